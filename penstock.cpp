@@ -106,9 +106,9 @@ void print_version(bool json) {
                       row.present ? "present" : "missing: " + row.reason));
 }
 
-// What completions offer for the first noun of a command.
-NounWords noun_words() {
-  NounWords words;
+// What completions offer for the first argument of a command.
+ArgumentChoices argument_choices() {
+  ArgumentChoices words;
   for (const RecipeInfo* recipe : recipe_registry().present()) words["generate"].emplace_back(recipe->name);
   for (const MiniAppInfo* app : miniapp_registry().present()) words["train"].emplace_back(app->name);
   return words;
@@ -147,7 +147,7 @@ Result<int> run_over(Communicator& ranks, const CommandInfo& command, const Comm
   const std::string& progress = line.options.text("progress");
   const bool terminal = progress == "always" || (progress == "auto" && ::isatty(STDERR_FILENO) == 1);
   const CommandContext context{.options = line.options,
-                               .positionals = line.nouns,
+                               .positionals = line.arguments,
                                .argv = argv,
                                .command = command.name,
                                .output = {.json = line.options.flag("json"),
@@ -208,7 +208,7 @@ int finish(Result<int> result, std::string_view command) {
 
 // Rank 0 speaks for all, and its exit code is the job's.
 int finish_job(const Launch& launch, const CommandInfo& command, const std::vector<std::string>& argv) {
-  if (launch.rank != 0) leave_words_to_another_rank();
+  if (launch.rank != 0) leave_output_to_another_rank();
   if (launch.ranks > 1 && !command.ranks) {
     if (launch.rank != 0) return 0;
     return finish(make_error(Errc::invalid_argument,
@@ -227,7 +227,7 @@ int finish_job(const Launch& launch, const CommandInfo& command, const std::vect
   return launch.rank == 0 ? finish(std::move(result), command.name) : 0;
 }
 
-int front_door(const std::vector<std::string>& argv) {
+int main_program(const std::vector<std::string>& argv) {
   catch_interrupts();
   if (argv.size() < 2) {
     const std::string text = overview();
@@ -239,7 +239,8 @@ int front_door(const std::vector<std::string>& argv) {
     print_version(argv.size() > 2 && argv[2] == "--json");
     return finish(0, "");
   }
-  if (word == "--write-manuals" && argv.size() == 3) return finish(write_manuals(argv[2], noun_words()), "");
+  if (word == "--write-manuals" && argv.size() == 3)
+    return finish(write_manuals(argv[2], argument_choices()), "");
   if (word == "--tier-names") {
     for (const std::string& tier : site_tier_names()) print(tier + "\n");
     return finish(0, "");
@@ -264,7 +265,7 @@ int front_door(const std::vector<std::string>& argv) {
 
 int main(int argc, char** argv) {
   try {
-    return penstock::front_door({argv, argv + argc});
+    return penstock::main_program({argv, argv + argc});
   } catch (const std::bad_alloc&) {
     std::fputs("penstock: out of memory\n", stderr);
   } catch (const std::exception& error) {

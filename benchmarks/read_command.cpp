@@ -194,7 +194,7 @@ constexpr std::string_view kFindings[] = {"ceiling_rung", "sorted_by", "checksum
 
 // What a table has no room for: the samples that something was wrong with and that ended nothing; and, where
 // there is no table, why a row failed.
-void say_what_went_wrong(const ReadSweep& sweep, const std::vector<Tier*>& tiers, bool table, bool skipping) {
+void report_problems(const ReadSweep& sweep, const std::vector<Tier*>& tiers, bool table, bool skipping) {
   std::vector<std::string> said;
   const auto say = [&](std::string text) {
     if (std::find(said.begin(), said.end(), text) != said.end()) return;
@@ -243,8 +243,8 @@ Result<int> run(const CommandContext& context) {
                                         SweepWatch{.progress = &progress, .live = &live});
     PENSTOCK_TRY(sweep->run());
   }
-  PENSTOCK_TRY(run.look_at_ranks());
-  say_what_went_wrong(*sweep, tiers, !context.output.json, settings.on_error == OnError::skip);
+  PENSTOCK_TRY(run.inspect_ranks());
+  report_problems(*sweep, tiers, !context.output.json, settings.on_error == OnError::skip);
   const std::vector<ReadCell>& cells = sweep->cells();
   for (std::size_t i = 0; i < cells.size(); ++i) {
     Trial& trial = trials[i];
@@ -281,9 +281,9 @@ const CommandInfo command_read{
         {"penstock read corpora/imagenet --cache cold     # 1, 2, 4 and 8 threads, evicted before each "
          "repeat",
          "penstock read ~/photos --scan --decode full --threads 2     # somebody else's JPEGs, decoded"},
-    .nouns = "CORPUS",
-    .nouns_at_least = 1,
-    .nouns_at_most = 1,
+    .arguments = "CORPUS",
+    .min_arguments = 1,
+    .max_arguments = 1,
     .measures = true,
     .ranks = true,
     .findings = kFindings,

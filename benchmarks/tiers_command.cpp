@@ -224,7 +224,7 @@ Result<ProbeSettings> probe_settings(const CommandContext& context) {
   PENSTOCK_ASSIGN(settings.blocks, parse_blocks(options.text("blocks"), settings.bytes / most));
   settings.min_time = options.duration("min-time");
   settings.repeats = static_cast<std::size_t>(options.integer("repeat"));
-  settings.cache = cache_wish(options.text("cache"));
+  settings.cache = parse_cache_request(options.text("cache"));
   settings.seed = context.seed;
   return settings;
 }
@@ -284,7 +284,7 @@ Result<int> probe(const CommandContext& context, std::vector<Seen>& all) {
     run.measured_tier(seen.tier);
     done.push_back(probe_one(context, settings, seen, team));
   }
-  PENSTOCK_TRY(run.look_at_ranks());
+  PENSTOCK_TRY(run.inspect_ranks());
   for (const Probed& probed : done) keep(run, probed, context.output);
   if (!context.output.json && ranks.root()) print_text(probe_table(run.records(), context.output));
   PENSTOCK_TRY(run.finish());

@@ -4,7 +4,7 @@
     dlio_reads.py OUTPUT DLIO'S_OWN_WORDS...
 
 Runs in a virtual environment that has DLIO. OUTPUT gets a line of JSON for each sample that a reader has read: how many bytes,
-their CRC-32, how many sides the array has that it lies in, and the number `size` of a TFRecord."""
+their CRC-32, how many sides the array has that it is in, and the number `size` of a TFRecord."""
 
 import json
 import sys

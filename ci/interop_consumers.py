@@ -135,7 +135,7 @@ def webdataset(corpora):
     return f"{SAMPLES} pictures of 3 shards, byte for byte the files'"
 
 
-# Of a sample: shape, type, and chunks where it has some (else it lies in one piece). HEPCNNB's program reads the first five; the papers
+# Of a sample: shape, type, and chunks where it has some (else it is in one piece). HEPCNNB's program reads the first five; the papers
 # count nine data sets and do not name the others.
 HEPCNN = {"data": ((3, 224, 224), "<f4", None), "label": ((), "<i4", None), "normweight": ((), "<f4", None), "weight": ((), "<f4", None),
           "psr": ((), "<f4", None), "met": ((), "<f4", None), "njets": ((), "<i4", None), "ht": ((), "<f4", None),
@@ -285,12 +285,12 @@ def tests_of(file, *classes):
 
 def darshan(_):
     module("darshan")
-    return f"totals of sessions are the report's ({tests_of('test_profile_outlets.py', 'Darshan')[1]})"
+    return f"totals of sessions are the report's ({tests_of('test_profile_exporters.py', 'Darshan')[1]})"
 
 
 def tensorboard(_):
     module("tensorboard")
-    return f"totals of sessions are the report's ({tests_of('test_profile_outlets.py', 'TensorBoard')[1]})"
+    return f"totals of sessions are the report's ({tests_of('test_profile_exporters.py', 'TensorBoard')[1]})"
 
 
 def loaders(_):

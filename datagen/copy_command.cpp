@@ -105,7 +105,7 @@ std::string to_text(const Corpus& corpus, const Tier& to, const CopyOutcome& out
   return text;
 }
 
-Result<void> check_begun(const Corpus& corpus, Tier& to) {
+Result<void> check_started(const Corpus& corpus, Tier& to) {
   PENSTOCK_TRY(folder_is_there(to, "--to"));
   for (const std::string_view name : {kCopyingName, kManifestName}) {
     const auto there = to.backend->names().stat(name);
@@ -131,7 +131,7 @@ Result<int> run(const CommandContext& context) {
                                                        .progress = context.output.progress}));
   if (to.backend_name == "mem")
     note("'" + to.root + "' is memory of this process: the copy ends with this command");
-  if (options.flag("resume")) PENSTOCK_TRY(check_begun(corpus, to));
+  if (options.flag("resume")) PENSTOCK_TRY(check_started(corpus, to));
   PENSTOCK_ASSIGN(const CopyOutcome outcome,
                   copy_corpus(corpus, to,
                               {.threads = threads_of(context),
@@ -157,9 +157,9 @@ const CommandInfo command_copy{
         {"penstock copy corpora/imagenet --to fast=/dev/shm/imagenet     # to memory, to measure against",
          "penstock copy /data/photos --scan --to posix:/mnt/pfs/photos   # somebody else's folder: checksums "
          "are made"},
-    .nouns = "CORPUS",
-    .nouns_at_least = 1,
-    .nouns_at_most = 1,
+    .arguments = "CORPUS",
+    .min_arguments = 1,
+    .max_arguments = 1,
 };
 
 }  // namespace penstock

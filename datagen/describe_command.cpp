@@ -80,7 +80,7 @@ constexpr OptionSpec kOptions[] = {
 
 constexpr double kPercents[] = {1, 5, 10, 25, 50, 75, 90, 95, 99};
 
-// Samples whose size lies in [from, 2 * from); from 0 is the empty ones.
+// Samples whose size is in [from, 2 * from); from 0 is the empty ones.
 struct Bin {
   std::uint64_t from = 0;
   std::uint64_t count = 0;
@@ -95,7 +95,7 @@ struct Description {
   std::uint64_t most = 0;
 };
 
-Result<Description> look_at(const Manifest& manifest) {
+Result<Description> inspect(const Manifest& manifest) {
   Description out;
   out.sizes = sample_sizes(manifest);
   std::vector<std::uint64_t> of_label(manifest.facts().label_names.size());
@@ -233,17 +233,17 @@ void print_table(const Corpus& corpus, const Description& seen, const Output& ou
 
 // A folder whose own manifest the file would be, though half of its objects are missing: with a manifest it
 // is a corpus, and neither generate nor copy goes on with it.
-Result<void> check_not_begun(const std::string& file) {
+Result<void> check_not_started(const std::string& file) {
   std::error_code failed;
   const std::filesystem::path path(file);
   const auto folder = std::filesystem::canonical(path.has_parent_path() ? path.parent_path() : ".", failed);
   const auto whole = folder / path.filename();
   if (failed || !whole.native().ends_with(fmt::format("/{}", kManifestName))) return success();
   const auto root = whole.parent_path().parent_path();
-  constexpr std::pair<std::string_view, std::string_view> kBegun[] = {
+  constexpr std::pair<std::string_view, std::string_view> kStarted[] = {
       {kGenerationStateName, "an unfinished data set: finish it with penstock generate --resume"},
       {kCopyingName, "the beginning of a copy: finish it with the same penstock copy again"}};
-  for (const auto& [name, what] : kBegun)
+  for (const auto& [name, what] : kStarted)
     if (std::filesystem::exists(root / name, failed))
       return make_error(
           Errc::invalid_argument,
@@ -319,7 +319,7 @@ Result<void> check_save(const Options& options) {
   if (!std::filesystem::path(file).has_filename())
     return make_error(Errc::invalid_argument, fmt::format("--save names a file, not the folder '{}'", file));
   PENSTOCK_TRY(check_replaceable(file));
-  PENSTOCK_TRY(check_not_begun(file));
+  PENSTOCK_TRY(check_not_started(file));
   PENSTOCK_TRY(check_not_generated(file));
   const auto there = Manifest::open(file);
   if (options.flag("checksum") || !there.ok() || !there->facts().checksums) return success();
@@ -370,7 +370,7 @@ Result<int> run(const CommandContext& context) {
                                                        .threads = threads_of(context),
                                                        .types = options.text("types"),
                                                        .progress = context.output.progress}));
-  PENSTOCK_ASSIGN(const Description seen, look_at(corpus.manifest));
+  PENSTOCK_ASSIGN(const Description seen, inspect(corpus.manifest));
   if (options.given("save")) {
     PENSTOCK_TRY(check_no_object(corpus, options.text("save")));
     PENSTOCK_TRY(check_whole(corpus, options.text("save")));
@@ -414,9 +414,9 @@ const CommandInfo command_describe{
         {"penstock describe corpora/imagenet --content       # a corpus that `generate` or `copy` made, read",
          "penstock describe /data/photos --scan --checksum --save photos.manifest   # somebody else's "
          "folder"},
-    .nouns = "CORPUS",
-    .nouns_at_least = 1,
-    .nouns_at_most = 1,
+    .arguments = "CORPUS",
+    .min_arguments = 1,
+    .max_arguments = 1,
 };
 
 }  // namespace penstock

@@ -20,7 +20,7 @@
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/progress.hpp"
-#include "io_backends/core/cli/shell_words.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/cells/rank_figures.hpp"
@@ -148,8 +148,8 @@ void measure(Trial& trial, const Generated& made, double peak_memory) {
   trial.sample(shared_metrics::kPeakMemory, peak_memory);
 }
 
-void say_what_was_made(const CommandContext& context, const Generation& generation, const CorpusFacts& facts,
-                       const Generated& made, const Tier& tier) {
+void report_what_was_made(const CommandContext& context, const Generation& generation,
+                          const CorpusFacts& facts, const Generated& made, const Tier& tier) {
   if (context.output.json) return;
   std::string text = fmt::format(
       "{}: {}, {}, in '{}' (seed {})\n", generation.state.recipe, count_of(facts.samples, "sample"),
@@ -212,13 +212,13 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
         share_of(generation, 0, ranks.size()).samples(), "samples");
     done = generate(generation, tier, threads, context.options.flag("resume"), ranks, progress, made);
   }
-  if (!done.ok()) done = tell_what_is_full(*tier.backend, std::move(done).error());
+  if (!done.ok()) done = describe_full_tier(*tier.backend, std::move(done).error());
   if (made.damaged != 0)
     warn(fmt::format("{} of before {} missing or wrong and {} made again", count_of(made.damaged, "object"),
                      made.damaged == 1 ? "was" : "were", made.damaged == 1 ? "was" : "were"));
   if (made.journal_damaged != 0)
     warn("the journal of before is damaged; what it no longer names was made again");
-  PENSTOCK_TRY(run.look_at_ranks());
+  PENSTOCK_TRY(run.inspect_ranks());
   PENSTOCK_ASSIGN(const double peak_memory, peak_memory_bytes(ranks));
   if (!ranks.root()) return done.ok() ? Result<int>(0) : Result<int>(std::move(done).error());
   trial.tier("data", tier);  // with what was called there
@@ -227,12 +227,12 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
   if (done.ok()) {
     PENSTOCK_ASSIGN(const CorpusFacts facts, facts_of(generation, tier));
     trial.corpus(facts);
-    say_what_was_made(context, generation, facts, made, tier);
+    report_what_was_made(context, generation, facts, made, tier);
     run.keep(std::move(trial));
     PENSTOCK_TRY(run.finish());
     return run.exit_code();
   }
-  if (made.begun)
+  if (made.started)
     note(fmt::format("{}go on with: {}", what_resume_keeps(generation, made), how_to_go_on(context)));
   trial.fail(done.error());
   run.keep(std::move(trial));
@@ -240,7 +240,7 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
   return std::move(done).error();
 }
 
-void say_nothing_to_do(const CommandContext& context, const Generation& generation, const Tier& tier) {
+void report_nothing_to_do(const CommandContext& context, const Generation& generation, const Tier& tier) {
   const GenerationState& state = generation.state;
   note(
       fmt::format("'{}' has every object of {} already, by its size: nothing to do (the bytes were "
@@ -263,14 +263,14 @@ Result<void> dry_run(const CommandContext& context, const Generation& generation
   const unsigned threads = generate_threads(context.options);
   std::optional<Kept> kept;
   if (context.options.flag("resume")) {
-    PENSTOCK_ASSIGN(kept, look_at_what_is_kept(generation, tier, threads));
+    PENSTOCK_ASSIGN(kept, inspect_kept_objects(generation, tier, threads));
   }
   PENSTOCK_TRY(show_plan(context.output, generation, tier, threads, kept, refused));
   if (!complete.ok() && complete.error().code == Errc::no_space) {  // a plan may be for another machine
     warn(refused);
     return success();
   }
-  if (complete.ok() && *complete) say_nothing_to_do(context, generation, tier);
+  if (complete.ok() && *complete) report_nothing_to_do(context, generation, tier);
   return outcome_of(complete);
 }
 
@@ -301,29 +301,29 @@ Result<int> run_generate(const CommandContext& context) {
   Result<Tier> opened = open_tier(options.text("out"));
   PENSTOCK_TRY(agree(ranks, outcome_of(opened)));
   Tier tier = *std::move(opened);
-  std::optional<GenerationState> begun;
+  std::optional<GenerationState> started;
   if (options.flag("resume")) {
-    PENSTOCK_ASSIGN(begun, begun_before(ranks, tier));
+    PENSTOCK_ASSIGN(started, started_before(ranks, tier));
   }
-  PENSTOCK_ASSIGN(const Generation generation, decide_generation(context, begun));
-  say_what_differs(options, generation);
+  PENSTOCK_ASSIGN(const Generation generation, decide_generation(context, started));
+  describe_difference(options, generation);
   Result<bool> complete = false;
-  if (ranks.root()) complete = look_at_target(options, generation, tier, begun.has_value());
+  if (ranks.root()) complete = inspect_target(options, generation, tier, started.has_value());
   if (options.flag("dry-run")) {
     const Result<void> shown = ranks.root() ? dry_run(context, generation, tier, complete) : success();
-    PENSTOCK_TRY(as_root_says(ranks, shown));
+    PENSTOCK_TRY(outcome_of_root(ranks, shown));
     return 0;
   }
-  PENSTOCK_TRY(as_root_says(ranks, outcome_of(complete)));
+  PENSTOCK_TRY(outcome_of_root(ranks, outcome_of(complete)));
   std::uint64_t all_there = complete.ok() && *complete ? 1 : 0;
   PENSTOCK_TRY(ranks.all_reduce(std::span(&all_there, 1), Reduction::max));
   if (all_there != 0) {
-    if (ranks.root()) say_nothing_to_do(context, generation, tier);
+    if (ranks.root()) report_nothing_to_do(context, generation, tier);
     if (ranks.root()) sweep_finished(*tier.backend);
     return 0;
   }
   if (!generation.how_many.empty()) note(generation.how_many);
-  if (!begun && !says_how_many(options))
+  if (!started && !has_count(options))
     note(fmt::format("the whole data set: {} samples, {} {} (--samples, --bytes and --scale make less)",
                      format_count(generation.state.samples), generation.about(),
                      format_size(generation.bytes_expected)));
@@ -345,9 +345,9 @@ const CommandInfo command_generate{
     .examples =
         {"penstock generate imagenet --out data --samples 2000 --seed 7   # 2000 pictures in class folders",
          "penstock generate imagenet --out data --bytes 10GiB --resume    # go on after Ctrl-C"},
-    .nouns = "RECIPE",
-    .nouns_at_least = 0,
-    .nouns_at_most = 1,
+    .arguments = "RECIPE",
+    .min_arguments = 0,
+    .max_arguments = 1,
     .measures = true,
     .ranks = true,
     .findings = kFindings,

@@ -19,7 +19,7 @@
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
-#include "io_backends/core/cli/shell_words.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
 #include "io_backends/core/system/interrupt.hpp"
@@ -235,9 +235,9 @@ const CommandInfo command_verify{
         "penstock verify CORPUS [options]        exit 0: all right, 1: not, 77: no checksums to compare with",
     .examples = {"penstock verify corpora/imagenet                # reads everything once",
                  "penstock verify /mnt/photos --manifest photos.manifest --json   # a read-only folder"},
-    .nouns = "CORPUS",
-    .nouns_at_least = 1,
-    .nouns_at_most = 1,
+    .arguments = "CORPUS",
+    .min_arguments = 1,
+    .max_arguments = 1,
 };
 
 }  // namespace penstock

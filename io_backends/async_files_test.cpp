@@ -265,7 +265,7 @@ TEST_P(AsyncFiles, SaysWhatBlockingCallsSay) {
   }
 }
 
-TEST_P(AsyncFiles, AFifoInAnObjectsPlaceKeepsNobody) {
+TEST_P(AsyncFiles, AFifoInAnObjectsPlaceDoesNotBlock) {
   ASSERT_EQ(::mkfifo((scratch_.path() / "fifo").c_str(), 0600), 0);
   auto queue = backend_->queue(2);
   ASSERT_OK(queue);
@@ -446,7 +446,7 @@ std::ptrdiff_t contexts_of_the_kernel() {
   return std::count(words, {}, "/[aio]");
 }
 
-// Queues of these depths, one beside the other, and how many contexts there are more than before. Another
+// Queues of these depths, one besides the other, and how many contexts there are more than before. Another
 // test takes for a moment all that the machine has, and threads do the work of queues that begin then: after
 // a while it is tried again.
 std::ptrdiff_t contexts_with(Backend& backend, std::initializer_list<std::size_t> depths,

@@ -80,7 +80,7 @@ TEST_P(Contract, AVisitorMayUseTheBackEnd) {
   EXPECT_ERRC(Errc::not_found, names().stat("a/two"));
 }
 
-TEST_P(Contract, LooksAtObjectsAndFolders) {
+TEST_P(Contract, StatsObjectsAndFolders) {
   put("folder/object", "water");
   const auto object = names().stat("folder/object");
   ASSERT_OK(object);

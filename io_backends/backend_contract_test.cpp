@@ -235,7 +235,7 @@ TEST_P(Contract, WritesAtOffsetsWhereItSaysSo) {
   EXPECT_EQ(*back, std::string_view("head BODY!\0\0tail", 16));
 }
 
-TEST_P(Contract, NobodySeesAnObjectBeforeItIsPublished) {
+TEST_P(Contract, AnObjectIsInvisibleBeforeItIsPublished) {
   {
     auto writer = backend().create("folder/object", 5);
     ASSERT_OK(writer);

@@ -353,7 +353,7 @@ TEST_P(DirectFaults, AWriterThatIsRefusedDirectIoLeavesNothingBehind) {
   });
 }
 
-// Nothing that lies in the folder says so beforehand, nor a nameless file.
+// Nothing that is in the folder says so beforehand, nor a nameless file.
 TEST_P(DirectFaults, FallingBackToThePageCacheIsDecidedByTheFirstFileAtTheLatest) {
   without_direct_io([&](const std::filesystem::path& folder) {
     InjectedFaults faults;

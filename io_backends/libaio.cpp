@@ -26,7 +26,7 @@ namespace {
 
 constexpr OptionSpec kOptions[] = {kDirectOption, kFallbackOption, kPublishOption};
 
-// A context of the kernel for so many reads at once.
+// A context of the kernel for that many reads at once.
 class Context {
  public:
   Context() = default;
@@ -47,7 +47,7 @@ class Context {
   long submit(std::span<iocb*> reads) {
     return ::syscall(SYS_io_submit, id_, static_cast<long>(reads.size()), reads.data());
   }
-  // How many events came; EINTR is tried again. Waits for at least so many.
+  // How many events came; EINTR is tried again. Waits for at least that many.
   long wait(std::size_t at_least, std::span<io_event> events) {
     return retry_eintr([&] {
       return ::syscall(SYS_io_getevents, id_, static_cast<long>(at_least), static_cast<long>(events.size()),
@@ -116,14 +116,14 @@ class LibaioFiles final : public PosixFiles {
     Context trial;
     const int failed = trial.set_up(0);
     caps_.async = failed == EINVAL;
-    if (!caps_.async) say_threads(failed);
+    if (!caps_.async) report_threads(failed);
   }
 
   Result<std::unique_ptr<Queue>> queue(std::size_t depth) override;
   IdleContexts& idle_contexts() { return idle_contexts_; }
 
  private:
-  void say_threads(int failed) {
+  void report_threads(int failed) {
     const std::string remedy =
         failed == EAGAIN ? "all that fs.aio-max-nr allows are taken" : std::string(std::strerror(failed));
     remark("the kernel's asynchronous reads are not to be had here (" + remedy +
@@ -190,15 +190,16 @@ void LibaioQueue::start(const Operation& operation) {
   const std::size_t index = free_.back();
   Slot& slot = slots_[index];
   slot.operation = operation;
-  const Result<bool> begun = prepare(slot);
-  if (begun.ok() && *begun) {
+  const Result<bool> started = prepare(slot);
+  if (started.ok() && *started) {
     free_.pop_back();
     slot.request.aio_data = index;
     prepared_.push_back(&slot.request);
     return;
   }
   slot.opened.close();
-  done_.push({operation.tag, begun.ok() ? perform(files_, operation) : Result<std::uint64_t>(begun.error())});
+  done_.push(
+      {operation.tag, started.ok() ? perform(files_, operation) : Result<std::uint64_t>(started.error())});
 }
 
 // Whether the slot's request is for the kernel; else the operation is to be done at once.
@@ -255,7 +256,7 @@ void LibaioQueue::push() {
   prepared_.clear();
 }
 
-// Takes what the kernel has done, at least so many. False when it gives no answer: then all has failed.
+// Takes what the kernel has done, at least that many. False when it gives no answer: then all has failed.
 bool LibaioQueue::wait(std::size_t at_least) {
   const long count = context_->wait(at_least, events_);
   if (count < 0) {
@@ -319,7 +320,7 @@ Result<std::unique_ptr<Queue>> LibaioFiles::queue(std::size_t depth) {
       failed = context->set_up(depth);
     }
     if (failed != 0) {
-      say_threads(failed);
+      report_threads(failed);
       return thread_pool_queue(*this, depth);
     }
   }

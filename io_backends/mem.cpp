@@ -70,7 +70,7 @@ struct Store {
     return node;
   }
 
-  // The folder, made if need be; null when an object stands in the way.
+  // The folder, made if need be; null when an object is in the way.
   Node* make(std::string_view folder) {
     Node* node = &root;
     while (!folder.empty()) {

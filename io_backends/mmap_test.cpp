@@ -110,7 +110,7 @@ std::size_t resident_kib(const void* address) {
   return 0;
 }
 
-TEST_F(Mmap, AViewHasBeenLookedAtAllOver) {
+TEST_F(Mmap, AViewHasBeenTouchedCompletely) {
   for (const char* options : {"", ",touch=line", ",touch=page", ",keep=1,touch=page"}) {
     reopen(options);
     put("object");
@@ -219,7 +219,7 @@ TEST_F(Mmap, SignalsOfOthersReachTheHandlerThatWasThere) {
   }));
 }
 
-TEST_F(Mmap, SignalsOfOthersEndTheProcessWhereNobodyHandledThem) {
+TEST_F(Mmap, SignalsOfOthersEndTheProcessWhereNoHandlerIsSet) {
 #if defined(PENSTOCK_ADDRESS_SANITIZER) || defined(PENSTOCK_THREAD_SANITIZER)
   GTEST_SKIP() << "the sanitizer has a handler of its own";
 #endif

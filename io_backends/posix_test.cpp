@@ -11,7 +11,7 @@
 #include <csignal>
 #include <fstream>
 
-#include "io_backends/backend/passed_over.hpp"
+#include "io_backends/backend/skipped_entries.hpp"
 #include "io_backends/system_faults_test.hpp"
 #include "io_backends/testing/testing.hpp"
 #include "io_backends/tiers/tier.hpp"
@@ -219,7 +219,7 @@ TEST_F(Posix, ListsWhatCanBeReadAndFollowsLinks) {
     });
   };
   {
-    const PassedOver told([&](std::string_view name) { special.emplace_back(name); });
+    const SkippedEntries told([&](std::string_view name) { special.emplace_back(name); });
     ASSERT_OK(list());
   }
   std::sort(special.begin(), special.end());

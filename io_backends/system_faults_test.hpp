@@ -37,7 +37,7 @@ class InjectedFaults {
 
   // The calls number first, first + step, first + 2 step ... (from 1) fail with this errno.
   void fail(Call call, int sys_errno, std::uint64_t first = 1, std::uint64_t step = 1);
-  // Each read or write moves at most so many bytes.
+  // Each read or write moves at most that many bytes.
   void shorten(Call call, std::size_t bytes) { at(call).at_most = bytes; }
 
   std::uint64_t calls(Call call) { return at(call).calls; }

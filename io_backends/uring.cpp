@@ -153,7 +153,7 @@ class UringQueue final : public Queue {
     std::size_t bytes = 0;  // wanted
     int result = kAll;
     bool in_kernel = false;
-    Known* known = nullptr;  // where the file that is read stands in the table
+    Known* known = nullptr;  // where the file that is read is in the table
     bool open_failed = false;
     std::string path;  // until the kernel has read it
     Buffer bounce;     // where direct I/O cannot go straight to its place
@@ -220,8 +220,8 @@ void UringQueue::keep_lent() {
 std::size_t UringQueue::submit(std::span<const Operation> operations, Start start) {
   const std::size_t taken = std::min(operations.size(), free_.size() - done_.size());
   if (taken > 0 && (ring_ == nullptr || owner_ != thread_number()) && in_kernel_ == 0) {
-    if (const Result<void> begun = begin(); !begun.ok()) {
-      for (const Operation& operation : operations.first(taken)) done_.push({operation.tag, begun.error()});
+    if (const Result<void> started = begin(); !started.ok()) {
+      for (const Operation& operation : operations.first(taken)) done_.push({operation.tag, started.error()});
       return taken;
     }
   }
@@ -245,15 +245,16 @@ void UringQueue::start(const Operation& operation) {
   slot.result = kAll;
   slot.open_failed = false;
   const auto* const read = std::get_if<ReadAt>(&operation.what);
-  Result<bool> begun =
+  Result<bool> started =
       read != nullptr ? start_read(index, *read) : start_object(index, std::get<ReadObject>(operation.what));
-  if (begun.ok() && *begun) {
+  if (started.ok() && *started) {
     slot.in_kernel = true;
     ++in_kernel_;
     return;
   }
   free_.push_back(index);
-  done_.push({operation.tag, begun.ok() ? perform(files_, operation) : Result<std::uint64_t>(begun.error())});
+  done_.push(
+      {operation.tag, started.ok() ? perform(files_, operation) : Result<std::uint64_t>(started.error())});
 }
 
 // Whether the ring has it; else it is to be done at once.
@@ -312,7 +313,7 @@ bool UringQueue::take_aim(Slot& slot, const std::optional<DirectAlignment>& dire
   return slot.aim.padded <= kMostAtOnce;
 }
 
-// The first of so many entries that go in together; none only where the kernel takes nothing any more.
+// The first of that many entries that go in together; none only where the kernel takes nothing any more.
 io_uring_sqe* UringQueue::entry(unsigned together) {
   io_uring& ring = ring_->get();
   for (int tries = 0; ::io_uring_sq_space_left(&ring) < together; ++tries) {
@@ -336,7 +337,7 @@ void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const Aim& aim) const
   ::io_uring_prep_read(sqe, file, aim.into, bytes, aim.offset);
 }
 
-// Where the file stands in the ring's table: there once it was read a few times; null before. Nothing takes
+// Where the file is in the ring's table: there once it was read a few times; null before. Nothing takes
 // the place of a file that reads in flight mean: the kernel may look at them later.
 UringQueue::Known* UringQueue::known_place(const UringReader& reader) {
   if (known_.empty()) return nullptr;
@@ -372,7 +373,7 @@ void UringQueue::push() {
   }
 }
 
-// Hands over what is prepared and waits for so many completions. 0, or the errno.
+// Hands over what is prepared and waits for that many completions. 0, or the errno.
 int UringQueue::wait(unsigned completions) {
   io_uring& ring = ring_->get();
   for (;;) {

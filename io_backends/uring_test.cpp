@@ -201,7 +201,7 @@ int flags_of(const std::filesystem::path& path) {
 }
 
 // The kernel gives up at once on a read that has to wait where the file was opened so as not to.
-TEST_P(Uring, ReadsOfAnOpenFileMayWaitAndAFifoKeepsNobody) {
+TEST_P(Uring, ReadsOfAnOpenFileMayWaitAndAFifoDoesNotBlock) {
   const auto reader = backend_->open("object");
   ASSERT_OK(reader);
   const int flags = flags_of(std::filesystem::canonical(scratch_.path() / "object"));

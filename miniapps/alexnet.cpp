@@ -46,7 +46,7 @@ constexpr std::int64_t kLargestImage = 16384;
 // Means and standard deviations of the ImageNet training set, as networks trained on it commonly take them.
 constexpr Normalisation kImageNet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
 
-Result<std::unique_ptr<Treatment>> make(const Options& options, const AppRequest& request) {
+Result<std::unique_ptr<Transform>> make(const Options& options, const AppRequest& request) {
   const std::int64_t size = options.integer("image");
   if (size > kLargestImage)
     return make_error(Errc::invalid_argument, "alexnet's image=" + std::to_string(size) +
@@ -64,7 +64,7 @@ Result<std::unique_ptr<Treatment>> make(const Options& options, const AppRequest
                       "--decode crop is for random crops: leave out --set crop=whole");
   settings.mirror = options.boolean("mirror");
   settings.seed = request.seed;
-  return make_picture_treatment(settings);
+  return make_picture_transform(settings);
 }
 
 }  // namespace

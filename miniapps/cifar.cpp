@@ -25,12 +25,12 @@ constexpr OptionSpec kOptions[] = {{.name = "type",
                                    kModelOption};
 
 // From three planes of octets to pixels.
-class PictureTransform final : public SampleTransform {
+class PictureSampleTransform final : public SampleTransform {
  public:
-  explicit PictureTransform(bool octets) : octets_(octets) {}
+  explicit PictureSampleTransform(bool octets) : octets_(octets) {}
 
   Result<void> apply(const SampleKey&, std::span<const std::byte> stored, std::span<std::byte> slot,
-                     LapClock& laps) override {
+                     StageTimer& timer) override {
     if (stored.size() != kChannels * kPixels)
       return make_error(Errc::corrupt,
                         "it has " + std::to_string(stored.size()) + " bytes; a picture of CIFAR-10 has 3072");
@@ -40,7 +40,7 @@ class PictureTransform final : public SampleTransform {
       fill(stored, reinterpret_cast<float*>(slot.data()), [](std::byte value) {
         return static_cast<float>(std::to_integer<unsigned>(value)) * (1.0F / 255.0F);
       });
-    laps.lap(kLapFirstOwn);
+    timer.end_part(kPartFirstOwn);
     return success();
   }
 
@@ -54,23 +54,23 @@ class PictureTransform final : public SampleTransform {
   const bool octets_;
 };
 
-class PictureTreatment final : public Treatment {
+class PictureTransform final : public Transform {
  public:
-  explicit PictureTreatment(bool octets) : octets_(octets) {}
+  explicit PictureTransform(bool octets) : octets_(octets) {}
 
   std::size_t slot_bytes() const override { return kChannels * kPixels * (octets_ ? 1 : sizeof(float)); }
   std::string_view layout() const override { return octets_ ? "u8 NHWC 32x32x3" : "f32 NHWC 32x32x3"; }
   std::span<const std::string_view> stages() const override { return kStages; }
   Result<std::unique_ptr<SampleTransform>> transform() const override {
-    return std::unique_ptr<SampleTransform>(std::make_unique<PictureTransform>(octets_));
+    return std::unique_ptr<SampleTransform>(std::make_unique<PictureSampleTransform>(octets_));
   }
 
  private:
   const bool octets_;
 };
 
-Result<std::unique_ptr<Treatment>> make(const Options& options, const AppRequest&) {
-  return std::unique_ptr<Treatment>(std::make_unique<PictureTreatment>(options.text("type") == "u8"));
+Result<std::unique_ptr<Transform>> make(const Options& options, const AppRequest&) {
+  return std::unique_ptr<Transform>(std::make_unique<PictureTransform>(options.text("type") == "u8"));
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ struct Fields {
   std::size_t pixels() const { return height * width; }
 };
 
-// What is taken of them: value * scale + shift lies in 0 to 1.
+// What is taken of them: value * scale + shift is in 0 to 1.
 struct Channel {
   std::uint64_t number = 0;
   float scale = 1;
@@ -50,13 +50,13 @@ struct Channel {
 };
 
 // The channels as pixels, and behind them the label of each pixel, a 32-bit integer.
-class FieldsTransform final : public SampleTransform {
+class FieldsSampleTransform final : public SampleTransform {
  public:
-  FieldsTransform(const Fields& fields, const std::vector<Channel>& channels)
+  FieldsSampleTransform(const Fields& fields, const std::vector<Channel>& channels)
       : fields_(fields), channels_(channels), planes_(channels.size()) {}
 
   Result<void> apply(const SampleKey&, std::span<const std::byte> stored, std::span<std::byte> slot,
-                     LapClock& laps) override {
+                     StageTimer& timer) override {
     PENSTOCK_ASSIGN(const std::vector<Hdf5Rows> arrays, file_arrays(stored, kWanted));
     const std::vector<std::uint64_t> data{fields_.stored, fields_.height, fields_.width};
     const std::vector<std::uint64_t> labels{fields_.height, fields_.width};
@@ -66,7 +66,7 @@ class FieldsTransform final : public SampleTransform {
       planes_[c] = {arrays[0].row(channels_[c].number).data(), channels_[c].scale, channels_[c].shift};
     planes_to_pixels(planes_, fields_.pixels(), reinterpret_cast<float*>(slot.data()));
     copy_labels(arrays[1], slot.subspan(channels_.size() * fields_.pixels() * sizeof(float)));
-    laps.lap(kLapFirstOwn);
+    timer.end_part(kPartFirstOwn);
     return success();
   }
 
@@ -89,9 +89,9 @@ class FieldsTransform final : public SampleTransform {
   std::vector<Plane> planes_;
 };
 
-class FieldsTreatment final : public Treatment {
+class FieldsTransform final : public Transform {
  public:
-  FieldsTreatment(const Fields& fields, std::vector<Channel> channels)
+  FieldsTransform(const Fields& fields, std::vector<Channel> channels)
       : fields_(fields),
         channels_(std::move(channels)),
         layout_("f32 NHWC " + std::to_string(fields.height) + "x" + std::to_string(fields.width) + "x" +
@@ -103,7 +103,7 @@ class FieldsTreatment final : public Treatment {
   std::string_view layout() const override { return layout_; }
   std::span<const std::string_view> stages() const override { return kStages; }
   Result<std::unique_ptr<SampleTransform>> transform() const override {
-    return std::unique_ptr<SampleTransform>(std::make_unique<FieldsTransform>(fields_, channels_));
+    return std::unique_ptr<SampleTransform>(std::make_unique<FieldsSampleTransform>(fields_, channels_));
   }
 
  private:
@@ -197,10 +197,10 @@ Result<FilePlan> plan(const FileRequest& request) {
 
   const auto set_of = [&](std::span<const std::uint64_t> chosen) -> Result<FileSet> {
     PENSTOCK_ASSIGN(WholeObjects set, selected(all, chosen));
-    auto treatment = std::make_unique<FieldsTreatment>(fields, channels);
-    const std::size_t bytes = treatment->slot_bytes();
+    auto app_transform = std::make_unique<FieldsTransform>(fields, channels);
+    const std::size_t bytes = app_transform->slot_bytes();
     const std::uint64_t file_bytes = set.manifest.object_bytes(0);
-    return FileSet{std::move(set), std::move(treatment), bytes, file_bytes};
+    return FileSet{std::move(set), std::move(app_transform), bytes, file_bytes};
   };
   const std::span<const std::uint64_t> chosen(places);
   PENSTOCK_ASSIGN(FileSet trained, set_of(chosen.first(static_cast<std::size_t>(training))));

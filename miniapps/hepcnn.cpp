@@ -38,20 +38,20 @@ std::string text_of(const std::vector<std::uint64_t>& shape) {
 }
 
 // From planes to pixels, in an order of the file's own.
-class FileTransform final : public SampleTransform {
+class FileSampleTransform final : public SampleTransform {
  public:
-  FileTransform(const Images& images, const std::vector<WholeObjects::Held>& held, std::uint64_t seed)
+  FileSampleTransform(const Images& images, const std::vector<WholeObjects::Held>& held, std::uint64_t seed)
       : images_(images), held_(held), seed_(seed), planes_(images.channels) {}
 
   Result<void> apply(const SampleKey& key, std::span<const std::byte> stored, std::span<std::byte> slot,
-                     LapClock& laps) override {
+                     StageTimer& timer) override {
     PENSTOCK_ASSIGN(const std::vector<Hdf5Rows> arrays, file_arrays(stored, kWanted));
     const std::uint32_t samples = held_[static_cast<std::size_t>(key.index)].samples;
     PENSTOCK_TRY(check(arrays, samples));
     const Permutation order = file_order(seed_, key.epoch, key.index, samples);
     for (std::uint32_t i = 0; i < samples; ++i)
       turn(arrays.front().row(order.at(i)), slot.subspan(i * images_.bytes(), images_.bytes()));
-    laps.lap(kLapFirstOwn);
+    timer.end_part(kPartFirstOwn);
     return success();
   }
 
@@ -80,9 +80,9 @@ class FileTransform final : public SampleTransform {
   std::vector<Plane> planes_;
 };
 
-class FileTreatment final : public Treatment {
+class FileTransform final : public Transform {
  public:
-  FileTreatment(const Images& images, const WholeObjects& files, std::uint64_t seed)
+  FileTransform(const Images& images, const WholeObjects& files, std::uint64_t seed)
       : images_(images),
         held_(files.held),
         most_(files.most_held()),
@@ -93,7 +93,7 @@ class FileTreatment final : public Treatment {
   std::string_view layout() const override { return layout_; }
   std::span<const std::string_view> stages() const override { return kStages; }
   Result<std::unique_ptr<SampleTransform>> transform() const override {
-    return std::unique_ptr<SampleTransform>(std::make_unique<FileTransform>(images_, held_, seed_));
+    return std::unique_ptr<SampleTransform>(std::make_unique<FileSampleTransform>(images_, held_, seed_));
   }
 
  private:
@@ -117,9 +117,9 @@ Result<FileSet> file_set(Backend& backend, const Manifest& samples, std::uint64_
                       static_cast<std::size_t>(shape[3])};
   if (images.bytes() == 0)
     return make_error(Errc::invalid_argument, "'" + scratch + "': its images are empty");
-  auto treatment = std::make_unique<FileTreatment>(images, files, seed);
+  auto app_transform = std::make_unique<FileTransform>(images, files, seed);
   const std::uint64_t bytes = files.manifest.object_bytes(0);
-  return FileSet{std::move(files), std::move(treatment), images.bytes(), bytes};
+  return FileSet{std::move(files), std::move(app_transform), images.bytes(), bytes};
 }
 
 std::uint64_t file_bytes(const FileSet& set) {

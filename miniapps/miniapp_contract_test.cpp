@@ -45,9 +45,9 @@ std::vector<std::byte> record() {
   return record;
 }
 
-// A treatment, and a small sample of what it takes, which half of is none.
+// A transform, and a small sample of what it takes, which half of is none.
 struct Taken {
-  std::unique_ptr<Treatment> how;
+  std::unique_ptr<Transform> how;
   std::vector<std::byte> sample{};
 };
 
@@ -70,7 +70,7 @@ Taken taken_of_files() {
   std::string scratch;
   const std::string bytes = content(*place.backend, plan.training.files.manifest.object_name(0, scratch));
   const auto file = std::as_bytes(std::span(bytes));
-  return {std::move(plan.training.treatment), {file.begin(), file.end()}};
+  return {std::move(plan.training.app_transform), {file.begin(), file.end()}};
 }
 
 Taken taken() {
@@ -84,10 +84,10 @@ Taken taken() {
   return taken;
 }
 
-LapClock laps_of(const Treatment& how) {
-  LapClock laps(kLapFirstOwn + how.stages().size());
-  laps.restart();
-  return laps;
+StageTimer timer_of(const Transform& how) {
+  StageTimer timer(kPartFirstOwn + how.stages().size());
+  timer.restart();
+  return timer;
 }
 
 TEST(MiniAppContract, TreatsSamplesOrFiles) {
@@ -102,7 +102,7 @@ TEST(MiniAppContract, DescribesItself) {
   EXPECT_TRUE(parse_shuffle(tested->defaults.shuffle).ok());
 }
 
-TEST(MiniAppContract, HasATreatmentByDefault) {
+TEST(MiniAppContract, HasATransformByDefault) {
   const auto how = taken().how;
   EXPECT_FALSE(how->layout().empty());
   EXPECT_EQ(how->stages().empty(), how->slot_bytes() == 0) << "what is left as it is stored has no stages";
@@ -123,13 +123,13 @@ TEST(MiniAppContract, FillsItsSlotAndNothingElse) {
   for (std::size_t round = 0; round < 2; ++round) {
     const auto fill = static_cast<std::byte>(round == 0 ? 0xff : 0xa5);
     slots[round].assign(bytes + kGuard, fill);
-    LapClock laps = laps_of(*how);
-    const Result<void> applied = transform->apply({0, 0}, good, std::span(slots[round]).first(bytes), laps);
+    StageTimer timer = timer_of(*how);
+    const Result<void> applied = transform->apply({0, 0}, good, std::span(slots[round]).first(bytes), timer);
     ASSERT_TRUE(applied.ok()) << applied.error().what;
     for (std::size_t i = 0; i < kGuard; ++i)
       ASSERT_EQ(slots[round][bytes + i], fill) << "wrote behind its slot";
     for (std::size_t stage = 0; stage < how->stages().size(); ++stage)
-      EXPECT_GT(laps.spent_ns()[kLapFirstOwn + stage], 0U) << how->stages()[stage] << " is not timed";
+      EXPECT_GT(timer.spent_ns()[kPartFirstOwn + stage], 0U) << how->stages()[stage] << " is not timed";
     slots[round].resize(bytes);
   }
   EXPECT_EQ(slots[0], slots[1]) << "left a part of its slot as it was, or depends on what came before";
@@ -143,11 +143,11 @@ TEST(MiniAppContract, RefusesWhatItDoesNotTakeAndGoesOn) {
   std::vector<std::byte> half(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(good.size() / 2));
   const std::vector<std::byte> noise(1000, std::byte{0x42});
   for (const std::vector<std::byte>& bad : {std::vector<std::byte>{}, noise, half}) {
-    LapClock laps = laps_of(*how);
-    const Result<void> applied = transform->apply({0, 0}, bad, slot, laps);
+    StageTimer timer = timer_of(*how);
+    const Result<void> applied = transform->apply({0, 0}, bad, slot, timer);
     ASSERT_FALSE(applied.ok()) << bad.size() << " bytes";
     EXPECT_TRUE(applied.error().code == Errc::corrupt || applied.error().code == Errc::truncated);
-    EXPECT_TRUE(transform->apply({0, 0}, good, slot, laps).ok()) << "a bad sample spoils the next";
+    EXPECT_TRUE(transform->apply({0, 0}, good, slot, timer).ok()) << "a bad sample spoils the next";
   }
 }
 

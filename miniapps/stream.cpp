@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-Result<std::unique_ptr<Treatment>> make(const Options&, const AppRequest&) {
+Result<std::unique_ptr<Transform>> make(const Options&, const AppRequest&) {
   return leave_as_stored();
 }
 

@@ -22,7 +22,7 @@
 #include "io_backends/core/system/descriptor_limit.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
-#include "miniapps/checkpoint_subcommands/verbs.hpp"
+#include "miniapps/checkpoint_subcommands/subcommands.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
 #include "miniapps/train/epoch_checkpoints.hpp"
 #include "miniapps/train/miniapp.hpp"
@@ -41,8 +41,8 @@ namespace penstock {
 namespace {
 
 // "raw samples of 3072 bytes in cifar (generate cifar10)"; "" is not known, or does not matter.
-std::string kind_in_words(std::string_view codec, const std::string& bytes, std::string_view format,
-                          std::string_view recipe) {
+std::string kind_text(std::string_view codec, const std::string& bytes, std::string_view format,
+                      std::string_view recipe) {
   std::string words = codec.empty() ? "samples" : std::string(codec) + " samples";
   if (!bytes.empty()) words += " of " + bytes + " bytes";
   if (!format.empty()) words += " in " + std::string(format);
@@ -66,11 +66,11 @@ Result<void> check_kind(const MiniAppInfo& app, const Corpus& corpus) {
   return make_error(
       Errc::invalid_argument,
       "'" + corpus.name + "' holds " +
-          kind_in_words(codec, as_large ? "" : "up to " + std::to_string(corpus.manifest.largest_sample()),
-                        scanned ? "" : facts.format, scanned ? "" : facts.recipe) +
+          kind_text(codec, as_large ? "" : "up to " + std::to_string(corpus.manifest.largest_sample()),
+                    scanned ? "" : facts.format, scanned ? "" : facts.recipe) +
           "; " + std::string(app.name) + " takes " +
-          kind_in_words(app.codec, app.sample_bytes == 0 ? "" : std::to_string(app.sample_bytes), app.format,
-                        app.recipe));
+          kind_text(app.codec, app.sample_bytes == 0 ? "" : std::to_string(app.sample_bytes), app.format,
+                    app.recipe));
 }
 
 // PNG has no parts that could be decoded alone: an option without effect is a mistake, and beside JPEG it is
@@ -131,7 +131,7 @@ Result<Corpus> open_data(const Options& options, const TrainSetup& setup) {
 }
 
 // What is written about the work, all of which must be the same on all ranks.
-std::string words_of(const Options& options, const TrainSetup& setup) {
+std::string option_list(const Options& options, const TrainSetup& setup) {
   std::string words = std::string(setup.app->name) + "|" + setup.accelerator + "|" + setup.workload;
   for (const std::string& word : options.texts("set")) words += "|" + word;
   for (const char* name : {"decode", "resize", "on-error", "payload", "run"})
@@ -143,7 +143,7 @@ std::string words_of(const Options& options, const TrainSetup& setup) {
 
 // A job whose ranks were told different things measures nothing, or never ends.
 Result<void> check_same_work(const Options& options, const TrainSetup& setup, std::size_t others) {
-  const std::string words = words_of(options, setup);
+  const std::string words = option_list(options, setup);
   const std::vector<std::uint64_t> numbers{crc32c(std::as_bytes(std::span(words))),
                                            setup.batch,
                                            setup.accelerators,
@@ -210,10 +210,10 @@ Result<Subject> open_subject(const Options& options, TrainSetup& setup) {
   PENSTOCK_TRY(check_decode(*setup.app, options.text("decode"), corpus));
   if (options.given("overlay")) PENSTOCK_TRY(lay_over(corpus, options.text("overlay")));
   PENSTOCK_ASSIGN(std::vector<Tier> others, open_tiers(options.texts("tier"), corpus.tier.name));
-  PENSTOCK_TRY(check_cache_wish(corpus.tier, setup.cache));
+  PENSTOCK_TRY(check_cache_request(corpus.tier, setup.cache));
   bool in_place = corpus.tier.backend->caps().zero_copy;
   for (const Tier& tier : others) {
-    PENSTOCK_TRY(check_cache_wish(tier, setup.cache));
+    PENSTOCK_TRY(check_cache_request(tier, setup.cache));
     in_place |= tier.backend->caps().zero_copy;
   }
   if (in_place) use_all_descriptors();  // samples that are used where they lie are open meanwhile
@@ -239,7 +239,7 @@ Result<int> refuse(const CommandContext& context, const Error& error) {
   const bool usage = error.code == Errc::invalid_argument || error.code == Errc::interrupted;
   const bool locked = error.code == Errc::busy;
   if (usage || (!locked && !context.options.flag("resume"))) return error;
-  say_failed(context, error);
+  report_failed(context, error);
   return locked ? kLocked : kNothingRestorable;
 }
 
@@ -297,9 +297,9 @@ Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
   if (setup.saving) {
     if (const Result<void> found = look_for_run(setup, corpus); !found.ok())
       return refuse(context, found.error());
-    Result<std::unique_ptr<StepCheckpoints>> begun = begin_saving(setup, corpus);
-    if (!begun.ok() && begun.error().code == Errc::busy) return refuse(context, begun.error());
-    PENSTOCK_ASSIGN(saves, std::move(begun));
+    Result<std::unique_ptr<StepCheckpoints>> started = begin_saving(setup, corpus);
+    if (!started.ok() && started.error().code == Errc::busy) return refuse(context, started.error());
+    PENSTOCK_ASSIGN(saves, std::move(started));
     setup.saves = saves.get();
     if (planned_steps(setup, corpus) == 0) return nothing_left(setup, *saves);
   }
@@ -358,9 +358,9 @@ const CommandInfo command_train{
         {"penstock train alexnet --data corpora/imagenet --prefetch 4   # as fast as the pipeline delivers",
          "penstock train alexnet --data photos --scan --steps 50 --accelerator emulated:step=100ms   # what "
          "waits"},
-    .nouns = "APP",
-    .nouns_at_least = 0,
-    .nouns_at_most = 100,
+    .arguments = "APP",
+    .min_arguments = 0,
+    .max_arguments = 100,
     .measures = true,
     .ranks = true,
     .findings = kFindings,

@@ -1,6 +1,6 @@
 // What a watched process writes and the rest of Penstock reads. With memory_fence.hpp it is all that both
 // sides share, the library inside other people's processes (profiling/interpose) being one: C11 or C++, no
-// other header of ours, nothing but integers of fixed size. Records lie in memory and in files as they stand
+// other header of ours, nothing but integers of fixed size. Records are in memory and in files as they stand
 // here, in the byte order of the machine.
 //
 // Numbers keep their meaning for ever; new ones come behind the last. Who reads passes over a component that
@@ -50,8 +50,8 @@ struct penstock_span {
 };
 
 // --- A session: a folder of mode 0700 with one file of mode 0600 for each image of a process (a fork begins
-// a new one, and so does an exec). A file is a header and, behind it, blocks. It is mapped while it is
-// written, so that what stands in it survives any end of its process; docs/session_format.md says how it is
+// a new one, and so does an exec). A file is a header and, after it, blocks. It is mapped while it is
+// written, so that what is in it survives any end of its process; docs/session_format.md says how it is
 // read.
 
 #define PENSTOCK_SESSION_MAGIC "PNSTKSES"  // 8 bytes, without the NUL
@@ -122,11 +122,11 @@ struct penstock_session_header {
   int64_t end_monotonic_ns;                // 0 while the process runs, or nobody saw its end
   struct penstock_kernel_io kernel_begin;  // when the library was loaded, or 0 after a fork
   struct penstock_kernel_io kernel_end;    // the last that was read
-  uint64_t file_end;                       // no block begins here or behind it
+  uint64_t file_end;                       // no block begins here or after it
   uint64_t dropped_records;  // (thread, file) pairs that found no room: their operations are counted nowhere
   uint64_t dropped_operations;  // operations of such pairs, and of handlers that came upon an update in their
-                                // own thread, where they could not be counted behind it
-  uint64_t dropped_segments;  // that found no room, or gave theirs to newer ones
+                                // own thread, where they could not be counted after it
+  uint64_t dropped_segments;    // that found no room, or gave theirs to newer ones
   uint64_t dropped_spans;
   uint64_t unnamed;  // operations on descriptors that nobody saw being opened and /proc could not name
   uint32_t rank;     // of the launcher's job, and how many there are; 0 of 0 without one
@@ -154,7 +154,7 @@ enum penstock_block_kind {
 
 #define PENSTOCK_BLOCK_MAGIC 0x4b4c4250u  // "PBLK" where the low byte comes first
 
-// 64 bytes at the begin of each block; what it holds stands behind it without gaps.
+// 64 bytes at the begin of each block; what it holds stands after it without gaps.
 struct penstock_block {
   uint32_t magic;
   uint16_t kind;

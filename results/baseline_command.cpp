@@ -56,11 +56,11 @@ Json state_of(const Baseline& baseline, const Result<void>& holds) {
               {"reason", holds.ok() ? "" : holds.error().message()}};
 }
 
-Result<int> set(const CommandContext& context, const fs::path& folder, Words nouns) {
-  if (nouns.empty()) return make_error(Errc::invalid_argument, "'set' needs a NAME for the baseline");
-  std::vector<fs::path> paths(nouns.begin() + 1, nouns.end());
+Result<int> set(const CommandContext& context, const fs::path& folder, Words arguments) {
+  if (arguments.empty()) return make_error(Errc::invalid_argument, "'set' needs a NAME for the baseline");
+  std::vector<fs::path> paths(arguments.begin() + 1, arguments.end());
   if (paths.empty()) paths.push_back(folder);
-  PENSTOCK_ASSIGN(const Baseline baseline, save_baseline(folder, nouns[0], paths));
+  PENSTOCK_ASSIGN(const Baseline baseline, save_baseline(folder, arguments[0], paths));
   if (context.output.json) {
     print_line(state_of(baseline, success()));
   } else {
@@ -70,16 +70,17 @@ Result<int> set(const CommandContext& context, const fs::path& folder, Words nou
   return 0;
 }
 
-Result<int> list(const CommandContext& context, const fs::path& folder, Words nouns) {
+Result<int> list(const CommandContext& context, const fs::path& folder, Words arguments) {
   PENSTOCK_ASSIGN(const std::vector<Baseline> baselines, list_baselines(folder));
   bool all_hold = true;
-  for (const std::string& name : nouns)
+  for (const std::string& name : arguments)
     if (std::none_of(baselines.begin(), baselines.end(),
                      [&](const Baseline& one) { return one.name == name; }))
       return make_error(Errc::not_found,
                         fmt::format("there is no baseline '{}' in '{}'", name, folder.string()));
   for (const Baseline& baseline : baselines) {
-    if (!nouns.empty() && std::find(nouns.begin(), nouns.end(), baseline.name) == nouns.end()) continue;
+    if (!arguments.empty() && std::find(arguments.begin(), arguments.end(), baseline.name) == arguments.end())
+      continue;
     const Result<void> holds = check_baseline(folder, baseline);
     all_hold = all_hold && holds.ok();
     if (context.output.json) {
@@ -95,9 +96,9 @@ Result<int> list(const CommandContext& context, const fs::path& folder, Words no
   return all_hold ? 0 : 1;
 }
 
-Result<int> remove(const CommandContext& context, const fs::path& folder, Words nouns) {
-  if (nouns.empty()) return make_error(Errc::invalid_argument, "'remove' needs the NAME of a baseline");
-  for (const std::string& name : nouns) {
+Result<int> remove(const CommandContext& context, const fs::path& folder, Words arguments) {
+  if (arguments.empty()) return make_error(Errc::invalid_argument, "'remove' needs the NAME of a baseline");
+  for (const std::string& name : arguments) {
     PENSTOCK_TRY(remove_baseline(folder, name));
     if (context.output.json)
       print_line(Json{{"removed", name}});
@@ -107,24 +108,25 @@ Result<int> remove(const CommandContext& context, const fs::path& folder, Words 
   return 0;
 }
 
-struct Verb {
+struct Subcommand {
   std::string_view name;
-  Result<int> (*run)(const CommandContext& context, const fs::path& folder, Words nouns);
+  Result<int> (*run)(const CommandContext& context, const fs::path& folder, Words arguments);
 };
-constexpr Verb kVerbs[] = {{"set", set}, {"list", list}, {"remove", remove}};
+constexpr Subcommand kSubcommands[] = {{"set", set}, {"list", list}, {"remove", remove}};
 
-std::vector<VerbOptions> verbs() {
-  std::vector<VerbOptions> all;
-  for (const Verb& verb : kVerbs) all.push_back({verb.name, {}});
+std::vector<SubcommandOptions> subcommands() {
+  std::vector<SubcommandOptions> all;
+  for (const Subcommand& subcommand : kSubcommands) all.push_back({subcommand.name, {}});
   return all;
 }
 
 Result<int> run(const CommandContext& context) {
   const fs::path folder = context.options.text("results");
   std::vector<std::string_view> names;
-  for (const Verb& verb : kVerbs) {
-    if (verb.name == context.positionals[0]) return verb.run(context, folder, context.positionals.subspan(1));
-    names.push_back(verb.name);
+  for (const Subcommand& subcommand : kSubcommands) {
+    if (subcommand.name == context.positionals[0])
+      return subcommand.run(context, folder, context.positionals.subspan(1));
+    names.push_back(subcommand.name);
   }
   return unknown_name("verb of 'penstock baseline'", context.positionals[0], names);
 }
@@ -141,9 +143,9 @@ const CommandInfo command_baseline{
     .examples =
         {"penstock baseline set main runs/monday.jsonl   # from now on baseline:main stands for that file",
          "penstock baseline list                         # each, and whether its files are as they were"},
-    .nouns = "VERB ...",
-    .nouns_at_least = 1,
-    .nouns_at_most = INT_MAX,
-    .verbs = verbs};
+    .arguments = "VERB ...",
+    .min_arguments = 1,
+    .max_arguments = INT_MAX,
+    .subcommands = subcommands};
 
 }  // namespace penstock

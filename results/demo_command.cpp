@@ -109,7 +109,7 @@ std::optional<Place> look_for(bool memory, std::string_view name, const fs::path
   for (const fs::path& candidate : candidates) {
     std::error_code none;
     if (!fs::is_directory(candidate, none) || ::access(candidate.c_str(), W_OK) != 0) continue;
-    const TierFacts facts = look_at_path(candidate);
+    const TierFacts facts = inspect_path(candidate);
     if (facts.memory != memory || free_bytes(candidate) < bytes) continue;
     const fs::path folder =
         candidate == out ? out / "data" : candidate / fmt::format("penstock-demo-{}", ::getpid());
@@ -165,7 +165,7 @@ class Demo {
     PENSTOCK_TRY(choose_places());
     PENSTOCK_TRY(measure());
     PENSTOCK_TRY(step("The report", {"report", records().string(), "--output", report().string()}));
-    say_what_is_left();
+    report_what_is_left();
     return worst_;
   }
 
@@ -331,7 +331,7 @@ class Demo {
     return success();
   }
 
-  void say_what_is_left() {
+  void report_what_is_left() {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     std::size_t files = 0;
     std::error_code failed;

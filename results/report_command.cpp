@@ -20,7 +20,7 @@
 #include "results/cells/cells.hpp"
 #include "results/cells/verdicts.hpp"
 #include "results/compare/comparison.hpp"
-#include "results/compare/gate_words.hpp"
+#include "results/compare/gate_text.hpp"
 #include "results/compare/pooled_rounds.hpp"
 #include "results/export/export_google.hpp"
 #include "results/record/store.hpp"
@@ -163,13 +163,13 @@ Result<void> write_sheets(const fs::path& folder, const std::vector<report::Shee
 }
 
 // `found`: how many records there were before the rounds of sweeps were put together.
-std::string said_text(const CommandContext& context, const std::string& output, const RecordSet& set,
-                      std::size_t found, const std::vector<report::NamedComparison>& comparisons,
-                      const report::Page& page, bool csv) {
+std::string sentences_text(const CommandContext& context, const std::string& output, const RecordSet& set,
+                           std::size_t found, const std::vector<report::NamedComparison>& comparisons,
+                           const report::Page& page, bool csv) {
   std::vector<std::string> changes;
   for (const report::NamedComparison& one : comparisons)
     changes.push_back(
-        fmt::format("From {} to {}: {}", one.base, one.candidate, summary_words(one.comparison, {})));
+        fmt::format("From {} to {}: {}", one.base, one.candidate, summary_text(one.comparison, {})));
   if (context.output.json) {
     Json line{{"report", output}, {"records", found}, {"problems", set.problems}};
     line["sentences"] = changes;
@@ -239,7 +239,7 @@ Result<int> run_report(const CommandContext& context) {
   pool_rounds(set.records);
   std::vector<Record*> all;
   for (StoredRecord& stored : set.records) all.push_back(&stored.record);
-  tell_tiers_apart(all);
+  distinguish_tiers(all);
   const report::Page page =
       report::make_page(set, context.output, context.options.text("title"), comparisons);
   if (form == Form::csv) {
@@ -248,7 +248,7 @@ Result<int> run_report(const CommandContext& context) {
     PENSTOCK_TRY(write_file(output, "the report", page.html));
   }
   const std::string text =
-      said_text(context, output.string(), set, found, comparisons, page, form == Form::csv);
+      sentences_text(context, output.string(), set, found, comparisons, page, form == Form::csv);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
 }
@@ -265,9 +265,9 @@ const CommandInfo command_report{
         "penstock report [RESULTS]... [--baseline RESULTS] [--to html|csv|google-benchmark] [-o FILE|DIR]",
     .examples = {"penstock report -o report.html                # every record in penstock-results/",
                  "penstock report tuesday/ --baseline monday/ -o both.html   # and what changed since"},
-    .nouns = "RESULTS",
-    .nouns_at_least = 0,
-    .nouns_at_most = INT_MAX,
+    .arguments = "RESULTS",
+    .min_arguments = 0,
+    .max_arguments = INT_MAX,
 };
 
 }  // namespace penstock

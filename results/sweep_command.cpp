@@ -15,7 +15,7 @@
 #include "io_backends/core/cli/command_line.hpp"
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/progress.hpp"
-#include "io_backends/core/cli/shell_words.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/system/subprocess.hpp"
 #include "io_backends/core/system/whole_file.hpp"
@@ -120,7 +120,7 @@ class Sweep {
     for (const SweepCell& cell : work_.cells)
       for (std::size_t arm = 0; arm < arms_of_a_turn(spec()); ++arm) {
         if (arm < spec().arms.size() && !spec().arms[arm].program.empty()) continue;
-        std::vector<std::string> words = run_words(spec(), cell, arm, *work_.command);
+        std::vector<std::string> words = run_arguments(spec(), cell, arm, *work_.command);
         words.erase(words.begin());
         if (const auto line = parse_command_line(*work_.command, words, {}); !line.ok())
           return make_error(line.error().code,
@@ -129,7 +129,7 @@ class Sweep {
     return success();
   }
 
-  // What was begun may only grow; then it is written down as it is now.
+  // What was started may only grow; then it is written down as it is now.
   Result<void> agree_with_journal(SweepState& state) {
     Json identity = sweep_identity(spec());
     const SweepHistory& history = state.history();
@@ -201,7 +201,7 @@ class Sweep {
   std::string job_under_way() const {
     const auto history = SweepState::look(spec().results, spec().name);
     if (!history.ok() || history->job.empty()) return "";
-    const JobPhase phase = look_at_job(history->job).phase;
+    const JobPhase phase = inspect_job(history->job).phase;
     return phase == JobPhase::waiting || phase == JobPhase::running ? history->job : "";
   }
 
@@ -335,11 +335,11 @@ class Sweep {
       note(fmt::format("{} {} done and {} left (ended by: {}); the same line goes on",
                        count_of(history.turns.size(), "turn"), history.turns.size() == 1 ? "is" : "are",
                        left == 1 ? "1 is" : format_count(left) + " are", why));
-    if (!context_.output.json) say_what_next(folders);
+    if (!context_.output.json) report_next_step(folders);
     return code;
   }
 
-  void say_what_next(const std::vector<std::string>& folders) const {
+  void report_next_step(const std::vector<std::string>& folders) const {
     const std::string words = shell_line(folders);
     fmt::print("Records: {} (label sweep={})\nReport:  penstock report {} -o report.html\n", words,
                spec().name, words);
@@ -369,9 +369,9 @@ const CommandInfo command_sweep{
                  "after Ctrl-C",
                  "penstock sweep threads.yaml --slurm         # the same in one exclusive allocation, and "
                  "follows it"},
-    .nouns = "FILE.yaml",
-    .nouns_at_least = 1,
-    .nouns_at_most = 1,
+    .arguments = "FILE.yaml",
+    .min_arguments = 1,
+    .max_arguments = 1,
 };
 
 }  // namespace penstock

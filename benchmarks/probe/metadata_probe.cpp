@@ -25,12 +25,12 @@ MetadataProbe::MetadataProbe(Backend& backend, const std::string& folder, unsign
   }
 }
 
-ReadTally MetadataProbe::run(const ReadLap& lap, const Work& work) {
+ReadTally MetadataProbe::run(const ReadSpec& spec, const Work& work) {
   ReadTally tally;
   std::vector<std::uint64_t> done(clients_.size());
-  if (lap.at_gate) lap.at_gate();
+  if (spec.at_gate) spec.at_gate();
   const Clock::time_point start = Clock::now();
-  const auto over = [&] { return Clock::now() - start >= lap.deadline; };
+  const auto over = [&] { return Clock::now() - start >= spec.deadline; };
   const auto client_work = [&](unsigned i) -> Result<void> {
     PENSTOCK_ASSIGN(done[i], work(clients_[i], over));
     return success();
@@ -43,8 +43,8 @@ ReadTally MetadataProbe::run(const ReadLap& lap, const Work& work) {
   return tally;
 }
 
-ReadTally MetadataProbe::create(const ReadLap& lap) {
-  return run(lap, [&](Client& client, const Over& over) -> Result<std::uint64_t> {
+ReadTally MetadataProbe::create(const ReadSpec& spec) {
+  return run(spec, [&](Client& client, const Over& over) -> Result<std::uint64_t> {
     client.made = 0;
     for (const std::string& object : client.objects) {
       PENSTOCK_TRY(check_interrupt());
@@ -57,8 +57,8 @@ ReadTally MetadataProbe::create(const ReadLap& lap) {
   });
 }
 
-ReadTally MetadataProbe::remove(const ReadLap& lap) {
-  return run(lap, [&](Client& client, const Over&) -> Result<std::uint64_t> {
+ReadTally MetadataProbe::remove(const ReadSpec& spec) {
+  return run(spec, [&](Client& client, const Over&) -> Result<std::uint64_t> {
     for (std::size_t n = 0; n < client.made; ++n) {
       PENSTOCK_TRY(check_interrupt());
       PENSTOCK_TRY(backend_.names().remove(client.objects[n]));
@@ -67,9 +67,9 @@ ReadTally MetadataProbe::remove(const ReadLap& lap) {
   });
 }
 
-ReadTally MetadataProbe::run_over_objects(const ReadLap& lap,
+ReadTally MetadataProbe::run_over_objects(const ReadSpec& spec,
                                           const std::function<Result<void>(const std::string&)>& one) {
-  return run(lap, [&](Client& client, const Over& over) -> Result<std::uint64_t> {
+  return run(spec, [&](Client& client, const Over& over) -> Result<std::uint64_t> {
     std::uint64_t done = 0;
     do {
       PENSTOCK_TRY(check_interrupt());
@@ -80,22 +80,22 @@ ReadTally MetadataProbe::run_over_objects(const ReadLap& lap,
   });
 }
 
-ReadTally MetadataProbe::stat(const ReadLap& lap) {
-  return run_over_objects(lap, [&](const std::string& object) -> Result<void> {
+ReadTally MetadataProbe::stat(const ReadSpec& spec) {
+  return run_over_objects(spec, [&](const std::string& object) -> Result<void> {
     PENSTOCK_TRY(backend_.names().stat(object));
     return success();
   });
 }
 
-ReadTally MetadataProbe::open(const ReadLap& lap) {
-  return run_over_objects(lap, [&](const std::string& object) -> Result<void> {
+ReadTally MetadataProbe::open(const ReadSpec& spec) {
+  return run_over_objects(spec, [&](const std::string& object) -> Result<void> {
     PENSTOCK_TRY(backend_.open(object));
     return success();
   });
 }
 
-ReadTally MetadataProbe::list(const ReadLap& lap) {
-  return run(lap, [&](Client& client, const Over& over) -> Result<std::uint64_t> {
+ReadTally MetadataProbe::list(const ReadSpec& spec) {
+  return run(spec, [&](Client& client, const Over& over) -> Result<std::uint64_t> {
     std::uint64_t entries = 0;
     do {
       PENSTOCK_TRY(check_interrupt());

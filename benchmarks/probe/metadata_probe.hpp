@@ -1,4 +1,4 @@
-// The metadata rungs of tiers --probe: empty objects made, looked at, opened, listed and removed.
+// The metadata probes of tiers --probe: empty objects made, looked at, opened, listed and removed.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// So many clients, each with a folder of its own below `folder`. Each call works with all of them at once,
-// and a sample of what it returns is one operation. All but remove() end at lap.deadline, create() at
+// That many clients, each with a folder of its own below `folder`. Each call works with all of them at once,
+// and a sample of what it returns is one operation. All but remove() end at spec.deadline, create() at
 // kObjectsEach of each client, too. An interrupt is a failure, `interrupted`; what is there then is left to
 // whoever removes the folder.
 class MetadataProbe {
@@ -22,11 +22,11 @@ class MetadataProbe {
 
   MetadataProbe(Backend& backend, const std::string& folder, unsigned clients);
 
-  ReadTally create(const ReadLap& lap);  // publishes with Durability::visible
-  ReadTally stat(const ReadLap& lap);    // of what create() made; so the others
-  ReadTally open(const ReadLap& lap);    // and close
-  ReadTally list(const ReadLap& lap);    // again and again the client's folder; a sample is an entry
-  ReadTally remove(const ReadLap& lap);  // all of them
+  ReadTally create(const ReadSpec& spec);  // publishes with Durability::visible
+  ReadTally stat(const ReadSpec& spec);    // of what create() made; so the others
+  ReadTally open(const ReadSpec& spec);    // and close
+  ReadTally list(const ReadSpec& spec);    // again and again the client's folder; a sample is an entry
+  ReadTally remove(const ReadSpec& spec);  // all of them
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -38,9 +38,10 @@ class MetadataProbe {
   // `work` returns how many operations it did; `over` says that the time is.
   using Over = std::function<bool()>;
   using Work = std::function<Result<std::uint64_t>(Client& client, const Over& over)>;
-  ReadTally run(const ReadLap& lap, const Work& work);
+  ReadTally run(const ReadSpec& spec, const Work& work);
   // `one` for object after object, round and round.
-  ReadTally run_over_objects(const ReadLap& lap, const std::function<Result<void>(const std::string&)>& one);
+  ReadTally run_over_objects(const ReadSpec& spec,
+                             const std::function<Result<void>(const std::string&)>& one);
 
   Backend& backend_;
   std::vector<Client> clients_;

@@ -19,10 +19,10 @@ class MetadataProbeTest : public testing::Test {
     EXPECT_OK(opened);
     return *std::move(opened);
   }
-  static ReadLap lap(std::chrono::nanoseconds deadline) {
-    ReadLap lap;
-    lap.deadline = deadline;
-    return lap;
+  static ReadSpec spec(std::chrono::nanoseconds deadline) {
+    ReadSpec spec;
+    spec.deadline = deadline;
+    return spec;
   }
   static constexpr auto kLong = 1h;
   static constexpr auto kOnce = 1ns;
@@ -31,35 +31,35 @@ class MetadataProbeTest : public testing::Test {
 TEST_F(MetadataProbeTest, DoesWhatItCounts) {
   const Tier there = tier();
   MetadataProbe probe(*there.backend, "probe", 2);
-  EXPECT_EQ(probe.create(lap(kLong)).samples, 2 * MetadataProbe::kObjectsEach);
+  EXPECT_EQ(probe.create(spec(kLong)).samples, 2 * MetadataProbe::kObjectsEach);
   EXPECT_OK(there.backend->names().stat("probe/001/01023"));
-  EXPECT_EQ(probe.stat(lap(kOnce)).samples, 2U) << "one of each client, and the time is over";
-  EXPECT_EQ(probe.open(lap(kOnce)).samples, 2U);
-  EXPECT_EQ(probe.list(lap(kOnce)).samples, 2 * MetadataProbe::kObjectsEach);
-  EXPECT_EQ(probe.remove(lap(kOnce)).samples, 2 * MetadataProbe::kObjectsEach) << "whatever the time";
+  EXPECT_EQ(probe.stat(spec(kOnce)).samples, 2U) << "one of each client, and the time is over";
+  EXPECT_EQ(probe.open(spec(kOnce)).samples, 2U);
+  EXPECT_EQ(probe.list(spec(kOnce)).samples, 2 * MetadataProbe::kObjectsEach);
+  EXPECT_EQ(probe.remove(spec(kOnce)).samples, 2 * MetadataProbe::kObjectsEach) << "whatever the time";
   EXPECT_ERRC(Errc::not_found, there.backend->names().stat("probe/001/01023"));
 }
 
 TEST_F(MetadataProbeTest, ASlowTierIsLeftWithFewerObjects) {
   const Tier there = tier(",latency=1ms");
   MetadataProbe probe(*there.backend, "probe", 1);
-  const ReadTally made = probe.create(lap(10ms));
+  const ReadTally made = probe.create(spec(10ms));
   EXPECT_GE(made.samples, 1U);
   EXPECT_LT(made.samples, MetadataProbe::kObjectsEach);
   EXPECT_GE(made.wall_s, 0.01);
-  EXPECT_EQ(probe.list(lap(kOnce)).samples, made.samples);
-  EXPECT_EQ(probe.remove(lap(kOnce)).samples, made.samples);
+  EXPECT_EQ(probe.list(spec(kOnce)).samples, made.samples);
+  EXPECT_EQ(probe.remove(spec(kOnce)).samples, made.samples);
 }
 
 TEST_F(MetadataProbeTest, FaultsAndInterruptsAreFailures) {
   const Tier there = tier(",fail=names:eio@#3..");
   MetadataProbe probe(*there.backend, "probe", 1);
-  EXPECT_FALSE(probe.create(lap(kOnce)).failure);
-  const ReadTally failed = probe.stat(lap(kLong));
+  EXPECT_FALSE(probe.create(spec(kOnce)).failure);
+  const ReadTally failed = probe.stat(spec(kLong));
   ASSERT_TRUE(failed.failure);
   EXPECT_EQ(failed.failure->code, Errc::io);
   simulate_interrupt(SIGINT);
-  const ReadTally stopped = probe.open(lap(kLong));
+  const ReadTally stopped = probe.open(spec(kLong));
   simulate_interrupt(0);
   ASSERT_TRUE(stopped.failure);
   EXPECT_EQ(stopped.failure->code, Errc::interrupted);

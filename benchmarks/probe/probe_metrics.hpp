@@ -1,4 +1,4 @@
-// What a record of `tiers --probe` measures: the star is a rung such as "read.sequential.1m.1", of
+// What a record of `tiers --probe` measures: the star is a probe such as "read.sequential.1m.1", of
 // kMetadataRate the operation.
 #pragma once
 
@@ -16,7 +16,7 @@ inline constexpr MetricInfo kOpRateOfClient{"*.ops_per_s_per_client", "1/s", Bet
 inline constexpr RankMetrics kRanks{{"*.rank_min_bytes_per_s", "B/s", Better::higher, "repeat"},
                                     {"*.rank_median_bytes_per_s", "B/s", Better::higher, "repeat"},
                                     {"*.rank_max_bytes_per_s", "B/s", Better::higher, "repeat"}};
-// Of all rungs the one that tells tiers apart at a glance.
+// Of all probes the one that tells tiers apart at a glance.
 inline constexpr MetricInfo kSequentialRead{"read.sequential.1m.1.bytes_per_s", "B/s", Better::higher,
                                             "repeat", kHeadline};
 

@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kMetadata = "metadata.";  // begins the rungs of kMetadataRate
+constexpr std::string_view kMetadata = "metadata.";  // begins the probes of kMetadataRate
 
 // As a reader counts: "4k" before "128k", depth 8 before 32.
 bool counts_before(std::string_view a, std::string_view b) {
@@ -44,34 +44,34 @@ bool counts_before(std::string_view a, std::string_view b) {
 }
 
 // Where ranks with equal work lie apart: in the medians of the repeats.
-std::string ranks_words(const Record& record, const std::string& tier, const std::string& rung,
-                        const Output& output) {
+std::string ranks_text(const Record& record, const std::string& tier, const std::string& probe,
+                       const Output& output) {
   const Json& clients = record.parameters["threads"];
   const std::string apart = ranks_apart(
-      fmt::format("{}, {} client{}, {}: the ranks", tier, clients.dump(), clients == 1 ? "" : "s", rung),
-      rank_rates(record, rung + "."), output);
+      fmt::format("{}, {} client{}, {}: the ranks", tier, clients.dump(), clients == 1 ? "" : "s", probe),
+      rank_rates(record, probe + "."), output);
   return apart.empty() ? "" : apart + "\n";
 }
 
-// The record's rungs, in the order in which readers count.
-std::vector<std::string> rungs_of(const Record& record) {
+// The record's probes, in the order in which readers count.
+std::vector<std::string> probes_of(const Record& record) {
   constexpr std::string_view kRate = ".ops_per_s";
-  std::vector<std::string> rungs;
+  std::vector<std::string> probes;
   for (const auto& [name, metric] : record.metrics)
-    if (name.ends_with(kRate)) rungs.push_back(name.substr(0, name.size() - kRate.size()));
-  std::sort(rungs.begin(), rungs.end(), counts_before);
-  return rungs;
+    if (name.ends_with(kRate)) probes.push_back(name.substr(0, name.size() - kRate.size()));
+  std::sort(probes.begin(), probes.end(), counts_before);
+  return probes;
 }
 
 // What was not measured, and why: once for all numbers of clients that say the same.
-std::string left_out_words(std::span<const Record> records) {
+std::string left_out_text(std::span<const Record> records) {
   std::string text;
   std::set<std::string> said;
   for (const Record& record : records) {
     const auto left_out = record.parameters.find("left_out");
     if (left_out == record.parameters.end() || !left_out->is_object()) continue;
-    for (const auto& [rung, why] : left_out->items()) {
-      const std::string words = fmt::format("{}: no {}: {}\n", record.parameters.value("tier", "-"), rung,
+    for (const auto& [probe, why] : left_out->items()) {
+      const std::string words = fmt::format("{}: no {}: {}\n", record.parameters.value("tier", "-"), probe,
                                             why.is_string() ? why.get<std::string>() : "-");
       if (said.insert(words).second) text += words;
     }
@@ -133,14 +133,14 @@ std::string probe_table(std::span<const Record> records, const Output& output) {
         record.parameters.contains("threads") && record.parameters["threads"].is_number()
             ? record.parameters["threads"].dump()
             : "-";
-    const std::vector<std::string> rungs = rungs_of(record);
-    for (const std::string& rung : rungs) {
-      const auto bytes = record.metrics.find(rung + ".bytes_per_s");
-      table.row({word("tier"), clients, rung,
+    const std::vector<std::string> probes = probes_of(record);
+    for (const std::string& probe : probes) {
+      const auto bytes = record.metrics.find(probe + ".bytes_per_s");
+      table.row({word("tier"), clients, probe,
                  bytes == record.metrics.end() ? "-" : format_rate(bytes->second.value(), output),
-                 format_number(record.metrics.at(rung + ".ops_per_s").value()), verdict});
+                 format_number(record.metrics.at(probe + ".ops_per_s").value()), verdict});
     }
-    if (rungs.empty()) table.row({word("tier"), clients, "-", "-", "-", verdict + ": " + record.reason});
+    if (probes.empty()) table.row({word("tier"), clients, "-", "-", "-", verdict + ": " + record.reason});
   }
   const auto ranks = records.empty() ? 1 : records[0].parameters.value("ranks", 1);
   std::string text;
@@ -151,10 +151,10 @@ std::string probe_table(std::span<const Record> records, const Output& output) {
         "by the wall of the slowest\n\n",
         ranks);
   text += table.text();
-  text += left_out_words(records);
+  text += left_out_text(records);
   for (const Record& record : records)
-    for (const std::string& rung : rungs_of(record))
-      text += ranks_words(record, record.parameters["tier"].get<std::string>(), rung, output);
+    for (const std::string& probe : probes_of(record))
+      text += ranks_text(record, record.parameters["tier"].get<std::string>(), probe, output);
   return text;
 }
 

@@ -16,7 +16,7 @@ namespace penstock {
 // `bytes_read`: from the tier by the whole probe, over all ranks.
 Trial probe_record(const Run& run, const Tier& tier, const ProbeCell& cell, std::uint64_t bytes_read);
 
-// A row a rung, a sentence for what was left out, and one for each rung whose ranks lie apart.
+// A row a probe, a sentence for what was left out, and one for each probe whose ranks lie apart.
 std::string probe_table(std::span<const Record> records, const Output& output);
 
 }  // namespace penstock

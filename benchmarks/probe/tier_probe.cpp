@@ -9,7 +9,7 @@
 #include "benchmarks/probe/metadata_probe.hpp"
 #include "benchmarks/probe/write_probe.hpp"
 #include "benchmarks/read/block_manifest.hpp"
-#include "benchmarks/read/prepared_lap.hpp"
+#include "benchmarks/read/prepared_repeat.hpp"
 #include "benchmarks/read/read_engine.hpp"
 #include "benchmarks/read/read_team.hpp"
 #include "benchmarks/read/yardsticks.hpp"
@@ -27,7 +27,7 @@ constexpr std::uint64_t kBlock = 1U << 20U;
 constexpr std::uint64_t kSmallFile = 112U << 10U;
 constexpr std::uint64_t kMostWriters = 256;  // of a rank: each is a thread with a block of its own
 
-// "4k", "1m": as rungs are called.
+// "4k", "1m": as probes are called.
 std::string block_name(std::uint64_t bytes) {
   if (bytes % (1U << 20U) == 0) return fmt::format("{}m", bytes >> 20U);
   return bytes % 1024 == 0 ? fmt::format("{}k", bytes >> 10U) : fmt::format("{}", bytes);
@@ -72,7 +72,7 @@ class TierProbe {
   }
 
  private:
-  using Pass = std::function<ReadTally(const ReadLap&)>;
+  using Pass = std::function<ReadTally(const ReadSpec&)>;
 
   // Of a network all ranks take, of anything else those of a node, whose last looks for all of them.
   Result<void> check_room() {
@@ -137,7 +137,7 @@ class TierProbe {
     return blocks;
   }
 
-  // All write rungs but that of the files which are read afterwards. What they write is gone before the next
+  // All write probes but that of the files which are read afterwards. What they write is gone before the next
   // one begins, so that the tier never holds more of it than one pass and what that replaces.
   Result<void> measure_passing_writes(ProbeCell& cell) {
     for (const std::uint64_t block : write_blocks()) {
@@ -166,11 +166,11 @@ class TierProbe {
   }
 
   // Absent, and said why, where there would be more writers than `most`, each of which is to have `what`.
-  std::optional<unsigned> writers(ProbeCell& cell, const std::string& rung, unsigned depth,
+  std::optional<unsigned> writers(ProbeCell& cell, const std::string& probe_name, unsigned depth,
                                   std::uint64_t most, std::string_view what) const {
     const std::uint64_t wanted = std::uint64_t{cell.clients} * depth;
     if (wanted <= std::min(most, kMostWriters)) return static_cast<unsigned>(wanted);
-    cell.left_out[rung] =
+    cell.left_out[probe_name] =
         wanted > kMostWriters
             ? fmt::format("{} writers of a rank; the most are {}", wanted, kMostWriters)
             : fmt::format("--probe-size has less than {} for each of {} writers", what, wanted);
@@ -178,18 +178,18 @@ class TierProbe {
   }
 
   Result<void> measure_write_depth(ProbeCell& cell, unsigned depth) {
-    const std::string rung = fmt::format("write.sequential.1m.{}", depth);
-    const auto count = writers(cell, rung, depth, settings_.bytes / kBlock, "1 MiB");
+    const std::string probe_name = fmt::format("write.sequential.1m.{}", depth);
+    const auto count = writers(cell, probe_name, depth, settings_.bytes / kBlock, "1 MiB");
     if (!count) return success();
-    return measure_passing(cell, rung, {.writers = *count, .object_bytes = large_file_bytes(*count)});
+    return measure_passing(cell, probe_name, {.writers = *count, .object_bytes = large_file_bytes(*count)});
   }
 
   Result<void> measure_small_writes(ProbeCell& cell, unsigned depth) {
-    const std::string rung = fmt::format("write.small_files.112k.{}", depth);
+    const std::string probe_name = fmt::format("write.small_files.112k.{}", depth);
     const std::uint64_t most = std::max<std::uint64_t>(settings_.bytes / kSmallFile, cell.clients);
-    const auto count = writers(cell, rung, depth, most, "one file");
+    const auto count = writers(cell, probe_name, depth, most, "one file");
     if (!count) return success();
-    return measure_passing(cell, rung,
+    return measure_passing(cell, probe_name,
                            {.writers = *count,
                             .objects = most / *count,
                             .object_bytes = kSmallFile,
@@ -197,11 +197,11 @@ class TierProbe {
                             .by_object = true});
   }
 
-  Result<void> measure_passing(ProbeCell& cell, const std::string& rung, const WriteShape& shape) {
+  Result<void> measure_passing(ProbeCell& cell, const std::string& probe_name, const WriteShape& shape) {
     WriteProbe probe(
         *tier_.backend, shape, [this](std::uint64_t n) { return folder_.object("written", n); },
         [this](unsigned writer) { return noise_seed(2000 + writer); });
-    PENSTOCK_TRY(measure_writes(cell, rung, probe));
+    PENSTOCK_TRY(measure_writes(cell, probe_name, probe));
     return agree(ranks_, probe.remove());
   }
 
@@ -214,15 +214,15 @@ class TierProbe {
     return measure_writes(cell, "write.sequential.1m.1", probe);
   }
 
-  Result<void> measure_writes(ProbeCell& cell, const std::string& rung, WriteProbe& probe) {
+  Result<void> measure_writes(ProbeCell& cell, const std::string& probe_name, WriteProbe& probe) {
     ProbeFigure& figure = cell.figures.emplace_back();
-    figure.name = rung;
-    say(cell, rung);
+    figure.name = probe_name;
+    say(cell, probe_name);
     // The first is thrown away: the first touch of memory and of free blocks is slow.
     for (std::size_t repeat = 0; repeat <= settings_.repeats; ++repeat) {
-      ReadLap lap{.threads = cell.clients, .max_passes = repeat == 0 ? 1U : 0U};
-      lap.deadline = settings_.min_time;
-      const ReadTally tally = team_.run(lap, [&](const ReadLap& mine) { return probe.run(mine); });
+      ReadSpec spec{.threads = cell.clients, .max_passes = repeat == 0 ? 1U : 0U};
+      spec.deadline = settings_.min_time;
+      const ReadTally tally = team_.run(spec, [&](const ReadSpec& mine) { return probe.run(mine); });
       PENSTOCK_TRY(go_on());
       if (tally.failure) return *tally.failure;
       if (repeat == 0) continue;
@@ -274,7 +274,7 @@ class TierProbe {
     };
     ProbeFigure figure;
     figure.name = name;
-    PENSTOCK_TRY(measure_reads(cell, figure, set, [&](const ReadLap& pass) {
+    PENSTOCK_TRY(measure_reads(cell, figure, set, [&](const ReadSpec& pass) {
       ReadTally tally;
       if (engine == nullptr) {
         if (Result<void> made = ready(); !made.ok()) {
@@ -283,30 +283,30 @@ class TierProbe {
         }
       }
       tally = engine->run(pass);
-      if (settings_.cache == CacheWish::cold) engine.reset();
+      if (settings_.cache == CacheRequest::cold) engine.reset();
       return tally;
     }));
     cell.figures.push_back(std::move(figure));
     return success();
   }
 
-  // Tries every loop of the ladder once, and repeats the fastest.
+  // Tries every loop of the probe series once, and repeats the fastest.
   Result<void> measure_best_loop(ProbeCell& cell, std::string_view name, const ProbeSet& set,
                                  SampleOrder order) {
     Yardsticks yardsticks(work(set), {.order = order, .seed = settings_.seed});
-    const auto rung = [&](const LoopShape& shape, const ReadLap& pass) {
+    const auto probe_name = [&](const LoopShape& shape, const ReadSpec& pass) {
       const std::uint64_t before = yardsticks.uncounted_bytes();
-      ReadTally tally = yardsticks.rung(shape, pass);
+      ReadTally tally = yardsticks.probe_name(shape, pass);
       cell.uncounted_bytes += yardsticks.uncounted_bytes() - before;
       return tally;
     };
     std::optional<LoopShape> best;
     double best_rate = 0;
-    for (const LoopShape& shape : yardsticks.ladder(cell.clients)) {
+    for (const LoopShape& shape : yardsticks.probe_series(cell.clients)) {
       ProbeFigure once;
       once.name = name;
       PENSTOCK_TRY(measure_reads(
-          cell, once, set, [&](const ReadLap& pass) { return rung(shape, pass); }, 1));
+          cell, once, set, [&](const ReadSpec& pass) { return probe_name(shape, pass); }, 1));
       if (once.bytes_per_s.empty() || once.bytes_per_s.front() <= best_rate) continue;
       best_rate = once.bytes_per_s.front();
       best = shape;
@@ -315,7 +315,8 @@ class TierProbe {
     ProbeFigure figure;
     figure.name = name;
     figure.loop = best->name();
-    PENSTOCK_TRY(measure_reads(cell, figure, set, [&](const ReadLap& pass) { return rung(*best, pass); }));
+    PENSTOCK_TRY(
+        measure_reads(cell, figure, set, [&](const ReadSpec& pass) { return probe_name(*best, pass); }));
     cell.figures.push_back(std::move(figure));
     return success();
   }
@@ -325,18 +326,18 @@ class TierProbe {
     CacheControl cache(tier_, set.manifest, set.samples, settings_.cache, ColdMethod::evict, most_clients_);
     for (std::size_t repeat = 0; repeat < (repeats == 0 ? settings_.repeats : repeats); ++repeat) {
       PENSTOCK_TRY(go_on());
-      LapPlan plan{.what = figure.name, .threads = cell.clients};
+      RepeatPlan plan{.what = figure.name, .threads = cell.clients};
       plan.duration = settings_.min_time;
       plan.first_pass = repeat;  // in an order of its own
-      plan.run = [&](const ReadLap& lap, const ReadWatcher&) { return pass(lap); };
+      plan.run = [&](const ReadSpec& spec, const ReadObserver&) { return pass(spec); };
       plan.note = [&](std::string_view what) { say(cell, what); };
-      const std::optional<LapFigures> lap = run_lap(tier_, cache, team_, plan);
+      const std::optional<RepeatFigures> figures = run_repeat(tier_, cache, team_, plan);
       PENSTOCK_TRY(go_on());
-      if (!lap) return success();
-      if (lap->tally.failure) return *lap->tally.failure;
-      cell.cache = lap->cache;
-      judge(cell, lap->verdict, lap->reason);
-      add(figure, lap->tally);
+      if (!figures) return success();
+      if (figures->tally.failure) return *figures->tally.failure;
+      cell.cache = figures->cache;
+      judge(cell, figures->verdict, figures->reason);
+      add(figure, figures->tally);
     }
     cell.uncounted_bytes += cache.warmed_bytes();
     return success();
@@ -353,7 +354,7 @@ class TierProbe {
 
   // Objects are made and removed by turns until each has lasted; the others look at those of one more turn.
   Result<void> measure_metadata(ProbeCell& cell) {
-    using Step = ReadTally (MetadataProbe::*)(const ReadLap&);
+    using Step = ReadTally (MetadataProbe::*)(const ReadSpec&);
     constexpr std::pair<std::string_view, Step> kSteps[] = {{"metadata.create", &MetadataProbe::create},
                                                             {"metadata.remove", &MetadataProbe::remove},
                                                             {"metadata.stat", &MetadataProbe::stat},
@@ -364,9 +365,9 @@ class TierProbe {
     std::vector<ProbeFigure> figures(std::size(kSteps));
     for (std::size_t i = 0; i < figures.size(); ++i) figures[i].name = kSteps[i].first;
     const auto take = [&](std::size_t step, ReadTally& into) -> Result<void> {
-      ReadLap lap{.threads = cell.clients, .max_passes = 1};
-      lap.deadline = settings_.min_time;
-      into.append(team_.run(lap, [&](const ReadLap& mine) { return (probe.*kSteps[step].second)(mine); }));
+      ReadSpec spec{.threads = cell.clients, .max_passes = 1};
+      spec.deadline = settings_.min_time;
+      into.append(team_.run(spec, [&](const ReadSpec& mine) { return (probe.*kSteps[step].second)(mine); }));
       PENSTOCK_TRY(go_on());
       return into.failure ? Result<void>(*into.failure) : success();
     };

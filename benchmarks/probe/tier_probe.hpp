@@ -25,11 +25,11 @@ struct ProbeSettings {
   std::uint64_t bytes = 0;            // of a rank: of its large files together, and of its small ones
   std::chrono::nanoseconds min_time{0};
   std::size_t repeats = 1;
-  CacheWish cache = CacheWish::cold;
+  CacheRequest cache = CacheRequest::cold;
   std::uint64_t seed = 0;
 };
 
-// One rung with one number of clients: "read.random.4k.16" is operation, pattern, block and depth (reads in
+// One probe with one number of clients: "read.random.4k.16" is operation, pattern, block and depth (reads in
 // flight a client).
 struct ProbeFigure {
   std::string name;
@@ -42,7 +42,7 @@ struct ProbeFigure {
 struct ProbeCell {
   unsigned clients = 1;
   std::vector<ProbeFigure> figures;
-  std::map<std::string, std::string> left_out;  // rungs, or the beginnings of their names, and why
+  std::map<std::string, std::string> left_out;  // probes, or the beginnings of their names, and why
   CacheState cache;                             // before the reads
   std::uint64_t uncounted_bytes = 0;            // read past the back end, which did not count them
   Verdict verdict = Verdict::ok;
@@ -51,7 +51,7 @@ struct ProbeCell {
 
 // write.sequential.<block>.1      appends to a file a client until they would survive a power cut: 1 MiB,
 //                                 and each block of the settings
-// write.sequential.1m.<depth>     so many such files a client at once, a thread each: each depth above 1
+// write.sequential.1m.<depth>     that many such files a client at once, a thread each: each depth above 1
 // write.random.<block>.1          the same blocks, each once anywhere in a new file, where the back end can
 //                                 (Caps::write_at)
 // write.small_files.112k.<depth>  whole files of 112 KiB, so many a client at once, a thread each: 1 and each
@@ -59,8 +59,8 @@ struct ProbeCell {
 // read.sequential.1m.1            the files of write.sequential.1m.1, a read at a time of each client
 // read.sequential.1m.best         the same by the best of the ladder's loops (datagen/yardsticks/ceiling.hpp)
 // read.random.<block>.<depth>     blocks at random offsets of them, each block and depth of the settings
-// read.small_files.112k.<depth>   whole files of 112 KiB, so many in flight a client: 1 and each depth
-// read.small_files.112k.best      the same by the best of the ladder's loops
+// read.small_files.112k.<depth>   whole files of 112 KiB, that many in flight a client: 1 and each depth
+// read.small_files.112k.best      the same by the best of the probe series's loops
 // metadata.create, .stat, .open   (and close), .list (entries), .remove: of empty objects, a folder a client,
 //                                 as this machine caches them; these have no bytes_per_s
 //
@@ -69,7 +69,7 @@ struct ProbeCell {
 // anything is written when the tier has not room for both sets and a tenth to spare. Interrupted, it returns
 // the cells as far as they are. `note` gets what is done now.
 //
-// Collective: every rank has a folder of its own, works in it at the same time as the others, each rung
+// Collective: every rank has a folder of its own, works in it at the same time as the others, each probe
 // behind a barrier, and returns the same figures: bytes of all by the wall of the slowest.
 Result<std::vector<ProbeCell>> probe_tier(Tier& tier, const ProbeSettings& settings, Communicator& ranks,
                                           const std::function<void(std::string_view what)>& note);

@@ -12,10 +12,10 @@ namespace penstock {
 namespace {
 
 constexpr std::uint64_t kWord = sizeof(std::uint64_t);
-constexpr std::uint64_t kLookAtClock =
-    64U << 10U;  // after so many bytes: it costs as much as some writes of 4 KiB
+constexpr std::uint64_t kCheckClock =
+    64U << 10U;  // after that many bytes: it costs as much as some writes of 4 KiB
 
-std::uint64_t whole_words(std::uint64_t bytes) {
+std::uint64_t word_count(std::uint64_t bytes) {
   return (bytes + kWord - 1) / kWord * kWord;
 }
 
@@ -32,16 +32,16 @@ void change(std::byte* at, std::uint64_t bytes, std::uint64_t by) {
 }  // namespace
 
 BlockNoise::BlockNoise(std::uint64_t seed, std::uint64_t most_bytes)
-    : buffer_(whole_words(most_bytes)), random_(seed, "probe") {
+    : buffer_(word_count(most_bytes)), random_(seed, "probe") {
   const RandomStream bytes = random_.substream(0);
-  for (std::uint64_t at = 0; at < whole_words(most_bytes); at += kWord) {
+  for (std::uint64_t at = 0; at < word_count(most_bytes); at += kWord) {
     const std::uint64_t word = bytes.bits(at);
     std::memcpy(buffer_.data() + at, &word, kWord);
   }
 }
 
 std::span<const std::byte> BlockNoise::next(std::uint64_t bytes) {
-  change(buffer_.data(), whole_words(bytes), random_.bits(blocks_++));
+  change(buffer_.data(), word_count(bytes), random_.bits(blocks_++));
   return std::as_const(buffer_).first(bytes);
 }
 
@@ -51,12 +51,12 @@ WriteProbe::WriteProbe(Backend& backend, const WriteShape& shape, Name name, con
     noise_.emplace_back(seed(i), std::min(shape.block, shape.object_bytes));
 }
 
-ReadTally WriteProbe::run(const ReadLap& lap) {
-  const std::uint64_t most = lap.max_passes == 0 ? kMostPasses : lap.max_passes;
+ReadTally WriteProbe::run(const ReadSpec& spec) {
+  const std::uint64_t most = spec.max_passes == 0 ? kMostPasses : spec.max_passes;
   ReadTally tally;
-  if (lap.at_gate) lap.at_gate();
+  if (spec.at_gate) spec.at_gate();
   const Clock::time_point start = Clock::now();
-  const Clock::time_point until = shape_.whole ? Clock::time_point::max() : start + lap.deadline;
+  const Clock::time_point until = shape_.whole ? Clock::time_point::max() : start + spec.deadline;
   do {
     Done done;
     Result<void> written = write_pass(until, done);
@@ -67,7 +67,7 @@ ReadTally WriteProbe::run(const ReadLap& lap) {
       break;
     }
     ++tally.passes;
-  } while (Clock::now() - start < lap.deadline && tally.passes < most);
+  } while (Clock::now() - start < spec.deadline && tally.passes < most);
   tally.wall_s = tally.elapsed_s = std::chrono::duration<double>(Clock::now() - start).count();
   return tally;
 }
@@ -100,11 +100,11 @@ Result<void> WriteProbe::write_object(std::uint64_t n, BlockNoise& noise, Clock:
   PENSTOCK_ASSIGN(const std::unique_ptr<Writer> writer, backend_.create(name_(n), shape_.object_bytes));
   std::uint64_t bytes = 0;
   std::uint64_t written = 0;
-  for (std::uint64_t looked_at = 0; written < blocks; ++written) {
-    if (written == 0 || bytes - looked_at >= kLookAtClock) {
+  for (std::uint64_t inspected = 0; written < blocks; ++written) {
+    if (written == 0 || bytes - inspected >= kCheckClock) {
       PENSTOCK_TRY(check_interrupt());
       if (written > 0 && Clock::now() >= until) break;
-      looked_at = bytes;
+      inspected = bytes;
     }
     const std::uint64_t offset = (shape_.random ? order.at(written) : written) * shape_.block;
     const std::span<const std::byte> block = noise.next(std::min(shape_.block, shape_.object_bytes - offset));

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// So many blocks of sizes that take turns, one behind the other.
+// That many blocks of sizes that take turns, one behind the other.
 std::vector<std::byte> blocks_of(BlockNoise& noise, std::size_t blocks,
                                  std::initializer_list<std::size_t> sizes) {
   std::vector<std::byte> all;
@@ -69,10 +69,10 @@ class WriteProbeTest : public testing::Test {
         *tier.backend, shape, [](std::uint64_t n) { return "probe/" + std::to_string(n); },
         [](unsigned writer) { return writer; });
   }
-  static ReadLap lap(std::chrono::nanoseconds deadline, std::uint64_t most_passes = 0) {
-    ReadLap lap{.max_passes = most_passes};
-    lap.deadline = deadline;
-    return lap;
+  static ReadSpec spec(std::chrono::nanoseconds deadline, std::uint64_t most_passes = 0) {
+    ReadSpec spec{.max_passes = most_passes};
+    spec.deadline = deadline;
+    return spec;
   }
   static std::uint64_t bytes_of_object(Tier& tier, int n) {
     const auto entry = tier.backend->names().stat("probe/" + std::to_string(n));
@@ -83,7 +83,7 @@ class WriteProbeTest : public testing::Test {
 TEST_F(WriteProbeTest, WritesAllObjectsOfAPass) {
   Tier there = tier();
   WriteProbe all = probe(there, {.writers = 2, .objects = 3, .object_bytes = 10'000, .block = 4096});
-  const ReadTally tally = all.run(lap(1h, 1));
+  const ReadTally tally = all.run(spec(1h, 1));
   EXPECT_FALSE(tally.failure);
   EXPECT_EQ(tally.bytes, 60'000U);
   EXPECT_EQ(tally.samples, 18U) << "blocks, the last of each object shorter";
@@ -99,13 +99,13 @@ TEST_F(WriteProbeTest, WritesAllObjectsOfAPass) {
 TEST_F(WriteProbeTest, CountsObjectsWhereTheyAreTheSamples) {
   Tier there = tier();
   const WriteShape shape{.writers = 2, .objects = 5, .object_bytes = 100, .block = 100, .by_object = true};
-  EXPECT_EQ(probe(there, shape).run(lap(1h, 2)).samples, 20U);
+  EXPECT_EQ(probe(there, shape).run(spec(1h, 2)).samples, 20U);
 }
 
 TEST_F(WriteProbeTest, RandomBlocksFillTheObject) {
   Tier there = tier();
   WriteProbe random = probe(there, {.object_bytes = 100'000, .block = 4096, .random = true});
-  EXPECT_EQ(random.run(lap(1h, 1)).samples, 25U);
+  EXPECT_EQ(random.run(spec(1h, 1)).samples, 25U);
   ASSERT_EQ(bytes_of_object(there, 0), 100'000U);
   const auto reader = there.backend->open("probe/0");
   ASSERT_OK(reader);
@@ -118,7 +118,7 @@ TEST_F(WriteProbeTest, RandomBlocksFillTheObject) {
 TEST_F(WriteProbeTest, TheDeadlineCutsObjectsShort) {
   Tier there = tier();
   WriteProbe cut = probe(there, {.writers = 2, .objects = 4, .object_bytes = 1 << 20, .block = 64 << 10});
-  const ReadTally tally = cut.run(lap(1ns));
+  const ReadTally tally = cut.run(spec(1ns));
   EXPECT_FALSE(tally.failure);
   EXPECT_EQ(tally.samples, 2U) << "one block of each writer";
   EXPECT_EQ(bytes_of_object(there, 0), 64U << 10U) << "published as far as it is";
@@ -129,25 +129,25 @@ TEST_F(WriteProbeTest, TheDeadlineCutsObjectsShort) {
 TEST_F(WriteProbeTest, WholePassesGoOnBehindIt) {
   Tier there = tier();
   const WriteShape shape{.objects = 4, .object_bytes = 1 << 20, .block = 64 << 10, .whole = true};
-  const ReadTally tally = probe(there, shape).run(lap(1ns));
+  const ReadTally tally = probe(there, shape).run(spec(1ns));
   EXPECT_EQ(tally.passes, 1U);
   EXPECT_EQ(tally.bytes, 4U << 20U);
 }
 
 TEST_F(WriteProbeTest, WearsNoDiskForHours) {
   Tier there = tier();
-  const ReadTally tally = probe(there, {.object_bytes = 10, .block = 10}).run(lap(1h));
+  const ReadTally tally = probe(there, {.object_bytes = 10, .block = 10}).run(spec(1h));
   EXPECT_EQ(tally.passes, WriteProbe::kMostPasses);
 }
 
 TEST_F(WriteProbeTest, FailuresAndSignalsEndIt) {
   Tier full = tier(",capacity=100k");
-  const ReadTally failed = probe(full, {.object_bytes = 1 << 20, .block = 4096}).run(lap(1h));
+  const ReadTally failed = probe(full, {.object_bytes = 1 << 20, .block = 4096}).run(spec(1h));
   ASSERT_TRUE(failed.failure);
   EXPECT_EQ(failed.failure->code, Errc::no_space);
   Tier there = tier();
   simulate_interrupt(SIGINT);
-  const ReadTally stopped = probe(there, {.object_bytes = 10, .block = 10}).run(lap(1h));
+  const ReadTally stopped = probe(there, {.object_bytes = 10, .block = 10}).run(spec(1h));
   simulate_interrupt(0);
   ASSERT_TRUE(stopped.failure);
   EXPECT_EQ(stopped.failure->code, Errc::interrupted);

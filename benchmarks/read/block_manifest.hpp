@@ -1,4 +1,4 @@
-// Objects as blocks of one size, whatever samples lie in them.
+// Objects as blocks of one size, whatever samples are in them.
 #pragma once
 
 #include <cstdint>

@@ -25,9 +25,9 @@ ReadProgress progress_of(std::span<const std::unique_ptr<ReadWorker>> workers, s
 }
 
 // Lets run() wait for its workers and look up ten times a second.
-class Homecoming {
+class FinishLatch {
  public:
-  explicit Homecoming(std::size_t expected) : out_(expected) {}
+  explicit FinishLatch(std::size_t expected) : out_(expected) {}
   void arrive() {
     {
       std::lock_guard lock(mutex_);
@@ -35,7 +35,7 @@ class Homecoming {
     }
     changed_.notify_one();
   }
-  bool all_home_within(std::chrono::milliseconds time) {
+  bool wait_for(std::chrono::milliseconds time) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, time, [&] { return out_ == 0; });
   }
@@ -64,9 +64,9 @@ ReadTally gather(const ReadRun& run, std::span<const std::unique_ptr<ReadWorker>
       all.bytes_by_second[i] += mine.bytes_by_second[i];
     last_done_ns = std::max(last_done_ns, worker->last_done_ns());
   }
-  const std::int64_t from_ns = run.lap.ramp.count();
-  if (run.arrivals && run.lap.deadline.count() != 0 && !run.stopped() && !interrupted()) {
-    const std::int64_t ends_ns = run.lap.deadline.count();
+  const std::int64_t from_ns = run.spec.ramp.count();
+  if (run.arrivals && run.spec.deadline.count() != 0 && !run.stopped() && !interrupted()) {
+    const std::int64_t ends_ns = run.spec.deadline.count();
     last_done_ns = std::max(last_done_ns, ends_ns);
     all.due = run.arrivals->between(from_ns, ends_ns);
     all.open_s = static_cast<double>(ends_ns - from_ns) * 1e-9;
@@ -167,34 +167,34 @@ Result<void> ReadEngine::open_objects() {
   return success();
 }
 
-ReadTally ReadEngine::run(const ReadLap& lap, const ReadWatcher& watcher) {
-  assert(lap.threads > 0 && lap.threads <= workers_.size());
-  passes_run_ = lap.first_pass.value_or(passes_run_);
-  ReadRun run(workers_.front()->positions(), settings_, lap, passes_run_);
-  const std::span<const std::unique_ptr<ReadWorker>> workers = std::span(workers_).first(lap.threads);
+ReadTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
+  assert(spec.threads > 0 && spec.threads <= workers_.size());
+  passes_run_ = spec.first_pass.value_or(passes_run_);
+  ReadRun run(workers_.front()->positions(), settings_, spec, passes_run_);
+  const std::span<const std::unique_ptr<ReadWorker>> workers = std::span(workers_).first(spec.threads);
   const std::span<const std::unique_ptr<ReadWorker>> others = workers.subspan(1);
-  Homecoming homecoming(others.size());
+  FinishLatch finish_latch(others.size());
   std::vector<std::jthread> threads;
   try {
     for (const std::unique_ptr<ReadWorker>& worker : others)
-      threads.emplace_back([&run, &homecoming, &worker, workers] {
+      threads.emplace_back([&run, &finish_latch, &worker, workers] {
         worker->work(run, workers);
-        homecoming.arrive();
+        finish_latch.arrive();
       });
   } catch (const std::system_error& error) {
     run.call_off();
     threads.clear();
-    if (lap.at_gate) lap.at_gate();  // where the other ranks wait
-    if (lap.at_stonewall) static_cast<void>(lap.at_stonewall(0));
+    if (spec.at_gate) spec.at_gate();  // where the other ranks wait
+    if (spec.at_stonewall) static_cast<void>(spec.at_stonewall(0));
     ReadTally none;
     none.failure = errno_error(error.code().value(), "cannot start", "a reading thread");
     return none;
   }
   run.open_gate(static_cast<unsigned>(others.size()));
   ReadWorker::Watch watch;
-  if (watcher) watch = [&](std::int64_t now_ns) { watcher(progress_of(workers, now_ns)); };
+  if (observer) watch = [&](std::int64_t now_ns) { observer(progress_of(workers, now_ns)); };
   workers.front()->work(run, workers, watch);
-  while (!homecoming.all_home_within(std::chrono::milliseconds(100)))
+  while (!finish_latch.wait_for(std::chrono::milliseconds(100)))
     if (watch) watch(run.now_ns());
   threads.clear();
   passes_run_ += run.source.passes();

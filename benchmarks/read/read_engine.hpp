@@ -45,17 +45,17 @@ struct ReadSettings {
   OnError on_error = OnError::fail;
   RankShare share = {};     // of every pass
   bool collective = false;  // all ranks read each object together (Caps::collective): one thread, depth 1,
-                            // laps of whole passes, and no object may be one sample
-  std::optional<ArrivalRate> rate{};  // of open-loop laps: each thread has one blocking read in flight
+                            // repeats of whole passes, and no object may be one sample
+  std::optional<ArrivalRate> rate{};  // of open-loop repeats: each thread has one blocking read in flight
 };
 
 // One run: how many threads, and when it ends: either after whole passes that together last `at_least`, or at
 // `deadline` wherever it stands.
-struct ReadLap {
+struct ReadSpec {
   unsigned threads = 1;                  // at most ReadSettings::most_threads
   std::uint64_t max_passes = 0;          // 0: no bound
   std::chrono::nanoseconds at_least{0};  // whole passes are added until this long, ramp not counted
-  std::chrono::nanoseconds deadline{0};  // 0: none; what was begun by then is finished and counted
+  std::chrono::nanoseconds deadline{0};  // 0: none; what was started by then is finished and counted
   std::chrono::nanoseconds ramp{0};      // what completes before is thrown away
   std::chrono::nanoseconds measured_before{
       0};               // by earlier runs of the cell: the seconds of the series go on
@@ -65,7 +65,7 @@ struct ReadLap {
   // Of a run that is measured: under the profiler, each thread gives a span of what it delivered after the
   // ramp (PENSTOCK_READ without a number; its epoch is this one, of the repeat).
   std::optional<std::uint32_t> measured{};
-  // Samples are begun when they are due (ReadSettings::rate), by the first thread that is free; latencies
+  // Samples are started when they are due (ReadSettings::rate), by the first thread that is free; latencies
   // count from then.
   bool open_loop = false;
   // The deadline is a stonewall: there, or where the passes end before it, all threads stop; they hear by
@@ -113,7 +113,7 @@ struct ReadProgress {
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;
 };
-using ReadWatcher = std::function<void(const ReadProgress&)>;
+using ReadObserver = std::function<void(const ReadProgress&)>;
 
 // Keeps buffers, decoders, queues and open readers from run to run; its threads live for one run. One run at
 // a time.
@@ -128,7 +128,7 @@ class ReadEngine {
 
   // Every run continues the shuffle where the one before ended: no two passes of an engine have the same
   // order. Stops between samples when interrupted().
-  ReadTally run(const ReadLap& lap, const ReadWatcher& watcher = {});
+  ReadTally run(const ReadSpec& spec, const ReadObserver& observer = {});
 
   const ReadSettings& settings() const { return settings_; }
 

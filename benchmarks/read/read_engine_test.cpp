@@ -173,7 +173,7 @@ TEST(ReadEngine, ALoneReadGoesByTheQueueWhereTheBackEndAsksForIt) {
   }
 }
 
-TEST(ReadEngine, UsesNoMoreThreadsThanTheLapSays) {
+TEST(ReadEngine, UsesNoMoreThreadsThanTheSpecAllows) {
   Bench bench;
   const auto engine = bench.engine({.most_threads = 4});
   EXPECT_EQ(engine->run({.threads = 2, .max_passes = 1}).samples, kFiles);

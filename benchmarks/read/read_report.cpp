@@ -30,10 +30,10 @@ double per_second(double amount, double seconds) {
 CacheState cell_cache(const ReadCell& cell) {
   if (cell.repeats.empty()) return {};
   CacheState state = cell.repeats.front().cache;
-  for (const LapFigures& repeat : cell.repeats) blend(state, repeat.cache);
+  for (const RepeatFigures& repeat : cell.repeats) blend(state, repeat.cache);
   double device = 0;
   double consumed = 0;
-  for (const LapFigures& repeat : cell.repeats) {
+  for (const RepeatFigures& repeat : cell.repeats) {
     if (!repeat.device_bytes) return state;
     device += static_cast<double>(*repeat.device_bytes);
     consumed += static_cast<double>(repeat.read_call_bytes);
@@ -65,7 +65,7 @@ void record_calls(const TimesByCall& calls, Trial& trial) {
   }
 }
 
-void record_rates(const LapFigures& repeat, Trial& trial) {
+void record_rates(const RepeatFigures& repeat, Trial& trial) {
   const ReadTally& tally = repeat.tally;
   const auto rate = [&](const MetricInfo& metric, std::uint64_t amount, double seconds) {
     trial.sample(metric, per_second(static_cast<double>(amount), seconds));
@@ -97,7 +97,7 @@ void record_rates(const LapFigures& repeat, Trial& trial) {
 Series bytes_by_second(const ReadCell& cell) {
   constexpr double kNearlyWhole = 0.01;  // s: the last sample of a second ends a little before it
   Series series;
-  for (const LapFigures& repeat : cell.repeats) {
+  for (const RepeatFigures& repeat : cell.repeats) {
     const std::vector<std::uint64_t>& bytes = repeat.tally.bytes_by_second;
     const auto whole = static_cast<std::size_t>(repeat.tally.wall_s + kNearlyWhole);
     for (std::size_t i = 0; i < std::min(whole, bytes.size()); ++i)
@@ -111,7 +111,7 @@ std::string upper(std::string text) {
   return text;
 }
 
-std::string cache_words(const Record& record) {
+std::string cache_text(const Record& record) {
   const auto text = [&](const char* layer) { return record.cache.value(layer, "unknown"); };
   const std::string client = text("client_data");
   if (client == "memory") return "lies in memory: never cold";
@@ -185,7 +185,7 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
     trial.parameter("rank_scaling", "strong");
   trial.tier("data", tier);
   trial.cache(cell_cache(cell));
-  for (const LapFigures& repeat : cell.repeats) record_rates(repeat, trial);
+  for (const RepeatFigures& repeat : cell.repeats) record_rates(repeat, trial);
 
   const std::size_t pairs = std::min(cell.repeats.size(), first.repeats.size());
   for (std::size_t i = 0; i < pairs; ++i) {
@@ -198,9 +198,9 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
   }
   for (const double rate : cell.baseline_samples_per_s) trial.sample(read_metrics::kBaselineRate, rate);
   if (cell.ceiling_bytes_per_s > 0) {
-    trial.parameter("ceiling_rung", cell.ceiling_rung);
+    trial.parameter("ceiling_rung", cell.ceiling_probe);
     trial.sample(read_metrics::kCeilingRate, cell.ceiling_bytes_per_s);
-    for (const LapFigures& repeat : cell.repeats)
+    for (const RepeatFigures& repeat : cell.repeats)
       trial.sample(read_metrics::kOfCeiling,
                    per_second(static_cast<double>(repeat.tally.bytes), repeat.tally.wall_s) /
                        cell.ceiling_bytes_per_s);
@@ -243,7 +243,7 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
     const std::string emulated = emulation(record);
     const bool alike = is_numbered(record, records);
     text += fmt::format("{}{}: {}{}\n", tier, alike ? " (" + place_of(record) + ")" : "",
-                        emulated.empty() ? "" : "emulated (" + emulated + "); ", cache_words(record));
+                        emulated.empty() ? "" : "emulated (" + emulated + "); ", cache_text(record));
   }
   return text;
 }

@@ -18,7 +18,7 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
 // Two or more lines: what was read, and for each tier what its caches were.
 std::string read_heading(const Corpus& corpus, std::span<const Record> records, const Output& output);
 
-// One row a record, in their order, with its verdict behind it where that is not ok; dashes where the verdict
+// One row a record, in their order, with its verdict after it where that is not ok; dashes where the verdict
 // leaves no number (what an interrupted run measured is shown).
 std::string read_table(const Corpus& corpus, std::span<const Record> records, const Output& output);
 

@@ -17,7 +17,7 @@ class ReadReport : public testing::Test {
  protected:
   ReadReport() : corpus_{.tier = {}, .manifest = scripted_files(backend_, 3), .name = "data", .scan = {}} {
     corpus_.tier.name = "disk";
-    LapFigures repeat;
+    RepeatFigures repeat;
     repeat.tally.samples = 10;
     repeat.tally.bytes = 1000;
     repeat.tally.wall_s = 1;
@@ -74,7 +74,7 @@ TEST_F(ReadReport, WhatTheRampReadCountsWithTheDevicesBytes) {
 }
 
 TEST_F(ReadReport, WhatNoDeviceOfThisMachineDeliversHasNoShareOfIts) {
-  for (LapFigures& repeat : cell_.repeats) repeat.cache.client_data = "none";
+  for (RepeatFigures& repeat : cell_.repeats) repeat.cache.client_data = "none";
   EXPECT_FALSE(record().cache.contains("device_bytes_fraction"));
   EXPECT_NE(heading().find("no client cache; server cache"), std::string::npos) << heading();
 }
@@ -84,7 +84,7 @@ TEST_F(ReadReport, ARowShowsItsRatesAgainstTheBaseline) {
   EXPECT_NE(table().find("0.50x"), std::string::npos);
 }
 
-TEST_F(ReadReport, HowFarRepeatsLieApartStandsBesideTheirRate) {
+TEST_F(ReadReport, SpreadIsNextToTheRate) {
   cell_.repeats.push_back(cell_.repeats.front());
   cell_.repeats.back().tally.bytes = 1200;
   EXPECT_NE(table().find("spread"), std::string::npos);

@@ -18,7 +18,7 @@ namespace penstock {
 namespace {
 
 constexpr std::uint64_t kMostThreads = 1024;
-constexpr std::uint64_t kObjectsLookedFor = 256;
+constexpr std::uint64_t kObjectsInspected = 256;
 
 // Collective reads come one after the other on every rank, and as many on each.
 Result<void> set_collective(const Options& options, SweepSettings& settings) {
@@ -43,7 +43,7 @@ Result<void> check_collective(const Tier& tier) {
 // Whether some of the corpus's objects, spread over all of it, are there: a tier that nobody copied to should
 // be told before anything is measured.
 Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string_view corpus) {
-  const std::uint64_t looks = std::min<std::uint64_t>(samples.objects(), kObjectsLookedFor);
+  const std::uint64_t looks = std::min<std::uint64_t>(samples.objects(), kObjectsInspected);
   for (std::uint64_t i = 0; i < looks; ++i) {
     const std::string_view name = samples.name(static_cast<std::uint32_t>(i * samples.objects() / looks));
     const Result<Entry> there = tier.backend->names().stat(name);
@@ -122,8 +122,8 @@ Result<ReadSubject> open_all(const CommandContext& context, const SweepSettings&
     if (!options.flag("only-tiers")) PENSTOCK_TRY(check_collective(corpus.tier));
     for (const Tier& tier : others) PENSTOCK_TRY(check_collective(tier));
   }
-  PENSTOCK_TRY(check_cache_wish(corpus.tier, settings.cache));
-  for (const Tier& tier : others) PENSTOCK_TRY(check_cache_wish(tier, settings.cache));
+  PENSTOCK_TRY(check_cache_request(corpus.tier, settings.cache));
+  for (const Tier& tier : others) PENSTOCK_TRY(check_cache_request(tier, settings.cache));
   if (settings.on_error == OnError::fail)
     for (Tier& tier : others) PENSTOCK_TRY(look_for_objects(tier, samples, where));
   return ReadSubject{std::move(corpus), std::move(others), std::move(samples)};
@@ -175,8 +175,8 @@ Result<SweepSettings> sweep_settings(const CommandContext& context) {
                    : order == "physical" ? SampleOrder::physical
                                          : SampleOrder::sequential;
   settings.window = static_cast<std::uint64_t>(options.integer("window"));
-  settings.cache = cache_wish(options.text("cache"));
-  if (options.given("cold-by") && settings.cache != CacheWish::cold)
+  settings.cache = parse_cache_request(options.text("cache"));
+  if (options.given("cold-by") && settings.cache != CacheRequest::cold)
     return make_error(Errc::invalid_argument, "--cold-by says how the cache is emptied: add --cache cold");
   if (options.given("window") && settings.order != SampleOrder::physical)
     return make_error(Errc::invalid_argument, "--window is of --order physical: add that, or leave it out");

@@ -16,8 +16,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::chrono::milliseconds kBriefRung{50};
-constexpr std::chrono::milliseconds kLongRung{500};
+constexpr std::chrono::milliseconds kBriefProbe{50};
+constexpr std::chrono::milliseconds kLongProbe{500};
 
 double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
@@ -36,14 +36,14 @@ void shuffle(std::vector<T>& items, const RandomStream& random) {
 
 struct ReadSweep::Place {
   std::unique_ptr<ReadEngine> engine;
-  std::uint64_t passes = 0;  // that all ranks have begun
+  std::uint64_t passes = 0;  // that all ranks have started
   SampleList share;          // of this rank, for the yardsticks; empty where it has all
   std::vector<std::uint64_t> share_places;
   std::unique_ptr<Yardsticks> yardsticks;
   std::unique_ptr<CacheControl> cache;
   bool given_up = false;
-  bool baseline_said = false;
-  bool fallback_said = false;
+  bool baseline_reported = false;
+  bool fallback_reported = false;
   PhysicalPlaces physical;
 };
 
@@ -143,13 +143,13 @@ Result<void> ReadSweep::run() {
 void ReadSweep::warm_up(std::size_t tier) {
   Place& place = *places_[tier];
   if (watch_.progress) watch_.progress->set_note(tiers_[tier]->name + ": warm-up pass");
-  ReadLap pass{.threads = place.engine->settings().most_threads, .max_passes = 1};
+  ReadSpec pass{.threads = place.engine->settings().most_threads, .max_passes = 1};
   pass.verify = manifest_.facts().checksums;
   if (!pass.verify && settings_.duration.count() != 0) {  // nothing to check: no reason to see all of it
     pass.max_passes = 0;
     pass.deadline = settings_.duration;
   }
-  const ReadTally tally = team_.run(pass, [&](const ReadLap& mine) { return place.engine->run(mine); });
+  const ReadTally tally = team_.run(pass, [&](const ReadSpec& mine) { return place.engine->run(mine); });
   place.passes += tally.passes;
   for (ReadCell& cell : cells_)
     if (cell.tier == tier) judge_tally(cell, tally);
@@ -159,39 +159,39 @@ void ReadSweep::repeat_cell(ReadCell& cell, std::size_t repeat) {
   const std::size_t index = static_cast<std::size_t>(&cell - cells_.data());
   const RandomStream draw = RandomStream(settings_.seed, "arms").substream(repeat);
   if (repeat == 0 && settings_.ceiling) probe_ceiling(cell);
-  if (!settings_.baseline) return read_lap(cell);
+  if (!settings_.baseline) return read_repeat(cell);
   if (draw.bits(index) % 2 == 0) {
-    baseline_lap(cell);
-    read_lap(cell);
+    baseline_repeat(cell);
+    read_repeat(cell);
   } else {
-    read_lap(cell);
-    baseline_lap(cell);
+    read_repeat(cell);
+    baseline_repeat(cell);
   }
 }
 
-void ReadSweep::read_lap(ReadCell& cell) {
+void ReadSweep::read_repeat(ReadCell& cell) {
   Place& place = *places_[cell.tier];
-  LapPlan plan{.what = "reading", .threads = cell.threads, .at_least = settings_.min_time};
+  RepeatPlan plan{.what = "reading", .threads = cell.threads, .at_least = settings_.min_time};
   plan.duration = settings_.duration;
   plan.stonewall = settings_.stonewall;
   plan.ramp = settings_.ramp;
   plan.verify = settings_.verify;
   plan.first_pass = place.passes;
   TimedCalls* const calls = timed_calls(*tiers_[cell.tier]->backend);
-  plan.run = [&, number = laps_measured_++](const ReadLap& pass, const ReadWatcher& watcher) {
+  plan.run = [&, number = repeats_measured_++](const ReadSpec& pass, const ReadObserver& observer) {
     if (calls != nullptr) calls->take();  // what was before
-    ReadLap measured = pass;
+    ReadSpec measured = pass;
     measured.measured = number;
     measured.open_loop = settings_.rate.has_value();
-    ReadTally tally = place.engine->run(measured, watcher);
+    ReadTally tally = place.engine->run(measured, observer);
     if (calls != nullptr) tally.calls = calls->take();
     return tally;
   };
   if (watch_.live) {
     watch_.live->begin(tiers_[cell.tier]->name, cell.threads);
-    plan.watcher = [&](const ReadProgress& now) { watch_.live->tick(now); };
+    plan.observer = [&](const ReadProgress& now) { watch_.live->tick(now); };
   }
-  std::optional<LapFigures> figures = lap(cell, std::move(plan));
+  std::optional<RepeatFigures> figures = measure_repeat(cell, std::move(plan));
   if (!figures) return;
   const ReadTally& tally = figures->tally;
   place.passes += tally.passes;
@@ -209,13 +209,13 @@ void ReadSweep::read_lap(ReadCell& cell) {
   cell.repeats.push_back(std::move(*figures));
 }
 
-void ReadSweep::baseline_lap(ReadCell& cell) {
+void ReadSweep::baseline_repeat(ReadCell& cell) {
   Place& place = *places_[cell.tier];
-  LapPlan plan{.what = "baseline", .threads = cell.threads, .at_least = settings_.min_time};
+  RepeatPlan plan{.what = "baseline", .threads = cell.threads, .at_least = settings_.min_time};
   plan.duration = settings_.duration;
-  plan.run = [&](const ReadLap& pass, const ReadWatcher&) { return place.yardsticks->baseline(pass); };
+  plan.run = [&](const ReadSpec& pass, const ReadObserver&) { return place.yardsticks->baseline(pass); };
   if (place.given_up || team_.stopped()) return;
-  const std::optional<LapFigures> figures = lap(cell, std::move(plan));
+  const std::optional<RepeatFigures> figures = measure_repeat(cell, std::move(plan));
   if (!figures) return;
   const ReadTally& tally = figures->tally;
   if (team_.stopped()) return;
@@ -223,46 +223,49 @@ void ReadSweep::baseline_lap(ReadCell& cell) {
   cell.baseline_samples_per_s.push_back(good ? static_cast<double>(tally.samples) / tally.wall_s
                                              : std::numeric_limits<double>::quiet_NaN());
   if (good && !settings_.decode) raise_ceiling(cell, tally, "baseline");
-  if (!good && !std::exchange(place.baseline_said, true))
+  if (!good && !std::exchange(place.baseline_reported, true))
     warn(fmt::format("no baseline for '{}': {}", tiers_[cell.tier]->name,
                      tally.failure ? tally.failure->message() : "it read nothing"));
 }
 
-// Every rung for a short while, then the two best for longer: what looked best may only have been lucky.
+// Every probe for a short while, then the two best for longer: what looked best may only have been lucky.
 void ReadSweep::probe_ceiling(ReadCell& cell) {
   Place& place = *places_[cell.tier];
-  const auto run_rung = [&](const LoopShape& shape, std::chrono::nanoseconds at_least) {
+  const auto run_probe = [&](const LoopShape& shape, std::chrono::nanoseconds at_least) {
     if (team_.stopped() || place.given_up) return 0.0;
-    LapPlan plan{
+    RepeatPlan plan{
         .what = "probing the ceiling, " + shape.name(), .threads = cell.threads, .at_least = at_least};
-    plan.run = [&](const ReadLap& pass, const ReadWatcher&) { return place.yardsticks->rung(shape, pass); };
-    const std::optional<LapFigures> figures = lap(cell, std::move(plan));
+    plan.run = [&](const ReadSpec& pass, const ReadObserver&) {
+      return place.yardsticks->probe(shape, pass);
+    };
+    const std::optional<RepeatFigures> figures = measure_repeat(cell, std::move(plan));
     if (!figures || figures->tally.failure || team_.stopped()) return 0.0;
     raise_ceiling(cell, figures->tally, shape.name());
     return rate(figures->tally);
   };
   const std::chrono::nanoseconds brief =
-      std::clamp<std::chrono::nanoseconds>(settings_.min_time / 8, kBriefRung, kLongRung);
-  std::vector<std::pair<double, LoopShape>> rungs;
-  for (const LoopShape& shape : place.yardsticks->ladder(cell.threads))
-    rungs.emplace_back(run_rung(shape, brief), shape);
-  std::sort(rungs.begin(), rungs.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  for (std::size_t i = 0; i < std::min<std::size_t>(rungs.size(), 2); ++i)
-    if (rungs[i].first > 0) run_rung(rungs[i].second, brief * 3);
+      std::clamp<std::chrono::nanoseconds>(settings_.min_time / 8, kBriefProbe, kLongProbe);
+  std::vector<std::pair<double, LoopShape>> probes;
+  for (const LoopShape& shape : place.yardsticks->probe_series(cell.threads))
+    probes.emplace_back(run_probe(shape, brief), shape);
+  std::sort(probes.begin(), probes.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (std::size_t i = 0; i < std::min<std::size_t>(probes.size(), 2); ++i)
+    if (probes[i].first > 0) run_probe(probes[i].second, brief * 3);
 }
 
-std::optional<LapFigures> ReadSweep::lap(ReadCell& cell, LapPlan plan) {
-  plan.note = [&](std::string_view what) { note_lap(cell, what); };
-  std::optional<LapFigures> figures = run_lap(*tiers_[cell.tier], *places_[cell.tier]->cache, team_, plan);
+std::optional<RepeatFigures> ReadSweep::measure_repeat(ReadCell& cell, RepeatPlan plan) {
+  plan.note = [&](std::string_view what) { note_repeat(cell, what); };
+  std::optional<RepeatFigures> figures =
+      run_repeat(*tiers_[cell.tier], *places_[cell.tier]->cache, team_, plan);
   if (figures) cell.judge(figures->verdict, figures->reason);
-  say_fallback(cell.tier);
+  report_fallback(cell.tier);
   return figures;
 }
 
-void ReadSweep::raise_ceiling(ReadCell& cell, const ReadTally& tally, std::string_view rung) const {
+void ReadSweep::raise_ceiling(ReadCell& cell, const ReadTally& tally, std::string_view probe) const {
   if (!settings_.ceiling || rate(tally) <= cell.ceiling_bytes_per_s) return;
   cell.ceiling_bytes_per_s = rate(tally);
-  cell.ceiling_rung = rung;
+  cell.ceiling_probe = probe;
 }
 
 void ReadSweep::judge_tally(ReadCell& cell, const ReadTally& tally) {
@@ -300,9 +303,9 @@ void ReadSweep::give_up(std::size_t tier, Verdict verdict, std::string_view why)
     if (cell.tier == tier) cell.judge(verdict, why);
 }
 
-void ReadSweep::say_fallback(std::size_t tier) {
+void ReadSweep::report_fallback(std::size_t tier) {
   Place& place = *places_[tier];
-  if (place.cache->fallback().empty() || std::exchange(place.fallback_said, true)) return;
+  if (place.cache->fallback().empty() || std::exchange(place.fallback_reported, true)) return;
   const bool direct = tiers_[tier]->backend->caps().bypasses_cache;
   warn(fmt::format("{}: {}; {}", tiers_[tier]->name, place.cache->fallback(),
                    direct
@@ -311,7 +314,7 @@ void ReadSweep::say_fallback(std::size_t tier) {
                          "warm"));
 }
 
-void ReadSweep::note_lap(const ReadCell& cell, std::string_view what) {
+void ReadSweep::note_repeat(const ReadCell& cell, std::string_view what) {
   if (!watch_.progress) return;
   watch_.progress->set_note(fmt::format("{}, {} thread{}: {}", tiers_[cell.tier]->name, cell.threads,
                                         cell.threads == 1 ? "" : "s", what));
@@ -320,7 +323,7 @@ void ReadSweep::note_lap(const ReadCell& cell, std::string_view what) {
 // Of all repeats together: which of them met how many is chance.
 void ReadSweep::judge_skipped(ReadCell& cell) {
   std::uint64_t reads = cell.errors;
-  for (const LapFigures& repeat : cell.repeats) reads += repeat.tally.samples;
+  for (const RepeatFigures& repeat : cell.repeats) reads += repeat.tally.samples;
   const std::string first = cell.first_errors.empty() ? "" : cell.first_errors.front();
   if (cell.errors > 0)
     cell.judge(Verdict::degraded,
@@ -337,7 +340,7 @@ void ReadSweep::judge_skipped(ReadCell& cell) {
 void ReadSweep::judge_cells() {
   for (ReadCell& cell : cells_) {
     std::vector<double> rates;
-    for (const LapFigures& repeat : cell.repeats) rates.push_back(rate(repeat.tally));
+    for (const RepeatFigures& repeat : cell.repeats) rates.push_back(rate(repeat.tally));
     const double typical = median(rates);
     judge_skipped(cell);
     if (cell.ceiling_bytes_per_s > 0 && typical > kCeilingTolerance * cell.ceiling_bytes_per_s)
@@ -345,7 +348,7 @@ void ReadSweep::judge_cells() {
           Verdict::ceiling_invalid,
           fmt::format("reads are {:.3g} times as fast as the best rung of the probe ladder ({}): that was "
                       "no ceiling",
-                      typical / cell.ceiling_bytes_per_s, cell.ceiling_rung));
+                      typical / cell.ceiling_bytes_per_s, cell.ceiling_probe));
     if (team_.stopped() && cell.repeats.size() < settings_.repeats)
       cell.judge(Verdict::interrupted,
                  fmt::format("stopped after {} of {} repeats", cell.repeats.size(), settings_.repeats));

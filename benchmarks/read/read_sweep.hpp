@@ -1,4 +1,4 @@
-// The read micro-benchmark: every tier with every number of threads, measured in turn, beside its two
+// The read micro-benchmark: every tier with every number of threads, measured in turn, next to its two
 // yardsticks.
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "benchmarks/read/live_csv.hpp"
-#include "benchmarks/read/prepared_lap.hpp"
+#include "benchmarks/read/prepared_repeat.hpp"
 #include "benchmarks/read/read_engine.hpp"
 #include "benchmarks/read/read_team.hpp"
 #include "benchmarks/read/yardsticks.hpp"
@@ -28,7 +28,7 @@ struct SweepSettings {
   unsigned depth = 1;
   SampleOrder order = SampleOrder::sequential;
   std::uint64_t window = 1;  // samples of SampleOrder::physical that are sorted at a time
-  CacheWish cache = CacheWish::asis;
+  CacheRequest cache = CacheRequest::asis;
   ColdMethod cold_by = ColdMethod::evict;
   bool decode = false;
   bool verify = false;  // also in the measured repeats; the warm-up pass always does where it can
@@ -46,15 +46,15 @@ struct SweepSettings {
   std::uint64_t rank_shift = 0;  // RankShare; not 0: without baseline and ceiling, which stay where they are
 };
 
-// One tier with one number of threads. The i-th baseline lap was measured right before or right after the
+// One tier with one number of threads. The i-th baseline repeat was measured right before or right after the
 // i-th repeat, in the same cache state.
 struct ReadCell {
   std::size_t tier = 0;  // index into the sweep's tiers
   unsigned threads = 1;
-  std::vector<LapFigures> repeats;
+  std::vector<RepeatFigures> repeats;
   std::vector<double> baseline_samples_per_s;
-  double ceiling_bytes_per_s = 0;  // the best rung of the ladder or baseline lap; 0: not measured
-  std::string ceiling_rung;        // which: "queued.2x16"
+  double ceiling_bytes_per_s = 0;  // the best probe of the probe series or baseline repeat; 0: not measured
+  std::string ceiling_probe;       // which: "queued.2x16"
   Verdict verdict = Verdict::ok;   // the worst so far, with its reason
   std::string reason;
   std::uint64_t errors = 0;  // skipped samples, in the repeats
@@ -97,17 +97,17 @@ class ReadSweep {
   void open_share(Place& place, ReadWork work, ReadSettings settings) const;
   void warm_up(std::size_t tier);
   void repeat_cell(ReadCell& cell, std::size_t repeat);
-  void read_lap(ReadCell& cell);
-  void baseline_lap(ReadCell& cell);
+  void read_repeat(ReadCell& cell);
+  void baseline_repeat(ReadCell& cell);
   void probe_ceiling(ReadCell& cell);
-  std::optional<LapFigures> lap(ReadCell& cell, LapPlan plan);
-  void raise_ceiling(ReadCell& cell, const ReadTally& tally, std::string_view rung) const;
+  std::optional<RepeatFigures> measure_repeat(ReadCell& cell, RepeatPlan plan);
+  void raise_ceiling(ReadCell& cell, const ReadTally& tally, std::string_view probe) const;
   void judge_tally(ReadCell& cell, const ReadTally& tally);
   void judge_skipped(ReadCell& cell);
   void judge_cells();
   void give_up(std::size_t tier, Verdict verdict, std::string_view why);
-  void say_fallback(std::size_t tier);
-  void note_lap(const ReadCell& cell, std::string_view what);
+  void report_fallback(std::size_t tier);
+  void note_repeat(const ReadCell& cell, std::string_view what);
 
   std::vector<Tier*> tiers_;
   const Manifest& manifest_;
@@ -118,7 +118,7 @@ class ReadSweep {
   SweepWatch watch_;
   std::vector<std::unique_ptr<Place>> places_;
   std::vector<ReadCell> cells_;
-  std::uint32_t laps_measured_ = 0;  // whose spans a profiler was given
+  std::uint32_t repeats_measured_ = 0;  // whose spans a profiler was given
 };
 
 }  // namespace penstock

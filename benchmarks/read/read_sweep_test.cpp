@@ -34,7 +34,7 @@ class Sweep : public testing::Test {
     settings_.threads = {1, 3};
     settings_.repeats = 2;
     settings_.seed = 5;
-    settings_.ceiling = false;  // its rungs take their time
+    settings_.ceiling = false;  // its probes take their time
   }
 
   ReadSweep sweep() {
@@ -59,8 +59,8 @@ TEST_F(Sweep, MeasuresEveryCellWithABaselineForEachRepeatAndACeiling) {
     EXPECT_EQ(cell.repeats.size(), 2U);
     EXPECT_EQ(cell.baseline_samples_per_s.size(), 2U);
     EXPECT_GT(cell.ceiling_bytes_per_s, 0);
-    EXPECT_FALSE(cell.ceiling_rung.empty());
-    for (const LapFigures& repeat : cell.repeats) {
+    EXPECT_FALSE(cell.ceiling_probe.empty());
+    for (const RepeatFigures& repeat : cell.repeats) {
       EXPECT_EQ(repeat.tally.samples % kFiles, 0U) << "whole passes";
       EXPECT_EQ(repeat.read_call_bytes, repeat.tally.bytes);
       EXPECT_EQ(repeat.cache.client_data, "memory");
@@ -76,7 +76,7 @@ TEST_F(Sweep, CountsAllThatIsReadFromATier) {
         << "the baseline went through the back end, and must not be counted twice";
     std::uint64_t repeats = 0;
     for (const ReadCell& cell : all.cells())
-      for (const LapFigures& repeat : cell.repeats)
+      for (const RepeatFigures& repeat : cell.repeats)
         if (cell.tier == tier) repeats += repeat.tally.bytes;
     EXPECT_GE(all.tier_bytes_read(tier), 2 * repeats / 3 + manifests_[0].payload_bytes());
   }

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "io_backends/core/system/interrupt.hpp"
-#include "results/record/rank_words.hpp"
+#include "results/record/gather_json.hpp"
 
 namespace penstock {
 namespace {
@@ -19,7 +19,7 @@ std::chrono::nanoseconds nanoseconds(double seconds) {
   return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
 }
 
-// All ranks run the same program, so that a histogram travels as it lies in memory.
+// All ranks run the same program, so that a histogram travels as it is in memory.
 static_assert(std::is_trivially_copyable_v<Histogram>);
 Json packed(const Histogram& histogram) {
   std::vector<std::uint8_t> bytes(sizeof histogram);
@@ -144,16 +144,16 @@ RankShare ReadTeam::share(std::uint64_t shift) const {
           .shift = shift};
 }
 
-ReadTally ReadTeam::run(const ReadLap& lap, const Mine& mine) {
-  if (alone()) return mine(lap);
-  const bool by_time = lap.max_passes == 0 && lap.deadline.count() == 0;
-  const double wanted_s = std::chrono::duration<double>(lap.at_least + lap.ramp).count();
+ReadTally ReadTeam::run(const ReadSpec& spec, const Mine& mine) {
+  if (alone()) return mine(spec);
+  const bool by_time = spec.max_passes == 0 && spec.deadline.count() == 0;
+  const double wanted_s = std::chrono::duration<double>(spec.at_least + spec.ramp).count();
   const SignalsForAll signals(ranks_);
   ReadTally all;
-  ReadLap leg = lap;
+  ReadSpec leg = spec;
   Result<void> together;
   leg.at_gate = [&] { together = ranks_.barrier(); };
-  if (lap.stonewall) leg.at_stonewall = [&](std::uint64_t taken) { return reduced(taken, Reduction::max); };
+  if (spec.stonewall) leg.at_stonewall = [&](std::uint64_t taken) { return reduced(taken, Reduction::max); };
   if (by_time) {
     leg.max_passes = 1;
     leg.at_least = kNoBound;
@@ -165,14 +165,14 @@ ReadTally ReadTeam::run(const ReadLap& lap, const Mine& mine) {
     const double a_pass_s = std::max(all.elapsed_s / static_cast<double>(all.passes), 1e-9);
     leg.max_passes = static_cast<std::uint64_t>(
         std::clamp(std::ceil((wanted_s - all.elapsed_s) / a_pass_s), 1.0, kMostPasses));
-    leg.measured_before = lap.measured_before + nanoseconds(all.wall_s);
-    leg.ramp = std::max(lap.ramp - nanoseconds(all.elapsed_s), std::chrono::nanoseconds(0));
-    if (lap.first_pass) leg.first_pass = *lap.first_pass + all.passes;
+    leg.measured_before = spec.measured_before + nanoseconds(all.wall_s);
+    leg.ramp = std::max(spec.ramp - nanoseconds(all.elapsed_s), std::chrono::nanoseconds(0));
+    if (spec.first_pass) leg.first_pass = *spec.first_pass + all.passes;
   }
 }
 
 ReadTally ReadTeam::joined(const ReadTally& mine) {
-  const Result<JoinedWords> said = all_say(ranks_, packed(mine), [](const std::vector<Json>& each) {
+  const Result<GatheredJson> said = gather_json(ranks_, packed(mine), [](const std::vector<Json>& each) {
     std::vector<ReadTally> tallies;
     tallies.reserve(each.size());
     for (const Json& one : each) tallies.push_back(tally_of(one));

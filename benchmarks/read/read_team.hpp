@@ -28,8 +28,8 @@ class ReadTeam {
   // figures so far say how many passes all of them add, so that every pass is read whole, by all. The bytes
   // that the others had delivered when the first rank was done are taken from their own rate up to their own
   // first thread's end.
-  using Mine = std::function<ReadTally(const ReadLap&)>;
-  ReadTally run(const ReadLap& lap, const Mine& mine);
+  using Mine = std::function<ReadTally(const ReadSpec&)>;
+  ReadTally run(const ReadSpec& spec, const Mine& mine);
 
   // The state is the least flattering of those who prepared.
   Result<CacheOutcome> prepare(CacheControl& cache);

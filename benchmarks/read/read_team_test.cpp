@@ -38,7 +38,7 @@ TEST(ReadTeam, PassesAreSharedAndFiguresJoined) {
     ReadTeam team(ranks);
     Bench bench(team);
     const ReadTally tally = team.run({.threads = 2, .max_passes = 2, .at_least = 1h},
-                                     [&](const ReadLap& lap) { return bench.engine->run(lap); });
+                                     [&](const ReadSpec& spec) { return bench.engine->run(spec); });
     EXPECT_FALSE(tally.failure);
     EXPECT_EQ(tally.samples, 2 * kFiles);
     EXPECT_EQ(tally.bytes, 2 * bench.manifest.payload_bytes());
@@ -56,11 +56,11 @@ TEST(ReadTeam, TheStonewallIsWornOut) {
     RankThreads::run(2, [&](Communicator& ranks) {
       ReadTeam team(ranks);
       Bench bench(team, 2, depth);
-      ReadLap lap{.threads = 2};
-      lap.deadline = 30ms;
-      lap.stonewall = true;
+      ReadSpec spec{.threads = 2};
+      spec.deadline = 30ms;
+      spec.stonewall = true;
       ReadTally own;
-      const ReadTally tally = team.run(lap, [&](ReadLap mine) {
+      const ReadTally tally = team.run(spec, [&](ReadSpec mine) {
         mine.at_stonewall = [&, exchange = mine.at_stonewall](std::uint64_t here) {
           const std::uint64_t said = here + (ranks.root() ? 1000 : 0);
           taken[static_cast<std::size_t>(ranks.rank())] = said;
@@ -83,10 +83,10 @@ TEST(ReadTeam, OneRankHasNothingToWearOut) {
   const auto single = single_process();
   ReadTeam team(*single);
   Bench bench(team);
-  ReadLap lap{.threads = 2};
-  lap.deadline = 20ms;
-  lap.stonewall = true;
-  const ReadTally tally = team.run(lap, [&](const ReadLap& mine) { return bench.engine->run(mine); });
+  ReadSpec spec{.threads = 2};
+  spec.deadline = 20ms;
+  spec.stonewall = true;
+  const ReadTally tally = team.run(spec, [&](const ReadSpec& mine) { return bench.engine->run(mine); });
   EXPECT_FALSE(tally.failure);
   EXPECT_GT(tally.samples, 0U);
   EXPECT_EQ(tally.stonewall_bytes, tally.bytes);
@@ -98,25 +98,25 @@ TEST(ReadTeam, AWallThatIsNotReachedChangesNothing) {
   RankThreads::run(2, [](Communicator& ranks) {
     ReadTeam team(ranks);
     Bench bench(team);
-    ReadLap lap{.threads = 2, .max_passes = 1};
-    lap.deadline = 1h;
-    lap.stonewall = true;
-    const ReadTally tally = team.run(lap, [&](const ReadLap& mine) { return bench.engine->run(mine); });
+    ReadSpec spec{.threads = 2, .max_passes = 1};
+    spec.deadline = 1h;
+    spec.stonewall = true;
+    const ReadTally tally = team.run(spec, [&](const ReadSpec& mine) { return bench.engine->run(mine); });
     EXPECT_FALSE(tally.failure);
     EXPECT_EQ(tally.samples, kFiles);
     EXPECT_EQ(tally.stonewall_bytes, tally.bytes);
   });
 }
 
-TEST(ReadTeam, AFailureOfOneIsTheFailureOfAllAndNobodyWaitsAtTheWall) {
+TEST(ReadTeam, AFailureOfOneIsTheFailureOfAllAndNoRankWaits) {
   RankThreads::run(2, [](Communicator& ranks) {
     ReadTeam team(ranks);
     Bench bench(team);
-    ReadLap lap{.threads = 2};
-    lap.deadline = 20ms;
-    lap.stonewall = true;
+    ReadSpec spec{.threads = 2};
+    spec.deadline = 20ms;
+    spec.stonewall = true;
     if (!ranks.root()) bench.backend.fail_on(std::string(bench.samples.name(kFiles - 1)));
-    const ReadTally tally = team.run(lap, [&](const ReadLap& mine) { return bench.engine->run(mine); });
+    const ReadTally tally = team.run(spec, [&](const ReadSpec& mine) { return bench.engine->run(mine); });
     ASSERT_TRUE(tally.failure);
     EXPECT_EQ(tally.failure->code, Errc::io);
   });

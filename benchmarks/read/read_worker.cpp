@@ -15,7 +15,7 @@ constexpr std::int64_t kSecondNs = 1'000'000'000;
 constexpr std::int64_t kWatchNs = kSecondNs / 10;
 constexpr std::int64_t kSpunNs = 20'000;  // of waiting for a sample to be due
 
-std::string sample_words(const ReadWork& work, const SampleList::Sample& entry) {
+std::string sample_text(const ReadWork& work, const SampleList::Sample& entry) {
   std::string words = "'" + std::string(work.samples->name(entry.object)) + "'";
   if (!work.manifest->one_object_a_sample())
     words += " at " + std::to_string(entry.offset) + " (" + std::to_string(entry.length) + " bytes)";
@@ -24,16 +24,16 @@ std::string sample_words(const ReadWork& work, const SampleList::Sample& entry) 
 
 }  // namespace
 
-ReadRun::ReadRun(std::uint64_t samples, const ReadSettings& settings, const ReadLap& what,
+ReadRun::ReadRun(std::uint64_t samples, const ReadSettings& settings, const ReadSpec& what,
                  std::uint64_t first)
     : source(samples, what.threads,
              PassLimits{.max_passes = what.max_passes,
                         .at_least_ns =
                             what.deadline.count() != 0 ? INT64_MAX : (what.at_least + what.ramp).count()}),
-      lap(what),
+      spec(what),
       first_pass(first),
       on_error(settings.on_error) {
-  if (lap.open_loop) arrivals.emplace(*settings.rate, lap.measured.value_or(0));
+  if (spec.open_loop) arrivals.emplace(*settings.rate, spec.measured.value_or(0));
 }
 
 bool ReadRun::wait_at_gate() {
@@ -45,7 +45,7 @@ bool ReadRun::wait_at_gate() {
 
 void ReadRun::open_gate(unsigned workers) {
   for (unsigned here = waiting_.load(); here != workers; here = waiting_.load()) waiting_.wait(here);
-  if (lap.at_gate) lap.at_gate();
+  if (spec.at_gate) spec.at_gate();
   start_ = std::chrono::steady_clock::now();
   gate_.store(open);
   gate_.notify_all();
@@ -71,7 +71,7 @@ void ReadRun::stand_at_wall(std::span<const std::unique_ptr<ReadWorker>> workers
     wall_at_ns = std::max(wall_at_ns, worker->last_done_ns());
     wall_bytes += worker->delivered().after_ramp();
   }
-  const std::uint64_t most = lap.at_stonewall ? lap.at_stonewall(taken) : taken;
+  const std::uint64_t most = spec.at_stonewall ? spec.at_stonewall(taken) : taken;
   to_wear_out_ = most > taken ? most - taken : 0;
   wall_.store(open);
   wall_.notify_all();
@@ -123,21 +123,21 @@ void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>>
   reset();
   watch_ = &watch;
   next_watch_ns_ = watch ? kWatchNs : INT64_MAX;
-  ramp_ns_ = run.lap.ramp.count();
-  second_ends_ns_ = ramp_ns_ + kSecondNs - run.lap.measured_before.count() % kSecondNs;
+  ramp_ns_ = run.spec.ramp.count();
+  second_ends_ns_ = ramp_ns_ + kSecondNs - run.spec.measured_before.count() % kSecondNs;
   pass_boundary(run, 0);
   const std::optional<PreciseTimers> exact =
-      run.lap.open_loop ? std::optional<PreciseTimers>(std::in_place) : std::nullopt;
+      run.spec.open_loop ? std::optional<PreciseTimers>(std::in_place) : std::nullopt;
   if (!run.wait_at_gate()) return;
   loop(run);
-  if (run.lap.stonewall) {
+  if (run.spec.stonewall) {
     run.stand_at_wall(workers, *this);
     wearing_out_ = true;
     past_deadline_ = false;
     loop(run);
   }
   done(run, workers);
-  if (run.lap.measured && spans_are_profiled()) give_span(run);
+  if (run.spec.measured && spans_are_profiled()) give_span(run);
 }
 
 void ReadWorker::loop(ReadRun& run) {
@@ -183,16 +183,16 @@ bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) 
 
 void ReadWorker::loop_alone(ReadRun& run) {
   Slot& slot = slots_.front();
-  const bool inspecting = settings_.decode || run.lap.verify;
+  const bool inspecting = settings_.decode || run.spec.verify;
   std::int64_t now = run.now_ns();
   while (next(run, now, slot.sample)) {
-    slot.begun_ns = now;
+    slot.started_ns = now;
     slot.entry = (*work_.samples)[slot.sample];
-    if (run.arrivals && !wait_until_due(run, slot.begun_ns, now)) return;
+    if (run.arrivals && !wait_until_due(run, slot.started_ns, now)) return;
     const Result<std::uint64_t> got = read(slot);
     if (got.ok() && *got == slot.entry.length && !inspecting) {
       now = run.now_ns();
-      deliver(run, slot.entry.length, slot.begun_ns, now);
+      deliver(run, slot.entry.length, slot.started_ns, now);
       continue;
     }
     const Result<void> outcome = got.ok() ? inspect(run, slot, *got) : Result<void>(got.error());
@@ -204,7 +204,7 @@ void ReadWorker::loop_alone(ReadRun& run) {
 // False: the run ended before. Sleeping ends late by what a timer and a wake-up take: the rest is spun away.
 bool ReadWorker::wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns) {
   due_ns = run.arrivals->next_ns();
-  const std::int64_t deadline_ns = run.lap.deadline.count();
+  const std::int64_t deadline_ns = run.spec.deadline.count();
   if (deadline_ns != 0 && due_ns >= deadline_ns && !wearing_out_) {
     past_deadline_ = true;
     return false;
@@ -230,7 +230,7 @@ void ReadWorker::loop_together(ReadRun& run) {
       if (ended && settings_.share.ranks == 1) return;
       const Round round = rounds_->round(run.first_pass + slice_.pass, position_);
       Reader& reader = *open_readers_[round.object];
-      slot.begun_ns = now;
+      slot.started_ns = now;
       if (ended || !round.sample) {
         const Result<void> waited = reader.read_at_all(0, {});
         now = run.now_ns();
@@ -259,7 +259,7 @@ void ReadWorker::loop_queue(ReadRun& run) {
       Slot& slot = slots_[free_slots_.back()];
       more = next(run, now, slot.sample);
       if (!more) break;
-      slot.begun_ns = now;
+      slot.started_ns = now;
       if (Result<Operation> wanted = operation(slot, free_slots_.back()); wanted.ok()) {
         batch_.push_back(*wanted);
         free_slots_.pop_back();
@@ -269,7 +269,7 @@ void ReadWorker::loop_queue(ReadRun& run) {
     }
     if (!batch_.empty()) {
       now = run.now_ns();
-      for (const Operation& begun : batch_) slots_[begun.tag].begun_ns = now;
+      for (const Operation& started : batch_) slots_[started.tag].started_ns = now;
       const std::size_t taken = queue_->submit(batch_, Start::with_reap);
       batch_.erase(batch_.begin(), batch_.begin() + static_cast<std::ptrdiff_t>(taken));
     }
@@ -286,7 +286,7 @@ void ReadWorker::loop_queue(ReadRun& run) {
       Slot& slot = slots_[completion.tag];
       Result<void> outcome = completion.bytes.ok() ? inspect(run, slot, *completion.bytes)
                                                    : Result<void>(std::move(completion.bytes).error());
-      if (settings_.decode || run.lap.verify) now = run.now_ns();
+      if (settings_.decode || run.spec.verify) now = run.now_ns();
       account(run, slot, outcome, now);
       free_slots_.push_back(static_cast<std::uint32_t>(completion.tag));
     }
@@ -330,11 +330,11 @@ Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, std::uint64_t b
   if (bytes != entry.length)
     return make_error(Errc::truncated, "read " + std::to_string(bytes) + " of the " +
                                            std::to_string(entry.length) + " bytes of " +
-                                           sample_words(work_, entry));
-  if (run.lap.verify) {
+                                           sample_text(work_, entry));
+  if (run.spec.verify) {
     if (crc32c(slot.room.first(entry.length)) != work_.manifest->sample(slot.sample).crc32c) {
       slot.wrong = true;
-      return make_error(Errc::corrupt, "wrong bytes in " + sample_words(work_, entry) +
+      return make_error(Errc::corrupt, "wrong bytes in " + sample_text(work_, entry) +
                                            ": the checksum differs from the manifest's");
     }
   }
@@ -344,13 +344,13 @@ Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, std::uint64_t b
         opened.ok() ? decoder_->decode(*opened, image_) : Result<void>(opened.error());
     if (!decoded.ok())
       return make_error(decoded.error().code,
-                        "cannot decode " + sample_words(work_, entry) + ": " + decoded.error().what);
+                        "cannot decode " + sample_text(work_, entry) + ": " + decoded.error().what);
   }
   return success();
 }
 
 void ReadWorker::account(ReadRun& run, Slot& slot, const Result<void>& outcome, std::int64_t end_ns) {
-  if (outcome.ok()) return deliver(run, slot.entry.length, slot.begun_ns, end_ns);
+  if (outcome.ok()) return deliver(run, slot.entry.length, slot.started_ns, end_ns);
   if (outcome.error().code == Errc::interrupted && interrupted()) return;  // next() ends the run
   if (end_ns >= next_boundary_ns_) pass_boundary(run, end_ns);
   ++tally_.errors;
@@ -358,9 +358,9 @@ void ReadWorker::account(ReadRun& run, Slot& slot, const Result<void>& outcome, 
   run.note_error(outcome.error());
 }
 
-void ReadWorker::deliver(ReadRun& run, std::uint64_t bytes, std::int64_t begun_ns, std::int64_t end_ns) {
+void ReadWorker::deliver(ReadRun& run, std::uint64_t bytes, std::int64_t started_ns, std::int64_t end_ns) {
   if (end_ns >= next_boundary_ns_) pass_boundary(run, end_ns);
-  tally_.latency_ns.add(static_cast<std::uint64_t>(end_ns - begun_ns));
+  tally_.latency_ns.add(static_cast<std::uint64_t>(end_ns - started_ns));
   last_done_ns_ = end_ns;
   delivered_.count(bytes);
 }
@@ -380,7 +380,7 @@ void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
     end_second();
     second_ends_ns_ += kSecondNs;
   }
-  const std::int64_t deadline = wearing_out_ ? 0 : run.lap.deadline.count();
+  const std::int64_t deadline = wearing_out_ ? 0 : run.spec.deadline.count();
   past_deadline_ = deadline != 0 && now_ns >= deadline;
   next_boundary_ns_ = ramp_ns_ > 0 ? ramp_ns_ : second_ends_ns_;
   if (now_ns >= next_watch_ns_) {
@@ -404,13 +404,13 @@ void ReadWorker::done(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>>
 
 // From the common start, as the run's own wall time counts.
 void ReadWorker::give_span(const ReadRun& run) const {
-  const std::int64_t from_ns = run.lap.ramp.count();
+  const std::int64_t from_ns = run.spec.ramp.count();
   if (tally_.bytes == 0 || last_done_ns_ < from_ns) return;
   const penstock_span span{.begin_ns = run.start_ns() + from_ns,
                            .end_ns = run.start_ns() + last_done_ns_,
                            .number = PENSTOCK_NO_NUMBER,
                            .bytes = tally_.bytes,
-                           .epoch = *run.lap.measured,
+                           .epoch = *run.spec.measured,
                            .thread = span_thread(),
                            .component = PENSTOCK_READ,
                            .detail = 0,

@@ -25,7 +25,8 @@ namespace penstock {
 // Lives for one run.
 class ReadRun {
  public:
-  ReadRun(std::uint64_t samples, const ReadSettings& settings, const ReadLap& lap, std::uint64_t first_pass);
+  ReadRun(std::uint64_t samples, const ReadSettings& settings, const ReadSpec& spec,
+          std::uint64_t first_pass);
 
   // Workers wait at the gate until all are there; false: the run was called off.
   bool wait_at_gate();
@@ -49,7 +50,7 @@ class ReadRun {
   void note_error(Error error);  // keeps the first few; stops the run unless errors are skipped
 
   SampleSource source;
-  const ReadLap lap;
+  const ReadSpec spec;
   const std::uint64_t first_pass;
   const OnError on_error;
   std::optional<Arrivals> arrivals;  // of an open loop
@@ -121,7 +122,7 @@ class ReadWorker {
     std::span<std::byte> room;  // in memory_, for the largest sample, in whole blocks of direct I/O
     std::uint64_t sample = 0;
     SampleList::Sample entry;  // of that sample: the list is too large for a cache
-    std::int64_t begun_ns = 0;
+    std::int64_t started_ns = 0;
     bool wrong = false;              // its bytes, which account() counts
     std::unique_ptr<Reader> reader;  // of an object that is not held open by the engine
     std::uint64_t reader_object = UINT64_MAX;
@@ -139,7 +140,7 @@ class ReadWorker {
   Result<Operation> operation(Slot& slot, std::uint64_t tag);
   Result<void> inspect(const ReadRun& run, Slot& slot, std::uint64_t bytes);
   void account(ReadRun& run, Slot& slot, const Result<void>& outcome, std::int64_t end_ns);
-  void deliver(ReadRun& run, std::uint64_t bytes, std::int64_t begun_ns, std::int64_t end_ns);
+  void deliver(ReadRun& run, std::uint64_t bytes, std::int64_t started_ns, std::int64_t end_ns);
   void pass_boundary(ReadRun& run, std::int64_t now_ns);
   void end_second();
   void done(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers);

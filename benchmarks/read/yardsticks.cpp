@@ -40,55 +40,56 @@ Yardsticks::Yardsticks(const ReadWork& work, const ReadSettings& settings)
             .whole_objects = work.manifest->one_object_a_sample(),
             .order = order_of(work, settings)} {}
 
-ReadTally Yardsticks::baseline(const ReadLap& lap) {
-  return timed(lap, [&](const LoopEnd& end) {
-    return settings_.decode ? decoding_loop(lap.threads, end) : baseline_read(plan_, lap.threads, end);
+ReadTally Yardsticks::baseline(const ReadSpec& spec) {
+  return timed(spec, [&](const LoopEnd& end) {
+    return settings_.decode ? decoding_loop(spec.threads, end) : baseline_read(plan_, spec.threads, end);
   });
 }
 
-std::vector<LoopShape> Yardsticks::ladder(unsigned threads) const {
-  std::vector<LoopShape> rungs = ceiling_ladder(plan_, threads);
+std::vector<LoopShape> Yardsticks::probe_series(unsigned threads) const {
+  std::vector<LoopShape> probes = ceiling_probes(plan_, threads);
   const LoopShape as_deep{LoopKind::queued, threads, settings_.depth};
-  const auto same = [&](const LoopShape& rung) { return rung.name() == as_deep.name(); };
-  if (settings_.depth > 1 && std::none_of(rungs.begin(), rungs.end(), same)) rungs.push_back(as_deep);
-  return rungs;
+  const auto same = [&](const LoopShape& probe) { return probe.name() == as_deep.name(); };
+  if (settings_.depth > 1 && std::none_of(probes.begin(), probes.end(), same)) probes.push_back(as_deep);
+  return probes;
 }
 
-ReadTally Yardsticks::rung(const LoopShape& shape, const ReadLap& lap) {
-  CeilingLoop rung(plan_, shape);
-  const Loop loop = [&](const LoopEnd& end) { return rung.run(end); };
-  const bool more_may_follow = lap.max_passes == 0 && lap.deadline.count() == 0;
-  if (shape.kind != LoopKind::queued || !more_may_follow) return timed(lap, loop);
-  ReadLap pass = lap;
+ReadTally Yardsticks::probe(const LoopShape& shape, const ReadSpec& spec) {
+  CeilingLoop probe(plan_, shape);
+  const Loop loop = [&](const LoopEnd& end) { return probe.run(end); };
+  const bool more_may_follow = spec.max_passes == 0 && spec.deadline.count() == 0;
+  if (shape.kind != LoopKind::queued || !more_may_follow) return timed(spec, loop);
+  ReadSpec pass = spec;
   pass.max_passes = 1;
   const ReadTally first = timed(pass, loop);
-  const double enough_s = std::chrono::duration<double>(std::max(lap.at_least + lap.ramp, kLongPass)).count();
+  const double enough_s =
+      std::chrono::duration<double>(std::max(spec.at_least + spec.ramp, kLongPass)).count();
   if (first.failure || interrupted() || first.wall_s >= enough_s) return first;
-  ReadLap rest = lap;
+  ReadSpec rest = spec;
   rest.at_gate = {};  // the ranks have met there, and some may be done
   return timed(rest, loop, first.wall_s);
 }
 
 // A loop starts its threads anew each time, so that passes are asked for in as few calls as their number can
 // be foreseen: one to learn how long a pass takes, one for the rest. Queues are made off the clock.
-ReadTally Yardsticks::timed(const ReadLap& lap, const Loop& loop, double a_pass_s) {
+ReadTally Yardsticks::timed(const ReadSpec& spec, const Loop& loop, double a_pass_s) {
   ReadTally tally;
   const std::uint64_t pass = work_.samples->size();
   const std::uint64_t counted_before = work_.backend->moved_bytes().read;
-  const double wanted_s = std::chrono::duration<double>(lap.at_least + lap.ramp).count();
-  if (lap.at_gate) lap.at_gate();
+  const double wanted_s = std::chrono::duration<double>(spec.at_least + spec.ramp).count();
+  if (spec.at_gate) spec.at_gate();
   const Clock::time_point start = Clock::now();
-  std::chrono::nanoseconds beside{0};
+  std::chrono::nanoseconds untimed{0};
   // Each call ends with a queue that runs empty, so rather one pass too many than another call.
   std::uint64_t passes_more = a_pass_s > 0 ? static_cast<std::uint64_t>(wanted_s / a_pass_s * 1.25) + 1 : 1;
   while (true) {
     LoopEnd end{.first = tally.samples};
-    if (lap.deadline.count() != 0) end.at = start + beside + lap.deadline;
-    const bool whole_passes = lap.max_passes != 0 || lap.deadline.count() == 0;
+    if (spec.deadline.count() != 0) end.at = start + untimed + spec.deadline;
+    const bool whole_passes = spec.max_passes != 0 || spec.deadline.count() == 0;
     if (whole_passes) end.samples = passes_more * pass;
     const Result<LoopDone> done = loop(end);
-    if (done.ok()) beside += done->beside;
-    tally.wall_s = std::chrono::duration<double>(Clock::now() - start - beside).count();
+    if (done.ok()) untimed += done->untimed;
+    tally.wall_s = std::chrono::duration<double>(Clock::now() - start - untimed).count();
     if (!done.ok()) {
       tally.failure = done.error();
       tally.first_errors.push_back(done.error().message());
@@ -98,10 +99,10 @@ ReadTally Yardsticks::timed(const ReadLap& lap, const Loop& loop, double a_pass_
     tally.bytes += done->bytes;
     tally.passes = tally.samples / pass;
     if (interrupted() || !whole_passes || done->samples < end.samples) break;
-    if (tally.wall_s >= wanted_s || tally.passes == lap.max_passes) break;
+    if (tally.wall_s >= wanted_s || tally.passes == spec.max_passes) break;
     a_pass_s = std::max(tally.wall_s / static_cast<double>(tally.passes), 1e-9);
     passes_more = static_cast<std::uint64_t>(std::ceil((wanted_s - tally.wall_s) / a_pass_s));
-    if (lap.max_passes != 0) passes_more = std::min(passes_more, lap.max_passes - tally.passes);
+    if (spec.max_passes != 0) passes_more = std::min(passes_more, spec.max_passes - tally.passes);
   }
   tally.elapsed_s = tally.wall_s;
   const std::uint64_t counted = work_.backend->moved_bytes().read - counted_before;

@@ -1,5 +1,5 @@
 // What a read is held against in the same run: the simplest loop on the same work, and the best that the
-// probe ladder reaches on the same tier.
+// probe series reaches on the same tier.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,23 @@ class Yardsticks {
   Yardsticks(const ReadWork& work, const ReadSettings& settings);
 
   // The baseline loop (datagen/yardsticks/baseline.hpp; with ReadSettings::decode the same loop with the
-  // decoder behind every read), timed from before its threads start to after they end, for as long as `lap`
+  // decoder behind every read), timed from before its threads start to after they end, for as long as `spec`
   // says: whole passes in sequence where it asks for them. Only samples, bytes, passes, times and the failure
   // are filled in.
-  ReadTally baseline(const ReadLap& lap);
+  ReadTally baseline(const ReadSpec& spec);
 
-  // The rungs to try for so many clients: those of ceiling_ladder(), and queues as deep as the reader's.
-  std::vector<LoopShape> ladder(unsigned threads) const;
-  // One rung, timed as the baseline. As a reader's does, the first pass of a queue is thrown away where more
+  // The probes to try for that many clients: those of ceiling_probes(), and queues as deep as the reader's.
+  std::vector<LoopShape> probe_series(unsigned threads) const;
+  // One probe, timed as the baseline. As a reader's does, the first pass of a queue is thrown away where more
   // may follow and it is short: threads that just began, and memory that nobody touched, are slow.
-  ReadTally rung(const LoopShape& shape, const ReadLap& lap);
+  ReadTally probe(const LoopShape& shape, const ReadSpec& spec);
 
   // Payload that the yardsticks read past the back end, so that it did not count it.
   std::uint64_t uncounted_bytes() const { return uncounted_bytes_; }
 
  private:
   using Loop = std::function<Result<LoopDone>(const LoopEnd& end)>;
-  ReadTally timed(const ReadLap& lap, const Loop& loop, double a_pass_s = 0);  // where that is known before
+  ReadTally timed(const ReadSpec& spec, const Loop& loop, double a_pass_s = 0);  // where that is known before
   Result<LoopDone> decoding_loop(unsigned threads, const LoopEnd& end) const;
 
   const ReadWork work_;

@@ -104,7 +104,7 @@ def in_turn(rounds, rng, sides):
 
 
 def in_turn_behind_one(rounds, rng, sides):
-    """As in_turn(), behind a round that is thrown away; Failed where there is none behind it."""
+    """As in_turn(), behind a round that is thrown away; Failed where there is none after it."""
     got, stopped = in_turn(rounds + 1, rng, sides)
     if any(len(values) < 2 for values in got.values()):
         raise Failed(stopped)

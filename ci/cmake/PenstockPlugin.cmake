@@ -5,7 +5,7 @@
 # The file exports one const descriptor named <kind>_<name> (dashes become underscores) in namespace penstock and keeps
 # everything else to itself. From the lines of all rooms CMake writes one registry a kind, so that nothing depends on
 # static constructors, which a linker drops from static libraries. An unmet NEEDS target makes a row that says so.
-# BESIDE names modules that have to be built but are opened at run time, not linked.
+# WITH names modules that have to be built but are opened at run time, not linked.
 
 # kind -> descriptor type and the header that declares it
 set(PENSTOCK_KIND_backend "BackendInfo|io_backends/backend/backend.hpp")
@@ -26,7 +26,7 @@ macro(penstock_room target)
 endmacro()
 
 function(penstock_plugin kind name source)
-  cmake_parse_arguments(ARG "" "" "NEEDS;BESIDE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "NEEDS;WITH" ${ARGN})
   if(NOT DEFINED PENSTOCK_KIND_${kind})
     message(FATAL_ERROR "penstock_plugin: unknown kind '${kind}'")
   endif()
@@ -34,7 +34,7 @@ function(penstock_plugin kind name source)
     return()  # no fuzz target reaches the other kinds (PenstockFuzz)
   endif()
   set(unmet "")
-  foreach(need IN LISTS ARG_NEEDS ARG_BESIDE)
+  foreach(need IN LISTS ARG_NEEDS ARG_WITH)
     if(NOT TARGET ${need})
       string(REGEX REPLACE "^.*::" "" need "${need}")
       list(APPEND unmet ${need})

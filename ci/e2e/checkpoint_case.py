@@ -21,15 +21,15 @@ def flip(path, at=-1):
 
 
 class CheckpointTest(RanksTest):
-    """Stores called fast and slow in the test's folder, and short words for the verbs."""
+    """Stores called fast and slow in the test's folder, and short words for the subcommands."""
 
-    def verb(self, verb, *args, **kwargs):
+    def subcommand(self, subcommand, *args, **kwargs):
         """Runs it with --json and returns its lines."""
-        return self.records("checkpoint", verb, *args, **kwargs)
+        return self.records("checkpoint", subcommand, *args, **kwargs)
 
     def save(self, step, *args, slow="slow", fast="fast", what=PAYLOAD, **kwargs):
         buffer = ("--burst-buffer", fast) if fast else ()
-        line, = self.verb("save", slow, *buffer, *what, "--step", step, *args, **kwargs)
+        line, = self.subcommand("save", slow, *buffer, *what, "--step", step, *args, **kwargs)
         return line
 
     def fails(self, code, *args, words=()):
@@ -41,11 +41,11 @@ class CheckpointTest(RanksTest):
         return done
 
     def restore(self, *args, stores=("fast", "slow"), **kwargs):
-        line, = self.verb("restore", *stores, *args, **kwargs)
+        line, = self.subcommand("restore", *stores, *args, **kwargs)
         return line
 
     def states(self, *stores):
-        return {(line["run"], line["step"], line["generation"]): line["state"] for line in self.verb("ls", *(stores or ("fast", "slow")))}
+        return {(line["run"], line["step"], line["generation"]): line["state"] for line in self.subcommand("ls", *(stores or ("fast", "slow")))}
 
     def file(self, store, step, generation=0, run="default", name="rank-0.bin"):
         return self.dir / store / "ckpt" / run / f"{step:012d}.{generation}" / name

@@ -1,4 +1,4 @@
-"""What tests share that ask the profiler about programs which run under it: the program that reads, and how it is begun and asked."""
+"""What tests share that ask the profiler about programs which run under it: the program that reads, and how it is started and asked."""
 
 import json
 import os

@@ -42,7 +42,7 @@ EXPECTED = {
     "fread_small_write": {"sequential_writes": 63},
     "fseek": {"seeks": 2},
 }
-BESIDE = {  # rows whose other file counts as well
+EXTRA = {  # rows whose other file counts as well
     "sendfile": (".to", {"opens": 1, "bytes_written": BYTES}),
     "copy_file_range": (".to", {"opens": 1, "bytes_written": BYTES}),
     "splice": (".to", {"opens": 1, "bytes_written": BYTES}),
@@ -132,8 +132,8 @@ class Matrix(Profiled):
         return session
 
     def check_row(self, group, row, files):
-        suffix, beside = BESIDE.get(row, ("", {}))
-        for key, value in beside.items():
+        suffix, extra = EXTRA.get(row, ("", {}))
+        for key, value in extra.items():
             self.assertEqual(files[str(self.data / row) + suffix][key], value, (suffix, key))
         if suffix == ".folder":
             return

@@ -48,7 +48,7 @@ BUSY = textwrap.dedent("""
 
 
 def children(pid):
-    """The processes that it has begun and that have become another program than it is, with their words."""
+    """The processes that it has started and that have become another program than it is, with their words."""
     found = {}
     own = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
@@ -85,7 +85,7 @@ class Page:
     """One that is served; asks with the token unless told otherwise."""
 
     def __init__(self, test, session, *words, cwd=None):
-        # SIGHUP ends it also where nohup has begun the test.
+        # SIGHUP ends it also where nohup has started the test.
         self.process = subprocess.Popen([PENSTOCK, "profile", "serve", str(session), "--json", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         text=True, cwd=cwd or test.folder, env=os.environ | {"TMPDIR": str(test.temporary)},
                                         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))

@@ -66,7 +66,7 @@ class Bootstrap(penstock_cli.CliTest):
         self.assertEqual((done.returncode, calls), (0, []))
         self.assertIn("libfmt-dev", done.stderr)
 
-    def test_unknown_words_are_refused(self):
+    def test_unknown_arguments_are_refused(self):
         done, _ = self.bootstrap("biuld")
         self.assertEqual(done.returncode, 2)
         self.assertIn("purposes:", done.stderr)

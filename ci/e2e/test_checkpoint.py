@@ -13,13 +13,13 @@ from manifest_file import crc32c
 
 
 class Looking(CheckpointTest):
-    def test_ls_tells_states_from_what_lies_there(self):
+    def test_ls_derives_states_from_what_is_there(self):
         self.save(1, "--keep-fast", 0)
         self.save(2)
         self.drain_stuck(3)
         self.assertEqual(self.states(), {("default", 1, 0): "durable", ("default", 2, 0): "both", ("default", 3, 0): "fast_committed"})
         self.assertEqual(self.states("slow", "fast"), self.states())
-        line = self.verb("ls", "fast", "slow")[-1]
+        line = self.subcommand("ls", "fast", "slow")[-1]
         self.assertEqual((line["bytes"], line["ranks"], line["files"], line["epoch"]), (6 << 20, 1, 1, 0))
         self.assertLess(line["age_s"], 600)
         self.assertIn("fast committed", self.run_cli("checkpoint", "ls", "fast", "slow").stdout)
@@ -27,22 +27,22 @@ class Looking(CheckpointTest):
     def test_nothing_there(self):
         self.save(1, "--run", "gone", fast=None)
         shutil.rmtree(self.dir / "slow" / "ckpt" / "gone")
-        self.assertEqual(self.verb("ls", "slow"), [])
+        self.assertEqual(self.subcommand("ls", "slow"), [])
         self.assertEqual(self.run_cli("checkpoint", "ls", "slow").stdout, "no checkpoints\n")
-        self.assertEqual(self.verb("verify", "slow")[-1]["copies"], 0)
+        self.assertEqual(self.subcommand("verify", "slow")[-1]["copies"], 0)
         self.fails(NOTHING, "restore", "slow", words=["no checkpoint"])
         self.fails(1, "ls", "nowhere", words=["nowhere"])
 
     def test_verify_reads_all_and_names_what_is_wrong(self):
         for step in (1, 2):
             self.save(step, "--keep-fast", 2)
-        lines = self.verb("verify", "fast", "slow")
+        lines = self.subcommand("verify", "fast", "slow")
         self.assertEqual([line["problem"] for line in lines[:-1]], [""] * 4)
         self.assertTrue(all(line["proven"] for line in lines[:-1]))
         self.assertEqual((lines[-1]["copies"], lines[-1]["wrong"], lines[-1]["bytes"], lines[-1]["verdict"]), (4, 0, 4 * 6 << 20, "ok"))
         flip(self.file("slow", 1))
         os.truncate(self.file("fast", 2), 1_000_000)
-        lines = self.verb("verify", "fast", "slow", expect=1)
+        lines = self.subcommand("verify", "fast", "slow", expect=1)
         wrong = {(line["tier"], line["step"]) for line in lines[:-1] if line["problem"]}
         self.assertEqual(wrong, {("slow", 1), ("fast", 2)})
         done = self.run_cli("checkpoint", "verify", "fast", "slow", expect=1)
@@ -59,7 +59,7 @@ class Looking(CheckpointTest):
         other = text.replace(b'"payload_seed": 5', b'"payload_seed": 6')
         self.assertNotEqual(other, text)
         path.write_bytes(other + word + f"{crc32c(other):08x}".encode() + trailer[8:])
-        lines = self.verb("verify", "slow", expect=1)
+        lines = self.subcommand("verify", "slow", expect=1)
         self.assertEqual([bool(line["problem"]) for line in lines[:-1]], [True, False])
         self.assertIn("has right checksums, but", lines[0]["problem"])
         self.fails(1, "restore", "slow", "--step", 1, "--to", "out", words=["right checksums"])
@@ -68,7 +68,7 @@ class Looking(CheckpointTest):
     def test_status(self):
         self.save(1, "--keep-fast", 1)
         self.drain_stuck(2)
-        by_role = {line["role"]: line for line in self.verb("status", "slow", "fast")}
+        by_role = {line["role"]: line for line in self.subcommand("status", "slow", "fast")}
         self.assertEqual((by_role["fast"]["checkpoints"], by_role["fast"]["backlog_bytes"]), (2, 6 << 20))
         self.assertEqual((by_role["slow"]["checkpoints"], by_role["slow"]["backlog_bytes"]), (1, None))
         self.assertEqual(by_role["slow"]["bytes"], 6 << 20)
@@ -81,12 +81,12 @@ class Clearing(CheckpointTest):
     def test_old_ones_go_when_asked(self):
         for step in range(1, 5):
             self.save(step, "--keep", 10, "--keep-fast", 10)
-        line, = self.verb("gc", "fast", "slow")
+        line, = self.subcommand("gc", "fast", "slow")
         self.assertEqual((line["swept"], line["pruned"], line["evicted"], line["locked"]), (0, 0, 0, ""))
-        line, = self.verb("gc", "fast", "slow", "--keep-fast", 2)
+        line, = self.subcommand("gc", "fast", "slow", "--keep-fast", 2)
         self.assertEqual(line["evicted"], 2)
         self.assertEqual(sorted(self.states("fast")), [("default", 3, 0), ("default", 4, 0)])
-        line, = self.verb("gc", "fast", "slow", "--keep", 2)
+        line, = self.subcommand("gc", "fast", "slow", "--keep", 2)
         self.assertEqual(line["pruned"], 2)
         self.assertEqual(sorted(self.states("slow")), [("default", 3, 0), ("default", 4, 0)])
 
@@ -94,7 +94,7 @@ class Clearing(CheckpointTest):
         for step in (1, 2, 3):
             self.save(step, "--keep", 10, fast=None)
         flip(self.file("slow", 3))
-        line, = self.verb("gc", "slow", "--keep", 1)
+        line, = self.subcommand("gc", "slow", "--keep", 1)
         self.assertEqual(line["pruned"], 1)
         self.assertTrue(self.file("slow", 2).exists(), "the newest that is whole stays")
         self.assertEqual(self.restore(stores=("slow",))["lost_steps"], 1)
@@ -110,7 +110,7 @@ class Clearing(CheckpointTest):
         self.drain_stuck(1)
         self.save(1, slow="other", fast=None)
         self.assertEqual(self.states("fast", "other"), {("default", 1, 0): "both"}, "the same bytes")
-        line, = self.verb("gc", "fast", "other", "--keep-fast", 0)
+        line, = self.subcommand("gc", "fast", "other", "--keep-fast", 0)
         self.assertEqual(line["evicted"], 0)
         self.run_cli("checkpoint", "drain", "fast", "slow")
         self.assertEqual(self.states("fast", "slow"), {("default", 1, 0): "durable"})
@@ -129,10 +129,10 @@ class Clearing(CheckpointTest):
             os.utime(path, (time.time() - 7200,) * 2)
         self.assertIn("ceiling of 'slow'", self.run_cli("checkpoint", "gc", "slow").stderr)
         self.assertFalse(folder.exists())
-        self.assertEqual(self.verb("verify", "slow")[-1]["wrong"], 0)
+        self.assertEqual(self.subcommand("verify", "slow")[-1]["wrong"], 0)
 
 
-class BesideATraining(CheckpointTest):
+class DuringATraining(CheckpointTest):
     """verify takes no lock: what it reads may be pruned and evicted meanwhile."""
 
     def test_what_is_taken_away_meanwhile_is_not_wrong(self):
@@ -141,7 +141,7 @@ class BesideATraining(CheckpointTest):
         process = self.started("verify", "slow,fail=read/rank-0:hang=3s@#1", "--json")
         self.until(lambda: any("000000000001.0/rank-0.bin" in name for name in self.open_files(process)), "never read")
         process.send_signal(signal.SIGSTOP)
-        line, = self.verb("gc", "slow", "--keep", 1)
+        line, = self.subcommand("gc", "slow", "--keep", 1)
         self.assertEqual(line["pruned"], 2)
         process.send_signal(signal.SIGCONT)
         out, err = process.communicate(timeout=penstock_cli.PATIENCE_S)
@@ -158,8 +158,8 @@ class BesideATraining(CheckpointTest):
         self.until(lambda: all(penstock_cli.present(store, "ckpt/*/*/MANIFEST") for store in stores) or process.poll() is not None, "never saved")
         looks = 0
         while process.poll() is None:
-            self.assertEqual(self.verb("verify", *stores)[-1]["wrong"], 0)
-            self.verb("ls", *stores)
+            self.assertEqual(self.subcommand("verify", *stores)[-1]["wrong"], 0)
+            self.subcommand("ls", *stores)
             looks += 1
         out, err = process.communicate(timeout=penstock_cli.PATIENCE_S)
         self.assertEqual(process.returncode, 0, out + err)
@@ -167,7 +167,7 @@ class BesideATraining(CheckpointTest):
 
 
 class Usage(CheckpointTest):
-    def test_wrong_words(self):
+    def test_wrong_arguments(self):
         for args, words in (((), ["VERB"]), (("save",), ["STORE"]), (("sav", "slow"), ["sav", "save"]),
                             (("ls", "slow", "--payload", "1MiB"), ["--payload", "save"]), (("drain", "a", "b", "--to", "c"), ["restore"]),
                             (("ls", "slow", "--seed", 1), ["--seed", "save"]), (("save", "slow", *PAYLOAD, "--results", "x"), ["--results"]),
@@ -197,10 +197,10 @@ class Usage(CheckpointTest):
         self.fails(2, "save", "data", *PAYLOAD, words=["data"])
         self.assertEqual([path.name for path in (self.dir / "data").iterdir()], ["mine.txt"])
 
-    def test_flags_from_a_file_are_for_the_verbs_that_take_them(self):
+    def test_flags_from_a_file_are_for_the_subcommands_that_take_them(self):
         (self.dir / "flags.yaml").write_text("payload: 1MiB\nrun: mine\n")
         self.save(1, "--config", "flags.yaml", fast=None, what=())
-        self.assertEqual([line["run"] for line in self.verb("ls", "slow", "--config", "flags.yaml")], ["mine"])
+        self.assertEqual([line["run"] for line in self.subcommand("ls", "slow", "--config", "flags.yaml")], ["mine"])
 
 
 if __name__ == "__main__":

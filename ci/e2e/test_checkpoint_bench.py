@@ -224,7 +224,7 @@ class Stopping(BenchTest):
 
 
 class Words(BenchTest):
-    def test_wrong_words(self):
+    def test_wrong_arguments(self):
         for args, words in (((), "STORE"), (("slow", "fast"), "--burst-buffer"), (("slow", "--arms", "x"), "'x'"),
                             (("slow", "--arms", "direct,direct"), "at most once"), (("slow", "--arms", "direct,"), "''"),
                             (("slow", "--arms", "burst-buffer"), "--burst-buffer TIER"), (("slow", "--every", 101), "--steps 100"),

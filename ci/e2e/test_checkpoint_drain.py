@@ -12,11 +12,11 @@ class Draining(CheckpointTest):
     def test_another_process_drains_what_was_left(self):
         for step in (1, 2):
             self.drain_stuck(step)
-        drained, = self.verb("drain", "slow", "fast", "--read-back")
+        drained, = self.subcommand("drain", "slow", "fast", "--read-back")
         self.assertEqual((drained["copied"], drained["evicted"], drained["left"], drained["verdict"]), (2, 2, 0, "ok"))
         self.assertEqual(self.states(), {("default", 1, 0): "durable", ("default", 2, 0): "durable"})
         self.assertTrue(self.restore()["proven"])
-        again, = self.verb("drain", "fast", "slow")
+        again, = self.subcommand("drain", "fast", "slow")
         self.assertEqual((again["copied"], again["evicted"]), (0, 0))
 
     def test_a_copy_that_is_wrong_when_read_back_leaves_the_fast_one(self):
@@ -45,26 +45,26 @@ class Draining(CheckpointTest):
         for step in (1, 2):
             self.drain_stuck(step)
         flip(self.file("fast", 1))
-        drained, = self.verb("drain", "fast", "slow", expect=1)
+        drained, = self.subcommand("drain", "fast", "slow", expect=1)
         self.assertEqual((drained["copied"], drained["quarantined"], drained["verdict"]), (1, 1, "failed"))
         self.assertIn("rank-0.bin", drained["problems"][0])
         self.assertEqual(self.states(), {("default", 2, 0): "durable"})
-        status = {line["role"]: line for line in self.verb("status", "fast", "slow")}
+        status = {line["role"]: line for line in self.subcommand("status", "fast", "slow")}
         self.assertGreater(status["fast"]["quarantined"], 0)
 
     def test_a_torn_copy_on_the_slow_tier_is_made_anew(self):
         self.save(1)
         self.file("slow", 1, name="MANIFEST").write_bytes(b"")
-        drained, = self.verb("drain", "fast", "slow", expect=1)
+        drained, = self.subcommand("drain", "fast", "slow", expect=1)
         self.assertEqual((drained["copied"], drained["quarantined"], drained["left"]), (1, 1, 0))
-        self.assertEqual(self.verb("verify", "fast", "slow")[-1]["wrong"], 0)
+        self.assertEqual(self.subcommand("verify", "fast", "slow")[-1]["wrong"], 0)
 
     def test_a_slow_copy_that_went_bad_is_made_anew_before_the_fast_one_goes(self):
         for args in ((), ("--read-back",), ("--read-back", "--keep-fast", 1)):
             with self.subTest(args=args):
                 self.save(1, "--run", "r" + str(len(args)), "--keep-fast", 1)
                 flip(self.file("slow", 1, run="r" + str(len(args))))
-                drained, = self.verb("drain", "slow", "fast", *args, "--run", "r" + str(len(args)), expect=1)
+                drained, = self.subcommand("drain", "slow", "fast", *args, "--run", "r" + str(len(args)), expect=1)
                 self.assertIn("rank-0.bin", drained["problems"][0])
                 self.assertEqual((drained["copied"], drained["quarantined"], drained["left"]), (1, 1, 0))
                 self.assertEqual(drained["evicted"], 0 if "--keep-fast" in args else 1)
@@ -75,7 +75,7 @@ class Draining(CheckpointTest):
         self.fails(1, "drain", "fast", "slow,fail=read/rank-0:eio@1", words=["rank-0.bin"])
         self.assertEqual(self.states(), {("default", 1, 0): "both"})
         # One reading that goes wrong on the way is no reason to throw the copy away.
-        drained, = self.verb("drain", "fast", "slow,fail=read/rank-0:flip@#1", expect=1)
+        drained, = self.subcommand("drain", "fast", "slow,fail=read/rank-0:flip@#1", expect=1)
         self.assertEqual((drained["evicted"], drained["quarantined"], drained["left"]), (0, 0, 1))
         self.assertEqual(self.states(), {("default", 1, 0): "both"})
 
@@ -92,7 +92,7 @@ class Draining(CheckpointTest):
         flip(self.file("slow", 1))
         # It makes room on the fast tier before it begins, and then nothing newer is durable.
         self.save(2, "--keep-fast", 0, "--run", "default")
-        self.assertEqual(self.verb("verify", "slow")[-1]["wrong"], 0)
+        self.assertEqual(self.subcommand("verify", "slow")[-1]["wrong"], 0)
         self.assertEqual({key: state for key, state in self.states().items() if state == "invalid"}, {})
         self.assertTrue(self.restore("--step", 1)["proven"])
 
@@ -101,7 +101,7 @@ class Draining(CheckpointTest):
         done = self.fails(1, "drain", "fast", "slow,capacity=4MiB")
         self.assertIn("slow", done.stderr)
         self.assertEqual(self.states(), {("default", 1, 0): "fast_committed"})
-        self.assertEqual(self.verb("verify", "fast", "slow")[-1]["wrong"], 0)
+        self.assertEqual(self.subcommand("verify", "fast", "slow")[-1]["wrong"], 0)
 
     def test_it_wants_one_of_each(self):
         self.save(1)
@@ -114,17 +114,17 @@ class Draining(CheckpointTest):
         self.until(lambda: self.states().get(("default", 2, 0)) == "fast_committed", "never on the fast tier")
         for args in (("drain", "fast", "slow"), ("save", "slow", "fast", *PAYLOAD), ("gc", "fast", "slow", "--run", "default")):
             self.fails(LOCKED, *args, words=["default", f"pid {process.pid}"])
-        locks = [lock for line in self.verb("status", "fast", "slow") for lock in line["locks"]]
+        locks = [lock for line in self.subcommand("status", "fast", "slow") for lock in line["locks"]]
         self.assertEqual({lock["run"] for lock in locks}, {"default"})
         self.assertIn(f"pid {process.pid}", locks[0]["holder"])
-        left, = self.verb("gc", "fast", "slow")
+        left, = self.subcommand("gc", "fast", "slow")
         self.assertIn(f"pid {process.pid}", left["locked"])
         self.assertEqual(self.restore()["proven"], True)
         self.assertEqual(self.save(1, "--run", "another")["reached"], "durable")
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=penstock_cli.PATIENCE_S)
         self.assertEqual(process.returncode, 143)
-        drained, = self.verb("drain", "fast", "slow", "--run", "default")
+        drained, = self.subcommand("drain", "fast", "slow", "--run", "default")
         self.assertEqual((drained["copied"], drained["left"]), (1, 0))
         self.assertTrue(self.restore("--run", "default")["proven"])
 
@@ -142,12 +142,12 @@ class Killed(CheckpointTest):
         self.save(1)
         self.kill_save("slow", "--burst-buffer", f"fast,{NEVER}", *PAYLOAD, "--step", 2, store="fast")
         self.assertEqual(self.states(), {("default", 1, 0): "both"})
-        self.assertEqual(self.verb("verify", "fast", "slow")[-1]["wrong"], 0)
+        self.assertEqual(self.subcommand("verify", "fast", "slow")[-1]["wrong"], 0)
         restored = self.restore("--to", "out")
         self.assertEqual((restored["lost_steps"], restored["proven"]), (0, True))
-        status = {line["role"]: line for line in self.verb("status", "fast", "slow")}
+        status = {line["role"]: line for line in self.subcommand("status", "fast", "slow")}
         self.assertEqual(status["fast"]["in_the_making"], 1)
-        line, = self.verb("gc", "fast", "slow")
+        line, = self.subcommand("gc", "fast", "slow")
         self.assertEqual((line["run"], line["swept"], line["pruned"]), ("default", 1, 0))
         self.assertFalse(self.in_the_making("fast"))
         self.assertEqual(self.states(), {("default", 1, 0): "both"})
@@ -156,10 +156,10 @@ class Killed(CheckpointTest):
 
     def test_in_the_middle_of_the_first_save_of_all(self):
         self.kill_save(f"slow,{NEVER}", *PAYLOAD, "--run", "first", store="slow")
-        self.assertEqual(self.verb("ls", "slow"), [])
-        self.assertEqual(self.verb("verify", "slow")[-1]["copies"], 0)
+        self.assertEqual(self.subcommand("ls", "slow"), [])
+        self.assertEqual(self.subcommand("verify", "slow")[-1]["copies"], 0)
         self.fails(NOTHING, "restore", "slow", words=["no checkpoint"])
-        line, = self.verb("gc", "slow")
+        line, = self.subcommand("gc", "slow")
         self.assertEqual((line["run"], line["swept"]), ("first", 1))
         self.assertFalse(self.in_the_making("slow"))
 

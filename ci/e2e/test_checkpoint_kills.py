@@ -113,16 +113,16 @@ class AnyInstant(CheckpointCase):
             shutil.rmtree(self.dir / "fast", ignore_errors=True)
         acknowledged = max([*seen["durable"], *([] if wiped else seen["fast"])], default=0)
         step, source = self.restored(acknowledged, states)
-        # The log of samples is complete up to the newest save that was begun.
+        # The log of samples is complete up to the newest save that was started.
         log = self.dir / "samples"
-        begun = max((line[1] + 1 for line in lines(log)), default=0) if log.exists() else 0
-        self.assertLessEqual(step, begun)
+        started = max((line[1] + 1 for line in lines(log)), default=0) if log.exists() else 0
+        self.assertLessEqual(step, started)
         if draw.random() < 0.5 and "slow" in self.stores():
             self.clear(step)
         else:
             self.go_on(app, step)
         self.assert_no_litter()
-        return Killed(begun - step, source, wiped)
+        return Killed(started - step, source, wiped)
 
     def test_nothing_acknowledged_is_lost(self):
         self.whole_s = {}

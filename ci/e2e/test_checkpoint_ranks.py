@@ -18,7 +18,7 @@ class OverRanks(CheckpointTest):
         saved, = self.over_json(4, "save", "slow", "--burst-buffer", "fast", *PAYLOAD, "--step", 9, "--ack-log", "acks")
         self.assertEqual((saved["ranks"], saved["bytes"], saved["reached"]), (4, 6 << 20, "durable"))
         self.assertEqual((self.dir / "acks").read_text(), "9 fast\n9 durable\n")
-        line, = self.verb("ls", "fast", "slow")
+        line, = self.subcommand("ls", "fast", "slow")
         self.assertEqual((line["ranks"], line["files"], line["state"]), (4, 4, "both"))
         for ranks in (4, 3, 1):
             out = f"out{ranks}"
@@ -45,8 +45,8 @@ class OverRanks(CheckpointTest):
         self.assertEqual(done.stderr.count("5 files"), 1, done.stderr)
 
     def test_what_ends_it_is_said_once(self):
-        for verb in ("ls", "verify", "drain", "gc", "status"):
-            done = self.over(2, "checkpoint", verb, "slow", expect=2)
+        for subcommand in ("ls", "verify", "drain", "gc", "status"):
+            done = self.over(2, "checkpoint", subcommand, "slow", expect=2)
             self.assertEqual(done.stderr.count("launched as 2 ranks"), 1, done.stderr)
         done = self.over(2, "checkpoint", "restore", "nowhere", expect=NOTHING)
         self.assertEqual(done.stderr.count("penstock checkpoint:"), 1, done.stderr)

@@ -71,8 +71,8 @@ class Restoring(CheckpointTest):
         text = facts.read_text()
         facts.unlink()
         for stores in (("slow",), ("fast", "slow")):
-            for verb in ("ls", "verify", "status", "gc"):
-                self.fails(1, verb, *stores, words=["has checkpoints but no STORE.json", "put that back"])
+            for subcommand in ("ls", "verify", "status", "gc"):
+                self.fails(1, subcommand, *stores, words=["has checkpoints but no STORE.json", "put that back"])
             self.fails(NOTHING, "restore", *stores, words=["has checkpoints but no STORE.json"])
         self.fails(1, "save", "slow", *PAYLOAD, words=["has checkpoints but no STORE.json"])
         facts.write_text(text)
@@ -81,16 +81,16 @@ class Restoring(CheckpointTest):
     def test_runs(self):
         for run in ("one", "two"):
             self.save(1, "--run", run, fast=None)
-        for verb in ("restore", "save"):
-            self.fails(2, verb, "slow", *(PAYLOAD if verb == "save" else ()), words=["--run", "one, two"])
-        restored, = self.verb("restore", "slow", "--run", "two")
+        for subcommand in ("restore", "save"):
+            self.fails(2, subcommand, "slow", *(PAYLOAD if subcommand == "save" else ()), words=["--run", "one, two"])
+        restored, = self.subcommand("restore", "slow", "--run", "two")
         self.assertEqual(restored["run"], "two")
         self.fails(NOTHING, "restore", "slow", "--run", "three", words=["one, two"])
-        for verb in ("ls", "verify", "gc", "status"):
-            self.fails(1, verb, "slow", "--run", "three", words=["one, two"])
+        for subcommand in ("ls", "verify", "gc", "status"):
+            self.fails(1, subcommand, "slow", "--run", "three", words=["one, two"])
         self.fails(2, "ls", "slow", "--run", "../etc", words=["../etc"])
-        self.assertEqual(len(self.verb("ls", "slow")), 2)
-        self.assertEqual(len(self.verb("ls", "slow", "--run", "one")), 1)
+        self.assertEqual(len(self.subcommand("ls", "slow")), 2)
+        self.assertEqual(len(self.subcommand("ls", "slow", "--run", "one")), 1)
 
     def test_it_does_not_touch_what_others_put_there(self):
         self.save(1, fast=None)

@@ -24,7 +24,7 @@ class Saving(CheckpointTest):
         self.assertEqual((self.dir / "out" / "rank-0.bin").read_bytes(), self.file("slow", 120).read_bytes())
         self.assertEqual(json.loads((self.dir / "out" / "restart.json").read_text()), restored)
         self.assertEqual(sorted(path.name for path in (self.dir / "out").iterdir()), ["rank-0.bin", "restart.json"])
-        looked, = self.verb("restore", "slow")
+        looked, = self.subcommand("restore", "slow")
         self.assertEqual((looked["to"], looked["proven"]), (None, True))
 
     def test_bytes_are_the_seeds_and_the_steps(self):
@@ -87,7 +87,7 @@ class Saving(CheckpointTest):
         done = self.run_cli("checkpoint", "save", "slow", "--burst-buffer", memory, *PAYLOAD)
         self.assertIn("volatile", done.stdout)
         self.assertIn("(volatile)", self.run_cli("checkpoint", "ls", memory, "slow").stdout)
-        self.assertEqual([line["durability"] for line in self.verb("status", memory)], ["volatile"])
+        self.assertEqual([line["durability"] for line in self.subcommand("status", memory)], ["volatile"])
         self.assertIn("volatile", self.run_cli("checkpoint", "status", memory).stdout)
 
     def test_acknowledgements_are_logged(self):

@@ -125,7 +125,7 @@ class Copy(CorpusTest):
         self.fails("copy", other, "--to", to, "--replace", words=["another corpus", "--replace is for folders that are no corpus"])
         self.assertIn("another corpus", " ".join(self.run_cli("copy", "--help").stdout.split()))
 
-    def test_what_stands_in_the_way_is_named(self):
+    def test_the_obstacle_is_named(self):
         root = self.corpus()
         to = self.dir / "to"
         self.run_cli("copy", root, "--to", to)

@@ -149,7 +149,7 @@ class Describe(CorpusTest):
         self.addCleanup(secret.chmod, 0o755)
         self.fails("describe", root, "--scan", words=["cat", "ermission"], cwd="/", **as_user)
 
-    def test_photographs_that_nobody_here_made(self):
+    def test_photographs_from_elsewhere(self):
         package, folder = (SOURCE / "ci" / "photo_package").read_text().split()
         if not pathlib.Path(folder).is_dir():
             self.skipTest(f"the photographs of the Debian package {package} are not installed")

@@ -52,7 +52,7 @@ class Denied(penstock_cli.CliTest):
                 self.assertEqual(record["verdict"], "ok", record["reason"])
                 self.assertEqual(record["metrics"]["errors"]["value"], 0)
 
-    def test_what_lies_in_the_cache_is_told_by_other_means_or_not_claimed(self):
+    def test_what_is_in_the_cache_is_measured_by_other_means_or_not_claimed(self):
         corpus = self.corpus()
         record, = self.records("read", corpus, "--threads", "1", "--cache", "warm", *QUICK)
         self.assertEqual(record["verdict"], "ok", record["reason"])

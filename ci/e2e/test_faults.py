@@ -23,7 +23,7 @@ FORMATS = {
     "hdf5": ("unet3d", ("mean=10kB", "samples_per_file=2"), 48),
 }
 
-# Where a label's own byte lies in an object, for formats that store labels.
+# Where a label's own byte is in an object, for formats that store labels.
 LABELS = {
     "tfrecord": lambda content: content.index(b"label") + 11,
     "webdataset": lambda content: content.index(b".cls") // 512 * 512 + 512,
@@ -93,7 +93,7 @@ class Faults(penstock_cli.CliTest):
         return self.start(*self.words(name), "--threads", 2, "--resume", "--out", f"posix:{name},write_limit={slow}B{options}")
 
     def kill_behind(self, objects, running, chance):
-        """Kills each process at some moment within 0.3 s behind that of so many objects; yields name and exit code."""
+        """Kills each process at some moment within 0.3 s behind that of that many objects; yields name and exit code."""
         due = {}
         deadline = time.monotonic() + penstock_cli.PATIENCE_S
         while running:
@@ -131,7 +131,7 @@ class Faults(penstock_cli.CliTest):
             self.resume(name)
 
     def test_killed_at_the_end(self):
-        """With all objects there, before the manifest or behind it."""
+        """With all objects there, before the manifest or after it."""
         running = {name: self.start_slowly(name, "") for name in FORMATS}
         objects = {name: count_objects(self.whole[name]) for name in FORMATS}
         for name, _ in self.kill_behind(objects, running, random.Random(21)):

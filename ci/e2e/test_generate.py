@@ -123,7 +123,7 @@ class Stopped(GenerateTest):
                 told = self.run_cli(*command, expect=1)
                 self.assertIn(f"unfinished data set of {many} samples", told.stderr)
                 self.assertIn("--resume", told.stderr)
-            # What was begun says the rest: seed, number and settings need not be said again.
+            # What was started says the rest: seed, number and settings need not be said again.
             words = told.stderr.strip().rpartition("to finish it: penstock ")[2]
             self.assertEqual(shlex.split(words), ["generate", "imagenet", "--out", str(out), "--resume"], "a shell takes it as it stands")
             record = self.records(*shlex.split(words))[0]
@@ -205,7 +205,7 @@ class Stopped(GenerateTest):
         before = tree(self.whole)
         done = self.generate(self.whole, self.SAMPLES, "--resume")
         self.assertIn("nothing to do", done.stderr)
-        # As a run leaves it that is killed behind its last step: what the line leaves open is what it was begun with.
+        # As a run leaves it that is killed behind its last step: what the line leaves open is what it was started with.
         lock = self.whole / ".penstock" / "generate.lock"
         lock.touch()
         self.assertIn("nothing to do", self.run_cli("generate", "imagenet", "--out", self.whole, "--resume").stderr)
@@ -221,7 +221,7 @@ class Words(GenerateTest):
         self.assertFalse((self.dir / "out").exists(), "refused before anything was made")
         return done.stderr
 
-    def test_unknown_words_name_the_nearest(self):
+    def test_unknown_names_suggest_the_nearest(self):
         self.assertIn("did you mean 'imagenet'?", self.refused("imagent", "--out", "out"))
         self.assertIn("'--samples'", self.refused("imagenet", "--out", "out", "--sampels", "5"))
         self.assertIn("did you mean 'median'?", self.refused("imagenet", "--out", "out", "--set", "medain=5KB"))

@@ -28,7 +28,7 @@ class Targets(GenerateTest):
             subprocess.run(["umount", str(out)], check=False)
 
     def bytes_of(self, samples):
-        """That so many pictures are planned to take."""
+        """That that many pictures are planned to take."""
         words = ("generate", "imagenet", "--out", "nowhere", "--samples", samples, *SMALL, "--dry-run", "--json")
         return json.loads(self.run_cli(*words).stdout)["bytes"]
 
@@ -201,7 +201,7 @@ class Targets(GenerateTest):
         self.assertIn("nothing to do", self.generate("corpus", 5, "--dry-run", "--resume").stderr)
         self.assertEqual(tree(self.dir), before)
 
-    def test_resume_begins_nothing_that_nobody_asked_for(self):
+    def test_resume_begins_nothing_that_was_not_asked_for(self):
         (self.dir / "empty").mkdir()
         for out in ("none", "empty"):
             for words in ((), ("--dry-run",)):

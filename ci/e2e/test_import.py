@@ -84,7 +84,7 @@ class Compare(penstock_cli.CliTest):
             self.skipTest("results_test, which writes the files, is not built")
 
     def exported(self, name, slower):
-        """Five repeats of a read and a wait, so many times as slow, as Google Benchmark's JSON."""
+        """Five repeats of a read and a wait, that many times as slow, as Google Benchmark's JSON."""
         path = self.dir / name
         subprocess.run([self.writer, "--gtest_filter=ExportGoogle.WritesTheFileOfTheComparison"], check=True, capture_output=True, timeout=60,
                        env={**os.environ, "PENSTOCK_EXPORT": str(path), "PENSTOCK_SLOWER": str(slower)})

@@ -104,7 +104,7 @@ class LimitedFs(penstock_cli.CliTest):
         self.assertEqual((self.mount / "below" / "0.bin").stat().st_size, RATE * SECONDS // 4)
         self.assertTrue(mounted(self.mount))
 
-    def test_words_that_are_wrong(self):
+    def test_arguments_that_are_wrong(self):
         for words, said, status in (((), "needs SOURCE and MOUNT", 2), (("source", "mount"), "--bytes-per-second", 2),
                                     (("source", "mount", "--bytes-per-second", "fast"), "fast", 2),
                                     (("source", "mount", "--bytes-per-second"), "needs a value", 2),

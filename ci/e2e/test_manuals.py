@@ -91,13 +91,13 @@ class Bash(Manuals):
         self.assertEqual(self.complete("penstock", "read", "data", "--units", "="), ["iec", "si"])
         self.assertEqual(self.complete("penstock", "read", "data", "--threads", ""), [])
 
-    def test_verbs_and_what_they_take(self):
+    def test_subcommands_and_what_they_take(self):
         self.assertEqual(self.complete("penstock", "checkpoint", "re"), ["restore"])
         self.assertIn("--replace", self.complete("penstock", "checkpoint", "restore", "--re"))
         self.assertEqual(self.complete("penstock", "checkpoint", "ls", "--re"), [])
         self.assertEqual(self.complete("penstock", "--help", "x", "--re"), [])
 
-    def test_first_words(self):
+    def test_first_arguments(self):
         self.assertEqual(self.complete("penstock", "train", "alex"), ["alexnet"])
         self.assertEqual(self.complete("penstock", "generate", "--samples", "4", "ima"), ["imagenet"])
 

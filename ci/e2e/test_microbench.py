@@ -1,4 +1,4 @@
-"""benchmarks/self/micro: what stands beside a plain loop says so in a counter. How fast anything was decides nothing here."""
+"""benchmarks/self/micro: what is next to a plain loop says so in a counter. How fast anything was decides nothing here."""
 
 import json
 import pathlib

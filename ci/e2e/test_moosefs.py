@@ -1,4 +1,4 @@
-"""A network file system of several hosts on this machine (ci/testbed/moosefs). Skipped where that is not to be had."""
+"""A network file system of several hosts on this machine (ci/testbed/moosefs). Skipped where that is not available."""
 
 import json
 import os

@@ -77,7 +77,7 @@ class Peers(penstock_cli.CliTest):
                 self.assertEqual(done.returncode, 0, f"{line}\n{done.stdout}\n{done.stderr}")
 
     def skip_without_direct(self, done):
-        """A folder for temporary files may lie in memory, where some kernels let nothing go past the page cache."""
+        """A folder for temporary files may be in memory, where some kernels let nothing go past the page cache."""
         if done.returncode == 1 and "' has no direct I/O;" in done.stderr:
             self.skipTest(done.stderr)
 

@@ -19,7 +19,7 @@ SEEDS = penstock_cli.SOURCE / "profiling" / "fuzz_seeds" / "session"
 LIBRARY = pathlib.Path(penstock_cli.PENSTOCK).resolve().parent / "libpenstock_profile.so"
 
 
-def ended_processes_tell():
+def ended_processes_report():
     """Whether this kernel says what a process moved that has ended and was not waited for; some tell only root."""
     child = subprocess.Popen(["true"])
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
@@ -48,7 +48,7 @@ class Run(penstock_cli.CliTest):
             shutil.rmtree(self.dir / "s", ignore_errors=True)
             self.profile("sh", "-c", script, expect=code)
 
-    def test_the_commands_words_are_its_own(self):
+    def test_the_commands_arguments_are_its_own(self):
         done = self.profile("printf", "%s|", "--json", "--", "-o", "", "a b", expect=0)
         self.assertEqual(done.stdout, "--json|--|-o||a b|")
         self.assertEqual(len(done.stderr.splitlines()), 2, done.stderr)
@@ -229,7 +229,7 @@ class Watched(penstock_cli.CliTest):
             pipe, = [file for file in self.report(folder, "--all", "--include", f"{self.dir}/{name}")[1:] if file["bytes_read"]]
             self.assertEqual((pipe["type"], pipe["bytes_read"]), ("other", 200_000))
 
-    def test_a_look_at_a_link_says_nothing_of_its_file(self):
+    def test_a_stat_of_a_link_does_not_describe_its_file(self):
         (self.dir / "data").write_bytes(bytes(200_000))
         (self.dir / "link").symlink_to("data")
         self.run_cli("profile", "run", "-o", "s", "--", "sh", "-c", "ls -l link; cat link > copy; ls -l link", expect=0)
@@ -287,11 +287,11 @@ class Watched(penstock_cli.CliTest):
         (self.dir / "data").write_bytes(bytes(300_000))
         self.run_cli("profile", "run", "-o", "s", "--", "sh", "-c", "cat data data | wc -c; read x < data; kill -KILL $$", expect=137)
         session, *files = self.report("s")
-        self.assertEqual(session["coverage"]["unknown_processes"], 0 if ended_processes_tell() else 1)
+        self.assertEqual(session["coverage"]["unknown_processes"], 0 if ended_processes_report() else 1)
         found, = [file for file in files if file["path"] == f"{self.dir}/data"]
         self.assertGreaterEqual(found["bytes_read"], 600_000)
 
-    def test_top_looks_at_a_program_that_runs(self):
+    def test_top_shows_a_program_that_runs(self):
         (self.dir / "data").write_bytes(bytes(100_000))
         process = self.start("profile", "run", "-o", "s", "--", "sh", "-c", "while :; do read x < data; done")
         try:

@@ -26,7 +26,7 @@ KILLS = 10 if SANITIZED else 60
 PAUSE_LIMIT_MS = 50  # the median is held against it and said; time decides nothing
 
 
-def begun(process):
+def started(process):
     """Once it has its libc."""
     for _ in range(1000):
         if "libc" in pathlib.Path(f"/proc/{process.pid}/maps").read_text(encoding="utf-8"):
@@ -70,7 +70,7 @@ class Attach(AttachTest):
         for i in range(CYCLES):
             before = time.monotonic_ns()
             attached = self.ask("attach", process.pid, "-o", self.folder / f"s{i}")
-            begun = time.monotonic_ns()
+            started = time.monotonic_ns()
             self.assertGreater(attached["slots"], 20)
             count = 10 + i
             told = self.tell(process, f"batch {count}")
@@ -91,15 +91,15 @@ class Attach(AttachTest):
             self.assertEqual(session["dropped"], session["drops"]["operations"])
             batch = files[str(data / "batch")]
             self.assertEqual((batch["bytes_read"], batch["reads"], batch["opens"], batch["closes"]), (count * 4096, count, 1, 1))
-            windows.append((before, begun, ending, ended, sum(files[name]["bytes_read"] for name in readers if name in files)))
+            windows.append((before, started, ending, ended, sum(files[name]["bytes_read"] for name in readers if name in files)))
             shutil.rmtree(self.folder / f"s{i}")
             self.assertIsNone(process.poll(), "the program has ended")
         said = self.tell(process, "quit")
         self.assertEqual(process.wait(timeout=60), 0, said)
         self.assertTrue(said.startswith("0 wrong, "), said)
         calls = self.calls()
-        for before, begun, ending, ended, seen in windows:
-            surely = sum(count for begin, end, count in calls if begin >= begun and end <= ending)
+        for before, started, ending, ended, seen in windows:
+            surely = sum(count for begin, end, count in calls if begin >= started and end <= ending)
             perhaps = sum(count for begin, end, count in calls if end >= before and begin <= ended)
             self.assertLessEqual(surely, seen)
             self.assertLessEqual(seen, perhaps)
@@ -188,12 +188,12 @@ class Attach(AttachTest):
 
     def test_exit_codes(self):
         process = self.start("sleep", "60")
-        begun(process)
-        for verb in ("snapshot", "serve", "trace on", "trace off"):
-            self.assertIn("not watched", self.profile(*verb.split(), process.pid, expect=1).stderr)
-        for verb in ("attach", "detach", "status", "snapshot", "serve", "trace on"):
-            self.assertIn("no process", self.profile(*verb.split(), 2 ** 22 + 1, expect=1).stderr)
-            self.profile(*verb.split(), expect=2)
+        started(process)
+        for subcommand in ("snapshot", "serve", "trace on", "trace off"):
+            self.assertIn("not watched", self.profile(*subcommand.split(), process.pid, expect=1).stderr)
+        for subcommand in ("attach", "detach", "status", "snapshot", "serve", "trace on"):
+            self.assertIn("no process", self.profile(*subcommand.split(), 2 ** 22 + 1, expect=1).stderr)
+            self.profile(*subcommand.split(), expect=2)
         done = subprocess.run([PENSTOCK, "profile", "--help"], capture_output=True, text=True, check=True)
         self.assertIn("Exit codes", done.stdout)
 
@@ -207,8 +207,8 @@ class Attach(AttachTest):
         said = self.profile("status", process.pid).stdout
         self.assertIn(f"attached, but its session '{session}' is gone", said)
         self.assertIn(f"penstock profile detach {process.pid}", said)
-        for verb in ("snapshot", "trace on", "top --once", "attach"):
-            self.assertIn("is gone", self.profile(*verb.split(), process.pid, expect=1).stderr)
+        for subcommand in ("snapshot", "trace on", "top --once", "attach"):
+            self.assertIn("is gone", self.profile(*subcommand.split(), process.pid, expect=1).stderr)
         self.assertIn("removed meanwhile", self.profile("detach", process.pid).stdout)
         self.assertIn("not watched", self.profile("status", process.pid).stdout)
         self.assertTrue(self.tell(process, "quit").startswith("0 wrong"))
@@ -302,7 +302,7 @@ class Attach(AttachTest):
 
     def test_who_sleeps(self):
         process = self.start("sleep", "60")
-        begun(process)
+        started(process)
         self.ask("attach", process.pid, "-o", self.folder / "s")
         self.ask("detach", process.pid)
         self.ask("attach", process.pid, "-o", self.folder / "t")
@@ -315,8 +315,8 @@ class Attach(AttachTest):
         self.folder.chmod(0o755)
         mine = self.start("sleep", "60")
         theirs = self.start("sleep", "60", user=65534, group=65534)
-        begun(mine)
-        begun(theirs)
+        started(mine)
+        started(theirs)
         attached = self.ask("attach", theirs.pid, "-o", self.folder / "s")
         self.assertGreater(attached["slots"], 0)
         self.assertEqual((self.folder / "s").stat().st_uid, 65534)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tracing on demand: what runs under the profiler is armed and disarmed from outside, and keeps so many calls and no more.
+"""Tracing on demand: what runs under the profiler is armed and disarmed from outside, and keeps that many calls and no more.
 What is kept and what is counted is held against what the programs say that they did."""
 
 import json
@@ -86,7 +86,7 @@ WINDOWS = textwrap.dedent("""
     print(failed, flush=True)
 """)
 
-# One thread after the other, three at a time, each of so many reads; offsets tell which read it was.
+# One thread after the other, three at a time, each of that many reads; offsets tell which read it was.
 THREADS = textwrap.dedent("""
     import os, sys, threading
     path, threads, reads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -216,7 +216,7 @@ class OnDemand(ControlTest):
         self.assertIn("nothing runs", self.profile("status", session).stdout)
         self.assertIn("not watched", self.profile("trace", "on", os.getpid(), expect=1).stderr)
 
-    def test_words_that_make_no_sense(self):
+    def test_arguments_that_make_no_sense(self):
         for words, said in ((("trace",), "on or off"), (("trace", "on"), "on or off"), (("trace", "up", "1"), "on or off"),
                             (("trace", "off", "1", "--for", "1s"), "--for"), (("trace", "on", "1", "--for", "0s"), "--for"),
                             (("snapshot",), "snapshot"), (("status",), "status"), (("status", "1", "--for", "1s"), "for")):
@@ -347,7 +347,7 @@ class OtherUsers(ControlTest):
         place = self.folder / "bin"
         shutil.copytree(BUILD, place, ignore=lambda folder, names: [name for name in names if folder != str(BUILD) or
                                                                     name not in (pathlib.Path(PENSTOCK).name, LIBRARY.name)])
-        nobody = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/", "env": os.environ | {"HOME": "/nonexistent"}}
+        other_user = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/", "env": os.environ | {"HOME": "/nonexistent"}}
         theirs = self.folder / "theirs"
         theirs.mkdir()
         theirs.chmod(0o777)
@@ -355,11 +355,11 @@ class OtherUsers(ControlTest):
         for words in (("trace", "on", pid), ("trace", "on", session), ("trace", "on", session, "--for", "1s"),
                       ("snapshot", session, "-o", never), ("snapshot", pid, "-o", never), ("status", session)):
             done = subprocess.run([place / pathlib.Path(PENSTOCK).name, "profile", *map(str, words)], capture_output=True, text=True,
-                                  check=False, **nobody)
+                                  check=False, **other_user)
             self.assertEqual(done.returncode, 1, f"{words}: {done.stdout}{done.stderr}")
         self.assertFalse(never.exists())
         self.assertFalse(self.ask("status", pid)[0]["trace"])
-        # Nor is a link followed that stands in a session of one's own.
+        # Nor is a link followed that is in a session of one's own.
         mine = self.folder / "mine"
         mine.mkdir(mode=0o700)
         file, = session.glob("*.session")

@@ -17,9 +17,9 @@ BYTES = 4096
 @unittest.skipIf(not FORKING.exists(), "this build has no such program")
 class Forking(AttachTest):
     def numbers(self, process, line="how many"):
-        begun, ended, hung, failed, within = map(int, self.tell(process, line).split())
+        started, ended, hung, failed, within = map(int, self.tell(process, line).split())
         self.assertEqual((hung, failed), (0, 0), "children that hung, children that failed")
-        return begun, ended, within
+        return started, ended, within
 
     def test_no_child_hangs(self):
         data = self.folder / "data"

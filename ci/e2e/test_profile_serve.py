@@ -219,7 +219,7 @@ class Saved(ServeTest):
         self.assertNotEqual(first, second)
         self.assertIn("sandbox", self.page.ask("/report")[1]["content-security-policy"])
 
-    def test_slow_clients_are_ended_and_hold_up_nobody(self):
+    def test_slow_clients_are_ended_and_do_not_block(self):
         begin = time.monotonic()
         with socket.create_connection(("127.0.0.1", self.page.port), timeout=PATIENCE_S) as slow:
             slow.sendall(b"GET /live HT")
@@ -257,7 +257,7 @@ class Saved(ServeTest):
         self.assertEqual(code(everything(first)), 200)
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can connect as another user")
-    def test_another_user_that_connects_all_the_time_holds_up_nobody(self):
+    def test_another_user_that_connects_all_the_time_does_not_block(self):
         page = self.page
         asked, job = page.hold(self, "/report.json")
         flood = subprocess.Popen([sys.executable, "-c", FLOOD, str(page.port)], stdout=subprocess.PIPE, text=True)
@@ -280,7 +280,7 @@ class Saved(ServeTest):
         made.add(pathlib.Path(page.post(self, "/snapshot")["session"]))
         self.assertEqual(set(self.folder.glob("saved-snapshot-*")), made)
 
-    def test_what_was_begun_ends_with_it(self):
+    def test_what_was_started_ends_with_it(self):
         page = self.page
         jobs = [page.hold(self, *asked)[1] for asked in (("/report",), ("/report.json",), ("/snapshot", "POST"))]
         before = set(self.folder.glob("saved-snapshot-*"))

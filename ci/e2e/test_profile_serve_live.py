@@ -89,7 +89,7 @@ class Live(RunningTest):
         # On the threads' tracks: files have the same calls once more.
         calls = [event for event in trace["traceEvents"] if event["ph"] == "X" and event["pid"] in process_of_data]
         self.assertGreater(len(calls), 50)
-        # Only the first one of a thread may have begun before its process was armed.
+        # Only the first one of a thread may have started before its process was armed.
         times = sorted(event["ts"] for event in calls)
         self.assertLessEqual(times[-1] - times[1], (disarmed_ns - armed_ns) / 1e3)
 

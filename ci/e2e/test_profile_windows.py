@@ -223,7 +223,7 @@ class OwnCalls(AttachTest):
             if extra:
                 self.assertEqual(told["drops"]["segments"], 0)
                 self.assertEqual(self.kept_reads(session, data), {str(data / str(i)): 20000 for i in range(3)})
-                for image in sorted(session.glob("*.session"))[:20]:  # what a file has counted stands in the same file
+                for image in sorted(session.glob("*.session"))[:20]:  # what a file has counted is in the same file
                     counted = {path: row["reads"] for path, row in self.report(image)[1].items() if path.startswith(f"{data}/") and row["reads"]}
                     self.assertEqual(self.kept_reads(image, data), counted, image)
 

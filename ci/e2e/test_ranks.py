@@ -237,7 +237,7 @@ class Generating(RanksTest):
         self.assertEqual(done.stderr.count("penstock generate:"), 1, done.stderr)
         self.assertFalse((self.dir / "out").exists())
 
-    def test_a_place_that_only_rank_0_sees_ends_all_and_nothing_was_begun(self):
+    def test_a_place_that_only_rank_0_sees_ends_all_and_nothing_was_started(self):
         words = ("generate", "imagenet", *SMALL, "--out")
         done = self.over(1, *words, "one", ":", "-np", 1, penstock_cli.PENSTOCK, *words, "other", expect=1)
         self.assertIn("other' is not the place where rank 0 began the data set", done.stderr)
@@ -314,11 +314,11 @@ class Probing(RanksTest):
         for record in records:
             self.assertIn(record["verdict"], ("ok", "short"), record["reason"])
             self.assertEqual((record["parameters"]["ranks"], record["parameters"]["rank_scaling"]), (2, "weak"))
-            rungs = [name.removesuffix(".bytes_per_s") for name in record["metrics"] if name.endswith(".bytes_per_s")]
-            self.assertIn("write.sequential.1m.1", rungs)
-            self.assertIn("read.random.4k.4", rungs)
-            for rung in rungs:
-                metrics = {name: record["metrics"][f"{rung}.{name}"]["samples"] for name in (
+            probes = [name.removesuffix(".bytes_per_s") for name in record["metrics"] if name.endswith(".bytes_per_s")]
+            self.assertIn("write.sequential.1m.1", probes)
+            self.assertIn("read.random.4k.4", probes)
+            for probe in probes:
+                metrics = {name: record["metrics"][f"{probe}.{name}"]["samples"] for name in (
                     "bytes_per_s", "bytes_per_s_per_client", "rank_min_bytes_per_s", "rank_median_bytes_per_s", "rank_max_bytes_per_s")}
                 for i, rate in enumerate(metrics["bytes_per_s"]):
                     clients = 2 * record["parameters"]["threads"]

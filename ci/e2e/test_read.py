@@ -301,7 +301,7 @@ class Cache(ReadTest):
         done = self.run_cli("read", folder, "--scan", "--threads", "1", "--cache", "cold", "--no-ceiling", *QUICK)
         self.assertIn("never cold", done.stdout)
 
-    def test_nobody_on_roots_files_is_unverified_and_never_a_made_up_zero(self):
+    def test_another_user_on_roots_files_is_unverified_and_never_a_made_up_zero(self):
         if os.geteuid() != 0 or shutil.which("setpriv") is None:
             self.skipTest("needs root and setpriv to become somebody else")
         corpus = self.corpus()
@@ -312,7 +312,7 @@ class Cache(ReadTest):
         out.mkdir()
         os.chown(out, NOBODY, NOBODY)
         become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", str(program)]
-        # A sanitizer's list of suppressions lies in the checkout, which may be closed to others.
+        # A sanitizer's list of suppressions is in the checkout, which may be closed to others.
         environment = {name: value for name, value in os.environ.items() if not name.endswith("SAN_OPTIONS")}
         for cold_by in ("evict", "drop"):
             done = subprocess.run([*become, "read", corpus, "--scan", "--threads", "2", "--cache", "cold", "--cold-by", cold_by,

@@ -298,7 +298,7 @@ class Page(CliTest):
         press("Enter", 13)
         self.assertEqual(self.browser.evaluate("location.hash"), "#findings")
 
-    def test_thousands_of_records_draw_what_is_looked_at(self):
+    def test_thousands_of_records_draw_what_is_shown(self):
         self.show(synthetic.many(3000))
         self.check_quiet()
         folded = self.browser.evaluate("[...document.querySelectorAll('details.part')].filter((part) => !part.open).length")

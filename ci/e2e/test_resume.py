@@ -1,4 +1,4 @@
-"""generate --resume on what is there already: finished, robbed of objects, or begun as something else."""
+"""generate --resume on what is there already: finished, robbed of objects, or started as something else."""
 
 import json
 import re
@@ -58,7 +58,7 @@ class Resume(penstock_cli.CliTest):
         fresh = json.loads(self.run_cli(*WORDS, "--out", "new", "--resume", "--dry-run", "--json").stdout)
         self.assertNotIn("samples_kept", fresh)
 
-    def test_another_recipe_is_told_by_what_was_begun(self):
+    def test_another_recipe_is_recognised_by_what_was_started(self):
         words = ("generate", "cifar10", "--samples", 6, "--set", "samples_per_file=2")
         self.run_cli(*words, "--out", "whole")
         self.run_cli(*words, "--out", f"posix:{self.dir}/half,fail=publish:eio@#3..", expect=1)
@@ -153,7 +153,7 @@ class Resume(penstock_cli.CliTest):
         for _ in range(2):  # where none is lost, it is made, and made again
             self.run_cli("describe", "half", *scan, "half/.penstock/manifest")
 
-    def test_a_state_that_is_damaged_is_told_in_our_words(self):
+    def test_a_damaged_state_has_its_own_message(self):
         (self.dir / "half" / ".penstock").mkdir(parents=True)
         (self.dir / "half" / ".penstock" / "generate.json").write_text('{"x', encoding="utf-8")
         told = self.run_cli(*WORDS, "--out", "half", "--resume", expect=1).stderr

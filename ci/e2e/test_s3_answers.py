@@ -32,7 +32,7 @@ class Store(http.server.ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.objects, self.marks = {}, {}  # by key
         self.uploads = {}  # open ones, by id: the key, the mark, the parts by number
-        self.begun = 0
+        self.started = 0
         self.answer, self.times, self.completes = None, 0, False  # see replace()
 
     def replace(self, answer, times, completes=False):
@@ -60,10 +60,10 @@ class Store(http.server.ThreadingHTTPServer):
                 self.objects.pop(key, None)
             return 204, b""
         if method == "POST" and "uploads" in query:
-            self.begun += 1
-            self.uploads[str(self.begun)] = (key, mark, {})
+            self.started += 1
+            self.uploads[str(self.started)] = (key, mark, {})
             name = "InitiateMultipartUploadResult"
-            return 200, f"<{name}><UploadId>{self.begun}</UploadId></{name}>".encode()
+            return 200, f"<{name}><UploadId>{self.started}</UploadId></{name}>".encode()
         if method == "POST":
             return self.complete(query, body)
         if "uploadId" in query:
@@ -132,13 +132,13 @@ class S3Answers(CliTest):
 
     def copy(self, expect=0):
         self.store.objects.clear()
-        self.store.begun = 0
+        self.store.started = 0
         tier = f"s3:http://127.0.0.1:{self.store.server_address[1]}/bucket/to,part=5MiB,retries=2,timeout=5s"
         return self.run_cli("copy", "from", "--to", tier, "--scan", "--types", "bin", expect=expect,
                             env={**os.environ, "no_proxy": "127.0.0.1"})
 
     def check(self, stored):
-        self.assertEqual(self.store.begun, 1)
+        self.assertEqual(self.store.started, 1)
         self.assertEqual(self.store.uploads, {})
         self.assertEqual([data for key, data in self.store.objects.items() if key.endswith("large.bin")],
                          [self.data] if stored else [])

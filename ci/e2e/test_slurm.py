@@ -1,4 +1,4 @@
-"""Penstock over the nodes of a real Slurm on this machine (ci/testbed/slurm). Skipped where that is not to be had."""
+"""Penstock over the nodes of a real Slurm on this machine (ci/testbed/slurm). Skipped where that is not available."""
 
 import contextlib
 import json
@@ -130,7 +130,7 @@ class Reading(SlurmTest):
                 self.assertLessEqual(abs(clock["offset_ns"] - known), clock["error_ns"])
                 self.assertLess(clock["error_ns"], 10**9)
 
-    def test_a_shift_by_a_node_and_progress_of_nobody(self):
+    def test_a_shift_by_a_node_and_no_progress(self):
         self.corpus()
         done = self.srun("read", "corpus", "--rank-shift", 2, "--verify", *QUICK)
         self.assertEqual(done.stdout.count("4 ranks share the samples of every pass"), 1, done.stdout)

@@ -171,7 +171,7 @@ class FromProfileToDecision(Stage):
         self.assertEqual(late["verdict"], "don't stage")
         self.assertIn("pays after", late["reason"])
 
-    def test_what_lies_in_the_page_cache_gains_nothing(self):
+    def test_what_is_in_the_page_cache_gains_nothing(self):
         self.session()
         for path in self.corpus.rglob("*"):
             if path.is_file():
@@ -184,7 +184,7 @@ class FromProfileToDecision(Stage):
         self.assertIn("page cache", advice["reason"])
         self.assertEqual(self.advise("--cache", "cold", plan=None, **plain)["session"]["cached_bytes"], 0)
 
-    def test_wrong_words(self):
+    def test_wrong_arguments(self):
         both = ("--slow", self.slow_tier, "--fast", self.fast_tier)
         self.fails("advise", "session", "--fast", self.fast_tier, "--capacity", "1GiB", code=2, words=["--slow"])
         self.fails("advise", "session", *both, code=2, words=["--capacity"])
@@ -198,16 +198,16 @@ class FromProfileToDecision(Stage):
         self.fails("apply", "plan.json", "--capacity", "1GiB", code=2, words=["advise"])
         self.fails("apply", "one", "two", code=2, words=["'two'"])
         self.fails("apply", "none.json", words=["none.json"])
-        for verb in ("apply", "revert"):
+        for subcommand in ("apply", "revert"):
             for odd in ("/dev/null", self.dir):
-                self.fails(verb, odd, code=2, words=["is no file", odd])
+                self.fails(subcommand, odd, code=2, words=["is no file", odd])
         self.session()
         self.advise()
         self.fails("advise", "session", *both, "--capacity", "1GiB", "--include", "*.jpg", words=["is left out", "--include"])
         text = (self.dir / "plan.json").read_text()
         (self.dir / "plan.json").write_text(text.replace('"threads":1', '"threads":2'))
-        for verb in ("apply", "revert"):
-            self.fails(verb, "plan.json", words=["checksum"])
+        for subcommand in ("apply", "revert"):
+            self.fails(subcommand, "plan.json", words=["checksum"])
         self.profile("true", session="idle")
         self.fails("advise", "idle", *both, "--capacity", "1GiB")
 
@@ -269,7 +269,7 @@ class Faults(Stage):
         synthetic.write(self.dir / "speeds", records)
         self.assertEqual(self.advise("--speeds", "speeds", fast=fast, capacity="1GiB")["verdict"], "stage")
 
-    def test_a_full_tier_says_so_and_harms_nobody(self):
+    def test_a_full_tier_is_reported_and_does_no_harm(self):
         self.plan(f"{self.fast_tier},fail=write/.bytes:enospc@#7..")
         files = set(self.planned())
         self.fails("apply", "plan.json", "--threads", 1, words=["goes on from there", "space"])
@@ -326,8 +326,8 @@ class Faults(Stage):
         self.plan()
         self.run_cli("stage", "apply", "plan.json")
         self.fast.rename(self.dir / "away")
-        for verb in ("apply", "revert"):
-            self.fails(verb, "plan.json", words=[f"there is no folder '{self.fast}'", "mount it"])
+        for subcommand in ("apply", "revert"):
+            self.fails(subcommand, "plan.json", words=[f"there is no folder '{self.fast}'", "mount it"])
             self.assertFalse(self.fast.exists())
         (self.dir / "away").rename(self.fast)
         line, = self.records("stage", "revert", "plan.json")

@@ -189,7 +189,7 @@ class Baselines(StoreTest):
         self.assertIn("no baseline 'main'", self.run_cli("baseline", "remove", "main", expect=1).stderr)
         self.assertIn("no baseline 'main'", self.run_cli("report", "baseline:main", "-o", "r.html", expect=1).stderr)
 
-    def test_wrong_words(self):
+    def test_wrong_arguments(self):
         self.assertIn("did you mean 'set'?", self.run_cli("baseline", "sett", "main", expect=2).stderr)
         self.assertIn("NAME", self.run_cli("baseline", "set", expect=2).stderr)
         self.assertIn("no name for a baseline", self.run_cli("baseline", "set", "a/b", self.file, expect=2).stderr)

@@ -1,4 +1,4 @@
-"""penstock sweep --slurm on a real Slurm of two nodes on this machine (ci/testbed/slurm). Skipped where that is not to be had."""
+"""penstock sweep --slurm on a real Slurm of two nodes on this machine (ci/testbed/slurm). Skipped where that is not available."""
 
 import json
 import os
@@ -32,7 +32,7 @@ READ_CELLS = [(threads, tier, nodes) for threads in (1, 2, 4) for tier in ("one"
 TRAIN = """
 name: train
 command: train
-nouns: [alexnet]
+arguments: [alexnet]
 fixed: {data: data, steps: 3, batch: 4}
 grid: {prefetch: [0, 2]}
 ranks: [2]

@@ -10,7 +10,7 @@ import penstock_cli
 
 
 class Tiers(penstock_cli.CliTest):
-    RUNGS = {"read.sequential.1m.1", "read.sequential.1m.best", "read.small_files.112k.best",
+    PROBES = {"read.sequential.1m.1", "read.sequential.1m.best", "read.small_files.112k.best",
              *(f"write.{order}.{block}.1" for order in ("sequential", "random") for block in ("4k", "128k", "1m")),
              *(f"write.small_files.112k.{depth}" for depth in (1, 8, 32)),
              *(f"read.{what}.{depth}" for what in ("random.4k", "random.128k", "small_files.112k") for depth in (1, 8, 32))}
@@ -61,8 +61,8 @@ class Tiers(penstock_cli.CliTest):
         record, = self.records("tiers", "--tier", f"far=posix:{self.dir}/far,latency=20ms", "--probe", "--probe-size", "2MiB", "--min-time", "200ms",
                                "--repeat", 1, "--threads", 1, "--depths", "1,4", "--blocks", "4KiB", "--cache", "asis")
         rates = {name: metric["value"] for name, metric in record["metrics"].items() if name.endswith(".ops_per_s")}
-        for rung in ("read.sequential.1m.1", "read.small_files.112k.1", "read.random.4k.1"):
-            self.assertLessEqual(rates[f"{rung}.ops_per_s"], 51, "each waits 20 ms for the one before")
+        for probe in ("read.sequential.1m.1", "read.small_files.112k.1", "read.random.4k.1"):
+            self.assertLessEqual(rates[f"{probe}.ops_per_s"], 51, "each waits 20 ms for the one before")
         self.assertGreater(rates["read.small_files.112k.best.ops_per_s"], rates["read.small_files.112k.1.ops_per_s"])
         self.assertEqual(set(record["parameters"]["loops"]), {"read.sequential.1m.best", "read.small_files.112k.best"})
 
@@ -86,11 +86,11 @@ class Tiers(penstock_cli.CliTest):
         self.assertEqual([r["parameters"]["threads"] for r in records], [1, 2])
         for record in records:
             self.assertIn(record["verdict"], ("ok", "short"), record["reason"])
-            for rung in self.RUNGS:
+            for probe in self.PROBES:
                 for what in ("bytes_per_s", "ops_per_s", "bytes_per_s_per_client", "ops_per_s_per_client"):
-                    samples = record["metrics"][f"{rung}.{what}"]["samples"]
+                    samples = record["metrics"][f"{probe}.{what}"]["samples"]
                     self.assertEqual(len(samples), 2)
-                    self.assertGreater(min(samples), 0, rung)
+                    self.assertGreater(min(samples), 0, probe)
             for what in ("create", "stat", "open", "list", "remove"):
                 for name in (f"metadata.{what}.ops_per_s", f"metadata.{what}.ops_per_s_per_client"):
                     self.assertGreater(min(record["metrics"][name]["samples"]), 0)
@@ -103,16 +103,16 @@ class Tiers(penstock_cli.CliTest):
         self.assertEqual(set(records[1]["parameters"]["left_out"]), {"write.sequential.1m.8", "write.sequential.1m.32"})
         self.assertNotIn("write.sequential.1m.8.bytes_per_s", records[1]["metrics"])
         # Each repeat lasts at least 20 ms.
-        least = sum(rate * 0.019 for record in records for rung in self.RUNGS if rung.startswith("read.")
-                    for rate in record["metrics"][f"{rung}.bytes_per_s"]["samples"])
+        least = sum(rate * 0.019 for record in records for probe in self.PROBES if probe.startswith("read.")
+                    for rate in record["metrics"][f"{probe}.bytes_per_s"]["samples"])
         self.assertGreater(records[0]["metrics"]["tier_bytes_read"]["value"], least)
         self.assertEqual(list(target.iterdir()), [])
 
     def test_the_table_counts_as_readers_do(self):
         out = self.run_cli("tiers", "--tier", f"here=posix:{self.dir}", *self.PROBE, "--threads", "1").stdout
         self.assertRegex(out, r"(?m)^here +1 +metadata\.create +- +[1-9]")
-        rungs = re.findall(r"^here +1 +(read\.random\S+)", out, re.MULTILINE)
-        self.assertEqual(rungs, [f"read.random.{block}.{depth}" for block in ("4k", "128k") for depth in (1, 8, 32)])
+        probes = re.findall(r"^here +1 +(read\.random\S+)", out, re.MULTILINE)
+        self.assertEqual(probes, [f"read.random.{block}.{depth}" for block in ("4k", "128k") for depth in (1, 8, 32)])
         self.assertIn("here: no write.sequential.1m.32: --probe-size has less than 1 MiB for each of 32 writers\n", out)
 
     def test_probe_cold_is_proven(self):

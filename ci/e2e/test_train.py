@@ -142,7 +142,7 @@ class Ways(TrainTest):
         self.assertIn(victim.name, record["reason"])
         self.assertIn(f"byte {57 * 20}", record["reason"])
 
-    def test_words_that_are_wrong(self):
+    def test_arguments_that_are_wrong(self):
         for words, said in ((("--decode", "half"), "full|scaled|crop"), (("--resize", "cubic"), "bilinear|antialias"),
                             (("--set", "type=f64"), "f32|f16|u8"), (("--decode", "crop", "--set", "crop=whole"), "random crops"), (("--depth", "0"), "depth"), (("--depth", "5000"), "at most 1024"),
                             (("--accelerator", "emulated:step=1ms,burn=gpu"), "burn=cpu:0.5"),
@@ -252,13 +252,13 @@ class Figures(TrainTest):
         self.assertEqual(len(list(self.dir.glob("log*"))), 3)
 
     def test_cache_states_are_said(self):
-        for wish in ("cold", "warm"):
-            [record] = self.train("--batch", "8", "--cache", wish, expect=None)
+        for requested in ("cold", "warm"):
+            [record] = self.train("--batch", "8", "--cache", requested, expect=None)
             said = record["cache"]["client_data"]
-            if record["verdict"] == f"not_{wish}":
+            if record["verdict"] == f"not_{requested}":
                 continue
-            self.assertIn(said, (wish, "memory", "unverified"))
-            if said == wish and wish == "cold":
+            self.assertIn(said, (requested, "memory", "unverified"))
+            if said == requested and requested == "cold":
                 self.assertLessEqual(record["cache"]["resident_fraction_before"], 0.01)
 
     def test_the_table_says_what_was_alternating(self):
@@ -278,7 +278,7 @@ class Figures(TrainTest):
 
 
 class RealPhotographs(TrainTest):
-    def test_photographs_that_nobody_here_made(self):
+    def test_photographs_from_elsewhere(self):
         package, folder = (SOURCE / "ci" / "photo_package").read_text().split()
         if not pathlib.Path(folder).is_dir():
             self.skipTest(f"needs the photographs of the Debian package {package}")

@@ -43,7 +43,7 @@ class Accelerators(TrainTest):
     def test_the_corpus_bounds_the_search_and_one_may_be_too_many(self):
         [record] = self.search("--batch", "8", "--prefetch", "8", "--steps", "4", "--accelerator", "emulated:step=100ms", "--au", "0.01",
                                tier="")
-        fed = value(record, "accelerators_fed")  # 5, unless the machine was too busy to emulate so many
+        fed = value(record, "accelerators_fed")  # 5, unless the machine was too busy to emulate that many
         self.assertLessEqual(fed, 5)
         self.assertEqual(record["parameters"].get("accelerators_at_most"), 5 if fed == 5 else None)
         [record] = self.search("--batch", "8", "--steps", "3", "--accelerator", "emulated:step=1ms")

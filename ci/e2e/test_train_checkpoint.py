@@ -18,7 +18,7 @@ from train_checkpoint_case import CheckpointCase, acks, lines
 
 
 class Saving(CheckpointCase):
-    def test_every_so_many_steps_and_durable_at_the_end(self):
+    def test_every_n_steps_and_durable_at_the_end(self):
         record = self.train("--steps", 12, "--ack-log", "acks", "--accelerator", "emulated:step=5ms")
         self.assertIn(record["verdict"], ("ok", "client_bound"), record["reason"])
         self.assertEqual(value(record, "checkpoints"), 4)
@@ -73,7 +73,7 @@ class Saving(CheckpointCase):
         self.assertEqual(value(record, "checkpoints"), 4)
         self.assertFalse((self.dir / "slow" / "penstock-cifar.ckpt").exists())
 
-    def test_words_that_lack_something(self):
+    def test_arguments_that_lack_something(self):
         for args, words in ((("--checkpoint-every", 2), "needs --checkpoint-to"), (("--burst-buffer", "fast"), "--burst-buffer goes with"),
                             (("--resume",), "--resume goes with"), (("--checkpoint-to", "slow"), "--checkpoint-every N")):
             done = self.run_cli(*self.words("--steps", 3, *args, tiers=(), every=None), expect=2)

@@ -76,7 +76,7 @@ class Cifar(RanksTest):
         self.assertGreater(value(record, "wall_s"), parts - 1e-6)
         self.assertLess(value(record, "wall_s"), parts + 0.25)
 
-    def test_what_lies_in_memory_is_not_called_cached(self):
+    def test_what_is_in_memory_is_not_called_cached(self):
         record = self.cifar("--epochs", 3)
         self.assertNotIn("epoch_device_bytes_fraction", record["metrics"])
 
@@ -85,7 +85,7 @@ class Cifar(RanksTest):
         rows = (self.dir / "run.csv").read_text().splitlines()[1:]
         self.assertEqual(sum(",Checkpoint Listener," in row for row in rows), 3)
 
-    def test_wrong_words_and_places(self):
+    def test_wrong_arguments_and_places(self):
         self.assertIn("writes none", self.run_cli("train", "stream", "--data", self.made / "corpus", "--checkpoint-to", self.dir, expect=2).stderr)
         self.assertIn("in memory", self.run_cli("train", "cifar", "--data", self.made / "corpus", "--prefetch", 2, expect=2).stderr)
         done = self.run_cli("train", "cifar", "--data", self.made / "corpus", "--checkpoint-to", "/proc/nothing", "--epochs", 10000, expect=1)

@@ -65,7 +65,7 @@ class Dlio(TrainTest):
         self.assertEqual(record["corpus"]["samples"], 21)
         self.assertEqual(value(record, "steps"), 6)
 
-    def test_words_that_are_wrong(self):
+    def test_arguments_that_are_wrong(self):
         for words, said in ((("--workload", "it.yaml", "++workload.reader.bach_size=3"), "reader.batch_size"),
                             (("--workload", "it.yaml", "reader.batch_size=3"), "++workload.SECTION.KEY=VALUE"),
                             (("--workload", "it.yaml", "++workload.reader.read_threads=4294967296"), "too large: at most 4096"),

@@ -121,7 +121,7 @@ class BadInput(TrainTest):
         self.assertIn(f"--batch {SAMPLES}", done.stderr)
         self.assertFalse((self.dir / "penstock-results").exists())
 
-    def test_wrong_words(self):
+    def test_wrong_arguments(self):
         data = ("--data", self.made / "corpus", "--batch", "8")
         for words, hint in ((("alexnett", *data), "alexnet"),
                             (data, "--list"),

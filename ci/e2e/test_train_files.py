@@ -242,7 +242,7 @@ class BadInput(FilesTest):
             folder, name = self.spoil(lambda file: rewrite(file, change))
             self.expect_bad(folder, name, word, flags=("--scan", "--types", "h5"))
 
-    def test_wrong_words(self):
+    def test_wrong_arguments(self):
         self.assertIn("only trains", self.run_cli("train", "stream", "--data", self.made / "train", "--validation", self.made / "validation",
                                                   expect=2).stderr)
         self.assertIn("leave out --validation", self.run_cli("train", "climate", "--data", self.made / "weather", "--validation",

@@ -161,7 +161,7 @@ class Training(RanksTest):
         self.assertEqual(record["verdict"], "degraded")
         self.assertEqual(value(record, "skipped_samples"), 1)
 
-    def test_too_few_samples_for_so_many_ranks(self):
+    def test_too_few_samples_for_that_number_of_ranks(self):
         done = self.over(3, *self.command(batch=20), expect=2)
         self.assertIn("16 samples for each of 3 ranks", done.stderr)
 

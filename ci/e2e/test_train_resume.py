@@ -43,7 +43,7 @@ class GoingOn(CheckpointCase):
     def test_with_decoded_pictures(self):
         self.assert_goes_on("--accelerator", "emulated:step=1ms", first=5, total=14, app="alexnet")
 
-    def test_with_samples_that_lie_in_memory(self):
+    def test_with_samples_in_memory(self):
         subprocess.run([PENSTOCK, "generate", "cifar10", "--out", str(self.dir / "cifar"), "--samples", "40", "--set", "samples_per_file=20",
                         "--seed", "7"], check=True, capture_output=True, cwd=self.dir)
         self.assert_goes_on(app="cifar", data="cifar")

@@ -44,7 +44,7 @@ class ShuffleBuffer(TrainTest):
         [record] = self.train("--batch", "8", "--shuffle", "buffer:2k")
         self.assertEqual(record["parameters"]["shuffle"], "buffer:2000")
 
-    def test_wrong_words(self):
+    def test_wrong_arguments(self):
         for word, hint in (("buffer", "buffer:1000"), ("buffer:0", "buffer:1000"), ("buffer:many", "whole number"), ("buffre:3", "buffer:N")):
             with self.subTest(word=word):
                 done = self.run_cli("train", "alexnet", "--data", self.made / "corpus", "--shuffle", word, expect=2)

@@ -173,7 +173,7 @@ class Containers(penstock_cli.CliTest):
                          {r"a\xff.jpg": "vanished", r"a\xfe.jpg": "vanished", "\u00e4\n.jpg": "vanished", r"b\xff.jpg": "extra"})
         self.assertIn(r"latin/a\xff.jpg", found[r"a\xff.jpg"][1])
 
-    def test_a_pipe_in_an_objects_place_keeps_nobody_waiting(self):
+    def test_a_pipe_in_an_objects_place_does_not_block(self):
         root, manifest = self.corpus("tfrecord")
         (root / manifest.names[1]).unlink()
         os.mkfifo(root / manifest.names[1])

@@ -60,7 +60,7 @@ class Link {
   explicit Link(const Wanted& wanted)
       : rate_(static_cast<double>(wanted.bytes_per_second)), latency_(wanted.latency) {}
 
-  // Returns when so many bytes have come through, in the order of the calls.
+  // Returns when that many bytes have come through, in the order of the calls.
   void pass(std::size_t bytes) {
     const auto takes = nanoseconds(static_cast<std::int64_t>(static_cast<double>(bytes) * 1e9 / rate_));
     const Clock::time_point now = Clock::now();
@@ -127,7 +127,7 @@ int list_folder(const char* path, void* out, fuse_fill_dir_t fill, off_t, fuse_f
 
 int open_file(const char* path, fuse_file_info* file) {
   if ((file->flags & O_ACCMODE) != O_RDONLY) return -EROFS;
-  // Not with its O_DIRECT: the source may lie in memory.
+  // Not with its O_DIRECT: the source may be in memory.
   const int fd = ::open(below_source(path).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return -errno;
   file->fh = static_cast<std::uint64_t>(fd);

@@ -37,8 +37,8 @@ struct CacheControl::Census {
   }
 };
 
-Result<void> check_cache_wish(const Tier& tier, CacheWish wish) {
-  if (wish != CacheWish::cold || tier.backend_name != "mmap") return success();
+Result<void> check_cache_request(const Tier& tier, CacheRequest requested) {
+  if (requested != CacheRequest::cold || tier.backend_name != "mmap") return success();
   PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(tier.spec));
   const bool keeps = std::any_of(spec.options.begin(), spec.options.end(), [](const OptionWord& word) {
     return word.key == "keep" && word.value == "1";
@@ -51,11 +51,11 @@ Result<void> check_cache_wish(const Tier& tier, CacheWish wish) {
 }
 
 CacheControl::CacheControl(const Tier& tier, const Manifest& manifest, const SampleList& samples,
-                           CacheWish wish, ColdMethod method, unsigned helpers, PageCacheCalls calls)
+                           CacheRequest requested, ColdMethod method, unsigned helpers, PageCacheCalls calls)
     : tier_(tier),
       manifest_(manifest),
       samples_(samples),
-      wish_(wish),
+      requested_(requested),
       method_(method),
       helpers_(std::max(helpers, 1U)),
       calls_(std::move(calls)),
@@ -143,7 +143,7 @@ Result<CacheOutcome> CacheControl::prepare() {
   CacheState& state = outcome.state;
   if (fixed(state)) {
     // Direct reads pass the page cache, but names and inodes are looked up in the caches of everybody.
-    if (state.client_data == "bypassed" && wish_ == CacheWish::cold) {
+    if (state.client_data == "bypassed" && requested_ == CacheRequest::cold) {
       PENSTOCK_TRY(check_interrupt());
       if (drop_all(state)) state.client_metadata = "cold";
     }
@@ -151,15 +151,15 @@ Result<CacheOutcome> CacheControl::prepare() {
   }
 
   Census census;
-  bool reached = wish_ == CacheWish::asis;
+  bool reached = requested_ == CacheRequest::asis;
   for (int attempt = 0; attempt < kCacheTries; ++attempt) {
     // Pages that a read-ahead is still filling cannot be evicted; it ends soon.
     if (attempt > 0) std::this_thread::sleep_for(kBetweenTries);
-    if (wish_ == CacheWish::cold) PENSTOCK_TRY(make_cold(state));
-    if (wish_ == CacheWish::warm) state.method = "reread";
-    PENSTOCK_ASSIGN(census, ask(wish_ == CacheWish::warm));
-    if (wish_ == CacheWish::cold) reached = census.fraction() <= kColdAtMost;
-    if (wish_ == CacheWish::warm) reached = census.fraction() >= kWarmAtLeast;
+    if (requested_ == CacheRequest::cold) PENSTOCK_TRY(make_cold(state));
+    if (requested_ == CacheRequest::warm) state.method = "reread";
+    PENSTOCK_ASSIGN(census, ask(requested_ == CacheRequest::warm));
+    if (requested_ == CacheRequest::cold) reached = census.fraction() <= kColdAtMost;
+    if (requested_ == CacheRequest::warm) reached = census.fraction() >= kWarmAtLeast;
     if (!census.verified || reached) break;
   }
   state.client_metadata = "warm";
@@ -167,35 +167,35 @@ Result<CacheOutcome> CacheControl::prepare() {
     state.client_data = "unverified";
   } else {
     state.resident_fraction_before = census.fraction();
-    state.client_data = reached ? std::string(cache_wish_name(wish_)) : "unknown";
+    state.client_data = reached ? std::string(cache_request_name(requested_)) : "unknown";
   }
   if (census.verified && !reached) {
-    outcome.verdict = wish_ == CacheWish::cold ? Verdict::not_cold : Verdict::not_warm;
+    outcome.verdict = requested_ == CacheRequest::cold ? Verdict::not_cold : Verdict::not_warm;
     outcome.reason = "after " + std::to_string(kCacheTries) + " tries " +
                      std::to_string(static_cast<int>(census.fraction() * 100)) + "% of '" + tier_.name +
-                     "' lies in the page cache; " + std::string(cache_wish_name(wish_)) + " means at " +
-                     (wish_ == CacheWish::cold ? "most 1%" : "least 99%");
+                     "' lies in the page cache; " + std::string(cache_request_name(requested_)) +
+                     " means at " + (requested_ == CacheRequest::cold ? "most 1%" : "least 99%");
   }
   if (state.method == "drop" && calls_.drop().ok()) state.client_metadata = "cold";
   return outcome;
 }
 
-std::string_view cache_wish_name(CacheWish wish) {
-  switch (wish) {
-    case CacheWish::cold:
+std::string_view cache_request_name(CacheRequest requested) {
+  switch (requested) {
+    case CacheRequest::cold:
       return "cold";
-    case CacheWish::warm:
+    case CacheRequest::warm:
       return "warm";
-    case CacheWish::asis:
+    case CacheRequest::asis:
       return "asis";
   }
   return "";
 }
 
-CacheWish cache_wish(std::string_view name) {
-  for (const CacheWish wish : {CacheWish::cold, CacheWish::warm})
-    if (name == cache_wish_name(wish)) return wish;
-  return CacheWish::asis;
+CacheRequest parse_cache_request(std::string_view name) {
+  for (const CacheRequest requested : {CacheRequest::cold, CacheRequest::warm})
+    if (name == cache_request_name(requested)) return requested;
+  return CacheRequest::asis;
 }
 
 std::optional<std::uint64_t> device_bytes_read() {

@@ -16,14 +16,14 @@
 
 namespace penstock {
 
-enum class CacheWish : std::uint8_t { cold, warm, asis };
+enum class CacheRequest : std::uint8_t { cold, warm, asis };
 
 enum class ColdMethod : std::uint8_t {
   evict,  // asks the kernel to forget each of the corpus's files; leaves others and the metadata alone
   drop,   // drops the clean pages, dentries and inodes of the whole machine: needs root, and hurts others
 };
 
-// Client-cold: at most this fraction of the corpus lies in the page cache before a repeat. Warm: at least
+// Client-cold: at most this fraction of the corpus is in the page cache before a repeat. Warm: at least
 // that.
 inline constexpr double kColdAtMost = 0.01;
 inline constexpr double kWarmAtLeast = 0.99;
@@ -48,9 +48,9 @@ struct CacheOutcome {
 //
 // invalid_argument where the state cannot be had of the tier, whatever is tried: what it keeps mapped
 // (`keep=1`) stays in memory, also for the tiers beside it.
-Result<void> check_cache_wish(const Tier& tier, CacheWish wish);
+Result<void> check_cache_request(const Tier& tier, CacheRequest requested);
 
-// What is proven: the share of the corpus's files that lies in this machine's page cache, asked of the kernel
+// What is proven: the share of the corpus's files that is in this machine's page cache, asked of the kernel
 // file by file, at the end of prepare(). Where it will not say (somebody else's read-only files) the state is
 // `unverified`, with what was tried as the method. Asking opens every file, so that the client's metadata is
 // warm after it, except with ColdMethod::drop, which drops once more after the proof. Of objects that are no
@@ -62,7 +62,7 @@ Result<void> check_cache_wish(const Tier& tier, CacheWish wish);
 class CacheControl {
  public:
   // Borrows everything. `helpers`: how many threads ask and evict.
-  CacheControl(const Tier& tier, const Manifest& manifest, const SampleList& samples, CacheWish wish,
+  CacheControl(const Tier& tier, const Manifest& manifest, const SampleList& samples, CacheRequest requested,
                ColdMethod method, unsigned helpers, PageCacheCalls calls = {});
 
   // An Error only when interrupted. Files that are not there are the reader's business and left out here.
@@ -86,7 +86,7 @@ class CacheControl {
   const Tier& tier_;
   const Manifest& manifest_;
   const SampleList& samples_;
-  const CacheWish wish_;
+  const CacheRequest requested_;
   ColdMethod method_;
   const unsigned helpers_;
   const PageCacheCalls calls_;
@@ -95,8 +95,8 @@ class CacheControl {
   std::string fallback_;
 };
 
-std::string_view cache_wish_name(CacheWish wish);
-CacheWish cache_wish(std::string_view name);  // the way back; asis for any other word
+std::string_view cache_request_name(CacheRequest requested);
+CacheRequest parse_cache_request(std::string_view name);  // the way back; asis for any other word
 
 // Bytes that the kernel fetched from devices and servers for this process so far (/proc/self/io, which counts
 // read-ahead, direct reads and what another process later finds cached). Absent where the kernel does not

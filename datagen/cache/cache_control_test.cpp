@@ -72,8 +72,8 @@ class CacheControlTest : public testing::Test {
     tier_.backend = std::move(backend);
     for (std::uint32_t i = 0; i < kFiles; ++i) kernel_.resident[std::string(samples_->name(i))] = true;
   }
-  CacheControl control(CacheWish wish, ColdMethod method = ColdMethod::evict) {
-    return CacheControl(tier_, *manifest_, *samples_, wish, method, 2, kernel_.calls());
+  CacheControl control(CacheRequest requested, ColdMethod method = ColdMethod::evict) {
+    return CacheControl(tier_, *manifest_, *samples_, requested, method, 2, kernel_.calls());
   }
 
   Tier tier_;
@@ -84,7 +84,7 @@ class CacheControlTest : public testing::Test {
 };
 
 TEST_F(CacheControlTest, ColdIsProvenByAskingEveryFile) {
-  const CacheOutcome outcome = control(CacheWish::cold).prepare().value();
+  const CacheOutcome outcome = control(CacheRequest::cold).prepare().value();
   EXPECT_EQ(outcome.verdict, Verdict::ok);
   EXPECT_EQ(outcome.state.client_data, "cold");
   EXPECT_EQ(outcome.state.client_metadata, "warm") << "asking opens every file";
@@ -96,7 +96,7 @@ TEST_F(CacheControlTest, ColdIsProvenByAskingEveryFile) {
 
 TEST_F(CacheControlTest, NotColdAfterThreeTries) {
   kernel_.evicts = false;
-  const CacheOutcome outcome = control(CacheWish::cold).prepare().value();
+  const CacheOutcome outcome = control(CacheRequest::cold).prepare().value();
   EXPECT_EQ(outcome.verdict, Verdict::not_cold);
   EXPECT_EQ(outcome.state.client_data, "unknown");
   EXPECT_EQ(outcome.state.resident_fraction_before, 1.0);
@@ -107,7 +107,7 @@ TEST_F(CacheControlTest, NotColdAfterThreeTries) {
 TEST_F(CacheControlTest, WarmReadsOnlyWhatIsNotThere) {
   kernel_.resident["s0003"] = false;
   kernel_.resident["s0030"] = false;
-  CacheControl warm = control(CacheWish::warm);
+  CacheControl warm = control(CacheRequest::warm);
   const CacheOutcome outcome = warm.prepare().value();
   EXPECT_EQ(outcome.verdict, Verdict::ok);
   EXPECT_EQ(outcome.state.client_data, "warm");
@@ -118,15 +118,15 @@ TEST_F(CacheControlTest, WarmReadsOnlyWhatIsNotThere) {
 TEST_F(CacheControlTest, NotWarmWhereTheCacheDoesNotHoldIt) {
   for (auto& [name, there] : kernel_.resident) there = false;
   kernel_.warms = false;
-  const CacheOutcome outcome = control(CacheWish::warm).prepare().value();
+  const CacheOutcome outcome = control(CacheRequest::warm).prepare().value();
   EXPECT_EQ(outcome.verdict, Verdict::not_warm);
   EXPECT_EQ(outcome.state.resident_fraction_before, 0.0);
 }
 
 TEST_F(CacheControlTest, WhatTheKernelDoesNotTellIsUnverifiedAndHasNoFraction) {
   kernel_.tells = false;
-  for (const CacheWish wish : {CacheWish::cold, CacheWish::warm, CacheWish::asis}) {
-    const CacheOutcome outcome = control(wish).prepare().value();
+  for (const CacheRequest requested : {CacheRequest::cold, CacheRequest::warm, CacheRequest::asis}) {
+    const CacheOutcome outcome = control(requested).prepare().value();
     EXPECT_EQ(outcome.verdict, Verdict::ok);
     EXPECT_EQ(outcome.state.client_data, "unverified");
     EXPECT_FALSE(outcome.state.resident_fraction_before.has_value());
@@ -135,7 +135,7 @@ TEST_F(CacheControlTest, WhatTheKernelDoesNotTellIsUnverifiedAndHasNoFraction) {
 }
 
 TEST_F(CacheControlTest, DroppingMakesTheMetadataColdToo) {
-  const CacheOutcome outcome = control(CacheWish::cold, ColdMethod::drop).prepare().value();
+  const CacheOutcome outcome = control(CacheRequest::cold, ColdMethod::drop).prepare().value();
   EXPECT_EQ(outcome.state.method, "drop");
   EXPECT_EQ(outcome.state.client_metadata, "cold");
   EXPECT_EQ(kernel_.drops, 2) << "once more after the proof, which opened every file";
@@ -144,7 +144,7 @@ TEST_F(CacheControlTest, DroppingMakesTheMetadataColdToo) {
 
 TEST_F(CacheControlTest, WithoutPermissionToDropItEvictsAndSaysSo) {
   kernel_.may_drop = false;
-  CacheControl cold = control(CacheWish::cold, ColdMethod::drop);
+  CacheControl cold = control(CacheRequest::cold, ColdMethod::drop);
   const CacheOutcome outcome = cold.prepare().value();
   EXPECT_EQ(outcome.state.method, "evict");
   EXPECT_EQ(outcome.state.client_data, "cold");
@@ -156,8 +156,8 @@ TEST_F(CacheControlTest, WithoutPermissionToDropItEvictsAndSaysSo) {
 
 TEST_F(CacheControlTest, MemoryIsMemoryWhateverIsWished) {
   tier_.facts.memory = true;
-  for (const CacheWish wish : {CacheWish::cold, CacheWish::warm}) {
-    const CacheOutcome outcome = control(wish).prepare().value();
+  for (const CacheRequest requested : {CacheRequest::cold, CacheRequest::warm}) {
+    const CacheOutcome outcome = control(requested).prepare().value();
     EXPECT_EQ(outcome.state.client_data, "memory");
     EXPECT_EQ(outcome.state.method, "");
     EXPECT_FALSE(outcome.state.resident_fraction_before.has_value());
@@ -167,15 +167,15 @@ TEST_F(CacheControlTest, MemoryIsMemoryWhateverIsWished) {
 
 TEST_F(CacheControlTest, DirectReadsBypassAndNothingIsKeptOfObjectsThatAreNoFiles) {
   backend_->change_caps().bypasses_cache = true;
-  EXPECT_EQ(control(CacheWish::cold).prepare().value().state.client_data, "bypassed");
+  EXPECT_EQ(control(CacheRequest::cold).prepare().value().state.client_data, "bypassed");
   backend_->change_caps().bypasses_cache = false;
   backend_->change_caps().native_path = false;
-  EXPECT_EQ(control(CacheWish::cold).prepare().value().state.client_data, "none");
+  EXPECT_EQ(control(CacheRequest::cold).prepare().value().state.client_data, "none");
 }
 
 TEST_F(CacheControlTest, DirectReadsFindColdMetadataWhereDroppingIsAsked) {
   backend_->change_caps().bypasses_cache = true;
-  CacheControl cold = control(CacheWish::cold, ColdMethod::drop);
+  CacheControl cold = control(CacheRequest::cold, ColdMethod::drop);
   for (int repeat = 1; repeat <= 2; ++repeat) {
     const CacheOutcome outcome = cold.prepare().value();
     EXPECT_EQ(outcome.verdict, Verdict::ok);
@@ -190,11 +190,11 @@ TEST_F(CacheControlTest, DirectReadsFindColdMetadataWhereDroppingIsAsked) {
 
 TEST_F(CacheControlTest, DirectReadsAreDroppedForOnlyWhereColdByDropIsAsked) {
   backend_->change_caps().bypasses_cache = true;
-  const std::pair<CacheWish, ColdMethod> others[] = {{CacheWish::cold, ColdMethod::evict},
-                                                     {CacheWish::warm, ColdMethod::drop},
-                                                     {CacheWish::asis, ColdMethod::drop}};
-  for (const auto& [wish, method] : others) {
-    const CacheState state = control(wish, method).prepare().value().state;
+  const std::pair<CacheRequest, ColdMethod> others[] = {{CacheRequest::cold, ColdMethod::evict},
+                                                        {CacheRequest::warm, ColdMethod::drop},
+                                                        {CacheRequest::asis, ColdMethod::drop}};
+  for (const auto& [requested, method] : others) {
+    const CacheState state = control(requested, method).prepare().value().state;
     EXPECT_EQ(state.client_data, "bypassed");
     EXPECT_EQ(state.client_metadata, "unknown");
     EXPECT_EQ(state.method, "");
@@ -205,7 +205,7 @@ TEST_F(CacheControlTest, DirectReadsAreDroppedForOnlyWhereColdByDropIsAsked) {
 TEST_F(CacheControlTest, DirectReadsWithoutPermissionToDropSaySo) {
   backend_->change_caps().bypasses_cache = true;
   kernel_.may_drop = false;
-  CacheControl cold = control(CacheWish::cold, ColdMethod::drop);
+  CacheControl cold = control(CacheRequest::cold, ColdMethod::drop);
   for (int repeat = 1; repeat <= 2; ++repeat) {
     const CacheOutcome outcome = cold.prepare().value();
     EXPECT_EQ(outcome.verdict, Verdict::ok);
@@ -220,7 +220,7 @@ TEST_F(CacheControlTest, DirectReadsWithoutPermissionToDropSaySo) {
 TEST_F(CacheControlTest, DirectReadsStopWhenInterruptedBeforeTheCacheIsDropped) {
   backend_->change_caps().bypasses_cache = true;
   simulate_interrupt(SIGINT);
-  const Result<CacheOutcome> outcome = control(CacheWish::cold, ColdMethod::drop).prepare();
+  const Result<CacheOutcome> outcome = control(CacheRequest::cold, ColdMethod::drop).prepare();
   simulate_interrupt(0);
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().code, Errc::interrupted);
@@ -228,7 +228,7 @@ TEST_F(CacheControlTest, DirectReadsStopWhenInterruptedBeforeTheCacheIsDropped) 
 }
 
 TEST_F(CacheControlTest, AsIsOnlyLooks) {
-  const CacheOutcome outcome = control(CacheWish::asis).prepare().value();
+  const CacheOutcome outcome = control(CacheRequest::asis).prepare().value();
   EXPECT_EQ(outcome.state.client_data, "asis");
   EXPECT_EQ(outcome.state.resident_fraction_before, 1.0);
   EXPECT_EQ(kernel_.evictions + kernel_.warmed, 0);
@@ -236,12 +236,12 @@ TEST_F(CacheControlTest, AsIsOnlyLooks) {
 
 TEST_F(CacheControlTest, AServerBehindANetworkIsUnknown) {
   tier_.facts.network = true;
-  EXPECT_EQ(control(CacheWish::cold).prepare().value().state.server, "unknown");
+  EXPECT_EQ(control(CacheRequest::cold).prepare().value().state.server, "unknown");
   tier_.facts.network = false;
   tier_.facts.fs_type = "ext4";
-  EXPECT_EQ(control(CacheWish::cold).prepare().value().state.server, "none");
+  EXPECT_EQ(control(CacheRequest::cold).prepare().value().state.server, "none");
   tier_.facts.fs_type = "fuse.newcomer";
-  EXPECT_EQ(control(CacheWish::cold).prepare().value().state.server, "unknown");
+  EXPECT_EQ(control(CacheRequest::cold).prepare().value().state.server, "unknown");
 }
 
 TEST(BlendedCache, MetadataAreColdOnlyWhereAllFoundThemSo) {
@@ -261,7 +261,7 @@ TEST(BlendedCache, MetadataAreColdOnlyWhereAllFoundThemSo) {
 
 TEST_F(CacheControlTest, StopsWhenInterrupted) {
   simulate_interrupt(SIGINT);
-  const Result<CacheOutcome> outcome = control(CacheWish::cold).prepare();
+  const Result<CacheOutcome> outcome = control(CacheRequest::cold).prepare();
   simulate_interrupt(0);
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().code, Errc::interrupted);

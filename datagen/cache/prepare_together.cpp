@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "io_backends/core/system/interrupt.hpp"
-#include "results/record/rank_words.hpp"
+#include "results/record/gather_json.hpp"
 
 namespace penstock {
 namespace {
@@ -61,7 +61,7 @@ PreparedTogether prepare_together(Communicator& ranks, CacheControl& cache, WhoP
     const Result<CacheOutcome> outcome = cache.prepare();
     mine = outcome.ok() ? Json{{"outcome", packed(*outcome)}} : Json{{"error", packed(outcome.error())}};
   }
-  const Result<JoinedWords> said = all_say(ranks, mine, joined);
+  const Result<GatheredJson> said = gather_json(ranks, mine, joined);
   if (!said.ok()) return {said.error()};
   if (said->json.contains("error")) return {error_of(said->json["error"]), said->signal};
   return {parse_outcome(said->json["outcome"]), said->signal};

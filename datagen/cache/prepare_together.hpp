@@ -6,7 +6,7 @@
 
 namespace penstock {
 
-// What lies in a node's cache is one rank's to prepare, unless each has files of its own.
+// What is in a node's cache is one rank's to prepare, unless each has files of its own.
 enum class WhoPrepares : std::uint8_t { one_a_node, every_rank };
 
 struct PreparedTogether {

@@ -31,10 +31,10 @@ class GzipMaker {
 
   // Takes a member in pieces as they come, at most 64 KiB each; they are the maker's again when it returns.
   using Sink = std::function<Result<void>(std::span<const std::byte> bytes)>;
-  // One member of all pieces. Errors are the sink's; the next member is begun anew after them.
+  // One member of all pieces. Errors are the sink's; the next member is started anew after them.
   Result<void> make(std::span<const std::span<const std::byte>> pieces, const Sink& sink);
 
-  // What a member of so many bytes takes at most. Between members.
+  // What a member of that many bytes takes at most. Between members.
   std::uint64_t most(std::uint64_t bytes) const;
 
  private:

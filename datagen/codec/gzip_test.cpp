@@ -40,7 +40,7 @@ class Gzip : public ::testing::Test {
     return out;
   }
 
-  // By steps that take and make at most so many bytes.
+  // By steps that take and make at most that many bytes.
   Result<Bytes> inflated(std::span<const std::byte> in, std::size_t at_once = 4096) {
     inflater_->begin();
     Bytes out;

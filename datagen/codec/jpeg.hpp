@@ -71,7 +71,7 @@ class JpegDecoder {
 
   // The same pixels as decode() has in that part, sparing most of the inverse transform outside of it and all
   // that is coded below it, where damage then goes unnoticed. `invalid_argument` for a part that is empty or
-  // does not lie in the picture.
+  // is not in the picture.
   Result<void> decode_part(std::span<const std::byte> jpeg, const PicturePart& part, Image& out);
 
  private:

@@ -93,7 +93,7 @@ class Bits {
   }
   std::size_t size() const { return size_; }
 
-  // Where the byte of a bit lies in the JPEG. Positions only grow from call to call.
+  // Where the byte of a bit is in the JPEG. Positions only grow from call to call.
   FlippableBit bit(std::size_t position) {
     while (passed_ < stuffed_.size() && stuffed_[passed_] <= position / 8) ++passed_;
     return {begin_ + position / 8 + passed_, static_cast<std::uint8_t>(0x80U >> (position % 8))};
@@ -260,7 +260,7 @@ void JpegCodes::find_fillings() {
     if (symbol.size == 1 && symbol.ahead <= kFurthest) waves.push_back({code << 1U | 1U, code_bits + 1});
     next += std::size_t{1} << (16U - code_bits);
   }
-  std::array<Word, kMostBits + 1> shortest{};  // rows of exactly so many bits
+  std::array<Word, kMostBits + 1> shortest{};  // rows of exactly that many bits
   std::array<bool, kMostBits + 1> known{true};
   for (unsigned count = 0; count <= kMostBits; ++count) {
     if (!known[count]) continue;
@@ -275,7 +275,7 @@ void JpegCodes::find_fillings() {
   }
 }
 
-// `first` has the symbol that comes first, `ac` those behind it.
+// `first` has the symbol that comes first, `ac` those after it.
 void JpegCodes::fill_skips(Table& first, bool direct, const Table& ac) {
   for (std::size_t next = 0; next < first.skips.size(); ++next) {
     Skip skip;

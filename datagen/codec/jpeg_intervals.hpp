@@ -40,7 +40,7 @@ struct FlippableBit {
 };
 
 // Which of such bits are wanted: in each `spacing` bytes the first `together` that lie within `within` bytes,
-// at most one of a byte (two could make 0xFF of it together). Those of a group lie in one cache line or two.
+// at most one of a byte (two could make 0xFF of it together). Those of a group are in one cache line or two.
 struct FlipGroups {
   std::size_t spacing = 0;
   std::size_t together = 0;
@@ -70,7 +70,7 @@ class JpegCodes {
   // as the interval's last DC values are zero.
   Result<void> fill_last_byte(std::vector<std::byte>& coded, std::size_t padding) const;
 
-  // What 16 bits begin with: a Huffman code and, behind it, a number.
+  // What 16 bits begin with: a Huffman code and, after it, a number.
   struct alignas(4) Symbol {
     std::uint8_t bits = 0;   // of both; 0 is no code
     std::uint8_t size = 0;   // bits of the number
@@ -96,7 +96,7 @@ class JpegCodes {
   };
 
  private:
-  // A code, the number behind it included.
+  // A code, the number after it included.
   struct Word {
     std::uint32_t bits = 0;
     unsigned count = 0;
@@ -111,7 +111,7 @@ class JpegCodes {
   std::array<Table, 2> ac_;
   Word end_of_block_;  // of a colour's block
   std::array<Word, 8>
-      fillings_;  // waves whose codes have so many bits, or a byte or two more; none: no codes
+      fillings_;  // waves whose codes have that many bits, or a byte or two more; none: no codes
 };
 
 }  // namespace penstock

@@ -39,7 +39,7 @@ void copy(const FieldBytes& field, std::span<std::byte> buffer) {
     }
 }
 
-// Of so many samples, if the storage takes them as fast as they are made.
+// Of that many samples, if the storage takes them as fast as they are made.
 double seconds_at_least(const Generation& generation, std::uint64_t samples, const MakingRate& rate,
                         unsigned threads) {
   const double share = static_cast<double>(samples) / static_cast<double>(generation.state.samples);
@@ -92,7 +92,7 @@ Result<std::vector<Journaled>> journaled_objects(const Generation& generation, T
   return journaled;
 }
 
-Result<Kept> kept_of_begun(const Generation& generation, Tier& tier, unsigned threads) {
+Result<Kept> kept_of_started(const Generation& generation, Tier& tier, unsigned threads) {
   PENSTOCK_ASSIGN(const std::vector<Journaled> journaled, journaled_objects(generation, tier));
   std::atomic<std::uint64_t> objects{0};
   std::atomic<std::uint64_t> samples{0};
@@ -101,7 +101,7 @@ Result<Kept> kept_of_begun(const Generation& generation, Tier& tier, unsigned th
     SamplePlan plan;
     generation.recipe->plan(generation.first_sample(one.object), plan);
     const auto there = tier.backend->names().stat(generation.object_name(one.object, plan));
-    if (!there.ok() && !tells_of_object(there.error())) return there.error();
+    if (!there.ok() && !concerns_object(there.error())) return there.error();
     if (!there.ok() || there->folder || there->bytes != one.bytes) return success();
     objects.fetch_add(1, std::memory_order_relaxed);
     samples.fetch_add(samples_of(generation, one.object), std::memory_order_relaxed);
@@ -135,15 +135,15 @@ Result<MakingRate> measure_making(const Recipe& recipe) {
   return make_for_a_while();
 }
 
-Result<std::optional<Kept>> look_at_what_is_kept(const Generation& generation, Tier& tier, unsigned threads) {
+Result<std::optional<Kept>> inspect_kept_objects(const Generation& generation, Tier& tier, unsigned threads) {
   const Result<bool> finished = check_target(tier, generation.state, true);
   if (!finished.ok()) return std::optional<Kept>();  // which refuses the plan
   if (!*finished) {
-    PENSTOCK_ASSIGN(const auto begun, read_generation_state(*tier.backend, tier.root));
-    if (!begun) return std::optional<Kept>();
+    PENSTOCK_ASSIGN(const auto started, read_generation_state(*tier.backend, tier.root));
+    if (!started) return std::optional<Kept>();
   }
   PENSTOCK_ASSIGN(const Kept kept, *finished ? kept_of_finished(generation, tier, threads)
-                                             : kept_of_begun(generation, tier, threads));
+                                             : kept_of_started(generation, tier, threads));
   return std::optional<Kept>(kept);
 }
 

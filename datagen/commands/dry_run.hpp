@@ -27,9 +27,9 @@ struct Kept {
   std::uint64_t samples = 0;
 };
 
-// Nothing where no data set like `generation` was begun. Looks at each object that the journal, or of a
+// Nothing where no data set like `generation` was started. Looks at each object that the journal, or of a
 // finished one the manifest, names; changes nothing.
-Result<std::optional<Kept>> look_at_what_is_kept(const Generation& generation, Tier& tier, unsigned threads);
+Result<std::optional<Kept>> inspect_kept_objects(const Generation& generation, Tier& tier, unsigned threads);
 
 // Prints the plan, and of one that goes on, what is left of it; `refused` says why it would not be carried
 // out, "" if it would.

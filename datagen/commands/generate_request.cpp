@@ -21,7 +21,7 @@
 namespace penstock {
 namespace {
 
-Result<std::vector<OptionWord>> setting_words(const std::vector<std::string>& given) {
+Result<std::vector<OptionWord>> setting_text(const std::vector<std::string>& given) {
   std::vector<OptionWord> words;
   for (const std::string& word : given) {
     const std::size_t divider = word.find('=');
@@ -33,7 +33,7 @@ Result<std::vector<OptionWord>> setting_words(const std::vector<std::string>& gi
 }
 
 // What the line leaves open is taken from the data set that --resume finds.
-Result<Generation> decide(const CommandContext& context, const std::optional<GenerationState>& begun) {
+Result<Generation> decide(const CommandContext& context, const std::optional<GenerationState>& started) {
   const Options& options = context.options;
   HowMany how_many{
       .samples = options.given("samples") ? static_cast<std::uint64_t>(options.integer("samples")) : 0,
@@ -45,17 +45,17 @@ Result<Generation> decide(const CommandContext& context, const std::optional<Gen
   if (options.given("size-for")) {
     PENSTOCK_ASSIGN(how_many.size_for, parse_size_for(options.text("size-for"), memory_bytes()));
   }
-  PENSTOCK_ASSIGN(std::vector<OptionWord> settings, setting_words(options.texts("set")));
+  PENSTOCK_ASSIGN(std::vector<OptionWord> settings, setting_text(options.texts("set")));
   std::string format = options.text("format");
   std::uint64_t seed = context.seed;
-  if (begun) {
-    if (!how_many.given()) how_many.samples = begun->samples;
-    if (!options.given("seed")) seed = begun->seed;
-    // Another recipe may not go with that format: check_target() says what it was begun with.
-    const bool same_recipe = begun->recipe == context.positionals[0];
-    if (same_recipe && !options.given("format")) format = begun->format;
+  if (started) {
+    if (!how_many.given()) how_many.samples = started->samples;
+    if (!options.given("seed")) seed = started->seed;
+    // Another recipe may not go with that format: check_target() says what it was started with.
+    const bool same_recipe = started->recipe == context.positionals[0];
+    if (same_recipe && !options.given("format")) format = started->format;
     if (same_recipe && settings.empty())
-      for (const auto& [key, value] : begun->settings) settings.push_back({key, value});
+      for (const auto& [key, value] : started->settings) settings.push_back({key, value});
   }
   return plan_generation(context.positionals[0], format, settings, how_many, seed, generate_threads(options));
 }
@@ -78,19 +78,19 @@ Result<bool> has_all_objects(Tier& tier, unsigned threads) {
 }
 
 // Whether all of it is there already. What a run would be refused for.
-Result<bool> look_at_names(const Options& options, const Generation& generation, Tier& tier, bool begun) {
+Result<bool> inspect_names(const Options& options, const Generation& generation, Tier& tier, bool started) {
   const bool resume = options.flag("resume");
-  PENSTOCK_TRY(check_nobody_at_work(tier));
+  PENSTOCK_TRY(check_no_writer(tier));
   PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
   if (complete) return true;
-  if (resume && !begun && !says_how_many(options))
+  if (resume && !started && !has_count(options))
     return make_error(Errc::not_found,
                       fmt::format("nothing was begun in '{}' that --resume could go on with: say how many "
                                   "samples to begin with (--samples, --bytes, --scale or --size-for), or "
                                   "leave --resume out for the whole data set",
                                   tier.root));
   PENSTOCK_TRY(check_may_write(tier));
-  PENSTOCK_TRY(check_room(tier, generation, begun));
+  PENSTOCK_TRY(check_room(tier, generation, started));
   return false;
 }
 
@@ -113,13 +113,13 @@ unsigned generate_threads(const Options& options) {
   return static_cast<unsigned>(std::max<std::size_t>(1, allowed_cpus().size()));
 }
 
-bool says_how_many(const Options& options) {
+bool has_count(const Options& options) {
   return options.given("samples") || options.given("bytes") || options.given("scale") ||
          options.given("size-for");
 }
 
 // Where what was asked for is not what comes of it.
-void say_what_differs(const Options& options, const Generation& generation) {
+void describe_difference(const Options& options, const Generation& generation) {
   const std::uint64_t bytes = generation.bytes_expected;
   if (options.given("bytes") && bytes > options.size("bytes"))
     note(fmt::format("one sample is the least, and takes {} {}: more than --bytes {}", generation.about(),
@@ -138,12 +138,12 @@ void say_what_differs(const Options& options, const Generation& generation) {
   }
 }
 
-Result<std::optional<GenerationState>> begun_before(Communicator& ranks, Tier& tier) {
-  Result<std::optional<GenerationState>> begun = std::optional<GenerationState>();
-  if (ranks.root()) begun = what_was_begun(tier);
-  PENSTOCK_TRY(as_root_says(ranks, outcome_of(begun)));
-  if (ranks.size() == 1) return begun;
-  const std::string text = begun.ok() && *begun ? to_text(**begun) : "";
+Result<std::optional<GenerationState>> started_before(Communicator& ranks, Tier& tier) {
+  Result<std::optional<GenerationState>> started = std::optional<GenerationState>();
+  if (ranks.root()) started = read_started_generation(tier);
+  PENSTOCK_TRY(outcome_of_root(ranks, outcome_of(started)));
+  if (ranks.size() == 1) return started;
+  const std::string text = started.ok() && *started ? to_text(**started) : "";
   const auto bytes = std::as_bytes(std::span(text));
   std::vector<std::byte> said(bytes.begin(), bytes.end());
   PENSTOCK_TRY(ranks.broadcast(said));
@@ -154,15 +154,15 @@ Result<std::optional<GenerationState>> begun_before(Communicator& ranks, Tier& t
 }
 
 Result<Generation> decide_generation(const CommandContext& context,
-                                     const std::optional<GenerationState>& begun) {
-  Result<Generation> decided = decide(context, begun);
+                                     const std::optional<GenerationState>& started) {
+  Result<Generation> decided = decide(context, started);
   PENSTOCK_TRY(agree(context.communicator, outcome_of(decided)));
   PENSTOCK_TRY(check_same_plan(context.communicator, decided->state));
   return decided;
 }
 
-Result<bool> look_at_target(const Options& options, const Generation& generation, Tier& tier, bool begun) {
-  PENSTOCK_ASSIGN(const bool complete, look_at_names(options, generation, tier, begun));
+Result<bool> inspect_target(const Options& options, const Generation& generation, Tier& tier, bool started) {
+  PENSTOCK_ASSIGN(const bool complete, inspect_names(options, generation, tier, started));
   return complete ? has_all_objects(tier, generate_threads(options)) : Result<bool>(false);
 }
 

@@ -29,7 +29,7 @@ bool all_zero(std::span<const std::byte, kBlockBytes> block) {
 }  // namespace
 
 void BlockCensus::add(std::span<const std::byte, kBlockBytes> block) {
-  ++looked_at_;
+  ++inspected_;
   if (all_zero(block)) {
     ++zero_;
     return;
@@ -44,7 +44,7 @@ void BlockCensus::add(std::span<const std::byte, kBlockBytes> block) {
 }
 
 BlockCounts BlockCensus::counts() const {
-  BlockCounts out{.looked_at = looked_at_, .zero = zero_};
+  BlockCounts out{.inspected = inspected_, .zero = zero_};
   for (const auto& [hash, copies] : copies_) {
     out.compared += copies;
     out.duplicate += copies - 1;

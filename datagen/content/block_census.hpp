@@ -12,7 +12,7 @@ namespace penstock {
 inline constexpr std::size_t kBlockBytes = 4096;
 
 struct BlockCounts {
-  std::uint64_t looked_at = 0;
+  std::uint64_t inspected = 0;
   std::uint64_t zero = 0;       // all bytes zero
   std::uint64_t compared = 0;   // of the others, those that were compared with each other
   std::uint64_t duplicate = 0;  // of the compared: those whose bytes had been there before
@@ -37,7 +37,7 @@ class BlockCensus {
  private:
   std::size_t most_;
   std::uint64_t forgotten_ = 0;  // bits of a hash that must be zero for its block to be remembered
-  std::uint64_t looked_at_ = 0;
+  std::uint64_t inspected_ = 0;
   std::uint64_t zero_ = 0;
   std::unordered_map<std::uint64_t, std::uint64_t> copies_;  // of each block, by its hash
 };

@@ -23,7 +23,7 @@ TEST(BlockCensus, FindsEmptyAndEqualBlocks) {
   census.add(Block{});
   census.add(Block{});
   const BlockCounts counts = census.counts();
-  EXPECT_EQ(counts.looked_at, 7U);
+  EXPECT_EQ(counts.inspected, 7U);
   EXPECT_EQ(counts.zero, 2U);
   EXPECT_EQ(counts.compared, 5U);
   EXPECT_EQ(counts.duplicate, 2U);
@@ -52,7 +52,7 @@ TEST(BlockCensus, KeepsTheShareOfCopiesInLittleMemory) {
   BlockCensus census(64);
   for (std::uint64_t i = 0; i < 2 * kDifferent; ++i) census.add(block(i % kDifferent));
   const BlockCounts counts = census.counts();
-  EXPECT_EQ(counts.looked_at, 2 * kDifferent);
+  EXPECT_EQ(counts.inspected, 2 * kDifferent);
   EXPECT_LE(counts.compared, 2U * 64);
   EXPECT_GE(counts.compared, 16U);
   EXPECT_EQ(counts.duplicate * 2, counts.compared) << "each block that is left came twice";

@@ -109,7 +109,7 @@ class PictureMeter {
   std::vector<double> ns_per_byte_;
 };
 
-// One sample of each of `count` equal parts of the corpus, in the order in which they lie in objects.
+// One sample of each of `count` equal parts of the corpus, in the order in which they are in objects.
 std::vector<std::uint64_t> draw(const Manifest& manifest, std::uint64_t count, std::uint64_t seed) {
   const RandomStream random(seed, "describe content");
   const std::uint64_t part = manifest.samples() / count;
@@ -164,8 +164,8 @@ class ContentReader {
     std::optional<Error> unreadable;
     for (const std::uint64_t index : drawn) {
       shown.advance(1);
-      if (Result<void> seen = look_at(index); !seen.ok()) {
-        if (!tells_of_object(seen.error())) return std::move(seen).error();
+      if (Result<void> seen = inspect(index); !seen.ok()) {
+        if (!concerns_object(seen.error())) return std::move(seen).error();
         ++content.unreadable;
         if (!unreadable) unreadable = std::move(seen).error();
         continue;
@@ -204,7 +204,7 @@ class ContentReader {
     return range;
   }
 
-  Result<void> look_at(std::uint64_t index) {
+  Result<void> inspect(std::uint64_t index) {
     const SampleEntry& sample = manifest_.sample(index);
     if (sample.object != object_) {
       const std::string_view name = manifest_.object_name(sample.object, name_);
@@ -245,11 +245,11 @@ class ContentReader {
       at += piece.size();
     }
     if (zstd_.ok() && sample.length > 0) PENSTOCK_TRY(zstd_->alone.end());
-    return may_be_picture ? look_at_picture(index) : success();
+    return may_be_picture ? inspect_picture(index) : success();
   }
 
   // The sample whose bytes are in picture_.
-  Result<void> look_at_picture(std::uint64_t index) {
+  Result<void> inspect_picture(std::uint64_t index) {
     const SampleEntry& sample = manifest_.sample(index);
     const std::string where = "'" + std::string(manifest_.object_name(sample.object, name_)) + "' at byte " +
                               std::to_string(sample.offset);
@@ -260,7 +260,7 @@ class ContentReader {
     const auto opened = opener_.open(picture_);
     if (opened.ok())
       return pictures_.wants(*opened, named_picture_) ? pictures_.add(*opened, where) : success();
-    if (!tells_of_object(opened.error())) return opened.error();
+    if (!concerns_object(opened.error())) return opened.error();
     pictures_.fail(where, opened.error().message());
     return success();
   }

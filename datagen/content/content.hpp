@@ -19,7 +19,7 @@ inline constexpr std::uint64_t kLargestPicture = std::uint64_t{64} << 20U;
 inline constexpr unsigned kDecodes = 3;  // of each picture
 
 struct ContentRequest {
-  std::uint64_t samples = 0;  // 0: as many as lie in kContentBytes, at least one
+  std::uint64_t samples = 0;  // 0: as many as are in kContentBytes, at least one
   std::uint64_t seed = 0;     // which ones
   bool progress = false;
 };
@@ -54,10 +54,10 @@ struct Content {
   std::uint64_t bytes = 0;                   // in them
   PictureFacts pictures{};                   // jpeg + png + failed == 0 where samples are no pictures
   Result<Compression> zstd = Compression{};  // or why it was not measured
-  BlockCounts blocks{};  // 4 KiB of objects, where they lie in them: what is around samples, too
+  BlockCounts blocks{};  // 4 KiB of objects, where they are in them: what is around samples, too
 };
 
-// Draws samples evenly over the corpus and reads them once, in the order in which they lie in objects. Each
+// Draws samples evenly over the corpus and reads them once, in the order in which they are in objects. Each
 // sample brings the blocks from its beginning to the next one's, the first one of an object also what lies
 // before it. Memory: a piece of 1 MiB, one picture and its pixels, BlockCensus's 50 MiB,
 // what two zstd streams need, and 32 bytes a sample looked at.

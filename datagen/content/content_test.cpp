@@ -67,7 +67,7 @@ TEST_F(ContentTest, NoiseHasNeitherEmptyNorEqualBlocksAndDoesNotCompress) {
   const Content content = measure("raw").value();
   EXPECT_EQ(content.samples, 5U);
   EXPECT_EQ(content.bytes, 100'000U);
-  EXPECT_EQ(content.blocks.looked_at, 5U * 4) << "whole blocks alone";
+  EXPECT_EQ(content.blocks.inspected, 5U * 4) << "whole blocks alone";
   EXPECT_EQ(content.blocks.zero + content.blocks.duplicate, 0U);
   if (content.zstd.ok()) {
     EXPECT_NEAR(content.zstd->alone, 1.0, 0.01);
@@ -106,7 +106,7 @@ TEST_F(ContentTest, WhatCouldBeSparedIsFound) {
   put(noise(kBlockBytes, 2) + Bytes(2 * kBlockBytes) + noise(3 * kBlockBytes, 1));
   put(noise(10, 3) + noise(3 * kBlockBytes, 1));  // the same bytes, but in no block the same
   const Content content = measure("raw").value();
-  EXPECT_EQ(content.blocks.looked_at, 3U + 6 + 3);
+  EXPECT_EQ(content.blocks.inspected, 3U + 6 + 3);
   EXPECT_EQ(content.blocks.zero, 2U);
   EXPECT_EQ(content.blocks.duplicate, 3U);
 }
@@ -130,7 +130,7 @@ TEST_F(ContentTest, SamplesOfAShardBringWhatLiesAroundThemOnce) {
   put(whole, {{5'000, 3'000}, {9'000, 11'000}, {20'001, 15'000}});
   const Content content = measure("raw").value();
   EXPECT_EQ(content.bytes, 29'000U);
-  EXPECT_EQ(content.blocks.looked_at, 10U);
+  EXPECT_EQ(content.blocks.inspected, 10U);
   EXPECT_EQ(content.blocks.duplicate, 0U);
 }
 
@@ -138,11 +138,11 @@ TEST_F(ContentTest, OverlappingAndUnorderedSamplesAreNoCopies) {
   put(noise(10 * kBlockBytes, 1), {{20'000, 9'000}, {0, 40'960}, {8'192, 8'192}, {8'192, 8'192}});
   const Content content = measure("raw").value();
   EXPECT_EQ(content.samples, 4U);
-  EXPECT_EQ(content.blocks.looked_at, 10U);
+  EXPECT_EQ(content.blocks.inspected, 10U);
   EXPECT_EQ(content.blocks.duplicate, 0U);
 }
 
-TEST_F(ContentTest, EmptyAndUnreadableSamplesArePassedOverAndCounted) {
+TEST_F(ContentTest, EmptyAndUnreadableSamplesAreSkippedAndCounted) {
   put(noise(20'000, 1));
   put({});
   put(noise(20'000, 2));
@@ -160,7 +160,7 @@ TEST_F(ContentTest, EmptyAndUnreadableSamplesArePassedOverAndCounted) {
 TEST_F(ContentTest, SamplesLargerThanAPiece) {
   put(noise((5U << 20U) + 1'000, 1), {{777, 5U << 20U}});
   const Content content = measure("raw").value();
-  EXPECT_EQ(content.blocks.looked_at, 5U * 256);
+  EXPECT_EQ(content.blocks.inspected, 5U * 256);
   EXPECT_EQ(content.bytes, 5U << 20U);
 }
 
@@ -244,7 +244,7 @@ TEST_F(ContentTest, EmptySamples) {
   const Content content = measure("jpeg").value();
   EXPECT_EQ(content.samples, 0U);
   EXPECT_EQ(content.empty, 3U);
-  EXPECT_EQ(content.blocks.looked_at, 1U);
+  EXPECT_EQ(content.blocks.inspected, 1U);
 }
 
 TEST_F(ContentTest, WhatCannotBeReadIsAnErrorAndCtrlCEndsIt) {
@@ -269,7 +269,7 @@ TEST_F(ContentTest, JsonSaysWhyAFigureIsMissing) {
   content.zstd = Compression{1.5, 2.5};
   content.pictures.jpeg = 4;
   content.pictures.with_restarts = 1;
-  content.blocks = {.looked_at = 10, .zero = 1, .compared = 4, .duplicate = 2};
+  content.blocks = {.inspected = 10, .zero = 1, .compared = 4, .duplicate = 2};
   const Json with = content_json(content);
   EXPECT_EQ(with["zstd"]["ratio_alone"], 1.5);
   EXPECT_EQ(with["zstd"]["ratio_in_line"], 2.5);

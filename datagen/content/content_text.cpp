@@ -42,9 +42,9 @@ Json content_json(const Content& content) {
            {"zstd", nullptr},
            {"blocks",
             {{"block_bytes", kBlockBytes},
-             {"looked_at", content.blocks.looked_at},
+             {"looked_at", content.blocks.inspected},
              {"zero", content.blocks.zero},
-             {"zero_share", share(content.blocks.zero, content.blocks.looked_at)},
+             {"zero_share", share(content.blocks.zero, content.blocks.inspected)},
              {"compared", content.blocks.compared},
              {"duplicate", content.blocks.duplicate},
              {"duplicate_share", share(content.blocks.duplicate, content.blocks.compared)}}}};
@@ -90,8 +90,8 @@ std::string content_text(const Content& content, std::uint64_t samples_in_all, c
   table.row(
       {"blocks of 4 KiB",
        fmt::format("{} where they lie in objects: {} all zero, {} copies of others{}",
-                   format_count(blocks.looked_at), format_count(blocks.zero), format_count(blocks.duplicate),
-                   blocks.compared + blocks.zero < blocks.looked_at
+                   format_count(blocks.inspected), format_count(blocks.zero), format_count(blocks.duplicate),
+                   blocks.compared + blocks.zero < blocks.inspected
                        ? fmt::format(" among {} that were compared", format_count(blocks.compared))
                        : "")});
   return table.text();

@@ -29,8 +29,8 @@ namespace penstock {
 
 namespace {
 
-// What lies in the target before anything is written.
-enum class Target : std::uint8_t { fresh, begun, finished };
+// What is in the target before anything is written.
+enum class Target : std::uint8_t { fresh, started, finished };
 
 Result<std::string> read_small(Backend& backend, std::string_view name) {
   constexpr std::uint64_t kMost = 4096;
@@ -74,7 +74,7 @@ class Copy {
     std::uint64_t objects = 0;  // and folders
   };
 
-  Result<Target> look_at_target();
+  Result<Target> inspect_target();
   std::vector<std::string> folders() const;
   Result<Taken> taken_there(const Room& room, std::span<const std::string> folders);
   Result<void> check_room();
@@ -101,7 +101,7 @@ class Copy {
   std::atomic<std::uint64_t> bytes_copied_{0};
 };
 
-Result<Target> Copy::look_at_target() {
+Result<Target> Copy::inspect_target() {
   const auto here = from_.tier.backend->native_path("");
   const auto there = to_.backend->native_path("");
   if (here && there ? within(*there, *here)
@@ -122,14 +122,14 @@ Result<Target> Copy::look_at_target() {
   if (manifest.error().code != Errc::not_found && manifest.error().code != Errc::corrupt &&
       manifest.error().code != Errc::unsupported)
     return manifest.error();
-  const auto begun = read_small(*to_.backend, kCopyingName);
-  if (begun.ok() && *begun == manifest_.checksum()) return Target::begun;
+  const auto started = read_small(*to_.backend, kCopyingName);
+  if (started.ok() && *started == manifest_.checksum()) return Target::started;
   // A mark that lost its bytes with the power, as earlier builds could leave it, says nothing of anybody.
-  const bool lost = begun.ok() && begun->find_first_not_of('\0') == std::string::npos;
-  if (begun.ok() && !lost)
+  const bool lost = started.ok() && started->find_first_not_of('\0') == std::string::npos;
+  if (started.ok() && !lost)
     return make_error(Errc::already_exists,
                       fmt::format("a copy of another corpus was begun in '{}': {}", to_.root, remedy));
-  if (!begun.ok() && begun.error().code != Errc::not_found) return begun.error();
+  if (!started.ok() && started.error().code != Errc::not_found) return started.error();
   if (manifest.error().code == Errc::not_found) {
     PENSTOCK_ASSIGN(const std::string found,
                     first_foreign_entry(to_, std::span(&kCopyingName, lost ? 1 : 0)));
@@ -143,7 +143,7 @@ Result<Target> Copy::look_at_target() {
                                                       to_.root, manifest.error().what, remedy));
 }
 
-// That objects lie in, and the manifest.
+// That objects are in, and the manifest.
 std::vector<std::string> Copy::folders() const {
   std::set<std::string, std::less<>> seen{".penstock"};
   std::string scratch;
@@ -173,14 +173,14 @@ Result<Copy::Taken> Copy::taken_there(const Room& room, std::span<const std::str
     return success();
   };
   PENSTOCK_TRY(parallel_for(manifest_.objects(), how_.threads, 64, look));
-  const auto look_at_folder = [&](unsigned, std::uint64_t i) -> Result<void> {
+  const auto inspect_folder = [&](unsigned, std::uint64_t i) -> Result<void> {
     const auto entry = to_.backend->names().stat(folders[static_cast<std::size_t>(i)]);
     if (!entry.ok()) return entry.error().code == Errc::not_found ? success() : Result<void>(entry.error());
     bytes.fetch_add(room.folder_bytes, std::memory_order_relaxed);
     objects.fetch_add(1, std::memory_order_relaxed);
     return success();
   };
-  PENSTOCK_TRY(parallel_for(folders.size(), how_.threads, 64, look_at_folder));
+  PENSTOCK_TRY(parallel_for(folders.size(), how_.threads, 64, inspect_folder));
   return Taken{bytes.load(), objects.load()};
 }
 
@@ -199,7 +199,7 @@ Result<void> Copy::check_room() {
     PENSTOCK_ASSIGN(const Taken there, taken_there(*room, parents));
     needed.bytes -= std::min(needed.bytes, there.bytes);
     needed.objects -= std::min(needed.objects, there.objects);
-    if (target_ == Target::begun) needed.objects -= 1;  // the manifest comes before the mark goes
+    if (target_ == Target::started) needed.objects -= 1;  // the manifest comes before the mark goes
     if (target_ == Target::finished) needed.objects -= syncs(how_.durability) ? 1 : kOwn;
   }
   if (needed.bytes > room->bytes)
@@ -220,7 +220,7 @@ Result<bool> Copy::is_there(Worker& worker, std::uint64_t object, std::string_vi
   // Durable is what the device has, and the page cache tells nothing of that.
   if (sync_)
     if (const auto forgotten = sync_->forget(name); !forgotten.ok()) {
-      if (!tells_of_object(forgotten.error())) return forgotten.error();
+      if (!concerns_object(forgotten.error())) return forgotten.error();
       return false;
     }
   PENSTOCK_ASSIGN(ObjectVerdict verdict,
@@ -382,7 +382,7 @@ Result<void> Copy::begin_sync() {
 
 Result<CopyOutcome> Copy::run() {
   const auto start = std::chrono::steady_clock::now();
-  PENSTOCK_ASSIGN(target_, look_at_target());
+  PENSTOCK_ASSIGN(target_, inspect_target());
   PENSTOCK_TRY(check_room());
   PENSTOCK_ASSIGN(const bool was_empty, target_is_empty());
   if (target_ == Target::fresh) {
@@ -405,7 +405,7 @@ Result<CopyOutcome> Copy::run() {
   if (!done.ok() && target_ == Target::fresh && copied_ == 0 && already_there_ == 0)
     leave_nothing(workers, was_empty);
   if (!done.ok() && done.error().code != Errc::interrupted)
-    return advise(tell_what_is_full(*to_.backend, std::move(done).error()));
+    return advise(describe_full_tier(*to_.backend, std::move(done).error()));
   return CopyOutcome{
       .copied = copied_,
       .already_there = already_there_,

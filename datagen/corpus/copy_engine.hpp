@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// Says in the target that a copy was begun, and of what (the manifest's checksum): only then does copy
+// Says in the target that a copy was started, and of what (the manifest's checksum): only then does copy
 // replace objects. Gone when the copy is complete.
 inline constexpr std::string_view kCopyingName = ".penstock/copying";
 
@@ -34,8 +34,8 @@ struct CopyOutcome {
 // published, and read back. On an error no manifest is there, half an object never is, and running it again
 // goes on from there.
 //
-// invalid_argument: the target is the source or lies in it, or is a file. already_exists: it holds another
-// corpus, or anything else and no copy of this one was begun there. no_space: what is missing does not fit.
+// invalid_argument: the target is the source or is in it, or is a file. already_exists: it holds another
+// corpus, or anything else and no copy of this one was started there. no_space: what is missing does not fit.
 // corrupt: the source does not match its manifest, or the target gives other bytes than it was given.
 Result<CopyOutcome> copy_corpus(Corpus& from, Tier& to, const CopyHow& how);
 

@@ -161,9 +161,9 @@ TEST_F(CopyTest, RefusesFoldersThatHoldOtherThings) {
   EXPECT_EQ(refused.error().code, Errc::already_exists);
   EXPECT_NE(refused.error().what.find("there is 'c0'"), std::string::npos) << refused.error().what;
   EXPECT_EQ(get(*to.backend, "c0/2.jpg"), "somebody's only copy");
-  Tier begun = tier(target_ + "-generated");
-  put(*begun.backend, ".penstock/generate.json", "{}");
-  EXPECT_EQ(copy_corpus(from, begun, {}).error().code, Errc::already_exists);
+  Tier started = tier(target_ + "-generated");
+  put(*started.backend, ".penstock/generate.json", "{}");
+  EXPECT_EQ(copy_corpus(from, started, {}).error().code, Errc::already_exists);
   Tier fresh = tier(target_ + "-fresh");
   ASSERT_TRUE(fresh.backend->names().make_folders("lost+found").ok());
   put(*fresh.backend, ".penstock/.penstock-tmp-1", "of a copy that was killed at once");
@@ -188,9 +188,9 @@ TEST_F(CopyTest, RefusesItselfAndOtherCorpora) {
   builder.add_sample({.length = 1, .object = builder.add_object("x.jpg", 1)});
   ASSERT_TRUE(builder.publish(*other.backend).ok());
   EXPECT_EQ(copy_corpus(from, other, {}).error().code, Errc::already_exists);
-  Tier begun = tier(target_ + "-begun");
-  put(*begun.backend, kCopyingName, "0123456789abcdef");
-  EXPECT_EQ(copy_corpus(from, begun, {}).error().code, Errc::already_exists);
+  Tier started = tier(target_ + "-begun");
+  put(*started.backend, kCopyingName, "0123456789abcdef");
+  EXPECT_EQ(copy_corpus(from, started, {}).error().code, Errc::already_exists);
   Tier unreadable = tier(target_ + "-unreadable");
   put(*unreadable.backend, kManifestName, "not a manifest");
   EXPECT_EQ(copy_corpus(from, unreadable, {}).error().code, Errc::already_exists);

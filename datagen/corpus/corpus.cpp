@@ -11,7 +11,7 @@
 #include "datagen/generate/generate_state.hpp"
 #include "datagen/generate/generate_target.hpp"
 #include "io_backends/core/cli/progress.hpp"
-#include "io_backends/core/cli/shell_words.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "results/record/environment.hpp"
 
 namespace penstock {
@@ -45,11 +45,11 @@ Result<void> check_root(Tier& tier) {
 std::string how_to_finish(Tier& tier) {
   if (tier.backend->names().stat(kCopyingName).ok())
     return "is the beginning of a copy: the same 'penstock copy' again finishes it";
-  const auto begun = read_generation_state(*tier.backend);
-  if (!begun.ok() || !begun->has_value()) return "";
+  const auto started = read_generation_state(*tier.backend);
+  if (!started.ok() || !started->has_value()) return "";
   return fmt::format(
       "is an unfinished data set of {} samples; to finish it: penstock generate {} --out {} --resume",
-      (*begun)->samples, (*begun)->recipe, shell_word(tier.spec));
+      (*started)->samples, (*started)->recipe, shell_word(tier.spec));
 }
 
 // What to do where the manifest is lost or damaged and the objects are not.
@@ -68,7 +68,7 @@ Error damaged_manifest(Tier& tier, Error error) {
 }
 
 Error no_manifest(Tier& tier, const OpenCorpus& how) {
-  if (Result<void> nobody = check_nobody_at_work(tier); !nobody.ok()) return std::move(nobody).error();
+  if (Result<void> no_writer = check_no_writer(tier); !no_writer.ok()) return std::move(no_writer).error();
   if (const std::string unfinished = how_to_finish(tier); !unfinished.empty())
     return make_error(Errc::not_found, fmt::format("'{}' {}", tier.root, unfinished));
   return make_error(

@@ -55,7 +55,7 @@ struct OpenCorpus {
 //
 // A scan takes every object whose extension is a sample's, in byte order of folder and then name, and the
 // parent folder's name for its label (labels in byte order of these names; objects at the root have none).
-// Hidden names are passed over; links to objects are followed, links to folders are not. What cannot be read
+// Hidden names are skipped; links to objects are followed, links to folders are not. What cannot be read
 // or is damaged is left out, as long as something remains: else the first such error comes back. An empty
 // file is a sample of no bytes. What was left out is said by note().
 Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& how);

@@ -1,4 +1,4 @@
-// --scan: a manifest of what lies in a tier, where nobody made one.
+// --scan: a manifest of what is in a tier, where nobody made one.
 #pragma once
 
 #include "datagen/corpus/corpus.hpp"

@@ -66,7 +66,7 @@ Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned t
   const auto read_or_leave = [&](unsigned worker, std::uint64_t object) -> Result<void> {
     Result<void> done = read(worker, object);
     shown.advance(1);
-    if (done.ok() || !lies_in_the_object(done.error())) return done;
+    if (done.ok() || !is_inside_object(done.error())) return done;
     PENSTOCK_TRY(index.for_each_sample(object, [&](std::uint64_t sample) {
       builder.set_sample(sample, manifest.sample(sample));
       return success();

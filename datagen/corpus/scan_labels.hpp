@@ -22,8 +22,8 @@ class ScanLabels {
     if (name.empty() || too_many_) return kNoLabel;
     const auto [row, added] = numbers_.emplace(name, static_cast<std::uint32_t>(names_.size()));
     if (!added) return row->second;
-    constexpr std::size_t kBesideAName = 4;
-    bytes_ += name.size() + kBesideAName;
+    constexpr std::size_t kCompanionSuffixes = 4;
+    bytes_ += name.size() + kCompanionSuffixes;
     if (bytes_ > kMostBytes) {
       give_up();
       return kNoLabel;

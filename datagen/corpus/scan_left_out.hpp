@@ -17,7 +17,7 @@ namespace penstock {
 // A name in quotes, cut where it is very long.
 std::string quoted_name(std::string_view name);
 
-// What lies in objects and is no part of any sample: how much, and the first of it.
+// What is in objects and is no part of any sample: how much, and the first of it.
 struct NobodysParts {
   std::uint64_t count = 0;
   std::string first;  // "'val/x'"

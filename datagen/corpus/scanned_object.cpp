@@ -55,8 +55,8 @@ void agree(std::string& so_far, std::string_view next) {
     so_far = "mixed";
 }
 
-bool lies_in_the_object(const Error& error) {
-  return tells_of_object(error) && error.code != Errc::io && error.code != Errc::timed_out &&
+bool is_inside_object(const Error& error) {
+  return concerns_object(error) && error.code != Errc::io && error.code != Errc::timed_out &&
          error.code != Errc::busy;
 }
 
@@ -88,7 +88,7 @@ Result<void> ScannedObject::scan(Backend& backend, const ScanFormat& named) {
   if (done.ok() && too_many)
     done = make_error(Errc::unsupported, fmt::format("'{}': more than {} samples in one object: split it",
                                                      entry.name, kMostSamplesAnObject));
-  if (done.ok() || !lies_in_the_object(done.error())) return done;
+  if (done.ok() || !is_inside_object(done.error())) return done;
   unreadable = std::move(done).error();
   if (unreadable->code == Errc::corrupt || unreadable->code == Errc::truncated)
     unreadable->what += decompress_hint(backend, entry, named.name == "tfrecord");

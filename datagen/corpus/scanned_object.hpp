@@ -1,4 +1,4 @@
-// One object of a scan: what lies in it, by the format that claims its name.
+// One object of a scan: what is in it, by the format that claims its name.
 #pragma once
 
 #include <memory>
@@ -27,9 +27,9 @@ void agree(std::string& so_far, std::string_view next);
 
 // Whether an error will be there tomorrow as well. A device or a network that fails now must not make a data
 // set smaller: then the scan fails.
-bool lies_in_the_object(const Error& error);
+bool is_inside_object(const Error& error);
 
-// One object on its way through a batch: where it was listed (the walk must outlive it), then what lies in
+// One object on its way through a batch: where it was listed (the walk must outlive it), then what is in
 // it. One thread at a time.
 struct ScannedObject {
   const FolderListing* folder = nullptr;
@@ -37,7 +37,7 @@ struct ScannedObject {
   std::vector<SampleEntry> samples;  // labels by the object's own numbers
   ScanLabels labels;
   std::string codec;
-  bool statistics = false;  // of all that lies in it
+  bool statistics = false;  // of all that is in it
   NobodysParts arrays;
   NobodysParts files;  // of an archive
   std::optional<Error> unreadable;

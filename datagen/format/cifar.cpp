@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "datagen/format/coalescing_writer.hpp"
 #include "datagen/format/format.hpp"
-#include "datagen/format/gathering_writer.hpp"
 #include "datagen/format/object_names.hpp"
 #include "datagen/format/object_window.hpp"
 #include "datagen/format/sample_type.hpp"
@@ -76,7 +76,7 @@ class CifarWriter final : public ObjectWriter {
   Backend& backend_;
   const std::string name_;
   const std::uint64_t samples_;
-  std::optional<GatheringWriter> writer_;
+  std::optional<CoalescingWriter> writer_;
 };
 
 class Cifar final : public Format {

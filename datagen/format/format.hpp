@@ -73,7 +73,7 @@ class Format {
  public:
   virtual ~Format() = default;
 
-  // invalid_argument where samples of such fields cannot lie in it, saying why.
+  // invalid_argument where samples of such fields cannot be in it, saying why.
   virtual Result<void> check(std::span<const Field> fields) const = 0;
 
   // How stored samples are wrapped, as the end of their codec: ".tfrecord.gz" (sample_opener.hpp undoes it).

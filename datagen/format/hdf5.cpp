@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "datagen/format/coalescing_writer.hpp"
 #include "datagen/format/format.hpp"
-#include "datagen/format/gathering_writer.hpp"
 #include "datagen/format/hdf5_reader.hpp"
 #include "datagen/format/hdf5_writer.hpp"
 #include "datagen/format/object_names.hpp"
@@ -84,7 +84,7 @@ class Hdf5Writer final : public ObjectWriter {
   const std::string name_;
   const std::uint64_t chunks_;  // of fields that say one_chunk
   SampleArrays arrays_;
-  std::optional<GatheringWriter> writer_;
+  std::optional<CoalescingWriter> writer_;
   std::optional<Hdf5Layout> layout_;
   bool patched_ = false;  // lengths are known only at the end
 };

@@ -32,7 +32,7 @@ struct Block {
   std::uint64_t bytes = 0;
 };
 
-// ---- Old groups: a tree of tables of symbols, whose names lie in a heap --------------------------------
+// ---- Old groups: a tree of tables of symbols, whose names are in a heap --------------------------------
 class SymbolTable {
  public:
   SymbolTable(Hdf5Source& source, std::vector<Hdf5Link>& links) : source_(source), links_(links) {}

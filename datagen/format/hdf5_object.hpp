@@ -36,12 +36,12 @@ struct Hdf5Object {
   std::uint64_t address = kHdf5Nowhere;  // of the bytes, or of the index of the chunks
   std::uint64_t stored_bytes = 0;        // where contiguous
   std::vector<std::uint64_t> chunk{};    // its sides
-  // Why its bytes do not lie in the file as they are: "its chunks are compressed (deflate)".
+  // Why its bytes are not in the file as they are: "its chunks are compressed (deflate)".
   std::string unreadable{};
 };
 
 // `corrupt` or `truncated` where the header is damaged; what is merely unknown makes it no number or
-// unreadable. `unsupported` for groups whose links lie in a heap.
+// unreadable. `unsupported` for groups whose links are in a heap.
 Result<Hdf5Object> read_hdf5_object(Hdf5Source& source, std::uint64_t address);
 
 }  // namespace penstock

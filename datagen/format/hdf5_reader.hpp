@@ -1,5 +1,5 @@
 // The datasets of an HDF5 file that anybody made: a parser of our own, bounded by the file's size. Reads
-// superblocks 0 to 3, old and new groups and headers, and data that lies in the file as it is: contiguous,
+// superblocks 0 to 3, old and new groups and headers, and data that is in the file as it is: contiguous,
 // compact, or in chunks without filters.
 #pragma once
 
@@ -25,7 +25,7 @@ class Hdf5Reader {
   Result<void> open();
   std::span<const StoredArray> arrays() const { return arrays_; }
 
-  // `unsupported` says which dataset does not lie in the file as it is, and why.
+  // `unsupported` says which dataset is not in the file as it is, and why.
   Result<ArrayExtent> locate(std::size_t array);
 
  private:

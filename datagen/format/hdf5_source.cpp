@@ -13,7 +13,7 @@ namespace penstock {
 
 Result<std::span<const std::byte>> Hdf5Source::look(std::uint64_t address, std::uint64_t length) {
   PENSTOCK_ASSIGN(const std::uint64_t offset, extent(address, length));
-  if (length > kMostLooked)
+  if (length > kMaxInspected)
     return error(Errc::unsupported, address, fmt::format("a header of {} bytes", length));
   // Also what has no bytes has its price.
   const std::uint64_t price = length + 1;

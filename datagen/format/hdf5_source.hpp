@@ -22,8 +22,8 @@ class Hdf5Source {
   void set_base(std::uint64_t base) { base_ = base; }
   std::uint64_t size() const { return size_; }
 
-  // The bytes at an address, valid until the next look. At most kMostLooked.
-  static constexpr std::size_t kMostLooked = std::size_t{512} << 10;
+  // The bytes at an address, valid until the next look. At most kMaxInspected.
+  static constexpr std::size_t kMaxInspected = std::size_t{512} << 10;
   Result<std::span<const std::byte>> look(std::uint64_t address, std::uint64_t length);
   // As look, of metadata that ends in a checksum of all before it; the signature is checked too.
   Result<std::span<const std::byte>> look_checked(std::uint64_t address, std::uint64_t length,

@@ -1,4 +1,4 @@
-// The arrays of an HDF5 file that lies in memory, where they lie: no library, no copies.
+// The arrays of an HDF5 file that is in memory, where they lie: no library, no copies.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// Rows of an array as they lie in the file: little endian.
+// Rows of an array as they are in the file: little endian.
 struct Hdf5Rows {
   std::vector<std::uint64_t> shape;  // the first side is the rows'; {} is one row of one element
   std::uint64_t row_bytes = 0;

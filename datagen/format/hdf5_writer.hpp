@@ -1,4 +1,4 @@
-// HDF5 files whose metadata lies in front of all data, for streaming: version 2 superblock and object
+// HDF5 files whose metadata is in front of all data, for streaming: version 2 superblock and object
 // headers, which HDF5 1.8 and later read (HDF5 File Format Specification, version 3.0). No times: the same
 // shapes, the same bytes.
 #pragma once

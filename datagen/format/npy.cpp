@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "datagen/format/coalescing_writer.hpp"
 #include "datagen/format/format.hpp"
-#include "datagen/format/gathering_writer.hpp"
 #include "datagen/format/npy_header.hpp"
 #include "datagen/format/object_names.hpp"
 #include "datagen/format/object_window.hpp"
@@ -53,7 +53,7 @@ class NpyWriter final : public ObjectWriter {
   Backend& backend_;
   const std::string name_;
   SampleArrays arrays_;
-  std::optional<GatheringWriter> writer_;
+  std::optional<CoalescingWriter> writer_;
 };
 
 class Npy final : public ShardedFormat {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "datagen/format/byte_order.hpp"
+#include "datagen/format/coalescing_writer.hpp"
 #include "datagen/format/format.hpp"
-#include "datagen/format/gathering_writer.hpp"
 #include "datagen/format/npy_header.hpp"
 #include "datagen/format/object_names.hpp"
 #include "datagen/format/object_window.hpp"
@@ -115,7 +115,7 @@ class NpzWriter final : public ObjectWriter {
   const std::string name_;
   const bool varies_;
   SampleArrays arrays_;
-  std::optional<GatheringWriter> writer_;
+  std::optional<CoalescingWriter> writer_;
   std::vector<ZipMember> members_;
   std::uint64_t payload_offset_ = 0;
   std::uint64_t payload_bytes_ = 0;
@@ -144,11 +144,11 @@ class Npz final : public ShardedFormat {
     PENSTOCK_ASSIGN(const auto members, read_zip(window, kSuffix));
     std::vector<StoredArray> arrays;
     std::vector<ArrayExtent> extents;
-    std::optional<Error> passed_over;
+    std::optional<Error> skipped;
     for (const StoredMember& member : members) {
       Result<NpyArray> read = read_npy(window, member.offset, member.bytes);
       if (!read.ok() && read.error().code == Errc::unsupported) {
-        if (!passed_over) passed_over = std::move(read).error();
+        if (!skipped) skipped = std::move(read).error();
         continue;
       }
       PENSTOCK_ASSIGN(const NpyArray array, std::move(read));
@@ -163,7 +163,7 @@ class Npz final : public ShardedFormat {
                          .big_endian = array.big_endian,
                          .rows_apart = array.fortran_order && array.shape.size() > 1});
     }
-    if (arrays.empty() && passed_over) return *std::move(passed_over);
+    if (arrays.empty() && skipped) return *std::move(skipped);
     return scan_arrays(
         window, arrays, [&](std::size_t array) -> Result<ArrayExtent> { return extents[array]; }, found);
   }

@@ -262,8 +262,8 @@ TEST_F(Npz, OffsetsThatLeadNowhereAreSaidAsTheyAre) {
               "sample 0 of 'x' from element 0 to -5 of 3");
 }
 
-// What nobody but Python reads lies beside the samples and does not hide them.
-TEST_F(Npz, ArraysThatAreNotReadArePassedOver) {
+// What nobody but Python reads is next to the samples and does not hide them.
+TEST_F(Npz, ArraysThatAreNotReadAreSkipped) {
   constexpr std::string_view kPickled = "{'descr': '|O', 'fortran_order': False, 'shape': (2,), }\n";
   const auto pickle =
       HeaderBytes().text("\x93NUMPY").u8(1).u8(0).u16(kPickled.size()).text(kPickled).text("(lp0").take();

@@ -55,7 +55,7 @@ TEST(Shards, AreNamedByNumberAndSamplesByTheirKeys) {
             "n1_n1_0.h5");
 }
 
-TEST(Shards, OfSeveralSamplesLieInNoFolders) {
+TEST(Shards, OfSeveralSamplesAreInNoFolders) {
   const Result<Shards> refused = shards({{"shards", "2"}, {"dirs", "flat"}});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, Errc::invalid_argument);

@@ -11,7 +11,7 @@
 namespace penstock {
 
 // As Backend::create, and Writer::write_at works, whatever the back end: without Caps::write_at the object
-// lies in memory until it is published; `unsupported` once it has more than kMostHeldBytes.
+// is in memory until it is published; `unsupported` once it has more than kMostHeldBytes.
 Result<std::unique_ptr<Writer>> create_patchable(Backend& backend, std::string_view name,
                                                  std::uint64_t bytes_hint);
 

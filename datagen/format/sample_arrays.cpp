@@ -171,7 +171,7 @@ namespace {
 
 // For each array, whether it can belong to the payload's samples: whether its labels, those of its group or
 // else of the nearest group around it, are the payload's, or it has none.
-std::vector<bool> those_beside(std::span<const StoredArray> arrays, std::size_t payload) {
+std::vector<bool> excluded_companions(std::span<const StoredArray> arrays, std::size_t payload) {
   const auto group_of = [](std::string_view name) {
     const std::size_t slash = name.rfind('/');
     return slash == std::string_view::npos ? std::string_view{} : name.substr(0, slash);
@@ -198,9 +198,9 @@ std::vector<bool> those_beside(std::span<const StoredArray> arrays, std::size_t 
 }
 
 // Whether the payload's rows are samples: its labels say so where there are any for rows or for the whole,
-// else whatever else beside it has as many entries. Labels that are pictures have as many rows, and so has
+// else whatever else next to it has as many entries. Labels that are pictures have as many rows, and so has
 // all else.
-bool has_rows(std::span<const StoredArray> arrays, std::size_t payload, const std::vector<bool>& beside) {
+bool has_rows(std::span<const StoredArray> arrays, std::size_t payload, const std::vector<bool>& companions) {
   const StoredArray& array = arrays[payload];
   // Numbers in a line are one sample, a signal perhaps: what has as many entries is its time axis, or says
   // something of each step.
@@ -213,7 +213,7 @@ bool has_rows(std::span<const StoredArray> arrays, std::size_t payload, const st
   bool label_rows = false;
   bool all_as_many = true;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    if (i == payload || !beside[i]) continue;
+    if (i == payload || !companions[i]) continue;
     const bool as_many = !arrays[i].shape.empty() && arrays[i].shape[0] == array.shape[0];
     const bool labels = names_labels(arrays[i].name);
     if (labels && elements(arrays[i]) == array.shape[0]) return true;
@@ -318,10 +318,10 @@ bool misfit(std::span<const StoredArray> arrays, const StoredArray& labels, cons
   return sides.size() > 1 && std::none_of(sides.begin(), sides.end(), is_side);
 }
 
-// Those that lie beside the payload with a name and a type like its own, itself among them: where they are
+// Those that are next to the payload with a name and a type like its own, itself among them: where they are
 // many, they are no fields of one sample. None where they are few.
 std::vector<bool> series_of(std::span<const StoredArray> arrays, std::size_t payload,
-                            const std::vector<bool>& beside) {
+                            const std::vector<bool>& companions) {
   constexpr std::size_t kFewest = 3;
   const StoredArray& first = arrays[payload];
   const std::string series = without_numbers(first.name);
@@ -329,14 +329,14 @@ std::vector<bool> series_of(std::span<const StoredArray> arrays, std::size_t pay
   std::size_t count = 0;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const StoredArray& other = arrays[i];
-    out[i] = beside[i] && other.integers == first.integers && other.item_bytes == first.item_bytes &&
+    out[i] = companions[i] && other.integers == first.integers && other.item_bytes == first.item_bytes &&
              other.shape.size() == first.shape.size() && without_numbers(other.name) == series;
     if (out[i]) ++count;
   }
   return count < kFewest ? std::vector<bool>(arrays.size()) : out;
 }
 
-void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>& beside,
+void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>& companions,
                    SampleChoice& choice) {
   using How = SampleChoice::How;
   std::vector<bool> sample(arrays.size());
@@ -344,9 +344,10 @@ void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>&
   for (const std::size_t i : choice.each) sample[i] = true;
   bool labelled = false;
   for (std::size_t i = 0; i < arrays.size(); ++i)
-    labelled = labelled || (beside[i] && names_labels(arrays[i].name) && !misfit(arrays, arrays[i], choice));
+    labelled =
+        labelled || (companions[i] && names_labels(arrays[i].name) && !misfit(arrays, arrays[i], choice));
   const std::vector<bool> series =
-      choice.how == How::whole ? series_of(arrays, choice.payload, beside) : std::vector<bool>();
+      choice.how == How::whole ? series_of(arrays, choice.payload, companions) : std::vector<bool>();
   const auto belongs = [&](std::size_t i) {
     const StoredArray& array = arrays[i];
     if (names_labels(array.name) || holds_offsets(arrays, array)) return true;
@@ -363,8 +364,8 @@ void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>&
   };
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     if (sample[i] || last_part(arrays[i].name) == kStatistics) continue;
-    const bool labels_of_others = beside[i] && misfit(arrays, arrays[i], choice);
-    if (beside[i] && !labels_of_others && belongs(i)) continue;
+    const bool labels_of_others = companions[i] && misfit(arrays, arrays[i], choice);
+    if (companions[i] && !labels_of_others && belongs(i)) continue;
     ++choice.left_out;
     if (!choice.first_left_out || (labels_of_others && !choice.labels_do_not_fit)) choice.first_left_out = i;
     choice.labels_do_not_fit = choice.labels_do_not_fit || labels_of_others;
@@ -379,12 +380,12 @@ std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays) 
   if (!payload && !arrays.empty()) return SampleChoice{.samples = 0};  // statistics alone
   if (!payload) return std::nullopt;
   SampleChoice choice{.payload = *payload};
-  const std::vector<bool> beside = those_beside(arrays, *payload);
+  const std::vector<bool> companions = excluded_companions(arrays, *payload);
   choice.offsets = offsets_of(arrays, arrays[*payload]);
   if (choice.offsets) {
     choice.how = SampleChoice::How::ranges;
     choice.samples = arrays[*choice.offsets].shape[0] - 1;
-  } else if (has_rows(arrays, *payload, beside)) {
+  } else if (has_rows(arrays, *payload, companions)) {
     choice.how = SampleChoice::How::rows;
     choice.samples = arrays[*payload].shape[0];
   } else if (choice.each = samples_like(arrays, *payload); !choice.each.empty()) {
@@ -392,10 +393,10 @@ std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays) 
     choice.samples = choice.each.size();
   }
   for (std::size_t i = 0; i < arrays.size(); ++i)
-    if (i != *payload && beside[i] && arrays[i].integers && names_labels(arrays[i].name) &&
+    if (i != *payload && companions[i] && arrays[i].integers && names_labels(arrays[i].name) &&
         elements(arrays[i]) == choice.samples)
       choice.labels = i;
-  find_left_out(arrays, beside, choice);
+  find_left_out(arrays, companions, choice);
   return choice;
 }
 

@@ -75,13 +75,13 @@ class SampleArrays {
   std::uint64_t kept_bytes_ = 0;
   std::vector<std::vector<std::byte>> kept_;  // by field
   std::vector<std::uint32_t> kept_crc32c_;    // likewise
-  std::vector<std::vector<std::byte>> ends_;  // by field: offsets in elements, as they lie in the object
+  std::vector<std::vector<std::byte>> ends_;  // by field: offsets in elements, as they are in the object
   std::vector<std::uint64_t> lengths_;        // by field: bytes of all samples so far
   std::vector<std::byte> labels_;
   std::span<const std::byte> piece_;  // of what content() returned
 };
 
-// An array that lies in an object that perhaps somebody else made.
+// An array that is in an object that perhaps somebody else made.
 struct StoredArray {
   std::string name;
   std::vector<std::uint64_t> shape;
@@ -100,13 +100,13 @@ struct SampleChoice {
   std::optional<std::size_t> labels{};   // an integer a sample
   std::vector<std::size_t> each{};       // sample n is the whole of array each[n]
   // Arrays that are neither samples nor anything that belongs to one: labels, statistics, another field with
-  // as many rows or beside a single label.
+  // as many rows or next to a single label.
   std::uint64_t left_out = 0;
   std::optional<std::size_t> first_left_out{};  // labels of another number, or else the first
   bool labels_do_not_fit = false;               // it is such labels
 };
 
-// The payload is the largest array that does not hold labels or offsets. With NAME_offsets beside it, its
+// The payload is the largest array that does not hold labels or offsets. With NAME_offsets next to it, its
 // samples are the ranges between them. Where it has several dimensions, its rows are samples where there are
 // as many labels, or, without a single label, where another array has one dimension of as many entries, or
 // where labels are pictures and all arrays have as many rows, or where there is no other array. Else, in an

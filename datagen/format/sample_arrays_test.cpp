@@ -38,7 +38,7 @@ std::string chosen(const std::vector<StoredArray>& arrays) {
          (choice->labels ? " by " + arrays[*choice->labels].name : "");
 }
 
-TEST(ChooseSamples, AsTheArraysBesideThePayloadSay) {
+TEST(ChooseSamples, AsTheOtherArraysOfThePayloadDescribe) {
   EXPECT_EQ(chosen({}), "nothing");
   EXPECT_EQ(chosen({labels("label", {5}), stored("x", {5, 2, 3})}), "5 rows of x by label");
   EXPECT_EQ(chosen({labels("a/labels", {5, 1}), stored("a/x", {5, 2, 3})}), "5 rows of a/x by a/labels");
@@ -95,7 +95,7 @@ TEST(ChooseSamples, ArraysAlikeAreASampleEach) {
   // Two fields of one sample.
   EXPECT_EQ(each({stored("signal", {9}, 8), stored("time", {9}, 8)}), "but 1");
   EXPECT_EQ(each({stored("x0", {9, 8}), stored("x1", {9, 8}, 8)}), "but 1");
-  // Labels and offsets say what samples are, and what lies beside a single label belongs to its sample.
+  // Labels and offsets say what samples are, and what is next to a single label belongs to its sample.
   EXPECT_EQ(each({stored("x0", {9, 8}), stored("x1", {9, 8}), labels("label", {1})}), "but 0");
   EXPECT_EQ(each({stored("x0", {9, 8}), stored("x1", {9, 8}), labels("label", {9})}), "but 0");
   EXPECT_EQ(

@@ -30,7 +30,7 @@ class SampleOpener {
 
   // The payload: `stored` itself where nothing is around it, else valid until the next call. `corrupt` where
   // a checksum of gzip or of TFRecord is wrong or it is no tf.Example, `truncated` where bytes are missing;
-  // they say where in the sample. Takes no more memory than deflate can make of so many bytes.
+  // they say where in the sample. Takes no more memory than deflate can make of that many bytes.
   Result<std::span<const std::byte>> open(std::span<const std::byte> stored);
 
  private:

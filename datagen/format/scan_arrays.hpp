@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// Where the bytes of an array lie: together, or in chunks of so many rows. All lie inside the object.
+// Where the bytes of an array lie: together, or in chunks of that many rows. All lie inside the object.
 struct ArrayExtent {
   std::uint64_t offset = 0;  // of its first byte, where it has no chunks
   std::uint64_t item_bytes = 1;

@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// Splits and names objects as Shards says. Subclasses say what lies in one. Immutable; any thread.
+// Splits and names objects as Shards says. Subclasses say what is in one. Immutable; any thread.
 class ShardedFormat : public Format {
  public:
   std::uint64_t objects(std::uint64_t samples) const final { return shards_.objects(samples); }

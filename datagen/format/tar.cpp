@@ -26,7 +26,7 @@ constexpr Part kSize{124, 12};
 constexpr Part kTime{136, 12};
 constexpr Part kChecksum{148, 8};
 constexpr Part kType{156, 1};
-constexpr Part kMagic{257, 8};  // with the version behind it
+constexpr Part kMagic{257, 8};  // with the version after it
 constexpr Part kPrefix{345, 155};
 
 constexpr std::string_view kPosixMagic("ustar\0", 6);

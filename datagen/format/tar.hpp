@@ -16,7 +16,7 @@ namespace penstock {
 
 inline constexpr std::size_t kTarBlock = 512;  // headers are one, contents are padded to whole ones
 
-// Zeros that follow a content of so many bytes.
+// Zeros that follow a content of that many bytes.
 constexpr std::size_t tar_padding(std::uint64_t bytes) {
   return static_cast<std::size_t>((kTarBlock - bytes % kTarBlock) % kTarBlock);
 }

@@ -90,7 +90,7 @@ class Message {
     return tag;
   }
 
-  // The content of a delimited field, and goes behind it.
+  // The content of a delimited field, and goes after it.
   Result<Extent> delimited() {
     const std::uint64_t from = at_;
     PENSTOCK_ASSIGN(const std::uint64_t bytes, varint());
@@ -170,7 +170,7 @@ class Looker {
 
   Result<TfExampleFound> look(Extent message) {
     PENSTOCK_TRY(Message(object_, message).for_each(1, [this](Extent features) {
-      return Message(object_, features).for_each(1, [this](Extent entry) { return look_at_entry(entry); });
+      return Message(object_, features).for_each(1, [this](Extent entry) { return inspect_entry(entry); });
     }));
     TfExampleFound found{
         .payload = payload_, .codec = codec_, .label = {}, .statistics = has_statistics_ && !has_others_};
@@ -181,7 +181,7 @@ class Looker {
   }
 
  private:
-  Result<void> look_at_entry(Extent entry) {
+  Result<void> inspect_entry(Extent entry) {
     std::string key;
     std::optional<Extent> feature;
     Message message(object_, entry);
@@ -203,10 +203,10 @@ class Looker {
       has_statistics_ = true;
     else if (key != kFileName)
       has_others_ = true;
-    return look_at_feature(key, *feature);
+    return inspect_feature(key, *feature);
   }
 
-  Result<void> look_at_feature(const std::string& key, Extent feature) {
+  Result<void> inspect_feature(const std::string& key, Extent feature) {
     Message message(object_, feature);
     while (!message.at_end()) {
       PENSTOCK_ASSIGN(const Tag tag, message.tag());
@@ -215,13 +215,13 @@ class Looker {
         continue;
       }
       PENSTOCK_ASSIGN(const Extent list, message.delimited());
-      if (tag.field == kBytesList) PENSTOCK_TRY(look_at_bytes(key, list));
-      if (tag.field == kInt64List) PENSTOCK_TRY(look_at_numbers(key, list));
+      if (tag.field == kBytesList) PENSTOCK_TRY(inspect_bytes(key, list));
+      if (tag.field == kInt64List) PENSTOCK_TRY(inspect_numbers(key, list));
     }
     return success();
   }
 
-  Result<void> look_at_bytes(const std::string& key, Extent list) {
+  Result<void> inspect_bytes(const std::string& key, Extent list) {
     bool first = true;
     return Message(object_, list).for_each(1, [&](Extent value) -> Result<void> {
       if (!std::exchange(first, false)) return success();
@@ -239,7 +239,7 @@ class Looker {
     });
   }
 
-  Result<void> look_at_numbers(const std::string& key, Extent list) {
+  Result<void> inspect_numbers(const std::string& key, Extent list) {
     const auto* const wanted = std::find(kNumberKeys.begin(), kNumberKeys.end(), key);
     if (wanted == kNumberKeys.end() || list.length == 0) return success();
     Message message(object_, list);
@@ -270,7 +270,7 @@ void TfExampleWriter::clear() {
   borrowed_.clear();
 }
 
-// Everything up to the value itself, which has so many bytes, of which `here` are to follow in small_: room
+// Everything up to the value itself, which has that many bytes, of which `here` are to follow in small_: room
 // for them is made. Returns where they begin.
 std::byte* TfExampleWriter::begin_feature(std::string_view name, std::uint64_t list,
                                           std::uint64_t value_bytes, std::uint64_t here) {

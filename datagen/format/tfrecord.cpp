@@ -13,8 +13,8 @@
 
 #include "datagen/codec/gzip.hpp"
 #include "datagen/format/byte_order.hpp"
+#include "datagen/format/coalescing_writer.hpp"
 #include "datagen/format/format.hpp"
-#include "datagen/format/gathering_writer.hpp"
 #include "datagen/format/object_names.hpp"
 #include "datagen/format/object_window.hpp"
 #include "datagen/format/sample_type.hpp"
@@ -173,7 +173,7 @@ class TfRecordWriter final : public ObjectWriter {
   }
 
   const std::string name_;
-  GatheringWriter writer_;
+  CoalescingWriter writer_;
   const std::span<const Field> fields_;
   const bool dlio_;
   std::vector<FieldNames> names_;

@@ -37,7 +37,7 @@ Bytes framed(std::span<const std::byte> payload) {
   return Bytes(header.begin(), header.end()) + payload + footer;
 }
 
-// A field of a message: its number and what lies in it, at most 2^28 bytes.
+// A field of a message: its number and what is in it, at most 2^28 bytes.
 Bytes field(unsigned number, std::span<const std::byte> content) {
   Bytes out{static_cast<std::byte>(number << 3U | 2U)};
   for (int shift = 0; shift < 28; shift += 7)

@@ -99,7 +99,7 @@ TEST(TfRecord, FeaturesAreThoseOfDlio) {
     Bytes whole(static_cast<std::size_t>(writer->publish(Durability::visible).value().bytes));
     ASSERT_TRUE(tier.backend->open("o").value()->read_at(0, whole).ok());
     const std::string text(reinterpret_cast<const char*>(whole.data()), whole.size());
-    // A key of so many bytes, and a feature: one byte string, or one number (the root of 20, rounded down).
+    // A key of that many bytes, and a feature: one byte string, or one number (the root of 20, rounded down).
     EXPECT_EQ(text.find("\x0a\x05image\x12\x18\x0a\x16\x0a\x14" + payload) + 13, placed.offset);
     EXPECT_NE(text.find(std::string("\x0a\x04size\x12\x05\x1a\x03\x0a\x01\x04", 13)), std::string::npos);
     for (const char* other : {"image/", "x/"}) EXPECT_EQ(text.find(other), std::string::npos) << other;
@@ -228,7 +228,7 @@ TEST(TfRecord, AbsurdLengths) {
     bytes.resize(16);
     EXPECT_EQ(fixture.scan(bytes).error().code, Errc::truncated) << length;
   }
-  // Inside the message: fields that claim to be longer than what they lie in, and numbers that do not end.
+  // Inside the message: fields that claim to be longer than what they are in, and numbers that do not end.
   for (const char* hex :
        {"0affffffffffffffffff01", "0a7f", "0a020a7f", "0a050a030affff", "ffffffffffffffffffff01",
         "0affffffffffffffffff7f", "80", "00", "0b", "09000000", "0a00ff"}) {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "datagen/format/coalescing_writer.hpp"
 #include "datagen/format/format.hpp"
-#include "datagen/format/gathering_writer.hpp"
 #include "datagen/format/npy_header.hpp"
 #include "datagen/format/object_names.hpp"
 #include "datagen/format/object_window.hpp"
@@ -114,7 +114,7 @@ class TarWriter final : public ObjectWriter {
     return writer_.append(std::span(kZeros).first(tar_padding(bytes)));
   }
 
-  GatheringWriter writer_;
+  CoalescingWriter writer_;
   const std::span<const Field> fields_;
   std::vector<FieldFile> files_;
   std::string name_;
@@ -166,7 +166,7 @@ class TarScan {
     if (extension == ".cls") return read_label(member);
     const bool side = extension == ".json" || extension == ".txt";
     if (group_.payload && (side || !group_.is_side)) {
-      leave_out_beside_payload(name, dot, side);
+      leave_out_companion(name, dot, side);
       return success();
     }
     group_.name = name;
@@ -177,7 +177,7 @@ class TarScan {
   }
 
   // The files of further fields have names of their own, ".mask.png", and belong to the sample.
-  void leave_out_beside_payload(std::string_view name, std::size_t dot, bool side) {
+  void leave_out_companion(std::string_view name, std::size_t dot, bool side) {
     const auto only_extension = [dot](std::string_view file) {
       return file.find('.', dot + 1) == std::string_view::npos;
     };

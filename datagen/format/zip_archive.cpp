@@ -130,7 +130,7 @@ struct Directory {
   std::uint64_t members = 0;
 };
 
-// The end record lies in front of a comment of up to 64 KiB, whose length it says.
+// The end record is in front of a comment of up to 64 KiB, whose length it says.
 Result<std::uint64_t> find_end(ObjectWindow& window) {
   if (window.size() < kEndBytes) return window.error(Errc::truncated, 0, "too short for a ZIP archive");
   const auto tail =

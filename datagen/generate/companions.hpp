@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// "stats.h5", however many samples an object has and whatever folders they lie in: a program finds it by its
+// "stats.h5", however many samples an object has and whatever folders they are in: a program finds it by its
 // name.
 std::string companion_name(const Format& format, const Companion& companion);
 

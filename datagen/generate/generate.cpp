@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-enum class Found : std::uint8_t { nothing, begun, finished };
+enum class Found : std::uint8_t { nothing, started, finished };
 
 // What rank 0 does alone, under the lock, before the ranks begin.
 Result<Found> begin_target(const Generation& generation, Tier& tier, bool resume) {
@@ -30,22 +30,22 @@ Result<Found> begin_target(const Generation& generation, Tier& tier, bool resume
     PENSTOCK_TRY(remove_generation_state(backend));
     return Found::finished;
   }
-  PENSTOCK_ASSIGN(const std::optional<GenerationState> begun, read_generation_state(backend, tier.root));
-  if (!begun) {
+  PENSTOCK_ASSIGN(const std::optional<GenerationState> started, read_generation_state(backend, tier.root));
+  if (!started) {
     PENSTOCK_TRY(write_generation_state(backend, generation.state));
     return Found::nothing;
   }
   // One that is not this data set's says nothing true of any object that is made from here on.
   Result<void> removed = backend.names().remove(kManifestName);
   if (!removed.ok() && removed.error().code != Errc::not_found) return std::move(removed).error();
-  return Found::begun;
+  return Found::started;
 }
 
 // A rank that would make its share in another place than the others.
 Result<void> check_same_place(const Generation& generation, Tier& tier) {
-  PENSTOCK_ASSIGN(const std::optional<GenerationState> begun,
+  PENSTOCK_ASSIGN(const std::optional<GenerationState> started,
                   read_generation_state(*tier.backend, tier.root));
-  if (begun && journal_key(*begun) == journal_key(generation.state)) return success();
+  if (started && journal_key(*started) == journal_key(generation.state)) return success();
   return make_error(Errc::not_found,
                     fmt::format("'{}' is not the place where rank 0 began the data set: name one that every "
                                 "rank sees",
@@ -60,19 +60,19 @@ Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned 
     PENSTOCK_ASSIGN(root_found, begin_target(generation, tier, resume));
     return success();
   };
-  PENSTOCK_TRY(as_root_says(ranks, ranks.root() ? guarded(begin) : success()));
+  PENSTOCK_TRY(outcome_of_root(ranks, ranks.root() ? guarded(begin) : success()));
   auto found = static_cast<std::uint64_t>(root_found);
   PENSTOCK_TRY(ranks.all_reduce(std::span(&found, 1), Reduction::max));
   if (found == static_cast<std::uint64_t>(Found::finished))
     return mend_finished(generation, tier, threads, ranks, progress, out);
-  const bool resumed = found == static_cast<std::uint64_t>(Found::begun);
-  out.begun = resumed;
+  const bool resumed = found == static_cast<std::uint64_t>(Found::started);
+  out.started = resumed;
   if (Result<void> same = agree(ranks, ranks.root() ? success() : check_same_place(generation, tier));
       !same.ok()) {
     if (ranks.root() && !resumed) static_cast<void>(remove_generation_state(*tier.backend));
     return same;
   }
-  out.begun = true;
+  out.started = true;
   std::optional<Generator> generator;
   const auto prepare = [&]() -> Result<void> {
     PENSTOCK_ASSIGN(TargetSync sync, TargetSync::begin(tier));
@@ -81,8 +81,8 @@ Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned 
   };
   PENSTOCK_TRY(agree(ranks, guarded(prepare)));
   PENSTOCK_TRY(generator->run(out));
-  PENSTOCK_TRY(as_root_says(ranks, ranks.root() ? remove_generation_state(*tier.backend) : success()));
-  out.begun = false;
+  PENSTOCK_TRY(outcome_of_root(ranks, ranks.root() ? remove_generation_state(*tier.backend) : success()));
+  out.started = false;
   return success();
 }
 
@@ -96,11 +96,11 @@ Result<std::unique_ptr<Lock>> lock_target(Namespace& names) {
   return lock;
 }
 
-// Nothing was begun, or all of it is done: the lock's file goes.
+// Nothing was started, or all of it is done: the lock's file goes.
 Result<void> remove_lock(Namespace& names, const Result<void>& done) {
   Result<void> removed = names.remove(kGenerationLockName);
   if (done.ok() && !removed.ok() && removed.error().code != Errc::not_found) return removed;
-  // Nothing was begun, so nothing stays; what others have in there keeps the folder.
+  // Nothing was started, so nothing stays; what others have in there keeps the folder.
   if (!done.ok()) static_cast<void>(names.remove(".penstock"));
   return success();
 }
@@ -121,12 +121,12 @@ Result<void> generate(const Generation& generation, Tier& tier, unsigned threads
   return guarded([&]() -> Result<void> {
     Result<std::unique_ptr<Lock>> lock = std::unique_ptr<Lock>();
     if (ranks.root()) lock = lock_target(names);
-    PENSTOCK_TRY(as_root_says(ranks, outcome_of(lock)));
+    PENSTOCK_TRY(outcome_of_root(ranks, outcome_of(lock)));
     Result<void> done = generate_locked(generation, tier, threads, resume, ranks, progress, out);
-    if (out.begun) return done;
+    if (out.started) return done;
     const Result<void> removed = ranks.root() ? remove_lock(names, done) : success();
     PENSTOCK_TRY(std::move(done));
-    return as_root_says(ranks, removed);
+    return outcome_of_root(ranks, removed);
   });
 }
 

@@ -27,7 +27,7 @@ struct Generated {
   std::uint64_t damaged = 0;            // objects of before that are no longer right: made again
   std::uint64_t journal_damaged = 0;    // rows and segments of the journal: what they named is made again
   bool kept_by_size = false;            // of what was kept, no more than the sizes of objects were looked at
-  bool begun = false;                   // the target holds what --resume goes on with
+  bool started = false;                 // the target holds what --resume goes on with
   double seconds = 0;                   // of the making alone, by the slowest rank
   std::vector<RankFigures> ranks;       // what each made; none of a single process
 

@@ -157,7 +157,7 @@ TEST_P(GenerateFormats, FailuresAnywhereLeaveWholeObjectsAlone) {
       const bool complete = check_target(target, generation_.state, true).value_or(false);
       if (!complete) {
         Tree left = tree_of(target);
-        left.erase(std::string(kManifestName));  // whole; what is done behind it failed
+        left.erase(std::string(kManifestName));  // whole; what is done after it failed
         expect_nothing_half_made(left);
       }
       const auto resumed = make(target, generation_, 2, true);

@@ -44,7 +44,7 @@ Result<std::vector<std::uint64_t>> wrong_objects(const Manifest& manifest, Tier&
     for (const WrongObject& one : all) wrong.push_back(one.object);
     return success();
   };
-  PENSTOCK_TRY(as_root_says(ranks, ranks.root() ? guarded(look) : success()));
+  PENSTOCK_TRY(outcome_of_root(ranks, ranks.root() ? guarded(look) : success()));
   const auto bytes = std::as_bytes(std::span(wrong));
   std::vector<std::byte> said(bytes.begin(), bytes.end());
   PENSTOCK_TRY(ranks.broadcast(said));

@@ -45,7 +45,7 @@ TEST(GenerateMend, WhatIsGoneOrOfAnotherSizeIsMadeAgain) {
   EXPECT_EQ(mended->damaged, 4U);
   EXPECT_EQ(mended->samples_made, 5U);
   EXPECT_EQ(mended->samples_kept, 2U);
-  EXPECT_FALSE(mended->begun);
+  EXPECT_FALSE(mended->started);
   expect_same(tree_of(target), whole);
 }
 
@@ -163,7 +163,7 @@ TEST(GenerateMend, WhatIsLeftIsSweptWithoutMakingAnything) {
   expect_same(tree_of(target), whole);
 }
 
-// Another data set's manifest beside a state: it goes before any object does.
+// Another data set's manifest next to a state: it goes before any object does.
 TEST(GenerateMend, AManifestOfSomethingElseDoesNotOutliveAnObject) {
   const Generation generation = weather();
   Tier other = tier("mend-else");

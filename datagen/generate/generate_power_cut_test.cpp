@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-// Class folders with a companion beside them.
+// Class folders with a companion next to them.
 const Generation& small() {
   static const Generation generation =
       plan_generation("climate", "", {{"shape", "2,8,8"}}, {.samples = 5}, 7).value();
@@ -33,7 +33,7 @@ const Tree& expected() {
   return tree;
 }
 
-// All of it, whatever of its own state is left beside it: what was removed may come back.
+// All of it, whatever of its own state is left next to it: what was removed may come back.
 void expect_whole(Tier& target) {
   Tree tree = tree_of(target);
   std::erase_if(tree, [](const auto& one) { return one.first.starts_with(".penstock/generate."); });

@@ -89,7 +89,7 @@ TEST(GenerateRanks, TheirNumberDoesNotMatter) {
       for (const Outcome& outcome : make_over(ranks, path, generation)) {
         ASSERT_TRUE(outcome.done.ok()) << outcome.done.error().message();
         EXPECT_EQ(outcome.made.samples_made, generation.state.samples) << "the job's, on every rank";
-        EXPECT_FALSE(outcome.made.begun);
+        EXPECT_FALSE(outcome.made.started);
       }
       Tier target = tier(path);
       expect_same(tree_of(target), expected);
@@ -175,7 +175,7 @@ TEST(GenerateRanks, ASignalToOneStopsAll) {
   for (const Outcome& outcome : outcomes) {
     ASSERT_FALSE(outcome.done.ok());
     EXPECT_EQ(outcome.done.error().code, Errc::interrupted);
-    EXPECT_TRUE(outcome.made.begun);
+    EXPECT_TRUE(outcome.made.started);
   }
   ASSERT_TRUE(make_over(3, "ranks-signal", generation, true)[0].done.ok());
   Tier target = tier("ranks-signal");
@@ -204,7 +204,7 @@ TEST(GenerateRanks, ASignalAtTheStartSaysWhetherThereIsSomethingToGoOnWith) {
   for (const Outcome& outcome : outcomes) {
     ASSERT_FALSE(outcome.done.ok());
     EXPECT_EQ(outcome.done.error().code, Errc::interrupted);
-    EXPECT_EQ(outcome.made.begun, left) << "what can be gone on with is said to have begun";
+    EXPECT_EQ(outcome.made.started, left) << "what can be gone on with is said to have begun";
   }
 }
 

@@ -30,7 +30,7 @@ GenerateShare share_of(const Generation& generation, int rank, int ranks);
 // the others waiting.
 Result<void> guarded(const std::function<Result<void>()>& step);
 
-// What all ranks made: out.begun and what was read of the journal stay as they are. Collective.
+// What all ranks made: out.started and what was read of the journal stay as they are. Collective.
 Result<void> sum_over_ranks(Communicator& ranks, const Generated& mine, Generated& out);
 
 // What is known of the objects that stand. Rank 0's go straight into its manifest; another rank's wait here

@@ -242,7 +242,7 @@ Result<void> JournalWriter::append(const JournalSegment& segment) {
 namespace {
 
 // Cut, gone or unreadable, rather than anything that all segments would meet with.
-bool tells_of_segment(const Error& error) {
+bool concerns_segment(const Error& error) {
   return error.code == Errc::io || error.code == Errc::truncated || error.code == Errc::not_found;
 }
 
@@ -275,7 +275,7 @@ Result<JournalRead> read_journal(Backend& backend, std::uint32_t key,
     segment.clear();
     read.next_segment = number + 1;
     const Result<void> done = read_segment(backend, key, number, segment, read.damaged);
-    if (!done.ok() && !tells_of_segment(done.error())) return done.error();
+    if (!done.ok() && !concerns_segment(done.error())) return done.error();
     if (!done.ok()) ++read.damaged;
     PENSTOCK_TRY(visit(segment));
   }

@@ -46,7 +46,7 @@ std::string difference(const GenerationState& there, const GenerationState& want
 Result<std::optional<GenerationState>> read_generation_state(Backend& backend, std::string_view root = {});
 Result<void> write_generation_state(Backend& backend, const GenerationState& state);
 
-// A sample that lies in its published object.
+// A sample that is in its published object.
 struct JournalSample {
   std::uint64_t index = 0;
   std::uint64_t offset = 0;

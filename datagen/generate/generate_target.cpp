@@ -73,11 +73,11 @@ Result<bool> check_finished(Tier& tier, const GenerationState& wanted) {
 
 }  // namespace
 
-Result<void> check_room(Tier& tier, const Generation& generation, bool begun) {
+Result<void> check_room(Tier& tier, const Generation& generation, bool started) {
   const Result<Room> room = room_of(*tier.backend);
   if (!room.ok()) return success();
   // .penstock, the state, the lock, the journal's folder and a segment of it, and at last the manifest.
-  const std::uint64_t own = begun ? 1 : 6;
+  const std::uint64_t own = started ? 1 : 6;
   const double blocks = static_cast<double>(generation.objects) * static_cast<double>(room->block_bytes);
   double missing = std::max(static_cast<double>(generation.bytes_expected), blocks);
   std::uint64_t objects = generation.objects;
@@ -89,7 +89,7 @@ Result<void> check_room(Tier& tier, const Generation& generation, bool begun) {
   const auto bytes_fit = [&] { return all_bytes() * kSurely <= static_cast<double>(room->bytes); };
   const auto inodes = [&] { return objects + folders + own; };
   const auto inodes_fit = [&] { return inodes() <= room->objects.value_or(inodes()); };
-  if (begun && !(bytes_fit() && inodes_fit())) {
+  if (started && !(bytes_fit() && inodes_fit())) {
     PENSTOCK_ASSIGN(const FolderWalk walked, walk_folders(tier.backend->names(), worker_threads(0),
                                                           [](const Entry&) { return std::uint16_t{0}; }));
     std::uint64_t there = 0;
@@ -110,7 +110,7 @@ Result<void> check_room(Tier& tier, const Generation& generation, bool begun) {
         fmt::format("{} samples of '{}' take {} {}{}{}, and '{}' has {} free: make fewer with --samples, "
                     "--bytes or --scale, make room, or choose another place",
                     format_count(generation.state.samples), generation.state.recipe, generation.about(),
-                    format_size(static_cast<std::uint64_t>(all_bytes())), begun ? " more" : "",
+                    format_size(static_cast<std::uint64_t>(all_bytes())), started ? " more" : "",
                     all_bytes() > static_cast<double>(generation.bytes_expected) ? " in whole blocks" : "",
                     tier.root, format_size(room->bytes)));
   if (!inodes_fit())
@@ -121,7 +121,7 @@ Result<void> check_room(Tier& tier, const Generation& generation, bool begun) {
             "own), and the file system of '{}' has room for {} more: make fewer, put several samples "
             "into each object (--format), or choose another place",
             format_count(generation.state.samples), generation.state.recipe, format_count(inodes()),
-            begun ? " more" : "", format_count(objects), format_count(folders), own, tier.root,
+            started ? " more" : "", format_count(objects), format_count(folders), own, tier.root,
             format_count(*room->objects)));
   return success();
 }
@@ -156,7 +156,7 @@ void sweep_finished(Backend& backend) {
   static_cast<void>(names.remove(kGenerationLockName));
 }
 
-Result<std::optional<GenerationState>> what_was_begun(Tier& tier) {
+Result<std::optional<GenerationState>> read_started_generation(Tier& tier) {
   PENSTOCK_ASSIGN(std::optional<GenerationState> state, read_generation_state(*tier.backend, tier.root));
   if (state) return state;
   // What cannot be read is check_target()'s to say.
@@ -165,7 +165,7 @@ Result<std::optional<GenerationState>> what_was_begun(Tier& tier) {
   return state;
 }
 
-Result<void> check_nobody_at_work(Tier& tier) {
+Result<void> check_no_writer(Tier& tier) {
   const auto path = tier.backend->native_path(kGenerationLockName);
   if (!path) return success();
   const Fd file(::open(path->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));

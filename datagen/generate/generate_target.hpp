@@ -14,14 +14,14 @@
 
 namespace penstock {
 
-// What the data set at the target was begun with, finished or not; nothing where there is none, or none of
+// What the data set at the target was started with, finished or not; nothing where there is none, or none of
 // ours.
-Result<std::optional<GenerationState>> what_was_begun(Tier& tier);
+Result<std::optional<GenerationState>> read_started_generation(Tier& tier);
 
 // busy, saying who, where another process makes a data set there now: what is there is neither to be removed
 // nor to be gone on with. Changes nothing. A back end without files of the system's passes; there the lock
 // itself tells.
-Result<void> check_nobody_at_work(Tier& tier);
+Result<void> check_no_writer(Tier& tier);
 
 // permission_denied where objects could not be made in the target, or it could not be made where it is not
 // there yet. A back end without files of the system's passes.
@@ -33,9 +33,9 @@ Result<void> check_may_write(Tier& tier);
 Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume);
 
 // no_space, naming what is wanted, what is there and the remedy, where the data set does not fit into what is
-// free there, in bytes, in whole blocks or in inodes, those of folders too; of one that was begun, what is
+// free there, in bytes, in whole blocks or in inodes, those of folders too; of one that was started, what is
 // missing. A back end that cannot say what is free passes.
-Result<void> check_room(Tier& tier, const Generation& generation, bool begun);
+Result<void> check_room(Tier& tier, const Generation& generation, bool started);
 
 // Likewise of a finished data set whose `wrong` objects are to be made again: no more than they lack counts.
 Result<void> check_room_to_mend(Tier& tier, const Manifest& manifest, std::span<const WrongObject> wrong);

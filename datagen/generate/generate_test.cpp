@@ -70,7 +70,7 @@ TEST(Generate, ThreadsDoNotMatter) {
   }
 }
 
-TEST(Generate, CompanionsLieBesideTheSamplesAndHoldNone) {
+TEST(Generate, CompanionsAreNextToTheSamplesAndHoldNone) {
   const Generation weather = plan_generation("climate", "", {{"shape", "2,8,8"}}, {.samples = 3}, 7).value();
   Tier whole = tier("generate-companions");
   ASSERT_TRUE(penstock::make(whole, weather).ok());
@@ -284,7 +284,7 @@ TEST(Generate, TargetsWithSomethingInThemAreRefused) {
   EXPECT_TRUE(make(fresh).ok());
 }
 
-TEST(Generate, UnfinishedOnesNeedResumeAndTheSameWords) {
+TEST(Generate, UnfinishedOnesNeedResumeAndTheSameArguments) {
   Tier target = tier("generate-unfinished", ",fail=publish:eio@#9");
   ASSERT_FALSE(make(target, 1).ok());
   Tier healthy = tier("generate-unfinished");

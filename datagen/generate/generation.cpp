@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kPlansLookedAt = 16384;
+constexpr std::uint64_t kPlansInspected = 16384;
 constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int64_t>::max();
 constexpr std::uint64_t kMostObjects = 0xfffffffe;  // a manifest counts them in 32 bits
 constexpr std::uint64_t kManifestBytesPerSample = 64;
@@ -31,11 +31,11 @@ struct Expected {
 };
 
 // How far the recipe's samples go for `budget` bytes (0: no budget, all of them), by its own plans; beyond
-// kPlansLookedAt by their mean.
+// kPlansInspected by their mean.
 Expected expect(const Recipe& recipe, double budget) {
   Expected out;
-  const std::uint64_t looked_at = std::min(recipe.samples(), kPlansLookedAt);
-  while (out.samples < looked_at) {
+  const std::uint64_t inspected = std::min(recipe.samples(), kPlansInspected);
+  while (out.samples < inspected) {
     const auto bytes = static_cast<double>(recipe.bytes_expected(out.samples));
     if (budget > 0 && out.samples > 0 && out.bytes + bytes > budget) return out;
     out.bytes += bytes;
@@ -69,7 +69,7 @@ Result<SizedFor> count_samples(const RecipeInfo& info, const Options& options, c
     return SizedFor{std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(samples))), ""};
   }
   if (how_many.bytes == 0 && !how_many.size_for) return SizedFor{whole->samples(), ""};
-  PENSTOCK_ASSIGN(const auto recipe, info.make({kPlansLookedAt, seed}, options));
+  PENSTOCK_ASSIGN(const auto recipe, info.make({kPlansInspected, seed}, options));
   if (how_many.size_for) {
     const Expected all = expect(*recipe, 0);
     return samples_for(*how_many.size_for, all.bytes / static_cast<double>(all.samples), per_object);
@@ -137,7 +137,7 @@ std::uint64_t hashed_folders(const std::map<std::string, std::string>& settings)
   return parse_count(std::string_view(dirs->second).substr(kHash.size())).value_or(0);
 }
 
-// How many of `folders` hold one at least of so many objects that are thrown into them.
+// How many of `folders` hold one at least of that many objects that are thrown into them.
 std::uint64_t expected_folders(std::uint64_t folders, std::uint64_t objects) {
   if (folders <= 1) return folders;
   const auto count = static_cast<double>(folders);
@@ -166,14 +166,14 @@ std::uint64_t Generation::object_of(std::uint64_t sample) const {
 }
 
 std::uint64_t Generation::folders() const {
-  // Classes take turns, or are drawn: so many samples have nearly all of them.
-  const std::uint64_t looked_at =
-      std::min(objects, std::max<std::uint64_t>(kPlansLookedAt, 2 * recipe->label_names().size()));
-  if (const std::uint64_t hashed = hashed_folders(state.settings); hashed != 0 && looked_at < objects)
+  // Classes take turns, or are drawn: that many samples have nearly all of them.
+  const std::uint64_t inspected =
+      std::min(objects, std::max<std::uint64_t>(kPlansInspected, 2 * recipe->label_names().size()));
+  if (const std::uint64_t hashed = hashed_folders(state.settings); hashed != 0 && inspected < objects)
     return expected_folders(hashed, objects);
   std::set<std::string, std::less<>> seen;
   SamplePlan plan;
-  for (std::uint64_t object = 0; object < looked_at; ++object) {
+  for (std::uint64_t object = 0; object < inspected; ++object) {
     recipe->plan(first_sample(object), plan);
     std::string folder = object_name(object, plan);
     for (std::size_t end = folder.rfind('/'); end != std::string::npos; end = folder.rfind('/')) {

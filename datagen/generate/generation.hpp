@@ -45,7 +45,7 @@ struct Generation {
   std::uint64_t first_sample(std::uint64_t object) const;
   std::uint64_t end_sample(std::uint64_t object) const;
   std::uint64_t object_of(std::uint64_t sample) const;
-  std::uint64_t folders() const;  // that objects lie in, below the root; of many thousands, about as many
+  std::uint64_t folders() const;  // that objects are in, below the root; of many thousands, about as many
   std::string object_name(std::uint64_t object,
                           const SamplePlan& first) const;  // `first`: of its first sample
 };

@@ -38,7 +38,7 @@ Generator::Generator(const Generation& generation, Tier& tier, TargetSync sync, 
 
 Result<void> Generator::run(Generated& out) {
   const auto stop = [this] { stopped_.store(true, std::memory_order_relaxed); };
-  PENSTOCK_TRY(as_root_says(ranks_, ranks_.root() ? guarded([&] { return name_objects(); }) : success()));
+  PENSTOCK_TRY(outcome_of_root(ranks_, ranks_.root() ? guarded([&] { return name_objects(); }) : success()));
   std::array<std::uint64_t, 2> journal{0, 0};  // the next segment, what was damaged
   if (resume_)
     PENSTOCK_TRY(work_together(
@@ -60,7 +60,7 @@ Result<void> Generator::run(Generated& out) {
   PENSTOCK_TRY(sum_up(out));
   PENSTOCK_TRY(made);
   PENSTOCK_TRY(ledger_.hand_over());
-  return as_root_says(ranks_, ranks_.root() ? guarded([&] { return finish(); }) : success());
+  return outcome_of_root(ranks_, ranks_.root() ? guarded([&] { return finish(); }) : success());
 }
 
 ManifestFacts Generator::facts() const {
@@ -132,7 +132,7 @@ Result<void> Generator::keep(Worker& worker, PublishedObject whole, std::span<co
   if (first != generation_.first_sample(object) || samples.size() != samples_of(object)) return success();
   if (done_.get(object - share_.first_object)) return success();
   const auto right = is_right(worker, worker.maker.name(object), whole);
-  if (!right.ok() && !tells_of_object(right.error())) return right.error();
+  if (!right.ok() && !concerns_object(right.error())) return right.error();
   if (!right.ok() || !*right) {
     ++worker.made.damaged;
     return success();

@@ -12,8 +12,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kTried = 256;             // samples of an object
-constexpr std::uint64_t kSurelyLookedAt = 16384;  // plans; where all those are small, the others are, too
+constexpr std::uint64_t kTried = 256;              // samples of an object
+constexpr std::uint64_t kSurelyInspected = 16384;  // plans; where all those are small, the others are, too
 constexpr std::uint64_t kHeldByAll = std::uint64_t{128} << 20U;  // no format minds a sample of less
 constexpr std::size_t kZeros = std::size_t{1} << 20U;
 
@@ -122,7 +122,7 @@ Result<void> check_largest(const Recipe& recipe, const Format& format) {
   std::uint64_t largest = 0;
   std::uint64_t bytes = 0;
   for (std::uint64_t i = 0; i < recipe.samples(); ++i) {
-    if (i == kSurelyLookedAt && bytes < kHeldByAll) return success();
+    if (i == kSurelyInspected && bytes < kHeldByAll) return success();
     const std::uint64_t its = recipe.bytes_expected(i);
     if (its <= bytes) continue;
     largest = i;

@@ -39,7 +39,7 @@ constexpr OptionSpec kKeys[] = {
     {.name = "memory", .role = OptionRole::work, .type = OptionType::size, .value = "SIZE", .at_least = 1},
 };
 
-std::vector<OptionWord> words_after_app(std::string_view text) {
+std::vector<OptionWord> arguments_after_app(std::string_view text) {
   std::vector<OptionWord> words;
   for (std::size_t comma = text.find(','); comma != std::string_view::npos;) {
     const std::size_t next = text.find(',', comma + 1);
@@ -65,7 +65,8 @@ Result<SizeFor> parse_size_for(std::string_view text, std::uint64_t own_memory) 
     for (const App& row : kApps) names.push_back(row.name);
     return unknown_name("application of --size-for", app, names);
   }
-  PENSTOCK_ASSIGN(const Options options, Options::parse(kKeys, words_after_app(text), "key of --size-for"));
+  PENSTOCK_ASSIGN(const Options options,
+                  Options::parse(kKeys, arguments_after_app(text), "key of --size-for"));
   if (!options.given("accelerators"))
     return make_error(Errc::invalid_argument, fmt::format("--size-for {}: say accelerators=N", text));
   for (const char* key : {"accelerators", "hosts", "batch"})

@@ -27,7 +27,7 @@ TEST(SizeFor, SaysHowItCameToTheNumber) {
     EXPECT_NE(words.find(part), std::string::npos) << part << " in: " << words;
 }
 
-TEST(SizeFor, WrongWordsAreNamed) {
+TEST(SizeFor, WrongArgumentsAreNamed) {
   const auto refused = [](std::string_view text, std::string_view named) {
     const auto rule = parse_size_for(text, kGiB);
     ASSERT_FALSE(rule.ok()) << text;

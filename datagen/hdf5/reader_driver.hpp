@@ -19,7 +19,7 @@ struct ReaderSource {
 };
 
 // Has the property list of file access `access` open files through `source`; the name that H5Fopen() is given
-// then only stands in messages. To read alone. Reads behind the object's end give zeros, as those of HDF5's
+// then only is in messages. To read alone. Reads behind the object's end give zeros, as those of HDF5's
 // own drivers do. `internal` where the library refuses. With hdf5_mutex() held
 // (library_input.hpp).
 Result<void> use_reader_driver(hid_t access, ReaderSource& source);

@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// Elements lie in chunks of a fixed size, so that growing copies nothing and takes no more than a chunk too
+// Elements are in chunks of a fixed size, so that growing copies nothing and takes no more than a chunk too
 // much. Growing: one thread. Distinct elements that exist: any thread.
 template <class T, std::size_t kPerChunk>
 class Chunks {

@@ -42,7 +42,7 @@ struct ManifestFacts {
   std::uint64_t seed = 0;
   std::map<std::string, std::string> settings;  // the recipe's, resolved
   bool checksums = false;                       // of samples
-  // Of whole objects, beside the samples'. False as well where each object is one sample, and has its
+  // Of whole objects, besides the samples'. False as well where each object is one sample, and has its
   // checksum.
   bool object_checksums = false;
   std::vector<std::string> label_names;  // label n is label_names[n]; may be empty

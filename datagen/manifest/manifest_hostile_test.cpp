@@ -246,7 +246,7 @@ TEST_F(HostileManifest, SizesThatNoFileHasAreRefused) {
 }
 
 // Nobody looks at such an object through a sample, but copies and verdicts count its bytes.
-TEST_F(HostileManifest, SizesOfObjectsWithoutSamplesAreLookedAtToo) {
+TEST_F(HostileManifest, SizesOfObjectsWithoutSamplesAreCheckedToo) {
   const auto built = [](std::initializer_list<std::uint64_t> sizes) {
     ManifestBuilder builder(ManifestFacts{});
     builder.add_sample({.length = 5, .object = builder.add_object("sample", 5)});

@@ -99,7 +99,7 @@ TEST(Manifest, KeepsWhatWasPutIn) {
   EXPECT_TRUE(manifest->facts().checksums);
 }
 
-TEST(Manifest, TakesAtMost64BytesASampleBesideNames) {
+TEST(Manifest, TakesAtMost64BytesASampleWithoutNames) {
   constexpr std::uint64_t kSamples = 1'000'000;
   auto builder = synthetic(kSamples);
   auto bytes = builder.finish();

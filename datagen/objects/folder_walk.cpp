@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "datagen/format/sample_type.hpp"
-#include "io_backends/backend/passed_over.hpp"
+#include "io_backends/backend/skipped_entries.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
 
 namespace penstock {
@@ -114,7 +114,7 @@ Result<void> list_one(Namespace& names, const std::string& folder,
     }
     return !stopped && !too_long;
   };
-  const PassedOver special([&](std::string_view name) {
+  const SkippedEntries special([&](std::string_view name) {
     if (!last_part(name).starts_with('.')) walk.special.emplace_back(name);
   });
   PENSTOCK_TRY(names.list(folder, visit));

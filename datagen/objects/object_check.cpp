@@ -138,7 +138,7 @@ Result<std::uint32_t> checksums_of(
   return pass.whole();
 }
 
-bool tells_of_object(const Error& error) {
+bool concerns_object(const Error& error) {
   return error.code != Errc::interrupted && error.code != Errc::exhausted && error.code != Errc::internal;
 }
 
@@ -157,7 +157,7 @@ ObjectVerdict verdict_of_size(std::uint64_t bytes, std::uint64_t wanted) {
 }
 
 Result<ObjectVerdict> verdict_of(const Error& error) {
-  if (!tells_of_object(error)) return error;
+  if (!concerns_object(error)) return error;
   switch (error.code) {
     case Errc::not_found:
       return ObjectVerdict{ObjectState::vanished, error.message()};
@@ -189,10 +189,10 @@ Result<std::vector<WrongObject>> check_object_sizes(Namespace& names, const Mani
   std::vector<std::string> scratch(threads);
   const auto check = [&](unsigned worker, std::uint64_t object) -> Result<void> {
     const std::string_view name = manifest.object_name(object, scratch[worker]);
-    PENSTOCK_ASSIGN(WrongObject looked_at, check_object_size(names, manifest, object, name));
-    if (looked_at.verdict.state == ObjectState::right) return success();
+    PENSTOCK_ASSIGN(WrongObject inspected, check_object_size(names, manifest, object, name));
+    if (inspected.verdict.state == ObjectState::right) return success();
     const std::lock_guard lock(mutex);
-    wrong.push_back(std::move(looked_at));
+    wrong.push_back(std::move(inspected));
     return success();
   };
   PENSTOCK_TRY(parallel_for(manifest.objects(), threads, 64, check));

@@ -62,7 +62,7 @@ Result<std::uint32_t> checksums_of(Reader& reader, const Manifest& manifest, con
 
 // Whether a failed call says something about the object that it read: that it is gone, cut or unreadable.
 // Else we were interrupted, this machine has run out of something, or we are wrong.
-bool tells_of_object(const Error& error);
+bool concerns_object(const Error& error);
 
 // The same error, of a kind that blames the data: a folder in an object's place, or a link that leads in
 // circles, is not the fault of whoever wrote the command line.

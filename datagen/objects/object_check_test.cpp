@@ -26,7 +26,7 @@ const std::vector<std::vector<Range>> kLayouts{
     {kSecond, kFirst},                   // as a shuffled manifest has them
     {kFirst, {10, 20}, kSecond},         // sharing bytes
     {{0, 0}, kFirst, {51, 0}, {45, 6}},  // at the edges, and of nothing
-    {},                                  // none: an object beside the samples
+    {},                                  // none: an object next to the samples
 };
 
 // Of the object "shard", as it should be.
@@ -192,7 +192,7 @@ TEST(ObjectCheck, TellsStatesApart) {
   EXPECT_EQ(extra->first, (std::vector<std::string>{"extra/y.jpg"}));
 }
 
-TEST(ObjectCheck, SizesAreLookedAtWithoutReading) {
+TEST(ObjectCheck, SizesAreCheckedWithoutReading) {
   Tier place = tier("mem:object-check-sizes,fail=open:eio@#1..+read:eio@#1..");
   Tier healthy = tier("mem:object-check-sizes");
   ManifestBuilder builder(with_checksums(false));

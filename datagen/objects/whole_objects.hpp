@@ -14,7 +14,7 @@ namespace penstock {
 
 struct WholeObjects {
   Manifest manifest;  // sample i is all of object i; without labels
-  // By sample of that: which samples of the corpus lie in the object.
+  // By sample of that: which samples of the corpus are in the object.
   struct Held {
     std::uint64_t first = 0;
     std::uint32_t samples = 0;

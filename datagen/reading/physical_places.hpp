@@ -17,7 +17,7 @@ struct PhysicalPlaces {
   std::string_view by;
 };
 
-// Looks at every object that samples lie in. `unsupported` where the back end's objects are no files of this
+// Looks at every object that samples are in. `unsupported` where the back end's objects are no files of this
 // machine; else as opening and looking at them fails. Interruptible.
 Result<PhysicalPlaces> physical_places(const SampleList& samples, const Backend& backend);
 

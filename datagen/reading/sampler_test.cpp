@@ -188,7 +188,7 @@ TEST(Shuffle, IsReadAndWritten) {
   EXPECT_EQ(*parse_shuffle("buffer:10k"), Shuffle::buffer(10'000));
 }
 
-TEST(Shuffle, WrongWordsAreToldTheRightOnes) {
+TEST(Shuffle, WrongArgumentsNameTheRightOnes) {
   for (const auto& [word, hint] : std::map<std::string, std::string>{{"globl", "global"},
                                                                      {"", "buffer:N"},
                                                                      {"buffers:3", "buffer:N"},

@@ -28,7 +28,7 @@ class ArrayRecipe::Maker final : public SampleMaker {
       }
       filled_[part].resize(static_cast<std::size_t>(bytes));
       if (const auto of = recipe_.parts_[part].moments_of)
-        recipe_.tell_moments(*of, *arrays_[*of], filled_[part]);
+        recipe_.report_moments(*of, *arrays_[*of], filled_[part]);
       else
         recipe_.fill(index, part, filled_[part]);
       pieces_[part] = filled_[part];
@@ -76,7 +76,7 @@ void ArrayRecipe::fill(std::uint64_t /*index*/, std::size_t /*part*/, std::span<
   std::fill(out.begin(), out.end(), std::byte{0});
 }
 
-void ArrayRecipe::tell_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const {
+void ArrayRecipe::report_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const {
   const Field& field = fields_[part];
   const std::uint64_t elements = field_bytes(field) / sizeof(float) / field.shape.front();
   for (std::uint64_t channel = 0; channel < field.shape.front(); ++channel)

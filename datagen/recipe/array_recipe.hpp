@@ -50,7 +50,7 @@ class ArrayRecipe : public Recipe {
 
  private:
   class Maker;
-  void tell_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const;
+  void report_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const;
   std::uint64_t bytes_of(std::size_t part, std::uint64_t index) const {
     return fields_[part].varies ? varying_bytes(index) : field_bytes(fields_[part]);
   }

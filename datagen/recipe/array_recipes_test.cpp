@@ -118,7 +118,7 @@ TEST(HepCnn, HasTheNineDataSetsAndBothSplits) {
   const OptionWord split{"split", "validation"};
   EXPECT_EQ(info->format_settings(Options::parse(info->options, {&split, 1}, "setting").value())[0].value,
             "94");
-  // A label stands in the plan and in its data set.
+  // A label is in the plan and in its data set.
   const auto small = recipe_of("hepcnn", {{"shape", "3,8,8"}}, 200);
   const auto maker = small->maker().value();
   SamplePlan plan;

@@ -40,7 +40,7 @@ Leaf draw_leaf(Draws& draws, const LeafStyle& style, const NoiseField& patches, 
   leaf.wobble = leaf.box ? 0 : draws.between(0, 3);
   const Colour base =
       style.colours[static_cast<std::size_t>(draws.between(0, static_cast<int>(style.colours.size()) - 1))];
-  // Neighbours stand in the same light: this puts power where the eye has it, into the largest scales.
+  // Neighbours are in the same light: this puts power where the eye has it, into the largest scales.
   const int around =
       patches[scenery_at(static_cast<std::uint32_t>(leaf.x), static_cast<std::uint32_t>(leaf.y))] * 3 / 4;
   leaf.colour = {base.y / 2 + 60 + around + draws.between(-16, 16), base.cb + draws.between(-5, 5),

@@ -86,9 +86,9 @@ Result<std::span<const std::byte>> PhotoMaker::paint(std::uint64_t index) {
 Result<double> PhotoMaker::first_look() {
   constexpr std::size_t kEvery = 4;
   const std::size_t units = picture_.padded_height() / 16;
-  const std::size_t looked_at = (units + kEvery - 1) / kEvery;
-  look_.reshape(picture_.width, static_cast<std::uint32_t>(looked_at * 16));
-  for (std::size_t i = 0; i < looked_at; ++i) {
+  const std::size_t inspected = (units + kEvery - 1) / kEvery;
+  look_.reshape(picture_.width, static_cast<std::uint32_t>(inspected * 16));
+  for (std::size_t i = 0; i < inspected; ++i) {
     const std::size_t unit = std::min(i * kEvery + kEvery / 2, units - 1);
     for (std::size_t plane = 0; plane < 3; ++plane) {
       const std::size_t bytes = picture_.stride() * (plane == 0 ? 16 : 4);
@@ -98,7 +98,7 @@ Result<double> PhotoMaker::first_look() {
   }
   PENSTOCK_ASSIGN(const std::span<const std::byte> jpeg, encoder_.encode(look_, kFirstLook));
   return kHeaderBytes + (static_cast<double>(jpeg.size()) - kHeaderBytes) * static_cast<double>(units) /
-                            static_cast<double>(looked_at);
+                            static_cast<double>(inspected);
 }
 
 Result<std::span<const std::byte>> PhotoMaker::encode(double wanted, double look) {

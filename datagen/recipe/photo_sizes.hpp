@@ -53,7 +53,7 @@ struct PhotoShape {
 // Of a picture of `bytes`: proportions as most of ImageNet has them, in the usual number of pixels for the
 // data set's median unless that would take too many or too few bytes for a pixel: then larger or smaller.
 PhotoShape draw_photo_shape(Draws& draws, const PhotoSizes& sizes, double bytes);
-// The same proportions with so many pixels.
+// The same proportions with that many pixels.
 PhotoShape resized(PhotoShape shape, double pixels);
 
 }  // namespace penstock

@@ -30,11 +30,11 @@ class SampleMaker {
   virtual Result<std::span<const FieldBytes>> make(std::uint64_t index) = 0;
 };
 
-// An object that lies beside those of the samples and holds none: one set of fields of its own (statistics of
+// An object that is next to those of the samples and holds none: one set of fields of its own (statistics of
 // the whole data set).
 struct Companion {
   std::string name;           // without extension; the format names it as it does an object of one sample
-  std::vector<Field> fields;  // of any format that the samples' own fields can lie in
+  std::vector<Field> fields;  // of any format that the samples' own fields can be in
   std::vector<std::vector<std::byte>> bytes;  // of each field
 };
 
@@ -80,7 +80,7 @@ struct RecipeInfo {
   std::span<const RecipeSetting> small;
   double mean_sample_bytes;  // for --list; --bytes goes by the plans themselves
   // CRC32C of some samples, names and labels and of what shapes their objects, which the contract test makes;
-  // it says the new one when they change. A data set begun with another one is not resumed.
+  // it says the new one when they change. A data set started with another one is not resumed.
   std::uint32_t fingerprint;
   Result<std::unique_ptr<Recipe>> (*make)(const RecipeRequest& request, const Options& options);
 };

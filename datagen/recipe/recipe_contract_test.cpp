@@ -29,7 +29,7 @@ const RecipeInfo* tested = nullptr;
 constexpr std::uint64_t kSamples = 300;
 constexpr std::uint64_t kMade = 12;
 
-std::vector<OptionWord> words_of(std::span<const RecipeSetting> settings) {
+std::vector<OptionWord> option_list(std::span<const RecipeSetting> settings) {
   std::vector<OptionWord> words;
   for (const RecipeSetting& setting : settings)
     words.push_back({std::string(setting.key), std::string(setting.value)});
@@ -38,7 +38,7 @@ std::vector<OptionWord> words_of(std::span<const RecipeSetting> settings) {
 
 // Of samples that are quick to make.
 std::unique_ptr<Recipe> make_recipe(std::uint64_t samples, std::uint64_t seed) {
-  const Options options = Options::parse(tested->options, words_of(tested->small), "setting").value();
+  const Options options = Options::parse(tested->options, option_list(tested->small), "setting").value();
   return tested->make({samples, seed}, options).value();
 }
 // One for all tests that do not ask whether another is like it: its stock can take longer than its samples.
@@ -54,7 +54,7 @@ std::unique_ptr<Recipe> full_recipe(std::uint64_t seed) {
 // What the recipe tells its own format where the user says nothing.
 std::vector<OptionWord> own_settings() {
   if (tested->format_settings == nullptr) return {};
-  return words_of(tested->format_settings(Options::parse(tested->options, {}, "setting").value()));
+  return option_list(tested->format_settings(Options::parse(tested->options, {}, "setting").value()));
 }
 
 // All fields of a sample, one behind another.

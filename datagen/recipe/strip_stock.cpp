@@ -72,7 +72,7 @@ std::uint32_t end_rows(std::uint32_t strip, std::uint32_t which) {
   return strip * (which + 1) / (end_kinds(strip) + 1);
 }
 
-// A class is cut from so many pictures, in this order: sheets of whole strips, then ends, the lowest first.
+// A class is cut from that many pictures, in this order: sheets of whole strips, then ends, the lowest first.
 std::uint32_t cuts_of(std::uint32_t width) {
   return kSheets + kEnds * end_kinds(strip_rows(width));
 }
@@ -170,7 +170,7 @@ class StripStock::CutMaker {
   }
 
   // Checksums of equally long bytes are linear: `effect` is what the bit alone, among zeros, adds. From the
-  // last bit to the first, so that what moves one over the bytes behind it grows from that of the one behind.
+  // last bit to the first, so that what moves one over the bytes after it grows from that of the one behind.
   void keep_flips(const std::vector<FlippableBit>& bits, std::size_t begin) {
     static const ShortPowers kPowers;
     static const FlipEffects kEffects;

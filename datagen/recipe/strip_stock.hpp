@@ -53,7 +53,7 @@ struct Strip {
   std::uint32_t begin = 0;  // in StripClass::bytes
   std::uint32_t bytes = 0;
   std::uint32_t rows = 0;
-  std::uint32_t crc32c = 0;  // of its bytes as they lie in the stock
+  std::uint32_t crc32c = 0;  // of its bytes as they are in the stock
   std::uint32_t first_flip = 0;
   std::uint32_t flips = 0;
   std::uint32_t first_edge = 0;

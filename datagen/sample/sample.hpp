@@ -26,7 +26,7 @@ struct Field {
   // instead (a JPEG file), and has no shape.
   std::vector<std::uint64_t> shape{};
   bool varies = false;
-  // Of a field that varies: as an array of one sample its length has so many sides of 1 behind it, (N, 1, 1).
+  // Of a field that varies: as an array of one sample its length has so many sides of 1 after it, (N, 1, 1).
   unsigned ones = 0;
   bool one_chunk = false;  // formats that can, store each sample of it as one chunk
 };
@@ -44,7 +44,7 @@ class Crc32Source {
   ~Crc32Source() = default;
 };
 
-// The bytes of one field of one sample. They lie in pieces, to be taken one behind another, so that what is
+// The bytes of one field of one sample. They are in pieces, to be taken one behind another, so that what is
 // composed of a stock need not be copied before it is written. Borrowed from whoever made them.
 struct FieldBytes {
   std::span<const std::span<const std::byte>> pieces{};
@@ -52,7 +52,7 @@ struct FieldBytes {
   std::optional<std::uint32_t> crc32c{};  // of all pieces, where the maker knows it
   const Crc32Source* crc32 = nullptr;     // likewise
 };
-// Of all pieces, known or computed; `before` is the CRC32C of what lies in front of them.
+// Of all pieces, known or computed; `before` is the CRC32C of what is in front of them.
 std::uint32_t crc32c_of(const FieldBytes& field, std::uint32_t before = 0);
 std::uint32_t crc32_of(const FieldBytes& field);
 std::vector<std::byte> joined(const FieldBytes& field);

@@ -37,7 +37,7 @@ class SampleList {
     const std::uint64_t end = object + 1 < starts_.size() ? starts_[object + 1] : names_.size();
     return {names_.data() + starts_[object], end - starts_[object] - 1};
   }
-  SampleList part(std::uint64_t begin, std::uint64_t end) const;  // those samples and the objects they lie in
+  SampleList part(std::uint64_t begin, std::uint64_t end) const;  // those samples and the objects they are in
   std::uint64_t bytes() const;
   std::uint64_t largest() const;
 
@@ -47,7 +47,7 @@ class SampleList {
   std::vector<Sample> samples_;
 };
 
-// How many of so many objects a reader may hold open: a quarter of the descriptors that this process may
+// How many of that many objects a reader may hold open: a quarter of the descriptors that this process may
 // have.
 std::uint64_t objects_held_open(std::uint64_t objects);
 

@@ -50,7 +50,7 @@ struct OverlayHow {
 };
 std::unique_ptr<Backend> overlay(OverlayHow how);
 
-// Puts the two tiers in the place of the corpus's own. invalid_argument where the corpus does not lie in the
+// Puts the two tiers in the place of the corpus's own. invalid_argument where the corpus is not in the
 // plan's slow tier, or where nothing was to be staged; not_found with the remedy where a copy is missing;
 // corrupt where a copy has another size, or its original was changed since.
 Result<void> lay_over(Corpus& corpus, const std::filesystem::path& plan_file);

@@ -26,7 +26,7 @@ struct StagedState {
   // Files of the plan that are there and that nobody copied, sorted: never to be removed.
   std::vector<std::string> found{};
   std::vector<std::string> folders{};  // that were not, parents first
-  std::vector<std::string> farms{};    // absolute paths of link farms that were begun
+  std::vector<std::string> farms{};    // absolute paths of link farms that were started
   std::map<std::string, StagedCopy> copied{};
   // Copies may be there that `copied` lacks: an apply is at work, or was killed and could not say.
   bool unsure = false;

@@ -58,7 +58,7 @@ struct StagingPlan {
   std::uint64_t bytes() const;
 };
 
-// As it stands in a plan, under "predicted": its members by their own names.
+// As it is in a plan, under "predicted": its members by their own names.
 Json predicted_json(const PredictedGain& gain);
 // One line of JSON, sealed with its CRC32C (results/record/seal.hpp), with a line's end.
 std::string staging_plan_text(const StagingPlan& plan);

@@ -1,4 +1,4 @@
-// Objects that lie in a corpus's folder and that its manifest does not know.
+// Objects that are in a corpus's folder and that its manifest does not know.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// True: there is a folder; false: nothing. invalid_argument where a file, or a link to nothing, stands in its
+// True: there is a folder; false: nothing. invalid_argument where a file, or a link to nothing, is in its
 // place or above it; `flag` is what named it: "--out".
 Result<bool> folder_is_there(Tier& tier, std::string_view flag);
 

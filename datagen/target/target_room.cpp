@@ -53,7 +53,7 @@ Result<Room> room_of(Backend& backend) {
   return room;
 }
 
-Error tell_what_is_full(Backend& backend, Error error) {
+Error describe_full_tier(Backend& backend, Error error) {
   constexpr std::uint64_t kFew = 64;  // some are given back when a command fails
   constexpr std::uint64_t kEnoughBytes = std::uint64_t{1} << 20U;
   if (error.sys_errno != ENOSPC) return error;

@@ -13,7 +13,7 @@ struct Room {
   std::uint64_t bytes = 0;
   std::uint64_t block_bytes = 1;         // what holds an object is a multiple of it
   std::uint64_t folder_bytes = 0;        // that a small folder takes
-  std::optional<std::uint64_t> objects;  // so many more, folders too; nothing: nobody counts them
+  std::optional<std::uint64_t> objects;  // that many more, folders too; nothing: nobody counts them
 
   std::uint64_t taken_by(std::uint64_t object_bytes) const;  // in whole blocks
 };
@@ -24,6 +24,6 @@ struct Room {
 Result<Room> room_of(Backend& backend);
 
 // The same error; where the place ran out of inodes rather than of bytes, that is said, too.
-Error tell_what_is_full(Backend& backend, Error error);
+Error describe_full_tier(Backend& backend, Error error);
 
 }  // namespace penstock

@@ -74,7 +74,7 @@ TEST(TargetRoom, WhatFitsInBytesMayNotFitInBlocks) {
   EXPECT_NE(refused.error().what.find("in whole blocks"), std::string::npos) << refused.error().what;
 }
 
-TEST(TargetRoom, FoldersOfAPlanAreThoseThatItsObjectsLieIn) {
+TEST(TargetRoom, FoldersOfAPlanAreThoseOfItsObjects) {
   const auto folders = [](std::string_view recipe, std::string_view format, std::vector<OptionWord> settings,
                           std::uint64_t samples) {
     return plan_generation(recipe, format, std::move(settings), {.samples = samples}, 7).value().folders();
@@ -93,7 +93,7 @@ TEST(TargetRoom, FoldersOfAPlanAreThoseThatItsObjectsLieIn) {
 
 TEST(TargetRoom, OnlyWhatIsFullOfInodesIsSaidToBe) {
   Tier memory = tier("room-full");
-  EXPECT_EQ(tell_what_is_full(*memory.backend, errno_error(ENOSPC, "cannot make", "x")).what,
+  EXPECT_EQ(describe_full_tier(*memory.backend, errno_error(ENOSPC, "cannot make", "x")).what,
             "cannot make 'x'");
 }
 

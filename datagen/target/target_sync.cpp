@@ -14,14 +14,14 @@
 namespace penstock {
 namespace {
 
-bool this_syncfs_tells() {
+bool this_syncfs_reports_errors() {
   struct utsname system {};
-  return ::uname(&system) == 0 && syncfs_tells(system.release);
+  return ::uname(&system) == 0 && syncfs_reports_errors(system.release);
 }
 
 }  // namespace
 
-bool syncfs_tells(std::string_view release) {
+bool syncfs_reports_errors(std::string_view release) {
   unsigned version = 0;
   unsigned patch = 0;
   const char* const end = release.data() + release.size();
@@ -43,7 +43,7 @@ Result<TargetSync> TargetSync::begin(const Tier& tier) {
   out.root_ = Fd(::open(root->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!out.root_) return errno_error(errno, "cannot open folder", out.path_);
   // Where syncfs keeps silent about bytes that were lost, each object's own sync has to tell.
-  out.objects_ = this_syncfs_tells() ? Durability::leaving : Durability::file;
+  out.objects_ = this_syncfs_reports_errors() ? Durability::leaving : Durability::file;
   return out;
 }
 

@@ -44,6 +44,6 @@ class TargetSync {
 
 // Whether syncfs(2) of that Linux (uname -r) tells of write-backs that failed: 5.8 and later. Before, it says
 // nothing of them.
-bool syncfs_tells(std::string_view release);
+bool syncfs_reports_errors(std::string_view release);
 
 }  // namespace penstock

@@ -15,9 +15,9 @@ namespace {
 
 TEST(TargetSync, OldKernelsKeepSilentAboutBytesThatWereLost) {
   for (const char* release : {"5.8.0", "5.10.0-28-amd64", "6.1", "6.18.44-fc-v669", "10.0.1"})
-    EXPECT_TRUE(syncfs_tells(release)) << release;
+    EXPECT_TRUE(syncfs_reports_errors(release)) << release;
   for (const char* release : {"5.7.19-generic", "4.18.0-553.el8_10.x86_64", "3.10.0", "", "6", "x.y", "5."})
-    EXPECT_FALSE(syncfs_tells(release)) << release;
+    EXPECT_FALSE(syncfs_reports_errors(release)) << release;
 }
 
 TEST(TargetSync, MemoryAndObjectStoresHaveNothingToSync) {
@@ -60,7 +60,7 @@ class FailingDisk : public testing::Test {
   std::optional<Tier> tier_;
 };
 
-TEST_F(FailingDisk, ToldToSomebodyElseIsToldToUsToo) {
+TEST_F(FailingDisk, ReportedToAnotherProcessIsReportedToUsToo) {
   const auto sync = TargetSync::begin(*tier_);
   ASSERT_OK(sync);
   ASSERT_OK(write("object", sync->objects()));

@@ -126,16 +126,17 @@ std::string LoopShape::name() const {
   return name;
 }
 
-std::vector<LoopShape> ceiling_ladder(const ReadPlan& plan, unsigned threads) {
+std::vector<LoopShape> ceiling_probes(const ReadPlan& plan, unsigned threads) {
   constexpr unsigned kDepth = 16;
   const Caps& caps = plan.backend.caps();
   threads = std::max(threads, 1U);
-  std::vector<LoopShape> ladder{
+  std::vector<LoopShape> probe_series{
       {LoopKind::blocking, threads}, {LoopKind::blocking, threads * 2}, {LoopKind::blocking, threads * 4}};
-  if (plan.whole_objects && by_system_calls(plan.backend)) ladder.push_back({LoopKind::readahead, threads});
-  if (!plan.whole_objects) ladder.push_back({LoopKind::streamed, threads});
-  if (caps.async || caps.emulated) ladder.push_back({LoopKind::queued, threads, kDepth});
-  return ladder;
+  if (plan.whole_objects && by_system_calls(plan.backend))
+    probe_series.push_back({LoopKind::readahead, threads});
+  if (!plan.whole_objects) probe_series.push_back({LoopKind::streamed, threads});
+  if (caps.async || caps.emulated) probe_series.push_back({LoopKind::queued, threads, kDepth});
+  return probe_series;
 }
 
 CeilingLoop::CeilingLoop(const ReadPlan& plan, const LoopShape& shape) : plan_(plan), shape_(shape) {}
@@ -158,14 +159,14 @@ Result<LoopDone> CeilingLoop::run_queued(LoopEnd end) {
   if (lanes_.empty()) {
     PENSTOCK_ASSIGN(lanes_, make_lanes(plan_, shape_, room));
   }
-  const std::chrono::nanoseconds beside = Clock::now() - start;
-  if (end.at != Clock::time_point::max()) end.at += beside;
+  const std::chrono::nanoseconds untimed = Clock::now() - start;
+  if (end.at != Clock::time_point::max()) end.at += untimed;
   LoopControl control(plan_, end);
   Result<LoopDone> all = control.run(shape_.threads, [&](LoopDone& done, unsigned thread) {
     return read_lane(lanes_[thread], room, objects, control, done);
   });
   if (all.ok())
-    all->beside = beside;
+    all->untimed = untimed;
   else
     lanes_.clear();  // what is in flight there is nobody's any more
   return all;

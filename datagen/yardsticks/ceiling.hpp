@@ -1,4 +1,4 @@
-// The probe ladder: loops of several shapes over the same samples, the best of which is the ceiling that a
+// The probe series: loops of several shapes over the same samples, the best of which is the ceiling that a
 // tier gives these clients for these sizes in this cache state.
 #pragma once
 
@@ -19,7 +19,7 @@ enum class LoopKind : std::uint8_t {
   queued,     // Backend's queue, `depth` operations in flight a thread
 };
 
-// One rung. Its name says what it is: "blocking.8", "queued.2x16".
+// One probe. Its name says what it is: "blocking.8", "queued.2x16".
 struct LoopShape {
   LoopKind kind = LoopKind::blocking;
   unsigned threads = 1;
@@ -27,14 +27,14 @@ struct LoopShape {
   std::string name() const;
 };
 
-// The rungs worth trying around `threads` clients: more threads (twice and four times as many), readahead
+// The probes worth trying around `threads` clients: more threads (twice and four times as many), readahead
 // (whole objects read by system calls), streams (samples that are ranges), queues (asynchronous or emulated
-// tiers). The first rung is the baseline itself. At most five, so that trying each is affordable. Mapping
+// tiers). The first probe is the baseline itself. At most five, so that trying each is affordable. Mapping
 // files is not among them: for whole files it loses to read(2) to page faults, and a file that shrinks would
 // kill the process.
-std::vector<LoopShape> ceiling_ladder(const ReadPlan& plan, unsigned threads);
+std::vector<LoopShape> ceiling_probes(const ReadPlan& plan, unsigned threads);
 
-// One rung, run as often as one likes. Its queues, and the memory that they read to, are made by the first
+// One probe, run as often as one likes. Its queues, and the memory that they read to, are made by the first
 // run and stay for the next. One thread at a time; borrows what `plan` refers to.
 class CeilingLoop {
  public:
@@ -62,7 +62,7 @@ class CeilingLoop {
   std::vector<Lane> lanes_;
 };
 
-// A rung that is run once.
+// A probe that is run once.
 Result<LoopDone> ceiling_read(const ReadPlan& plan, const LoopShape& shape, const LoopEnd& end);
 
 }  // namespace penstock

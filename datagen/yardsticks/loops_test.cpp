@@ -1,4 +1,4 @@
-// The baseline loop and the rungs of the probe ladder: that they read all that they say, and end when told.
+// The baseline loop and the probes of the probe series: that they read all that they say, and end when told.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -196,8 +196,8 @@ TEST_P(Loops, MakingQueuesIsNoPartOfReading) {
   const auto done = ceiling_read({whole_, slow, true, {}}, {LoopKind::queued, 1, 8},
                                  {.samples = kObjects, .at = start + SlowToQueue::kTakes * 2 / 3});
   ASSERT_OK(done);
-  EXPECT_GE(done->beside, SlowToQueue::kTakes);
-  EXPECT_LT(done->beside, std::chrono::steady_clock::now() - start);
+  EXPECT_GE(done->untimed, SlowToQueue::kTakes);
+  EXPECT_LT(done->untimed, std::chrono::steady_clock::now() - start);
   EXPECT_EQ(done->samples, kObjects) << "its end is as much later";
 }
 
@@ -213,15 +213,15 @@ TEST_P(Loops, NothingToReadIsNothingRead) {
   EXPECT_EQ(streamed->samples, 0U);
 }
 
-TEST_P(Loops, TheLadderBeginsWithTheBaselineAndFitsTheTier) {
+TEST_P(Loops, TheProbeSeriesBeginsWithTheBaselineAndFitsTheTier) {
   const bool emulated = !GetParam().empty();
   for (const bool whole : {true, false}) {
-    const auto ladder = ceiling_ladder({whole ? whole_ : ranges_, backend(), whole, {}}, 4);
-    ASSERT_FALSE(ladder.empty());
-    EXPECT_LE(ladder.size(), 5U);
-    EXPECT_EQ(ladder[0].name(), "blocking.4");
+    const auto probe_series = ceiling_probes({whole ? whole_ : ranges_, backend(), whole, {}}, 4);
+    ASSERT_FALSE(probe_series.empty());
+    EXPECT_LE(probe_series.size(), 5U);
+    EXPECT_EQ(probe_series[0].name(), "blocking.4");
     const auto has = [&](const std::string& name) {
-      return std::any_of(ladder.begin(), ladder.end(),
+      return std::any_of(probe_series.begin(), probe_series.end(),
                          [&](const LoopShape& shape) { return shape.name() == name; });
     };
     EXPECT_TRUE(has("blocking.16"));

@@ -44,9 +44,9 @@ class OpenObjects {
   std::vector<std::unique_ptr<Reader>> readers_;
 };
 
-// When a loop ends, whichever comes first. Each read that was begun is finished. SIGINT ends every loop.
+// When a loop ends, whichever comes first. Each read that was started is finished. SIGINT ends every loop.
 struct LoopEnd {
-  std::uint64_t first = 0;                    // number of the first read (goes on from an earlier lap)
+  std::uint64_t first = 0;                    // number of the first read (goes on from an earlier repeat)
   std::uint64_t samples = UINT64_MAX;         // reads in all; a cold pass gives size()
   std::chrono::steady_clock::time_point at =  // looked at now and then
       std::chrono::steady_clock::time_point::max();
@@ -58,7 +58,7 @@ struct LoopDone {
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;
   // Of that time, what went into making queues before the first read: no part of reading.
-  std::chrono::nanoseconds beside{0};
+  std::chrono::nanoseconds untimed{0};
 };
 
 // Whether loops may go past the back end: it has native paths and these give what it gives.

@@ -100,7 +100,7 @@ class Writer {
 
   // Gives the object its name, all at once, and returns when `wanted` holds. `already_exists` when it would
   // overwrite. After any failure the Writer is spent, and the object does not exist or exists as it was; only
-  // when all succeeded but syncing its name, the new object may stand there, whole.
+  // when all succeeded but syncing its name, the new object may be there, whole.
   virtual Result<void> publish(Durability wanted, IfExists if_exists = IfExists::replace) = 0;
 };
 

@@ -10,7 +10,7 @@ namespace penstock {
 
 inline constexpr std::size_t kBufferAlignment = 4096;  // satisfies O_DIRECT on every device we know of
 
-// Memory of one huge page (x86-64, aarch64 with pages of 4 KiB) lies in one piece before the device: of a
+// Memory of one huge page (x86-64, aarch64 with pages of 4 KiB) is in one piece before the device: of a
 // direct read of 128 KiB into small pages it may get 32. Buffers of as much ask for them.
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 

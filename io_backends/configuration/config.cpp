@@ -48,8 +48,8 @@ void add_names(const CommandInfo& command, std::vector<std::string_view>& names)
     for (const OptionSpec& spec : table) names.push_back(spec.name);
 }
 
-SiteWords known_words() {
-  SiteWords known;
+SiteNames known_names() {
+  SiteNames known;
   for (const CommandInfo* command : command_registry().present()) {
     known.commands.push_back(command->name);
     add_names(*command, known.flags);
@@ -83,7 +83,7 @@ Result<Config> read_config(const CommandInfo& command, std::span<const std::stri
   std::vector<std::string> launcher;
   for (const fs::path& path : site_files()) {
     note(fmt::format("flags from {} (--no-config ignores it)", path.string()));
-    PENSTOCK_ASSIGN(SiteFile site, read_site_file(path, command.name, known_words()));
+    PENSTOCK_ASSIGN(SiteFile site, read_site_file(path, command.name, known_names()));
     add_missing(site.flags, that_it_takes(command, std::move(site.defaults)));
     add_missing(found.words, site.flags);
     if (!site.flags.empty())
@@ -106,7 +106,7 @@ Result<CommandLine> parse_with_config(const CommandInfo& command, std::span<cons
 std::vector<std::string> site_tier_names() {
   std::vector<SiteTier> tiers;
   for (const fs::path& path : site_files())
-    if (const Result<SiteFile> site = read_site_file(path, "", known_words()); site.ok())
+    if (const Result<SiteFile> site = read_site_file(path, "", known_names()); site.ok())
       add_missing(tiers, site->tiers);
   std::vector<std::string> names;
   for (const SiteTier& tier : tiers) names.push_back(tier.name);

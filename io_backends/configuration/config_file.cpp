@@ -105,7 +105,7 @@ Result<std::string> tier_text(const YAML::Node& value, const std::string& name, 
   return text;
 }
 
-Result<void> read_tiers(const YAML::Node& section, const fs::path& file, bool wanted, const SiteWords& known,
+Result<void> read_tiers(const YAML::Node& section, const fs::path& file, bool wanted, const SiteNames& known,
                         SiteFile& site) {
   if (section.IsNull()) return success();
   if (!section.IsMap()) return bad_file(file, "'tiers' needs a mapping of names to TIERs");
@@ -139,7 +139,7 @@ Result<std::vector<std::string>> launcher_of(const YAML::Node& value, const fs::
 }
 
 Result<void> read_section(const std::string& key, const YAML::Node& value, const fs::path& file,
-                          std::string_view command, const SiteWords& known, SiteFile& site) {
+                          std::string_view command, const SiteNames& known, SiteFile& site) {
   if (key == "tiers") return read_tiers(value, file, key == command, known, site);
   if (key == "launcher") {
     PENSTOCK_ASSIGN(site.launcher, launcher_of(value, file));
@@ -175,7 +175,7 @@ Result<std::vector<OptionWord>> read_config_file(const fs::path& file) {
   }
 }
 
-Result<SiteFile> read_site_file(const fs::path& file, std::string_view command, const SiteWords& known) {
+Result<SiteFile> read_site_file(const fs::path& file, std::string_view command, const SiteNames& known) {
   SiteFile site;
   try {
     PENSTOCK_ASSIGN(const YAML::Node document, load(file));
@@ -205,7 +205,7 @@ Result<std::vector<OptionWord>> read_config_file(const std::filesystem::path& fi
   return lacking(file);
 }
 
-Result<SiteFile> read_site_file(const std::filesystem::path& file, std::string_view, const SiteWords&) {
+Result<SiteFile> read_site_file(const std::filesystem::path& file, std::string_view, const SiteNames&) {
   return lacking(file);
 }
 

@@ -26,7 +26,7 @@ struct SiteFile {
 };
 
 // What a site file may hold.
-struct SiteWords {
+struct SiteNames {
   std::vector<std::string_view> commands;  // whose names are sections
   std::vector<std::string_view> flags;     // of any command: what `defaults` may hold
   std::vector<std::string_view>
@@ -37,7 +37,7 @@ struct SiteWords {
 // that lists them. In `tiers` a key is a flag of that command, or the name of a TIER: its text, or a mapping
 // of its `spec` and its options.
 Result<SiteFile> read_site_file(const std::filesystem::path& file, std::string_view command,
-                                const SiteWords& known);
+                                const SiteNames& known);
 
 // The site's launcher: the words before a program of which `{ranks}` are to be started. Set by the front door
 // before a command runs; `mpirun -n {ranks}` where no file names one.

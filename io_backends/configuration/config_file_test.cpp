@@ -49,7 +49,7 @@ TEST_F(SiteFiles, FlagsAreOfTheCommandAndDefaultsOfAll) {
   EXPECT_TRUE(site->launcher.empty());
 }
 
-TEST_F(SiteFiles, TiersAreNamesBesideTheFlagsOfTheCommand) {
+TEST_F(SiteFiles, TiersAreNamesNextToTheFlagsOfTheCommand) {
   const std::string text =
       "tiers:\n  fast: posix:/dev/shm/p\n  disk: {spec: 'posix:/data/p', fail: 'eio@0.1,read:eio@#2'}\n  "
       "probe: true\n  tier: [/a, /b]\n";

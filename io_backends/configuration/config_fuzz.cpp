@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::abort();
   const auto words = penstock::read_config_file(path);
   if (!words.ok() && words.error().code == penstock::Errc::internal) std::abort();
-  const penstock::SiteWords known{
+  const penstock::SiteNames known{
       {"generate", "read", "tiers", "train"}, {"results", "threads", "tier"}, {"probe", "tier"}};
   for (const std::string_view command : {"read", "tiers"}) {
     const auto site = penstock::read_site_file(path, command, known);

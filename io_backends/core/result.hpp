@@ -40,7 +40,7 @@ struct Error {
   int sys_errno = 0;  // 0 where no system call was at fault
   std::string what;
 
-  // `what`, with the system's words for sys_errno behind it where there is one.
+  // `what`, with the system's words for sys_errno after it where there is one.
   std::string message() const;
 };
 

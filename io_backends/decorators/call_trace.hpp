@@ -16,7 +16,7 @@
 namespace penstock {
 
 struct TracedCall {
-  std::int64_t begun_ns = 0;  // since the trace began
+  std::int64_t started_ns = 0;  // since the trace began
   std::int64_t took_ns = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;

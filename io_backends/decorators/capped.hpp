@@ -1,4 +1,4 @@
-// A back end that holds at most so many bytes: to try what a full tier does. Says Caps::emulated.
+// A back end that holds at most that many bytes: to try what a full tier does. Says Caps::emulated.
 #pragma once
 
 #include <cstdint>

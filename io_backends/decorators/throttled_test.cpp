@@ -37,7 +37,7 @@ TEST(TokenBucket, NeverPassesMoreThanItsRateOverTime) {
   EXPECT_NEAR(static_cast<double>(bytes) / 150e6, seconds, 0.011);
 }
 
-// As of a disk: what a seek takes is lost to the bytes behind it, whatever was read before.
+// As of a disk: what a seek takes is lost to the bytes after it, whatever was read before.
 TEST(TokenBucket, OneCallerHasLatencyAndBytesOneAfterTheOther) {
   TokenBucket bucket(1'000'000, 4ms);  // 1 us a byte
   const Clock::time_point start(1h);

@@ -29,7 +29,7 @@ std::uint32_t thread_number() {
 // One call, when it has ended.
 struct Ended {
   TimedCall call{};
-  Time begun;
+  Time started;
   std::string_view object;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;  // what it moved, had it not failed
@@ -51,7 +51,7 @@ class Times final : public TimedCalls {
   }
 
   void note(const Ended& ended) {
-    const auto took = Clock::now() - ended.begun;
+    const auto took = Clock::now() - ended.started;
     const auto ns = std::max<std::int64_t>(std::chrono::nanoseconds(took).count(), 0);
     const std::uint64_t moved = ended.error == nullptr ? ended.bytes : 0;
     const std::uint32_t thread = thread_number();
@@ -63,7 +63,7 @@ class Times final : public TimedCalls {
     times.errors += ended.error == nullptr ? 0 : 1;
     if (!file_ || seen_.fetch_add(1, std::memory_order_relaxed) >= kMostTraced) return;
     TracedCall call;
-    call.begun_ns = std::chrono::nanoseconds(ended.begun - begun_).count();
+    call.started_ns = std::chrono::nanoseconds(ended.started - started_).count();
     call.took_ns = ns;
     call.offset = ended.offset;
     call.bytes = moved;
@@ -78,10 +78,10 @@ class Times final : public TimedCalls {
   template <class What>
   auto timed(TimedCall call, std::string_view object, What what, std::uint64_t offset = 0,
              std::uint64_t bytes = 0) -> decltype(what()) {
-    const Time begun = Clock::now();
+    const Time started = Clock::now();
     auto result = what();
     note({.call = call,
-          .begun = begun,
+          .started = started,
           .object = object,
           .offset = offset,
           .bytes = bytes,
@@ -121,7 +121,7 @@ class Times final : public TimedCalls {
   };
 
   std::array<Shard, kShards> shards_;
-  const Time begun_ = Clock::now();
+  const Time started_ = Clock::now();
   std::atomic<std::uint64_t> seen_{0};
   std::optional<TraceFile> file_;
   std::mutex mutex_;
@@ -134,9 +134,9 @@ class TracedReader final : public ReaderWrapper {
   TracedReader(std::unique_ptr<Reader> inner, std::string_view name, Times& times)
       : ReaderWrapper(std::move(inner)), name_(name), times_(times) {}
   ~TracedReader() override {
-    const Time begun = Clock::now();
+    const Time started = Clock::now();
     close();
-    times_.note({.call = TimedCall::close, .begun = begun, .object = name_});
+    times_.note({.call = TimedCall::close, .started = started, .object = name_});
   }
   TracedReader(const TracedReader&) = delete;
   TracedReader& operator=(const TracedReader&) = delete;
@@ -169,9 +169,9 @@ class TracedWriter final : public WriterWrapper {
   TracedWriter(std::unique_ptr<Writer> inner, std::string_view name, Times& times)
       : WriterWrapper(std::move(inner)), name_(name), times_(times) {}
   ~TracedWriter() override {
-    const Time begun = Clock::now();
+    const Time started = Clock::now();
     close();
-    if (!published_) times_.note({.call = TimedCall::discard, .begun = begun, .object = name_});
+    if (!published_) times_.note({.call = TimedCall::discard, .started = started, .object = name_});
   }
   TracedWriter(const TracedWriter&) = delete;
   TracedWriter& operator=(const TracedWriter&) = delete;
@@ -283,10 +283,10 @@ class TracedQueue final : public Queue {
 
   static Flight flight(const Operation& operation, Time now) {
     if (const auto* object = std::get_if<ReadObject>(&operation.what))
-      return {operation.tag, {.call = TimedCall::read_object, .begun = now, .object = object->name}};
+      return {operation.tag, {.call = TimedCall::read_object, .started = now, .object = object->name}};
     const auto& read = std::get<ReadAt>(operation.what);
     const std::string_view name = static_cast<TracedReader*>(read.reader)->name();
-    return {operation.tag, {.call = TimedCall::read, .begun = now, .object = name, .offset = read.offset}};
+    return {operation.tag, {.call = TimedCall::read, .started = now, .object = name, .offset = read.offset}};
   }
 
   const std::unique_ptr<Queue> inner_;
@@ -313,10 +313,10 @@ class TracedBackend final : public BackendWrapper {
   }
   Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
                                     std::span<std::byte> out) override {
-    const Time begun = Clock::now();
+    const Time started = Clock::now();
     auto bytes = inner().read_object(name, length_hint, out);
     times_.note({.call = TimedCall::read_object,
-                 .begun = begun,
+                 .started = started,
                  .object = name,
                  .bytes = bytes.ok() ? *bytes : 0,
                  .error = Times::error_of(bytes)});

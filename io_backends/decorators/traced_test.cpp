@@ -41,7 +41,7 @@ class Traced : public testing::Test {
   }
 };
 
-TEST_F(Traced, NobodyIsUnlessAskedFor) {
+TEST_F(Traced, NoneIsUnlessAskedFor) {
   EXPECT_EQ(timed_calls(*open("").backend), nullptr);
   EXPECT_EQ(timed_calls(*open(",latency=1us").backend), nullptr);
   EXPECT_NE(timed_calls(*open(",times=1").backend), nullptr);

@@ -44,7 +44,7 @@ struct Mappings {
     node = files_.extract(end_of(file));
   }
 
-  // Whether the address lies in one; then there are zeros from its page on.
+  // Whether the address is in one; then there are zeros from its page on.
   bool lose(const std::byte* address) {
     const Guard guard(*this);
     const auto found = files_.upper_bound(address);

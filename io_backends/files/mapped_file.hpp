@@ -18,7 +18,7 @@ struct MapHow {
 
 // The first `bytes` bytes (at least 1) of a file, for as long as this lives. Any thread.
 //
-// Touching a byte that is not to be had turns it, and all behind it in the mapping, into zeros, and lost()
+// Touching a byte that is not available turns it, and all after it in the mapping, into zeros, and lost()
 // into true, for good: whoever uses the bytes looks at lost() afterwards. From the first mapping on a handler
 // of SIGBUS does that; signals that are none of its business it leaves to the handler that was there before,
 // or to the system, which ends the process. Who installs one later keeps that promise by handing on what it

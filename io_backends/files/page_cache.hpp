@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// How much of a file lies in this machine's page cache.
+// How much of a file is in this machine's page cache.
 struct Residency {
   std::uint64_t resident_bytes = 0;
   std::uint64_t total_bytes = 0;

@@ -8,11 +8,11 @@
 namespace penstock {
 namespace {
 
-// On a disk where there is one: what lies in memory cannot be evicted.
+// On a disk where there is one: what is in memory cannot be evicted.
 class PageCache : public testing::Test {
  protected:
   void SetUp() override {
-    if (look_at_path(scratch_.path()).memory) GTEST_SKIP() << "the temporary folder lies in memory";
+    if (inspect_path(scratch_.path()).memory) GTEST_SKIP() << "the temporary folder lies in memory";
   }
   std::filesystem::path write(const std::string& name, std::size_t bytes) {
     auto path = scratch_.path() / name;

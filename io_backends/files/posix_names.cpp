@@ -10,7 +10,7 @@
 #include <fstream>
 #include <string>
 
-#include "io_backends/backend/passed_over.hpp"
+#include "io_backends/backend/skipped_entries.hpp"
 
 namespace penstock {
 namespace {
@@ -62,8 +62,8 @@ class PosixNamespace final : public Namespace {
   PosixRoot& root_;
 };
 
-bool passed_over(const Entry& entry) {
-  PassedOver::tell(entry.name);
+bool skipped(const Entry& entry) {
+  SkippedEntries::report(entry.name);
   return false;
 }
 
@@ -74,8 +74,7 @@ Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, En
   entry.link = false;
   entry.dangling = false;
   if (entry.folder) return true;
-  if (found.d_type != DT_REG && found.d_type != DT_LNK && found.d_type != DT_UNKNOWN)
-    return passed_over(entry);
+  if (found.d_type != DT_REG && found.d_type != DT_LNK && found.d_type != DT_UNKNOWN) return skipped(entry);
   struct stat status {};
   if (::fstatat(folder, found.d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
     if (errno == ENOENT) return false;
@@ -89,7 +88,7 @@ Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, En
   entry.folder = S_ISDIR(status.st_mode);
   if (entry.folder) return true;
   entry.bytes = static_cast<std::uint64_t>(status.st_size);
-  return S_ISREG(status.st_mode) || passed_over(entry);
+  return S_ISREG(status.st_mode) || skipped(entry);
 }
 
 Result<void> PosixNamespace::list(std::string_view folder, const std::function<bool(const Entry&)>& visit) {

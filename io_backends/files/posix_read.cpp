@@ -33,15 +33,15 @@ ssize_t read_aligned(int fd, std::size_t block, std::uint64_t offset, std::span<
 
 ssize_t read_bounced(int fd, std::size_t block, std::uint64_t offset, std::span<std::byte> out) {
   const std::size_t ahead = offset % block;
-  Buffer& beside = bounce(2 * block);
-  const std::size_t room = beside.capacity() / block * block;
+  Buffer& bounced = bounce(2 * block);
+  const std::size_t room = bounced.capacity() / block * block;
   const std::size_t wanted = std::min(room, ahead + out.size());
   const ssize_t moved =
-      ::pread(fd, beside.data(), round_up(wanted, block), static_cast<off_t>(offset - ahead));
+      ::pread(fd, bounced.data(), round_up(wanted, block), static_cast<off_t>(offset - ahead));
   if (moved < 0) return moved;
   if (static_cast<std::size_t>(moved) <= ahead) return 0;
   const std::size_t got = std::min({static_cast<std::size_t>(moved) - ahead, out.size(), wanted - ahead});
-  std::memcpy(out.data(), beside.data() + ahead, got);
+  std::memcpy(out.data(), bounced.data() + ahead, got);
   return static_cast<ssize_t>(got);
 }
 

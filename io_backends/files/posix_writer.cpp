@@ -86,7 +86,7 @@ class PosixWriter final : public Writer {
   std::uint64_t position_ = 0;
   std::uint64_t end_ = 0;
   std::uint64_t reserved_ = 0;
-  std::uint64_t sent_ = 0;  // bytes whose way to the device has begun
+  std::uint64_t sent_ = 0;  // bytes whose way to the device has started
   Buffer stage_;
   std::size_t staged_ = 0;
   bool direct_ = false;

@@ -57,7 +57,7 @@ class MpiRanks final : public Communicator {
   Result<std::vector<std::vector<std::byte>>> gather(std::span<const std::byte> bytes) override;
   Result<void> broadcast(std::vector<std::byte>& bytes) override;
   Result<ClockOffset> clock_offset() override;
-  void tell_signal(int signal) override;
+  void report_signal(int signal) override;
   int heard_signal() override;
   bool meet(std::chrono::milliseconds patience) override;
   // Whose turn it is may be waiting for a rank that waits for this one: nobody is asked.
@@ -68,7 +68,7 @@ class MpiRanks final : public Communicator {
 
   // Signals go to rank 0 and from there to all: each rank says one at most, and each message is received.
   Result<void> listen();
-  // What `start` has begun (one call, which does not block), waited for by looking at it again and again,
+  // What `start` has started (one call, which does not block), waited for by looking at it again and again,
   // with the turn taken for each look alone: other ranks may be waiting for another thread of this one.
   // Whether it came to its end within `patience`.
   template <class Start>
@@ -95,7 +95,7 @@ class MpiRanks final : public Communicator {
   int rank_ = 0;
   int size_ = 1;
   int rank_on_node_ = 0;
-  std::once_flag told_once_;
+  std::once_flag reported_once_;
   std::vector<int> arriving_;           // where others' signals do
   std::vector<MPI_Request> listening_;  // one each; none where only one thread may call MPI
   int heard_ = 0;                       // the first that arrived; guarded by the mutex, as are both above
@@ -253,9 +253,9 @@ MpiRanks::~MpiRanks() {
 }
 
 // Nobody looks whether it was sent: who has left needs no signal.
-void MpiRanks::tell_signal(int signal) {
+void MpiRanks::report_signal(int signal) {
   if (listening_.empty()) return;
-  std::call_once(told_once_, [&] {
+  std::call_once(reported_once_, [&] {
     static int told = 0;  // what has not left when the ranks do leaves as MPI ends
     told = signal;
     const int last = root() ? size_ - 1 : 0;
@@ -279,7 +279,7 @@ int MpiRanks::heard_signal() {
     if (tested != MPI_SUCCESS || arrived == 0 || which == MPI_UNDEFINED) return 0;
   }
   heard_ = arriving_[static_cast<std::size_t>(which)];
-  if (root()) tell_signal(heard_);
+  if (root()) report_signal(heard_);
   return heard_;
 }
 

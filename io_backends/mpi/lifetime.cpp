@@ -22,9 +22,9 @@ void end_mpi() {
 Result<int> start() {
   const Launch launch = look_for_launcher();
   be_alone_without_pmix(launch);
-  // Open MPI would start a daemon beside a process that no launcher started; it is for spawning more.
+  // Open MPI would start a daemon next to a process that no launcher started; it is for spawning more.
   if (launch.ranks <= 1) ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
-  // For file pointers shared by ranks, which nobody uses here, it would make and remove a file beside each
+  // For file pointers shared by ranks, which nobody uses here, it would make and remove a file next to each
   // file that is opened.
   ::setenv("OMPI_MCA_sharedfp", "^lockedfile", 0);
   const KeptByMpi kept;

@@ -22,7 +22,7 @@ struct Endpoint {
 // "http://host[:port]/bucket[/prefix]", or https; invalid_argument otherwise.
 Result<Endpoint> parse_endpoint(std::string_view url);
 
-// The section `name` of an AWS file: "key = value" lines; what is no such line is passed over.
+// The section `name` of an AWS file: "key = value" lines; what is no such line is skipped.
 Pairs ini_section(std::string_view text, std::string_view name);
 
 // How the environment is asked; tests have their own.

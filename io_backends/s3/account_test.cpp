@@ -78,10 +78,10 @@ TEST(S3Account, ThenTheProfileFiles) {
   EXPECT_EQ(find_region("a", elsewhere), "a");
 }
 
-TEST(S3Account, NobodyIsAnonymous) {
-  const auto nobody = find_credentials(made_of({{"HOME", "/nowhere"}}));
-  ASSERT_OK(nobody);
-  EXPECT_EQ(nobody->key_id, "");
+TEST(S3Account, NoKeyIsAnonymous) {
+  const auto none = find_credentials(made_of({{"HOME", "/nowhere"}}));
+  ASSERT_OK(none);
+  EXPECT_EQ(none->key_id, "");
   EXPECT_EQ(find_region("", made_of({})), "us-east-1");
 }
 

@@ -15,7 +15,7 @@ namespace {
 constexpr unsigned kPage = 1000;  // the most that S3 lists at once
 constexpr std::chrono::milliseconds kUntilAllHaveWritten{500};
 
-// Who holds a lock: what stands in its object. The mark tells holders apart, host and process whether one of
+// Who holds a lock: what is in its object. The mark tells holders apart, host and process whether one of
 // them is gone.
 struct Holder {
   std::string mark;

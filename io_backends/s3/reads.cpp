@@ -47,7 +47,7 @@ void Reads::drive(bool wait) {
 
 void Reads::start_pieces() {
   const auto all_asked_for = [](const Read* read) {
-    return read->asked > 0 && (read->length ? read->begun == *read->length : !read->split);
+    return read->asked > 0 && (read->length ? read->requested == *read->length : !read->split);
   };
   // How much there is of a whole object, its first piece tells.
   const auto has_next = [&](const Read* read) {
@@ -64,14 +64,14 @@ void Reads::start_pieces() {
 
 void Reads::start_piece(Read& read) {
   const Wanted& wanted = read.wanted;
-  const std::uint64_t rest = read.length.value_or(wanted.out.size()) - read.begun;
+  const std::uint64_t rest = read.length.value_or(wanted.out.size()) - read.requested;
   const std::size_t length = read.split ? std::min<std::uint64_t>(rest, store_.shape().part) : rest;
-  const Piece piece{&read, read.begun, length};
-  Request request{.key = store_.key(wanted.name), .out = wanted.out.subspan(read.begun, length)};
-  if (!wanted.whole || read.split) request.from = wanted.offset + read.begun;
+  const Piece piece{&read, read.requested, length};
+  Request request{.key = store_.key(wanted.name), .out = wanted.out.subspan(read.requested, length)};
+  if (!wanted.whole || read.split) request.from = wanted.offset + read.requested;
   if (!wanted.etag.empty()) request.headers.emplace_back("if-match", wanted.etag);
   if (read.split) request.on_head = [this, piece](const Answer& answer) { on_head(piece, answer); };
-  read.begun += length;
+  read.requested += length;
   ++read.asked;
   ++read.streams;
   pieces_.emplace(next_piece_, piece);
@@ -92,7 +92,7 @@ void Reads::on_head(const Piece& piece, const Answer& answer) {
                                  "the server does not say how large '" + std::string(wanted.name) + "' is"));
   const Result<void> fits = check_fits(wanted.name, answer.total, wanted.out.size());
   if (!fits.ok()) return fail(read, fits.error());
-  if (!read.length) read.begun = std::min(read.begun, answer.total);
+  if (!read.length) read.requested = std::min(read.requested, answer.total);
   read.length = answer.total;
 }
 

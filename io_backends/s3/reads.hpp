@@ -60,7 +60,7 @@ class Reads {
     std::optional<std::uint64_t> length;  // unknown of a whole object that nothing is there of yet
     bool split = false;                   // into parts
     std::size_t asked = 0;                // GETs so far
-    std::uint64_t begun = 0;              // bytes that they were for
+    std::uint64_t requested = 0;          // bytes that they were for
     std::uint64_t filled = 0;
     std::size_t streams = 0;  // in flight
     std::optional<Error> failed;

@@ -33,7 +33,7 @@ void expect_all_refused(Backend& backend, Errc errc, std::string_view words) {
   EXPECT_TRUE(fails_with(errc, (*writer)->publish(Durability::visible), words));
 }
 
-TEST_F(S3, AWrongSecretIsRefusedInWords) {
+TEST_F(S3, AWrongSecretIsRefusedWithAMessage) {
   ASSERT_OK(put("object", "water"));
   ::setenv("AWS_SECRET_ACCESS_KEY", "not-the-secret", 1);
   remake();
@@ -44,7 +44,7 @@ TEST_F(S3, AWrongSecretIsRefusedInWords) {
   EXPECT_EQ(opened.error().message().find(TestServer::kKeyId), std::string::npos);
 }
 
-TEST_F(S3, AnUnknownKeyAndNoneAtAllAreRefusedInWords) {
+TEST_F(S3, AnUnknownKeyAndNoneAtAllAreRefusedWithAMessage) {
   ASSERT_OK(put("object", "water"));
   ::setenv("AWS_ACCESS_KEY_ID", "SOMEBODY", 1);
   remake();

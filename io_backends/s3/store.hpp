@@ -22,7 +22,7 @@ struct Shape {
   std::size_t connections = 0;  // requests in flight at once, of one read, queue or writer; 0: no limit
   bool checks = true;           // look before publishing whether the name is free to be an object's
 
-  // How many of so many may be in flight at once.
+  // How many of that many may be in flight at once.
   std::size_t at_once(std::size_t requests) const {
     return connections == 0 ? requests : std::min(requests, connections);
   }

@@ -85,7 +85,7 @@ class TestServer {
   unsigned most_at_once() const { return most_at_once_; }  // requests in work at the same time
   std::atomic<bool> knows_conditions{true};  // else it ignores If-None-Match and a writer's If-Match
   std::atomic<unsigned> page{1000};          // the most keys that it lists at once
-  std::atomic<unsigned> gather{0};  // requests wait until so many were in work at once, or ten seconds
+  std::atomic<unsigned> gather{0};  // requests wait until that many were in work at once, or ten seconds
 
   struct Request {
     std::string method, target, path;  // the path decoded

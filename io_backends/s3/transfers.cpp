@@ -262,7 +262,7 @@ void Transfers::set_headers(Slot& slot, const std::string& path, const std::stri
 std::size_t Transfers::on_body(char* bytes, std::size_t size, std::size_t count, void* to) {
   Slot& slot = *static_cast<Slot*>(to);
   const std::size_t length = size * count;
-  if (!slot.headed) look_at_head(slot);
+  if (!slot.headed) inspect_head(slot);
   if (slot.astray) return 0;
   if (slot.request.wants_text || !slot.answer.ok()) {
     if (slot.answer.text.size() + length > kLongestText) return 0;
@@ -278,7 +278,7 @@ std::size_t Transfers::on_body(char* bytes, std::size_t size, std::size_t count,
   return fits;
 }
 
-void Transfers::look_at_head(Slot& slot) {
+void Transfers::inspect_head(Slot& slot) {
   Answer& answer = slot.answer;
   slot.headed = true;
   ::curl_easy_getinfo(slot.easy, CURLINFO_RESPONSE_CODE, &answer.status);
@@ -384,7 +384,7 @@ void Transfers::drive(bool wait) {
 
 void Transfers::ended(Slot& slot, CURLcode code) {
   Answer& answer = slot.answer;
-  if (!slot.headed) look_at_head(slot);
+  if (!slot.headed) inspect_head(slot);
   const int lack = lacks_descriptors(slot.easy, code);
   ::curl_multi_remove_handle(multi_, slot.easy);
   // Another try would find as few, but for those that this process lets go of.

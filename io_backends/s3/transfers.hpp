@@ -136,7 +136,7 @@ class Transfers {
 
   void begin(Slot& slot);
   void free(Slot& slot);
-  static void look_at_head(Slot& slot);
+  static void inspect_head(Slot& slot);
   void set_method(Slot& slot);
   void set_headers(Slot& slot, const std::string& path, const std::string& query);
   void start_due();

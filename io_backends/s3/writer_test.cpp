@@ -51,7 +51,7 @@ class S3Writers : public S3 {
     S3::SetUp();
     if (backend) remake({{"part", "5MiB"}, {"streams", "2"}});
   }
-  // Until the server has seen so many requests of this method, or for a minute.
+  // Until the server has seen that many requests of this method, or for a minute.
   bool wait_for_puts(unsigned wanted) {
     for (unsigned ms = 0; puts < wanted && ms < 60'000; ++ms)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -12,7 +12,7 @@
 //   renaming  is atomic: never two names, never none; only where the folder that something left was synced
 //   and
 //             the one that it went to was not, it may be lost. Syncing the new one is enough
-//   replacing an object by another is atomic: one of the two stands there
+//   replacing an object by another is atomic: one of the two is there
 // Nothing but a sync puts anything on the disk in time. One thread at a time.
 #pragma once
 
@@ -57,7 +57,7 @@ class ForgetfulDisk {
   Node& root() { return *nodes_.begin()->second; }
   Node* find(std::string_view name);  // or null
 
-  // None of these looks whether it may: the caller has. `blob` null: a folder. What stands there is replaced.
+  // None of these looks whether it may: the caller has. `blob` null: a folder. What is there is replaced.
   Node& add(Node& folder, std::string_view name, Blob blob, bool bytes_synced);
   void move(Node& node, Node& folder, std::string_view name);
   void remove(Node& node);

@@ -17,7 +17,7 @@ constexpr std::size_t kMostVariants = 500;  // a seed, spread evenly over all th
 
 using Bytes = std::vector<std::uint8_t>;
 
-// From memory of exactly that size, so that a sanitizer sees the first byte behind it.
+// From memory of exactly that size, so that a sanitizer sees the first byte after it.
 void feed(const Bytes& bytes, std::size_t size) {
   const Bytes exact(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
   LLVMFuzzerTestOneInput(exact.data(), exact.size());

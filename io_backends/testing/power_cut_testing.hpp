@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// From now on the mounted file system that `path` lies in reads and writes nothing more, and nothing that is
+// From now on the mounted file system that `path` is in reads and writes nothing more, and nothing that is
 // not on its device gets there, as if the power had gone. What is left is there when it is mounted anew.
 // ext4, xfs and a few others; permission_denied without root.
 Result<void> shut_down_file_system(const std::filesystem::path& path);

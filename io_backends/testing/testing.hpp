@@ -105,11 +105,11 @@ inline bool leave_descriptors(rlim_t count) {
 template <class Body>
 bool as_plain_user(Body body) {
   return in_child_process([&] {
-    constexpr uid_t kNobody = 65534;
+    constexpr uid_t kUserNobody = 65534;
     if (::geteuid() == 0) {
       ASSERT_EQ(::setgroups(0, nullptr), 0);
-      ASSERT_EQ(::setgid(kNobody), 0);
-      ASSERT_EQ(::setuid(kNobody), 0);
+      ASSERT_EQ(::setgid(kUserNobody), 0);
+      ASSERT_EQ(::setuid(kUserNobody), 0);
     }
     body();
   });

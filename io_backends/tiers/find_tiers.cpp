@@ -49,11 +49,11 @@ std::vector<std::filesystem::path> usual_folders() {
   return folders;
 }
 
-FoundTier look_at_mount(const std::string& mount_point, const std::vector<std::filesystem::path>& usual) {
-  FoundTier found{.name = {}, .folder = mount_point, .facts = look_at_path(mount_point)};
+FoundTier inspect_mount(const std::string& mount_point, const std::vector<std::filesystem::path>& usual) {
+  FoundTier found{.name = {}, .folder = mount_point, .facts = inspect_path(mount_point)};
   for (const std::filesystem::path& folder : usual) {
     if (folder.empty() || !may_write(folder)) continue;
-    const TierFacts facts = look_at_path(folder);
+    const TierFacts facts = inspect_path(folder);
     // Bind mounts of one device under other names are the same place.
     if (facts.device != found.facts.device || facts.fs_type != found.facts.fs_type) continue;
     if (found.facts.memory && facts.mount_point != mount_point) continue;
@@ -123,7 +123,7 @@ std::vector<FoundTier> find_tiers() {
     return std::filesystem::is_directory(path, none);
   };
   for (const std::string& mount_point : data_mounts(mountinfo, is_folder)) {
-    FoundTier tier = look_at_mount(mount_point, usual);
+    FoundTier tier = inspect_mount(mount_point, usual);
     if (tier.free_bytes >= kWorthNaming) found.push_back(std::move(tier));
   }
   const auto rank = [](const FoundTier& tier) {

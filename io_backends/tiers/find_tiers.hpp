@@ -20,7 +20,7 @@ struct FoundTier {
   bool writable = false;
 };
 
-// One a file system (bind mounts of one device count once), and one for all that lies in memory: disks,
+// One a file system (bind mounts of one device count once), and one for all that is in memory: disks,
 // network file systems, memory; not the kernel's own (proc, sysfs, cgroup ...), not images (squashfs,
 // iso9660), and not what has less than 16 MiB to spare. The folder is the first writable one that lies there
 // of: the working directory, $TMPDIR, /dev/shm, /var/tmp, /tmp, $XDG_RUNTIME_DIR, $HOME, the mount point;

@@ -50,7 +50,7 @@ TEST(DataMounts, AFileIsNoPlaceForDataHoweverShortItsPath) {
   EXPECT_EQ(data_mounts(mountinfo, is_folder), (std::vector<std::string>{"/", "/srv/volume/data"}));
 }
 
-TEST(DataMounts, ABrokenLineIsPassedOver) {
+TEST(DataMounts, ABrokenLineIsSkipped) {
   std::istringstream mountinfo("nonsense\n\n22 1 254:0 / / rw - ext4 /dev/vda rw\n");
   EXPECT_EQ(data_mounts(mountinfo), std::vector<std::string>{"/"});
 }
@@ -66,7 +66,7 @@ TEST(FindTiers, EveryFoundFolderIsWhatItSays) {
     EXPECT_TRUE(names.insert(tier.name).second) << tier.name;
     EXPECT_TRUE(std::filesystem::is_directory(tier.folder)) << tier.folder;
     EXPECT_EQ(::access(tier.folder.c_str(), W_OK) == 0, tier.writable) << tier.folder;
-    EXPECT_EQ(look_at_path(tier.folder).mount_point, tier.facts.mount_point);
+    EXPECT_EQ(inspect_path(tier.folder).mount_point, tier.facts.mount_point);
   }
   EXPECT_FALSE(names.empty()) << "the working directory lies somewhere";
 }

@@ -1,5 +1,5 @@
 // Words that stand for a TIER, wherever one is expected: "fast" for "posix:/dev/shm/p". parse_tier() knows
-// them. A name goes before a folder of that name, which is ./fast. What is given beside it wins:
+// them. A name goes before a folder of that name, which is ./fast. What is given besides it wins:
 // "fast,limit=1GB/s", "other=fast".
 #pragma once
 
@@ -17,7 +17,7 @@ struct SiteTier {
   std::string spec;
 };
 
-// Set by the front door before a command runs; names are letters, digits, '_', '-' and '.'.
+// Set by the main program before a command runs; names are letters, digits, '_', '-' and '.'.
 void set_named_tiers(std::vector<SiteTier> tiers);
 const std::vector<SiteTier>& named_tiers();
 

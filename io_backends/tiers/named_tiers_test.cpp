@@ -33,7 +33,7 @@ TEST_F(NamedTiers, StandForTheirText) {
   EXPECT_EQ(tier->spec, "fast=mem:p") << "what goes into records";
 }
 
-TEST_F(NamedTiers, WhatIsGivenBesideOneWins) {
+TEST_F(NamedTiers, WhatIsGivenInAdditionWins) {
   EXPECT_EQ(text("other=fast"), "other=mem:p");
   EXPECT_EQ(text("fast,latency=1ms"), "fast=mem:p,latency=1ms");
   EXPECT_EQ(text("slow"), "slow=posix:/data/p,limit=150MB/s,fail=eio@0.01%2Cwrite:enospc@#3");

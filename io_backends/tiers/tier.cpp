@@ -234,7 +234,7 @@ const SiteTier* find_named(std::string_view head) {
   return nullptr;
 }
 
-// What `named` stands for, with the name and the options that were given beside it.
+// What `named` stands for, with the name and the options that were given besides it.
 Result<TierSpec> expand(const SiteTier& named, const TierText& given) {
   PENSTOCK_ASSIGN(const TierText own, split_text(named.spec));
   std::string text(given.name.empty() ? std::string_view(named.name) : given.name);
@@ -254,7 +254,7 @@ Result<TierSpec> expand(const SiteTier& named, const TierText& given) {
 }
 
 // Says once of each word what it is taken for, where it could be something else.
-void say_which(std::string_view head, const SiteTier* named) {
+void describe_choice(std::string_view head, const SiteTier* named) {
   static std::mutex mutex;
   static std::set<std::string, std::less<>> said;
   if (named_tiers().empty() || !is_tier_name(head)) return;
@@ -286,7 +286,7 @@ Result<void> check_named_tier(std::string_view name, std::string_view spec) {
 Result<TierSpec> parse_tier(std::string_view text) {
   PENSTOCK_ASSIGN(const TierText parts, split_text(text));
   const SiteTier* const named = find_named(parts.head);
-  say_which(parts.head, named);
+  describe_choice(parts.head, named);
   return named == nullptr ? parse_recorded_tier(text) : expand(*named, parts);
 }
 
@@ -305,7 +305,7 @@ Result<Tier> open_tier(const TierSpec& spec) {
   PENSTOCK_ASSIGN(tier.backend, info->make(spec.path, options));
   const auto native = tier.backend->native_path("");
   tier.root = native ? native->string() : spec.path;
-  if (native) tier.facts = look_at_path(*native);
+  if (native) tier.facts = inspect_path(*native);
   tier.facts.memory = tier.facts.memory || tier.backend->caps().volatile_memory;
   tier.facts.network = tier.facts.network || tier.backend->caps().network;
   tier.name = !spec.name.empty() ? spec.name : native ? name_of_mount(tier.facts) : spec.backend;

@@ -42,7 +42,7 @@ struct TierFacts {
   bool memory = false;  // tmpfs, ramfs, mem: nothing there is ever cold
 };
 
-// A ceiling that the probe ladder measured on this tier in this run (ceiling.hpp).
+// A ceiling that the probe series measured on this tier in this run (ceiling.hpp).
 struct Ceiling {
   std::string what;  // "read.small_files.8" ...
   double bytes_per_s = 0;
@@ -69,7 +69,7 @@ Result<Tier> open_tier(std::string_view text);
 Result<Tier> open_tier(const TierSpec& spec);
 
 // Several tiers whose names differ from each other's and from `taken` (of the corpus's own tier): those of
-// one name get "-2", "-3" ... behind it; a name given twice in `texts` is an error.
+// one name get "-2", "-3" ... after it; a name given twice in `texts` is an error.
 Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const std::string& taken = "");
 
 // The options that every tier takes besides its back end's own: limit, read_limit, write_limit, latency,
@@ -77,9 +77,9 @@ Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const s
 OptionTable tier_options();
 
 // From /proc/self/mountinfo for the nearest existing folder of `path`.
-TierFacts look_at_path(const std::filesystem::path& path);
+TierFacts inspect_path(const std::filesystem::path& path);
 
-// What look_at_path() is made of: the facts of the mount that `path` lies on, from the text of a mountinfo;
+// What inspect_path() is made of: the facts of the mount that `path` lies on, from the text of a mountinfo;
 // and a Lustre layout (the bytes of the attribute lustre.lov) in words: "4 x 1.0 MiB".
 TierFacts facts_from_mountinfo(std::istream& mountinfo, std::string_view path);
 std::string describe_lustre_layout(std::span<const std::byte> layout);

@@ -221,7 +221,7 @@ bool lies_on_this_machine(const TierFacts& facts) {
          std::find(std::begin(kOnDevices), std::end(kOnDevices), facts.fs_type) != std::end(kOnDevices);
 }
 
-TierFacts look_at_path(const std::filesystem::path& path) {
+TierFacts inspect_path(const std::filesystem::path& path) {
   const std::filesystem::path there = nearest_existing(path);
   std::ifstream mountinfo("/proc/self/mountinfo");
   TierFacts facts = facts_from_mountinfo(mountinfo, there.string());

@@ -194,9 +194,9 @@ TEST(TierFacts, WhatIsNotKnownToLieHereMayHaveAServer) {
 }
 
 TEST(TierFacts, KnowsThisMachinesMounts) {
-  const TierFacts proc = look_at_path("/proc/self");
+  const TierFacts proc = inspect_path("/proc/self");
   EXPECT_EQ(proc.fs_type, "proc");
-  const TierFacts absent = look_at_path("/no/such/folder");
+  const TierFacts absent = inspect_path("/no/such/folder");
   EXPECT_EQ(absent.mount_point, "/");
 }
 

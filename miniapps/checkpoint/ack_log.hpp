@@ -15,7 +15,7 @@ class AckLog {
  public:
   // Made where it is not there, and synced with its folder; lines go behind those that it has. A last one
   // that was torn, by a power cut or a full disk, told nobody of anything and is taken away. invalid_argument
-  // where what stands there is the begin of no such line.
+  // where what is there is the begin of no such line.
   static Result<AckLog> open(const std::string& path);
 
   // "120 fast", synced.

@@ -22,7 +22,7 @@ constexpr bool found_wrong(Errc code) {
 
 inline constexpr std::string_view kCheckpointManifest = "MANIFEST";
 
-// How many chunks so many bytes make.
+// How many chunks that many bytes make.
 constexpr std::uint64_t whole_chunks(std::uint64_t bytes) {
   return bytes / kCheckpointChunk + (bytes % kCheckpointChunk == 0 ? 0 : 1);
 }
@@ -80,7 +80,7 @@ struct TrainerState {
 };
 
 struct CheckpointManifest {
-  std::string store;  // uuid of the store that it lies in
+  std::string store;  // uuid of the store that it is in
   std::string run;
   CheckpointId id;
   std::uint64_t ranks = 1;
@@ -103,7 +103,7 @@ Result<void> check_manifest(const CheckpointManifest& manifest, std::string_view
 // JSON and, on a line of its own, the CRC32C of what stands before it.
 std::string serialize(const CheckpointManifest& manifest);
 
-// At most so many bytes of a manifest are a file's entry: 8 digits a chunk, its name, and some more.
+// At most that many bytes of a manifest are a file's entry: 8 digits a chunk, its name, and some more.
 std::uint64_t manifest_entry_bytes(std::string_view name, std::uint64_t bytes);
 // unsupported where a manifest whose entries have that many bytes may be too long to be read back: to be
 // asked before anything is written. `bytes` and `files` of the checkpoint are for the message.

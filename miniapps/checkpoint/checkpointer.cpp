@@ -85,7 +85,7 @@ Result<void> TieredCheckpointer::begin_snapshots() {
 }
 
 Result<void> TieredCheckpointer::begin(const Tier& slow, const Tier* fast) {
-  PENSTOCK_TRY(as_root_says(ranks_, ranks_.root() ? open_as_root(slow, fast) : success()));
+  PENSTOCK_TRY(outcome_of_root(ranks_, ranks_.root() ? open_as_root(slow, fast) : success()));
   const auto follow = [&]() -> Result<void> {
     if (!ranks_.root()) {
       PENSTOCK_ASSIGN(stores_, see_run(slow, fast));
@@ -136,7 +136,7 @@ Result<bool> TieredCheckpointer::clear_memory(const Patience& patience) {
     PENSTOCK_TRY(ranks_.all_reduce(std::span(any), Reduction::max));
     const auto [busy, full, failed, late, stopped] = any;
     if (busy == 0) {
-      if (failed != 0) snapshots_->let_go();
+      if (failed != 0) snapshots_->abandon();
       if (failed != 0 || full == 0) return false;
       PENSTOCK_TRY(write_again(patience.until));
       return false;
@@ -162,7 +162,7 @@ Result<void> TieredCheckpointer::write_again(Clock::time_point until) {
   const bool stays =
       !written.ok() && (written.error().code == Errc::timed_out || written.error().code == Errc::interrupted);
   if (stays) return written.error();
-  snapshots_->let_go();
+  snapshots_->abandon();
   if (written.ok()) return success();
   Error error = written.error();
   error.what =
@@ -209,7 +209,7 @@ Result<void> TieredCheckpointer::wait(const CheckpointId& id, Reached level,
   if (snapshots_ != nullptr && snapshots_->has_taken(id)) {
     PENSTOCK_ASSIGN([[maybe_unused]] const bool taken, clear_memory({.until = until}));
   }
-  return as_root_says(ranks_, ranks_.root() ? settled(id, level, until, true) : success());
+  return outcome_of_root(ranks_, ranks_.root() ? settled(id, level, until, true) : success());
 }
 
 Result<void> TieredCheckpointer::finalize(std::chrono::nanoseconds patience) {
@@ -231,7 +231,7 @@ Result<void> TieredCheckpointer::finalize(std::chrono::nanoseconds patience) {
     }
     return ledger_.failure();
   };
-  return as_root_says(ranks_, drained());
+  return outcome_of_root(ranks_, drained());
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ TEST_F(CheckpointerTest, ASaveOfAnOlderStepIsNotThatWhichGoes) {
   }
 }
 
-TEST_F(CheckpointerTest, AFastCopyThatCannotBeLookedAtStays) {
+TEST_F(CheckpointerTest, AFastCopyThatCannotBeInspectedStays) {
   const Tier fast = tier("fast");
   {
     const Tier broken = tier("slow", ",fail=publish/rank-0.bin:eio@1.0");
@@ -333,7 +333,7 @@ TEST_F(CheckpointerTest, AnAcknowledgementThatCannotBeMadeEndsTheSaving) {
   EXPECT_FALSE(save(*saver, 40).ok());
 }
 
-TEST_F(CheckpointerTest, BadWords) {
+TEST_F(CheckpointerTest, BadArguments) {
   const Tier slow = tier("slow");
   policy_.run = "../up";
   EXPECT_EQ(open(slow, nullptr).error().code, Errc::invalid_argument);

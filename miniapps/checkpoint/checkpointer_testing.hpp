@@ -41,7 +41,7 @@ class CheckpointerTest : public ::testing::Test {
     return Checkpointer::open(policy_, slow, fast, *alone_,
                               [this](const CheckpointId& id, Reached level) -> Result<void> {
                                 const std::lock_guard lock(mutex_);
-                                told_.emplace_back(id.step, level);
+                                reached_.emplace_back(id.step, level);
                                 return success();
                               });
   }
@@ -54,7 +54,7 @@ class CheckpointerTest : public ::testing::Test {
 
   std::vector<std::pair<std::uint64_t, Reached>> told() {
     const std::lock_guard lock(mutex_);
-    return told_;
+    return reached_;
   }
 
   static std::vector<std::uint64_t> steps(const Tier& tier, const std::string& run = "default") {
@@ -87,7 +87,7 @@ class CheckpointerTest : public ::testing::Test {
   std::unique_ptr<Communicator> alone_ = single_process();
   CheckpointPolicy policy_;
   std::mutex mutex_;
-  std::vector<std::pair<std::uint64_t, Reached>> told_;
+  std::vector<std::pair<std::uint64_t, Reached>> reached_;
 };
 
 }  // namespace penstock

@@ -114,7 +114,7 @@ Result<void> read_chunks(const StoreFiles& files, const std::string& object, con
   std::unique_ptr<ChunksAhead> ahead;
   if (reader.chunks() > 1) {
     // Without a queue, for want of threads or descriptors, it takes longer.
-    if (auto begun = ChunksAhead::begin(files, reader); begun) ahead = *std::move(begun);
+    if (auto started = ChunksAhead::begin(files, reader); started) ahead = *std::move(started);
   }
   Buffer buffer;
   for (std::uint64_t index = 0; index < reader.chunks(); ++index) {

@@ -24,7 +24,7 @@ class ChunkReader {
   static Result<ChunkReader> open(const StoreFiles& files, std::string object, const CheckpointFile& file);
 
   std::uint64_t chunks() const { return whole_chunks(file_->bytes); }
-  // Grows the buffer as need be; what is returned lies in it.
+  // Grows the buffer as need be; what is returned is in it.
   Result<std::span<const std::byte>> read(std::uint64_t index, Buffer& buffer);
 
   // The two halves of it, with the reading left to a queue of the same back end: where the chunk's bytes are

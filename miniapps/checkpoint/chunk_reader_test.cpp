@@ -47,7 +47,7 @@ TEST_P(ReadingAhead, GivesAllBytesInOrder) {
   }
 }
 
-TEST_P(ReadingAhead, EndsWhereAChunkIsWrongOrNobodyTakesMore) {
+TEST_P(ReadingAhead, EndsWhereAChunkIsWrongOrTheConsumerStops) {
   const CheckpointManifest manifest =
       save(*store_, "run", {1, 0}, {{"a", pattern(kChunks * kCheckpointChunk)}});
   std::vector<std::byte> taken;

@@ -1,4 +1,4 @@
-// What lies in a store's ckpt/: looking at it, reading it, taking it away.
+// What is in a store's ckpt/: looking at it, reading it, taking it away.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ std::string folder_of_run(std::string_view run) {
   return below(kStoreCommitted, run);
 }
 
-// Whether what lies in the folder is what the manifest says, as far as names and sizes tell.
+// Whether what is in the folder is what the manifest says, as far as names and sizes tell.
 Result<void> check_entries(const StoreFiles& files, std::span<const Entry> entries,
                            const CheckpointManifest& manifest, const std::string& folder) {
   std::map<std::string_view, const Entry*> there;

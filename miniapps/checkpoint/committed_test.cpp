@@ -1,4 +1,4 @@
-// What lies in ckpt/: listed, read, proven, taken away.
+// What is in ckpt/: listed, read, proven, taken away.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -132,16 +132,16 @@ Result<void> read_again(const StoreFiles& files, const std::string& folder,
   return success();
 }
 
-// Whether what stands there is what its manifest says: already_exists where it is not, so that it stands in
+// Whether what is there is what its manifest says: already_exists where it is not, so that it stands in
 // the way as another checkpoint would.
 Result<void> prove_there(const CheckpointStore& to, const CheckpointManifest& manifest,
-                         const CopyWishes& wishes) {
+                         const CopyRequest& request) {
   const StoreFiles files(to.tier());
   const std::string folder = CheckpointStore::folder(manifest.run, manifest.id);
   const auto take = [&](std::uint64_t, std::span<const std::byte> bytes) -> Result<void> {
-    return wishes.gone_on ? wishes.gone_on(bytes.size()) : success();
+    return request.gone_on ? request.gone_on(bytes.size()) : success();
   };
-  const auto whole = read_again(files, folder, manifest.files, wishes.interruptible, take);
+  const auto whole = read_again(files, folder, manifest.files, request.interruptible, take);
   if (whole || !found_wrong(whole.error().code)) return whole;
   return files.error(Errc::already_exists,
                      fmt::format("'{}' is there already: {}", folder, whole.error().message()));
@@ -150,19 +150,19 @@ Result<void> prove_there(const CheckpointStore& to, const CheckpointManifest& ma
 }  // namespace
 
 Result<void> Staged::copy_in(const StoreFiles& from, const CheckpointManifest& manifest,
-                             const CopyWishes& wishes) {
-  interruptible_ = wishes.interruptible;
+                             const CopyRequest& request) {
+  interruptible_ = request.interruptible;
   const auto written = [&](std::uint64_t bytes) -> Result<void> {
-    return wishes.gone_on && bytes != 0 ? wishes.gone_on(bytes) : success();
+    return request.gone_on && bytes != 0 ? request.gone_on(bytes) : success();
   };
-  ReadAhead ahead(from, CheckpointStore::folder(manifest.run, manifest.id), manifest.files, wishes.memory);
-  PENSTOCK_TRY(ahead.start(wishes.over));
+  ReadAhead ahead(from, CheckpointStore::folder(manifest.run, manifest.id), manifest.files, request.memory);
+  PENSTOCK_TRY(ahead.start(request.over));
   for (const CheckpointFile& file : manifest.files) {
     std::uint64_t before = 0;  // bytes of the piece that has just been written
     // The reader has held each chunk against its checksum: those of the copy are the original's.
     const auto more = [&](std::uint64_t) -> Result<std::span<const std::byte>> {
       PENSTOCK_TRY(written(before));
-      PENSTOCK_ASSIGN(const auto chunk, ahead.next(wishes.interruptible));
+      PENSTOCK_ASSIGN(const auto chunk, ahead.next(request.interruptible));
       before = chunk.size();
       return chunk;
     };
@@ -173,15 +173,15 @@ Result<void> Staged::copy_in(const StoreFiles& from, const CheckpointManifest& m
 }
 
 Result<CheckpointManifest> copy_checkpoint(const CheckpointStore& from, CheckpointStore& to,
-                                           const CheckpointManifest& manifest, const CopyWishes& wishes) {
+                                           const CheckpointManifest& manifest, const CopyRequest& request) {
   PENSTOCK_TRY(to.still_there());
   auto there = same_there(to, manifest);
-  if (there && wishes.read_there) PENSTOCK_TRY(prove_there(to, manifest, wishes));
+  if (there && request.read_there) PENSTOCK_TRY(prove_there(to, manifest, request));
   if (there || there.error().code != Errc::not_found) return there;
-  PENSTOCK_ASSIGN(const auto staged, to.stage(manifest.run, "drain", manifest.bytes(), wishes.headroom));
-  PENSTOCK_TRY(staged->copy_in(StoreFiles(from.tier()), manifest, wishes));
-  if (wishes.read_back)
-    PENSTOCK_TRY(read_again(StoreFiles(to.tier()), staged->folder(), manifest.files, wishes.interruptible));
+  PENSTOCK_ASSIGN(const auto staged, to.stage(manifest.run, "drain", manifest.bytes(), request.headroom));
+  PENSTOCK_TRY(staged->copy_in(StoreFiles(from.tier()), manifest, request));
+  if (request.read_back)
+    PENSTOCK_TRY(read_again(StoreFiles(to.tier()), staged->folder(), manifest.files, request.interruptible));
   auto committed = staged->commit(manifest);
   if (!committed && committed.error().code == Errc::already_exists) return same_there(to, manifest);
   return committed;

@@ -171,16 +171,16 @@ void Drainer::work() noexcept {
 
 void Drainer::drain(const CheckpointManifest& next) {
   const double begin_s = ledger_.now_s();
-  const CopyWishes wishes{.read_back = policy_.read_back,
-                          .interruptible = false,
-                          .over = &over_,
-                          .memory = &memory_,
-                          .gone_on = [this](std::uint64_t) -> Result<void> {
-                            const std::lock_guard lock(mutex_);
-                            if (stop_) return make_error(Errc::interrupted, "stopped while draining");
-                            return success();
-                          }};
-  Result<CheckpointManifest> copied = copy_checkpoint(fast_, slow_, next, wishes);
+  const CopyRequest request{.read_back = policy_.read_back,
+                            .interruptible = false,
+                            .over = &over_,
+                            .memory = &memory_,
+                            .gone_on = [this](std::uint64_t) -> Result<void> {
+                              const std::lock_guard lock(mutex_);
+                              if (stop_) return make_error(Errc::interrupted, "stopped while draining");
+                              return success();
+                            }};
+  Result<CheckpointManifest> copied = copy_checkpoint(fast_, slow_, next, request);
   if (!copied.ok()) {
     failed(next, std::move(copied).error());
     return;

@@ -20,7 +20,7 @@ class CheckpointLedger {
 
   double now_s() const;
 
-  // Of a save that has begun; asked_s is now.
+  // Of a save that has started; asked_s is now.
   void asked(const CheckpointId& id, std::uint64_t bytes, double asked_s);
   // Another try of a save has another generation.
   void renamed(const CheckpointId& from, const CheckpointId& to);

@@ -21,7 +21,7 @@
 namespace penstock {
 namespace {
 
-// Adam keeps two moments beside each weight, all of 4 bytes.
+// Adam keeps two moments besides each weight, all of 4 bytes.
 constexpr std::uint64_t kAdam = 3 * 4;
 // Mixed precision: the weight in 2 bytes, and in 4 each a copy of it and Adam's two moments.
 constexpr std::uint64_t kMixedAdam = 2 + 3 * 4;

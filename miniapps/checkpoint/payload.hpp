@@ -36,7 +36,7 @@ struct Payload {
   std::string name;
   std::uint64_t bytes = 0;
 
-  // What this rank of so many saves: "rank-3.bin", all parts within a byte equal; or TensorFlow's three
+  // What this rank of that many saves: "rank-3.bin", all parts within a byte equal; or TensorFlow's three
   // files.
   std::vector<PayloadFile> shard(std::uint64_t rank, std::uint64_t ranks) const;
 };

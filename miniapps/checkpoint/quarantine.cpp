@@ -3,8 +3,8 @@
 namespace penstock {
 namespace {
 
-void put_away(CheckpointStore& store, const CheckpointManifest& manifest, const Error& why,
-              FailedDrain& failed) {
+void quarantine_copy(CheckpointStore& store, const CheckpointManifest& manifest, const Error& why,
+                     FailedDrain& failed) {
   failed.why = why.message();
   const Result<bool> moved = quarantine_if_wrong(store, manifest.run, manifest.id, why);
   failed.quarantined = moved.ok() && *moved;
@@ -36,7 +36,7 @@ FailedDrain look_into_failed_drain(CheckpointStore& fast, CheckpointStore& slow,
       // The same bytes after all: it was the reading that went wrong, once.
       if (whole->files != manifest.files) failed.fate = DrainFate::taken;
     } else if (found_wrong(whole.error().code)) {
-      put_away(slow, manifest, whole.error(), failed);
+      quarantine_copy(slow, manifest, whole.error(), failed);
       if (failed.quarantined) failed.fate = DrainFate::cleared;
     }
     return failed;
@@ -46,7 +46,7 @@ FailedDrain look_into_failed_drain(CheckpointStore& fast, CheckpointStore& slow,
   const Result<void> whole = fast.verify(manifest.run, manifest);
   if (whole.ok() || !found_wrong(whole.error().code)) return failed;
   failed.fate = DrainFate::lost;
-  put_away(fast, manifest, whole.error(), failed);
+  quarantine_copy(fast, manifest, whole.error(), failed);
   return failed;
 }
 

@@ -19,7 +19,7 @@ Result<bool> quarantine_if_wrong(CheckpointStore& store, std::string_view run, c
 enum class DrainFate : std::uint8_t {
   later,    // the tiers' trouble, or a copy that went wrong on the way: another try may do
   cleared,  // a wrong copy stood in the way on the slow tier, and is in quarantine now
-  taken,    // another checkpoint of that name stands there, whole: both stay
+  taken,    // another checkpoint of that name is there, whole: both stay
   lost,     // the fast copy is wrong: nothing is left to drain
 };
 

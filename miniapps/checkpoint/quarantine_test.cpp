@@ -16,7 +16,7 @@ class FailedDrains : public testing::Test {
     EXPECT_FALSE(copied.ok());
     return look_into_failed_drain(*fast_, *slow_, manifest_, copied.error());
   }
-  static std::size_t put_away(TestStore& store) { return names_in(store.backend(), "quarantine").size(); }
+  static std::size_t quarantined(TestStore& store) { return names_in(store.backend(), "quarantine").size(); }
 
   TestStore fast_{StoreRole::fast};
   TestStore slow_{StoreRole::slow};
@@ -29,7 +29,7 @@ TEST_F(FailedDrains, OfAWrongFastCopyAreLost) {
   EXPECT_EQ(failed.fate, DrainFate::lost);
   EXPECT_TRUE(failed.quarantined);
   EXPECT_NE(failed.why.find("small"), std::string::npos) << failed.why;
-  EXPECT_EQ(put_away(fast_), 2U) << "and why";
+  EXPECT_EQ(quarantined(fast_), 2U) << "and why";
   EXPECT_FALSE(*fast_->has("run", {1, 0}));
 }
 
@@ -44,14 +44,14 @@ TEST_F(FailedDrains, BeforeAWrongSlowCopyClearTheWay) {
     if (file == "small") {
       const FailedDrain failed = drain();
       EXPECT_EQ(failed.fate, DrainFate::cleared);
-      EXPECT_EQ(put_away(slow_), 4U);
+      EXPECT_EQ(quarantined(slow_), 4U);
     } else {
       EXPECT_EQ(drain().fate, DrainFate::cleared);
-      EXPECT_EQ(put_away(slow_), 2U);
+      EXPECT_EQ(quarantined(slow_), 2U);
     }
     EXPECT_FALSE(*slow_->has("run", {1, 0}));
   }
-  EXPECT_EQ(put_away(fast_), 0U);
+  EXPECT_EQ(quarantined(fast_), 0U);
   EXPECT_OK(copy_checkpoint(*fast_, *slow_, manifest_));
 }
 
@@ -73,7 +73,7 @@ TEST_F(FailedDrains, ForTheTiersSakeAreTriedLater) {
   EXPECT_OK(fast_->verify("run", manifest_));
 }
 
-TEST_F(FailedDrains, OnlyWhatWasFoundWrongIsPutAway) {
+TEST_F(FailedDrains, OnlyWhatWasFoundWrongIsQuarantined) {
   for (const Errc code : {Errc::io, Errc::unsupported, Errc::not_found, Errc::exhausted, Errc::interrupted})
     EXPECT_FALSE(*quarantine_if_wrong(*fast_, "run", {1, 0}, make_error(code, "no")));
   EXPECT_TRUE(*fast_->has("run", {1, 0}));

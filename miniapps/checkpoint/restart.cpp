@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kMostLooks = 100;  // at stores in which somebody else is at work
+constexpr int kMaxTries = 100;  // at stores in which somebody else is at work
 
 // One store's copy of a checkpoint, as its list has it.
 struct Copy {
@@ -45,12 +45,12 @@ bool ours(Errc code) {
 }
 
 // Why this copy is not gone on from: success where it is.
-Result<void> examine(const Copy& copy, std::string_view run, const RestartWishes& wishes) {
+Result<void> examine(const Copy& copy, std::string_view run, const RestartRequest& request) {
   if (!copy.manifest) return copy.manifest.error();
-  if (wishes.ranks && copy.manifest->ranks != *wishes.ranks)
+  if (request.ranks && copy.manifest->ranks != *request.ranks)
     return make_error(Errc::invalid_argument,
-                      fmt::format("it is of {} ranks, not {}", copy.manifest->ranks, *wishes.ranks));
-  return wishes.read ? copy.store->verify(run, *copy.manifest) : success();
+                      fmt::format("it is of {} ranks, not {}", copy.manifest->ranks, *request.ranks));
+  return request.read ? copy.store->verify(run, *copy.manifest) : success();
 }
 
 // What was wrong, and what became of it.
@@ -126,7 +126,7 @@ namespace {
 // Nothing where a copy that was listed is not there any more: somebody who is at work has taken it away, and
 // may have put others there.
 Result<std::optional<Restart>> look_once(std::span<CheckpointStore* const> stores, std::string_view run,
-                                         const RestartWishes& wishes) {
+                                         const RestartRequest& request) {
   PENSTOCK_ASSIGN(const Copies copies, all_copies(stores, run));
   Restart restart;
   restart.run = run;
@@ -134,9 +134,9 @@ Result<std::optional<Restart>> look_once(std::span<CheckpointStore* const> store
   const std::uint64_t newest = copies.begin()->first.step;
   std::optional<Error> unread;
   for (const auto& [id, of_id] : copies) {
-    if (wishes.step && id.step != *wishes.step) continue;
+    if (request.step && id.step != *request.step) continue;
     for (const Copy& copy : of_id) {
-      const auto good = examine(copy, run, wishes);
+      const auto good = examine(copy, run, request);
       if (good) {
         restart.store = copy.store;
         restart.manifest = *copy.manifest;
@@ -148,7 +148,7 @@ Result<std::optional<Restart>> look_once(std::span<CheckpointStore* const> store
       if (!unread && !found_wrong(good.error().code) && good.error().code != Errc::invalid_argument)
         unread = good.error();
       restart.rejected.push_back(
-          {copy.store->tier().name, id, reject(copy, run, id, good.error(), wishes.put_aside)});
+          {copy.store->tier().name, id, reject(copy, run, id, good.error(), request.put_aside)});
     }
   }
   // What could not be read may be whole: that is no reason to begin anew.
@@ -160,9 +160,9 @@ Result<std::optional<Restart>> look_once(std::span<CheckpointStore* const> store
 }  // namespace
 
 Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::string_view run,
-                               const RestartWishes& wishes) {
-  for (int looks = 0; looks < kMostLooks; ++looks) {
-    PENSTOCK_ASSIGN(std::optional<Restart> found, look_once(stores, run, wishes));
+                               const RestartRequest& request) {
+  for (int looks = 0; looks < kMaxTries; ++looks) {
+    PENSTOCK_ASSIGN(std::optional<Restart> found, look_once(stores, run, request));
     if (found) return *std::move(found);
     PENSTOCK_TRY(check_interrupt());
   }
@@ -172,14 +172,14 @@ Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::st
 }
 
 Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::string_view run,
-                               const RestartWishes& wishes, Communicator& ranks) {
+                               const RestartRequest& request, Communicator& ranks) {
   Result<Restart> roots = Restart{};
   Bytes bytes;
   if (ranks.root()) {
-    roots = choose_restart(stores, run, wishes);
+    roots = choose_restart(stores, run, request);
     if (roots) bytes = bytes_of(*roots);
   }
-  PENSTOCK_TRY(as_root_says(ranks, outcome_of(roots)));
+  PENSTOCK_TRY(outcome_of_root(ranks, outcome_of(roots)));
   PENSTOCK_TRY(ranks.broadcast(bytes));
   Result<Restart> mine = ranks.root() ? std::move(roots) : restart_from(bytes, stores);
   PENSTOCK_TRY(agree(ranks, outcome_of(mine)));

@@ -34,18 +34,18 @@ struct Restart {
 // read whole and checked (with `read` false, its manifest alone). Copies found wrong are put into quarantine
 // where `put_aside`. What others take away meanwhile is not rejected: the stores are looked at anew. An error
 // is that of a store that cannot be read: never "nothing there".
-struct RestartWishes {
+struct RestartRequest {
   bool read = true;
   bool put_aside = false;
-  std::optional<std::uint64_t> ranks{};  // only those of so many
+  std::optional<std::uint64_t> ranks{};  // only those of that many
   std::optional<std::uint64_t> step{};   // only that one
 };
 Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::string_view run,
-                               const RestartWishes& wishes = {});
+                               const RestartRequest& request = {});
 
 // Collective: rank 0 chooses, and every rank sees it there; each then reads its own files.
 Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::string_view run,
-                               const RestartWishes& wishes, Communicator& ranks);
+                               const RestartRequest& request, Communicator& ranks);
 
 // What restart.json says: chosen, rejected with reasons, lost steps.
 nlohmann::json restart_json(const Restart& restart);

@@ -16,9 +16,9 @@ namespace {
 
 class Restarts : public testing::Test {
  protected:
-  Result<Restart> choose(const RestartWishes& wishes = {}) {
+  Result<Restart> choose(const RestartRequest& request = {}) {
     CheckpointStore* const stores[] = {&*slow_, &*fast_};
-    return choose_restart(stores, "run", wishes);
+    return choose_restart(stores, "run", request);
   }
   // Saved fast, drained slow.
   CheckpointManifest on_both(std::uint64_t step) {

@@ -25,7 +25,7 @@ std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) {
 }
 
 // The bytes that a promise or a note says; 0 where a power cut tore it: nobody who made it is left then.
-std::uint64_t bytes_said(std::string_view text) {
+std::uint64_t bytes_in_text(std::string_view text) {
   std::uint64_t bytes = 0;
   const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), bytes);
   return failure == std::errc{} && stop != text.data() + text.size() && *stop == '\n' ? bytes : 0;
@@ -39,7 +39,7 @@ Result<std::map<std::string, std::uint64_t>> said_in(const StoreFiles& files, st
     const auto text = files.read_text(entry.name, kMostSmallText);
     if (!text && text.error().code == Errc::not_found) continue;  // kept meanwhile
     if (!text) return text.error();
-    said.emplace(last_part(entry.name), bytes_said(*text));
+    said.emplace(last_part(entry.name), bytes_in_text(*text));
   }
   return said;
 }

@@ -91,7 +91,7 @@ Result<SaveTogether::Course> SaveTogether::agree_on(SaveWork& work, const Way& w
       chosen = std::move(course).error();
     }
   }
-  PENSTOCK_TRY(as_root_says(ranks_, chosen));
+  PENSTOCK_TRY(outcome_of_root(ranks_, chosen));
   PENSTOCK_TRY(ranks_.broadcast(said));
   Course course =
       Course::from({static_cast<const char*>(static_cast<const void*>(said.data())), said.size()});
@@ -152,7 +152,7 @@ Result<void> SaveTogether::write_together(SaveWork& work) {
     PENSTOCK_ASSIGN(const CheckpointManifest manifest, work.staged->commit(work.manifest));
     return committed(manifest, work.fast);
   };
-  return as_root_says(ranks_, commit());
+  return outcome_of_root(ranks_, commit());
 }
 
 Result<void> SaveTogether::committed(const CheckpointManifest& manifest, bool fast) {

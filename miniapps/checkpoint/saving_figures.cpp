@@ -82,9 +82,9 @@ std::optional<double> step_inflation(std::span<const Stretch> steps, std::span<c
   constexpr std::size_t kFewest = 3;
   const std::vector<Stretch> busy = merged(drains(times));
   std::vector<double> ratios;
-  // Steps by the gap that they lie in, the first one in front of all drains, and by the drain.
+  // Steps by the gap that they are in, the first one in front of all drains, and by the drain.
   std::vector<std::vector<double>> alone(busy.size() + 1);
-  std::vector<std::vector<double>> beside(busy.size());
+  std::vector<std::vector<double>> near(busy.size());
   for (const Stretch& step : steps) {
     const double length = step.end_s - step.begin_s;
     const auto next = std::find_if(busy.begin(), busy.end(),
@@ -94,13 +94,13 @@ std::optional<double> step_inflation(std::span<const Stretch> steps, std::span<c
     if (together <= 0)
       alone[at].push_back(length);
     else if (together >= length / 2)
-      beside[at].push_back(length);
+      near[at].push_back(length);
   }
   for (std::size_t i = 0; i < busy.size(); ++i) {
     std::vector<double> around = alone[i];
     around.insert(around.end(), alone[i + 1].begin(), alone[i + 1].end());
-    if (beside[i].size() < kFewest || around.size() < kFewest) continue;
-    if (const double usual = median(around); usual > 0) ratios.push_back(median(beside[i]) / usual);
+    if (near[i].size() < kFewest || around.size() < kFewest) continue;
+    if (const double usual = median(around); usual > 0) ratios.push_back(median(near[i]) / usual);
   }
   if (ratios.empty()) return std::nullopt;
   return median(ratios);

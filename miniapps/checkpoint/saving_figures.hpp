@@ -18,7 +18,7 @@ struct Stretch {
 };
 
 // What a failure takes away: the processes; the machine with its fast tier; the power of all, which takes
-// what lies in memory alone.
+// what is in memory alone.
 enum class Failure : std::uint8_t { process, node, power };
 
 // Work that is done again when the failure comes at a moment drawn uniformly from the run: seconds since the
@@ -35,7 +35,7 @@ LostWork lost_work(std::span<const CheckpointTimes> times, double wall_s, Failur
 std::optional<double> drain_overlap(std::span<const CheckpointTimes> times);
 
 // How much longer steps are beside a drain: for each drain, or several without a gap between them, the median
-// of the steps that lay in it, by half at least, over that of those in the gaps before and behind it; the
+// of the steps that lay in it, by half at least, over that of those in the gaps before and after it; the
 // median of these ratios. Nothing where no drain has three of either.
 std::optional<double> step_inflation(std::span<const Stretch> steps, std::span<const CheckpointTimes> times);
 

@@ -48,7 +48,7 @@ TEST(LostWork, SkippedOnesAreNowhere) {
   EXPECT_DOUBLE_EQ(lost_work(times, 10, Failure::process, false).most_s, 10);
 }
 
-TEST(DrainOverlap, IsTheShareOfTheDrainsBesideTheTraining) {
+TEST(DrainOverlap, IsTheShareOfTheDrainsDuringTheTraining) {
   // Drains from 1 to 11; the second save holds the training from 6 to 8.
   std::vector<CheckpointTimes> times = {burst(0, 1, 11)};
   EXPECT_DOUBLE_EQ(*drain_overlap(times), 1);
@@ -76,8 +76,8 @@ TEST(StepInflation, ComparesEachDrainWithWhatLiesAroundIt) {
     for (int i = 0; i < 5; ++i) steps.push_back({begin + 8 * i, begin + 8 * i + length});
     if (gap == 3) break;
     times.push_back(burst(begin + 40, 0, 40));
-    const double beside = (length + 0.5) * (gap < 2 ? 1.1 : 1.5);
-    for (int i = 0; i < 5; ++i) steps.push_back({begin + 41 + 7 * i, begin + 41 + 7 * i + beside});
+    const double during = (length + 0.5) * (gap < 2 ? 1.1 : 1.5);
+    for (int i = 0; i < 5; ++i) steps.push_back({begin + 41 + 7 * i, begin + 41 + 7 * i + during});
   }
   EXPECT_NEAR(*step_inflation(steps, times), 1.1, 1e-9);
 }

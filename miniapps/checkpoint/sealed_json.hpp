@@ -1,4 +1,4 @@
-// JSON that proves itself whole: behind it, on a line of its own, the CRC32C of all that stands before.
+// JSON that proves itself whole: after it, on a line of its own, the CRC32C of all that stands before.
 #pragma once
 
 #include <cstddef>

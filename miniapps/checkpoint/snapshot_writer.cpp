@@ -57,7 +57,7 @@ SnapshotWriter::State SnapshotWriter::look(std::chrono::steady_clock::time_point
   return state_;
 }
 
-void SnapshotWriter::let_go() {
+void SnapshotWriter::abandon() {
   work_.staged.reset();
   const std::lock_guard lock(mutex_);
   state_ = State::free;

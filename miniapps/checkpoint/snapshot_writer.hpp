@@ -44,7 +44,7 @@ class SnapshotWriter {
   const CheckpointId& taken_id() const { return id_; }
   SaveWork& taken() { return work_; }
   // Nothing is to be tried again.
-  void let_go();
+  void abandon();
 
   // Waiting for other ranks' parts is of no use: one of them has none.
   void give_up() { given_up_ = true; }

@@ -93,9 +93,9 @@ Result<CheckpointFile> Staged::write(std::string_view name, std::uint64_t rank,
     for (std::size_t i = 0; i < chunks.size() && !given_up.load(std::memory_order_relaxed); ++i)
       chunks[i] = crc32c(piece(i * kCheckpointChunk));
   };
-  std::jthread beside;
+  std::jthread syncing;
   try {
-    if (chunks.size() > 1) beside = std::jthread(take_all);
+    if (chunks.size() > 1) syncing = std::jthread(take_all);
   } catch (const std::system_error&) {
     // no thread to be had
   }
@@ -104,8 +104,8 @@ Result<CheckpointFile> Staged::write(std::string_view name, std::uint64_t rank,
       [&](std::uint64_t offset) -> Result<std::span<const std::byte>> { return piece(offset); }, nullptr);
   given_up = !file.ok();
   if (!file.ok()) return file;
-  if (beside.joinable())
-    beside.join();
+  if (syncing.joinable())
+    syncing.join();
   else
     take_all();
   file->chunks = std::move(chunks);
@@ -134,7 +134,7 @@ Result<void> Staged::all_there(const CheckpointManifest& manifest) const {
   return success();
 }
 
-// Up to the rename, this can be taken back; behind it, not.
+// Up to the rename, this can be taken back; after it, not.
 Result<void> Staged::publish(const CheckpointManifest& manifest) {
   const StoreFiles files(store_.tier());
   PENSTOCK_TRY(store_.still_there());

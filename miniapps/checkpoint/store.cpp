@@ -159,7 +159,7 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open_or_make(const Tie
   if (!there) {
     const auto empty = check_empty(files);
     if (!empty) {
-      // What stands there may be a store that somebody else has just made.
+      // What is there may be a store that somebody else has just made.
       PENSTOCK_ASSIGN(const bool made_meanwhile, files.is_there(kStoreFile));
       if (!made_meanwhile) return empty.error();
     }

@@ -72,7 +72,7 @@ struct Listed {
 class CheckpointStore;
 class StoreFiles;
 class TakenRoom;
-struct CopyWishes;
+struct CopyRequest;
 
 // A checkpoint in the making, of one process; destroyed uncommitted, it is removed as well as it can be.
 // One thread.
@@ -109,11 +109,12 @@ class Staged {
   friend class CheckpointStore;
   friend Result<CheckpointManifest> copy_checkpoint(const CheckpointStore& from, CheckpointStore& to,
                                                     const CheckpointManifest& manifest,
-                                                    const CopyWishes& wishes);
+                                                    const CopyRequest& request);
   Result<CheckpointFile> write_pieces(std::string_view name, std::uint64_t rank, std::uint64_t bytes,
                                       const Pieces& more, std::vector<std::uint32_t>* chunks);
   Staged(CheckpointStore& store, std::string folder, bool owner);
-  Result<void> copy_in(const StoreFiles& from, const CheckpointManifest& manifest, const CopyWishes& wishes);
+  Result<void> copy_in(const StoreFiles& from, const CheckpointManifest& manifest,
+                       const CopyRequest& request);
   Result<void> publish(const CheckpointManifest& manifest);
   Result<void> all_there(const CheckpointManifest& manifest) const;
   void discard();
@@ -129,7 +130,7 @@ class Staged {
 class CheckpointStore {
  public:
   // What is at the tier's root. not_found where there is no STORE.json; corrupt or unsupported where it is
-  // not one of ours, and corrupt where it is missing beside checkpoints. Keeps the tier, which outlives it.
+  // not one of ours, and corrupt where it is missing next to checkpoints. Keeps the tier, which outlives it.
   static Result<std::unique_ptr<CheckpointStore>> open(const Tier& tier);
   // As open(), made first where nothing of a store is there: its folders, then STORE.json, synced. A folder
   // that holds other things is invalid_argument; the role of one that is there must be `role`. Durability
@@ -162,7 +163,7 @@ class CheckpointStore {
   Result<std::uint64_t> room_if_all_went() const;
 
   // Removes what processes that are no more left in tmp/, reserved/ and taken/ of this run, for `what`,
-  // whose lock the caller holds; and all that is in trash/. Returns how many folders went. What lies in ckpt/
+  // whose lock the caller holds; and all that is in trash/. Returns how many folders went. What is in ckpt/
   // then survives a power cut, also where its maker was killed before it could say so.
   Result<std::uint64_t> sweep(std::string_view run, std::string_view what);
 
@@ -194,7 +195,7 @@ class CheckpointStore {
   // nobody will use again, and no lock of it is held.
   Result<void> forget(std::string_view run);
 
-  // Out of ckpt/: into trash/ and gone, or into quarantine/ with `why` beside it.
+  // Out of ckpt/: into trash/ and gone, or into quarantine/ with `why` next to it.
   Result<void> remove(std::string_view run, const CheckpointId& id);
   Result<void> quarantine(std::string_view run, const CheckpointId& id, std::string_view why);
 
@@ -217,7 +218,7 @@ class CheckpointStore {
 // another keeps it: fresh memory costs the first use of a page more than reading into it.
 using CopyMemory = std::array<Buffer, 4>;
 
-struct CopyWishes {
+struct CopyRequest {
   bool read_back = false;     // the copy is read again and checked before it is committed
   bool read_there = false;    // one that is there already is read and checked before it counts
   bool interruptible = true;  // false: a signal does not end it (who has a grace ends it by `gone_on`)
@@ -233,6 +234,7 @@ struct CopyWishes {
 // names the same bytes (and it is synced, whoever brought it there), and where `read_there`, if these are
 // what it has; else already_exists. The caller holds the run's drain lock of `to`.
 Result<CheckpointManifest> copy_checkpoint(const CheckpointStore& from, CheckpointStore& to,
-                                           const CheckpointManifest& manifest, const CopyWishes& wishes = {});
+                                           const CheckpointManifest& manifest,
+                                           const CopyRequest& request = {});
 
 }  // namespace penstock

@@ -104,8 +104,8 @@ Result<void> StoreFiles::remove_tree(const Entry& entry) const {
 
 // Only a list tells links from folders.
 Result<void> StoreFiles::remove_tree(std::string_view name) const {
-  PENSTOCK_ASSIGN(const std::vector<Entry> beside, list_if_there(parent_of(name)));
-  for (const Entry& entry : beside)
+  PENSTOCK_ASSIGN(const std::vector<Entry> siblings, list_if_there(parent_of(name)));
+  for (const Entry& entry : siblings)
     if (entry.name == name) return remove_tree(entry);
   return success();
 }

@@ -15,7 +15,7 @@
 #include "miniapps/checkpoint_subcommands/bench_runs.hpp"
 #include "miniapps/checkpoint_subcommands/bench_setup.hpp"
 #include "miniapps/checkpoint_subcommands/saving_run.hpp"
-#include "miniapps/checkpoint_subcommands/verbs.hpp"
+#include "miniapps/checkpoint_subcommands/subcommands.hpp"
 #include "results/record/store.hpp"
 #include "results/record/trial.hpp"
 
@@ -42,7 +42,7 @@ class Bench {
                       turns * setup_.schedule.steps, "steps");
     for (std::uint64_t pair = 0; pair < setup_.repeat; ++pair) {
       progress.set_note("what the tiers take at best");
-      PENSTOCK_ASSIGN(const Ceilings ceilings, look_at_ceilings());
+      PENSTOCK_ASSIGN(const Ceilings ceilings, inspect_ceilings());
       std::vector<SavingArm> arms = setup_.arms;
       for (std::size_t left = arms.size(); left > 1; --left)
         std::swap(arms[left - 1], arms[order_.below(pair * arms.size() + left, left)]);
@@ -53,17 +53,17 @@ class Bench {
 
  private:
   // The better of two: a device has its moments.
-  Result<double> look_at_ceiling(const Tier& tier) {
+  Result<double> inspect_ceiling(const Tier& tier) {
     PENSTOCK_ASSIGN(const double first, write_ceiling(tier, state_, context_.communicator));
     PENSTOCK_ASSIGN(const double second, write_ceiling(tier, state_, context_.communicator));
     return std::max(first, second);
   }
 
-  Result<Ceilings> look_at_ceilings() {
+  Result<Ceilings> inspect_ceilings() {
     Ceilings ceilings;
-    PENSTOCK_ASSIGN(ceilings.slow, look_at_ceiling(setup_.slow()));
+    PENSTOCK_ASSIGN(ceilings.slow, inspect_ceiling(setup_.slow()));
     if (setup_.fast() == nullptr) return ceilings;
-    PENSTOCK_ASSIGN(ceilings.fast, look_at_ceiling(*setup_.fast()));
+    PENSTOCK_ASSIGN(ceilings.fast, inspect_ceiling(*setup_.fast()));
     return ceilings;
   }
 
@@ -182,14 +182,14 @@ Result<void> sweep_dead_runs(const BenchSetup& setup) {
 
 }  // namespace
 
-Result<int> checkpoint_bench(const CommandContext& context, StoreNouns nouns) {
+Result<int> checkpoint_bench(const CommandContext& context, StoreArguments arguments) {
   Communicator& ranks = context.communicator;
-  const Result<BenchSetup> resolved = resolve_bench(context, nouns);
+  const Result<BenchSetup> resolved = resolve_bench(context, arguments);
   PENSTOCK_TRY(agree(ranks, outcome_of(resolved)));
   const BenchSetup& setup = *resolved;
   const auto rank = static_cast<std::uint64_t>(ranks.rank());
   const SignalsForAll signals(ranks);
-  PENSTOCK_TRY(as_root_says(ranks, ranks.root() ? sweep_dead_runs(setup) : success()));
+  PENSTOCK_TRY(outcome_of_root(ranks, ranks.root() ? sweep_dead_runs(setup) : success()));
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   for (const Tier& tier : setup.tiers) run.measured_tier(tier);
   Result<std::unique_ptr<TrainedState>> state = TrainedState::make(
@@ -200,7 +200,7 @@ Result<int> checkpoint_bench(const CommandContext& context, StoreNouns nouns) {
     PENSTOCK_TRY(agree(ranks, setup.burner->calibrate()));
   }
   const Result<void> measured = Bench(context, setup, run, **state).measure();
-  PENSTOCK_TRY(run.look_at_ranks());
+  PENSTOCK_TRY(run.inspect_ranks());
   if (!context.output.json && ranks.root())
     print_text(bench_report(setup, ranks.size(), run.records(), context.output));
   PENSTOCK_TRY(run.finish());

@@ -13,7 +13,7 @@
 #include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/payload.hpp"
 #include "miniapps/checkpoint_subcommands/saving_run.hpp"
-#include "miniapps/checkpoint_subcommands/verbs.hpp"
+#include "miniapps/checkpoint_subcommands/subcommands.hpp"
 #include "miniapps/pipeline/burner.hpp"
 #include "results/record/record.hpp"
 
@@ -35,7 +35,7 @@ struct BenchSetup {
 };
 
 // invalid_argument where the words make no sense; exhausted where there are no threads for a step's work.
-Result<BenchSetup> resolve_bench(const CommandContext& context, StoreNouns nouns);
+Result<BenchSetup> resolve_bench(const CommandContext& context, StoreArguments arguments);
 
 // What a tier of memory holds is gone with the machine, whatever was synced.
 bool forgets(const Tier& tier);

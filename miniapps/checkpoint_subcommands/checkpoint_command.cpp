@@ -8,9 +8,9 @@
 
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/printable.hpp"
-#include "io_backends/core/cli/verbs.hpp"
+#include "io_backends/core/cli/subcommands.hpp"
 #include "miniapps/checkpoint_subcommands/bench_metrics.hpp"
-#include "miniapps/checkpoint_subcommands/verbs.hpp"
+#include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {
 namespace {
@@ -194,15 +194,15 @@ constexpr OptionSpec kOptions[] = {
      .at_least = 0},
 };
 
-struct Verb {
+struct Subcommand {
   std::string_view name;
-  Result<int> (*run)(const CommandContext& context, StoreNouns nouns);
-  std::vector<std::string_view> takes;  // long names, beside --run
+  Result<int> (*run)(const CommandContext& context, StoreArguments arguments);
+  std::vector<std::string_view> takes;  // long names, besides --run
   bool ranks = false;
 };
 
-const std::vector<Verb>& verbs() {
-  static const std::vector<Verb> all{
+const std::vector<Subcommand>& subcommands() {
+  static const std::vector<Subcommand> all{
       {"save",
        checkpoint_save,
        {"step", "payload", "from", "seed", "burst-buffer", "wait", "ack-log", "on-full", "on-full-timeout",
@@ -224,32 +224,33 @@ const std::vector<Verb>& verbs() {
   return all;
 }
 
-std::vector<VerbOptions> options_of_verbs() {
-  return options_of(verbs());
+std::vector<SubcommandOptions> subcommand_options() {
+  return options_of(subcommands());
 }
 
 Result<int> run(const CommandContext& context) {
-  PENSTOCK_ASSIGN(const Verb* const verb, find_verb("checkpoint", verbs(), context.positionals[0]));
-  PENSTOCK_TRY(check_verb_options(verb->name, options_of_verbs(), context.argv));
+  PENSTOCK_ASSIGN(const Subcommand* const subcommand,
+                  find_subcommand("checkpoint", subcommands(), context.positionals[0]));
+  PENSTOCK_TRY(check_subcommand_options(subcommand->name, subcommand_options(), context.argv));
   if (context.positionals.size() < 2)
     return make_error(
         Errc::invalid_argument,
-        fmt::format("'{}' needs a STORE: the folder or TIER of a checkpoint store", verb->name));
-  if (!verb->ranks && context.communicator.size() > 1)
+        fmt::format("'{}' needs a STORE: the folder or TIER of a checkpoint store", subcommand->name));
+  if (!subcommand->ranks && context.communicator.size() > 1)
     return make_error(
         Errc::invalid_argument,
         fmt::format("'penstock checkpoint {}' runs as one process and was launched as {} ranks: "
                     "start it once, without the launcher",
-                    verb->name, context.communicator.size()));
-  Result<int> result = verb->run(context, context.positionals.subspan(1));
+                    subcommand->name, context.communicator.size()));
+  Result<int> result = subcommand->run(context, context.positionals.subspan(1));
   if (result.ok() || result.error().code != Errc::busy) return result;
-  say_failed(context, result.error());
+  report_failed(context, result.error());
   return kLocked;
 }
 
 }  // namespace
 
-void say_failed(const CommandContext& context, const Error& error) {
+void report_failed(const CommandContext& context, const Error& error) {
   if (!context.communicator.root()) return;
   const std::string text = fmt::format("penstock {}: {}\n", context.command, printable(error.message()));
   std::fwrite(text.data(), 1, text.size(), stderr);
@@ -267,12 +268,12 @@ const CommandInfo command_checkpoint{
          "fast, durable",
          "penstock checkpoint restore /dev/shm/bb /pfs/ckpt --to restored   # the newest that is whole, on "
          "either tier"},
-    .nouns = "VERB STORE...",
-    .nouns_at_least = 1,
-    .nouns_at_most = 9,
+    .arguments = "VERB STORE...",
+    .min_arguments = 1,
+    .max_arguments = 9,
     .measures = true,
     .ranks = true,
-    .verbs = options_of_verbs,
+    .subcommands = subcommand_options,
     .metrics = bench_metrics::kAll};
 
 }  // namespace penstock

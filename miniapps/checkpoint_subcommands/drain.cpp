@@ -16,7 +16,7 @@
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/quarantine.hpp"
 #include "miniapps/checkpoint_subcommands/stores.hpp"
-#include "miniapps/checkpoint_subcommands/verbs.hpp"
+#include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {
 namespace {
@@ -88,15 +88,15 @@ Result<void> Drain::drain(const FoundCheckpoint& found, bool read_there, Progres
     ++drained_.quarantined;
     return success();
   }
-  CopyWishes wishes{
+  CopyRequest request{
       .read_back = context_.options.flag("read-back"), .read_there = read_there, .memory = &memory_};
   bool written = !found.durable();
-  wishes.gone_on = [&](std::uint64_t bytes) {
+  request.gone_on = [&](std::uint64_t bytes) {
     shown.advance(bytes);
     return go_on();
   };
   for (;;) {
-    const Result<CheckpointManifest> copied = copy_checkpoint(fast_, slow_, *source.manifest, wishes);
+    const Result<CheckpointManifest> copied = copy_checkpoint(fast_, slow_, *source.manifest, request);
     if (copied.ok()) {
       made_durable(*copied, written);
       return success();
@@ -236,8 +236,8 @@ Result<Pair> fast_and_slow(const NamedStores& stores) {
 
 }  // namespace
 
-Result<int> checkpoint_drain(const CommandContext& context, StoreNouns nouns) {
-  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(nouns, false));
+Result<int> checkpoint_drain(const CommandContext& context, StoreArguments arguments) {
+  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(arguments, false));
   PENSTOCK_ASSIGN(const Pair pair, fast_and_slow(stores));
   PENSTOCK_ASSIGN(const std::string run, one_run(stores.there(), context.options));
   PENSTOCK_ASSIGN(const auto fast_lock, pair.fast->lock_run(run, "drain"));
@@ -248,11 +248,11 @@ Result<int> checkpoint_drain(const CommandContext& context, StoreNouns nouns) {
   else
     print_drained(run, drained, context.output);
   if (drained.timed_out) {
-    say_failed(context, make_error(Errc::timed_out,
-                                   fmt::format("{} of run '{}' were not durable within {}: the same "
-                                               "command goes on from there",
-                                               drained.left, run,
-                                               format_duration(context.options.duration("timeout")))));
+    report_failed(context, make_error(Errc::timed_out,
+                                      fmt::format("{} of run '{}' were not durable within {}: the same "
+                                                  "command goes on from there",
+                                                  drained.left, run,
+                                                  format_duration(context.options.duration("timeout")))));
     return kNotDurable;
   }
   return drained.problems.empty() ? 0 : 1;

@@ -15,7 +15,7 @@
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint_subcommands/bench_runs.hpp"
 #include "miniapps/checkpoint_subcommands/stores.hpp"
-#include "miniapps/checkpoint_subcommands/verbs.hpp"
+#include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {
 namespace {
@@ -60,7 +60,7 @@ Result<std::vector<std::string>> runs_to_clear(std::span<CheckpointStore* const>
   return std::vector<std::string>(runs.begin(), runs.end());
 }
 
-// The oldest of those that stay is known once so many newer ones have been read and found whole.
+// The oldest of those that stay is known once that many newer ones have been read and found whole.
 Result<std::uint64_t> prune(CheckpointStore& slow, const std::string& run, std::uint64_t keep) {
   PENSTOCK_ASSIGN(const std::vector<Listed> listed, slow.list(run));
   std::uint64_t whole = 0;
@@ -149,8 +149,8 @@ Result<Cleared> clear(std::span<CheckpointStore* const> stores, const std::strin
 
 }  // namespace
 
-Result<int> checkpoint_gc(const CommandContext& context, StoreNouns nouns) {
-  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(nouns, false));
+Result<int> checkpoint_gc(const CommandContext& context, StoreArguments arguments) {
+  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(arguments, false));
   const std::vector<CheckpointStore*> there = stores.there();
   for (CheckpointStore* store : there) {
     PENSTOCK_ASSIGN(const bool ceiling, store->sweep_ceiling());

@@ -13,7 +13,7 @@
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint_subcommands/stores.hpp"
-#include "miniapps/checkpoint_subcommands/verbs.hpp"
+#include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {
 namespace {
@@ -97,8 +97,8 @@ void add_row(Table& table, const FoundCheckpoint& found, const Output& output) {
 
 }  // namespace
 
-Result<int> checkpoint_ls(const CommandContext& context, StoreNouns nouns) {
-  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(nouns, true));
+Result<int> checkpoint_ls(const CommandContext& context, StoreArguments arguments) {
+  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(arguments, true));
   PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(stores.there(), context.options));
   Table table({{"run", Align::left},
                {"checkpoint"},

@@ -18,7 +18,7 @@
 #include "miniapps/checkpoint/prove.hpp"
 #include "miniapps/checkpoint/restart.hpp"
 #include "miniapps/checkpoint_subcommands/stores.hpp"
-#include "miniapps/checkpoint_subcommands/verbs.hpp"
+#include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {
 namespace {
@@ -149,9 +149,9 @@ struct Asked {
   std::optional<Tier> to;
 };
 
-Result<Asked> open_asked(const CommandContext& context, StoreNouns nouns) {
+Result<Asked> open_asked(const CommandContext& context, StoreArguments arguments) {
   Asked asked;
-  PENSTOCK_ASSIGN(asked.stores, open_stores(nouns, true));
+  PENSTOCK_ASSIGN(asked.stores, open_stores(arguments, true));
   if (context.options.given("to")) {
     PENSTOCK_ASSIGN(asked.to, open_tier(context.options.text("to")));
   }
@@ -162,32 +162,32 @@ Result<Restart> choose(const CommandContext& context, const std::vector<Checkpoi
   Communicator& ranks = context.communicator;
   PENSTOCK_ASSIGN(const std::string run, of_root(ranks, ranks.root() ? one_run(stores, context.options)
                                                                      : Result<std::string>(std::string())));
-  RestartWishes wishes;
+  RestartRequest request;
   if (context.options.given("step"))
-    wishes.step = static_cast<std::uint64_t>(context.options.integer("step"));
-  return choose_restart(stores, run, wishes, ranks);
+    request.step = static_cast<std::uint64_t>(context.options.integer("step"));
+  return choose_restart(stores, run, request, ranks);
 }
 
 Result<void> give_back(const Restart& restart, const CommandContext& context, Tier* to) {
   Communicator& ranks = context.communicator;
   if (to != nullptr)
     PENSTOCK_TRY(
-        as_root_says(ranks, ranks.root() ? prepare(*to, context.options.flag("replace")) : success()));
+        outcome_of_root(ranks, ranks.root() ? prepare(*to, context.options.flag("replace")) : success()));
   return agree(ranks, restore_share(restart, context, to));
 }
 
 int fail_with_4(const CommandContext& context, const Error& error) {
-  say_failed(context, error);
+  report_failed(context, error);
   return kNothingRestorable;
 }
 
 }  // namespace
 
-Result<int> checkpoint_restore(const CommandContext& context, StoreNouns nouns) {
+Result<int> checkpoint_restore(const CommandContext& context, StoreArguments arguments) {
   Communicator& ranks = context.communicator;
   const SignalsForAll signals(ranks);
   const auto start = std::chrono::steady_clock::now();
-  Result<Asked> asked = open_asked(context, nouns);
+  Result<Asked> asked = open_asked(context, arguments);
   const Result<void> opened = agree(ranks, outcome_of(asked));
   if (!opened.ok() && ends_in_4(opened.error())) return fail_with_4(context, opened.error());
   PENSTOCK_TRY(opened);
@@ -212,7 +212,7 @@ Result<int> checkpoint_restore(const CommandContext& context, StoreNouns nouns) 
   PENSTOCK_TRY(give_back(restart, context, to));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const Json json = report(restart, context, to, seconds);
-  PENSTOCK_TRY(as_root_says(ranks, speaks && to != nullptr ? write_restart(json, *to) : success()));
+  PENSTOCK_TRY(outcome_of_root(ranks, speaks && to != nullptr ? write_restart(json, *to) : success()));
   if (speaks && context.output.json) print_json(json);
   if (speaks && !context.output.json) print_restored(restart, to, seconds, context.output);
   return 0;

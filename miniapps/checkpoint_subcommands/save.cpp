@@ -18,7 +18,7 @@
 #include "miniapps/checkpoint_subcommands/bench_runs.hpp"
 #include "miniapps/checkpoint_subcommands/content.hpp"
 #include "miniapps/checkpoint_subcommands/stores.hpp"
-#include "miniapps/checkpoint_subcommands/verbs.hpp"
+#include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {
 namespace {
@@ -33,21 +33,21 @@ struct Places {
   const Tier* fast() const { return tiers.size() > 1 ? &tiers[1] : nullptr; }
 };
 
-// SLOW alone or with --burst-buffer: neither need be there. Two nouns: what their STORE.json say.
-Result<Places> open_places(const CommandContext& context, StoreNouns nouns) {
+// SLOW alone or with --burst-buffer: neither need be there. Two arguments: what their STORE.json say.
+Result<Places> open_places(const CommandContext& context, StoreArguments arguments) {
   Places places;
   if (context.options.given("burst-buffer")) {
-    if (nouns.size() != 1)
+    if (arguments.size() != 1)
       return make_error(Errc::invalid_argument,
                         "save with --burst-buffer FAST takes one STORE, the slow one");
-    const std::vector<std::string> both{nouns[0], context.options.text("burst-buffer")};
+    const std::vector<std::string> both{arguments[0], context.options.text("burst-buffer")};
     PENSTOCK_ASSIGN(places.tiers, open_store_tiers(both));
     return places;
   }
-  if (nouns.size() > 2)
+  if (arguments.size() > 2)
     return make_error(Errc::invalid_argument, "save takes one slow STORE, or one and a fast one");
-  PENSTOCK_ASSIGN(places.tiers, open_store_tiers(nouns));
-  if (nouns.size() == 1) return places;
+  PENSTOCK_ASSIGN(places.tiers, open_store_tiers(arguments));
+  if (arguments.size() == 1) return places;
   std::vector<StoreRole> roles;
   for (const Tier& tier : places.tiers) {
     const Result<std::unique_ptr<CheckpointStore>> store = CheckpointStore::open(tier);
@@ -62,7 +62,7 @@ Result<Places> open_places(const CommandContext& context, StoreNouns nouns) {
   if (roles[0] == roles[1])
     return make_error(Errc::invalid_argument,
                       fmt::format("'{}' and '{}' are both {}: save takes a slow store, and at most one fast",
-                                  nouns[0], nouns[1], role_name(roles[0])));
+                                  arguments[0], arguments[1], role_name(roles[0])));
   if (roles[0] == StoreRole::fast) std::swap(places.tiers[0], places.tiers[1]);
   return places;
 }
@@ -110,12 +110,12 @@ struct Asked {
   std::optional<AckLog> log;  // rank 0's
 };
 
-Result<Asked> prepare(const CommandContext& context, StoreNouns nouns) {
+Result<Asked> prepare(const CommandContext& context, StoreArguments arguments) {
   const Options& options = context.options;
   const Communicator& ranks = context.communicator;
   if (options.given("payload") == options.given("from"))
     return make_error(Errc::invalid_argument, "say what to save: either --payload NAME|SIZE or --from DIR");
-  PENSTOCK_ASSIGN(Places places, open_places(context, nouns));
+  PENSTOCK_ASSIGN(Places places, open_places(context, arguments));
   const auto rank = static_cast<std::uint64_t>(ranks.rank());
   const auto size = static_cast<std::uint64_t>(ranks.size());
   PENSTOCK_ASSIGN(SavedContent content, options.given("from")
@@ -247,10 +247,10 @@ void print_saved(const Outcome& outcome, const Places& places, const Output& out
 
 }  // namespace
 
-Result<int> checkpoint_save(const CommandContext& context, StoreNouns nouns) {
+Result<int> checkpoint_save(const CommandContext& context, StoreArguments arguments) {
   Communicator& ranks = context.communicator;
   const SignalsForAll signals(ranks);
-  Result<Asked> asked = prepare(context, nouns);
+  Result<Asked> asked = prepare(context, arguments);
   PENSTOCK_TRY(agree(ranks, outcome_of(asked)));
   PENSTOCK_ASSIGN(const std::string run,
                   of_root(ranks, ranks.root() ? run_to_save(asked->places, context.options)
@@ -265,11 +265,12 @@ Result<int> checkpoint_save(const CommandContext& context, StoreNouns nouns) {
       warn("the fast tier was full, and --on-full skip left this checkpoint out: nothing was saved");
   }
   if (!outcome.late) return 0;
-  say_failed(context, make_error(Errc::timed_out,
-                                 fmt::format("{} (--timeout {}). It is on the fast tier: penstock checkpoint "
-                                             "drain goes on from there",
-                                             outcome.late->message(),
-                                             format_duration(context.options.duration("timeout")))));
+  report_failed(
+      context,
+      make_error(Errc::timed_out,
+                 fmt::format("{} (--timeout {}). It is on the fast tier: penstock checkpoint "
+                             "drain goes on from there",
+                             outcome.late->message(), format_duration(context.options.duration("timeout")))));
   return kNotDurable;
 }
 

@@ -110,7 +110,7 @@ Result<void> finish(Checkpointer& saver, std::chrono::nanoseconds patience, Comm
       drained = now;
       return Clock::now() - moved < patience ? success() : left;
     };
-    PENSTOCK_TRY(as_root_says(ranks, ranks.root() ? look() : success()));
+    PENSTOCK_TRY(outcome_of_root(ranks, ranks.root() ? look() : success()));
   }
 }
 
@@ -211,7 +211,7 @@ Result<SavingRun> run_saving(SavingArm arm, const CheckpointPolicy& policy, cons
     if (removed.ok() && through != nullptr) removed = remove_run(*through, own.run);
   }
   PENSTOCK_TRY(agree(ranks, measured));
-  PENSTOCK_TRY(as_root_says(ranks, removed));
+  PENSTOCK_TRY(outcome_of_root(ranks, removed));
   return run;
 }
 

@@ -12,7 +12,7 @@
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint_subcommands/locks.hpp"
 #include "miniapps/checkpoint_subcommands/stores.hpp"
-#include "miniapps/checkpoint_subcommands/verbs.hpp"
+#include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {
 namespace {
@@ -21,7 +21,7 @@ struct Status {
   const CheckpointStore* store = nullptr;
   std::uint64_t checkpoints = 0, bytes = 0, wrong = 0;
   std::uint64_t in_the_making = 0, quarantined = 0, trash = 0;
-  std::optional<std::uint64_t> backlog_bytes;  // none: of a slow store, or none is named beside it
+  std::optional<std::uint64_t> backlog_bytes;  // none: of a slow store, or none is named next to it
   std::optional<std::uint64_t> room_bytes;     // none: the back end does not know
   std::optional<std::vector<HeldLock>> locks;
 };
@@ -134,8 +134,8 @@ void print_all(const std::vector<Status>& all, const Output& output) {
 
 }  // namespace
 
-Result<int> checkpoint_status(const CommandContext& context, StoreNouns nouns) {
-  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(nouns, true));
+Result<int> checkpoint_status(const CommandContext& context, StoreArguments arguments) {
+  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(arguments, true));
   const std::vector<CheckpointStore*> there = stores.there();
   PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(there, context.options));
   std::vector<Status> all;

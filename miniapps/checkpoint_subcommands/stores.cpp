@@ -46,10 +46,10 @@ std::vector<CheckpointStore*> NamedStores::there() const {
   return all;
 }
 
-Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> nouns) {
+Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> arguments) {
   std::vector<Tier> tiers;
-  for (const std::string& noun : nouns) {
-    PENSTOCK_ASSIGN(TierSpec spec, parse_tier(noun));
+  for (const std::string& argument : arguments) {
+    PENSTOCK_ASSIGN(TierSpec spec, parse_tier(argument));
     if (spec.name.empty()) spec.name = spec.path;
     for (const Tier& other : tiers)
       if (other.name == spec.name)
@@ -62,9 +62,9 @@ Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> nouns) {
   return tiers;
 }
 
-Result<NamedStores> open_stores(std::span<const std::string> nouns, bool some_suffice) {
+Result<NamedStores> open_stores(std::span<const std::string> arguments, bool some_suffice) {
   NamedStores stores;
-  PENSTOCK_ASSIGN(stores.tiers, open_store_tiers(nouns));
+  PENSTOCK_ASSIGN(stores.tiers, open_store_tiers(arguments));
   std::vector<Error> absent;
   for (const Tier& tier : stores.tiers) {
     Result<std::unique_ptr<CheckpointStore>> store = CheckpointStore::open(tier);
@@ -108,7 +108,7 @@ Result<std::string> one_run(std::span<CheckpointStore* const> stores, const Opti
 }
 
 Result<std::string> of_root(Communicator& ranks, const Result<std::string>& mine) {
-  PENSTOCK_TRY(as_root_says(ranks, outcome_of(mine)));
+  PENSTOCK_TRY(outcome_of_root(ranks, outcome_of(mine)));
   std::vector<std::byte> bytes;
   if (ranks.root()) {
     bytes.resize(mine->size());

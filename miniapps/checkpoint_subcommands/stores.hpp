@@ -1,4 +1,4 @@
-// The checkpoint stores that a line names, and what lies in them together.
+// The checkpoint stores that a line names, and what is in them together.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,11 @@ struct NamedStores {
 
 // The tiers, each by the name that it was given, else by its path as written: stores often share a mount.
 // invalid_argument where two have one name.
-Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> nouns);
+Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> arguments);
 
 // Opens each. A place without a store is not_found, or where `some_suffice`, a warning as long as another one
 // is there. The same store by two names is invalid_argument.
-Result<NamedStores> open_stores(std::span<const std::string> nouns, bool some_suffice);
+Result<NamedStores> open_stores(std::span<const std::string> arguments, bool some_suffice);
 
 // The names of the runs that have a checkpoint in any of them, by name.
 Result<std::vector<std::string>> runs_in(std::span<CheckpointStore* const> stores);

@@ -12,7 +12,7 @@
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/prove.hpp"
 #include "miniapps/checkpoint_subcommands/stores.hpp"
-#include "miniapps/checkpoint_subcommands/verbs.hpp"
+#include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {
 namespace {
@@ -138,8 +138,8 @@ void print_table(const std::vector<Verified>& all, const Sums& sums, const Outpu
 
 }  // namespace
 
-Result<int> checkpoint_verify(const CommandContext& context, StoreNouns nouns) {
-  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(nouns, true));
+Result<int> checkpoint_verify(const CommandContext& context, StoreArguments arguments) {
+  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(arguments, true));
   PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(stores.there(), context.options));
   std::vector<FoundCheckpoint> all;
   for (const std::string& run : runs) {

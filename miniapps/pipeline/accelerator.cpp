@@ -166,7 +166,7 @@ Result<std::unique_ptr<Burner>> make_burner(const std::string& text, std::uint64
   return Burner::make(cores * static_cast<double>(accelerators));
 }
 
-std::vector<OptionWord> words_of(std::string_view options_text) {
+std::vector<OptionWord> option_list(std::string_view options_text) {
   std::vector<OptionWord> words;
   while (!options_text.empty()) {
     const std::string_view word = options_text.substr(0, options_text.find(','));
@@ -204,7 +204,7 @@ Result<std::unique_ptr<Accelerator>> make_accelerator(std::string_view text, con
   if (kind == "none" && colon == text.size())
     return std::unique_ptr<Accelerator>(std::make_unique<NoAccelerator>());
   if (kind == "none") return make_error(Errc::invalid_argument, "accelerator 'none' takes no options");
-  const std::vector<OptionWord> words = words_of(text.substr(std::min(text.size(), colon + 1)));
+  const std::vector<OptionWord> words = option_list(text.substr(std::min(text.size(), colon + 1)));
   if (kind == "emulated") return make_emulated(words, group);
   if (kind == "cpu") return make_cpu_accelerator(words, group);
   return unknown_name("accelerator", kind, {"none", "emulated", "cpu"});

@@ -43,7 +43,7 @@ class Accelerator {
   virtual bool computes() const { return nominal_step().count() > 0; }
   // Whether it can take batches of that layout (Treatment::layout()); invalid_argument with the remedy.
   virtual Result<void> takes(std::string_view /*layout*/) const { return success(); }
-  // Makes ready for batches of that layout and of so many samples, which may take memory and seconds. Once,
+  // Makes ready for batches of that layout and of that many samples, which may take memory and seconds. Once,
   // before the first step; fails like takes(), and with exhausted and interrupted.
   virtual Result<void> prepare(std::string_view layout, std::size_t /*samples*/) { return takes(layout); }
   // Occupies the accelerator with `batch`, which has just been handed over, and returns when the step is

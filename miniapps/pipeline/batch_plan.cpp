@@ -51,7 +51,7 @@ EpochOrder BatchPlan::next_order() const {
   return order;
 }
 
-// False: there is no further one. One that was begun before may have no batch left.
+// False: there is no further one. One that was started before may have no batch left.
 bool BatchPlan::begin_epoch() {
   while (limits_.epochs == 0 || next_epoch_ < limits_.epochs) {
     Epoch fresh;
@@ -86,7 +86,7 @@ bool BatchPlan::open_next() {
 }
 
 void BatchPlan::admit() {
-  if (head_ == Head::barren) return;
+  if (head_ == Head::empty_epoch) return;
   const std::uint64_t window = prefetch_ > 0 ? prefetch_ : (requested_ ? 1 : 0);
   while (open_.size() < window && open_next()) {
   }
@@ -107,14 +107,14 @@ void BatchPlan::request() {
 }
 
 bool BatchPlan::can_take() const {
-  return head_ != Head::barren && (!refills_.empty() || filling_ < next_ + open_.size());
+  return head_ != Head::empty_epoch && (!refills_.empty() || filling_ < next_ + open_.size());
 }
 
 std::uint64_t BatchPlan::to_take() const {
   if (!can_take()) return 0;
   const std::uint64_t unfilled = next_ + open_.size() - filling_;
-  const std::uint64_t begun = unfilled > 0 ? open_[static_cast<std::size_t>(filling_ - next_)].taken : 0;
-  return refills_.size() + unfilled * batch_ - begun;
+  const std::uint64_t started = unfilled > 0 ? open_[static_cast<std::size_t>(filling_ - next_)].taken : 0;
+  return refills_.size() + unfilled * batch_ - started;
 }
 
 std::optional<Ticket> BatchPlan::take() {
@@ -165,7 +165,7 @@ void BatchPlan::refill(Open& batch, Epoch& from) {
   close_if_short(from);
 }
 
-// Moves one sample into the first hole of the head, if a batch behind it has one to give.
+// Moves one sample into the first hole of the head, if a batch after it has one to give.
 BatchPlan::Donated BatchPlan::donate(Open& to) {
   for (std::size_t i = open_.size() - 1; i > 0; --i) {
     Open& from = open_[i];
@@ -185,7 +185,7 @@ BatchPlan::Donated BatchPlan::donate(Open& to) {
 
 // Decides what becomes of the head, all of whose tickets have been tried.
 void BatchPlan::settle() {
-  while (head_ != Head::barren && !open_.empty() && open_.front().unsettled == 0) {
+  while (head_ != Head::empty_epoch && !open_.empty() && open_.front().unsettled == 0) {
     Open& batch = open_.front();
     if (batch.holes.empty()) {
       head_ = Head::ready;
@@ -221,7 +221,7 @@ void BatchPlan::retire(bool handed) {
   if (from.closed && from.open == 0) {
     counts_.dropped_tail += from.order.left();
     if (!from.useful) {
-      head_ = Head::barren;
+      head_ = Head::empty_epoch;
       return;
     }
     epochs_.pop_front();

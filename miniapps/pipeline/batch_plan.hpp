@@ -49,12 +49,12 @@ struct SampleMove {
   std::uint32_t to_slot = 0;
 };
 
-// Where a run goes on that others have begun.
+// Where a run goes on that others have started.
 struct PlanStart {
   std::uint64_t batches = 0;  // that were handed over before
   std::uint64_t epoch = 0;    // the one to go on in, of which
-  std::uint64_t used = 0;     // all ranks together have used so many samples (Sampler::epoch()), and
-  std::uint64_t own = 0;      // this rank so many more, which counts where ranks do not use equally many
+  std::uint64_t used = 0;     // all ranks together have used that many samples (Sampler::epoch()), and
+  std::uint64_t own = 0;      // this rank that many more, which counts where ranks do not use equally many
 
   friend bool operator==(const PlanStart&, const PlanStart&) = default;
 };
@@ -78,10 +78,10 @@ struct PlanCounts {
 class BatchPlan {
  public:
   enum class Head : std::uint8_t {
-    pending,  // the next batch is not complete
-    ready,    // it may be handed over
-    ended,    // the limits are reached
-    barren,   // a whole epoch came to nothing
+    pending,      // the next batch is not complete
+    ready,        // it may be handed over
+    ended,        // the limits are reached
+    empty_epoch,  // a whole epoch came to nothing
   };
 
   // Needs batch > 0 and sampler.per_epoch() >= batch. The pool has prefetch + 1 places. `move` is called from
@@ -92,7 +92,7 @@ class BatchPlan {
 
   // The consumer waits for the next batch, and is done with the one before.
   void request();
-  // The next sample to load, if one may be begun now: by batch, then slot.
+  // The next sample to load, if one may be started now: by batch, then slot.
   std::optional<Ticket> take();
   bool can_take() const;
   std::uint64_t to_take() const;  // how many such samples there are now

@@ -27,7 +27,7 @@ struct Game {
   Shuffle shuffle = Shuffle::none;
 };
 
-void nobody_moves(const SampleMove& /*move*/) {
+void ignore_move(const SampleMove& /*move*/) {
   ADD_FAILURE() << "without holes nothing is moved";
 }
 
@@ -129,7 +129,7 @@ TEST(BatchPlan, TakesOnlyWhatTheStepsNeed) {
 }
 
 TEST(BatchPlan, OpensNothingBeforeItIsAskedForWithoutPrefetching) {
-  BatchPlan plan(Sampler(100, Shuffle::none, 0), 2, 0, {}, nobody_moves);
+  BatchPlan plan(Sampler(100, Shuffle::none, 0), 2, 0, {}, ignore_move);
   EXPECT_FALSE(plan.can_take());
   for (int step = 0; step < 5; ++step) {
     plan.request();
@@ -142,7 +142,7 @@ TEST(BatchPlan, OpensNothingBeforeItIsAskedForWithoutPrefetching) {
 }
 
 TEST(BatchPlan, OpensAtMostTheDepthAhead) {
-  BatchPlan plan(Sampler(1000, Shuffle::none, 0), 2, 3, {}, nobody_moves);
+  BatchPlan plan(Sampler(1000, Shuffle::none, 0), 2, 3, {}, ignore_move);
   std::uint64_t handed = 0;
   std::uint64_t newest = 0;
   for (int step = 0; step < 10; ++step) {
@@ -230,7 +230,7 @@ TEST(BatchPlan, TheLastBatchAheadGivesItsLastSamples) {
 TEST(BatchPlan, ABatchOfAnotherEpochGivesNothing) {
   const Outcome result = play({.samples = 4, .batch = 4, .prefetch = 3, .limits = {0, 2}}, {2}, 1, 1);
   EXPECT_TRUE(result.batches.empty());
-  EXPECT_EQ(result.end, BatchPlan::Head::barren);
+  EXPECT_EQ(result.end, BatchPlan::Head::empty_epoch);
 }
 
 TEST(BatchPlan, GivesUpABatchThatCannotBeFilled) {
@@ -246,7 +246,7 @@ TEST(BatchPlan, EndsWhenAWholeEpochIsBad) {
   for (std::uint64_t i = 0; i < 50; ++i) all.insert(i);
   for (const std::uint64_t prefetch : {0U, 1U, 4U, 30U}) {
     const Outcome result = play({.samples = 50, .prefetch = prefetch, .limits = {1000, 0}}, all, 4, 3);
-    EXPECT_EQ(result.end, BatchPlan::Head::barren);
+    EXPECT_EQ(result.end, BatchPlan::Head::empty_epoch);
     EXPECT_TRUE(result.batches.empty());
     EXPECT_GE(result.counts.skipped, 47U);
   }

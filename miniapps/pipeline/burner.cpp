@@ -78,7 +78,7 @@ Burner::~Burner() {
 void Burner::serve(Worker& worker, const std::stop_token& stop) {
   std::uint64_t seen = 0;
   std::unique_lock lock(mutex_);
-  while (told_.wait(lock, stop, [&] { return number_ != seen; })) {
+  while (changed_.wait(lock, stop, [&] { return number_ != seen; })) {
     seen = number_;
     const Job job = job_;
     lock.unlock();
@@ -96,7 +96,7 @@ void Burner::begin(const Job& job) {
     busy_ = threads_.size();
     ++number_;
   }
-  told_.notify_all();
+  changed_.notify_all();
 }
 
 void Burner::wait_for_all() {

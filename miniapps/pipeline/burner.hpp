@@ -27,7 +27,7 @@ struct BurnPace {
 // One thread calls.
 class Burner {
  public:
-  // So many processors at a time, 0 < cores; what is over a whole number is a share of each millisecond,
+  // That many processors at a time, 0 < cores; what is over a whole number is a share of each millisecond,
   // which the caller's thread sleeps for the rest. Takes one thread less than that, rounded up: the caller
   // burns, too. `exhausted` where there are no more threads.
   static Result<std::unique_ptr<Burner>> make(double cores);
@@ -63,7 +63,7 @@ class Burner {
   std::uint64_t rounds_ = 0;
   std::chrono::nanoseconds asleep_too_long_{0};  // what sleeps took beyond their ends, to be made up for
   std::mutex mutex_;                             // of the next four
-  std::condition_variable_any told_;
+  std::condition_variable_any changed_;
   std::condition_variable_any done_;
   Job job_;
   std::uint64_t number_ = 0;                      // of the job

@@ -338,7 +338,7 @@ TEST_F(CpuAccelerator, IsThereOnceAProcess) {
 }
 
 // Those need no oneDNN.
-TEST(CpuAcceleratorWords, AreChecked) {
+TEST(CpuAcceleratorArguments, AreChecked) {
   for (const char* wrong : {"cpu:thread=1", "cpu:threads=0", "cpu:threads=5000", "cpu:classes=1",
                             "cpu:classes=2000000", "cpu:step=1ms"}) {
     const auto made = make_accelerator(wrong);
@@ -347,7 +347,7 @@ TEST(CpuAcceleratorWords, AreChecked) {
   }
 }
 
-TEST(CpuAcceleratorWords, OtherLayoutsAreRefusedWithTheRemedy) {
+TEST(CpuAcceleratorArguments, OtherLayoutsAreRefusedWithTheRemedy) {
   const auto accelerator = make_training_accelerator(alexnet(10), 1, 1);
   EXPECT_TRUE(accelerator->takes("f32 NHWC 224x224x3").ok());
   EXPECT_TRUE(accelerator->takes("f32 NCHW 3x224x224").ok());

@@ -51,7 +51,7 @@ Result<FileBatches::Took> FileBatches::take_file() {
     if (epoch_ && handed_ == handed_before_)
       return make_error(Errc::corrupt,
                         "a whole epoch has no " + std::to_string(settings_.batch) + " samples for a batch");
-    handed_before_ = epoch_ ? handed_ : 0;  // the first epoch may have been begun before
+    handed_before_ = epoch_ ? handed_ : 0;  // the first epoch may have been started before
     epoch_ = file_->epoch;
   }
   ++files_used_;

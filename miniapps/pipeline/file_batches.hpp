@@ -1,7 +1,7 @@
 // Batches out of whole files, for programs that load a file, put its samples into another order, and take
 // batches from what they have in memory until it is used up.
 //
-// Upstream is a loader whose samples are files and whose batches hold one: a file that lies in its slot is
+// Upstream is a loader whose samples are files and whose batches hold one: a file that is in its slot is
 // its samples as tensors, one behind another, in the order of file_order(). With a prefetch depth of K files
 // that loader is at most K files ahead; with 0 a file is loaded when the one before is used up, as the
 // published programs do.
@@ -34,7 +34,7 @@ struct FileBatchesSettings {
   std::size_t batch = 1;
   std::uint64_t most_batches = 0;  // 0: as many as upstream gives; with those that were handed
   std::uint64_t handed = 0;        // before, by a run that this one goes on with, and that has used
-  std::uint64_t in_first = 0;      // so many samples of the first file
+  std::uint64_t in_first = 0;      // that many samples of the first file
   std::uint64_t seed = 0;          // of file_order()
   bool pauses = false;  // next() gives null whenever an epoch is over, with the next one's first file
                         // in hand, and goes on with that when it is called again

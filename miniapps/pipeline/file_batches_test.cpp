@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kSampleBytes = 16;
 constexpr std::uint64_t kSeed = 5;
 
-// A corpus of files that hold so many samples each.
+// A corpus of files that hold that many samples each.
 struct Files {
   Manifest corpus;
   WholeObjects files;

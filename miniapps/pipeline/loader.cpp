@@ -20,8 +20,8 @@ double seconds(std::uint64_t nanoseconds) {
   return static_cast<double>(nanoseconds) * 1e-9;
 }
 
-std::uint64_t nanoseconds_since(LapClock::Clock::time_point then) {
-  return static_cast<std::uint64_t>((LapClock::Clock::now() - then).count());
+std::uint64_t nanoseconds_since(StageTimer::Clock::time_point then) {
+  return static_cast<std::uint64_t>((StageTimer::Clock::now() - then).count());
 }
 
 // A sample can be bad; a machine out of memory or a bug of ours is not the sample's fault.
@@ -57,14 +57,14 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderInput& input,
     std::unique_ptr<BatchLoader> loader(new BatchLoader(input, settings));
     loader->workers_.resize(settings.threads);
     for (Worker& worker : loader->workers_) {
-      PENSTOCK_ASSIGN(worker.transform, input.treatment->transform());
+      PENSTOCK_ASSIGN(worker.transform, input.app_transform->transform());
       worker.taken.reserve(settings.depth);
       worker.asked.reserve(settings.depth);
       if (worker.transform) {
         PENSTOCK_ASSIGN(worker.opener, SampleOpener::make(input.manifest->facts().codec));
       }
-      worker.laps = LapClock(kLapFirstOwn + input.treatment->stages().size());
-      worker.spent_ns = worker.laps.spent_ns();
+      worker.timer = StageTimer(kPartFirstOwn + input.app_transform->stages().size());
+      worker.spent_ns = worker.timer.spent_ns();
     }
     loader->working_ = settings.threads;
     for (Worker& worker : loader->workers_) {
@@ -113,14 +113,14 @@ bool BatchLoader::take(Worker& worker) {
   return !worker.taken.empty() || worker.reader->on_their_way() > 0;
 }
 
-// Each lap of the worker is a span, where anyone wants them.
+// Each part of the worker's time is a span, where anyone wants them.
 void BatchLoader::follow(Worker& worker) {
   if (settings_.spans == nullptr) return;
   std::vector<std::uint16_t> components{PENSTOCK_READ};
-  for (const std::string_view stage : input_.treatment->stages())
+  for (const std::string_view stage : input_.app_transform->stages())
     components.push_back(stage == "decode" ? PENSTOCK_DECODE : PENSTOCK_TRANSFORM);
-  worker.laps.follow((*settings_.spans)[static_cast<std::size_t>(&worker - workers_.data())],
-                     std::move(components));
+  worker.timer.follow((*settings_.spans)[static_cast<std::size_t>(&worker - workers_.data())],
+                      std::move(components));
 }
 
 // The reader, whose queue belongs to the thread that submits, lives and dies here.
@@ -151,11 +151,11 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
 
 void BatchLoader::wait_for_room(std::unique_lock<std::mutex>& lock, const std::stop_token& stop,
                                 Worker& worker) {
-  worker.waiting_since = LapClock::Clock::now();
+  worker.waiting_since = StageTimer::Clock::now();
   if (work_there_.wait(lock, stop, [this] { return failure_ || plan_.can_take(); })) {
-    const LapClock::Clock::time_point now = LapClock::Clock::now();
+    const StageTimer::Clock::time_point now = StageTimer::Clock::now();
     worker.waited_ns += static_cast<std::uint64_t>((now - *worker.waiting_since).count());
-    worker.laps.span(PENSTOCK_WAIT, PENSTOCK_WAIT_ROOM, *worker.waiting_since, now, false);
+    worker.timer.span(PENSTOCK_WAIT, PENSTOCK_WAIT_ROOM, *worker.waiting_since, now, false);
   }
   worker.waiting_since.reset();
 }
@@ -168,17 +168,17 @@ void BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
       continue;
     }
     lock.unlock();
-    worker.laps.restart();
-    const LapClock::Clock::time_point begin = worker.laps.last();
+    worker.timer.restart();
+    const StageTimer::Clock::time_point begin = worker.timer.last();
     for (const Ticket& ticket : worker.taken) {
       if (in_place()) (*input_.pool)[ticket.place].stored[ticket.slot].reader.reset();
       worker.reader->begin(ticket);
     }
     SampleReader::Arrival arrival = worker.reader->next();
-    worker.laps.sample(arrival.ticket.epoch, arrival.ticket.index);
-    worker.laps.lap(kLapRead, arrival.bytes.ok() ? arrival.bytes->size() : 0);
+    worker.timer.sample(arrival.ticket.epoch, arrival.ticket.index);
+    worker.timer.end_part(kPartRead, arrival.bytes.ok() ? arrival.bytes->size() : 0);
     Result<void> outcome = fill(worker, arrival);
-    worker.laps.span(PENSTOCK_LOAD, 0, begin, worker.laps.last(), true);
+    worker.timer.span(PENSTOCK_LOAD, 0, begin, worker.timer.last(), true);
     lock.lock();
     settle(worker, arrival.ticket, std::move(outcome));
   }
@@ -188,10 +188,10 @@ Result<void> BatchLoader::transform(Worker& worker, const SampleReader::Arrival&
   const Ticket& ticket = arrival.ticket;
   const auto opened = worker.opener->open(*arrival.bytes);
   Result<void> applied = opened.ok() ? worker.transform->apply({ticket.epoch, ticket.index}, *opened,
-                                                               batch.room(ticket.slot), worker.laps)
+                                                               batch.room(ticket.slot), worker.timer)
                                      : Result<void>(opened.error());
   if (applied.ok()) return applied;
-  worker.laps.lap_failed();
+  worker.timer.end_failed_part();
   Error error = std::move(applied).error();
   error.what = "cannot use '" + std::string(arrival.name) + "': " + error.what;
   return error;
@@ -229,8 +229,8 @@ void BatchLoader::name_skipped(std::uint64_t index, const Error& error) {
 }
 
 void BatchLoader::settle(Worker& worker, const Ticket& ticket, Result<void> outcome) {
-  worker.spent_ns = worker.laps.spent_ns();
-  last_sample_ = worker.laps.last();
+  worker.spent_ns = worker.timer.spent_ns();
+  last_sample_ = worker.timer.last();
   const auto asked = std::find_if(worker.asked.begin(), worker.asked.end(), [&](const Ticket& one) {
     return one.batch == ticket.batch && one.slot == ticket.slot && one.index == ticket.index;
   });
@@ -241,7 +241,7 @@ void BatchLoader::settle(Worker& worker, const Ticket& ticket, Result<void> outc
   bool moved = true;
   if (outcome.ok()) {
     Batch& batch = (*input_.pool)[ticket.place];
-    batch.ready = std::max(batch.ready, worker.laps.last());
+    batch.ready = std::max(batch.ready, worker.timer.last());
     moved = plan_.done(ticket);
   } else if (settings_.bad_sample == BadSample::skip && blames_sample(outcome.error().code)) {
     name_skipped(ticket.index, outcome.error());
@@ -265,7 +265,7 @@ std::vector<std::uint64_t> BatchLoader::spent_ns() const {
   return sum;
 }
 
-void BatchLoader::account_wait(LapClock::Clock::time_point since, const std::vector<std::uint64_t>& before,
+void BatchLoader::account_wait(StageTimer::Clock::time_point since, const std::vector<std::uint64_t>& before,
                                const Batch* got) {
   const std::vector<std::uint64_t> after = spent_ns();
   worked_ns_.resize(after.size(), 0);
@@ -279,7 +279,8 @@ void BatchLoader::account_wait(LapClock::Clock::time_point since, const std::vec
 
 std::vector<LostTime> BatchLoader::lost() const {
   std::vector<LostTime> parts{{"read", 0}};
-  for (const std::string_view stage : input_.treatment->stages()) parts.push_back({std::string(stage), 0});
+  for (const std::string_view stage : input_.app_transform->stages())
+    parts.push_back({std::string(stage), 0});
   parts.push_back({"collate", 0});
   const std::lock_guard lock(mutex_);
   const auto all =
@@ -298,7 +299,7 @@ Result<const Batch*> BatchLoader::next() try {
   if (plan_.can_take()) work_there_.notify_all();
   if (failure_ || plan_.head() != BatchPlan::Head::pending) return pull(lock);
   const std::vector<std::uint64_t> before = spent_ns();
-  const auto since = LapClock::Clock::now();
+  const auto since = StageTimer::Clock::now();
   Result<const Batch*> got = pull(lock);
   account_wait(since, before, got.ok() ? *got : nullptr);
   return got;
@@ -306,9 +307,9 @@ Result<const Batch*> BatchLoader::next() try {
   return make_error(Errc::exhausted, "no memory left for the order of an epoch");
 }
 
-void BatchLoader::check_progress(LapClock::Clock::time_point waiting_since) {
+void BatchLoader::check_progress(StageTimer::Clock::time_point waiting_since) {
   const auto since = std::max(waiting_since, last_sample_);
-  if (settings_.patience.count() == 0 || LapClock::Clock::now() - since < settings_.patience) return;
+  if (settings_.patience.count() == 0 || StageTimer::Clock::now() - since < settings_.patience) return;
   std::string what = "no sample has come for " +
                      format_seconds(std::chrono::duration<double>(settings_.patience).count()) +
                      ": the back end is stuck";
@@ -325,7 +326,7 @@ void BatchLoader::check_progress(LapClock::Clock::time_point waiting_since) {
 }
 
 Result<const Batch*> BatchLoader::pull(std::unique_lock<std::mutex>& lock) {
-  const auto since = LapClock::Clock::now();
+  const auto since = StageTimer::Clock::now();
   while (true) {
     if (failure_) return *failure_;
     switch (plan_.head()) {
@@ -338,7 +339,7 @@ Result<const Batch*> BatchLoader::pull(std::unique_lock<std::mutex>& lock) {
       }
       case BatchPlan::Head::ended:
         return static_cast<const Batch*>(nullptr);
-      case BatchPlan::Head::barren:
+      case BatchPlan::Head::empty_epoch:
         return make_error(Errc::corrupt,
                           "no batch of " + std::to_string(input_.pool->shape().samples) +
                               " good samples in a whole epoch of " +
@@ -357,7 +358,7 @@ Result<const Batch*> BatchLoader::pull(std::unique_lock<std::mutex>& lock) {
 std::vector<StageTally> BatchLoader::times() const {
   std::vector<StageTally> times;
   times.push_back({.stage = "read"});
-  for (const std::string_view stage : input_.treatment->stages())
+  for (const std::string_view stage : input_.app_transform->stages())
     times.push_back({.stage = std::string(stage)});
   const std::lock_guard lock(mutex_);
   for (const Worker& worker : workers_) {

@@ -12,7 +12,7 @@
 //
 // Time. A worker's day is divided among `read` (waiting for one included), the transform's own stages, and
 // waiting for a place in an open batch, by one clock read at each change. Of each of these stages the others
-// count as starved (those before it) or blocked (those behind it, and the wait for a place), so that a
+// count as starved (those before it) or blocked (those after it, and the wait for a place), so that a
 // stage's three times always add up to the workers' time. Waiting for the end of the run is not counted.
 #pragma once
 
@@ -49,7 +49,7 @@ enum class BadSample : std::uint8_t {
 struct LoaderInput {
   const Manifest* manifest = nullptr;
   Backend* backend = nullptr;
-  const Treatment* treatment = nullptr;
+  const Transform* app_transform = nullptr;
   BatchPool* pool = nullptr;  // its shape is the batch, its size K + 1
 };
 
@@ -83,12 +83,12 @@ class BatchLoader final : public BatchSource {
     std::unique_ptr<SampleTransform> transform;
     std::optional<SampleOpener> opener;
     std::unique_ptr<SampleReader> reader;  // while its thread lives
-    std::vector<Ticket> taken;             // to be begun
-    std::vector<Ticket> asked;             // begun and not settled; under the mutex
-    LapClock laps{1};
-    std::vector<std::uint64_t> spent_ns;                       // of laps, and
-    std::uint64_t waited_ns = 0;                               // for a place
-    std::optional<LapClock::Clock::time_point> waiting_since;  // for one, now: all three under the mutex
+    std::vector<Ticket> taken;             // to be started
+    std::vector<Ticket> asked;             // started and not settled; under the mutex
+    StageTimer timer{1};
+    std::vector<std::uint64_t> spent_ns;                         // of laps, and
+    std::uint64_t waited_ns = 0;                                 // for a place
+    std::optional<StageTimer::Clock::time_point> waiting_since;  // for one, now: all three under the mutex
   };
 
   BatchLoader(const LoaderInput& input, const LoaderSettings& settings);
@@ -101,9 +101,9 @@ class BatchLoader final : public BatchSource {
   Result<void> fill(Worker& worker, SampleReader::Arrival& arrival);
   Result<void> transform(Worker& worker, const SampleReader::Arrival& arrival, Batch& batch);
   Result<const Batch*> pull(std::unique_lock<std::mutex>& lock);
-  void check_progress(LapClock::Clock::time_point waiting_since);
+  void check_progress(StageTimer::Clock::time_point waiting_since);
   std::vector<std::uint64_t> spent_ns() const;
-  void account_wait(LapClock::Clock::time_point since, const std::vector<std::uint64_t>& before,
+  void account_wait(StageTimer::Clock::time_point since, const std::vector<std::uint64_t>& before,
                     const Batch* got);
   void settle(Worker& worker, const Ticket& ticket, Result<void> outcome);
   void name_skipped(std::uint64_t index, const Error& error);
@@ -120,8 +120,8 @@ class BatchLoader final : public BatchSource {
   std::optional<Error> failure_;
   LoaderLosses named_;  // and not counted
   bool stalled_ = false;
-  std::size_t working_ = 0;                  // workers that have not ended
-  LapClock::Clock::time_point last_sample_;  // when one was settled
+  std::size_t working_ = 0;                    // workers that have not ended
+  StageTimer::Clock::time_point last_sample_;  // when one was settled
   std::vector<std::uint64_t> worked_ns_;  // by stage, and by workers without work, while the consumer waited
   std::uint64_t consumer_waited_ns_ = 0;  // until batches were there, and
   std::uint64_t woke_late_ns_ = 0;        // from then on

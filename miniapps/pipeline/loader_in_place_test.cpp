@@ -37,7 +37,7 @@ class InPlace : public testing::TestWithParam<const char*> {
   static std::string name(std::uint64_t i) { return "s" + std::to_string(i); }
   static std::size_t length(std::uint64_t i) { return 3000 + static_cast<std::size_t>(i) * 501; }
 
-  // Objects of so many samples, behind a header.
+  // Objects of that many samples, behind a header.
   void make(std::uint64_t an_object, std::size_t header = 0) {
     ManifestBuilder builder(ManifestFacts{
         .recipe = "test", .format = "files", .codec = "raw", .settings = {}, .label_names = {}});
@@ -88,7 +88,7 @@ class InPlace : public testing::TestWithParam<const char*> {
   ScratchFolder scratch_;
   std::unique_ptr<Backend> backend_;
   std::optional<Manifest> manifest_;
-  const std::unique_ptr<Treatment> as_stored_ = leave_as_stored();
+  const std::unique_ptr<Transform> as_stored_ = leave_as_stored();
   std::optional<BatchPool> pool_;
 };
 
@@ -106,7 +106,7 @@ TEST_P(InPlace, WholeObjectsStayWhereTheyLie) {
     }
 }
 
-TEST_P(InPlace, SamplesOfAnObjectLieBesideEachOther) {
+TEST_P(InPlace, SamplesOfAnObjectAreAdjacent) {
   make(kSamples, 100);
   const auto loader = start({.batches = 5});
   std::map<std::uint64_t, const std::byte*> places;

@@ -97,7 +97,7 @@ TEST(BatchLoader, AQueueBelongsToOneThreadFromBeginningToEnd) {
   }
 }
 
-TEST(BatchLoader, WhatIsBegunIsStartedBeforeTheNextSampleIsWorkedOn) {
+TEST(BatchLoader, WhatIsSubmittedIsStartedBeforeTheNextSampleIsWorkedOn) {
   Pipe pipe(64, 8, 4);
   WatchedBackend watched(pipe.scripted);
   HeldObjects objects(pipe.manifest, watched);

@@ -18,7 +18,7 @@ std::map<std::string_view, std::vector<penstock_span>> spans_of(Pipe& pipe, unsi
                                                                 std::uint64_t epochs = 2,
                                                                 std::size_t depth = 1) {
   const auto loader =
-      BatchLoader::make({&pipe.manifest, pipe.backend, &pipe.treatment, &pipe.pool},
+      BatchLoader::make({&pipe.manifest, pipe.backend, &pipe.app_transform, &pipe.pool},
                         {Sampler(pipe.manifest.samples(), Shuffle::global, 77), PlanLimits{0, epochs},
                          threads, BadSample::skip, depth, std::chrono::nanoseconds{0}, &log});
   EXPECT_TRUE(loader.ok());
@@ -76,7 +76,7 @@ TEST(LoaderSpans, LieWithinTheLoadOfTheirSampleOneBehindTheOther) {
 
 TEST(LoaderSpans, ABadSampleHasTheStageThatItFailedIn) {
   Pipe pipe(32, 8, 2);
-  pipe.treatment.refused_lengths = {static_cast<std::size_t>(pipe.manifest.sample(5).length)};
+  pipe.app_transform.refused_lengths = {static_cast<std::size_t>(pipe.manifest.sample(5).length)};
   const auto log = log_for(1);
   const auto spans = spans_of(pipe, 1, *log, 1);
   EXPECT_EQ(spans.at("read").size(), spans.at("load").size());

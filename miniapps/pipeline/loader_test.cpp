@@ -67,12 +67,12 @@ TEST(BatchLoader, UsesEverySampleAtMostOnceAnEpoch) {
 TEST(BatchLoader, ReadsRangesOfObjectsThatHoldManySamples) {
   ScriptedBackend scripted;
   const Manifest manifest = scripted_shards(scripted, 6);
-  CopyingTreatment treatment;
+  CopyingTransform app_transform;
   std::uint64_t read = 0;
   for (const std::size_t depth : {1U, 5U}) {
     BatchPool pool = BatchPool::make({7, kSlotBytes}, 2).value();
     const auto loader = BatchLoader::make(
-        {&manifest, &scripted, &treatment, &pool},
+        {&manifest, &scripted, &app_transform, &pool},
         {Sampler(manifest.samples(), Shuffle::global, 1), {0, 1}, 3, BadSample::fail, depth});
     ASSERT_TRUE(loader.ok());
     int batches = 0;
@@ -88,7 +88,7 @@ TEST(BatchLoader, ReadsRangesOfObjectsThatHoldManySamples) {
   }
 }
 
-TEST(BatchLoader, LeavesSamplesAsTheyAreStoredWhereNobodyTreatsThem) {
+TEST(BatchLoader, LeavesSamplesAsTheyAreStoredWithoutATransform) {
   for (const std::size_t depth : {1U, 5U}) {
     Pipe pipe(100, 8, 2);
     const auto as_stored = leave_as_stored();
@@ -135,9 +135,9 @@ TEST(BatchLoader, OpensWhatIsWrapped) {
     builder.add_object("shard", made.bytes);
     for (const Placement& at : made.placed) builder.add_sample({.offset = at.offset, .length = at.length});
     const Manifest manifest = Manifest::from_bytes(builder.finish().value()).value();
-    CopyingTreatment treatment;
+    CopyingTransform app_transform;
     BatchPool pool = BatchPool::make({8, kSlotBytes}, 0).value();
-    const auto loader = BatchLoader::make({&manifest, &scripted, &treatment, &pool},
+    const auto loader = BatchLoader::make({&manifest, &scripted, &app_transform, &pool},
                                           {Sampler(manifest.samples(), Shuffle::none, 1), {1, 0}, 2, bad});
     const Result<const Batch*> batch = (*loader)->next();
     if (!batch.ok()) return batch.error().message();
@@ -156,7 +156,7 @@ TEST(BatchLoader, OpensWhatIsWrapped) {
   EXPECT_NE(why.find("gzip"), std::string::npos) << why;
 }
 
-// The event log: which objects' reads had begun when each step ended.
+// The event log: which objects' reads had started when each step ended.
 TEST(BatchLoader, WithoutPrefetchingNoSampleOfTheNextBatchBeginsBeforeTheStepEnds) {
   Pipe pipe(64, 8, 0);
   const auto loader = pipe.start({0, 1}, 4);
@@ -207,7 +207,7 @@ TEST(BatchLoader, FailsWithTheNameOfTheBadSample) {
 
 TEST(BatchLoader, NamesWhatTheTransformRefuses) {
   Pipe pipe(60, 6, 2);
-  pipe.treatment.refused_lengths = {18};
+  pipe.app_transform.refused_lengths = {18};
   const auto loader = pipe.start({0, 1}, 2);
   ASSERT_TRUE(loader.ok());
   Result<const Batch*> batch = static_cast<const Batch*>(nullptr);
@@ -221,7 +221,7 @@ TEST(BatchLoader, SkipsAndReplacesDeterministically) {
   Indices first;
   for (const unsigned threads : {1U, 4U, 9U}) {
     Pipe pipe(120, 10, 2);
-    pipe.treatment.refused_lengths = {3, 50};
+    pipe.app_transform.refused_lengths = {3, 50};
     pipe.scripted.fail_on("s0007");
     const auto loader = pipe.start({0, 1}, threads, BadSample::skip);
     ASSERT_TRUE(loader.ok());
@@ -272,14 +272,14 @@ TEST(BatchLoader, SurvivesAFlakyTier) {
 TEST(BatchLoader, SaysSoWhenEverythingIsBad) {
   for (const std::uint64_t prefetch : {0U, 1U, 5U}) {
     Pipe pipe(50, 8, prefetch);
-    for (std::size_t length = 1; length <= 97; ++length) pipe.treatment.refused_lengths.insert(length);
+    for (std::size_t length = 1; length <= 97; ++length) pipe.app_transform.refused_lengths.insert(length);
     const auto loader = pipe.start({1000, 0}, 3, BadSample::skip);
     ASSERT_TRUE(loader.ok());
     const Result<const Batch*> batch = (*loader)->next();
     ASSERT_FALSE(batch.ok());
     EXPECT_EQ(batch.error().code, Errc::corrupt);
     EXPECT_NE(batch.error().what.find("not a picture"), std::string::npos);
-    EXPECT_LE(pipe.treatment.applied.load(), 100U) << "it does not go round for ever";
+    EXPECT_LE(pipe.app_transform.applied.load(), 100U) << "it does not go round for ever";
   }
 }
 
@@ -327,7 +327,7 @@ TEST(BatchLoader, MissingAndShrunkObjectsAreSampleErrors) {
 
 TEST(BatchLoader, ABugIsNotTheSamplesFault) {
   Pipe pipe(40, 4, 1);
-  pipe.treatment.throws = true;
+  pipe.app_transform.throws = true;
   const auto loader = pipe.start({0, 1}, 2, BadSample::skip);
   ASSERT_TRUE(loader.ok());
   const Result<const Batch*> batch = (*loader)->next();
@@ -344,32 +344,32 @@ TEST(BatchLoader, StopsWhenItIsDestroyedInTheMiddle) {
   }
 }
 
-TEST(BatchLoader, DestroyedWithAFullQueueAndNobodyPulling) {
+TEST(BatchLoader, DestroyedWithAFullQueueAndNoConsumer) {
   Pipe pipe(500, 4, 2);
   auto loader = pipe.start({0, 0}, 3);
   ASSERT_TRUE(loader.ok());
-  while (pipe.treatment.applied.load() < 8) std::this_thread::yield();
+  while (pipe.app_transform.applied.load() < 8) std::this_thread::yield();
   loader->reset();
-  EXPECT_EQ(pipe.treatment.applied.load(), 8U) << "two batches ahead and then nothing";
+  EXPECT_EQ(pipe.app_transform.applied.load(), 8U) << "two batches ahead and then nothing";
 }
 
 TEST(BatchLoader, DestroyedWhileSamplesAreInHand) {
   Pipe pipe(500, 4, 2);
-  pipe.treatment.close_gate();
+  pipe.app_transform.close_gate();
   auto loader = pipe.start({0, 0}, 3);
   ASSERT_TRUE(loader.ok());
   while (pipe.scripted.reads().size() < 3) std::this_thread::yield();
   std::jthread opener([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    pipe.treatment.open_gate();
+    pipe.app_transform.open_gate();
   });
   loader->reset();
-  EXPECT_LE(pipe.treatment.applied.load(), 8U);
+  EXPECT_LE(pipe.app_transform.applied.load(), 8U);
 }
 
 TEST(BatchLoader, GivesUpWaitingWhenInterrupted) {
   Pipe pipe(100, 4, 2);
-  pipe.treatment.close_gate();
+  pipe.app_transform.close_gate();
   const auto loader = pipe.start({0, 0}, 2);
   ASSERT_TRUE(loader.ok());
   std::jthread user([&] {
@@ -379,7 +379,7 @@ TEST(BatchLoader, GivesUpWaitingWhenInterrupted) {
   const Result<const Batch*> batch = (*loader)->next();
   user.join();
   simulate_interrupt(0);
-  pipe.treatment.open_gate();
+  pipe.app_transform.open_gate();
   ASSERT_FALSE(batch.ok());
   EXPECT_EQ(batch.error().code, Errc::interrupted);
 }
@@ -414,13 +414,13 @@ TEST(BatchLoader, EveryStagesTimesAddUpToTheSameWorkerTime) {
 TEST(BatchLoader, SaysWhatItWasWaitedFor) {
   for (const std::uint64_t prefetch : {0U, 2U}) {
     Pipe pipe(16, 8, prefetch);
-    pipe.treatment.close_gate();
+    pipe.app_transform.close_gate();
     const auto begin = std::chrono::steady_clock::now();
     const auto loader = pipe.start({0, 1}, 2);
     ASSERT_TRUE(loader.ok());
     std::jthread later([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(30));
-      pipe.treatment.open_gate();
+      pipe.app_transform.open_gate();
     });
     EXPECT_EQ(drain(**loader, pipe.manifest).size(), 2U);
     const double wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -459,10 +459,10 @@ TEST(BatchPool, RefusesMoreThanTheMachineHas) {
 
 TEST(Loader, SaysThatABackEndIsStuckAndWaitsNoLongerThanItIsTold) {
   Pipe pipe(20, 4, 2);
-  pipe.treatment.close_gate();  // as a call that does not come back
+  pipe.app_transform.close_gate();  // as a call that does not come back
   const auto loader =
       BatchLoader::make(
-          {&pipe.manifest, pipe.backend, &pipe.treatment, &pipe.pool},
+          {&pipe.manifest, pipe.backend, &pipe.app_transform, &pipe.pool},
           {.sampler = Sampler(20, Shuffle::none, 7), .limits = {}, .threads = 2, .patience = 50ms})
           .value();
   EXPECT_FALSE(loader->stalled());
@@ -473,7 +473,7 @@ TEST(Loader, SaysThatABackEndIsStuckAndWaitsNoLongerThanItIsTold) {
   EXPECT_NE(batch.error().what.find("'s000"), std::string::npos) << batch.error().what;
   EXPECT_TRUE(loader->stalled());
   EXPECT_FALSE(loader->close(1ms)) << "its workers hang";
-  pipe.treatment.open_gate();
+  pipe.app_transform.open_gate();
   EXPECT_TRUE(loader->close(60s));
 }
 
@@ -481,10 +481,10 @@ TEST(Loader, IsNotStuckWhileTheConsumerTakesItsTime) {
   Pipe pipe(20, 4, 8);  // the whole epoch may be ahead
   const auto loader =
       BatchLoader::make(
-          {&pipe.manifest, pipe.backend, &pipe.treatment, &pipe.pool},
+          {&pipe.manifest, pipe.backend, &pipe.app_transform, &pipe.pool},
           {.sampler = Sampler(20, Shuffle::none, 7), .limits = {.epochs = 1}, .patience = 100ms})
           .value();
-  while (pipe.treatment.applied < 20) std::this_thread::sleep_for(1ms);
+  while (pipe.app_transform.applied < 20) std::this_thread::sleep_for(1ms);
   std::this_thread::sleep_for(300ms);
   for (int i = 0; i < 5; ++i) ASSERT_NE(loader->next().value(), nullptr);
   EXPECT_EQ(loader->next().value(), nullptr);

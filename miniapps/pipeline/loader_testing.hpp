@@ -22,7 +22,7 @@ inline constexpr std::size_t kSlotBytes = 8;
 
 // Keeps a sample's first byte and length; refuses samples that begin with `refused`. `gate` holds every
 // worker up while it is closed.
-class CopyingTreatment final : public Treatment {
+class CopyingTransform final : public Transform {
  public:
   std::size_t slot_bytes() const override { return kSlotBytes; }
   std::string_view layout() const override { return "test"; }
@@ -47,26 +47,26 @@ class CopyingTreatment final : public Treatment {
  private:
   class Copy final : public SampleTransform {
    public:
-    explicit Copy(const CopyingTreatment& owner) : owner_(owner) {}
+    explicit Copy(const CopyingTransform& owner) : owner_(owner) {}
     Result<void> apply(const SampleKey&, std::span<const std::byte> stored, std::span<std::byte> slot,
-                       LapClock& laps) override {
+                       StageTimer& timer) override {
       {
         std::unique_lock lock(owner_.mutex_);
         owner_.gate_.wait(lock, [&] { return !owner_.gate_closed_; });
       }
-      laps.lap(kLapFirstOwn);
+      timer.end_part(kPartFirstOwn);
       ++owner_.applied;
       if (owner_.throws) throw std::runtime_error("a bug");
       if (owner_.refused_lengths.contains(stored.size())) return make_error(Errc::corrupt, "not a picture");
       std::fill(slot.begin(), slot.end(), std::byte{0});
       slot[0] = stored[0];
       slot[1] = static_cast<std::byte>(stored.size());
-      laps.lap(kLapFirstOwn + 1);
+      timer.end_part(kPartFirstOwn + 1);
       return {};
     }
 
    private:
-    const CopyingTreatment& owner_;
+    const CopyingTransform& owner_;
   };
 
   static constexpr std::array<std::string_view, 2> kStages{"decode", "resize"};
@@ -79,7 +79,7 @@ struct Pipe {
   ScriptedBackend scripted;
   Manifest manifest;
   Backend* backend = &scripted;
-  CopyingTreatment treatment;
+  CopyingTransform app_transform;
   BatchPool pool;
 
   Pipe(std::uint64_t samples, std::size_t batch, std::uint64_t prefetch)
@@ -89,7 +89,7 @@ struct Pipe {
   Result<std::unique_ptr<BatchLoader>> start(PlanLimits limits, unsigned threads,
                                              BadSample bad = BadSample::fail,
                                              Shuffle shuffle = Shuffle::global, std::size_t depth = 1) {
-    return BatchLoader::make({&manifest, backend, &treatment, &pool},
+    return BatchLoader::make({&manifest, backend, &app_transform, &pool},
                              {Sampler(manifest.samples(), shuffle, 77), limits, threads, bad, depth});
   }
 };

@@ -18,7 +18,7 @@
 
 namespace penstock {
 
-// Room for so many samples and a batch of them, touched, so that nothing of it is charged to the run.
+// Room for that many samples and a batch of them, touched, so that nothing of it is charged to the run.
 // exhausted where that is more than there is.
 struct MemoryRoom {
   Batch held;   // as one batch

@@ -14,8 +14,8 @@ namespace penstock {
 namespace {
 
 constexpr std::array<std::string_view, 2> kStages{"decode", "resize"};
-constexpr std::size_t kLapDecode = kLapFirstOwn;
-constexpr std::size_t kLapResize = kLapFirstOwn + 1;
+constexpr std::size_t kPartDecode = kPartFirstOwn;
+constexpr std::size_t kPartResize = kPartFirstOwn + 1;
 
 // The most that sides may be divided by so that neither is left much shorter than the result's: four fifths
 // of it, so that the usual 500x375 becomes 224x224 by way of 250x188. In between libjpeg-turbo has 7/8, 6/8
@@ -40,26 +40,26 @@ PicturePart shrunk(const PicturePart& part, unsigned shrink, const Image& image)
   return small;
 }
 
-class PictureTransform final : public SampleTransform {
+class PictureSampleTransform final : public SampleTransform {
  public:
-  explicit PictureTransform(const PictureSettings& settings)
+  explicit PictureSampleTransform(const PictureSettings& settings)
       : settings_(settings),
         resizer_(make_resizer(settings.resize, settings.tensor.width, settings.tensor.height)),
         writer_(settings.tensor, settings.normalisation),
         line_(std::size_t{3} * settings.tensor.width + 1) {}
 
   Result<void> apply(const SampleKey& key, std::span<const std::byte> stored, std::span<std::byte> slot,
-                     LapClock& laps) override {
+                     StageTimer& timer) override {
     const RandomStream random = augment_stream(settings_.seed, key);
     PENSTOCK_ASSIGN(const PictureView picture, decode(stored, random));
-    laps.lap(kLapDecode);
+    timer.end_part(kPartDecode);
     const bool mirrored = settings_.mirror && random.substream(1).bits(0) % 2 == 1;
     resizer_->begin(picture, mirrored);
     for (std::uint32_t y = 0; y < settings_.tensor.height; ++y) {
       resizer_->line(y, line_);
       writer_.write(y, std::span(line_).first(line_.size() - 1), slot);
     }
-    laps.lap(kLapResize);
+    timer.end_part(kPartResize);
     return success();
   }
 
@@ -94,16 +94,16 @@ class PictureTransform final : public SampleTransform {
   std::vector<float> line_;
 };
 
-class PictureTreatment final : public Treatment {
+class PictureTransform final : public Transform {
  public:
-  explicit PictureTreatment(const PictureSettings& settings)
+  explicit PictureTransform(const PictureSettings& settings)
       : settings_(settings), layout_(settings.tensor.text()) {}
 
   std::size_t slot_bytes() const override { return settings_.tensor.bytes(); }
   std::string_view layout() const override { return layout_; }
   std::span<const std::string_view> stages() const override { return kStages; }
   Result<std::unique_ptr<SampleTransform>> transform() const override {
-    return std::unique_ptr<SampleTransform>(std::make_unique<PictureTransform>(settings_));
+    return std::unique_ptr<SampleTransform>(std::make_unique<PictureSampleTransform>(settings_));
   }
 
  private:
@@ -120,10 +120,10 @@ Result<DecodeMode> parse_decode(std::string_view name) {
   return unknown_name("way to decode", name, {"full", "scaled", "crop"});
 }
 
-std::unique_ptr<Treatment> make_picture_treatment(const PictureSettings& settings) {
+std::unique_ptr<Transform> make_picture_transform(const PictureSettings& settings) {
   PictureSettings resolved = settings;
   if (settings.decode == DecodeMode::crop) resolved.crop = Crop::random;
-  return std::make_unique<PictureTreatment>(resolved);
+  return std::make_unique<PictureTransform>(resolved);
 }
 
 }  // namespace penstock

@@ -41,6 +41,6 @@ struct PictureSettings {
 
 // Takes JPEG and PNG (of which every pixel is decoded whatever the mode), told apart by their first bytes.
 // Its stages are "decode" and "resize", the latter with cropping, mirroring and normalising in one pass.
-std::unique_ptr<Treatment> make_picture_treatment(const PictureSettings& settings);
+std::unique_ptr<Transform> make_picture_transform(const PictureSettings& settings);
 
 }  // namespace penstock

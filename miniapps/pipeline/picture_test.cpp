@@ -42,12 +42,12 @@ PictureSettings to_48() {
 }
 
 Bytes applied(const PictureSettings& settings, const Bytes& stored, const SampleKey& key = {}) {
-  const auto treatment = make_picture_treatment(settings);
-  const auto transform = treatment->transform().value();
-  LapClock laps(kLapFirstOwn + treatment->stages().size());
-  laps.restart();
-  Bytes slot(treatment->slot_bytes());
-  const Result<void> done = transform->apply(key, stored, slot, laps);
+  const auto app_transform = make_picture_transform(settings);
+  const auto transform = app_transform->transform().value();
+  StageTimer timer(kPartFirstOwn + app_transform->stages().size());
+  timer.restart();
+  Bytes slot(app_transform->slot_bytes());
+  const Result<void> done = transform->apply(key, stored, slot, timer);
   EXPECT_TRUE(done.ok()) << done.error().message();
   return slot;
 }
@@ -153,9 +153,9 @@ TEST(Picture, TakesPngInEveryMode) {
 TEST(Picture, SaysWhatIsInABatch) {
   PictureSettings settings = to_48();
   settings.tensor = {224, 224, PixelType::f16, Axes::nchw};
-  const auto treatment = make_picture_treatment(settings);
-  EXPECT_EQ(treatment->layout(), "f16 NCHW 3x224x224");
-  EXPECT_EQ(treatment->slot_bytes(), 224U * 224 * 3 * 2);
+  const auto app_transform = make_picture_transform(settings);
+  EXPECT_EQ(app_transform->layout(), "f16 NCHW 3x224x224");
+  EXPECT_EQ(app_transform->slot_bytes(), 224U * 224 * 3 * 2);
 }
 
 TEST(RandomResizedCrop, LiesWithinAndHasTheShapesThatItSays) {

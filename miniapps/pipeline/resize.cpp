@@ -83,7 +83,7 @@ PENSTOCK_WIDE void blend_pixels(const float* __restrict line, const std::uint32_
 }
 
 template <std::uint32_t kTaps>
-__attribute__((always_inline)) inline void add_up_so_many(const float* __restrict line,
+__attribute__((always_inline)) inline void add_up_counted(const float* __restrict line,
                                                           const std::uint32_t* __restrict first,
                                                           const float* __restrict weights,
                                                           std::uint32_t width, float* __restrict out) {
@@ -101,15 +101,15 @@ PENSTOCK_WIDE void add_up_pixels(const float* __restrict line, const std::uint32
                                  float* __restrict out) {
   switch (taps) {  // pictures mostly become half as large or less
     case 3:
-      return add_up_so_many<3>(line, first, weights, width, out);
+      return add_up_counted<3>(line, first, weights, width, out);
     case 4:
-      return add_up_so_many<4>(line, first, weights, width, out);
+      return add_up_counted<4>(line, first, weights, width, out);
     case 5:
-      return add_up_so_many<5>(line, first, weights, width, out);
+      return add_up_counted<5>(line, first, weights, width, out);
     case 6:
-      return add_up_so_many<6>(line, first, weights, width, out);
+      return add_up_counted<6>(line, first, weights, width, out);
     case 7:
-      return add_up_so_many<7>(line, first, weights, width, out);
+      return add_up_counted<7>(line, first, weights, width, out);
     default:
       break;
   }

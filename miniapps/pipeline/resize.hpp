@@ -36,7 +36,7 @@ struct PictureView {
   std::size_t stride = 0;
 };
 PictureView view_of(const Image& image);
-PictureView view_of(const Image& image, const PicturePart& part);  // which lies in it
+PictureView view_of(const Image& image, const PicturePart& part);  // which is in it
 
 // Resizes one picture after the other to one size, the aspect not kept, a line at a time. One thread; memory
 // is reused.

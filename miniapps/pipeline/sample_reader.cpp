@@ -106,8 +106,8 @@ Result<Operation> SampleReader::operation(Slot& slot) {
 }
 
 // A whole object is opened for each sample of it, as it is where it is read. What cannot be had in place is
-// read: a mapping that lost a page stays without what is behind it, and its object may have that.
-Result<std::uint64_t> SampleReader::look_at(Slot& slot) {
+// read: a mapping that lost a page stays without what is after it, and its object may have that.
+Result<std::uint64_t> SampleReader::inspect(Slot& slot) {
   PENSTOCK_TRY(prepare(slot));
   if (whole_objects_) slot.reader_object = UINT64_MAX;
   PENSTOCK_ASSIGN(Reader* const reader, reader_of(slot));
@@ -131,7 +131,7 @@ void SampleReader::begin(const Ticket& ticket) {
   slots_[place].ticket = ticket;
   slots_[place].on_its_way = true;
   if (in_place_) {
-    to_look_at_ = place;
+    to_inspect_ = place;
     return;
   }
   try {
@@ -187,9 +187,9 @@ SampleReader::Arrival SampleReader::broken() {
 
 SampleReader::Arrival SampleReader::next() {
   if (lent_) set_free(*std::exchange(lent_, std::nullopt));
-  if (to_look_at_) {
-    const std::uint32_t place = *std::exchange(to_look_at_, std::nullopt);
-    completions_.push_back({place, look_at(slots_[place])});
+  if (to_inspect_) {
+    const std::uint32_t place = *std::exchange(to_inspect_, std::nullopt);
+    completions_.push_back({place, inspect(slots_[place])});
   } else if (!to_submit_.empty()) {
     if (queue_) {
       const std::size_t taken =

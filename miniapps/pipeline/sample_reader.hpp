@@ -70,13 +70,13 @@ class SampleReader {
   };
 
   std::size_t depth() const { return depth_; }
-  std::size_t on_their_way() const { return on_their_way_; }  // begun, and not yet had from next()
+  std::size_t on_their_way() const { return on_their_way_; }  // started, and not yet had from next()
   // Needs on_their_way() < depth(). Starts at once or with next(). Failures come with next(), too.
   void begin(const Ticket& ticket);
   // Waits for one of those on their way, of which there is one. Those that have been begun are started by
-  // now. An error of kind `internal` where the queue is broken: then nothing may be begun any more.
+  // now. An error of kind `internal` where the queue is broken: then nothing may be started any more.
   Arrival next();
-  // Gives the bytes of the last arrival, which has some, away with what they lie in, and takes what the other
+  // Gives the bytes of the last arrival, which has some, away with what they are in, and takes what the other
   // had for later ones. Bytes in place stay there as long as this reader's `objects`, and the other's reader.
   void give(StoredSample& other);
 
@@ -99,7 +99,7 @@ class SampleReader {
   Arrival broken();
   Result<void> prepare(Slot& slot);
   Result<Operation> operation(Slot& slot);
-  Result<std::uint64_t> look_at(Slot& slot);
+  Result<std::uint64_t> inspect(Slot& slot);
   Result<Reader*> reader_of(Slot& slot);
   Arrival arrival(Slot& slot, Result<std::uint64_t> bytes);
 
@@ -112,7 +112,7 @@ class SampleReader {
   std::vector<Slot> slots_;  // one more than the depth, unless that is 1: the caller has it
   std::vector<std::uint32_t> free_;
   std::vector<Operation> to_submit_;
-  std::optional<std::uint32_t> to_look_at_;  // instead, in place
+  std::optional<std::uint32_t> to_inspect_;  // instead, in place
   std::vector<Completion> completions_;      // reaped, the first last
   std::size_t on_their_way_ = 0;
   std::optional<std::uint32_t> lent_;  // the slot whose bytes the caller has

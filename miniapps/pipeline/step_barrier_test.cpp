@@ -17,11 +17,11 @@ namespace {
 using namespace std::chrono_literals;
 
 TrainingRun run_rank(Communicator& ranks, Stage<const Batch*>& input, std::string_view accelerator,
-                     const StepWatcher& watcher = {}, const Gathering& gathering = {}) {
+                     const StepObserver& observer = {}, const StepCollective& collective = {}) {
   StepBarrier together(ranks);
   const SteadyTime start = together.begin().value();
   const auto made = make_accelerator(accelerator).value();
-  return run_training(input, *made, start, watcher, &together, {}, gathering);
+  return run_training(input, *made, start, observer, &together, {}, collective);
 }
 
 TEST(StepBarrier, DividesTheWaitByWhoCameLast) {
@@ -60,7 +60,7 @@ TEST(TrainingTogether, AnErrorOnOneRankEndsAllAndIsThatRanks) {
   });
 }
 
-TEST(TrainingTogether, AWatcherThatHasEnoughEndsAllOneStepLater) {
+TEST(TrainingTogether, AnObserverThatHasEnoughEndsAllOneStepLater) {
   RankThreads::run(2, [](Communicator& ranks) {
     ScriptedInput input(9);
     const TrainingRun run = run_rank(ranks, input, "none", [&](std::uint64_t step, const Batch&) {
@@ -97,23 +97,23 @@ TEST(TrainingTogether, TheLastRankIsCountedStepByStep) {
 }
 
 // Collective work that one rank is not there for would never end.
-TEST(TrainingTogether, NobodyHoldsAGatheringThatOneCannotComeTo) {
+TEST(TrainingTogether, NoRankStartsACollectiveThatOneCannotJoin) {
   RankThreads::run(3, [](Communicator& ranks) {
     ScriptedInput input(9);
     std::vector<std::uint64_t> held;
-    const Gathering gathering{.due = [](std::uint64_t steps) { return steps % 2 == 0; },
-                              .hold =
-                                  [&](std::uint64_t steps) {
-                                    held.push_back(steps);
-                                    return ranks.barrier();
-                                  }};
+    const StepCollective collective{.due = [](std::uint64_t steps) { return steps % 2 == 0; },
+                                    .hold =
+                                        [&](std::uint64_t steps) {
+                                          held.push_back(steps);
+                                          return ranks.barrier();
+                                        }};
     const TrainingRun run = run_rank(
         ranks, input, "none",
         [&](std::uint64_t step, const Batch&) -> Result<bool> {
           if (ranks.rank() == 1 && step == 3) return make_error(Errc::io, "no log");
           return true;
         },
-        gathering);
+        collective);
     EXPECT_EQ(held, std::vector<std::uint64_t>{2}) << "rank " << ranks.rank();
     EXPECT_EQ(run.steps.size(), 4U);
     EXPECT_EQ(run.failure.has_value(), ranks.rank() == 1);

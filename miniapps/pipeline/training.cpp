@@ -51,20 +51,20 @@ double median_overshoot(std::span<const StepTimes> steps) {
 
 class Loop {
  public:
-  Loop(Stage<const Batch*>& input, Accelerator& accelerator, SteadyTime start, const StepWatcher& watcher,
-       StepBarrier* together, const Interlude& interlude, const Gathering& gathering)
+  Loop(Stage<const Batch*>& input, Accelerator& accelerator, SteadyTime start, const StepObserver& observer,
+       StepBarrier* together, const BeforeStep& before_step, const StepCollective& collective)
       : input_(input),
         accelerator_(accelerator),
         start_(start),
-        watcher_(watcher),
+        observer_(observer),
         together_(together),
-        interlude_(interlude),
-        gathering_(gathering) {}
+        before_step_(before_step),
+        collective_(collective) {}
 
   TrainingRun run() {
     Result<bool> more = true;
     while (more.ok() && *more) more = step();
-    if (together_ != nullptr && !told_) {
+    if (together_ != nullptr && !others_know_) {
       const Result<StepBarrier::Over> left = together_->arrive(false);
       if (more.ok() && !left.ok()) more = left.error();
     }
@@ -85,12 +85,12 @@ class Loop {
   Stage<const Batch*>& input_;
   Accelerator& accelerator_;
   const SteadyTime start_;
-  const StepWatcher& watcher_;
+  const StepObserver& observer_;
   StepBarrier* const together_;
-  const Interlude& interlude_;
-  const Gathering& gathering_;
-  std::int64_t gathering_ns_ = 0;  // since the last step
-  bool told_ = false;              // the other ranks know that there is no further step
+  const BeforeStep& before_step_;
+  const StepCollective& collective_;
+  std::int64_t collective_ns_ = 0;  // since the last step
+  bool others_know_ = false;        // the other ranks know that there is no further step
   TrainingRun run_;
 };
 
@@ -98,7 +98,7 @@ Result<bool> Loop::step() {
   PENSTOCK_ASSIGN(const Batch* const batch, input_.next());
   PENSTOCK_ASSIGN(const std::int64_t aside_ns, turn_aside(batch));
   if (batch == nullptr) {
-    run_.aside_after_ns = gathering_ns_ + aside_ns;
+    run_.aside_after_ns = collective_ns_ + aside_ns;
     return false;
   }
   const SteadyTime handed = std::chrono::steady_clock::now();
@@ -113,21 +113,21 @@ Result<bool> Loop::step() {
       .nominal_ns = step.nominal.count(),
       .busy_ns = step.busy.count(),
       .over_ns = since_start(step.deadline),
-      .aside_ns = gathering_ns_ + aside_ns,
-      .gathering_ns = gathering_ns_};
+      .aside_ns = collective_ns_ + aside_ns,
+      .collective_ns = collective_ns_};
   if (together_ != nullptr) {
     PENSTOCK_ASSIGN(const bool by_all, end_together(times));
     if (!by_all) {  // the input has ended for another rank, and so for all
       PENSTOCK_ASSIGN(const std::int64_t after_ns, turn_aside(nullptr));
-      run_.aside_after_ns = gathering_ns_ + after_ns;
+      run_.aside_after_ns = collective_ns_ + after_ns;
       return false;
     }
   }
-  gathering_ns_ = 0;
+  collective_ns_ = 0;
   run_.batch = batch->samples();
   run_.steps.push_back(times);
-  if (watcher_) {
-    PENSTOCK_ASSIGN(const bool more, watcher_(run_.steps.size() - 1, *batch));
+  if (observer_) {
+    PENSTOCK_ASSIGN(const bool more, observer_(run_.steps.size() - 1, *batch));
     if (!more) return false;
   }
   return gather();
@@ -136,26 +136,26 @@ Result<bool> Loop::step() {
 // Whether the run goes on.
 Result<bool> Loop::gather() {
   const std::uint64_t steps = run_.steps.size();
-  if (!gathering_.due || !gathering_.due(steps)) return true;
+  if (!collective_.due || !collective_.due(steps)) return true;
   const SteadyTime since = std::chrono::steady_clock::now();
   if (together_ != nullptr) {
     const Result<StepBarrier::Over> all = together_->arrive(true);
-    told_ = !all.ok() || !all->for_all;
+    others_know_ = !all.ok() || !all->for_all;
     if (!all.ok()) return all.error();
     if (!all->for_all) return false;
   }
-  PENSTOCK_TRY(gathering_.hold(steps));
+  PENSTOCK_TRY(collective_.hold(steps));
   const SteadyTime over = std::chrono::steady_clock::now();
   accelerator_.over(over);
-  gathering_ns_ = std::chrono::duration_cast<std::chrono::nanoseconds>(over - since).count();
+  collective_ns_ = std::chrono::duration_cast<std::chrono::nanoseconds>(over - since).count();
   return true;
 }
 
-// How long it took; nothing where there is nothing to do. The step behind it begins no sooner than it ends.
+// How long it took; nothing where there is nothing to do. The step after it begins no sooner than it ends.
 Result<std::int64_t> Loop::turn_aside(const Batch* next) {
-  if (!interlude_) return 0;
+  if (!before_step_) return 0;
   const SteadyTime since = std::chrono::steady_clock::now();
-  PENSTOCK_ASSIGN(const bool did, interlude_(run_.steps.size(), next));
+  PENSTOCK_ASSIGN(const bool did, before_step_(run_.steps.size(), next));
   if (!did) return 0;
   const SteadyTime over = std::chrono::steady_clock::now();
   accelerator_.over(over);
@@ -165,7 +165,7 @@ Result<std::int64_t> Loop::turn_aside(const Batch* next) {
 // Whether all ranks made the step.
 Result<bool> Loop::end_together(StepTimes& times) {
   const Result<StepBarrier::Over> over = together_->arrive(true);
-  told_ = !over.ok() || !over->for_all;
+  others_know_ = !over.ok() || !over->for_all;
   if (!over.ok()) return over.error();
   if (!over->for_all) return false;
   accelerator_.over(over->at);
@@ -179,9 +179,9 @@ Result<bool> Loop::end_together(StepTimes& times) {
 }  // namespace
 
 TrainingRun run_training(Stage<const Batch*>& input, Accelerator& accelerator, SteadyTime start,
-                         const StepWatcher& watcher, StepBarrier* together, const Interlude& interlude,
-                         const Gathering& gathering) {
-  return Loop(input, accelerator, start, watcher, together, interlude, gathering).run();
+                         const StepObserver& observer, StepBarrier* together, const BeforeStep& before_step,
+                         const StepCollective& collective) {
+  return Loop(input, accelerator, start, observer, together, before_step, collective).run();
 }
 
 TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal_step) {

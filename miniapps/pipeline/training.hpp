@@ -28,49 +28,49 @@ struct StepTimes {
   std::int64_t over_ns = 0;       // the next one could begin: the deadline, or when all ranks had ended it
   std::int64_t straggler_ns = 0;  // of the time from end to over, as StepBarrier divides it
   std::int64_t barrier_ns = 0;
-  std::int64_t aside_ns = 0;      // of the time between handed and the step before: the interlude's, and
-  std::int64_t gathering_ns = 0;  // of that, directly behind the step before: the gathering's
+  std::int64_t aside_ns = 0;       // of the time between handed and the step before: the interlude's, and
+  std::int64_t collective_ns = 0;  // of that, directly behind the step before: the collective's
 };
 
 struct TrainingRun {
   std::vector<StepTimes> steps;     // those that were finished, on all ranks
   std::uint64_t batch = 0;          // samples a step
   std::uint64_t last = 0;           // steps that this rank ended as the last of several
-  std::int64_t aside_after_ns = 0;  // the interlude's and the gathering's behind the last step
+  std::int64_t aside_after_ns = 0;  // the interlude's and the collective's behind the last step
   std::optional<Error> failure;     // why it ended early; Errc::interrupted when the user stopped it
 };
 
 // Called when a step has ended, with its number, counting from 0. Whether to go on; an error ends the run
 // too, as its failure.
-using StepWatcher = std::function<Result<bool>(std::uint64_t step, const Batch& batch)>;
+using StepObserver = std::function<Result<bool>(std::uint64_t step, const Batch& batch)>;
 
 // Called when the batch of the next step is there and before the step begins, with the step's number, and
 // once more, with null, when the input has ended: what a program does between steps that is no training, such
 // as validating. Whether it did anything; an error ends the run as its failure.
-using Interlude = std::function<Result<bool>(std::uint64_t step, const Batch* next)>;
+using BeforeStep = std::function<Result<bool>(std::uint64_t step, const Batch* next)>;
 
 // What all ranks do together between steps, such as saving what they have learned. `hold` is called, behind
 // the watcher and before the next batch is asked for, when so many steps have ended and `due`, which says the
 // same on every rank. No rank holds one unless all have come: where one has failed since the step, the run
 // ends. An error ends the run, too.
-struct Gathering {
+struct StepCollective {
   std::function<bool(std::uint64_t steps)> due{};
   std::function<Result<void>(std::uint64_t steps)> hold{};
 };
 
-// Runs until `input` ends, the watcher has enough or something fails; what was measured until then is kept.
+// Runs until `input` ends, the observer has enough or something fails; what was measured until then is kept.
 // `start` is the run's time 0: taken before the input stage was made, so that the wait for the first batch
 // counts whole. With `together` (whose begin() is the start) every rank makes as many steps as the one that
 // ends first, for whatever reason: only that one has a failure to tell.
 TrainingRun run_training(Stage<const Batch*>& input, Accelerator& accelerator, SteadyTime start,
-                         const StepWatcher& watcher, StepBarrier* together = nullptr,
-                         const Interlude& interlude = {}, const Gathering& gathering = {});
+                         const StepObserver& observer, StepBarrier* together = nullptr,
+                         const BeforeStep& before_step = {}, const StepCollective& collective = {});
 
 // What the times come to. Every second of wall_s is in exactly one of input_wait_s, the time that the
 // accelerators computed, straggler_s, barrier_s and aside_s; of a rank alone the last step's overshoot is in
 // none.
 struct TrainingFigures {
-  double wall_s = 0;         // to the end of the last step, or of the interlude behind it
+  double wall_s = 0;         // to the end of the last step, or of the interlude after it
   double first_batch_s = 0;  // to the first batch in the accelerator's hands
   double input_wait_s = 0;   // the accelerator had nothing to do, the wait for the first batch included
   double straggler_s = 0;    // waited for other ranks, which ended their steps later

@@ -58,7 +58,7 @@ TEST(Figures, UtilizationIsAtMostOneWhereTheFirstStepEndsLate) {
   EXPECT_DOUBLE_EQ(*f.utilization, 1.0);
 }
 
-TEST(Figures, InterludesAreNeitherWaitingNorComputing) {
+TEST(Figures, TimeBetweenStepsIsNeitherWaitingNorComputing) {
   TrainingRun run;
   run.steps = {step(0, 50, 50, 150, 150), step(0, 150, 150, 250, 250), step(0, 1260, 1260, 1360, 1360)};
   run.steps[2].aside_ns = 1000 * kMs;
@@ -92,7 +92,7 @@ TEST(Figures, DlioCountsAnOvershootAsComputing) {
   EXPECT_DOUBLE_EQ(*f.step_overshoot, 0.5);
 }
 
-TEST(Figures, SayNothingOfAnAcceleratorThatIsNotThere) {
+TEST(Figures, AreSilentAboutAnAbsentAccelerator) {
   TrainingRun run;
   run.batch = 4;
   run.steps = {step(0, 10, 10, 10, 10), step(0, 30, 30, 30, 30)};
@@ -163,7 +163,7 @@ TEST(RunTraining, KeepsWhatWasMeasuredBeforeAnError) {
   EXPECT_EQ(run.steps.size(), 2U);
 }
 
-TEST(RunTraining, EndsWhenItsWatcherFails) {
+TEST(RunTraining, EndsWhenItsObserverFails) {
   ScriptedInput input(9);
   Result<std::unique_ptr<Accelerator>> none = make_accelerator("none");
   const TrainingRun run = run_training(
@@ -173,7 +173,7 @@ TEST(RunTraining, EndsWhenItsWatcherFails) {
   EXPECT_EQ(run.steps.size(), 1U);
 }
 
-TEST(RunTraining, EndsWhenItsWatcherHasEnough) {
+TEST(RunTraining, EndsWhenItsObserverHasEnough) {
   ScriptedInput input(9);
   Result<std::unique_ptr<Accelerator>> none = make_accelerator("none");
   const TrainingRun run =
@@ -183,7 +183,7 @@ TEST(RunTraining, EndsWhenItsWatcherHasEnough) {
   EXPECT_EQ(run.steps.size(), 4U);
 }
 
-TEST(Interludes, ComeBeforeEachStepAndBehindTheLast) {
+TEST(BetweenSteps, ComeBeforeEachStepAndBehindTheLast) {
   ScriptedInput input(3);
   const auto accelerator = make_accelerator("emulated:step=1ms").value();
   std::vector<std::pair<std::uint64_t, bool>> calls;
@@ -205,7 +205,7 @@ TEST(Interludes, ComeBeforeEachStepAndBehindTheLast) {
   EXPECT_GE(run.aside_after_ns, 3 * kMs);
 }
 
-TEST(Interludes, AnErrorEndsTheRun) {
+TEST(BetweenSteps, AnErrorEndsTheRun) {
   ScriptedInput input(3);
   const auto accelerator = make_accelerator("none").value();
   const TrainingRun run = run_training(input, *accelerator, std::chrono::steady_clock::now(), {}, nullptr,
@@ -222,20 +222,20 @@ TEST(Gatherings, AreHeldWhenTheyAreDueAndBelongToTheStepBehind) {
   ScriptedInput input(4);
   const auto accelerator = make_accelerator("emulated:step=1ms").value();
   std::vector<std::uint64_t> held;
-  const Gathering gathering{.due = [](std::uint64_t steps) { return steps % 2 == 0; },
-                            .hold = [&](std::uint64_t steps) -> Result<void> {
-                              held.push_back(steps);
-                              std::this_thread::sleep_for(3ms);
-                              return success();
-                            }};
+  const StepCollective collective{.due = [](std::uint64_t steps) { return steps % 2 == 0; },
+                                  .hold = [&](std::uint64_t steps) -> Result<void> {
+                                    held.push_back(steps);
+                                    std::this_thread::sleep_for(3ms);
+                                    return success();
+                                  }};
   const TrainingRun run =
-      run_training(input, *accelerator, std::chrono::steady_clock::now(), {}, nullptr, {}, gathering);
+      run_training(input, *accelerator, std::chrono::steady_clock::now(), {}, nullptr, {}, collective);
   EXPECT_FALSE(run.failure);
   EXPECT_EQ(held, (std::vector<std::uint64_t>{2, 4}));
   ASSERT_EQ(run.steps.size(), 4U);
   EXPECT_EQ(run.steps[1].aside_ns, 0);
   EXPECT_GE(run.steps[2].aside_ns, 3 * kMs);
-  EXPECT_EQ(run.steps[2].gathering_ns, run.steps[2].aside_ns);
+  EXPECT_EQ(run.steps[2].collective_ns, run.steps[2].aside_ns);
   EXPECT_GE(run.steps[2].begin_ns, run.steps[1].end_ns + 3 * kMs) << "no step begins before it is over";
   EXPECT_EQ(run.steps[3].aside_ns, 0);
   EXPECT_GE(run.aside_after_ns, 3 * kMs);
@@ -244,11 +244,11 @@ TEST(Gatherings, AreHeldWhenTheyAreDueAndBelongToTheStepBehind) {
 TEST(Gatherings, AnErrorEndsTheRun) {
   ScriptedInput input(4);
   const auto accelerator = make_accelerator("none").value();
-  const Gathering gathering{
+  const StepCollective collective{
       .due = [](std::uint64_t steps) { return steps == 3; },
       .hold = [](std::uint64_t) -> Result<void> { return make_error(Errc::no_space, "full"); }};
   const TrainingRun run =
-      run_training(input, *accelerator, std::chrono::steady_clock::now(), {}, nullptr, {}, gathering);
+      run_training(input, *accelerator, std::chrono::steady_clock::now(), {}, nullptr, {}, collective);
   ASSERT_TRUE(run.failure);
   EXPECT_EQ(run.failure->code, Errc::no_space);
   EXPECT_EQ(run.steps.size(), 3U);

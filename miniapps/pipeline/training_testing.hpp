@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// So many batches out of nothing, each of three samples with 60 bytes, and then the end or an error.
+// That many batches out of nothing, each of three samples with 60 bytes, and then the end or an error.
 class ScriptedInput final : public Stage<const Batch*> {
  public:
   explicit ScriptedInput(int batches, std::optional<Error> then = std::nullopt)

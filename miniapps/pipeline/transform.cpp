@@ -5,7 +5,7 @@
 namespace penstock {
 namespace {
 
-class AsStored final : public Treatment {
+class AsStored final : public Transform {
  public:
   std::size_t slot_bytes() const override { return 0; }
   std::string_view layout() const override { return "as stored"; }
@@ -17,13 +17,13 @@ class AsStored final : public Treatment {
 
 }  // namespace
 
-void LapClock::follow(SpanBuffer& spans, std::vector<std::uint16_t> components) {
+void StageTimer::follow(SpanBuffer& spans, std::vector<std::uint16_t> components) {
   spans_ = &spans;
   components_ = std::move(components);
   thread_ = span_thread();
 }
 
-void LapClock::note(std::size_t part, std::uint64_t bytes, Clock::time_point now) {
+void StageTimer::note(std::size_t part, std::uint64_t bytes, Clock::time_point now) {
   spans_->add({.begin_ns = span_ns(last_),
                .end_ns = span_ns(now),
                .number = index_,
@@ -31,12 +31,12 @@ void LapClock::note(std::size_t part, std::uint64_t bytes, Clock::time_point now
                .epoch = static_cast<std::uint32_t>(epoch_),
                .thread = thread_,
                .component = components_[part],
-               .detail = static_cast<std::uint16_t>(part < kLapFirstOwn ? 0 : part - kLapFirstOwn),
+               .detail = static_cast<std::uint16_t>(part < kPartFirstOwn ? 0 : part - kPartFirstOwn),
                .reserved = 0});
 }
 
-void LapClock::note_span(penstock_component component, unsigned detail, Clock::time_point begin,
-                         Clock::time_point end, bool of_sample) {
+void StageTimer::note_span(penstock_component component, unsigned detail, Clock::time_point begin,
+                           Clock::time_point end, bool of_sample) {
   spans_->add({.begin_ns = span_ns(begin),
                .end_ns = span_ns(end),
                .number = of_sample ? index_ : PENSTOCK_NO_NUMBER,
@@ -48,7 +48,7 @@ void LapClock::note_span(penstock_component component, unsigned detail, Clock::t
                .reserved = 0});
 }
 
-std::unique_ptr<Treatment> leave_as_stored() {
+std::unique_ptr<Transform> leave_as_stored() {
   return std::make_unique<AsStored>();
 }
 

@@ -16,16 +16,16 @@
 
 namespace penstock {
 
-// Times the parts of one worker's day, back to back: lap(part) charges everything since the lap before to
-// `part`. One clock read a lap, some 25 ns. One thread. Once it has a buffer, each lap is also a span there,
+// Times the parts of one worker's day, back to back: end_part(part) charges everything since the last call to
+// `part`. One clock read a call, some 25 ns. One thread. With a buffer, each part is also a span there,
 // of the sample that was named last.
-class LapClock {
+class StageTimer {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit LapClock(std::size_t parts) : spent_ns_(parts, 0) {}
+  explicit StageTimer(std::size_t parts) : spent_ns_(parts, 0) {}
 
-  // `components` (session_abi.h) has one for each part. Borrows; call it in the thread that takes the laps.
+  // `components` (session_abi.h) has one for each part. Borrows; call it in the thread that ends the parts.
   void follow(SpanBuffer& spans, std::vector<std::uint16_t> components);
   void sample(std::uint64_t epoch, std::uint64_t index) {
     epoch_ = epoch;
@@ -34,7 +34,7 @@ class LapClock {
 
   void restart() { last_ = Clock::now(); }
   // `bytes` are for the span.
-  Clock::time_point lap(std::size_t part, std::uint64_t bytes = 0) {
+  Clock::time_point end_part(std::size_t part, std::uint64_t bytes = 0) {
     const Clock::time_point now = Clock::now();
     spent_ns_[part] += static_cast<std::uint64_t>((now - last_).count());
     if (spans_ != nullptr) note(part, bytes, now);
@@ -43,8 +43,8 @@ class LapClock {
     return now;
   }
   // A sample failed in the part that follows the last one that ended: the time is that part's.
-  void lap_failed() { lap(std::min(under_way_, spent_ns_.size() - 1)); }
-  // A span of this thread beside the laps; nothing without a buffer.
+  void end_failed_part() { end_part(std::min(under_way_, spent_ns_.size() - 1)); }
+  // A span of this thread besides the parts; nothing without a buffer.
   void span(penstock_component component, unsigned detail, Clock::time_point begin, Clock::time_point end,
             bool of_sample) {
     if (spans_ != nullptr) note_span(component, detail, begin, end, of_sample);
@@ -68,8 +68,8 @@ class LapClock {
 };
 
 // The parts of a worker's day that every app has come first; those of the transform follow.
-inline constexpr std::size_t kLapRead = 0;
-inline constexpr std::size_t kLapFirstOwn = 1;
+inline constexpr std::size_t kPartRead = 0;
+inline constexpr std::size_t kPartFirstOwn = 1;
 
 // Which sample it is, for what is drawn at random.
 struct SampleKey {
@@ -84,16 +84,16 @@ class SampleTransform {
   virtual ~SampleTransform() = default;
 
   // Fills `slot` whole (of a file: as far as its samples go), or fails: corrupt when the sample is not what
-  // the app takes. laps.lap(kLapFirstOwn + i) ends its i-th stage (in the order of Treatment::stages()); the
+  // the app takes. laps.lap(kPartFirstOwn + i) ends its i-th stage (in the order of Transform::stages()); the
   // last one ends before it returns. After an error the slot's content is undefined.
   virtual Result<void> apply(const SampleKey& key, std::span<const std::byte> stored,
-                             std::span<std::byte> slot, LapClock& laps) = 0;
+                             std::span<std::byte> slot, StageTimer& timer) = 0;
 };
 
 // How an app treats its samples. Immutable; any thread.
-class Treatment {
+class Transform {
  public:
-  virtual ~Treatment() = default;
+  virtual ~Transform() = default;
 
   virtual std::size_t slot_bytes()
       const = 0;  // what one sample takes in a batch; 0: it is left as it is stored
@@ -104,6 +104,6 @@ class Treatment {
 };
 
 // Samples as they are stored, whatever they are: no stages, no copies.
-std::unique_ptr<Treatment> leave_as_stored();
+std::unique_ptr<Transform> leave_as_stored();
 
 }  // namespace penstock

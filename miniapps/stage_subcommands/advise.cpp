@@ -10,7 +10,7 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
-#include "miniapps/stage_subcommands/verbs.hpp"
+#include "miniapps/stage_subcommands/subcommands.hpp"
 #include "miniapps/staging/advice.hpp"
 #include "miniapps/staging/staged_files.hpp"
 #include "profiling/session/session.hpp"
@@ -60,13 +60,13 @@ Result<void> check_replaced(const std::string& path) {
     return make_error(Errc::already_exists,
                       fmt::format("'{}' is there and no staging plan: choose another name for -o", path));
   if (!plan->stage) return success();
-  const Result<bool> begun = is_begun(*plan);
-  if (!begun.ok())
-    return make_error(begun.error().code,
+  const Result<bool> started = is_started(*plan);
+  if (!started.ok())
+    return make_error(started.error().code,
                       fmt::format("whether the plan '{}' is in place cannot be told: choose another name for "
                                   "-o, or remove it; {}",
-                                  path, begun.error().message()));
-  if (!*begun) return success();
+                                  path, started.error().message()));
+  if (!*started) return success();
   return make_error(Errc::already_exists,
                     fmt::format("the plan '{0}' is in place on tier '{1}', and copies are taken back by it: "
                                 "'penstock stage revert {0}' first, or choose another name for -o",
@@ -77,7 +77,7 @@ PlannedTier planned(const Tier& tier) {
   return {.name = tier.name, .spec = tier.spec, .root = tier.root};
 }
 
-// Whether what lies in the page cache now is taken to be read from there. What emulates a tier stands above
+// Whether what is in the page cache now is taken to be read from there. What emulates a tier stands above
 // the cache, and memory is no faster than itself.
 bool counts_cache(const Tier& slow, const Options& options) {
   if (options.text("cache") == "cold") return false;
@@ -85,7 +85,7 @@ bool counts_cache(const Tier& slow, const Options& options) {
 }
 
 Result<TierSpeeds> speeds_of(const CommandContext& context, std::vector<Tier>& tiers, const SessionWork& work,
-                             const AdviceWishes& wishes) {
+                             const AdviceRequest& request) {
   const Options& options = context.options;
   if (options.given("speeds")) {
     const std::vector<std::filesystem::path> paths(options.texts("speeds").begin(),
@@ -97,8 +97,8 @@ Result<TierSpeeds> speeds_of(const CommandContext& context, std::vector<Tier>& t
     return recorded_speeds(tiers[0], tiers[1], records);
   }
   Progress progress(context.output.progress, "measuring the tiers", 0, "");
-  const SpeedProbe probe{.threads = probe_threads(wishes.threads != 0 ? wishes.threads : work.threads),
-                         .copy_threads = wishes.copy_threads,
+  const SpeedProbe probe{.threads = probe_threads(request.threads != 0 ? request.threads : work.threads),
+                         .copy_threads = request.copy_threads,
                          .min_time = options.duration("min-time"),
                          .repeats = static_cast<std::size_t>(options.integer("repeat")),
                          .cold = options.text("cache") == "cold" || !tiers[0].backend->caps().emulated,
@@ -107,28 +107,28 @@ Result<TierSpeeds> speeds_of(const CommandContext& context, std::vector<Tier>& t
   return probe_speeds(tiers[0], tiers[1], work, probe);
 }
 
-Result<AdviceWishes> wishes_of(const CommandContext& context) {
+Result<AdviceRequest> request_of(const CommandContext& context) {
   const Options& options = context.options;
-  AdviceWishes wishes{.policy = options.text("policy"),
-                      .capacity = options.size("capacity"),
-                      .copy_threads = worker_threads(0),
-                      .seed = static_cast<std::uint64_t>(context.options.integer("seed"))};
-  PENSTOCK_TRY(parse_policy(wishes.policy));
-  if (options.given("epochs")) wishes.epochs = static_cast<std::uint64_t>(options.integer("epochs"));
-  if (!options.given("threads")) return wishes;
+  AdviceRequest request{.policy = options.text("policy"),
+                        .capacity = options.size("capacity"),
+                        .copy_threads = worker_threads(0),
+                        .seed = static_cast<std::uint64_t>(context.options.integer("seed"))};
+  PENSTOCK_TRY(parse_policy(request.policy));
+  if (options.given("epochs")) request.epochs = static_cast<std::uint64_t>(options.integer("epochs"));
+  if (!options.given("threads")) return request;
   const auto threads = static_cast<std::uint64_t>(options.integer("threads"));
   if (threads > kMostThreads)
     return make_error(Errc::invalid_argument, fmt::format("--threads {}: at most {}", threads, kMostThreads));
-  wishes.threads = static_cast<unsigned>(threads);
-  return wishes;
+  request.threads = static_cast<unsigned>(threads);
+  return request;
 }
 
 }  // namespace
 
-Result<int> stage_advise(const CommandContext& context, StageNouns sessions) {
+Result<int> stage_advise(const CommandContext& context, StageArguments sessions) {
   const Options& options = context.options;
   PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_both(options));
-  PENSTOCK_ASSIGN(const AdviceWishes wishes, wishes_of(context));
+  PENSTOCK_ASSIGN(const AdviceRequest request, request_of(context));
   if (options.given("output")) PENSTOCK_TRY(check_replaced(options.text("output")));
   PENSTOCK_TRY(check_folder(tiers[0], "slow"));
   if (!options.given("speeds")) PENSTOCK_TRY(check_folder(tiers[1], "fast"));
@@ -138,10 +138,10 @@ Result<int> stage_advise(const CommandContext& context, StageNouns sessions) {
   const SessionFilter filter{.include = options.texts("include"), .exclude = options.texts("exclude")};
   PENSTOCK_ASSIGN(const SessionWork work,
                   work_of(session, filter, tiers[0], counts_cache(tiers[0], options)));
-  PENSTOCK_ASSIGN(const TierSpeeds speeds, speeds_of(context, tiers, work, wishes));
+  PENSTOCK_ASSIGN(const TierSpeeds speeds, speeds_of(context, tiers, work, request));
   const auto free = tiers[1].backend->names().free_bytes();
-  PENSTOCK_ASSIGN(Advice advice, advise(work, speeds, wishes, free.ok() ? *free : UINT64_MAX));
-  if (advice.capacity < wishes.capacity)
+  PENSTOCK_ASSIGN(Advice advice, advise(work, speeds, request, free.ok() ? *free : UINT64_MAX));
+  if (advice.capacity < request.capacity)
     note(fmt::format("tier '{}' has room for {} alone", tiers[1].name,
                      format_bytes(static_cast<double>(advice.capacity), context.output)));
   advice.plan.slow = planned(tiers[0]);

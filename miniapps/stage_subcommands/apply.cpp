@@ -11,7 +11,7 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
-#include "miniapps/stage_subcommands/verbs.hpp"
+#include "miniapps/stage_subcommands/subcommands.hpp"
 #include "miniapps/staging/link_farm.hpp"
 #include "miniapps/staging/staged_files.hpp"
 
@@ -77,7 +77,7 @@ std::string to_text(const StagingPlan& plan, const Applied& applied, const Outpu
   return text;
 }
 
-void say_changed(const ApplyOutcome& outcome) {
+void report_changed(const ApplyOutcome& outcome) {
   if (outcome.changed.empty()) return;
   for (std::size_t i = 0; i < std::min(outcome.changed.size(), kNamed); ++i)
     warn(fmt::format("not copied: {}", printable(outcome.changed[i])));
@@ -88,7 +88,7 @@ void say_changed(const ApplyOutcome& outcome) {
 }
 
 // Links of an earlier apply that nobody asked to make anew.
-void say_old_links(const StagedState& state, const ApplyOutcome& outcome) {
+void report_old_links(const StagedState& state, const ApplyOutcome& outcome) {
   const bool copied_before =
       std::any_of(outcome.changed_names.begin(), outcome.changed_names.end(),
                   [&](const std::string& name) { return state.copied.contains(name); });
@@ -109,7 +109,7 @@ Result<Applied> apply(const CommandContext& context, const StagingPlan& plan, St
   }
   PENSTOCK_ASSIGN(applied.files,
                   apply_plan(plan, tiers, state, threads_of(context), context.output.progress));
-  if (farm.empty()) say_old_links(state, applied.files);
+  if (farm.empty()) report_old_links(state, applied.files);
   if (farm.empty() || !applied.files.complete) return applied;
   auto links =
       make_farm(farm, plan, applied.files.changed_names, tiers.slow, tiers.fast, context.output.progress);
@@ -128,7 +128,7 @@ Result<Applied> apply(const CommandContext& context, const StagingPlan& plan, St
 
 }  // namespace
 
-Result<int> stage_apply(const CommandContext& context, StageNouns plans) {
+Result<int> stage_apply(const CommandContext& context, StageArguments plans) {
   PENSTOCK_ASSIGN(const StagingPlan plan, load_staging_plan(plans.front()));
   if (!plan.stage) {
     if (context.output.json)
@@ -140,12 +140,12 @@ Result<int> stage_apply(const CommandContext& context, StageNouns plans) {
   PENSTOCK_ASSIGN(StagedTiers tiers, StagedTiers::open(plan));
   const Result<Applied> done = apply(context, plan, tiers);
   if (!done.ok()) {
-    // Where nothing was begun, nothing stays.
-    const auto begun = load_staged_state(*tiers.fast.backend, plan.id);
-    if (!begun.ok() && begun.error().code == Errc::not_found) forget_plan(tiers, plan.id);
+    // Where nothing was started, nothing stays.
+    const auto started = load_staged_state(*tiers.fast.backend, plan.id);
+    if (!started.ok() && started.error().code == Errc::not_found) forget_plan(tiers, plan.id);
     return done.error();
   }
-  say_changed(done->files);
+  report_changed(done->files);
   if (context.output.json)
     print_json(to_json(plan, *done));
   else

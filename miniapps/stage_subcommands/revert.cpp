@@ -11,7 +11,7 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
-#include "miniapps/stage_subcommands/verbs.hpp"
+#include "miniapps/stage_subcommands/subcommands.hpp"
 #include "miniapps/staging/link_farm.hpp"
 #include "miniapps/staging/staged_files.hpp"
 
@@ -63,10 +63,10 @@ int nothing_there(const CommandContext& context, const StagingPlan& plan) {
 
 }  // namespace
 
-Result<int> stage_revert(const CommandContext& context, StageNouns plans) {
+Result<int> stage_revert(const CommandContext& context, StageArguments plans) {
   PENSTOCK_ASSIGN(const StagingPlan plan, load_staging_plan(plans.front()));
-  PENSTOCK_ASSIGN(const bool begun, is_begun(plan));
-  if (!begun) return nothing_there(context, plan);
+  PENSTOCK_ASSIGN(const bool started, is_started(plan));
+  if (!started) return nothing_there(context, plan);
   PENSTOCK_ASSIGN(StagedTiers tiers, StagedTiers::open(plan));
   const Result<StagedState> state = load_staged_state(*tiers.fast.backend, plan.id);
   if (!state.ok() && state.error().code == Errc::not_found) {

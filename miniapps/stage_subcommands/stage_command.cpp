@@ -7,8 +7,8 @@
 
 #include "datagen/commands/command_output.hpp"
 #include "io_backends/core/cli/command.hpp"
-#include "io_backends/core/cli/verbs.hpp"
-#include "miniapps/stage_subcommands/verbs.hpp"
+#include "io_backends/core/cli/subcommands.hpp"
+#include "miniapps/stage_subcommands/subcommands.hpp"
 
 namespace penstock {
 namespace {
@@ -121,16 +121,16 @@ constexpr OptionSpec kOptions[] = {
      .group = kApply},
 };
 
-struct Verb {
+struct Subcommand {
   std::string_view name;
-  Result<int> (*run)(const CommandContext& context, StageNouns nouns);
+  Result<int> (*run)(const CommandContext& context, StageArguments arguments);
   std::vector<std::string_view> takes;
-  std::size_t nouns_at_most;
-  std::string_view noun;
+  std::size_t max_arguments;
+  std::string_view argument;
 };
 
-const std::vector<Verb>& verbs() {
-  static const std::vector<Verb> all{
+const std::vector<Subcommand>& subcommands() {
+  static const std::vector<Subcommand> all{
       {"advise",
        stage_advise,
        {"slow", "fast", "capacity", "policy", "threads", "epochs", "cache", "include", "exclude", "output",
@@ -143,21 +143,23 @@ const std::vector<Verb>& verbs() {
   return all;
 }
 
-std::vector<VerbOptions> options_of_verbs() {
-  return options_of(verbs());
+std::vector<SubcommandOptions> subcommand_options() {
+  return options_of(subcommands());
 }
 
 Result<int> run(const CommandContext& context) {
-  PENSTOCK_ASSIGN(const Verb* const verb, find_verb("stage", verbs(), context.positionals[0]));
-  PENSTOCK_TRY(check_verb_options(verb->name, options_of_verbs(), context.argv));
-  const StageNouns nouns = context.positionals.subspan(1);
-  if (nouns.empty())
+  PENSTOCK_ASSIGN(const Subcommand* const subcommand,
+                  find_subcommand("stage", subcommands(), context.positionals[0]));
+  PENSTOCK_TRY(check_subcommand_options(subcommand->name, subcommand_options(), context.argv));
+  const StageArguments arguments = context.positionals.subspan(1);
+  if (arguments.empty())
+    return make_error(Errc::invalid_argument, fmt::format("'{}' needs a {}: see penstock stage --help",
+                                                          subcommand->name, subcommand->argument));
+  if (arguments.size() > subcommand->max_arguments)
     return make_error(Errc::invalid_argument,
-                      fmt::format("'{}' needs a {}: see penstock stage --help", verb->name, verb->noun));
-  if (nouns.size() > verb->nouns_at_most)
-    return make_error(Errc::invalid_argument, fmt::format("'{}' takes one {}; '{}' is one word too many",
-                                                          verb->name, verb->noun, nouns[1]));
-  return verb->run(context, nouns);
+                      fmt::format("'{}' takes one {}; '{}' is one word too many", subcommand->name,
+                                  subcommand->argument, arguments[1]));
+  return subcommand->run(context, arguments);
 }
 
 }  // namespace
@@ -191,10 +193,10 @@ const CommandInfo command_stage{
         "no room, a file in the way, a file that is no plan); 2 usage. advise writes some 96 MiB to the fast "
         "tier, a folder\n"
         "that has to be there, and takes them away again.",
-    .nouns = "VERB SESSION|PLAN...",
-    .nouns_at_least = 1,
-    .nouns_at_most = INT_MAX,
-    .verbs = options_of_verbs,
+    .arguments = "VERB SESSION|PLAN...",
+    .min_arguments = 1,
+    .max_arguments = INT_MAX,
+    .subcommands = subcommand_options,
 };
 
 }  // namespace penstock

@@ -30,11 +30,11 @@ struct Times {
 
 class Advisor {
  public:
-  Advisor(const SessionWork& work, const TierSpeeds& speeds, const AdviceWishes& wishes)
+  Advisor(const SessionWork& work, const TierSpeeds& speeds, const AdviceRequest& request)
       : work_(work),
         speeds_(speeds),
-        wishes_(wishes),
-        reader_{.threads = static_cast<double>(wishes.threads != 0 ? wishes.threads : work.threads),
+        request_(request),
+        reader_{.threads = static_cast<double>(request.threads != 0 ? request.threads : work.threads),
                 .think_s = work.think_s},
         medians_{median_times(speeds.slow), median_times(speeds.fast)} {}
 
@@ -83,7 +83,7 @@ class Advisor {
     const Demand& none = before.second;
     PredictedGain gain{
         .before_s = epoch(all, none, medians_), .after_s = outcome.after_s, .gain = outcome.gain};
-    const RandomStream random(wishes_.seed, "staging gain");
+    const RandomStream random(request_.seed, "staging gain");
     std::uint64_t drawn = 0;
     const auto draw = [&](std::size_t n) { return static_cast<std::size_t>(random.below(drawn++, n)); };
     std::vector<double> lows;
@@ -146,8 +146,8 @@ class Advisor {
       add(read, speeds_.slow.reads_of(bytes), 1 - work_.files[i].cached);
       add(write, speeds_.fast.reads_of(bytes));
     }
-    double seconds = slow_work(read, medians_).seconds(wishes_.copy_threads) +
-                     fast_work(write, medians_).seconds(wishes_.copy_threads);
+    double seconds = slow_work(read, medians_).seconds(request_.copy_threads) +
+                     fast_work(write, medians_).seconds(request_.copy_threads);
     for (std::size_t k = 0; k < speeds_.fast.write_s.size(); ++k)
       seconds += write[k] * speeds_.fast.write_s[k];
     return seconds;
@@ -162,7 +162,7 @@ class Advisor {
 
   const SessionWork& work_;
   const TierSpeeds& speeds_;
-  const AdviceWishes& wishes_;
+  const AdviceRequest& request_;
   const StagingReader reader_;
   const Times medians_;
   std::vector<StagingItem> items_;
@@ -172,13 +172,13 @@ std::string percent(double part) {
   return fmt::format("{:+.1f}%", part * 100);
 }
 
-std::string epochs_words(double epochs) {
+std::string epochs_text(double epochs) {
   const auto whole = static_cast<std::uint64_t>(std::ceil(epochs));
   return fmt::format("{} epoch{}", whole, whole == 1 ? "" : "s");
 }
 
 // "" where it is worth it.
-std::string why_not(const Advice& advice, const SessionWork& work, const AdviceWishes& wishes) {
+std::string why_not(const Advice& advice, const SessionWork& work, const AdviceRequest& request) {
   const PredictedGain& gain = advice.plan.predicted;
   const double bytes = static_cast<double>(std::max<std::uint64_t>(work.bytes(), 1));
   if (work.cached_bytes() >= 0.99 * bytes)
@@ -195,39 +195,39 @@ std::string why_not(const Advice& advice, const SessionWork& work, const AdviceW
   if (gain.gain < kLeastGain) return fmt::format("it would bring {}, and costs a copy", percent(gain.gain));
   if (gain.low <= 0)
     return fmt::format("nothing is sure to be gained: {} to {}", percent(gain.low), percent(gain.high));
-  if (wishes.epochs != 0 && gain.break_even_epochs > static_cast<double>(wishes.epochs))
+  if (request.epochs != 0 && gain.break_even_epochs > static_cast<double>(request.epochs))
     return fmt::format("copying takes {:.3g} s and pays after {}, of which {} are to come", gain.copy_s,
-                       epochs_words(gain.break_even_epochs), wishes.epochs);
+                       epochs_text(gain.break_even_epochs), request.epochs);
   return "";
 }
 
 }  // namespace
 
-Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const AdviceWishes& wishes,
+Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const AdviceRequest& request,
                       std::uint64_t free_bytes) {
-  Advisor advisor(work, speeds, wishes);
+  Advisor advisor(work, speeds, request);
   advisor.make_items();
   Advice advice;
   advice.slow = advisor.slow_line();
   advice.fast = advisor.fast_line();
   const double room = free_bytes == UINT64_MAX ? 1e19 : static_cast<double>(free_bytes) * kRoomTaken;
-  advice.capacity = static_cast<std::uint64_t>(std::min(static_cast<double>(wishes.capacity), room));
-  PENSTOCK_ASSIGN(PolicyOutcome wanted, advisor.outcome(wishes.policy, advice.capacity));
+  advice.capacity = static_cast<std::uint64_t>(std::min(static_cast<double>(request.capacity), room));
+  PENSTOCK_ASSIGN(PolicyOutcome wanted, advisor.outcome(request.policy, advice.capacity));
   advice.outcomes.push_back(std::move(wanted));
   for (const char* other : {"density", "threshold=2MB", "best-single", "first-come"}) {
-    if (wishes.policy == other) continue;
-    PENSTOCK_ASSIGN(PolicyOutcome beside, advisor.outcome(other, advice.capacity));
-    advice.outcomes.push_back(std::move(beside));
+    if (request.policy == other) continue;
+    PENSTOCK_ASSIGN(PolicyOutcome alternative, advisor.outcome(other, advice.capacity));
+    advice.outcomes.push_back(std::move(alternative));
   }
   StagingPlan& plan = advice.plan;
   plan.id = random_id(16);
   plan.made = utc_now();
-  plan.policy = wishes.policy;
+  plan.policy = request.policy;
   plan.capacity = advice.capacity;
   plan.threads = static_cast<unsigned>(advisor.threads());
   const PolicyOutcome& chosen = advice.outcomes.front();
   plan.predicted = advisor.predict(chosen);
-  plan.reason = why_not(advice, work, wishes);
+  plan.reason = why_not(advice, work, request);
   plan.stage = plan.reason.empty();
   if (!plan.stage) return advice;
   plan.reason = fmt::format("an epoch takes {:.4g} s in place of {:.4g} s", plan.predicted.after_s,

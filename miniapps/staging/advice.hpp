@@ -21,7 +21,7 @@ inline constexpr double kLeastGain = 0.01;
 // What part of the fast tier's free room a plan takes at most: file systems round up.
 inline constexpr double kRoomTaken = 0.98;
 
-struct AdviceWishes {
+struct AdviceRequest {
   std::string policy = "density";
   std::uint64_t capacity = 0;
   std::uint64_t epochs = 0;  // that are to come; 0: not known
@@ -41,14 +41,14 @@ struct PolicyOutcome {
 
 struct Advice {
   StagingPlan plan;                     // but for `made` and `id`, which it has, all comes from the input
-  std::vector<PolicyOutcome> outcomes;  // the wanted policy first, then others beside it
+  std::vector<PolicyOutcome> outcomes;  // the wanted policy first, then others besides it
   std::uint64_t capacity = 0;           // that was used: what was given, or what is free
   LineFit slow;                         // with the program's threads
   LineFit fast;
 };
 
 // `free_bytes`: of the fast tier; UINT64_MAX where nobody knows. Deterministic for a seed.
-Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const AdviceWishes& wishes,
+Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const AdviceRequest& request,
                       std::uint64_t free_bytes);
 
 std::string advice_text(const Advice& advice, const SessionWork& work, const Output& output);

@@ -50,11 +50,11 @@ SessionWork malware() {
   return work;
 }
 
-AdviceWishes within(std::uint64_t capacity, std::string policy = "density") {
-  AdviceWishes wishes;
-  wishes.policy = std::move(policy);
-  wishes.capacity = capacity;
-  return wishes;
+AdviceRequest within(std::uint64_t capacity, std::string policy = "density") {
+  AdviceRequest request;
+  request.policy = std::move(policy);
+  request.capacity = capacity;
+  return request;
 }
 
 TEST(Advice, ThePapersCaseIsWorthStaging) {
@@ -140,7 +140,7 @@ TEST(Advice, CopyingHasPaidAfterSomeEpochs) {
   const PredictedGain& gain = advice->plan.predicted;
   EXPECT_GT(gain.copy_s, 40 * (kLatency + 900'000 / kDisk));
   EXPECT_NEAR(gain.break_even_epochs, gain.copy_s / (gain.before_s - gain.after_s), 1e-9);
-  AdviceWishes few = within(36'000'000);
+  AdviceRequest few = within(36'000'000);
   few.epochs = 1;
   const auto not_enough = advise(malware(), disk_and_optane(), few, UINT64_MAX);
   EXPECT_FALSE(not_enough->plan.stage);
@@ -149,9 +149,9 @@ TEST(Advice, CopyingHasPaidAfterSomeEpochs) {
 }
 
 TEST(Advice, SaysWhyNot) {
-  const auto reason = [](const SessionWork& work, const TierSpeeds& speeds, const AdviceWishes& wishes,
+  const auto reason = [](const SessionWork& work, const TierSpeeds& speeds, const AdviceRequest& request,
                          std::uint64_t free) {
-    const auto advice = advise(work, speeds, wishes, free);
+    const auto advice = advise(work, speeds, request, free);
     EXPECT_OK(advice);
     EXPECT_FALSE(advice->plan.stage);
     return advice->plan.reason;

@@ -174,7 +174,7 @@ Chosen exactly(const StagingProblem& problem) {
   if (all.empty() || all.size() > kExactItems) return {};
   const std::uint64_t unit = std::max<std::uint64_t>((problem.capacity + kExactUnits - 1) / kExactUnits, 1);
   const std::size_t room = static_cast<std::size_t>(problem.capacity / unit);
-  std::vector<double> best(room + 1, 0.0);  // that so many units can save
+  std::vector<double> best(room + 1, 0.0);  // that that many units can save
   std::vector<std::vector<bool>> taken(all.size(), std::vector<bool>(room + 1));
   for (std::size_t n = 0; n < all.size(); ++n) {
     const StagingItem& item = problem.items[all[n]];

@@ -57,7 +57,7 @@ Chosen choose_files(const StagingProblem& problem, const StagingPolicy& policy);
 Chosen by_density(const StagingProblem& problem);
 Chosen best_single(const StagingProblem& problem);
 // The most saved_s that fits, exactly as long as the capacity has at most kExactUnits bytes; else by sizes
-// rounded up to so many parts of it. For at most kExactItems items; nothing for more.
+// rounded up to that many parts of it. For at most kExactItems items; nothing for more.
 inline constexpr std::size_t kExactItems = 10'000;
 inline constexpr std::uint64_t kExactUnits = 10'000;
 Chosen exactly(const StagingProblem& problem);

@@ -102,7 +102,7 @@ TEST(ChooseFiles, WithEqualReadsTheSmallestComeFirst) {
   EXPECT_EQ(by_density(problem), (Chosen{1, 2, 3}));
 }
 
-TEST(ChooseFiles, WhatDoesNotFitIsPassedOver) {
+TEST(ChooseFiles, WhatDoesNotFitIsSkipped) {
   const std::vector<StagingItem> items{item(10, 10, 0), item(95, 20, 0), item(20, 2, 0)};
   const StagingProblem problem{items, 100, sum_of};
   EXPECT_EQ(by_density(problem), (Chosen{0, 2})) << "the second is denser than the third, and too large";
@@ -135,7 +135,7 @@ TEST(ChooseFiles, ThresholdTakesAllBelowTheSmallestFirst) {
   EXPECT_EQ(choose_files({items, 60, sum_of}, below_60), (Chosen{1, 2}));
 }
 
-TEST(ChooseFiles, FirstComeLooksAtNothingElse) {
+TEST(ChooseFiles, FirstComeInspectsNothingElse) {
   const std::vector<StagingItem> items{item(50, 9, 0, 3), item(60, 1, 0, 1), item(45, 9, 0, 2),
                                        item(40, 9, 0, 4)};
   EXPECT_EQ(choose_files({items, 100, sum_of}, {.kind = StagingPolicy::Kind::first_come}), (Chosen{1, 3}));

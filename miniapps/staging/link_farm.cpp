@@ -20,7 +20,7 @@ Error failed_at(const std::error_code& code, std::string_view operation, const f
   return errno_error(code.value(), operation, path.native());
 }
 
-bool lies_in(const fs::path& inner, const fs::path& outer) {
+bool is_inside(const fs::path& inner, const fs::path& outer) {
   std::error_code failed;
   const fs::path below = fs::weakly_canonical(inner, failed);
   const fs::path above = fs::weakly_canonical(outer, failed);
@@ -144,7 +144,7 @@ Result<void> check_farm(const fs::path& farm, const Tier& slow, const Tier& fast
       return make_error(
           Errc::invalid_argument,
           fmt::format("links lead to files, and tier '{}' is no folder of this machine", tier->name));
-    if (lies_in(farm, tier->root))
+    if (is_inside(farm, tier->root))
       return make_error(
           Errc::invalid_argument,
           fmt::format("'{}' lies in tier '{}': put the links somewhere else", farm.native(), tier->name));

@@ -19,11 +19,11 @@ struct FarmOutcome {
   std::uint64_t to_slow = 0;
 };
 
-// Whether a farm may be made there: `farm` is not there or empty, or one of ours (`ours`), lies in neither
+// Whether a farm may be made there: `farm` is not there or empty, or one of ours (`ours`), is in neither
 // tier, and both tiers are folders. Without it, what to do.
 Result<void> check_farm(const std::filesystem::path& farm, const Tier& slow, const Tier& fast, bool ours);
 
-// Made beside its name and put there whole; one that is there is replaced. Folders that are links are links
+// Made next to its name and put there whole; one that is there is replaced. Folders that are links are links
 // in the farm, too, unless something behind them is staged. A file of the plan that is not on the fast tier
 // counts as not staged, and so do `out_of_date` ones, whose copies are not what their originals are now.
 Result<FarmOutcome> make_farm(const std::filesystem::path& farm, const StagingPlan& plan,

@@ -30,7 +30,7 @@ constexpr std::size_t kFilesOfPart = 256;       // of the slow tier, at most
 constexpr std::uint64_t kWritten = 16U << 20U;  // of each size, on the fast tier; at least kFewest files
 constexpr std::uint64_t kFewest = 2;
 constexpr std::uint64_t kMostWrittenFiles = 64;
-constexpr int kMostLaps = 64;
+constexpr int kMostRepeats = 64;
 constexpr double kLongestRead = 64U << 20U;  // more of a file tells no more
 
 // What `penstock tiers --probe` reads.
@@ -144,9 +144,9 @@ class TierProbe {
       next_ += done.samples;
       all = done;
     }
-    for (int lap = 0;
-         evicts() && lap < kMostLaps && seconds < std::chrono::duration<double>(probe_.min_time).count();
-         ++lap) {
+    for (int repeat = 0; evicts() && repeat < kMostRepeats &&
+                         seconds < std::chrono::duration<double>(probe_.min_time).count();
+         ++repeat) {
       evict_files(part.files);
       const Clock::time_point start = Clock::now();
       PENSTOCK_ASSIGN(

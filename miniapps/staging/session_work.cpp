@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The root as it may stand in front of a name: as it was given, and with its links followed.
+// The root as it may be in front of a name: as it was given, and with its links followed.
 class Roots {
  public:
   explicit Roots(const fs::path& root) {

@@ -21,7 +21,7 @@ struct ReadFile {
   std::int64_t mtime_ns = 0;  // now
   double requests = 0;        // an epoch: reads that begin somewhere else than where the one before ended
   double request_bytes = 0;   // each
-  double cached = 0;          // part of it that lies in this machine's page cache now
+  double cached = 0;          // part of it that is in this machine's page cache now
   std::int64_t first_ns = 0;  // when it was first read
 };
 

@@ -27,7 +27,7 @@ class SessionWorkTest : public testing::Test {
     std::ofstream(root() / name, std::ios::binary) << std::string(bytes, 'x');
   }
 
-  // Read by one thread from begin to end, so many times, in pieces.
+  // Read by one thread from begin to end, that many times, in pieces.
   penstock_counters read(std::string_view name, std::uint32_t thread, std::uint32_t times,
                          std::uint32_t pieces, std::uint64_t bytes) {
     penstock_counters counters = bytes_.counters_of(path(name), thread, times * pieces, bytes / pieces);

@@ -1,4 +1,4 @@
-// How long reads of so many bytes take on a tier, by the threads that read at once; and how long an epoch
+// How long reads of that many bytes take on a tier, by the threads that read at once; and how long an epoch
 // takes whose files lie on two tiers.
 //
 // The model. What lies on a tier is a demand: how many reads of which sizes. By itself, with m threads at it
@@ -36,7 +36,7 @@ struct SpeedTable {
   std::vector<std::vector<std::vector<double>>> read_s;
   std::vector<double> write_s;  // [size], durably, by the threads that copy; empty: nobody wrote
 
-  // A read of so many bytes. Behind the largest size the line through the last two goes on.
+  // A read of that many bytes. Behind the largest size the line through the last two goes on.
   Demand reads_of(double bytes) const;
 };
 
@@ -50,7 +50,7 @@ CellTimes drawn_times(const SpeedTable& table, Draw draw);
 // How far each of a table's medians may be off, as a part of it, with 95% confidence: by how far the repeats
 // lie apart, of all cells, or of its own where those lie farther apart. 0.1 where no cell has two.
 CellTimes time_errors(const SpeedTable& table);
-// Each time longer by so many of its errors, but never by so much that nothing is left.
+// Each time longer by that many of its errors, but never by so much that nothing is left.
 CellTimes off_by(CellTimes times, const CellTimes& errors, double many);
 
 // What was read of a size, in the mean.
@@ -80,7 +80,7 @@ class Work {
   // Seconds, with so many threads at it; between the counts that were measured rates are interpolated, behind
   // the last they stay. 0 where there is nothing to do.
   double seconds(double threads) const;
-  // The fewest threads that do it in so many seconds; infinite where none do.
+  // The fewest threads that do it in that many seconds; infinite where none do.
   double threads_for(double seconds) const;
   double least_seconds() const;
 

@@ -97,15 +97,15 @@ class Apply {
  private:
   Result<void> check_room();
   Result<void> make_folders();
-  Result<void> save_what_is_there(bool all_looked_at);
+  Result<void> save_what_is_there(bool all_inspected);
   Result<void> one(Buffer& buffer, const PlannedFile& file);
-  Result<void> look_at_copy(Buffer& buffer, const PlannedFile& file, std::uint64_t bytes);
+  Result<void> inspect_copy(Buffer& buffer, const PlannedFile& file, std::uint64_t bytes);
   Result<void> copy(Buffer& buffer, const PlannedFile& file);
   Result<std::uint32_t> write_copy(Buffer& buffer, const PlannedFile& file, bool& changed);
   Result<void> forget_found(const PlannedFile& file);
   void keep(const PlannedFile& file, std::uint32_t crc);
   void drop(const PlannedFile& file);
-  void say_changed(const PlannedFile& file, const std::string& why);
+  void report_changed(const PlannedFile& file, const std::string& why);
 
   const StagingPlan& plan_;
   Tier& slow_;
@@ -146,8 +146,8 @@ Result<void> Apply::make_folders() {
 }
 
 // Also though we were asked to stop.
-Result<void> Apply::save_what_is_there(bool all_looked_at) {
-  state_.unsure = unsure_ || (was_unsure_ && !all_looked_at);
+Result<void> Apply::save_what_is_there(bool all_inspected) {
+  state_.unsure = unsure_ || (was_unsure_ && !all_inspected);
   const std::atomic<bool> over{false};
   const WorkOn to_the_end(over);
   return save_staged_state(*fast_.backend, state_);
@@ -172,14 +172,14 @@ void Apply::drop(const PlannedFile& file) {
   state_.copied.erase(file.name);
 }
 
-void Apply::say_changed(const PlannedFile& file, const std::string& why) {
+void Apply::report_changed(const PlannedFile& file, const std::string& why) {
   const std::lock_guard lock(mutex_);
   outcome_.changed.push_back(fmt::format("'{}': {}", file.name, why));
   outcome_.changed_names.insert(file.name);
 }
 
 // Whether what is there is what was copied, or for want of a checksum what the original is.
-Result<void> Apply::look_at_copy(Buffer& buffer, const PlannedFile& file, std::uint64_t bytes) {
+Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, std::uint64_t bytes) {
   const auto other = [&](std::string_view whose) {
     return make_error(
         Errc::already_exists,
@@ -241,7 +241,7 @@ Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
   bool changed = false;
   const auto written = write_copy(buffer, file, changed);
   if (!written.ok() && changed) {
-    say_changed(file, "changed while it was copied");
+    report_changed(file, "changed while it was copied");
     return success();
   }
   if (!written.ok()) return written.error();
@@ -265,11 +265,11 @@ Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
 
 Result<void> Apply::one(Buffer& buffer, const PlannedFile& file) {
   if (const std::string why = changed_since(slow_, file); !why.empty()) {
-    say_changed(file, why);
+    report_changed(file, why);
     return success();
   }
   PENSTOCK_ASSIGN(const auto there, bytes_there(fast_, file.name));
-  return there ? look_at_copy(buffer, file, *there) : copy(buffer, file);
+  return there ? inspect_copy(buffer, file, *there) : copy(buffer, file);
 }
 
 Result<ApplyOutcome> Apply::run() {
@@ -415,7 +415,7 @@ Result<StagedTiers> StagedTiers::open(const StagingPlan& plan) {
   return StagedTiers{std::move(slow), std::move(fast), *std::move(lock)};
 }
 
-Result<bool> is_begun(const StagingPlan& plan) {
+Result<bool> is_started(const StagingPlan& plan) {
   PENSTOCK_ASSIGN(const Tier fast, open_planned_tier(plan.fast));
   for (const std::string& name : {staged_state_name(plan.id), staged_lock_name(plan.id)}) {
     const auto there = fast.backend->names().stat(name);
@@ -426,9 +426,9 @@ Result<bool> is_begun(const StagingPlan& plan) {
 }
 
 Result<StagedState> begin_state(const StagingPlan& plan, StagedTiers& tiers) {
-  auto begun = load_staged_state(*tiers.fast.backend, plan.id);
-  if (begun.ok()) return go_on(plan, tiers, *std::move(begun));
-  if (begun.error().code != Errc::not_found) return begun;
+  auto started = load_staged_state(*tiers.fast.backend, plan.id);
+  if (started.ok()) return go_on(plan, tiers, *std::move(started));
+  if (started.error().code != Errc::not_found) return started;
   StagedState state;
   state.plan = plan.id;
   std::set<std::string> folders;

@@ -67,7 +67,7 @@ Result<RevertOutcome> revert_plan(const StagingPlan& plan, StagedTiers& tiers, c
 
 // Whether anything of the plan can be there at all, if only the lock of an apply that was killed. Asked
 // before the lock is taken, which would make folders.
-Result<bool> is_begun(const StagingPlan& plan);
+Result<bool> is_started(const StagingPlan& plan);
 
 // Removes the state and the lock, and what of our folders is empty then.
 void forget_plan(StagedTiers& tiers, std::string_view plan_id);

@@ -296,7 +296,7 @@ TEST_F(StagedFiles, WhatSomebodyChangedIsNotRemoved) {
   EXPECT_FALSE(fs::exists(fast() / ".penstock"));
 }
 
-TEST_F(StagedFiles, ACopyThatNobodyWroteDownIsHeldAgainstItsOriginal) {
+TEST_F(StagedFiles, ACopyThatIsInNoStateIsComparedWithItsOriginal) {
   const StagingPlan all = plan();
   leave_notes(all, [](StagedState& state) { state.unsure = true; });  // and then it was killed
   write(fast() / "a/1", content("a/1"));
@@ -310,7 +310,7 @@ TEST_F(StagedFiles, ACopyThatNobodyWroteDownIsHeldAgainstItsOriginal) {
 TEST_F(StagedFiles, ATierThatIsNotMountedIsNotMade) {
   fs::remove(fast());
   EXPECT_ERRC(Errc::not_found, apply(plan()), "mount it");
-  EXPECT_ERRC(Errc::not_found, is_begun(plan()), fast().string());
+  EXPECT_ERRC(Errc::not_found, is_started(plan()), fast().string());
   EXPECT_FALSE(fs::exists(fast()));
 }
 
@@ -357,7 +357,7 @@ TEST_F(StagedFiles, AFarmLeadsToBothTiers) {
   EXPECT_FALSE(fs::exists(farm()));
 }
 
-TEST_F(StagedFiles, AFarmDoesNotLieInATier) {
+TEST_F(StagedFiles, AFarmIsNotInATier) {
   const StagingPlan all = plan();
   const Tier on_slow = on(all.slow);
   const Tier on_fast = on(all.fast);

@@ -33,7 +33,7 @@ struct DlioWorkload {
 // silence) and for values that make no sense.
 Result<DlioWorkload> read_dlio_workload(const std::string& file, const std::vector<std::string>& overrides);
 
-// How many of the files DLIO itself would read with so many accelerators: since its commit ad8ce8b it cuts
+// How many of the files DLIO itself would read with that many accelerators: since its commit ad8ce8b it cuts
 // their number to a multiple of what all read in a step, in samples, as if each file were one.
 std::uint64_t files_left_by_dlio(const DlioWorkload& workload, std::uint64_t accelerators);
 

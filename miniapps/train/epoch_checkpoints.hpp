@@ -30,7 +30,7 @@ class EpochCheckpoints {
   // Whether the place takes one, as far as it can be told without writing it. Leaves nothing behind.
   Result<void> try_place() const;
 
-  // As an Interlude (training.hpp): when an epoch is over, the last one included, the object is replaced.
+  // As a BeforeStep (training.hpp): when an epoch is over, the last one included, the object is replaced.
   // Errors name it; `interrupted` between two pieces. A tier that hangs holds the caller.
   Result<bool> between(std::uint64_t step, const Batch* next);
 

@@ -24,8 +24,8 @@ class EpochCounter {
     if (epochs_.empty() || batch.epoch != epoch_) begin(batch.epoch);
     epochs_.back().consumed += std::accumulate(batch.length.begin(), batch.length.end(), std::uint64_t{0});
   }
-  // So many bytes more were consumed, by something else than a step.
-  void beside(std::uint64_t bytes) {
+  // That many bytes more were consumed, by something else than a step.
+  void exclude(std::uint64_t bytes) {
     if (!epochs_.empty()) epochs_.back().consumed += bytes;
   }
   // Of all epochs; none where nobody counts.

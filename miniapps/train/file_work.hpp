@@ -25,7 +25,7 @@ struct FileSet {
   WholeObjects files;
   // Of a file: its slot has room for as many samples as the fullest of them holds, in the order of
   // file_order().
-  std::unique_ptr<Treatment> treatment;
+  std::unique_ptr<Transform> app_transform;
   std::size_t sample_bytes = 0;
   std::uint64_t file_bytes = 0;  // of the first file
 };
@@ -33,7 +33,7 @@ struct FileSet {
 // Passes over files of their own between steps, as a network that is being trained is validated.
 struct Validation {
   FileSet set;
-  std::uint64_t every_steps = 0;  // after so many steps; 0: whenever an epoch is over
+  std::uint64_t every_steps = 0;  // after that many steps; 0: whenever an epoch is over
   bool at_the_end = false;        // and when the training is over
   bool starts_anew = false;  // each pass loads all files itself; else they come round and round: the file
                              // that ends a pass by beginning anew is the next one's first
@@ -48,7 +48,7 @@ struct StudiedBytes {
 struct FilePlan {
   FileSet training;
   std::optional<Validation> validation{};
-  // Of so many reads over all ranks.
+  // Of that many reads over all ranks.
   StudiedBytes (*bytes)(const FilePlan& plan, std::uint64_t training_reads,
                         std::uint64_t validation_reads) = nullptr;
 };
@@ -70,7 +70,7 @@ struct FileWork {
   std::unique_ptr<const Manifest> samples;             // its own, of which files are made up
   FilePlan plan;                                       // its training.files.manifest is the corpus's now
   Backend* validation_backend = nullptr;               // null: the tier that is being measured
-  std::unique_ptr<const Manifest> validation_samples;  // of the corpus beside it
+  std::unique_ptr<const Manifest> validation_samples;  // of the corpus besides it
 
   const Manifest& validated() const { return validation_samples ? *validation_samples : *samples; }
 };

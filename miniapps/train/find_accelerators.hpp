@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// Whether a run with so many accelerators kept them busy.
+// Whether a run with that many accelerators kept them busy.
 using FeedsThem = std::function<Result<bool>(std::uint64_t accelerators)>;
 
 // The most in 0 to `most` of which `feeds` says yes, if it says no to all above that: asked for each of 1, 2,

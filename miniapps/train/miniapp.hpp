@@ -1,5 +1,5 @@
 // A mini-app: `penstock train <name>`: what it reads, how it treats a sample, and what it reproduces. The run
-// itself (order, workers, batches, prefetching, accelerator, records) is the same for all and lies in
+// itself (order, workers, batches, prefetching, accelerator, records) is the same for all and is in
 // train_cell and in the pipeline.
 #pragma once
 
@@ -68,7 +68,7 @@ inline constexpr OptionSpec kModelOption{
     .fallback = "16MiB",
     .help = "of a checkpoint: the weights and what the optimiser keeps of them"};
 
-// Descriptor of a mini-app plug-in. `options` are its own, given as `--set key=value`, beside those that
+// Descriptor of a mini-app plug-in. `options` are its own, given as `--set key=value`, besides those that
 // `train` gives to all.
 struct MiniAppInfo {
   std::string_view name;
@@ -77,12 +77,12 @@ struct MiniAppInfo {
   std::string_view reproduces;  // the paper's application and figure
   std::string_view
       codec;  // what its samples must be, as ManifestFacts::codec has it: "jpeg|png"; "": anything
-  std::string_view format{};       // what they must lie in, as ManifestFacts::format has it; "": anything
+  std::string_view format{};       // what they must be in, as ManifestFacts::format has it; "": anything
   std::string_view recipe{};       // which makes them, where bytes do not tell; "": any. A scan's are tried
   std::uint64_t sample_bytes = 0;  // which all of them have; 0: any
   bool pictures = false;           // takes --decode and --resize
   MiniAppDefaults defaults;
-  Result<std::unique_ptr<Treatment>> (*make)(const Options& options,
+  Result<std::unique_ptr<Transform>> (*make)(const Options& options,
                                              const AppRequest& request) = nullptr;  // or, one of both:
   // Of an app that loads whole files, and takes its samples out of them.
   Result<FilePlan> (*plan_files)(const FileRequest& request) = nullptr;

@@ -122,10 +122,10 @@ Result<Resumed> resume_run(const StepSaving& saving, Communicator& ranks) {
   std::vector<std::unique_ptr<Lock>> locks;
   if (ranks.root()) {
     Result<std::vector<std::unique_ptr<Lock>>> taken = lock_all(stores, saving.policy.run);
-    PENSTOCK_TRY(as_root_says(ranks, outcome_of(taken)));
+    PENSTOCK_TRY(outcome_of_root(ranks, outcome_of(taken)));
     locks = *std::move(taken);
   } else {
-    PENSTOCK_TRY(as_root_says(ranks, success()));
+    PENSTOCK_TRY(outcome_of_root(ranks, success()));
   }
   PENSTOCK_ASSIGN(const Restart restart, choose(saving, stores, true, ranks));
   Resumed resumed;
@@ -152,7 +152,7 @@ Result<void> check_unused(const StepSaving& saving, Communicator& ranks) {
     }
     return success();
   };
-  return as_root_says(ranks, ranks.root() ? look() : success());
+  return outcome_of_root(ranks, ranks.root() ? look() : success());
 }
 
 }  // namespace penstock

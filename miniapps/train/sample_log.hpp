@@ -16,10 +16,10 @@ namespace penstock {
 // thread.
 class SampleLog {
  public:
-  // Replaces the rank's file, which is `path`, or of several ranks that with .RANK behind it.
+  // Replaces the rank's file, which is `path`, or of several ranks that with .RANK after it.
   static Result<SampleLog> open(const std::string& path, int rank, int ranks);
   // Goes on with it, as keep_steps() leaves it, and leaves so, too, what ranks wrote that there are no more;
-  // of a run that had made so many steps over so many ranks.
+  // of a run that had made that many steps over that many ranks.
   struct Before {
     std::uint64_t steps = 0;
     int ranks = 1;

@@ -68,7 +68,7 @@ void StepCheckpoints::step(const Batch& batch) {
   at_.consumed += batch.samples() * static_cast<std::uint64_t>(ranks_.size());
 }
 
-Gathering StepCheckpoints::gathering() {
+StepCollective StepCheckpoints::collective() {
   return {.due = [this](std::uint64_t steps) { return due(steps); },
           .hold = [this](std::uint64_t steps) { return save(made_ + steps); }};
 }
@@ -114,7 +114,7 @@ Result<void> StepCheckpoints::drain() {
     const bool first_look = interrupted() && saving_.grace.count() == 0;
     left = saver_->finalize(first_look ? std::chrono::nanoseconds(0) : std::chrono::nanoseconds(kLook));
     if (left.ok() || left.error().code != Errc::timed_out) break;
-    if (!as_root_says(ranks_, ranks_.root() ? may_wait(left) : success()).ok()) break;
+    if (!outcome_of_root(ranks_, ranks_.root() ? may_wait(left) : success()).ok()) break;
   }
   drained_s_ = std::chrono::duration<double>(Clock::now() - since).count();
   return left;

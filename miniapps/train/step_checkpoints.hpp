@@ -27,11 +27,11 @@ class StepCheckpoints {
   static Result<std::unique_ptr<StepCheckpoints>> open(const StepSaving& saving, std::uint64_t made,
                                                        const TrainerState& at, Communicator& ranks);
 
-  // Each step that all ranks have made, before gathering() is asked whether one is due behind it.
+  // Each step that all ranks have made, before collective() is asked whether one is due after it.
   void step(const Batch& batch);
   bool due(std::uint64_t steps) const { return (made_ + steps) % saving_.every == 0; }  // of this process
   // What run_training() is to call; borrows this.
-  Gathering gathering();
+  StepCollective collective();
 
   // Collective, when the training is over: returns when all that was saved is durable. After a signal, in
   // --grace at most. timed_out where it is not durable by then, or where nothing has moved on the slow tier

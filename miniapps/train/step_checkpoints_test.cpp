@@ -32,12 +32,12 @@ Batch batch_of(std::uint64_t epoch, std::size_t samples) {
   return batch;
 }
 
-// Steps of a training, as run_training() makes them: so many of epoch 0, and then of epoch 1.
+// Steps of a training, as run_training() makes them: that many of epoch 0, and then of epoch 1.
 Result<void> make_steps(StepCheckpoints& saves, std::uint64_t of_first, std::uint64_t of_second) {
-  const Gathering gathering = saves.gathering();
+  const StepCollective collective = saves.collective();
   for (std::uint64_t step = 1; step <= of_first + of_second; ++step) {
     saves.step(batch_of(step <= of_first ? 0 : 1, 4));
-    if (gathering.due(step)) PENSTOCK_TRY(gathering.hold(step));
+    if (collective.due(step)) PENSTOCK_TRY(collective.hold(step));
   }
   return success();
 }
@@ -48,7 +48,7 @@ std::string text_at(const std::filesystem::path& path) {
   return text.str();
 }
 
-TEST(StepCheckpoints, SayWhereTheTrainingStood) {
+TEST(StepCheckpoints, ContainThePositionOfTheTraining) {
   const ScratchFolder folder;
   const auto ranks = single_process();
   const StepSaving saving = saving_to(folder.path());
@@ -80,7 +80,7 @@ TEST(StepCheckpoints, GoOnCounting) {
     EXPECT_TRUE(saves->due(2));
     saves->step(batch_of(1, 4));
     saves->step(batch_of(1, 4));
-    ASSERT_OK(saves->gathering().hold(2));
+    ASSERT_OK(saves->collective().hold(2));
     ASSERT_OK(saves->drain());
   }
   const Resumed second = resume_run(saving, *ranks).value();
@@ -141,7 +141,7 @@ TEST(StepCheckpoints, ADrainThatDoesNotMoveIsGivenUp) {
   EXPECT_ERRC(Errc::timed_out, saves->drain_or_leave(), "durable");
 }
 
-TEST(Resume, AsksForWords) {
+TEST(Resume, AsksForArguments) {
   const ScratchFolder folder;
   const auto ranks = single_process();
   const StepSaving saving = saving_to(folder.path());

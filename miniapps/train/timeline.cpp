@@ -16,7 +16,7 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 15;  // spans that a rank sends at a time
-constexpr double kSlack = 1024;                       // spans beside those that are counted on
+constexpr double kSlack = 1024;                       // spans besides those that are counted on
 constexpr std::size_t kMostOrders = 4096;             // epochs whose order is a span
 
 double seconds(std::int64_t nanoseconds) {
@@ -75,7 +75,7 @@ std::string shuffle_action(const Shuffle& shuffle) {
 }  // namespace
 
 std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, std::uint32_t thread,
-                                      penstock_component interlude) {
+                                      penstock_component before_step) {
   std::vector<penstock_span> spans;
   const auto add = [&](std::uint64_t number, std::int64_t begin, std::int64_t end, penstock_component what,
                        unsigned detail) {
@@ -96,23 +96,23 @@ std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, 
     // Due, not done: how late this machine woke up is no time of the accelerator.
     const std::int64_t done = std::min(step.deadline_ns, step.over_ns);
     add(i, free, step.over_ns, PENSTOCK_ITERATION, 0);
-    const std::int64_t gathered = free + step.gathering_ns;
-    const std::int64_t got = step.begin_ns - (step.aside_ns - step.gathering_ns);
-    if (gathered > free) add(i, free, gathered, interlude, 0);
+    const std::int64_t gathered = free + step.collective_ns;
+    const std::int64_t got = step.begin_ns - (step.aside_ns - step.collective_ns);
+    if (gathered > free) add(i, free, gathered, before_step, 0);
     if (got > gathered) add(i, gathered, got, PENSTOCK_WAIT, PENSTOCK_WAIT_INPUT);
-    if (step.begin_ns > got) add(i, got, step.begin_ns, interlude, 0);
+    if (step.begin_ns > got) add(i, got, step.begin_ns, before_step, 0);
     add(i, step.begin_ns, done, PENSTOCK_TRAIN, 0);
     if (step.over_ns > done) add(i, done, step.over_ns, PENSTOCK_WAIT, PENSTOCK_WAIT_RANKS);
     free = step.over_ns;
   }
   if (run.aside_after_ns > 0 && !run.steps.empty())
-    add(run.steps.size() - 1, free, free + run.aside_after_ns, interlude, 0);
+    add(run.steps.size() - 1, free, free + run.aside_after_ns, before_step, 0);
   return spans;
 }
 
-void profile_steps(const TrainingRun& run, SteadyTime start, penstock_component interlude) {
+void profile_steps(const TrainingRun& run, SteadyTime start, penstock_component before_step) {
   if (!spans_are_profiled()) return;
-  for (const penstock_span& span : step_spans(run, start, span_thread(), interlude))
+  for (const penstock_span& span : step_spans(run, start, span_thread(), before_step))
     penstock_profile_span(&span);
 }
 
@@ -158,14 +158,14 @@ Result<std::unique_ptr<Timeline>> Timeline::make(const TimelineRequest& request,
     made = outcome_of(file);
     if (file.ok()) timeline->file_ = std::make_unique<TimelineFile>(*std::move(file));
   }
-  PENSTOCK_TRY(as_root_says(ranks, made));
+  PENSTOCK_TRY(outcome_of_root(ranks, made));
   return timeline;
 }
 
-TimelineFigures Timeline::end(const TrainingRun& run, SteadyTime start, penstock_component interlude) {
+TimelineFigures Timeline::end(const TrainingRun& run, SteadyTime start, penstock_component before_step) {
   step_thread_ = span_thread();
   start_ns_ = span_ns(start);
-  steps_ = step_spans(run, start, step_thread_, interlude);
+  steps_ = step_spans(run, start, step_thread_, before_step);
   const std::int64_t wall =
       run.steps.empty() ? 0 : std::max(run.steps.back().end_ns, run.steps.back().over_ns);
   return timeline_figures(*log_, steps_, start_ns_, wall);
@@ -199,7 +199,7 @@ Result<std::vector<TimelineRank>> Timeline::introduce() const {
 
 Result<void> Timeline::begin_file(const TimelineSubject& subject) {
   const Manifest& manifest = subject.manifest;
-  TimelineWords words;
+  TimelineNames words;
   words.stages = subject.stages;
   if (manifest.facts().format.find("hdf5") != std::string::npos) words.read = "HDF5 File Read";
   words.shuffle = shuffle_action(subject.shuffle);
@@ -247,7 +247,7 @@ Result<void> Timeline::write(const TimelineSubject& subject) {
                                                                 : std::span<const penstock_span>()));
   }
   if (ranks_.root()) keep_first(written, file_->close());
-  return as_root_says(ranks_, written);
+  return outcome_of_root(ranks_, written);
 }
 
 }  // namespace penstock

@@ -58,7 +58,7 @@ class Timeline {
   // Of the thread that made the steps, when they are over: their spans, and what all come to.
   // `interlude` is what went on between them.
   TimelineFigures end(const TrainingRun& run, SteadyTime start,
-                      penstock_component interlude = PENSTOCK_VALIDATION);
+                      penstock_component before_step = PENSTOCK_VALIDATION);
   // After end(), or without: a table of what there is.
   Result<void> write(const TimelineSubject& subject);
 
@@ -82,10 +82,10 @@ class Timeline {
 // The spans of the steps, from times that the training took anyway: of each step an iteration, the wait for
 // its batch, the interlude, the step itself, and the wait for other ranks. `start` as for run_training().
 std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, std::uint32_t thread,
-                                      penstock_component interlude = PENSTOCK_VALIDATION);
+                                      penstock_component before_step = PENSTOCK_VALIDATION);
 
 // The same, given to the profiler where this process runs under it. Of the thread that made the steps.
-void profile_steps(const TrainingRun& run, SteadyTime start, penstock_component interlude);
+void profile_steps(const TrainingRun& run, SteadyTime start, penstock_component before_step);
 
 // Of one rank: `wall_ns` from `start_ns` on is what counts.
 TimelineFigures timeline_figures(const SpanLog& workers, std::span<const penstock_span> steps,

@@ -57,7 +57,7 @@ TEST(StepSpans, DivideTheRunIntoWaitsAndSteps) {
                                                       {PENSTOCK_TRAIN, 150, 250}}));
 }
 
-TEST(StepSpans, InterludesAreNoWaiting) {
+TEST(StepSpans, TimeBetweenStepsIsNoWaiting) {
   TrainingRun run;
   run.steps = {step(50, 150, 150, 150), step(400, 500, 500, 500)};
   run.steps[1].aside_ns = 240;
@@ -72,11 +72,11 @@ TEST(StepSpans, InterludesAreNoWaiting) {
                                                                            {PENSTOCK_CHECKPOINT, 500, 530}}));
 }
 
-TEST(StepSpans, AGatheringComesBeforeTheWait) {
+TEST(StepSpans, ACollectiveComesBeforeTheWait) {
   TrainingRun run;
   run.steps = {step(0, 100, 100, 100), step(400, 500, 500, 500)};
   run.steps[1].aside_ns = 240;
-  run.steps[1].gathering_ns = 200;
+  run.steps[1].collective_ns = 200;
   EXPECT_EQ(shape(step_spans(run, kStart, 7, PENSTOCK_CHECKPOINT)), (Shape{{PENSTOCK_ITERATION, 0, 100},
                                                                            {PENSTOCK_TRAIN, 0, 100},
                                                                            {PENSTOCK_ITERATION, 100, 500},
@@ -141,7 +141,7 @@ class Ahead final : public Communicator {
   }
   Result<void> broadcast(std::vector<std::byte>& bytes) override { return inner_->broadcast(bytes); }
   Result<ClockOffset> clock_offset() override { return ClockOffset{.offset_ns = 500, .error_ns = 10}; }
-  void tell_signal(int) override {}
+  void report_signal(int) override {}
   int heard_signal() override { return 0; }
   bool meet(std::chrono::milliseconds) override { return true; }
   void abandon(int) override {}

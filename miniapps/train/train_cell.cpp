@@ -83,8 +83,9 @@ class Cell {
   bool alone_on_both_sides(const CacheState& state) const;
   Result<void> input_alone(std::uint64_t steps, unsigned parts, std::vector<TrainingRun>& alone);
   template <class Source>
-  void let_go(std::unique_ptr<Source> source);
-  Result<void> put_away(std::unique_ptr<BatchSource> input, std::unique_ptr<Validating> validating = nullptr);
+  void close_source(std::unique_ptr<Source> source);
+  Result<void> quarantine_copy(std::unique_ptr<BatchSource> input,
+                               std::unique_ptr<Validating> validating = nullptr);
   template <class Source>
   bool closed(Source& source) const;
   Result<std::unique_ptr<Accelerator>> make_accelerators() const;
@@ -143,7 +144,7 @@ Result<std::unique_ptr<BatchSource>> Cell::start_input(const PlanLimits& limits,
   Result<std::unique_ptr<BatchSource>> input = input_.make(limits, spans);
   const Result<void> all = agree(ranks_, outcome_of(input));
   if (all.ok()) return input;
-  PENSTOCK_TRY(put_away(input.ok() ? *std::move(input) : nullptr));
+  PENSTOCK_TRY(quarantine_copy(input.ok() ? *std::move(input) : nullptr));
   return all.error();
 }
 
@@ -162,16 +163,17 @@ bool Cell::closed(Source& source) const {
 
 // One that does not come to its end is left as it is: the cell is stuck.
 template <class Source>
-void Cell::let_go(std::unique_ptr<Source> source) {
+void Cell::close_source(std::unique_ptr<Source> source) {
   if (!source || closed(*source)) return;
   static_cast<void>(source.release());
   stuck_ = true;
 }
 
 // Collective: where one rank is stuck, all are.
-Result<void> Cell::put_away(std::unique_ptr<BatchSource> input, std::unique_ptr<Validating> validating) {
-  let_go(std::move(input));
-  let_go(std::move(validating));
+Result<void> Cell::quarantine_copy(std::unique_ptr<BatchSource> input,
+                                   std::unique_ptr<Validating> validating) {
+  close_source(std::move(input));
+  close_source(std::move(validating));
   std::uint64_t any = stuck_ ? 1 : 0;
   PENSTOCK_TRY(ranks_.all_reduce(std::span(&any, 1), Reduction::max));
   stuck_ = any != 0;
@@ -250,15 +252,15 @@ Result<TrainOutcome> Cell::train(Accelerator& accelerator, SampleLog* log) {
       },
       ranks_.size() == 1 ? nullptr : &together,
       between_steps(setup_, validating.get(), checkpoints.get(), epochs),
-      setup_.saves == nullptr ? Gathering{} : setup_.saves->gathering());
+      setup_.saves == nullptr ? StepCollective{} : setup_.saves->collective());
   TrainOutcome mine = train_outcome(run, accelerator.nominal_step(), *input, epochs.finish());
   if (validating) add_validation(*validating, mine);
   if (checkpoints) mine.checkpoints = checkpoints->figures();
-  PENSTOCK_TRY(put_away(std::move(input), std::move(validating)));
-  const penstock_component interlude =
+  PENSTOCK_TRY(quarantine_copy(std::move(input), std::move(validating)));
+  const penstock_component before_step =
       checkpoints || setup_.saves ? PENSTOCK_CHECKPOINT : PENSTOCK_VALIDATION;
-  if (timeline_) mine.timeline = timeline_->end(run, start, interlude);
-  profile_steps(run, start, interlude);
+  if (timeline_) mine.timeline = timeline_->end(run, start, before_step);
+  profile_steps(run, start, before_step);
   if (setup_.saves != nullptr) end_saving(run, start, mine);
   PENSTOCK_TRY(agree(ranks_, log_failure ? Result<void>(*log_failure) : success()));
   for (std::size_t i = 0; i < std::min(run.steps.size(), kStepsKept); ++i)
@@ -284,15 +286,15 @@ void Cell::end_saving(const TrainingRun& run, SteadyTime start, TrainOutcome& mi
 // epochs, so that more than one of them cannot be divided.
 bool Cell::alone_on_both_sides(const CacheState& state) const {
   if (input_.planned_steps() < kAloneBatches) return false;
-  if (setup_.cache == CacheWish::cold) return input_.planned_steps() <= input_.steps_an_epoch();
-  return setup_.cache == CacheWish::warm || state.client_data == "memory" ||
+  if (setup_.cache == CacheRequest::cold) return input_.planned_steps() <= input_.steps_an_epoch();
+  return setup_.cache == CacheRequest::warm || state.client_data == "memory" ||
          state.client_data == "bypassed" || state.resident_fraction_before.value_or(0) >= kWarmAtLeast;
 }
 
-// One of `parts` samples of the pipeline without an accelerator: so many steps, or as many as fit into its
+// One of `parts` samples of the pipeline without an accelerator: that many steps, or as many as fit into its
 // share of the time, save for the epochs of a cold cache.
 Result<void> Cell::input_alone(std::uint64_t steps, unsigned parts, std::vector<TrainingRun>& alone) {
-  const bool all = setup_.cache == CacheWish::cold && steps > input_.steps_an_epoch();
+  const bool all = setup_.cache == CacheRequest::cold && steps > input_.steps_an_epoch();
   const std::uint64_t least = kAloneBatches / parts;
   Progress progress(setup_.progress, std::string(setup_.app->name) + "'s input alone on " + tier_.name, steps,
                     "steps");
@@ -308,7 +310,7 @@ Result<void> Cell::input_alone(std::uint64_t steps, unsigned parts, std::vector<
         progress.advance(1);
         return all || step + 1 < least || std::chrono::steady_clock::now() < enough;
       }));
-  PENSTOCK_TRY(put_away(std::move(input)));
+  PENSTOCK_TRY(quarantine_copy(std::move(input)));
   if (stuck_ && alone.back().failure) trial_.fail(*alone.back().failure);
   return success();
 }
@@ -385,7 +387,7 @@ Result<void> Cell::measure() {
   if (stuck_) return success();
   if (log) PENSTOCK_TRY(agree(ranks_, log->close()));
   if (with_alone && !outcome.failure && outcome.steps > 0) {
-    if (setup_.cache != CacheWish::asis) PENSTOCK_TRY(prepare());
+    if (setup_.cache != CacheRequest::asis) PENSTOCK_TRY(prepare());
     const std::uint64_t rest = both_sides ? outcome.steps - outcome.steps / 2 : outcome.steps;
     PENSTOCK_TRY(input_alone(rest, both_sides ? 2 : 1, alone));
     if (stuck_) return success();

@@ -19,7 +19,7 @@ enum class CellEnd : std::uint8_t {
 // Trains and fills `trial`: parameters, tier, cache, corpus, metrics (specs of record fields:
 // docs/mini_apps.md), verdict. A failure of the measured thing is a verdict in there. The error that comes
 // back is one of ours or of usage, such as a log that cannot be written; the trial then means nothing. `pool`
-// fits setup.pool_samples(), setup.pool_prefetch() and the treatment.
+// fits setup.pool_samples(), setup.pool_prefetch() and the transform.
 //
 // Collective over the ranks of the setup: they make each step together, each with its part of the corpus, and
 // the trial is the same on all, but for the times of single steps and the facts that the accelerator has,

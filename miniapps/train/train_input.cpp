@@ -51,11 +51,11 @@ std::uint64_t planned_steps(const TrainSetup& setup, const Corpus& corpus) {
   const PlanStart& start = limits.start;
   std::uint64_t of_epochs = UINT64_MAX;
   if (limits.epochs != 0) {
-    const std::uint64_t begun =
+    const std::uint64_t started =
         start.used / (static_cast<std::uint64_t>(setup.ranks->size()) * setup.step_samples());
     const std::uint64_t epochs = limits.epochs - std::min(limits.epochs, start.epoch);
     if (__builtin_mul_overflow(epochs, steps_an_epoch(setup, corpus), &of_epochs)) of_epochs = UINT64_MAX;
-    of_epochs -= std::min(of_epochs, begun);
+    of_epochs -= std::min(of_epochs, started);
   }
   if (limits.batches == 0) return of_epochs;
   return std::min(limits.batches - std::min(limits.batches, start.batches), of_epochs);
@@ -85,8 +85,8 @@ BatchShape batch_shape(const TrainSetup& setup, const Corpus& corpus, bool in_pl
           .in_place = in_place};
 }
 
-Interlude between_steps(const TrainSetup& setup, Validating* validating, EpochCheckpoints* checkpoints,
-                        EpochCounter& epochs) {
+BeforeStep between_steps(const TrainSetup& setup, Validating* validating, EpochCheckpoints* checkpoints,
+                         EpochCounter& epochs) {
   if (validating == nullptr && checkpoints == nullptr) return {};
   const std::uint64_t made = setup.limits.start.batches;
   const bool counted = !setup.files || setup.files->validation_backend == nullptr;
@@ -96,7 +96,7 @@ Interlude between_steps(const TrainSetup& setup, Validating* validating, EpochCh
     if (validating != nullptr) {
       const std::uint64_t before = validating->figures().bytes;
       PENSTOCK_ASSIGN(did, validating->between(step, next));
-      if (counted) epochs.beside(validating->figures().bytes - before);
+      if (counted) epochs.exclude(validating->figures().bytes - before);
     }
     if (checkpoints == nullptr) return did;
     PENSTOCK_ASSIGN(const bool saved, checkpoints->between(step, next));
@@ -104,7 +104,7 @@ Interlude between_steps(const TrainSetup& setup, Validating* validating, EpochCh
   };
 }
 
-// So many steps as files, where these all hold as much and come for certain; else without a bound, and the
+// That many steps as files, where these all hold as much and come for certain; else without a bound, and the
 // batches end it.
 PlanLimits TrainInput::in_files(const PlanLimits& limits) const {
   const WholeObjects& files = setup_.files->plan.training.files;

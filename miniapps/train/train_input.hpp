@@ -28,7 +28,7 @@ namespace penstock {
 // takes.
 Result<Sampler> make_sampler(const TrainSetup& setup, const Corpus& corpus);
 
-// What a rank uses of an epoch, the tail included; of files that hold different numbers, at least so many.
+// What a rank uses of an epoch, the tail included; of files that hold different numbers, at least that many.
 std::uint64_t samples_an_epoch(const TrainSetup& setup, const Sampler& sampler);
 
 // Steps of a run, unless something fails; of one that goes on with another, those that are left.
@@ -37,8 +37,8 @@ std::uint64_t steps_an_epoch(const TrainSetup& setup, const Corpus& corpus);
 
 // What happens between steps, counted from the begin of the whole run; nothing where neither is there. What
 // validating reads from where the epochs' bytes are counted is counted with them. Borrows everything.
-Interlude between_steps(const TrainSetup& setup, Validating* validating, EpochCheckpoints* checkpoints,
-                        EpochCounter& epochs);
+BeforeStep between_steps(const TrainSetup& setup, Validating* validating, EpochCheckpoints* checkpoints,
+                         EpochCounter& epochs);
 
 // Reads on their way, a thread.
 std::size_t queue_depth(const TrainSetup& setup, const Tier& tier);

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "results/record/rank_words.hpp"
+#include "results/record/gather_json.hpp"
 
 namespace penstock {
 namespace {
@@ -271,7 +271,8 @@ TrainOutcome train_outcome(const TrainingRun& run, std::chrono::nanoseconds nomi
 
 Result<TrainOutcome> joined(Communicator& ranks, const TrainOutcome& mine) {
   if (ranks.size() == 1) return mine;
-  PENSTOCK_ASSIGN(const JoinedWords said, all_say(ranks, packed(mine), [](const std::vector<Json>& each) {
+  PENSTOCK_ASSIGN(const GatheredJson said,
+                  gather_json(ranks, packed(mine), [](const std::vector<Json>& each) {
                     std::vector<TrainOutcome> outcomes;
                     outcomes.reserve(each.size());
                     for (const Json& one : each) outcomes.push_back(outcome_of(one));

@@ -47,7 +47,7 @@ struct TrainOutcome {
 TrainOutcome train_outcome(const TrainingRun& run, std::chrono::nanoseconds nominal_step,
                            const BatchSource& input, std::vector<EpochBytes> epochs);
 
-// Adds what validating came to, beside the training. Its tails are no samples that training lost.
+// Adds what validating came to, besides the training. Its tails are no samples that training lost.
 void add_validation(const Validating& validating, TrainOutcome& outcome);
 
 // Collective, and the same on every rank: walls and the first batch of the slowest; samples, bytes, stages

@@ -42,7 +42,7 @@ std::string threads_of(const Record& record) {
 }
 
 // How pictures are treated, where that is not as by default.
-std::string treatment_of(const Record& record) {
+std::string transform_of(const Record& record) {
   std::string text;
   const std::string decode = parameter_text(record, "decode");
   const std::string resize = parameter_text(record, "resize");
@@ -63,7 +63,7 @@ std::string heading(const Record& record, const Output& output) {
       "{}: {}, {}; {}batches of {} ({}{}), {}, prefetch {}, accelerator {}; client data {}\n\n",
       parameter_text(record, "app"), count_of(static_cast<std::uint64_t>(member("samples")), "sample"),
       format_bytes(member("bytes"), output), shared_out(record), parameter_text(record, "batch"),
-      parameter_text(record, "layout"), treatment_of(record), threads_of(record),
+      parameter_text(record, "layout"), transform_of(record), threads_of(record),
       parameter_text(record, "prefetch"), parameter_text(record, "accelerator"),
       cache.empty() ? "unknown" : cache);
 }

@@ -31,7 +31,7 @@ bool failed(const Record& record) {
 }  // namespace
 
 struct TrainRuns::Search {
-  // Why so many accelerators were not fed.
+  // Why that many accelerators were not fed.
   struct Miss {
     std::string_view by;  // "input": they waited; "client": this machine was too busy; "memory": for batches
     double utilization = 0;
@@ -59,7 +59,7 @@ Result<bool> TrainRuns::all_in_place(const Tier& tier) {
   const std::string_view why = why_copied(setup_, corpus_, tier);
   std::uint64_t can = why.empty() ? 1 : 0;
   PENSTOCK_TRY(setup_.ranks->all_reduce(std::span(&can, 1), Reduction::min));
-  if (can == 0 && tier.backend->caps().zero_copy && said_copied_.insert(tier.name).second)
+  if (can == 0 && tier.backend->caps().zero_copy && reported_copied_.insert(tier.name).second)
     note("samples of '" + tier.name +
          "' are copied, and not used in place: " + std::string(why.empty() ? "another rank has to" : why));
   return can != 0;
@@ -86,7 +86,7 @@ Result<CellEnd> TrainRuns::train(const Tier& tier, Trial& trial) {
 Result<CellEnd> TrainRuns::keep(Trial trial, CellEnd end) {
   if (verdict_exit_code(trial.record().verdict) == 1 && !interrupted())
     warn(trial.record().tiers.value("data", Json::object()).value("name", "") + ": " + trial.record().reason);
-  const Result<void> looked = end == CellEnd::done ? run_.look_at_ranks() : success();
+  const Result<void> looked = end == CellEnd::done ? run_.inspect_ranks() : success();
   run_.keep(std::move(trial));
   if (!looked.ok()) return looked.error();
   return end;
@@ -155,7 +155,7 @@ std::uint64_t TrainRuns::most_to_try(const Sampler& sampler) const {
 
 // A run is one epoch, which has one step of even one accelerator.
 Error TrainRuns::too_few_samples(std::uint64_t samples) const {
-  const bool cold = setup_.cache == CacheWish::cold;  // whatever the user says of epochs
+  const bool cold = setup_.cache == CacheRequest::cold;  // whatever the user says of epochs
   std::string remedy = cold ? "" : "more --epochs";
   if (samples >= 2)
     remedy = "--batch " + std::to_string(samples / 2) + " or smaller" + (cold ? "" : ", or " + remedy);

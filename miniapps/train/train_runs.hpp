@@ -45,7 +45,7 @@ class TrainRuns {
   TrainSetup& setup_;
   const Corpus& corpus_;
   Run& run_;
-  std::set<std::string> said_copied_;  // tiers
+  std::set<std::string> reported_copied_;  // tiers
   std::optional<BatchPool> pool_;  // for as many accelerators as the setup has, and the tier measured last
 };
 

@@ -109,7 +109,7 @@ Result<void> search_accelerators(const Options& options, const Accelerator& acce
     setup.enough_steps = kSearchedSteps;
   }
   // Behind its first epoch a cold cache is none.
-  if (cache_wish(options.text("cache")) == CacheWish::cold) setup.limits.epochs = 1;
+  if (parse_cache_request(options.text("cache")) == CacheRequest::cold) setup.limits.epochs = 1;
   setup.find_accelerators = true;
   if (setup.busy_at_least <= 0 || setup.busy_at_least > 1)
     return make_error(Errc::invalid_argument, "--au is a part of 1, such as 0.9");
@@ -207,7 +207,7 @@ Result<TrainSetup> resolve_train_setup(const CommandContext& context, const Mini
   PENSTOCK_ASSIGN(request.decode, parse_decode(options.text("decode")));
   PENSTOCK_ASSIGN(request.resize, parse_resize(options.text("resize")));
   if (app.plan_files == nullptr) {
-    PENSTOCK_ASSIGN(setup.treatment, app.make(setup.own, request));
+    PENSTOCK_ASSIGN(setup.app_transform, app.make(setup.own, request));
     if (options.given("validation"))
       return make_error(Errc::invalid_argument,
                         "--validation is nothing for '" + std::string(app.name) + "', which only trains");
@@ -223,7 +223,7 @@ Result<TrainSetup> resolve_train_setup(const CommandContext& context, const Mini
   setup.accelerator = options.given("accelerator") ? options.text("accelerator") : defaults.accelerator;
   PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> accelerator,
                   make_accelerator(setup.accelerator, {.count = setup.accelerators}));
-  if (setup.treatment) PENSTOCK_TRY(accelerator->takes(setup.treatment->layout()));
+  if (setup.app_transform) PENSTOCK_TRY(accelerator->takes(setup.app_transform->layout()));
   PENSTOCK_ASSIGN(setup.batch, bounded(options, "batch", kLargestBatch, defaults.batch));
   PENSTOCK_ASSIGN(setup.prefetch, bounded(options, "prefetch", kUnbounded, defaults.prefetch));
   if (app.in_memory && setup.prefetch != 0)
@@ -242,7 +242,7 @@ Result<TrainSetup> resolve_train_setup(const CommandContext& context, const Mini
   PENSTOCK_ASSIGN(setup.shuffle,
                   parse_shuffle(options.given("shuffle") ? options.text("shuffle") : defaults.shuffle));
   setup.bad_sample = options.text("on-error") == "skip" ? BadSample::skip : BadSample::fail;
-  setup.cache = cache_wish(options.text("cache"));
+  setup.cache = parse_cache_request(options.text("cache"));
   setup.seed = context.seed;
   setup.ranks = &context.communicator;
   setup.sample_log = options.text("sample-log");

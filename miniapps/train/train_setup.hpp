@@ -33,26 +33,26 @@ class StepCheckpoints;
 
 struct TrainSetup {
   const MiniAppInfo* app = nullptr;
-  Options own;                           // the app's
-  std::unique_ptr<Treatment> treatment;  // of samples; null of an app that loads whole files, which has
-  std::optional<FileWork> files;         // this, once the corpus is open
-  std::string data;                      // the corpus, as given
-  std::string workload;                  // the file that describes the run; "" for flags alone
-  std::string accelerator;               // as given; known to be good
-  std::uint64_t batch = 0;               // samples a step, of one accelerator
-  std::uint64_t accelerators = 1;        // of this process; all have a part of each step's samples
+  Options own;                               // the app's
+  std::unique_ptr<Transform> app_transform;  // of samples; null of an app that loads whole files, which has
+  std::optional<FileWork> files;             // this, once the corpus is open
+  std::string data;                          // the corpus, as given
+  std::string workload;                      // the file that describes the run; "" for flags alone
+  std::string accelerator;                   // as given; known to be good
+  std::uint64_t batch = 0;                   // samples a step, of one accelerator
+  std::uint64_t accelerators = 1;            // of this process; all have a part of each step's samples
   std::uint64_t prefetch = 0;
   unsigned threads = 0;
   std::size_t depth = 0;                 // reads on their way a thread; 0: as the tier is best read
   std::chrono::nanoseconds patience{0};  // with a back end that gives nothing; 0: no end
   bool find_accelerators = false;
   std::chrono::nanoseconds enough{0};  // a run of a search may end after so long, and
-  std::uint64_t enough_steps = 0;      // so many steps; 0: it goes to its limits
+  std::uint64_t enough_steps = 0;      // that many steps; 0: it goes to its limits
   double busy_at_least = 0;            // what utilization accelerators are fed at
   PlanLimits limits;
   Shuffle shuffle = Shuffle::none;
   BadSample bad_sample = BadSample::fail;
-  CacheWish cache = CacheWish::asis;
+  CacheRequest cache = CacheRequest::asis;
   std::uint64_t seed = 0;
   Communicator* ranks = nullptr;
   std::optional<Tier> checkpoints;   // where they go, of an app that writes one behind every epoch
@@ -67,7 +67,7 @@ struct TrainSetup {
   std::uint64_t described_samples = 0;  // what the workload says of its data; 0, "": nothing
   std::string described_format;
 
-  const Treatment& treats() const { return files ? *files->plan.training.treatment : *treatment; }
+  const Transform& treats() const { return files ? *files->plan.training.app_transform : *app_transform; }
   // What the loader's batches hold: a file, a sample on its way to memory, or all samples of a step.
   std::uint64_t pool_samples() const { return files || app->in_memory ? 1 : step_samples(); }
   std::uint64_t pool_prefetch() const { return app->in_memory ? kLoadedAhead : prefetch; }

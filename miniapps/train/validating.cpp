@@ -33,7 +33,7 @@ Result<std::unique_ptr<Validating>> Validating::make(const Validation& how, Back
   own.batch = std::min<std::uint64_t>(settings.batch, sampler.per_epoch() * files.least_held());
   PENSTOCK_ASSIGN(
       BatchPool pool,
-      BatchPool::make({.samples = 1, .slot_bytes = how.set.treatment->slot_bytes()}, settings.prefetch));
+      BatchPool::make({.samples = 1, .slot_bytes = how.set.app_transform->slot_bytes()}, settings.prefetch));
   PENSTOCK_ASSIGN(std::unique_ptr<Accelerator> works, make_accelerator(accelerator));
   return std::unique_ptr<Validating>(
       new Validating(how, backend, samples, sampler, std::move(pool), std::move(works), own));
@@ -60,10 +60,11 @@ Result<void> Validating::begin() {
   // What goes on gives every file another order in each pass (file_order()), as in each epoch.
   const PlanLimits limits =
       how_.starts_anew ? PlanLimits{.epochs = 1} : PlanLimits{.start = {.epoch = epoch_.value_or(0)}};
-  PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader,
-                  BatchLoader::make({&how_.set.files.manifest, &backend_, how_.set.treatment.get(), &pool_},
-                                    {sampler_, limits, settings_.threads, settings_.bad_sample,
-                                     settings_.depth, settings_.patience}));
+  PENSTOCK_ASSIGN(
+      std::unique_ptr<BatchLoader> loader,
+      BatchLoader::make(
+          {&how_.set.files.manifest, &backend_, how_.set.app_transform.get(), &pool_},
+          {sampler_, limits, settings_.threads, settings_.bad_sample, settings_.depth, settings_.patience}));
   FileBatchesSettings batches{.corpus = &samples_,
                               .files = &how_.set.files,
                               .sample_bytes = how_.set.sample_bytes,

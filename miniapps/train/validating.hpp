@@ -24,7 +24,7 @@ struct ValidatingSettings {
   std::size_t depth = 1;
   BadSample bad_sample = BadSample::fail;
   std::chrono::nanoseconds patience{0};
-  // Where a training goes on that another process began: so many steps are made, in this epoch, and nothing
+  // Where a training goes on that another process began: that many steps are made, in this epoch, and nothing
   // has been validated since.
   std::uint64_t made = 0;
   std::optional<std::uint64_t> epoch{};
@@ -48,12 +48,12 @@ class Validating {
                                                   const Manifest& samples, const std::string& accelerator,
                                                   const ValidatingSettings& settings);
 
-  // As an Interlude (training.hpp): a pass where one is due.
+  // As a BeforeStep (training.hpp): a pass where one is due.
   Result<bool> between(std::uint64_t step, const Batch* next);
 
   ValidationFigures figures() const;
   LoaderLosses losses() const;
-  // As BatchSource::close(). No between() behind it.
+  // As BatchSource::close(). No between() after it.
   bool close(std::chrono::nanoseconds patience) { return !source_ || source_->close(patience); }
   bool stalled() const { return source_ && source_->stalled(); }
 
@@ -72,7 +72,7 @@ class Validating {
   const std::unique_ptr<Accelerator> accelerator_;
   const ValidatingSettings settings_;
   std::unique_ptr<FileBatches> source_;
-  std::optional<std::uint64_t> epoch_;  // of the training: the pass behind it has the same number
+  std::optional<std::uint64_t> epoch_;  // of the training: the pass after it has the same number
   ValidationFigures figures_;           // of sources that are gone, and of what was worked on
   LoaderLosses losses_;                 // of sources that are gone
 };

@@ -16,18 +16,18 @@ namespace {
 
 constexpr std::size_t kSampleBytes = 8;
 
-class CopyTransform final : public SampleTransform {
+class CopySampleTransform final : public SampleTransform {
  public:
-  explicit CopyTransform(std::vector<std::uint64_t>& epochs) : epochs_(epochs) {}
+  explicit CopySampleTransform(std::vector<std::uint64_t>& epochs) : epochs_(epochs) {}
   Result<void> apply(const SampleKey& key, std::span<const std::byte> stored, std::span<std::byte> slot,
-                     LapClock& laps) override {
+                     StageTimer& timer) override {
     {
       static std::mutex mutex;
       const std::lock_guard lock(mutex);
       epochs_.push_back(key.epoch);
     }
     std::copy(stored.begin(), stored.end(), slot.begin());
-    laps.lap(kLapFirstOwn);
+    timer.end_part(kPartFirstOwn);
     return success();
   }
 
@@ -36,14 +36,14 @@ class CopyTransform final : public SampleTransform {
 };
 
 // Files as they are; notes the epoch that each was read in, which decides on the order of its samples.
-class CopyTreatment final : public Treatment {
+class CopyTransform final : public Transform {
  public:
-  CopyTreatment(std::size_t bytes, std::vector<std::uint64_t>& epochs) : bytes_(bytes), epochs_(epochs) {}
+  CopyTransform(std::size_t bytes, std::vector<std::uint64_t>& epochs) : bytes_(bytes), epochs_(epochs) {}
   std::size_t slot_bytes() const override { return bytes_; }
   std::string_view layout() const override { return "test"; }
   std::span<const std::string_view> stages() const override { return kStages; }
   Result<std::unique_ptr<SampleTransform>> transform() const override {
-    return std::unique_ptr<SampleTransform>(std::make_unique<CopyTransform>(epochs_));
+    return std::unique_ptr<SampleTransform>(std::make_unique<CopySampleTransform>(epochs_));
   }
 
  private:
@@ -52,7 +52,7 @@ class CopyTreatment final : public Treatment {
   std::vector<std::uint64_t>& epochs_;
 };
 
-// So many files to validate on, of so many samples each.
+// That many files to validate on, of that many samples each.
 struct Place {
   ScriptedBackend backend;
   Manifest samples;
@@ -76,9 +76,10 @@ struct Place {
 
   Validation validation() {
     WholeObjects files = whole_objects(samples).value();
-    auto treatment = std::make_unique<CopyTreatment>(files.most_held() * kSampleBytes, passes_);
-    return {
-        .set = {.files = std::move(files), .treatment = std::move(treatment), .sample_bytes = kSampleBytes}};
+    auto app_transform = std::make_unique<CopyTransform>(files.most_held() * kSampleBytes, passes_);
+    return {.set = {.files = std::move(files),
+                    .app_transform = std::move(app_transform),
+                    .sample_bytes = kSampleBytes}};
   }
   std::unique_ptr<Validating> start(const Validation& how, const ValidatingSettings& settings) {
     return Validating::make(how, backend, samples, "none", settings).value();

@@ -138,9 +138,9 @@ Result<penstock_request> ask_library(const Target& target, const penstock_reques
                     "one can ask it, or the process is begun anew",
                     target.pid()));
   if (!target.write(asked->address, &request, sizeof request)) return ended_meanwhile(target);
-  PENSTOCK_ASSIGN(const BegunThread begun,
+  PENSTOCK_ASSIGN(const StartedThread started,
                   begin_thread_in(target, {function->address, asked->address}, kPatience));
-  stopped = begun.stopped;
+  stopped = started.stopped;
   return answer(target, asked->address, 0);
 }
 
@@ -193,9 +193,9 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
       return ended_meanwhile(target);
     return success();
   };
-  PENSTOCK_ASSIGN(const BegunThread begun, begin_thread_in(target, thread, kPatience));
-  stopped = begun.stopped;
-  const std::uint64_t place = begun.memory + kPage;
+  PENSTOCK_ASSIGN(const StartedThread started, begin_thread_in(target, thread, kPatience));
+  stopped = started.stopped;
+  const std::uint64_t place = started.memory + kPage;
   return answer(target, place + offsetof(Loading, asked), place);
 }
 

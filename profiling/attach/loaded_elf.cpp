@@ -17,7 +17,7 @@ constexpr unsigned kLongestChain = 4096;
 struct HashHeader {
   std::uint32_t buckets;
   std::uint32_t first_symbol;
-  std::uint32_t bloom_words;
+  std::uint32_t bloom_size;
   std::uint32_t bloom_shift;
 };
 
@@ -79,7 +79,7 @@ std::optional<LoadedSymbol> LoadedElf::find(const ReadMemory& read, std::string_
   HashHeader head{};
   if (!read_one(read, hash_, head) || head.buckets == 0 || head.buckets > kMostBuckets) return std::nullopt;
   const std::uint32_t wanted = gnu_hash(name);
-  const std::uint64_t buckets = hash_ + sizeof head + std::uint64_t{head.bloom_words} * 8;
+  const std::uint64_t buckets = hash_ + sizeof head + std::uint64_t{head.bloom_size} * 8;
   std::uint32_t index = 0;
   if (!read_one(read, buckets + std::uint64_t{wanted % head.buckets} * 4, index) || index < head.first_symbol)
     return std::nullopt;

@@ -94,7 +94,7 @@ std::vector<pid_t> candidates(pid_t pid, bool all) {
   return waiting;
 }
 
-Result<std::uint64_t> kernel_said(Result<std::uint64_t> result, std::string_view what, pid_t pid) {
+Result<std::uint64_t> kernel_result(Result<std::uint64_t> result, std::string_view what, pid_t pid) {
   if (!result.ok()) return result;
   const auto code = static_cast<std::int64_t>(*result);
   if (code < 0 && code > -4096)
@@ -110,11 +110,11 @@ Result<std::uint64_t> begin_by(Tracee& tracee, const Target& target, RemoteThrea
     const std::array<std::uint64_t, 6> map{
         0, thread.memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, ~std::uint64_t{0}, 0};
     PENSTOCK_ASSIGN(memory,
-                    kernel_said(tracee.system_call(SYS_mmap, map), "no memory to be had in", target.pid()));
+                    kernel_result(tracee.system_call(SYS_mmap, map), "no memory to be had in", target.pid()));
     PENSTOCK_TRY(thread.fill(memory, thread));
     const std::array<std::uint64_t, 3> protect{memory, thread.code_bytes, PROT_READ | PROT_EXEC};
     PENSTOCK_TRY(
-        kernel_said(tracee.system_call(SYS_mprotect, protect), "no code can be put into", target.pid()));
+        kernel_result(tracee.system_call(SYS_mprotect, protect), "no code can be put into", target.pid()));
   }
   const std::array<std::uint64_t, 4> words{tracee.scratch(), 0, thread.function, thread.argument};
   PENSTOCK_ASSIGN(const std::uint64_t failed, tracee.call(create, words));
@@ -124,8 +124,8 @@ Result<std::uint64_t> begin_by(Tracee& tracee, const Target& target, RemoteThrea
   return memory;
 }
 
-Result<BegunThread> begin_from_here(const Target& seen, RemoteThread thread,
-                                    std::chrono::milliseconds patience) {
+Result<StartedThread> begin_from_here(const Target& seen, RemoteThread thread,
+                                      std::chrono::milliseconds patience) {
   Target target = seen;
   const auto create = target.libc_function("pthread_create");
   if (!create && !target.lives()) return ended_meanwhile(target);
@@ -145,9 +145,9 @@ Result<BegunThread> begin_from_here(const Target& seen, RemoteThread thread,
       const Result<bool> safe = tracee->stop_at_safe_point(std::chrono::milliseconds(20), hurried ? 64 : 8);
       if (!safe.ok() || !*safe) continue;
       const Result<std::uint64_t> memory = begin_by(*tracee, target, thread, create->address);
-      tracee->let_go();
+      tracee->detach();
       if (!memory.ok()) return memory.error();
-      return BegunThread{tracee->stopped_for(), *memory};
+      return StartedThread{tracee->stopped_for(), *memory};
     }
     if (!target.lives()) return ended_meanwhile(target);
     ::usleep(1000);
@@ -161,7 +161,7 @@ Result<BegunThread> begin_from_here(const Target& seen, RemoteThread thread,
 
 // What the helper says, in one write; the words of an error follow.
 struct Said {
-  BegunThread begun;
+  StartedThread started;
   Errc code = Errc::internal;
   int sys_errno = 0;
   std::uint32_t words = 0;
@@ -176,14 +176,14 @@ struct Said {
   Said said;
   std::string out;
   try {
-    const Result<BegunThread> begun = begin_from_here(target, thread, patience);
-    said.ok = begun.ok();
-    if (begun.ok()) {
-      said.begun = *begun;
+    const Result<StartedThread> started = begin_from_here(target, thread, patience);
+    said.ok = started.ok();
+    if (started.ok()) {
+      said.started = *started;
     } else {
-      out = begun.error().what.substr(0, kMostWords);
-      said.code = begun.error().code;
-      said.sys_errno = begun.error().sys_errno;
+      out = started.error().what.substr(0, kMostWords);
+      said.code = started.error().code;
+      said.sys_errno = started.error().sys_errno;
     }
   } catch (const std::exception& thrown) {
     out = thrown.what();
@@ -210,8 +210,8 @@ std::string hear(int pipe, pid_t helper) {
 
 }  // namespace
 
-Result<BegunThread> begin_thread_in(const Target& target, RemoteThread thread,
-                                    std::chrono::milliseconds patience) {
+Result<StartedThread> begin_thread_in(const Target& target, RemoteThread thread,
+                                      std::chrono::milliseconds patience) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     return errno_error(errno, "no pipe to attach by to", fmt::format("process {}", target.pid()));
@@ -231,11 +231,11 @@ Result<BegunThread> begin_thread_in(const Target& target, RemoteThread thread,
         Errc::io,
         fmt::format("what attaches to process {} was killed, and may have left it broken", target.pid()));
   std::memcpy(&said, heard.data(), sizeof said);
-  if (said.ok) return said.begun;
+  if (said.ok) return said.started;
   return Error{said.code, said.sys_errno, heard.substr(sizeof said, said.words)};
 }
 #else
-Result<BegunThread> begin_thread_in(const Target& target, RemoteThread, std::chrono::milliseconds) {
+Result<StartedThread> begin_thread_in(const Target& target, RemoteThread, std::chrono::milliseconds) {
   return make_error(
       Errc::unsupported,
       fmt::format("cannot attach to process {}: attaching knows x86-64 alone; the program may call "

@@ -23,7 +23,7 @@ struct RemoteThread {
   std::function<Result<void>(std::uint64_t memory, RemoteThread& thread)> fill;
 };
 
-struct BegunThread {
+struct StartedThread {
   std::chrono::nanoseconds stopped{};  // so long one of its threads was
   std::uint64_t memory = 0;            // where what it was given lies
 };
@@ -32,7 +32,7 @@ struct BegunThread {
 // The new thread has all signals blocked, and nobody waits for it. All of this, `fill` too, is done by a
 // process of its own in a session of its own: whoever kills this one does not leave the other stopped half
 // way, which would be its end.
-Result<BegunThread> begin_thread_in(const Target& target, RemoteThread thread,
-                                    std::chrono::milliseconds patience);
+Result<StartedThread> begin_thread_in(const Target& target, RemoteThread thread,
+                                      std::chrono::milliseconds patience);
 
 }  // namespace penstock

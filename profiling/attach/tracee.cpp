@@ -96,7 +96,7 @@ Tracee::Tracee(Tracee&& other) noexcept
       scratch_(other.scratch_) {}
 
 Tracee::~Tracee() {
-  if (thread_ > 0) let_go();
+  if (thread_ > 0) detach();
 }
 
 Error Tracee::lost(std::string_view what) const {
@@ -313,7 +313,7 @@ Result<std::uint64_t> Tracee::call(std::uint64_t function, std::span<const std::
   return run_to(scratch_, Clock::now() + kPatience);
 }
 
-void Tracee::let_go() {
+void Tracee::detach() {
   if (thread_ <= 0) return;
   if (!stopped_) {
     // Between stops nothing can be taken back; it comes to one, or ends.

@@ -34,12 +34,12 @@ class Tracee {
   // At a safe point: the system call, and the function with up to four words. What they give.
   Result<std::uint64_t> system_call(long number, std::span<const std::uint64_t> words);
   Result<std::uint64_t> call(std::uint64_t function, std::span<const std::uint64_t> words);
-  // Room of so many bytes on the thread's stack that no call touches, for what functions write to. At most
+  // Room of that many bytes on the thread's stack that no call touches, for what functions write to. At most
   // 512.
   std::uint64_t scratch() const { return scratch_; }
 
   // Lets it go on from where it was stopped.
-  void let_go();
+  void detach();
   std::chrono::nanoseconds stopped_for() const { return stopped_for_; }
 
  private:

@@ -1,5 +1,5 @@
 // Darshan's log format 3.41, as its readers (darshan-util, PyDarshan) take it: a header, and regions of zlib
-// streams behind it: the job, the names, and for each module its records. Layouts are those of Darshan's
+// streams after it: the job, the names, and for each module its records. Layouts are those of Darshan's
 // include/*-log-format.h (version 3.5.0); numbers are in the byte order of the machine, which the header
 // tells.
 #pragma once
@@ -116,7 +116,7 @@ struct StdioRecord {
   std::array<double, 15> times{};
 };
 
-// Then so many segments, the writes first.
+// Then that many segments, the writes first.
 struct DxtRecord {
   std::uint64_t id = 0;
   std::int64_t rank = 0;

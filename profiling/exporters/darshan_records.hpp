@@ -19,7 +19,7 @@ std::uint64_t record_id(std::uint64_t key, std::uint64_t name = 0);
 
 struct FileOfRank {
   std::uint64_t id = 0;
-  std::string_view path;  // lies in a mapping; "" where it has no name
+  std::string_view path;  // is in a mapping; "" where it has no name
   std::uint32_t rank = 0;
   std::optional<PosixRecord> posix;  // io_uring and libaio are in it, as what moves bytes without streams
   std::optional<StdioRecord> stdio;

@@ -88,7 +88,7 @@ class Exporter {
       if (const std::string_view mount = mounts.mount_of(file.path); !mount.empty()) ++used[mount];
     });
     for (const auto& [mount, files] : used) {
-      const std::string type = look_at_path(mount).fs_type;
+      const std::string type = inspect_path(mount).fs_type;
       job.mounts.emplace_back(type.empty() ? "unknown" : type, mount);
     }
     return job;

@@ -169,7 +169,7 @@ TEST_F(DarshanTest, HeaderAndJobAreWhereReadersLook) {
   EXPECT_EQ(log.version(15), 1U);
   const std::string job = log.job();
   ASSERT_LE(job.size(), 4096U);
-  EXPECT_EQ(Log::at<std::int64_t>(job, 8), 1001);  // begun, in seconds since 1970
+  EXPECT_EQ(Log::at<std::int64_t>(job, 8), 1001);  // started, in seconds since 1970
   EXPECT_EQ(Log::at<std::int64_t>(job, 24), 1011);
   EXPECT_EQ(Log::at<std::int64_t>(job, 40), 1);    // processes
   EXPECT_EQ(Log::at<std::int64_t>(job, 48), 100);  // the job's number
@@ -307,11 +307,11 @@ TEST_F(DarshanTest, NamesThatShareAKeyStayApartAndOddOnesAreText) {
   penstock_counters two = one;
   two.name = bytes.add_name(one.file, "/data/t\nw\xffo");
   two.bytes_read = 2;
-  penstock_counters nobody = one;
-  nobody.file = 77;
-  nobody.name = 0;
-  nobody.bytes_read = 4;
-  for (const penstock_counters& counters : {one, two, nobody}) bytes.add(counters);
+  penstock_counters unknown = one;
+  unknown.file = 77;
+  unknown.name = 0;
+  unknown.bytes_read = 4;
+  for (const penstock_counters& counters : {one, two, unknown}) bytes.add(counters);
   const Log log = export_of({&bytes});
   const auto names = names_of(log.names());
   const std::string posix = log.module(1);

@@ -69,7 +69,7 @@ class Exporter {
       : session_(session),
         sums_(sums),
         filter_(filter),
-        report_(look_at_session(session, sums, filter, "file", kRows)),
+        report_(inspect_session(session, sums, filter, "file", kRows)),
         begin_s_(static_cast<double>(report_.summary.begin_ns) / 1e9),
         events_(events) {}
 

@@ -103,7 +103,7 @@ std::string utc_of(std::int64_t realtime_ns) {
 Json environment_of(const SessionImage& image) {
   std::array<char, 256> here{};
   ::gethostname(here.data(), here.size() - 1);
-  if (image.host() == here.data()) return look_at_environment();
+  if (image.host() == here.data()) return inspect_environment();
   return Json{{"host", image.host()}};
 }
 
@@ -124,7 +124,7 @@ Record record_of(const Session& session, const TierSum& tier, const Reading& rea
   facts.backend_name = "posix";
   facts.root = tier.root;
   facts.spec = "posix:" + tier.root;
-  facts.facts = look_at_path(tier.root);
+  facts.facts = inspect_path(tier.root);
   record.tiers["data"] = tier_json(facts);
   record.cache = Json{{"client_data", facts.facts.memory ? "memory" : "unknown"},
                       {"client_metadata", "unknown"},
@@ -205,15 +205,15 @@ std::vector<Record> records_of(const Session& session, const FileSums& sums, con
   const std::string too_little = why_too_little(session);
   const auto readers = std::count_if(by_root.begin(), by_root.end(),
                                      [](const auto& tier) { return tier.second.all.bytes_read > 0; });
-  std::int64_t begun = INT64_MAX;
-  for (const auto& image : session.images) begun = std::min(begun, image->header().begin_realtime_ns);
+  std::int64_t started = INT64_MAX;
+  for (const auto& image : session.images) started = std::min(started, image->header().begin_realtime_ns);
   for (auto& [root, tier] : by_root) {
     if (!tiers.empty() && !tier.named) continue;
     tier.root = root;
     const bool by_spans = spans.bytes > 0 && readers == 1 && tier.all.bytes_read > 0;
     Record record = record_of(session, tier, by_spans ? spans : reading_of(tier));
     record.id = random_id(12);
-    record.started = utc_of(begun);
+    record.started = utc_of(started);
     record.argv = argv;
     record.environment = environment;
     record.parameters["measured_by"] = by_spans ? "spans" : "calls";

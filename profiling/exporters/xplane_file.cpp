@@ -118,7 +118,7 @@ class Trace {
     space.message(kPlanes, plane(1, "/host:CPU", thread_names_, &Event::of_thread));
     PENSTOCK_TRY(to.write(space.text()));
     space.clear();
-    // What the plugin takes for a device of its own kind: it shows it beside the host's threads.
+    // What the plugin takes for a device of its own kind: it shows it next to the host's threads.
     space.message(kPlanes, plane(2, "/device:CUSTOM:files", file_names_, &Event::of_file));
     space.bytes(kHostNames, host);
     return to.write(space.text());

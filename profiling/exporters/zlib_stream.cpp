@@ -48,13 +48,13 @@ struct ZlibStream::Stored : ZlibStream::Packer {
   Result<void> end() override {
     PENSTOCK_TRY(begin());
     PENSTOCK_TRY(put_block(true));
-    begun = false;
+    started = false;
     return put(std::array{low(sum_b >> 8U), low(sum_b), low(sum_a >> 8U), low(sum_a)});
   }
 
   Result<void> begin() {
-    if (begun) return success();
-    begun = true;
+    if (started) return success();
+    started = true;
     sum_a = 1;
     sum_b = 0;
     return put(std::array<std::uint8_t, 2>{0x78, 0x01});
@@ -75,7 +75,7 @@ struct ZlibStream::Stored : ZlibStream::Packer {
   std::vector<std::uint8_t> block;
   std::uint32_t sum_a = 1;
   std::uint32_t sum_b = 0;
-  bool begun = false;
+  bool started = false;
 };
 
 #ifdef PENSTOCK_HAS_ZLIB

@@ -22,7 +22,7 @@ extern "C" {
 
 #define PENSTOCK_PROFILE_CALL __attribute__((weak, visibility("default")))
 
-/* Begins a window: what is done from now to penstock_profile_stop() stands in a file of its own in the
+/* Begins a window: what is done from now to penstock_profile_stop() is in a file of its own in the
  * session's folder. Calls that are under way belong to what was before.
  *
  * Where nothing is recorded yet, recording begins with it: `folder` is made if it is not there (not its

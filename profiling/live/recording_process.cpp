@@ -46,7 +46,7 @@ RecordingProcess described(const penstock_session_header& header, const std::str
   process.rank = header.rank < header.ranks ? static_cast<int>(header.rank) : -1;
   process.file = file;
   process.command = command_of(header);
-  process.begun = header.begun;
+  process.started = header.begun;
   process.since_ns = header.begin_realtime_ns;
   process.trace = is_on(header);
   process.trace_bytes = header.trace_limit;
@@ -91,7 +91,7 @@ Error not_watched(int pid) {
     return target.error();
   if (const auto removed = target.ok() ? removed_session(*target) : std::nullopt)
     return make_error(Errc::not_found,
-                      fmt::format("process {} is watched, but {}", pid, session_gone_words(pid, *removed)));
+                      fmt::format("process {} is watched, but {}", pid, session_gone_text(pid, *removed)));
   return make_error(Errc::not_found,
                     fmt::format("process {} is not watched: 'penstock profile attach {}' does it", pid, pid));
 }
@@ -106,7 +106,7 @@ void sort_by_rank(std::vector<RecordingProcess>& processes) {
 
 }  // namespace
 
-std::string session_gone_words(int pid, const RunningSession& removed) {
+std::string session_gone_text(int pid, const RunningSession& removed) {
   std::string words = fmt::format("its session '{}' is gone: what it does is written nowhere",
                                   fs::path(removed.file).parent_path().string());
   if (removed.header.begun != PENSTOCK_BEGUN_PROCESS)

@@ -23,7 +23,7 @@ struct RecordingProcess {
   int rank = -1;                  // that a launcher gave it; -1: none
   std::string file;               // absolute, if the folder is
   std::string command;            // its words, with a blank between them
-  std::uint32_t begun = 0;        // enum penstock_begun
+  std::uint32_t started = 0;      // enum penstock_begun
   std::int64_t since_ns = 0;      // realtime: when this file began
   bool trace = false;             // it keeps every call
   std::uint64_t trace_bytes = 0;  // of calls that it keeps at most; 0: no limit
@@ -48,12 +48,12 @@ Result<SessionProcesses> session_processes(const std::filesystem::path& folder);
 Result<RecordingProcess> recording_process(int pid);
 
 // Of a process whose session was removed under it: what that means, and what to do.
-std::string session_gone_words(int pid, const RunningSession& removed);
+std::string session_gone_text(int pid, const RunningSession& removed);
 
 // Arms or disarms tracing: one word in the mapped header of its file, which its owner alone (and root) may
 // write. permission_denied: another user's; not_found: it has ended, or goes on with another file;
 // unsupported: it runs on another machine; corrupt: the file is no session's. It is disarmed also where that
-// is not_found: children that have done nothing yet begin with the word that stands there.
+// is not_found: children that have done nothing yet begin with the word that is there.
 Result<void> set_trace(const RecordingProcess& process, bool on);
 
 }  // namespace penstock

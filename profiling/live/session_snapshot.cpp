@@ -150,7 +150,7 @@ Result<void> refresh_copy(Part part, int from, int copy, const std::string& sour
                             block.offset, target));
   }
   if (part == Part::calls) return success();
-  // Blocks of calls that were begun since are free ones here.
+  // Blocks of calls that were started since are free ones here.
   const auto end = static_cast<off_t>(view->header().file_end);
   if (::fstat(copy, &about) != 0 || (about.st_size < end && ::ftruncate(copy, end) != 0))
     return errno_error(errno, "cannot write", target);

@@ -11,7 +11,7 @@ namespace penstock {
 
 // What all of them did up to now, as a session of its own, mode 0700 (also of a session that has ended):
 // every file of the folder and its note. `to` is new or empty. not_found: the folder has no file of a
-// process; interrupted, or what the system says of a file that cannot be read or written: what was begun is
+// process; interrupted, or what the system says of a file that cannot be read or written: what was started is
 // removed.
 Result<void> snapshot_session(const std::filesystem::path& folder, const std::filesystem::path& to);
 // Likewise of one process: its newest file alone.

@@ -28,7 +28,7 @@ TEST_F(SnapshotTest, ASnapshotIsASession) {
   SessionBytes ended(200);
   ended.add_file("/data/b", 1, 2, 10);
   ended.write(folder_.path());
-  std::ofstream(folder_.path() / "7-7.session") << std::string(100, '\0');  // about to be begun
+  std::ofstream(folder_.path() / "7-7.session") << std::string(100, '\0');  // about to be started
   SessionNote note;
   note.command = {"job"};
   note.started = "2026-01-01T00:00:00Z";

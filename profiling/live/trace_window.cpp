@@ -47,8 +47,8 @@ bool is_of_folder(const TraceTargets& targets, const RecordingProcess& process) 
 }
 
 // All that run in the folders that are meant, or that a named process writes to. A folder that cannot be read
-// (any more) is an error, or is passed over.
-enum class Unreadable { is_error, is_passed_over };
+// (any more) is an error, or is skipped.
+enum class Unreadable { is_error, is_skipped };
 Result<SessionProcesses> scanned(const TraceTargets& targets, Unreadable unreadable) {
   std::set<fs::path> folders(targets.folders.begin(), targets.folders.end());
   for (const RecordingProcess& process : targets.processes) folders.insert(folder_of(process));
@@ -145,7 +145,7 @@ Result<std::vector<SwitchedProcess>> switch_trace(const TraceTargets& targets, b
   Rounds rounds;
   do {
     PENSTOCK_ASSIGN(const SessionProcesses found,
-                    scanned(targets, all.empty() ? Unreadable::is_error : Unreadable::is_passed_over));
+                    scanned(targets, all.empty() ? Unreadable::is_error : Unreadable::is_skipped));
     quiet = true;
     for (const RecordingProcess& process : found.recording)
       if (is_meant(targets, process) && switch_one(all, process, on)) quiet = false;
@@ -214,7 +214,7 @@ void TraceWindow::note_ended(const std::vector<RecordingProcess>& running) {
 
 Result<void> TraceWindow::look() {
   PENSTOCK_ASSIGN(const SessionProcesses found,
-                  scanned(targets_, first_ ? Unreadable::is_error : Unreadable::is_passed_over));
+                  scanned(targets_, first_ ? Unreadable::is_error : Unreadable::is_skipped));
   for (const RecordingProcess& process : found.recording) meet(process);
   note_ended(found.recording);
   if (first_ && traced_.empty()) return nothing_runs(targets_);
@@ -274,7 +274,7 @@ void TraceWindow::end() {
   bool between_files = false;
   Rounds rounds;
   do {
-    const Result<SessionProcesses> found = scanned(targets_, Unreadable::is_passed_over);
+    const Result<SessionProcesses> found = scanned(targets_, Unreadable::is_skipped);
     if (!found.ok()) break;
     quiet = disarm_all(found->recording);
     note_ended(found->recording);

@@ -66,7 +66,7 @@ Chart rate_chart(const SegmentFacts& segments, const Output& output) {
 std::string peak_html(const SegmentFacts& segments, const Output& output) {
   const auto most = [&](const std::vector<double>& bytes) {
     const double peak = bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
-    return rate_words(peak / segments.interval_s, output);
+    return bytes_per_s_text(peak / segments.interval_s, output);
   };
   return "<p>" +
          report::escape(fmt::format("In the busiest {}: {} read, {} written.",
@@ -84,7 +84,7 @@ std::string closed(std::string section) {
 Result<void> write_session_page(const Session& session, const FileSums& sums, const SessionFilter& filter,
                                 const Output& output, const std::string& file) {
   PENSTOCK_ASSIGN(WholeFile page, WholeFile::create(file, "the report"));
-  const SessionReport report = look_at_session(session, sums, filter, "all", kRows);
+  const SessionReport report = inspect_session(session, sums, filter, "all", kRows);
   const std::vector<Fact> facts = session_facts(session, report.summary, filter, output);
   PageState state;
   state.output = output;
@@ -95,7 +95,7 @@ Result<void> write_session_page(const Session& session, const FileSums& sums, co
     time += peak_html(*report.summary.segments, output);
     if (report.summary.drops.segments > 0)
       time += "<p>" +
-              report::escape("Not drawn are " + dropped_calls_words(report.summary.drops) +
+              report::escape("Not drawn are " + dropped_calls_text(report.summary.drops) +
                              ", which were dropped.") +
               "</p>\n";
   } else {

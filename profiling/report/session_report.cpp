@@ -20,7 +20,7 @@ struct Gathered {
 
 }  // namespace
 
-SessionReport look_at_session(const Session& session, const FileSums& sums, const SessionFilter& filter,
+SessionReport inspect_session(const Session& session, const FileSums& sums, const SessionFilter& filter,
                               std::string_view by, std::size_t most) {
   SessionReport report{.mount_table = MountTable::of_this_machine(),
                        .summary = {},
@@ -66,9 +66,9 @@ SessionReport look_at_session(const Session& session, const FileSums& sums, cons
   report.most_bytes = all.bytes.ranked();
   report.most_time = all.time.ranked();
   report.biggest = all.size.ranked();
-  report.not_shown.most_bytes = all.bytes.passed_over();
-  report.not_shown.most_time = all.time.passed_over();
-  report.not_shown.biggest = all.size.passed_over();
+  report.not_shown.most_bytes = all.bytes.skipped();
+  report.not_shown.most_time = all.time.skipped();
+  report.not_shown.biggest = all.size.skipped();
   return report;
 }
 

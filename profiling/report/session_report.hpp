@@ -29,7 +29,7 @@ struct SessionReport {
 
 // `by`: "file", "mount", "process" or "directory", or "all" (rows are directories then); lists of `most`
 // entries at most.
-SessionReport look_at_session(const Session& session, const FileSums& sums, const SessionFilter& filter,
+SessionReport inspect_session(const Session& session, const FileSums& sums, const SessionFilter& filter,
                               std::string_view by, std::size_t most);
 
 }  // namespace penstock

@@ -25,14 +25,14 @@ std::string bytes_text(std::uint64_t bytes, const Output& output) {
 
 std::string rate_text(std::uint64_t bytes, double seconds, const Output& output) {
   if (seconds <= 0) return "-";
-  return rate_words(static_cast<double>(bytes) / seconds, output);
+  return bytes_per_s_text(static_cast<double>(bytes) / seconds, output);
 }
 
 std::string seconds_text(double ns) {
   return format_seconds(ns / 1e9);
 }
 
-std::string program_words(const SessionProcess& first) {
+std::string program_text(const SessionProcess& first) {
   constexpr std::size_t kMost = 100;
   std::string command;
   for (const std::string_view word : first.last().command()) {
@@ -44,13 +44,13 @@ std::string program_words(const SessionProcess& first) {
   return command.empty() ? printable_path(first.last().executable()) : command;
 }
 
-// Of each session the process that was begun first.
+// Of each session the process that was started first.
 std::string who(const Session& session) {
   std::set<std::filesystem::path> folders;
   std::string programs;
   for (const SessionProcess& process : session.processes)
     if (folders.insert(process.first().path().parent_path()).second)
-      programs += (programs.empty() ? "" : " | ") + program_words(process);
+      programs += (programs.empty() ? "" : " | ") + program_text(process);
   if (folders.size() > 1) programs = fmt::format("{} sessions: {}", folders.size(), programs);
   return fmt::format("{}; {}", programs, count_of(session.processes.size(), "process", "processes"));
 }
@@ -90,8 +90,8 @@ std::string coverage_text(const Session& session, const SessionCoverage& coverag
   const std::size_t all = session.processes.size();
   std::string text;
   if (coverage.unknown_processes < all)
-    text = coverage_words(coverage.rchar, "read", output) + "; " +
-           coverage_words(coverage.wchar, "written", output);
+    text = coverage_share_text(coverage.rchar, "read", output) + "; " +
+           coverage_share_text(coverage.wchar, "written", output);
   const auto unknown = [&](std::size_t processes, std::string_view why) {
     if (processes == 0) return;
     text +=
@@ -126,7 +126,7 @@ std::string left_out_text(const SessionSummary& summary, const SessionFilter& fi
 namespace {
 
 // Why the session could not grow: " (No space left on device)".
-std::string no_room_words(const Drops& drops) {
+std::string no_room_text(const Drops& drops) {
   if (drops.no_room == 0) return "";
   return fmt::format(" (the session could not grow: {})", ::strerror(static_cast<int>(drops.no_room)));
 }
@@ -142,11 +142,11 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
                     count_of(session.unread_files, "file"), session.unread_files == 1 ? "was" : "were"));
   if (drops.records > 0)
     add(fmt::format("{} on {} found no room{}", count_of(drops.operations, "operation"),
-                    count_of(drops.records, "file"), no_room_words(drops)));
+                    count_of(drops.records, "file"), no_room_text(drops)));
   else if (drops.operations > 0)
     add(fmt::format("what {} did (of rings that are entered without libc, most often)",
                     count_of(drops.operations, "operation")));
-  if (drops.segments > 0) add(dropped_calls_words(drops));
+  if (drops.segments > 0) add(dropped_calls_text(drops));
   if (drops.spans > 0) add(count_of(drops.spans, "span"));
   if (drops.unnamed > 0)
     add(fmt::format("the names of the files of {}", count_of(drops.unnamed, "operation")));
@@ -214,20 +214,20 @@ std::string printable_path(std::string_view path) {
   return out;
 }
 
-std::string dropped_calls_words(const Drops& drops) {
+std::string dropped_calls_text(const Drops& drops) {
   return fmt::format("{} of the trace{}", count_of(drops.segments, "call"),
-                     drops.no_room != 0      ? no_room_words(drops)
+                     drops.no_room != 0      ? no_room_text(drops)
                      : drops.oldest_segments ? ", the oldest (--trace-limit)"
                                              : "");
 }
 
-std::string rate_words(double bytes_per_s, const Output& output) {
+std::string bytes_per_s_text(double bytes_per_s, const Output& output) {
   constexpr double kSmall = 1 << 20;
   if (bytes_per_s < kSmall) return format_bytes(bytes_per_s, output) + "/s";
   return fmt::format("{} {}", format_rate(bytes_per_s, output), rate_unit(output));
 }
 
-std::string coverage_words(const Coverage& coverage, std::string_view word, const Output& output) {
+std::string coverage_share_text(const Coverage& coverage, std::string_view word, const Output& output) {
   constexpr std::uint64_t kFewBytes = 64U << 10U;
   const double fraction = coverage.fraction();
   if (!std::isfinite(fraction))
@@ -347,7 +347,7 @@ Rows size_rows(const SessionSummary& summary) {
     const std::uint64_t reads = summary.in.all.read_sizes[i];
     const std::uint64_t writes = summary.in.all.write_sizes[i];
     if (reads + writes + summary.file_sizes[i] == 0) continue;
-    rows.rows.push_back({std::string(size_bucket_words(i)), format_count(reads), format_count(writes),
+    rows.rows.push_back({std::string(size_bucket_text(i)), format_count(reads), format_count(writes),
                          format_count(summary.file_sizes[i])});
   }
   return rows;

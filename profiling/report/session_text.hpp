@@ -38,12 +38,12 @@ std::string printable_path(std::string_view path);
 // "20 more not shown"; "" where all are.
 std::string not_shown_text(const Rows& rows);
 // "5,461 calls of the trace, the oldest (--trace-limit)".
-std::string dropped_calls_words(const Drops& drops);
+std::string dropped_calls_text(const Drops& drops);
 // A rate in the usual unit, or where that would be a small fraction in one that suits it.
-std::string rate_words(double bytes_per_s, const Output& output);
+std::string bytes_per_s_text(double bytes_per_s, const Output& output);
 // How much of what the kernel counted as `word` ("read", "written") was seen: a share of it, or where only
 // some KiB are missing, how many.
-std::string coverage_words(const Coverage& coverage, std::string_view word, const Output& output);
+std::string coverage_share_text(const Coverage& coverage, std::string_view word, const Output& output);
 
 std::string facts_text(std::span<const Fact> facts);
 std::string rows_text(const Rows& rows);

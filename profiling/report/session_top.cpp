@@ -34,7 +34,7 @@ bool hotter(const Look::Point& a, const Look::Point& b) {
 
 }  // namespace
 
-Look look_at(const Session& session, const SessionFilter& filter) {
+Look inspect(const Session& session, const SessionFilter& filter) {
   Look look;
   look.when = std::chrono::steady_clock::now();
   const std::string host = this_host();
@@ -99,7 +99,7 @@ Change change_of(const Look* before, const Look& now, std::size_t most) {
 
 std::string change_text(const Look& now, const Change& change, const Output& output) {
   const auto rate = [&](std::uint64_t bytes) {
-    return rate_words(per_second(bytes, change.seconds), output);
+    return bytes_per_s_text(per_second(bytes, change.seconds), output);
   };
   std::string text = fmt::format(
       "{} running for {}; {} read, {} written in {}\nlast {}: {} read, {} written, {} operations/s on "

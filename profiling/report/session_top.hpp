@@ -21,7 +21,7 @@ struct Look {
     std::uint64_t bytes_read = 0;
     std::uint64_t bytes_written = 0;
     std::uint64_t operations = 0;
-    std::string_view path;  // lies in the session's mappings
+    std::string_view path;  // is in the session's mappings
   };
   std::chrono::steady_clock::time_point when;
   std::vector<Point> points;  // by rising key, each key once
@@ -31,7 +31,7 @@ struct Look {
   std::uint64_t bytes_written = 0;
   std::uint64_t operations = 0;
 };
-Look look_at(const Session& session, const SessionFilter& filter);
+Look inspect(const Session& session, const SessionFilter& filter);
 
 // What happened between two looks, or since the begin where there is no earlier one.
 struct Change {

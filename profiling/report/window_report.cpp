@@ -12,8 +12,8 @@
 namespace penstock {
 namespace {
 
-std::string_view begun_name(std::uint32_t begun) {
-  switch (begun) {
+std::string_view start_reason(std::uint32_t started) {
+  switch (started) {
     case PENSTOCK_BEGUN_ATTACHED:
       return "attached";
     case PENSTOCK_BEGUN_CALLED:
@@ -26,10 +26,10 @@ std::string_view begun_name(std::uint32_t begun) {
 }
 
 std::string window_name(const SessionWindow& window) {
-  const std::string_view begun = begun_name(window.image->header().begun);
-  if (window.number == 0) return std::string(begun);
-  if (window.label.empty()) return fmt::format("{} {}", begun, window.number);
-  return fmt::format("{} {}: {}", begun, window.number, printable_path(window.label));
+  const std::string_view started = start_reason(window.image->header().begun);
+  if (window.number == 0) return std::string(started);
+  if (window.label.empty()) return fmt::format("{} {}", started, window.number);
+  return fmt::format("{} {}: {}", started, window.number, printable_path(window.label));
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ Rows window_rows(const std::vector<SessionWindow>& windows, std::size_t most, co
                          fmt::format("{:.3f}", window.wall_s), format_count(window.files),
                          format_count(window.all.opens), format_count(window.all.reads),
                          format_bytes(static_cast<double>(window.all.bytes_read), output),
-                         rate_words(window.read_bytes_per_s(), output), format_count(window.all.writes),
+                         bytes_per_s_text(window.read_bytes_per_s(), output), format_count(window.all.writes),
                          format_bytes(static_cast<double>(window.all.bytes_written), output)});
   }
   return rows;
@@ -56,7 +56,7 @@ void append_window_json(std::string& out, const SessionWindow& window) {
   const Json line{{"kind", "window"},
                   {"number", window.number},
                   {"label", std::string(window.label)},
-                  {"begun", begun_name(header.begun)},
+                  {"begun", start_reason(header.begun)},
                   {"pid", header.pid},
                   {"file", window.image->path().string()},
                   {"begin_ns", header.begin_realtime_ns},

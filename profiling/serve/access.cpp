@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kTokenBytes = 16;
 constexpr std::uint16_t kHttpPort = 80;
-constexpr int kMostLooks = 3;
+constexpr int kMaxTries = 3;
 
 std::string_view next_word(std::string_view& line) {
   while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
@@ -131,7 +131,7 @@ std::optional<uid_t> peer_of(int fd) {
   const SocketEnds ends{there.sin_addr.s_addr, ntohs(there.sin_port), here.sin_addr.s_addr,
                         ntohs(here.sin_port)};
   // The table is read in parts: a row may move behind our back while connections come and go.
-  for (int i = 0; i < kMostLooks; ++i) {
+  for (int i = 0; i < kMaxTries; ++i) {
     for (const char* const name : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
       std::ifstream in(name, std::ios::binary);
       const std::string table{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};

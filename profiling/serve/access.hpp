@@ -25,7 +25,7 @@ bool has_token(const HttpRequest& request, std::string_view token);
 // its own), and where it says which page sent it, by ours.
 bool is_from_here(const HttpRequest& request, std::uint16_t port);
 
-// Both ends of a connection as /proc/net/tcp has them: addresses as they lie in memory, ports in this
+// Both ends of a connection as /proc/net/tcp has them: addresses as they are in memory, ports in this
 // machine's order.
 struct SocketEnds {
   std::uint32_t local = 0;

@@ -19,7 +19,7 @@ class ArmedTrace {
   // From now on for so long, whatever was asked before. not_found where nothing runs.
   Result<void> arm(std::chrono::seconds time);
   void disarm();
-  // Arms what has begun since and disarms in time: to be called every 50 ms or so while armed.
+  // Arms what has started since and disarms in time: to be called every 50 ms or so while armed.
   void look();
   bool armed() const { return until_ != std::chrono::steady_clock::time_point(); }
 

@@ -29,7 +29,7 @@ Result<std::unique_ptr<BodySource>> file_body(Fd fd);
 struct HttpResponse {
   int status = 200;
   std::string type = "text/plain; charset=utf-8";
-  std::vector<std::pair<std::string, std::string>> headers;  // beside those that each answer has
+  std::vector<std::pair<std::string, std::string>> headers;  // besides those that each answer has
   std::string text;
   std::unique_ptr<BodySource> body;  // instead of the text
   // What a browser lets the body do; the most strict where nothing is said.

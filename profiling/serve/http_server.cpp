@@ -202,7 +202,7 @@ void HttpServer::drain(Connection& connection) {
   if (got <= 0 || connection.drained > kMostDrained) connection.state = Connection::State::over;
 }
 
-void HttpServer::look_at_time() {
+void HttpServer::check_time() {
   const Clock::time_point now = Clock::now();
   for (const auto& connection : connections_) {
     if (now < connection->due) continue;
@@ -238,7 +238,7 @@ void HttpServer::step(std::chrono::milliseconds most, const Answer& answer) {
     }
     if (watched.back().revents != 0) accept_some();
   }
-  look_at_time();
+  check_time();
 }
 
 }  // namespace penstock

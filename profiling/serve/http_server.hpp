@@ -49,7 +49,7 @@ class HttpServer {
   void send(Connection& connection);
   void drain(Connection& connection);
   void begin_answer(Connection& connection, HttpResponse response, bool head_alone);
-  void look_at_time();
+  void check_time();
 
   Fd listener_;
   std::uint16_t port_ = 0;

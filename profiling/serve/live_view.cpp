@@ -122,7 +122,7 @@ Result<void> LiveView::look() {
   const std::vector<std::filesystem::path> folders{folder_};
   auto now = std::make_unique<Seen>();
   PENSTOCK_ASSIGN(now->session, open_session(folders));
-  now->look = look_at(now->session, filter_);
+  now->look = inspect(now->session, filter_);
   const Change change = change_of(before_ == nullptr ? nullptr : &before_->look, now->look, kMostFiles);
   if (before_ != nullptr) {
     history_.push_back({now_s(), change.seconds, static_cast<double>(change.bytes_read),
@@ -146,7 +146,7 @@ Result<void> LiveView::look() {
 // The whole run's history in place of the last minutes'.
 void LiveView::draw_all(const Session& session) {
   const FileSums sums(session);
-  const SessionSummary summary = look_at_session(session, sums, filter_, "file", 1).summary;
+  const SessionSummary summary = inspect_session(session, sums, filter_, "file", 1).summary;
   const TransferSeries series(summary.begin_ns, summary.span_s, kMostDrawn);
   std::vector<double> read(series.points());
   std::vector<double> written(series.points());

@@ -34,7 +34,7 @@ class LiveView {
  private:
   struct Seen {
     Session session;
-    Look look;  // its words lie in the session
+    Look look;  // its words are in the session
   };
   struct Point {
     double at_s = 0;     // since 1970: its end

@@ -61,7 +61,7 @@ std::string file_name(std::string_view name) {
   return out.empty() ? "session" : out;
 }
 
-// A new, empty folder beside the session. It is made at once: what a job leaves in it when it fails is ours
+// A new, empty folder next to the session. It is made at once: what a job leaves in it when it fails is ours
 // to remove.
 Result<fs::path> make_snapshot_place(const fs::path& folder) {
   std::string when = utc_now();
@@ -185,7 +185,7 @@ std::optional<HttpResponse> ServeSession::wait_for(Kind kind, std::uint64_t conn
     words.insert(words.end(), {"snapshot", options_.folder.string(), "-o", makes.string(), "--json"});
   } else {
     words.insert(words.end(), {"report", options_.folder.string(), "--json"});
-    words.insert(words.end(), options_.report_words.begin(), options_.report_words.end());
+    words.insert(words.end(), options_.report_arguments.begin(), options_.report_arguments.end());
     if (kind == Kind::page) words.insert(words.end(), {"--html", std::string(kMade)});
   }
   words.insert(words.end(), {"--no-config", "--progress", "never"});

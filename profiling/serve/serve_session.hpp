@@ -18,9 +18,9 @@
 namespace penstock {
 
 struct ServeOptions {
-  std::filesystem::path folder;           // absolute
-  SessionFilter filter;                   // of what is shown live
-  std::vector<std::string> report_words;  // options of `profile report` that say the same
+  std::filesystem::path folder;               // absolute
+  SessionFilter filter;                       // of what is shown live
+  std::vector<std::string> report_arguments;  // options of `profile report` that say the same
   bool si_units = false;
   std::string token;
   std::uint16_t port = 0;
@@ -36,11 +36,11 @@ class ServeSession {
 
   // As HttpServer::Answer.
   std::optional<HttpResponse> answer(const HttpRequest& request, std::uint64_t connection);
-  // What goes on beside the requests; its outcomes go to who waits for them.
+  // What goes on next to the requests; its outcomes go to who waits for them.
   void look(HttpServer& server);
   // look() has to be called often.
   bool busy() const { return trace_.armed() || !jobs_.empty(); }
-  // Disarms, ends what was begun, and the looks; false where one of them takes longer than that.
+  // Disarms, ends what was started, and the looks; false where one of them takes longer than that.
   bool end(std::chrono::milliseconds most);
 
  private:

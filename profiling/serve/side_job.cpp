@@ -24,7 +24,7 @@ constexpr const char* kWords = "words";
 constexpr const char* kErrors = "errors";
 
 // The last line that it said.
-std::string last_words(const fs::path& file) {
+std::string last_line(const fs::path& file) {
   std::ifstream in(file);
   std::string last;
   for (std::string line; std::getline(in, line);)
@@ -94,7 +94,7 @@ std::optional<Result<Fd>> SideJob::look() {
 
 Result<Fd> SideJob::made(int status) const {
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    const std::string said = last_words(folder_ / kErrors);
+    const std::string said = last_line(folder_ / kErrors);
     return make_error(Errc::io, said.empty() ? "it ended before it was done" : said);
   }
   Fd fd(retry_eintr([&] { return ::open((folder_ / kOut).c_str(), O_RDONLY | O_CLOEXEC); }));

@@ -16,7 +16,7 @@ namespace penstock {
 // of the folder are none of its.
 class TarStream : public BodySource {
  public:
-  // `prefix`: the folder that all lies in. Looks at all of them now: an archive has of each file as many
+  // `prefix`: the folder that all is in. Looks at all of them now: an archive has of each file as many
   // bytes as it has at this moment, however it grows meanwhile; what is cut off it is zeros. The note, which
   // may be written anew, is taken now. not_found where there is no such folder, or no session in it.
   static Result<std::unique_ptr<TarStream>> of_session(const std::filesystem::path& folder,

@@ -312,7 +312,7 @@ std::string_view size_bucket_name(std::size_t bucket) {
   return bucket < kNames.size() ? kNames[bucket] : "";
 }
 
-std::string_view size_bucket_words(std::size_t bucket) {
+std::string_view size_bucket_text(std::size_t bucket) {
   static constexpr std::array<std::string_view, PENSTOCK_SIZE_BUCKETS> kWords{
       "to 100 B", "to 1 KiB",  "to 10 KiB",  "to 100 KiB", "to 1 MiB",
       "to 4 MiB", "to 10 MiB", "to 100 MiB", "to 1 GiB",   "above 1 GiB"};

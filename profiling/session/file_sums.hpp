@@ -53,7 +53,7 @@ struct LayerSum {
 
 struct FileSum {
   std::uint64_t file = 0;   // its key; 0 for all that nobody could name
-  std::string_view path;    // lies in a mapping; "" where it has no name
+  std::string_view path;    // is in a mapping; "" where it has no name
   bool shares_key = false;  // with another name
   unsigned kind = PENSTOCK_REGULAR;
   LayerSum all;  // what the program received and gave: the layers below MPI-IO and HDF5
@@ -117,7 +117,7 @@ class FileSums {
 // Bucket names of read_sizes and write_sizes: "0_100", "100_1k", ...
 std::string_view size_bucket_name(std::size_t bucket);
 // The same for people: "up to 100 B", ...
-std::string_view size_bucket_words(std::size_t bucket);
+std::string_view size_bucket_text(std::size_t bucket);
 // The largest size of a bucket; UINT64_MAX of the last one.
 std::uint64_t size_bucket_end(std::size_t bucket);
 // The bucket of a size.

@@ -167,7 +167,7 @@ TEST_F(FileSumsTest, PartsTogetherAreTheWhole) {
   }
 }
 
-TEST_F(FileSumsTest, LayersThatComeLaterArePassedOver) {
+TEST_F(FileSumsTest, LayersThatComeLaterAreSkipped) {
   SessionBytes bytes(100);
   bytes.add_file("/data/a", 100, 1, 10, 99);
   bytes.write(folder_.path());
@@ -292,7 +292,7 @@ TEST_F(FileSumsTest, TwoLooksTellWhatHappenedBetween) {
   bytes.add_file("/data/b", 100, 1, 5000);
   bytes.write(folder_.path());
   const Session before = opened();
-  const Look first = look_at(before, {});
+  const Look first = inspect(before, {});
   EXPECT_EQ(first.processes, 0U);
   const Change since_begin = change_of(nullptr, first, 1);
   EXPECT_DOUBLE_EQ(since_begin.seconds, 10);
@@ -303,7 +303,7 @@ TEST_F(FileSumsTest, TwoLooksTellWhatHappenedBetween) {
   bytes.add_file("/data/a", 101, 2, 300);
   bytes.write(folder_.path());
   const Session after = opened();
-  const Look second = look_at(after, {});
+  const Look second = inspect(after, {});
   const Change change = change_of(&first, second, 10);
   EXPECT_EQ(change.bytes_read, 600U);
   EXPECT_EQ(change.files, 1U);

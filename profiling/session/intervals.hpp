@@ -18,7 +18,7 @@ struct Interval {
 // The same points as the union of all: by rising begin, none empty, none that overlap or touch.
 std::vector<Interval> merged(std::vector<Interval> intervals);
 
-// Of what merged() gave: the length of the union, and of what lies in both of two unions.
+// Of what merged() gave: the length of the union, and of what is in both of two unions.
 std::int64_t length(std::span<const Interval> merged);
 std::int64_t common_length(std::span<const Interval> merged, std::span<const Interval> other);
 

@@ -12,7 +12,7 @@ namespace penstock {
 
 struct NamedFile {
   std::uint64_t file = 0;
-  std::string_view path;   // lies in a mapping
+  std::string_view path;   // is in a mapping
   bool of_python = false;  // what Python programs did to it is wanted; what others did
   bool of_others = false;
 };

@@ -86,8 +86,8 @@ class TopFiles {
   TopFiles(std::size_t most, double (*figure)(const FileSum&)) : most_(most), figure_(figure) {}
   void add(const FileSum& file);
   void add(const TopFiles& more);
-  std::vector<FileSum> ranked() const;  // the highest first; none whose figure is 0
-  std::uint64_t passed_over() const { return seen_ - heap_.size(); }  // that rank below them
+  std::vector<FileSum> ranked() const;                            // the highest first; none whose figure is 0
+  std::uint64_t skipped() const { return seen_ - heap_.size(); }  // that rank below them
 
  private:
   bool before(const FileSum& a, const FileSum& b) const;  // ranks higher

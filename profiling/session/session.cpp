@@ -169,16 +169,16 @@ class Watched {
  public:
   explicit Watched(const Session& session) {
     for (const auto& image : session.images)
-      begun_.emplace_back(image->host(), image->header().pid, image->header().begin.monotonic_ns);
-    std::sort(begun_.begin(), begun_.end());
+      started_.emplace_back(image->host(), image->header().pid, image->header().begin.monotonic_ns);
+    std::sort(started_.begin(), started_.end());
   }
   bool has(const SessionImage& by, std::uint32_t pid, std::int64_t since) const {
-    const auto found = std::lower_bound(begun_.begin(), begun_.end(), std::tuple(by.host(), pid, since));
-    return found != begun_.end() && std::get<0>(*found) == by.host() && std::get<1>(*found) == pid;
+    const auto found = std::lower_bound(started_.begin(), started_.end(), std::tuple(by.host(), pid, since));
+    return found != started_.end() && std::get<0>(*found) == by.host() && std::get<1>(*found) == pid;
   }
 
  private:
-  std::vector<std::tuple<std::string_view, std::uint32_t, std::int64_t>> begun_;
+  std::vector<std::tuple<std::string_view, std::uint32_t, std::int64_t>> started_;
 };
 
 // The processes that were attached to: their library is in no environment that others begin with.
@@ -245,7 +245,7 @@ std::int64_t SessionImage::end_of_ticks() const {
   return std::max(header().begin.monotonic_ns, view_.clock().monotonic_ns(last_ticks_));
 }
 
-void SessionImage::look_at_end() {
+void SessionImage::inspect_end() {
   end_monotonic_ns_ = std::max(header().begin.monotonic_ns, header().end_monotonic_ns);
   if (header().end_monotonic_ns != 0) return;
   const penstock_moment& later = header().later[header().later_index & 1U];
@@ -296,7 +296,7 @@ Result<void> SessionImage::look(std::span<const std::byte> bytes, const NextData
   const std::vector<std::string_view> words = command();
   python_ = base_name(executable()).starts_with("python") ||
             (!words.empty() && base_name(words[0]).starts_with("python"));
-  look_at_end();
+  inspect_end();
   return success();
 }
 

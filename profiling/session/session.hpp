@@ -45,7 +45,7 @@ class SessionImage {
  private:
   SessionImage() = default;
   Result<void> look(std::span<const std::byte> bytes, const NextData& next_data);
-  void look_at_end();
+  void inspect_end();
   std::int64_t end_of_ticks() const;
 
   std::filesystem::path path_;
@@ -65,10 +65,10 @@ struct SessionProcess {
 };
 
 // A program that a watched process began and that left no file: a static or setuid one, mostly, or any one
-// that was begun by a process that was attached to.
+// that was started by a process that was attached to.
 struct UnwatchedProgram {
   std::uint32_t pid = 0;
-  std::string_view program;  // lies in a mapping; "" where nobody said
+  std::string_view program;  // is in a mapping; "" where nobody said
   bool by_attached = false;
 };
 
@@ -77,7 +77,7 @@ struct Session {
   std::vector<SessionProcess> processes;              // by begin
   std::vector<UnwatchedProgram> unwatched;
   std::vector<int> exit_codes;        // of what was run, as session.json says; -1: not known
-  std::vector<std::string> detached;  // beside each: when it was detached from, UTC; "" where it was not
+  std::vector<std::string> detached;  // besides each: when it was detached from, UTC; "" where it was not
   std::vector<std::string> problems;  // files that were not read, or only in part, and why
   std::size_t unread_files = 0;       // of these: not read, or only in part, and in no other state either
 };

@@ -67,7 +67,7 @@ class Tree {
     }
   }
 
-  // The process that `child` was begun by. One that did nothing but fork left no file: then its own parent,
+  // The process that `child` was started by. One that did nothing but fork left no file: then its own parent,
   // which has noted it, stands for it.
   std::optional<std::size_t> parent_of(std::size_t child) const {
     const SessionImage& born = processes_[child].first();
@@ -88,7 +88,7 @@ class Tree {
   static Key key(const SessionImage& image, std::uint32_t pid) { return {image.host(), pid}; }
 
   // Of those of that number the one that was begun last before the child. A process may do its first I/O, and
-  // have its file begun, behind the end of a child: what counts is its own begin.
+  // have its file started, behind the end of a child: what counts is its own begin.
   std::optional<std::size_t> latest(const std::multimap<Key, std::size_t>& among, const Key& pid,
                                     std::size_t child) const {
     std::optional<std::size_t> best;

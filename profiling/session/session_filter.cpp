@@ -39,7 +39,7 @@ bool is_code(std::string_view path) {
          path.find(".so.") != std::string_view::npos;
 }
 
-// The last part says it: these lie in many places.
+// The last part says it: these are in many places.
 bool is_interpreters_own(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
   return name == "pyvenv.cfg" || name == "pybuilddir.txt" || name.ends_with("._pth") ||

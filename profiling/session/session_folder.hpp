@@ -1,5 +1,5 @@
-// The folder of a session, and what `profile run` notes in it beside what the processes write: session.json,
-// which says how the run was begun and how it ended. Readers get on without it.
+// The folder of a session, and what `profile run` notes in it besides what the processes write: session.json,
+// which says how the run was started and how it ended. Readers get on without it.
 #pragma once
 
 #include <filesystem>

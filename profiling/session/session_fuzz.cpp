@@ -20,7 +20,7 @@ namespace {
 
 void report(const Session& session, const SessionFilter& filter) {
   const FileSums sums(session);
-  const SessionReport all = look_at_session(session, sums, filter, "all", 5);
+  const SessionReport all = inspect_session(session, sums, filter, "all", 5);
   std::string text;
   append_session_json(text, session, all.summary);
   std::uint64_t files = 0;

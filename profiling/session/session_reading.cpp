@@ -61,7 +61,7 @@ Reading reading_of_spans(const Session& session) {
   Reading reading;
   ThreadReadings threads;
   Interval samples{INT64_MAX, INT64_MIN};
-  std::vector<Interval> laps;
+  std::vector<Interval> intervals;
   std::map<std::uint32_t, Repeat> repeats;
   std::uint64_t sample_bytes = 0;
   for (const auto& image : session.images)
@@ -72,7 +72,7 @@ Reading reading_of_spans(const Session& session) {
       reading.bytes += span.bytes;
       reading.busy_s += static_cast<double>(std::max<std::int64_t>(time.end - time.begin, 0)) / 1e9;
       if (span.number == PENSTOCK_NO_NUMBER) {
-        laps.push_back(time);
+        intervals.push_back(time);
         repeats[span.epoch].times.push_back(time);
         repeats[span.epoch].bytes += span.bytes;
         return;
@@ -84,13 +84,13 @@ Reading reading_of_spans(const Session& session) {
       samples = {std::min(samples.begin, time.begin), std::max(samples.end, time.end)};
       sample_bytes += span.bytes;
     });
-  reading.threads = std::max(threads_at_once(threads, sample_bytes), most_at_once(laps));
+  reading.threads = std::max(threads_at_once(threads, sample_bytes), most_at_once(intervals));
   if (sample_bytes == 0)
     for (auto& [number, repeat] : repeats)
       if (const double wall_s = seconds_of(std::move(repeat.times)); wall_s > 0)
         reading.bytes_per_s.push_back(static_cast<double>(repeat.bytes) / wall_s);
-  if (samples.begin < samples.end) laps.push_back(samples);
-  reading.wall_s = seconds_of(std::move(laps));
+  if (samples.begin < samples.end) intervals.push_back(samples);
+  reading.wall_s = seconds_of(std::move(intervals));
   return reading;
 }
 

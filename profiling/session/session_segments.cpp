@@ -75,7 +75,7 @@ std::int64_t IntervalUnion::length_ns() {
   return static_cast<std::int64_t>(std::min(sum, 9e18));
 }
 
-SegmentFacts look_at_segments(const Session& session, const std::function<bool(std::uint64_t file)>& wanted,
+SegmentFacts inspect_segments(const Session& session, const std::function<bool(std::uint64_t file)>& wanted,
                               std::int64_t begin_ns, double wall_s) {
   SegmentFacts facts;
   facts.interval_s = series_interval(wall_s, kMostPoints);

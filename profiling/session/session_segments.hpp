@@ -31,7 +31,7 @@ class IntervalUnion {
 };
 
 // How long the intervals of a series over `wall_s` are: 1, 2 or 5 times a power of ten, at least a
-// millisecond, so that there are at most so many.
+// millisecond, so that there are at most that many.
 double series_interval(double wall_s, double most_points);
 // Adds an amount to a series, evenly over the time that it took.
 void spread(std::vector<double>& series, double interval_s, double begin_s, double end_s, double amount);
@@ -48,7 +48,7 @@ struct SegmentFacts {
 };
 
 // Of the segments whose file is wanted, from `begin_ns` (realtime) on for `wall_s`.
-SegmentFacts look_at_segments(const Session& session, const std::function<bool(std::uint64_t file)>& wanted,
+SegmentFacts inspect_segments(const Session& session, const std::function<bool(std::uint64_t file)>& wanted,
                               std::int64_t begin_ns, double wall_s);
 
 }  // namespace penstock

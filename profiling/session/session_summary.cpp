@@ -21,7 +21,7 @@ struct Part {
   std::vector<std::uint64_t> keys_left_out;
 };
 
-void look_at_images(const Session& session, SessionSummary& summary) {
+void inspect_images(const Session& session, SessionSummary& summary) {
   std::int64_t end_ns = INT64_MIN;
   std::map<std::filesystem::path, Interval> sessions;
   summary.begin_ns = INT64_MAX;
@@ -117,7 +117,7 @@ void each_in_threads(const FileSums& sums, const SessionFilter& filter, const Pl
 SessionSummary summarise(const Session& session, const FileSums& sums, const SessionFilter& filter,
                          const PlacedEach& also) {
   SessionSummary summary;
-  look_at_images(session, summary);
+  inspect_images(session, summary);
   summary.drops = drops_of(session);
   std::vector<Part> parts(summing_threads());
   each_in_threads(
@@ -151,7 +151,7 @@ SessionSummary summarise(const Session& session, const FileSums& sums, const Ses
   const auto wanted = [&](std::uint64_t file) {
     return !std::binary_search(keys_left_out.begin(), keys_left_out.end(), file);
   };
-  summary.segments = look_at_segments(session, wanted, summary.begin_ns, summary.span_s);
+  summary.segments = inspect_segments(session, wanted, summary.begin_ns, summary.span_s);
   // Segments that are missing (dropped, or the trace was switched on later) would make the time too short.
   const std::uint64_t calls = summary.in.all.reads + summary.in.all.writes;
   if (summary.drops.segments == 0 && summary.segments->reads_and_writes >= calls) {

@@ -207,7 +207,7 @@ TEST_F(SessionTest, SaysWhyThereWasNoRoom) {
   bytes.header().dropped_segments = 3;
   bytes.header().no_room = ENOSPC;
   bytes.write(folder_.path());
-  EXPECT_EQ(dropped_calls_words(drops_of(opened())),
+  EXPECT_EQ(dropped_calls_text(drops_of(opened())),
             "3 calls of the trace (the session could not grow: No space left on device)");
 }
 
@@ -298,7 +298,7 @@ TEST_F(SessionTest, AChildThatWasNotReapedIsToldByItsParentsCounters) {
   EXPECT_EQ(coverage.rchar.seen, 10'000U);
 }
 
-TEST_F(SessionTest, AForkThatDidNothingStandsBetweenNobody) {
+TEST_F(SessionTest, AForkThatDidNothingSeparatesNoProcesses) {
   SessionBytes parent(100);
   parent.set_kernel(0, 10'000);
   parent.add_thread(100, 4000, 0);
@@ -317,7 +317,7 @@ TEST_F(SessionTest, AForkThatDidNothingStandsBetweenNobody) {
 }
 
 // The kernel adds what it counted of a child to its parent when that waits for it, and not before.
-TEST_F(SessionTest, AChildThatNobodyWaitedForIsNotTakenOff) {
+TEST_F(SessionTest, AChildThatWasNotReapedIsNotSubtracted) {
   for (const bool waited : {false, true}) {
     SessionBytes parent(100);
     parent.set_kernel(0, waited ? 9000 : 4000);
@@ -338,7 +338,7 @@ TEST_F(SessionTest, AChildThatNobodyWaitedForIsNotTakenOff) {
   }
 }
 
-TEST_F(SessionTest, WhatNobodyCanTellIsUnknown) {
+TEST_F(SessionTest, WhatCannotBeKnownIsUnknown) {
   SessionBytes killed(100);
   killed.header().state = PENSTOCK_RUNNING;
   killed.header().end_monotonic_ns = 0;

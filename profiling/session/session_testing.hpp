@@ -19,7 +19,7 @@ std::uint64_t key_for_test(std::string_view text);
 
 class SessionBytes {
  public:
-  // Of process 100, begun at tick 1000 = 1 s of CLOCK_MONOTONIC = 1001 s since 1970; a tick is a nanosecond
+  // Of process 100, started at tick 1000 = 1 s of CLOCK_MONOTONIC = 1001 s since 1970; a tick is a nanosecond
   // unless the header is told otherwise.
   explicit SessionBytes(std::uint32_t pid = 100, std::uint64_t block_bytes = PENSTOCK_BLOCK_GRANULE);
 
@@ -37,7 +37,7 @@ class SessionBytes {
   void add(const penstock_span& span);
   void add_event(penstock_event_kind kind, std::uint64_t ticks, std::uint32_t pid, std::string_view text);
 
-  // Counters of a file that was opened, read so often for so many bytes each and closed, with its name.
+  // Counters of a file that was opened, read so often for that many bytes each and closed, with its name.
   penstock_counters counters_of(std::string_view path, std::uint32_t thread, std::uint32_t reads,
                                 std::uint64_t bytes_each);
   void add_file(std::string_view path, std::uint32_t thread, std::uint32_t reads, std::uint64_t bytes_each,

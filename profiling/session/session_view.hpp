@@ -1,4 +1,4 @@
-// One process's part of a session (session_abi.h), looked at where it lies. Nothing that stands there is
+// One process's part of a session (session_abi.h), looked at where it lies. Nothing that is there is
 // trusted: the bytes may be cut off, torn, half written, written at this moment, or made by somebody hostile.
 // Every offset and length is checked against the bytes that are there, every entry is copied out before it is
 // looked at, and no loop runs longer than the bytes reach.
@@ -76,7 +76,7 @@ class SessionView {
   // The name at that offset (penstock_counters::name) and its kind; "" where there is none.
   struct Name {
     std::uint64_t file = 0;
-    std::string_view text;  // lies in the bytes
+    std::string_view text;  // is in the bytes
     unsigned kind = PENSTOCK_REGULAR;
   };
   Name name_at(std::uint64_t offset) const;

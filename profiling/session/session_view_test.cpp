@@ -142,7 +142,7 @@ TEST(SessionView, GoesOnBehindATornBlock) {
   EXPECT_EQ(view.torn_bytes(), PENSTOCK_BLOCK_GRANULE);
 }
 
-TEST(SessionView, TrustsNoSizeThatStandsInTheFile) {
+TEST(SessionView, TrustsNoSizeFromTheFile) {
   for (const std::uint64_t lie : {std::uint64_t{1}, std::uint64_t{40'000'000}, UINT64_MAX, UINT64_MAX - 63}) {
     SessionBytes session;
     session.add_file("/data/a", 100, 1, 10);

@@ -13,7 +13,7 @@ namespace penstock {
 struct SessionWindow {
   const SessionImage* image = nullptr;
   std::uint32_t number = 0;  // within its process, from 1; 0: it has none
-  std::string_view label;    // lies in the mapping
+  std::string_view label;    // is in the mapping
   double wall_s = 0;
   std::uint64_t files = 0;
   LayerSum all;

@@ -64,7 +64,7 @@ inline bool spans_are_profiled() {
 
 class SpanLog {
  public:
-  // A buffer of so many spans for each entry. exhausted, with the sum, when there is no memory for them.
+  // A buffer of that many spans for each entry. exhausted, with the sum, when there is no memory for them.
   static Result<std::unique_ptr<SpanLog>> make(const std::vector<std::size_t>& capacities);
 
   std::size_t buffers() const { return buffers_.size(); }

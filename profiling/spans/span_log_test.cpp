@@ -26,7 +26,7 @@ TEST(SpanBuffer, KeepsWhatItHasRoomForAndCountsTheRest) {
   EXPECT_EQ(none.dropped(), 1U);
 }
 
-TEST(SpanBuffer, CanBeLookedAtWhileItGrows) {
+TEST(SpanBuffer, CanBeReadWhileItGrows) {
   constexpr std::uint64_t kSpans = 20000;
   SpanBuffer buffer(kSpans);
   std::jthread owner([&] {

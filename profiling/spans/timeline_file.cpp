@@ -28,7 +28,7 @@ std::string json_text(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
-std::string_view wait_words(unsigned detail) {
+std::string_view wait_text(unsigned detail) {
   return detail == PENSTOCK_WAIT_INPUT   ? "Wait for Input"
          : detail == PENSTOCK_WAIT_RANKS ? "Wait for Ranks"
                                          : "Wait for Room";
@@ -58,7 +58,7 @@ Result<TimelineFile> TimelineFile::create(const std::string& path, TimelineForma
   return file;
 }
 
-Result<void> TimelineFile::begin(TimelineWords words) {
+Result<void> TimelineFile::begin(TimelineNames words) {
   words_ = std::move(words);
   line_ = format_ == TimelineFormat::csv
               ? "Epoch,Rank,Action Name,Action Description,Start Time,End Time,Time Taken,Process ID,Current "
@@ -135,7 +135,7 @@ std::string TimelineFile::action(const penstock_span& span) const {
     case PENSTOCK_SHUFFLE:
       return words_.shuffle;
     case PENSTOCK_WAIT:
-      return std::string(wait_words(span.detail));
+      return std::string(wait_text(span.detail));
     default: {
       std::string name(stage(span));
       if (!name.empty()) name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
@@ -164,7 +164,7 @@ void TimelineFile::event(const penstock_span& span) {
   const std::string_view stage_name = stage(span);
   std::string name(stage_name);
   if (span.component == PENSTOCK_WAIT) {
-    name = wait_words(span.detail);
+    name = wait_text(span.detail);
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   line_ = fmt::format(R"({}{{"name":{},"cat":"{}","ph":"X","ts":{},"dur":{},"pid":{},"tid":{},"args":{{)",

@@ -31,11 +31,11 @@ enum class TimelineFormat : std::uint8_t { csv, chrome };
 Result<TimelineFormat> timeline_format(std::string_view path);
 
 // What spans leave to be told.
-struct TimelineWords {
+struct TimelineNames {
   std::vector<std::string> stages;         // of the transform: "decode", "resize"
   std::string read = "File Read";          // the action; TimeLogger's "HDF5 File Read" where it is one
   std::string shuffle = "Global Shuffle";  // likewise
-  // The object that a sample lies in; may use the scratch for it.
+  // The object that a sample is in; may use the scratch for it.
   std::function<std::string_view(std::uint64_t sample, std::string& scratch)> object;
   std::int64_t start_ns = 0;         // the run's time 0, on the clock of the spans that are added
   std::int64_t wall_minus_span = 0;  // the wall clock, in ns since 1970, less the spans' clock
@@ -55,7 +55,7 @@ class TimelineFile {
   static Result<TimelineFile> create(const std::string& path, TimelineFormat format);
 
   // Before the first rank.
-  Result<void> begin(TimelineWords words);
+  Result<void> begin(TimelineNames words);
   Result<void> begin_rank(TimelineRank rank);  // whose the next spans are
   Result<void> add(std::span<const penstock_span> spans);
   Result<void> close();  // all is with the system, or why not
@@ -76,7 +76,7 @@ class TimelineFile {
   std::string path_;
   TimelineFormat format_ = TimelineFormat::csv;
   std::unique_ptr<std::FILE, Close> file_;
-  TimelineWords words_;
+  TimelineNames words_;
   TimelineRank rank_;
   std::string line_;
   std::string scratch_;

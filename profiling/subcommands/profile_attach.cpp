@@ -17,7 +17,7 @@
 #include "profiling/live/recording_process.hpp"
 #include "profiling/session/process_number.hpp"
 #include "profiling/session/session_folder.hpp"
-#include "profiling/subcommands/profile_verbs.hpp"
+#include "profiling/subcommands/profile_subcommands.hpp"
 #include "results/record/store.hpp"
 
 namespace penstock {
@@ -39,16 +39,16 @@ void print(std::string_view text) {
   std::fwrite(line.data(), 1, line.size(), stdout);
 }
 
-Result<int> one_pid(ProfileNouns nouns, std::string_view verb) {
-  if (nouns.size() != 1)
+Result<int> one_pid(ProfileArguments arguments, std::string_view subcommand) {
+  if (arguments.size() != 1)
     return make_error(Errc::invalid_argument,
-                      fmt::format("'{}' takes one PID: penstock profile {} 4711", verb, verb));
-  if (std::error_code failed; fs::is_directory(nouns[0], failed))
+                      fmt::format("'{}' takes one PID: penstock profile {} 4711", subcommand, subcommand));
+  if (std::error_code failed; fs::is_directory(arguments[0], failed))
     return make_error(Errc::invalid_argument,
                       fmt::format("'{}' takes one PID, and '{}' is a folder; if it is a session, 'penstock "
                                   "profile status {}' names its processes",
-                                  verb, nouns[0], nouns[0]));
-  return process_number(nouns[0]);
+                                  subcommand, arguments[0], arguments[0]));
+  return process_number(arguments[0]);
 }
 
 std::vector<std::string> command_of(int pid) {
@@ -89,15 +89,15 @@ bool undo(const Target& target, const fs::path& folder) {
   return true;
 }
 
-Result<int> attach(const CommandContext& context, ProfileNouns nouns) {
-  PENSTOCK_ASSIGN(const int pid, one_pid(nouns, "attach"));
+Result<int> attach(const CommandContext& context, ProfileArguments arguments) {
+  PENSTOCK_ASSIGN(const int pid, one_pid(arguments, "attach"));
   PENSTOCK_ASSIGN(const Target target, Target::look(pid));
   if (const auto running = running_session(pid))
     return make_error(Errc::already_exists, fmt::format("process {} is watched already: its session is '{}'",
                                                         pid, fs::path(running->file).parent_path().string()));
   if (const auto removed = removed_session(target))
     return make_error(Errc::already_exists, fmt::format("process {} is watched already, but {}", pid,
-                                                        session_gone_words(pid, *removed)));
+                                                        session_gone_text(pid, *removed)));
   PENSTOCK_ASSIGN(const std::string library, profile_library());
   const bool trace = context.options.flag("trace");
   PENSTOCK_ASSIGN(const auto trace_limit, trace_limit_of(context.options));
@@ -105,7 +105,7 @@ Result<int> attach(const CommandContext& context, ProfileNouns nouns) {
   const Result<Attached> attached =
       attach_to(target, fs::weakly_canonical(library).string(), folder, {.on = trace, .limit = trace_limit});
   if (!attached.ok()) {
-    ::rmdir(folder.c_str());  // nothing came of it, unless the process has begun a file there
+    ::rmdir(folder.c_str());  // nothing came of it, unless the process has started a file there
     return attached.error();
   }
   if (interrupted() && undo(target, folder))
@@ -136,16 +136,16 @@ Result<int> attach(const CommandContext& context, ProfileNouns nouns) {
 
 }  // namespace
 
-Result<int> profile_attach(const CommandContext& context, ProfileNouns nouns) {
-  Result<int> code = attach(context, nouns);
+Result<int> profile_attach(const CommandContext& context, ProfileArguments arguments) {
+  Result<int> code = attach(context, arguments);
   if (code.ok() && interrupted())
-    warn(fmt::format("process {} is attached nevertheless: 'penstock profile detach {}' ends it", nouns[0],
-                     nouns[0]));
+    warn(fmt::format("process {} is attached nevertheless: 'penstock profile detach {}' ends it",
+                     arguments[0], arguments[0]));
   return code;
 }
 
-Result<int> profile_detach(const CommandContext& context, ProfileNouns nouns) {
-  PENSTOCK_ASSIGN(const int pid, one_pid(nouns, "detach"));
+Result<int> profile_detach(const CommandContext& context, ProfileArguments arguments) {
+  PENSTOCK_ASSIGN(const int pid, one_pid(arguments, "detach"));
   PENSTOCK_ASSIGN(const Target target, Target::look(pid));
   PENSTOCK_ASSIGN(const Detached detached, detach_from(target));
   SessionNote note = read_note(detached.folder);

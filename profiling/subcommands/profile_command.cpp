@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "io_backends/core/cli/command.hpp"
-#include "io_backends/core/cli/verbs.hpp"
+#include "io_backends/core/cli/subcommands.hpp"
 #include "profiling/exporters/session_metrics.hpp"
-#include "profiling/subcommands/profile_verbs.hpp"
+#include "profiling/subcommands/profile_subcommands.hpp"
 
 namespace penstock {
 namespace {
@@ -136,14 +136,14 @@ constexpr OptionSpec kOptions[] = {
      .at_least = 0},
 };
 
-struct Verb {
+struct Subcommand {
   std::string_view name;
-  Result<int> (*run)(const CommandContext& context, ProfileNouns nouns);
+  Result<int> (*run)(const CommandContext& context, ProfileArguments arguments);
   std::vector<std::string_view> takes;  // of kOptions
 };
 
-const std::vector<Verb>& verbs() {
-  static const std::vector<Verb> all{
+const std::vector<Subcommand>& subcommands() {
+  static const std::vector<Subcommand> all{
       {"run", profile_run, {"output", "include", "exclude", "trace", "trace-limit", "every"}},
       {"attach", profile_attach, {"output", "include", "exclude", "trace", "trace-limit"}},
       {"detach", profile_detach, {}},
@@ -158,14 +158,15 @@ const std::vector<Verb>& verbs() {
   return all;
 }
 
-std::vector<VerbOptions> options_of_verbs() {
-  return options_of(verbs());
+std::vector<SubcommandOptions> subcommand_options() {
+  return options_of(subcommands());
 }
 
 Result<int> run(const CommandContext& context) {
-  PENSTOCK_ASSIGN(const Verb* const verb, find_verb("profile", verbs(), context.positionals[0]));
-  PENSTOCK_TRY(check_verb_options(verb->name, options_of_verbs(), context.argv));
-  return verb->run(context, context.positionals.subspan(1));
+  PENSTOCK_ASSIGN(const Subcommand* const subcommand,
+                  find_subcommand("profile", subcommands(), context.positionals[0]));
+  PENSTOCK_TRY(check_subcommand_options(subcommand->name, subcommand_options(), context.argv));
+  return subcommand->run(context, context.positionals.subspan(1));
 }
 
 }  // namespace
@@ -195,10 +196,10 @@ const CommandInfo command_profile{
         "77 a libc or a processor that cannot be attached to; 130 and 143 ended by Ctrl-C and SIGTERM "
         "('attach' has\n"
         "then detached again).",
-    .nouns = "VERB ...",
-    .nouns_at_least = 1,
-    .nouns_at_most = INT_MAX,
-    .verbs = options_of_verbs,
+    .arguments = "VERB ...",
+    .min_arguments = 1,
+    .max_arguments = INT_MAX,
+    .subcommands = subcommand_options,
     .metrics = session_metrics::kAll,
 };
 

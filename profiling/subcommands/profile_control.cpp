@@ -24,7 +24,7 @@
 #include "profiling/session/process_number.hpp"
 #include "profiling/session/session_files.hpp"
 #include "profiling/session/session_folder.hpp"
-#include "profiling/subcommands/profile_verbs.hpp"
+#include "profiling/subcommands/profile_subcommands.hpp"
 
 namespace penstock {
 namespace {
@@ -42,8 +42,8 @@ void print_json(const Json& object) {
 }
 
 // Which words say how a process is watched.
-std::string_view begun_words(std::uint32_t begun) {
-  switch (begun) {
+std::string_view start_reason_text(std::uint32_t started) {
+  switch (started) {
     case PENSTOCK_BEGUN_PROCESS:
       return "watched since it began";
     case PENSTOCK_BEGUN_ATTACHED:
@@ -83,7 +83,7 @@ std::string kernel_name(int pid) {
   return printable_path(name);
 }
 
-Result<void> say_pid(const CommandContext& context, const std::string& word) {
+Result<void> report_pid(const CommandContext& context, const std::string& word) {
   PENSTOCK_ASSIGN(const int pid, process_number(word));
   const Result<RecordingProcess> process = recording_process(pid);
   const Result<Target> target = Target::look(pid);
@@ -95,9 +95,9 @@ Result<void> say_pid(const CommandContext& context, const std::string& word) {
   const bool idle = !process.ok() && !removed && target.ok() && target->has_library();
   std::string how = "not watched";
   if (process.ok()) {
-    how = begun_words(process->begun);
+    how = start_reason_text(process->started);
   } else if (removed) {
-    how = begun_words(removed->header.begun);
+    how = start_reason_text(removed->header.begun);
   } else if (idle) {
     how = "not watched: the library is loaded and lies idle";
   } else if (!target.ok()) {
@@ -120,7 +120,7 @@ Result<void> say_pid(const CommandContext& context, const std::string& word) {
                     {"since_ns", process.ok() ? process->since_ns : 0},
                     {"library_loaded", idle || process.ok() || removed}});
   } else if (removed) {
-    print(fmt::format("process {} ({}): {}, but {}", pid, name, how, session_gone_words(pid, *removed)));
+    print(fmt::format("process {} ({}): {}, but {}", pid, name, how, session_gone_text(pid, *removed)));
   } else {
     print(fmt::format(
         "process {} ({}): {}{}", pid, name, how,
@@ -129,7 +129,7 @@ Result<void> say_pid(const CommandContext& context, const std::string& word) {
   return success();
 }
 
-Result<void> say_session(const CommandContext& context, const std::string& word) {
+Result<void> report_session(const CommandContext& context, const std::string& word) {
   PENSTOCK_ASSIGN(const TraceTargets targets, trace_targets(std::span(&word, 1)));
   PENSTOCK_ASSIGN(const std::vector<RecordingProcess> processes, recording_processes(targets.folders[0]));
   if (processes.empty() && !context.output.json) print(fmt::format("nothing runs now in '{}'", word));
@@ -137,11 +137,11 @@ Result<void> say_session(const CommandContext& context, const std::string& word)
     if (context.output.json) {
       Json row = json_of(process);
       row["watched"] = true;
-      row["how"] = begun_words(process.begun);
+      row["how"] = start_reason_text(process.started);
       row["since_ns"] = process.since_ns;
       print_json(row);
     } else {
-      print(fmt::format("{}: {}, {}", name_of(process), begun_words(process.begun),
+      print(fmt::format("{}: {}, {}", name_of(process), start_reason_text(process.started),
                         process.trace ? "every call is kept" : "calls are counted"));
     }
   }
@@ -151,7 +151,7 @@ Result<void> say_session(const CommandContext& context, const std::string& word)
 // --- trace
 
 // "up to 256 MiB of calls, then the oldest give way".
-std::string limit_words(const RecordingProcess& process, const Output& output) {
+std::string limit_text(const RecordingProcess& process, const Output& output) {
   if (process.trace_bytes == 0) return "without a limit";
   return fmt::format("at most {} of them", format_bytes(static_cast<double>(process.trace_bytes), output));
 }
@@ -175,7 +175,7 @@ Result<int> switch_now(const CommandContext& context, const TraceTargets& target
     } else if (one.failed.empty() && on) {
       print(fmt::format("{}: every call is kept{}, {}", name_of(one.process),
                         one.changed ? " from now on" : " as before",
-                        limit_words(one.process, context.output)));
+                        limit_text(one.process, context.output)));
     } else if (one.failed.empty()) {
       print(fmt::format("{}: calls are {} counted", name_of(one.process),
                         one.changed ? "from now on only" : "as before only"));
@@ -188,7 +188,7 @@ double seconds_of(const TracedProcess& one) {
   return one.from_ns == 0 ? 0 : static_cast<double>(one.to_ns - one.from_ns) / 1e9;
 }
 
-int say_window(const CommandContext& context, const TraceWindow& window) {
+int label_window(const CommandContext& context, const TraceWindow& window) {
   int code = 0;
   for (const TracedProcess& one : window.processes()) {
     if (!one.failed.empty()) {
@@ -241,7 +241,7 @@ Result<int> trace_for(const CommandContext& context, TraceTargets targets, std::
     } while (!stopped && !window.over() && steady_clock::now() < begin + time);
     window.end();
   }
-  const int code = say_window(context, window);
+  const int code = label_window(context, window);
   return stopped ? 1 : code;
 }
 
@@ -255,25 +255,26 @@ void end_with_terminal() {
   ::sigaction(SIGHUP, &action, nullptr);
 }
 
-Result<int> profile_status(const CommandContext& context, ProfileNouns nouns) {
-  if (nouns.empty())
+Result<int> profile_status(const CommandContext& context, ProfileArguments arguments) {
+  if (arguments.empty())
     return make_error(Errc::invalid_argument,
                       "'status' takes processes or sessions: penstock profile status 4711");
-  for (const std::string& noun : nouns)
-    PENSTOCK_TRY(is_process_number(noun) ? say_pid(context, noun) : say_session(context, noun));
+  for (const std::string& argument : arguments)
+    PENSTOCK_TRY(is_process_number(argument) ? report_pid(context, argument)
+                                             : report_session(context, argument));
   return 0;
 }
 
-Result<int> profile_trace(const CommandContext& context, ProfileNouns nouns) {
-  if (nouns.size() < 2 || (nouns[0] != "on" && nouns[0] != "off"))
+Result<int> profile_trace(const CommandContext& context, ProfileArguments arguments) {
+  if (arguments.size() < 2 || (arguments[0] != "on" && arguments[0] != "off"))
     return make_error(Errc::invalid_argument,
                       "'trace' takes on or off, and processes or sessions: penstock profile trace on 4711, "
                       "penstock profile trace on SESSION --for 10s");
-  const bool on = nouns[0] == "on";
+  const bool on = arguments[0] == "on";
   const bool limited = context.options.given("for");
   if (limited && (!on || context.options.duration("for") <= std::chrono::nanoseconds(0)))
     return make_error(Errc::invalid_argument, "--for is for 'trace on', and above 0: --for 10s");
-  PENSTOCK_ASSIGN(TraceTargets targets, trace_targets(nouns.subspan(1)));
+  PENSTOCK_ASSIGN(TraceTargets targets, trace_targets(arguments.subspan(1)));
   if (context.options.given("rank")) {
     if (targets.folders.empty())
       return make_error(Errc::invalid_argument, "--rank chooses among the processes of a SESSION");
@@ -283,33 +284,33 @@ Result<int> profile_trace(const CommandContext& context, ProfileNouns nouns) {
   return switch_now(context, targets, on);
 }
 
-Result<int> profile_snapshot(const CommandContext& context, ProfileNouns nouns) {
-  if (nouns.size() != 1)
+Result<int> profile_snapshot(const CommandContext& context, ProfileArguments arguments) {
+  if (arguments.size() != 1)
     return make_error(Errc::invalid_argument,
                       "'snapshot' takes one process or session: penstock profile snapshot 4711 -o now");
   const std::string& wanted = context.options.text("output");
   const fs::path to = wanted.empty() ? default_session_name() : wanted;
   std::string whose;
-  if (is_process_number(nouns[0])) {
-    PENSTOCK_ASSIGN(const int pid, process_number(nouns[0]));
+  if (is_process_number(arguments[0])) {
+    PENSTOCK_ASSIGN(const int pid, process_number(arguments[0]));
     PENSTOCK_ASSIGN(const RecordingProcess process, recording_process(pid));
     PENSTOCK_TRY(snapshot_process(process, to));
     whose = fmt::format("process {}", pid);
   } else {
-    PENSTOCK_ASSIGN(const TraceTargets targets, trace_targets(nouns));
+    PENSTOCK_ASSIGN(const TraceTargets targets, trace_targets(arguments));
     PENSTOCK_TRY(snapshot_session(targets.folders[0], to));
     PENSTOCK_ASSIGN(const std::vector<RecordingProcess> running, recording_processes(targets.folders[0]));
     if (running.empty())
-      note(fmt::format("nothing runs now in '{}': what it has is copied as it is", nouns[0]));
-    whose = fmt::format("all of '{}'", nouns[0]);
+      note(fmt::format("nothing runs now in '{}': what it has is copied as it is", arguments[0]));
+    whose = fmt::format("all of '{}'", arguments[0]);
   }
   if (context.output.json) {
     PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(to));
     std::error_code failed;
     const fs::path absolute = fs::absolute(to, failed);
     if (failed) return errno_error(failed.value(), "cannot look at the snapshot", to.string());
-    print_json(
-        Json{{"session", absolute.lexically_normal().string()}, {"of", nouns[0]}, {"files", files.size()}});
+    print_json(Json{
+        {"session", absolute.lexically_normal().string()}, {"of", arguments[0]}, {"files", files.size()}});
   } else {
     print(fmt::format("what {} did up to now is in '{}'; 'penstock profile report {}' shows it", whose,
                       to.string(), to.string()));

@@ -16,7 +16,7 @@
 #include "profiling/exporters/session_records.hpp"
 #include "profiling/report/session_text.hpp"
 #include "profiling/session/session_summary.hpp"
-#include "profiling/subcommands/profile_nouns.hpp"
+#include "profiling/subcommands/profile_arguments.hpp"
 #include "results/record/store.hpp"
 
 namespace penstock {
@@ -37,12 +37,13 @@ void say(const CommandContext& context, const std::string& file, std::string_vie
 }
 
 // What an export of single calls has not got.
-void say_dropped(const Session& session) {
+void report_dropped(const Session& session) {
   if (const Drops drops = drops_of(session); drops.segments > 0)
-    warn(fmt::format("{} are missing: they were dropped", dropped_calls_words(drops)));
+    warn(fmt::format("{} are missing: they were dropped", dropped_calls_text(drops)));
 }
 
-Result<int> to_records(const CommandContext& context, ProfileNouns nouns, const SessionFilter& filter) {
+Result<int> to_records(const CommandContext& context, ProfileArguments arguments,
+                       const SessionFilter& filter) {
   std::vector<NamedTier> tiers;
   for (const std::string& text : context.options.texts("tier")) {
     PENSTOCK_ASSIGN(NamedTier tier, parse_named_tier(text));
@@ -51,11 +52,11 @@ Result<int> to_records(const CommandContext& context, ProfileNouns nouns, const 
   const std::vector<std::string> argv(context.argv.begin(), context.argv.end());
   // Each session is a measurement of its own.
   std::vector<Record> records;
-  for (const std::string& noun : nouns) {
-    PENSTOCK_ASSIGN(const Session session, open_named_sessions(std::span(&noun, 1)));
+  for (const std::string& argument : arguments) {
+    PENSTOCK_ASSIGN(const Session session, open_named_sessions(std::span(&argument, 1)));
     const FileSums sums(session);
     for (Record& record : records_of(session, sums, filter, tiers, argv)) {
-      record.parameters["session"] = noun;
+      record.parameters["session"] = argument;
       records.push_back(std::move(record));
     }
   }
@@ -94,7 +95,7 @@ Result<int> to_chrome(const CommandContext& context, const Session& session, con
   PENSTOCK_TRY(file.publish());
   if (counts.calls + counts.spans == 0)
     warn("the session kept no single calls: 'penstock profile run --trace' keeps them");
-  say_dropped(session);
+  report_dropped(session);
   say(context, output, "events", 2 * counts.calls + counts.spans);
   return 0;
 }
@@ -109,7 +110,7 @@ Result<int> to_darshan(const CommandContext& context, const Session& session, co
     note(
         "no single reads and writes of descriptors were kept: the log has no DXT_POSIX, and its heatmap is "
         "drawn from the first and the last call of each thread and file ('penstock profile run --trace')");
-  say_dropped(session);
+  report_dropped(session);
   say(context, output, "records", counts.records);
   return 0;
 }
@@ -196,41 +197,41 @@ Result<int> to_tensorboard(const CommandContext& context, const Session& session
   if (counts.calls_left_out > 0)
     warn(fmt::format("the trace has the {} longest calls; {} shorter ones are left out (--include chooses)",
                      format_count(counts.calls), format_count(counts.calls_left_out)));
-  say_dropped(session);
+  report_dropped(session);
   say(context, output, "values", counts.values);
   return 0;
 }
 
 using ToFile = Result<int> (*)(const CommandContext& context, const Session& session,
                                const SessionFilter& filter);
-struct Outlet {
+struct Exporter {
   std::string_view name;
   ToFile write;
 };
-constexpr Outlet kOutlets[] = {
+constexpr Exporter kExporters[] = {
     {"chrome", &to_chrome}, {"csv", &to_csv}, {"darshan", &to_darshan}, {"tensorboard", &to_tensorboard}};
 
 }  // namespace
 
-Result<int> profile_export(const CommandContext& context, ProfileNouns nouns) {
+Result<int> profile_export(const CommandContext& context, ProfileArguments arguments) {
   const std::string& to = context.options.text("to");
   if (to.empty())
     return make_error(Errc::invalid_argument,
                       "'export' needs a format: --to chrome, csv, darshan, records or tensorboard");
   if (!context.options.texts("tier").empty() && to != "records")
     return make_error(Errc::invalid_argument, "--tier is for --to records");
-  const SessionFilter filter = filter_of(context.options, nouns);
-  if (nouns.empty()) return open_named_sessions(nouns).error();
+  const SessionFilter filter = filter_of(context.options, arguments);
+  if (arguments.empty()) return open_named_sessions(arguments).error();
   if (context.options.given("output"))
-    PENSTOCK_TRY(check_beside_sessions(context.options.text("output"), nouns));
-  if (to == "records") return to_records(context, nouns, filter);
+    PENSTOCK_TRY(check_output_outside_sessions(context.options.text("output"), arguments));
+  if (to == "records") return to_records(context, arguments, filter);
   if (context.options.text("output").empty())
     return make_error(Errc::invalid_argument, to == "tensorboard"
                                                   ? "'export' needs a folder to write to: -o LOGDIR"
                                                   : "'export' needs a file to write: -o FILE");
-  PENSTOCK_ASSIGN(const Session session, open_named_sessions(nouns));
-  for (const Outlet& outlet : kOutlets)
-    if (outlet.name == to) return outlet.write(context, session, filter);
+  PENSTOCK_ASSIGN(const Session session, open_named_sessions(arguments));
+  for (const Exporter& exporter : kExporters)
+    if (exporter.name == to) return exporter.write(context, session, filter);
   return make_error(Errc::internal, "no outlet for --to " + to);
 }
 

@@ -11,7 +11,7 @@
 #include "profiling/report/session_report.hpp"
 #include "profiling/report/session_text.hpp"
 #include "profiling/report/window_report.hpp"
-#include "profiling/subcommands/profile_nouns.hpp"
+#include "profiling/subcommands/profile_arguments.hpp"
 
 namespace penstock {
 namespace {
@@ -27,7 +27,7 @@ Result<int> report_json(const Session& session, const FileSums& sums, const Sess
                         const CommandContext& context, std::size_t most) {
   const std::string& by = context.options.text("by");
   const SessionReport report =
-      look_at_session(session, sums, filter, by, by == "file" && most == kAllRows ? 0 : most);
+      inspect_session(session, sums, filter, by, by == "file" && most == kAllRows ? 0 : most);
   std::string out;
   append_session_json(out, session, report.summary);
   if (by == "window") {
@@ -49,7 +49,7 @@ Result<int> report_json(const Session& session, const FileSums& sums, const Sess
 void report_text(const Session& session, const FileSums& sums, const SessionFilter& filter,
                  const CommandContext& context, std::size_t most) {
   const std::string& by = context.options.text("by");
-  const SessionReport report = look_at_session(session, sums, filter, by, most);
+  const SessionReport report = inspect_session(session, sums, filter, by, most);
   const Output& output = context.output;
   std::string out = facts_text(session_facts(session, report.summary, filter, output)) + "\n";
   out += rows_text(size_rows(report.summary)) + "\n";
@@ -69,9 +69,9 @@ void report_text(const Session& session, const FileSums& sums, const SessionFilt
 
 }  // namespace
 
-Result<int> profile_report(const CommandContext& context, ProfileNouns nouns) {
-  PENSTOCK_ASSIGN(const Session session, open_named_sessions(nouns));
-  const SessionFilter filter = filter_of(context.options, nouns);
+Result<int> profile_report(const CommandContext& context, ProfileArguments arguments) {
+  PENSTOCK_ASSIGN(const Session session, open_named_sessions(arguments));
+  const SessionFilter filter = filter_of(context.options, arguments);
   const FileSums sums(session);
   const bool asked = context.options.given("top");
   const std::size_t most = asked                 ? static_cast<std::size_t>(context.options.integer("top"))
@@ -79,7 +79,7 @@ Result<int> profile_report(const CommandContext& context, ProfileNouns nouns) {
                                                  : kRows;
   if (context.options.given("html")) {
     const std::string& file = context.options.text("html");
-    PENSTOCK_TRY(check_beside_sessions(file, nouns));
+    PENSTOCK_TRY(check_output_outside_sessions(file, arguments));
     PENSTOCK_TRY(write_session_page(session, sums, filter, context.output, file));
     if (!context.output.json) {
       print(fmt::format("{}: {}\n", file, count_of(session.processes.size(), "process", "processes")));

@@ -20,7 +20,7 @@
 #include "profiling/session/session_folder.hpp"
 #include "profiling/session/session_summary.hpp"
 #include "profiling/spans/span_log.hpp"
-#include "profiling/subcommands/profile_verbs.hpp"
+#include "profiling/subcommands/profile_subcommands.hpp"
 #include "profiling/subcommands/program_check.hpp"
 #include "profiling/subcommands/watched_run.hpp"
 #include "results/record/store.hpp"
@@ -40,11 +40,11 @@ void say(std::string_view text) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-// Everything behind "--" as it stands on the line; without one the nouns.
-std::vector<std::string> command_of(const CommandContext& context, ProfileNouns nouns) {
+// Everything behind "--" as it stands on the line; without one the arguments.
+std::vector<std::string> command_of(const CommandContext& context, ProfileArguments arguments) {
   const auto dashes = std::find(context.argv.begin(), context.argv.end(), "--");
   if (dashes != context.argv.end()) return {dashes + 1, context.argv.end()};
-  return {nouns.begin(), nouns.end()};
+  return {arguments.begin(), arguments.end()};
 }
 
 Result<std::string> preloadable_library() {
@@ -82,7 +82,7 @@ std::vector<std::string> environment_with(const std::string& library, const fs::
 }
 
 // Two lines: what was seen, and how to look at it.
-void say_outcome(const fs::path& folder, const CommandContext& context) {
+void report_outcome(const fs::path& folder, const CommandContext& context) {
   const fs::path paths[] = {folder};
   const Result<Session> session = open_session(paths);
   if (!session.ok()) {
@@ -99,7 +99,7 @@ void say_outcome(const fs::path& folder, const CommandContext& context) {
                   format_bytes(static_cast<double>(summary.in.all.bytes_read), context.output),
                   format_bytes(static_cast<double>(summary.in.all.bytes_written), context.output));
   if (summary.coverage.unknown_processes < session->processes.size())
-    text += "; seen: " + coverage_words(summary.coverage.rchar, "read", context.output);
+    text += "; seen: " + coverage_share_text(summary.coverage.rchar, "read", context.output);
   if (const std::uint64_t lost = summary.drops.records + summary.drops.operations; lost > 0)
     text += fmt::format("; {} not counted", count_of(lost, "operation"));
   if (summary.drops.segments > 0)
@@ -141,8 +141,8 @@ Result<std::optional<std::uint64_t>> trace_limit_of(const Options& options) {
   return limit;
 }
 
-Result<int> profile_run(const CommandContext& context, ProfileNouns nouns) {
-  const std::vector<std::string> command = command_of(context, nouns);
+Result<int> profile_run(const CommandContext& context, ProfileArguments arguments) {
+  const std::vector<std::string> command = command_of(context, arguments);
   if (command.empty())
     return make_error(Errc::invalid_argument,
                       "'run' needs a COMMAND: penstock profile run -- COMMAND [words...]");
@@ -185,7 +185,7 @@ Result<int> profile_run(const CommandContext& context, ProfileNouns nouns) {
   note.ended = utc_now();
   note.exit_code = *code;
   if (const Result<void> noted = write_note(folder, note); !noted.ok()) warn(noted.error().message());
-  say_outcome(folder, context);
+  report_outcome(folder, context);
   return *code;
 }
 

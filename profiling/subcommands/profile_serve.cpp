@@ -12,7 +12,7 @@
 #include "profiling/serve/access.hpp"
 #include "profiling/serve/http_server.hpp"
 #include "profiling/serve/serve_session.hpp"
-#include "profiling/subcommands/profile_nouns.hpp"
+#include "profiling/subcommands/profile_arguments.hpp"
 
 namespace penstock {
 namespace {
@@ -25,11 +25,11 @@ constexpr std::chrono::milliseconds kOften{25};     // while something is under 
 constexpr std::chrono::milliseconds kSeldom{250};   // while nothing is
 constexpr std::chrono::milliseconds kMostEnd{400};  // for a look that is under way in the end
 
-Result<fs::path> folder_of(ProfileNouns nouns) {
-  if (nouns.size() != 1)
+Result<fs::path> folder_of(ProfileArguments arguments) {
+  if (arguments.size() != 1)
     return make_error(Errc::invalid_argument,
                       "'serve' takes one session or process: penstock profile serve SESSION");
-  PENSTOCK_ASSIGN(const TraceTargets targets, trace_targets(nouns));
+  PENSTOCK_ASSIGN(const TraceTargets targets, trace_targets(arguments));
   const fs::path folder =
       targets.folders.empty() ? fs::path(targets.processes[0].file).parent_path() : targets.folders[0];
   const std::vector<fs::path> folders{folder};
@@ -39,7 +39,7 @@ Result<fs::path> folder_of(ProfileNouns nouns) {
 }
 
 // What `profile report` has to be told, to show what is shown here.
-std::vector<std::string> report_words(const CommandContext& context) {
+std::vector<std::string> report_arguments(const CommandContext& context) {
   std::vector<std::string> words;
   for (const std::string& glob : context.options.texts("include")) words.push_back("--include=" + glob);
   for (const std::string& glob : context.options.texts("exclude")) words.push_back("--exclude=" + glob);
@@ -48,7 +48,7 @@ std::vector<std::string> report_words(const CommandContext& context) {
   return words;
 }
 
-void say_where(const CommandContext& context, const ServeOptions& options) {
+void print_address(const CommandContext& context, const ServeOptions& options) {
   const std::string url = fmt::format("http://127.0.0.1:{}/?token={}", options.port, options.token);
   const std::string line = context.output.json ? Json{{"url", url},
                                                       {"port", options.port},
@@ -63,21 +63,21 @@ void say_where(const CommandContext& context, const ServeOptions& options) {
 
 }  // namespace
 
-Result<int> profile_serve(const CommandContext& context, ProfileNouns nouns) {
+Result<int> profile_serve(const CommandContext& context, ProfileArguments arguments) {
   const std::int64_t port = context.options.integer("port");
   if (port > kMostPort)
     return make_error(Errc::invalid_argument, fmt::format("--port is at most {}", kMostPort));
   ServeOptions options;
-  PENSTOCK_ASSIGN(options.folder, folder_of(nouns));
+  PENSTOCK_ASSIGN(options.folder, folder_of(arguments));
   PENSTOCK_ASSIGN(options.token, make_token());
   const std::vector<std::string> named{options.folder.string()};
   options.filter = filter_of(context.options, named);
-  options.report_words = report_words(context);
+  options.report_arguments = report_arguments(context);
   options.si_units = context.output.si_units;
   end_with_terminal();
   PENSTOCK_ASSIGN(HttpServer server, HttpServer::listen(static_cast<std::uint16_t>(port)));
   options.port = server.port();
-  say_where(context, options);
+  print_address(context, options);
 
   ServeSession served(std::move(options));
   const HttpServer::Answer answer = [&](const HttpRequest& request, std::uint64_t connection) {

@@ -13,7 +13,7 @@
 #include "profiling/live/recording_process.hpp"
 #include "profiling/report/session_top.hpp"
 #include "profiling/session/process_number.hpp"
-#include "profiling/subcommands/profile_nouns.hpp"
+#include "profiling/subcommands/profile_arguments.hpp"
 
 namespace penstock {
 namespace {
@@ -22,20 +22,20 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kRows = 20;
 
-// A session with what was seen of it: the look's words lie in the session.
+// A session with what was seen of it: the look's words are in the session.
 struct Seen {
   Session session;
   Look look;
 };
 
-Result<std::vector<fs::path>> folders_of(ProfileNouns nouns) {
+Result<std::vector<fs::path>> folders_of(ProfileArguments arguments) {
   std::set<fs::path> folders;
-  for (const std::string& noun : nouns) {
-    if (!is_process_number(noun)) {
-      folders.insert(noun);
+  for (const std::string& argument : arguments) {
+    if (!is_process_number(argument)) {
+      folders.insert(argument);
       continue;
     }
-    PENSTOCK_ASSIGN(const int pid, process_number(noun));
+    PENSTOCK_ASSIGN(const int pid, process_number(argument));
     fs::path folder = recording_folder_of(static_cast<std::uint32_t>(pid));
     if (std::error_code failed; folder.empty() || !fs::is_directory(folder, failed)) {
       // Or why there is none.
@@ -44,7 +44,7 @@ Result<std::vector<fs::path>> folders_of(ProfileNouns nouns) {
     }
     folders.insert(std::move(folder));
   }
-  if (nouns.empty())
+  if (arguments.empty())
     for (const std::string& folder : recording_folders()) folders.insert(folder);
   if (folders.empty())
     return make_error(Errc::not_found,
@@ -73,8 +73,8 @@ void show(const CommandContext& context, const Look* before, const Look& now, bo
 
 }  // namespace
 
-Result<int> profile_top(const CommandContext& context, ProfileNouns nouns) {
-  PENSTOCK_ASSIGN(const std::vector<fs::path> folders, folders_of(nouns));
+Result<int> profile_top(const CommandContext& context, ProfileArguments arguments) {
+  PENSTOCK_ASSIGN(const std::vector<fs::path> folders, folders_of(arguments));
   std::vector<std::string> named;
   for (const fs::path& folder : folders) named.push_back(folder.string());
   const SessionFilter filter = filter_of(context.options, named);
@@ -85,7 +85,7 @@ Result<int> profile_top(const CommandContext& context, ProfileNouns nouns) {
   for (bool again = false;; again = true) {
     auto now = std::make_unique<Seen>();
     PENSTOCK_ASSIGN(now->session, open_session(folders));
-    now->look = look_at(now->session, filter);
+    now->look = inspect(now->session, filter);
     const bool over = now->look.processes == 0;
     // One table says what happens now, so that it needs two looks while anything still runs.
     if (!once || over || before != nullptr)

@@ -20,7 +20,7 @@ struct WatchedRun {
 };
 
 // Waits for its end and returns its exit code, 128 + signal where one killed it. Signals that somebody sends
-// to this process meanwhile go to the program; those of a terminal reach it anyway, and are passed over. One
+// to this process meanwhile go to the program; those of a terminal reach it anyway, and are skipped. One
 // thread.
 Result<int> run_watched(const WatchedRun& run);
 

@@ -53,7 +53,7 @@ TEST(WatchedRun, LeavesDescriptorsAndSignalsAsTheyWere) {
     const std::string file = (folder.path() / "out").string();
     const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT, 0600);
     ASSERT_EQ(::dup2(fd, 9), 9);
-    std::signal(SIGXFSZ, SIG_IGN);  // as the front door does
+    std::signal(SIGXFSZ, SIG_IGN);  // as the main program does
     EXPECT_EQ(shell("echo here >&9; grep -q '^SigBlk:[[:space:]]*0*$' /proc/self/status && exit 5").value(),
               5);
     std::ifstream in(file);
@@ -149,7 +149,7 @@ TEST(SessionFolders, AreTheirOwnersAloneAndEmptyAtFirst) {
   EXPECT_ERRC(Errc::already_exists, make_session_folder(scratch.path() / "file"));
 }
 
-TEST(SessionFolders, ANoteThatIsNoneIsPassedOver) {
+TEST(SessionFolders, ANoteThatIsNoneIsSkipped) {
   ScratchFolder scratch;
   EXPECT_TRUE(read_note(scratch.path()).command.empty());
   for (const std::string text : {"", "[]", "{\"command\": 7, \"exit_code\": \"x\"}", "{", "\xff"}) {

@@ -34,7 +34,7 @@ std::vector<std::string_view> with(std::string_view more, std::span<const std::s
 }
 
 // "imagenet of 300 samples".
-std::string corpus_words(const Record& record) {
+std::string corpus_text(const Record& record) {
   const std::string samples = member_text(record.corpus, "samples");
   return corpus_name(record) +
          (samples.empty() ? "" : " of " + samples + (samples == "1" ? " sample" : " samples"));
@@ -51,7 +51,7 @@ std::optional<std::uint64_t> whole_number(const Record& record, std::string_view
   return static_cast<std::uint64_t>(*number);
 }
 
-// Of the records that may stand in a group.
+// Of the records that may be in a group.
 std::optional<std::uint64_t> read_threads(const Record& record) {
   return record.command == "read" || record.command == "profile" ? whole_number(record, "threads", 1)
                                                                  : std::nullopt;
@@ -60,7 +60,7 @@ std::optional<std::uint64_t> train_prefetch(const Record& record) {
   return record.command == "train" ? whole_number(record, "prefetch", 0) : std::nullopt;
 }
 
-// The tiers beside the data's: "checkpoint root", with their options in a key.
+// The tiers besides the data's: "checkpoint root", with their options in a key.
 std::string other_tiers(const Record& record, std::string_view member) {
   std::string text;
   for (const auto& [role, tier] : record.tiers.items())
@@ -71,7 +71,7 @@ std::string other_tiers(const Record& record, std::string_view member) {
 
 constexpr std::array<std::string_view, 1> kTrainAxes{"prefetch"};
 
-// `but`: a parameter that may differ, beside the prefetch depth.
+// `but`: a parameter that may differ, besides the prefetch depth.
 std::string train_key(const Record& record, std::string_view but = "") {
   return tier_name(record) + "|" + member_text(record.corpus, "checksum") + "|" +
          environment_text(record, "host") + "|" + label_text(record) + "|" + other_tiers(record, "spec") +
@@ -85,7 +85,7 @@ std::string train_title(const Record& record) {
 }
 
 // What may tell train records apart, in words; a row for each.
-std::vector<std::vector<std::string>> train_words(std::span<const Record* const> records,
+std::vector<std::vector<std::string>> train_texts(std::span<const Record* const> records,
                                                   std::string_view but = "") {
   // The title has the app; the state that the cache was in stands for the one that was asked for.
   std::vector<std::string_view> apart = with(but, kTrainAxes);
@@ -97,7 +97,7 @@ std::vector<std::vector<std::string>> train_words(std::span<const Record* const>
     std::string cache =
         state == cache_name(record) ? "cache " + state : state + " (" + cache_name(record) + " asked for)";
     if (state.empty()) cache.clear();
-    rows[i].insert(rows[i].begin(), {corpus_words(record), std::move(cache)});
+    rows[i].insert(rows[i].begin(), {corpus_text(record), std::move(cache)});
     rows[i].insert(rows[i].end(),
                    {other_tiers(record, "name"), environment_text(record, "host"), label_text(record)});
   }
@@ -112,11 +112,11 @@ std::string read_work(const Record& record, std::string_view but) {
          work_key(record, with(but, kReadAxes));
 }
 
-std::vector<std::vector<std::string>> read_words(std::span<const Record* const> records,
+std::vector<std::vector<std::string>> read_texts(std::span<const Record* const> records,
                                                  std::string_view but) {
   std::vector<std::vector<std::string>> rows = work_rows(records, with(but, kReadAxes));
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    rows[i].insert(rows[i].begin(), {corpus_words(*records[i]), member_text(records[i]->corpus, "format")});
+    rows[i].insert(rows[i].begin(), {corpus_text(*records[i]), member_text(records[i]->corpus, "format")});
     rows[i].insert(rows[i].end(), {environment_text(*records[i], "host"), label_text(*records[i])});
   }
   return rows;
@@ -232,7 +232,7 @@ std::string emulation(const Json& facts) {
 
 namespace {
 
-// What the data tier is, beside its name and path; "" where the record does not say.
+// What the data tier is, besides its name and path; "" where the record does not say.
 std::string tier_kind(const Record& record) {
   const auto data = record.tiers.find("data");
   if (data == record.tiers.end() || !data->is_object()) return "";
@@ -246,7 +246,7 @@ std::string tier_kind(const Record& record) {
 
 }  // namespace
 
-void tell_tiers_apart(std::span<Record* const> records) {
+void distinguish_tiers(std::span<Record* const> records) {
   std::map<std::string, std::set<std::string>> kinds;
   for (const Record* const record : records)
     if (std::string kind = tier_kind(*record); !kind.empty())
@@ -289,7 +289,7 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
     if (curve == group->curves.end()) curve = group->curves.insert(curve, ReadCurve{tier, {}});
     later(curve->at[*threads], record);
   }
-  const std::vector<std::string> titles = titles_of(read_words(firsts));
+  const std::vector<std::string> titles = titles_of(read_texts(firsts));
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const std::string cache = groups[i].cache.empty() ? "reading" : groups[i].cache;
     groups[i].title = cache + (titles[i].empty() ? "" : ", " + titles[i]);
@@ -297,7 +297,7 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
   return groups;
 }
 
-// Groups that differ by their threads alone stand beside each other, fewest first.
+// Groups that differ by their threads alone stand next to each other, fewest first.
 std::vector<TrainGroup> train_groups(std::span<const Record> records) {
   struct Found {
     TrainGroup group;
@@ -327,7 +327,7 @@ std::vector<TrainGroup> train_groups(std::span<const Record> records) {
   });
   std::vector<const Record*> firsts;
   for (const Found& one : found) firsts.push_back(one.first);
-  const std::vector<std::string> titles = titles_of(train_words(firsts));
+  const std::vector<std::string> titles = titles_of(train_texts(firsts));
   std::vector<TrainGroup> groups;
   for (std::size_t i = 0; i < found.size(); ++i) {
     groups.push_back(std::move(found[i].group));
@@ -356,7 +356,7 @@ std::vector<TrainGrid> train_grids(std::span<const Record> records) {
     grid.prefetches.insert(*prefetch);
     later(grid.at[static_cast<std::uint64_t>(*threads)][*prefetch], record);
   }
-  const std::vector<std::string> titles = titles_of(train_words(firsts, "threads"));
+  const std::vector<std::string> titles = titles_of(train_texts(firsts, "threads"));
   for (std::size_t i = 0; i < grids.size(); ++i)
     if (!titles[i].empty()) grids[i].title += ", " + titles[i];
   std::erase_if(grids, [](const TrainGrid& grid) { return grid.at.size() < 2; });

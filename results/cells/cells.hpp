@@ -39,7 +39,7 @@ bool several_accelerators(const Record& record);
 // Gives data tiers that share no more than their name names of their own, by back end and options: "disk
 // (posix)" and "disk (posix, direct=1)". Their paths may differ: the next run has another folder on the same
 // disk.
-void tell_tiers_apart(std::span<Record* const> records);
+void distinguish_tiers(std::span<Record* const> records);
 // The corpus by its recipe, "data" where none is given.
 std::string corpus_name(const Record& record);
 // The cache state that was asked for: the `cache` parameter, else what the client's data was.
@@ -56,11 +56,11 @@ std::string emulation(const Json& tier);  // of one tier of a record
 // Its numbers may be shown and compared: it was measured to the end and nothing about it was wrong.
 bool is_usable(const Record& record);
 
-// What must be equal for two read records to be compared, beside tier, threads, cache and labels. `but`: a
+// What must be equal for two read records to be compared, besides tier, threads, cache and labels. `but`: a
 // parameter that may differ.
 std::string read_work(const Record& record, std::string_view but = "");
 // What may tell such work apart, in words; a row for each record (titles_of()).
-std::vector<std::vector<std::string>> read_words(std::span<const Record* const> records,
+std::vector<std::vector<std::string>> read_texts(std::span<const Record* const> records,
                                                  std::string_view but = "");
 
 // How much of something one tier moves at each thread count.
@@ -99,7 +99,7 @@ std::vector<TrainGrid> train_grids(std::span<const Record> records);
 // Its cells are about how busy an accelerator was; else, where none has a step, about samples/s.
 bool grid_shows_utilization(const TrainGrid& grid);
 
-// Usable read, train and bench records that stand in no group because a later one did the same work.
+// Usable read, train and bench records that are in no group because a later one did the same work.
 std::set<const Record*> superseded(std::span<const Record> records);
 
 // A mini-app's stages, from stage_busy_s.<stage> and its sisters, the pipeline's order as far as known (list,

@@ -21,10 +21,10 @@ TEST(Cells, TiersOfOneNameAreToldApartByWhatTheyAre) {
   records.push_back(read_cell("root", 4, "warm", 1900));  // of which nobody knows
   std::vector<Record*> all;
   for (Record& record : records) all.push_back(&record);
-  tell_tiers_apart(std::span(all).first(2));
+  distinguish_tiers(std::span(all).first(2));
   EXPECT_EQ(tier_name(records[0]), "root");
   EXPECT_EQ(tier_name(records[1]), "root");
-  tell_tiers_apart(all);
+  distinguish_tiers(all);
   EXPECT_EQ(tier_name(records[0]), "root (posix)");
   EXPECT_EQ(tier_name(records[1]), "root (posix)");
   EXPECT_EQ(tier_name(records[2]), "root (posix, direct=1)");
@@ -50,7 +50,7 @@ TEST(Cells, TrainingFromMemoryIsNotCalledCold) {
   EXPECT_EQ(groups[1].title, "alexnet on root, cache cold");
 }
 
-TEST(Cells, TrainingsByOtherThreadsStandBesideEachOtherFewestFirst) {
+TEST(Cells, TrainingsByOtherThreadsAreListedFewestFirst) {
   std::vector<Record> records;
   for (const auto& [app, threads] :
        {std::pair{"alexnet", 10}, {"stream", 1}, {"alexnet", 2}, {"alexnet", 1}, {"stream", 4}}) {

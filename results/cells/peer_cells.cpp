@@ -14,7 +14,7 @@ void add(std::string& text, const std::string& words) {
 }
 
 // Block sizes come as bytes or as they were written.
-std::string size_words(const Record& record, std::string_view name) {
+std::string size_text(const Record& record, std::string_view name) {
   const auto bytes = parameter_number(record, name);
   if (!bytes) return parameter_text(record, name);
   return *bytes >= 0 && *bytes < 1e18 ? format_size(static_cast<std::uint64_t>(*bytes)) : "";
@@ -25,7 +25,7 @@ bool is_direct(const Record& record) {
   return direct == "1" || direct == "true";
 }
 
-// Without one it may not stand beside any.
+// Without one it may not be next to any.
 bool names_tier(const Record& record) {
   return record.parameters.contains("tier") || record.tiers.contains("data");
 }
@@ -50,7 +50,7 @@ std::string peer_work(const Record& record) {
   const bool both = work == "rw" || work == "readwrite" || work == "randrw";
   if (!operation.empty() && (both || work.find(operation) == std::string::npos))
     work += " (" + operation + ")";
-  if (const std::string size = size_words(record, "block"); !size.empty())
+  if (const std::string size = size_text(record, "block"); !size.empty())
     work += (work.empty() ? "" : " of ") + size;
   if (const auto depth = parameter_number(record, "depth"); depth && *depth > 1)
     add(work, "depth " + parameter_text(record, "depth"));
@@ -98,7 +98,7 @@ std::vector<PeerCurve> peer_curves(std::span<const Record> records) {
   return curves;
 }
 
-bool stands_beside(const PeerCurve& peer, const ReadGroup& group) {
+bool is_comparable(const PeerCurve& peer, const ReadGroup& group) {
   const ReadCurve* const ours = group.find(peer.tier);
   if (!peer.reads || ours == nullptr || group.open_loop || (peer.direct && group.cache == "warm"))
     return false;

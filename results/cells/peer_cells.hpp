@@ -33,6 +33,6 @@ std::vector<PeerCurve> peer_curves(std::span<const Record> records);
 
 // It may be shown beside a group: it reads a tier of that name, the group is of one process, and what went
 // past the page cache is not held against what came out of it.
-bool stands_beside(const PeerCurve& peer, const ReadGroup& group);
+bool is_comparable(const PeerCurve& peer, const ReadGroup& group);
 
 }  // namespace penstock

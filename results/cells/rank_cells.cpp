@@ -53,7 +53,7 @@ std::vector<RankGroup> rank_groups(std::span<const Record> records) {
   std::erase_if(drafts, [](const Draft& draft) { return draft.group.curves.empty(); });
   std::vector<const Record*> firsts;
   for (const Draft& draft : drafts) firsts.push_back(draft.first);
-  std::vector<std::vector<std::string>> words = read_words(firsts, "ranks");
+  std::vector<std::vector<std::string>> words = read_texts(firsts, "ranks");
   for (std::size_t i = 0; i < words.size(); ++i) words[i].insert(words[i].begin(), cache_name(*firsts[i]));
   const std::vector<std::string> titles = titles_of(words);
   std::vector<RankGroup> groups;

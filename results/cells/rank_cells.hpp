@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// How much one tier moves with each number of ranks, each with so many threads.
+// How much one tier moves with each number of ranks, each with that many threads.
 struct RankCurve {
   std::string tier;
   std::uint64_t threads = 0;

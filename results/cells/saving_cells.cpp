@@ -60,7 +60,7 @@ std::string places_of(const SavingGroup& group) {
 }
 
 // What may tell groups apart, in words; a row for the first record of each.
-std::vector<std::vector<std::string>> saving_words(std::span<const Record* const> records) {
+std::vector<std::vector<std::string>> saving_texts(std::span<const Record* const> records) {
   constexpr std::array<std::string_view, 2> kNamedAnyway{"arm", "payload"};
   std::vector<std::vector<std::string>> rows = work_rows(records, kNamedAnyway);
   for (std::size_t i = 0; i < rows.size(); ++i)
@@ -118,7 +118,7 @@ std::vector<SavingGroup> saving_groups(std::span<const Record> records) {
     firsts.push_back(found.front());
     groups.push_back(group_of(std::move(found)));
   }
-  const std::vector<std::string> titles = titles_of(saving_words(firsts));
+  const std::vector<std::string> titles = titles_of(saving_texts(firsts));
   for (std::size_t i = 0; i < groups.size(); ++i) {
     if (!titles[i].empty()) groups[i].name += ", " + titles[i];
     groups[i].title = groups[i].name + (titles[i].empty() ? " " : ", ") + places_of(groups[i]);
@@ -186,7 +186,7 @@ std::optional<double> allowed_block_s(const SavingRuns& arm) {
   return *bytes / *ceiling;
 }
 
-std::string skipped_words(std::span<const Record* const> runs) {
+std::string skipped_text(std::span<const Record* const> runs) {
   const auto sum = [&](std::string_view metric) {
     const std::vector<double> all = samples_of(runs, metric);
     return std::accumulate(all.begin(), all.end(), 0.0);

@@ -29,12 +29,12 @@ struct SavingGroup {
 };
 std::vector<SavingGroup> saving_groups(std::span<const Record> records);
 
-// A record of `checkpoint bench` that may stand in a group.
+// A record of `checkpoint bench` that may be in a group.
 bool is_saving(const Record& record);
 
 // The name of the tier in a role, "" where the record has none.
 std::string role_name(const Record& record, std::string_view role);
-// The fast tier's name, with " (volatile)" behind it where it is memory; "" without one.
+// The fast tier's name, with " (volatile)" after it where it is memory; "" without one.
 std::string fast_name(const Record& record);
 // "straight to root", "through shm (volatile)", "by a copy in memory to root".
 std::string saved_how(const Record& record, std::string_view arm);
@@ -51,7 +51,7 @@ bool ceilings_hold(std::span<const Record* const> runs);
 std::optional<double> allowed_block_s(const SavingRuns& arm);
 
 // " (3 of 5 saves were skipped, and held nothing)" of these runs; "" where none were.
-std::string skipped_words(std::span<const Record* const> runs);
+std::string skipped_text(std::span<const Record* const> runs);
 
 // Block time of direct saves over that of `arm`, pair by pair, by the medians of either run.
 struct ShorterBy {
@@ -60,7 +60,7 @@ struct ShorterBy {
   double most = 0;
   std::optional<double> allowed;  // fast ceiling over slow ceiling; of saves through a fast tier
   bool ceiling_too_low = false;   // saves through it gained more than that by more than a tolerance
-  bool told_apart() const { return least > 1 || most < 1; }
+  bool is_significant() const { return least > 1 || most < 1; }
 };
 std::optional<ShorterBy> shorter_than_direct(const SavingGroup& group, const SavingRuns& arm);
 

@@ -95,7 +95,7 @@ std::string reason_text(const std::vector<const Record*>& records) {
   return same || records.size() == 1 ? " (" + reason + ")" : " (first: " + reason + ")";
 }
 
-std::string_view verdict_words(Verdict verdict) {
+std::string_view verdict_text(Verdict verdict) {
   switch (verdict) {
     case Verdict::ok:
     case Verdict::short_time:
@@ -124,7 +124,7 @@ std::string_view verdict_words(Verdict verdict) {
   return "failed";
 }
 
-void say_verdicts(const Shown& records, std::vector<Sentence>& out) {
+void describe_verdicts(const Shown& records, std::vector<Sentence>& out) {
   const bool other_threads = trained_by_other_threads(records);
   std::map<Verdict, std::vector<const Record*>> by_verdict;
   for (const Record* record : records)
@@ -139,11 +139,11 @@ void say_verdicts(const Shown& records, std::vector<Sentence>& out) {
     out.push_back(
         {verdict_exit_code(verdict) == 0 ? Tone::caution : Tone::failure,
          "verdict." + std::string(verdict_name(verdict)),
-         fmt::format("{} {}: {}{}.", count, verdict_words(verdict), enumerate(cells), reason_text(found))});
+         fmt::format("{} {}: {}{}.", count, verdict_text(verdict), enumerate(cells), reason_text(found))});
   }
 }
 
-void say_unverified(const Shown& records, std::vector<Sentence>& out) {
+void describe_unverified(const Shown& records, std::vector<Sentence>& out) {
   std::map<std::pair<std::string, std::string>, std::size_t> cells;  // tier, what was asked for
   for (const Record* record : records)
     if (is_usable(*record) && cache_text(*record, "client_data") == "unverified")
@@ -160,7 +160,7 @@ void say_unverified(const Shown& records, std::vector<Sentence>& out) {
   }
 }
 
-void say_noise(const Shown& records, std::vector<Sentence>& out) {
+void describe_noise(const Shown& records, std::vector<Sentence>& out) {
   const bool other_threads = trained_by_other_threads(records);
   double most = 0;
   std::vector<std::string> cells;
@@ -181,7 +181,7 @@ void say_noise(const Shown& records, std::vector<Sentence>& out) {
                              format_percent(most), enumerate(cells))});
 }
 
-void say_hosts(const Shown& records, std::vector<Sentence>& out) {
+void describe_hosts(const Shown& records, std::vector<Sentence>& out) {
   std::set<std::string> hosts;
   for (const Record* record : records)
     if (const std::string host = environment_text(*record, "host"); !host.empty()) hosts.insert(host);
@@ -192,7 +192,7 @@ void say_hosts(const Shown& records, std::vector<Sentence>& out) {
                      hosts.size(), enumerate({hosts.begin(), hosts.end()}))});
 }
 
-void say_emulated(const Shown& records, std::vector<Sentence>& out) {
+void describe_emulated(const Shown& records, std::vector<Sentence>& out) {
   std::set<std::string> tiers;
   for (const Record* record : records) {
     if (const std::string how = emulation(*record); !how.empty())
@@ -207,7 +207,7 @@ void say_emulated(const Shown& records, std::vector<Sentence>& out) {
         {Tone::caution, "emulated", tier + ": its numbers are what was asked for, not a device's."});
 }
 
-void say_older(std::size_t older, std::vector<Sentence>& out) {
+void describe_older(std::size_t older, std::vector<Sentence>& out) {
   if (older > 0)
     out.push_back(
         {Tone::caution, "older",
@@ -240,13 +240,13 @@ Scaling judge_scaling(std::span<const ScalingPoint> curve) {
 std::vector<Sentence> sentences(std::span<const Record> records, const Output& output) {
   std::vector<Sentence> out;
   const std::vector<ReadGroup> read = read_groups(records);
-  verdicts::say_read(read, output, out);
-  verdicts::say_rank_scaling(rank_groups(records), out);
-  verdicts::say_peers(peer_curves(records), read, out);
+  verdicts::describe_read(read, output, out);
+  verdicts::describe_rank_scaling(rank_groups(records), out);
+  verdicts::describe_peers(peer_curves(records), read, out);
   const std::vector<TrainGroup> trained = train_groups(records);
-  verdicts::say_train(trained, out);
-  verdicts::say_grids(train_grids(records), out);
-  verdicts::say_saving(saving_groups(records), trained, output, out);
+  verdicts::describe_train(trained, out);
+  verdicts::describe_grids(train_grids(records), out);
+  verdicts::describe_saving(saving_groups(records), trained, output, out);
   const std::set<const Record*> older = superseded(records);
   Shown shown;
   for (const Record& record : records)
@@ -256,14 +256,14 @@ std::vector<Sentence> sentences(std::span<const Record> records, const Output& o
     say();
     verdicts::rest_on(section, before, out);
   };
-  about("environment", [&] { say_emulated(shown, out); });
+  about("environment", [&] { describe_emulated(shown, out); });
   about("records", [&] {
-    say_older(older.size(), out);
-    say_noise(shown, out);
-    say_unverified(shown, out);
+    describe_older(older.size(), out);
+    describe_noise(shown, out);
+    describe_unverified(shown, out);
   });
-  about("environment", [&] { say_hosts(shown, out); });
-  about("records", [&] { say_verdicts(shown, out); });
+  about("environment", [&] { describe_hosts(shown, out); });
+  about("records", [&] { describe_verdicts(shown, out); });
   std::stable_sort(out.begin(), out.end(),
                    [](const Sentence& a, const Sentence& b) { return a.tone < b.tone; });
   return out;

@@ -7,7 +7,7 @@
 //    against the fewest threads, repeat by repeat where both have as many.
 //  - A tier feeds X times another at the highest thread count that both were measured at; within 5% they feed
 //    the same.
-//  - Baseline: samples_per_s over baseline_samples_per_s, lap by lap where both have as many laps.
+//  - Baseline: samples_per_s over baseline_samples_per_s, repeat by repeat where both have as many repeats.
 //  - Prefetching took away 1 - (input wait per step with prefetch K) / (the same with prefetch 0) of the
 //    waiting; where prefetch 0 was not measured, it hid `input_overlap` of the input's own time.
 //  - No comparison is said of a difference within the spread of the repeats ((max - min) / median of the rows
@@ -85,7 +85,7 @@ Scaling judge_scaling(std::span<const ScalingPoint> curve);  // by rising thread
 // without both.
 std::optional<double> hidden_by_prefetch(const TrainGroup& group, std::uint64_t prefetch);
 
-// samples_per_s over baseline_samples_per_s: the median of the laps' ratios where both have as many laps.
+// samples_per_s over baseline_samples_per_s: the median of the laps' ratios where both have as many repeats.
 std::optional<double> baseline_ratio(const Record& record);
 
 // A record of the curve against that with the fewest threads, in the same way: repeats of a sweep are

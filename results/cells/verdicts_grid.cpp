@@ -30,8 +30,8 @@ std::string value_text(double value, bool busy) {
 
 }  // namespace
 
-void say_grids(const std::vector<TrainGrid>& grids, std::vector<Sentence>& out) {
-  say_each("training-grid", grids, out, [&](const TrainGrid& grid) {
+void describe_grids(const std::vector<TrainGrid>& grids, std::vector<Sentence>& out) {
+  describe_each("training-grid", grids, out, [&](const TrainGrid& grid) {
     const bool busy = grid_shows_utilization(grid);
     const std::vector<Cell> cells = cells_of(grid, busy ? "accelerator_utilization" : "samples_per_s");
     if (cells.size() < 2) return;

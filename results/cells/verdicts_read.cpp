@@ -1,4 +1,4 @@
-// What read records say: scaling, tiers beside each other, cold beside warm, baseline and ceiling.
+// What read records say: scaling, tiers next to each other, cold beside warm, baseline and ceiling.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -119,7 +119,7 @@ std::optional<double> ratio_of(const Metric* over, const Metric* under) {
   return over->value() / under->value();
 }
 
-void say_scaling(const ReadGroup& group, const ReadCurve& curve, std::vector<Sentence>& out) {
+void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vector<Sentence>& out) {
   std::vector<ScalingPoint> points;
   for (const auto& [threads, record] : curve.at)
     if (const auto ratio = scaling_ratio(curve, *record)) points.push_back({threads, *ratio});
@@ -176,12 +176,12 @@ const Record* common_last(const ReadCurve& a, const ReadCurve& b, std::uint64_t&
   return nullptr;
 }
 
-std::string cannot_be_told_apart(const std::string& what, std::uint64_t threads, double apart) {
+std::string cannot_be_distinguished(const std::string& what, std::uint64_t threads, double apart) {
   return fmt::format("{} cannot be told apart at {}: repeats lie up to {} apart", what, threads_text(threads),
                      format_percent(apart));
 }
 
-void say_tiers(const ReadGroup& group, std::vector<Sentence>& out) {
+void describe_tiers(const ReadGroup& group, std::vector<Sentence>& out) {
   for (std::size_t i = 0; i < group.curves.size(); ++i)
     for (std::size_t j = i + 1; j < group.curves.size(); ++j) {
       std::uint64_t threads = 0;
@@ -199,7 +199,7 @@ void say_tiers(const ReadGroup& group, std::vector<Sentence>& out) {
       std::string text =
           fmt::format("{} feeds {} of {} at {}", fast, times_text(ratio), slow, threads_text(threads));
       if (ratio - 1 <= apart && apart > kSameRate)
-        text = cannot_be_told_apart(fast + " and " + slow, threads, apart);
+        text = cannot_be_distinguished(fast + " and " + slow, threads, apart);
       else if (ratio < 1 + kSameRate)
         text = fmt::format("{} and {} feed the same at {}, within {}", fast, slow, threads_text(threads),
                            format_percent(kSameRate));
@@ -209,7 +209,7 @@ void say_tiers(const ReadGroup& group, std::vector<Sentence>& out) {
 }
 
 // Groups that differ in their labels only: what a change did.
-void say_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
+void describe_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
   for (std::size_t i = 0; i < groups.size(); ++i)
     for (std::size_t j = i + 1; j < groups.size(); ++j) {
       const ReadGroup& a = groups[i];
@@ -229,7 +229,7 @@ void say_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out
                                        times_text(times), ratio > 1 ? "faster" : "slower", named(b.label),
                                        named(a.label), threads_text(threads));
         if (times - 1 <= std::max(apart, kSameRate))
-          text = cannot_be_told_apart(
+          text = cannot_be_distinguished(
               fmt::format("{} with {} and with {}", curve.tier, named(a.label), named(b.label)), threads,
               apart);
         std::vector<std::string> notes;
@@ -242,8 +242,8 @@ void say_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out
 }
 
 // Ranks that read equally large parts should end together.
-void say_ranks(const ReadGroup& group, const ReadCurve& curve, const Output& output,
-               std::vector<Sentence>& out) {
+void describe_ranks(const ReadGroup& group, const ReadCurve& curve, const Output& output,
+                    std::vector<Sentence>& out) {
   for (const auto& [threads, record] : curve.at) {
     const std::string apart = ranks_apart(
         fmt::format("At {} the ranks on {}", threads_text(threads), curve.tier), rank_rates(*record), output);
@@ -251,7 +251,7 @@ void say_ranks(const ReadGroup& group, const ReadCurve& curve, const Output& out
   }
 }
 
-void say_accelerators(const ReadGroup& group, std::vector<Sentence>& out) {
+void describe_accelerators(const ReadGroup& group, std::vector<Sentence>& out) {
   std::vector<std::string> parts;
   std::vector<const ReadCurve*> about;
   for (const ReadCurve& curve : group.curves) {
@@ -275,7 +275,7 @@ void say_accelerators(const ReadGroup& group, std::vector<Sentence>& out) {
                    enumerate(parts) + in_group(group, about, "computed from its rate, not tried") + "."});
 }
 
-void say_baseline(const ReadGroup& group, std::vector<Sentence>& out) {
+void describe_baseline(const ReadGroup& group, std::vector<Sentence>& out) {
   std::vector<std::string> parts;
   std::vector<const ReadCurve*> about;
   for (const ReadCurve& curve : group.curves) {
@@ -297,8 +297,8 @@ void say_baseline(const ReadGroup& group, std::vector<Sentence>& out) {
 
 // The tier's ceiling is the best that any probe reached with any number of clients; its fastest row stands
 // against that.
-void say_ceiling(const ReadGroup& group, const ReadCurve& curve, const Output& output,
-                 std::vector<Sentence>& out) {
+void describe_ceiling(const ReadGroup& group, const ReadCurve& curve, const Output& output,
+                      std::vector<Sentence>& out) {
   std::vector<std::string> invalid;
   std::uint64_t fastest = 0;
   double peak = 0;
@@ -334,7 +334,7 @@ void say_ceiling(const ReadGroup& group, const ReadCurve& curve, const Output& o
   out.push_back({Tone::finding, "ceiling", text + in_group(group, {&curve}) + "."});
 }
 
-void say_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
+void describe_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const ReadGroup& cold = groups[i];
     if (cold.cache != "cold" || cold.open_loop) continue;
@@ -353,7 +353,7 @@ void say_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& 
         std::string text = fmt::format("{} is {} {} warm than cold at {}", curve.tier, times_text(times),
                                        ratio > 1 ? "faster" : "slower", threads_text(threads));
         if (times - 1 <= apart && apart > kSameRate)
-          text = cannot_be_told_apart(curve.tier + " cold and warm", threads, apart);
+          text = cannot_be_distinguished(curve.tier + " cold and warm", threads, apart);
         else if (times < 1 + kSameRate)
           text = fmt::format("{} is as fast cold as warm at {}", curve.tier, threads_text(threads));
         // The title without its "cold": what tells this work from other work in these records.
@@ -368,7 +368,7 @@ void say_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& 
 }
 
 // Whether a tier kept up with what was asked of it, and how long that took.
-void say_offered(const ReadGroup& group, const ReadCurve& curve, std::vector<Sentence>& out) {
+void describe_offered(const ReadGroup& group, const ReadCurve& curve, std::vector<Sentence>& out) {
   constexpr double kKeptUp = 0.98;
   for (const auto& [threads, record] : curve.at) {
     const auto offered = metric_value(*record, "offered_samples_per_s");
@@ -397,12 +397,12 @@ void say_offered(const ReadGroup& group, const ReadCurve& curve, std::vector<Sen
 
 }  // namespace
 
-void say_read(const std::vector<ReadGroup>& groups, const Output& output, std::vector<Sentence>& out) {
-  say_each("reading", groups, out, [&](const ReadGroup& group) {
-    for (const ReadCurve& curve : group.curves) say_offered(group, curve, out);
+void describe_read(const std::vector<ReadGroup>& groups, const Output& output, std::vector<Sentence>& out) {
+  describe_each("reading", groups, out, [&](const ReadGroup& group) {
+    for (const ReadCurve& curve : group.curves) describe_offered(group, curve, out);
   });
   const auto each = [&](const auto& say) {
-    say_each("reading", groups, out, [&](const ReadGroup& group) {
+    describe_each("reading", groups, out, [&](const ReadGroup& group) {
       if (!group.open_loop) say(group);
     });
   };
@@ -411,14 +411,16 @@ void say_read(const std::vector<ReadGroup>& groups, const Output& output, std::v
       for (const ReadCurve& curve : group.curves) say(group, curve);
     });
   };
-  each([&](const ReadGroup& group) { say_tiers(group, out); });
-  say_labels(groups, out);
-  say_cold_warm(groups, out);
-  each_curve([&](const ReadGroup& group, const ReadCurve& curve) { say_scaling(group, curve, out); });
-  each_curve([&](const ReadGroup& group, const ReadCurve& curve) { say_ceiling(group, curve, output, out); });
-  each_curve([&](const ReadGroup& group, const ReadCurve& curve) { say_ranks(group, curve, output, out); });
-  each([&](const ReadGroup& group) { say_baseline(group, out); });
-  each([&](const ReadGroup& group) { say_accelerators(group, out); });
+  each([&](const ReadGroup& group) { describe_tiers(group, out); });
+  describe_labels(groups, out);
+  describe_cold_warm(groups, out);
+  each_curve([&](const ReadGroup& group, const ReadCurve& curve) { describe_scaling(group, curve, out); });
+  each_curve(
+      [&](const ReadGroup& group, const ReadCurve& curve) { describe_ceiling(group, curve, output, out); });
+  each_curve(
+      [&](const ReadGroup& group, const ReadCurve& curve) { describe_ranks(group, curve, output, out); });
+  each([&](const ReadGroup& group) { describe_baseline(group, out); });
+  each([&](const ReadGroup& group) { describe_accelerators(group, out); });
 }
 
 }  // namespace penstock::verdicts

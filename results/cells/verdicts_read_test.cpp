@@ -102,7 +102,7 @@ TEST(Sentences, ScalingIsPairedRepeatByRepeat) {
   EXPECT_DOUBLE_EQ(*scaling_ratio(groups[0].curves[0], records[1]), 1.5);
 }
 
-TEST(Sentences, WhatLiesInMemoryIsNeverCalledCold) {
+TEST(Sentences, WhatIsInMemoryIsNeverCalledCold) {
   Record fast = read_cell("fast", 1, "cold", 500);
   fast.cache["client_data"] = "memory";
   EXPECT_EQ(only({read_cell("disk", 1, "cold", 100), fast}, "tiers"),
@@ -254,7 +254,7 @@ TEST(Sentences, AtMostNAcceleratorsIsNotMeasured) {
       "from its rate, not tried).");
 }
 
-TEST(Sentences, BaselineIsPairedLapByLap) {
+TEST(Sentences, BaselineIsPairedRepeatByRepeat) {
   Record record = read_cell("disk", 2, "warm", 100);
   record.metrics["samples_per_s"].samples = {98, 980, 9800};  // drift that both arms share
   record.metrics["baseline_samples_per_s"] = {"1/s", Better::higher, "repeat", {100, 1000, 10000}};

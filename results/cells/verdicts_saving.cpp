@@ -37,7 +37,7 @@ std::string spread_of(const ShorterBy& by) {
 }
 
 // What the ceilings would allow; "" where they do not hold. A gain beyond that is said to be one.
-std::string allowed_words(const ShorterBy& by, const SavingRuns& arm, const Output& output) {
+std::string allowed_text(const ShorterBy& by, const SavingRuns& arm, const Output& output) {
   const std::string ceilings = fmt::format(
       "hat either tier takes at best ({} and {} {})",
       format_rate(middle_of(arm.runs, "ceiling_bytes_per_s.fast").value_or(0), output),
@@ -50,7 +50,7 @@ std::string allowed_words(const ShorterBy& by, const SavingRuns& arm, const Outp
   return by.allowed ? fmt::format(" W{} would allow {}.", ceilings, shorter_or_longer(*by.allowed)) : "";
 }
 
-void say_block(const SavingGroup& group, const Output& output, std::vector<Sentence>& out) {
+void describe_block(const SavingGroup& group, const Output& output, std::vector<Sentence>& out) {
   for (const SavingRuns& arm : group.arms) {
     const auto by = shorter_than_direct(group, arm);
     const auto held = middle_of(arm.runs, "checkpoint_block_s");
@@ -60,11 +60,11 @@ void say_block(const SavingGroup& group, const Output& output, std::vector<Sente
                                           format_seconds(*middle_of(direct.runs, "checkpoint_block_s")));
     const std::string how = saved_how(arm.first(), arm.arm);
     const std::string straight = saved_how(direct.first(), "direct");
-    const std::string allowed = allowed_words(*by, arm, output);
-    const std::string skipped = skipped_words(arm.runs);
+    const std::string allowed = allowed_text(*by, arm, output);
+    const std::string skipped = skipped_text(arm.runs);
     const bool sure = by->ratio.pairs > 1 && skipped.empty() && !by->ceiling_too_low;
     const Tone tone = sure ? Tone::finding : Tone::caution;
-    if (by->ratio.pairs > 1 && !by->told_apart())
+    if (by->ratio.pairs > 1 && !by->is_significant())
       out.push_back(
           {tone, "saving.block",
            fmt::format("Saving {} {} and {} cannot be told apart by how long it holds the training: "
@@ -78,7 +78,7 @@ void say_block(const SavingGroup& group, const Output& output, std::vector<Sente
   }
 }
 
-void say_drain(const Subject& subject, const Output& output, std::vector<Sentence>& out) {
+void describe_drain(const Subject& subject, const Output& output, std::vector<Sentence>& out) {
   const auto rate = subject.middle("drain_bytes_per_s");
   if (!rate) return;
   const auto share = subject.middle("drain_of_ceiling");
@@ -95,7 +95,7 @@ void say_drain(const Subject& subject, const Output& output, std::vector<Sentenc
                    : "")});
 }
 
-void say_inflation(const Subject& subject, std::vector<Sentence>& out) {
+void describe_inflation(const Subject& subject, std::vector<Sentence>& out) {
   const auto inflation = subject.middle("step_inflation");
   if (!inflation || *inflation <= 1 + kSlowerSteps) return;
   out.push_back({Tone::finding, "saving.inflation",
@@ -103,7 +103,7 @@ void say_inflation(const Subject& subject, std::vector<Sentence>& out) {
                              format_percent(*inflation - 1))});
 }
 
-void say_misses(const Subject& subject, std::vector<Sentence>& out) {
+void describe_misses(const Subject& subject, std::vector<Sentence>& out) {
   if (const double skips = subject.sum("checkpoint_skips"); skips > 0)
     out.push_back({Tone::caution, "saving.skips",
                    fmt::format("{:.0f} of {:.0f} saves of {} were skipped: their steps are in no checkpoint.",
@@ -115,7 +115,7 @@ void say_misses(const Subject& subject, std::vector<Sentence>& out) {
 }
 
 // Faster than the ceiling: then it was none. Where the record says so itself, its verdict is said.
-void say_ceilings(const Subject& subject, std::vector<Sentence>& out) {
+void describe_ceilings(const Subject& subject, std::vector<Sentence>& out) {
   const bool known = std::any_of(subject.runs.begin(), subject.runs.end(), [](const Record* record) {
     return record->verdict == Verdict::ceiling_invalid;
   });
@@ -126,7 +126,7 @@ void say_ceilings(const Subject& subject, std::vector<Sentence>& out) {
                              subject.name)});
 }
 
-void say_losses(const Subject& subject, std::vector<Sentence>& out) {
+void describe_losses(const Subject& subject, std::vector<Sentence>& out) {
   const auto process = subject.middle("lost_work_s.process");
   const auto node = subject.middle("lost_work_s.node");
   const auto power = subject.middle("lost_work_s.power");
@@ -148,7 +148,7 @@ void say_losses(const Subject& subject, std::vector<Sentence>& out) {
                                                                              most.begin(), most.end()))))});
 }
 
-void say_advice(const Subject& subject, std::vector<Sentence>& out) {
+void describe_advice(const Subject& subject, std::vector<Sentence>& out) {
   const auto young = subject.middle("checkpoint_interval_s.young");
   const auto daly = subject.middle("checkpoint_interval_s.daly");
   const auto mtbf = parameter_number(*subject.runs.front(), "mtbf_s");
@@ -159,17 +159,17 @@ void say_advice(const Subject& subject, std::vector<Sentence>& out) {
                    format_seconds(*mtbf), subject.name, format_seconds(*young), format_seconds(*daly))});
 }
 
-void say_all(const Subject& subject, const Output& output, std::vector<Sentence>& out) {
-  say_drain(subject, output, out);
-  say_inflation(subject, out);
-  say_losses(subject, out);
-  say_advice(subject, out);
-  say_misses(subject, out);
-  say_ceilings(subject, out);
+void describe_all(const Subject& subject, const Output& output, std::vector<Sentence>& out) {
+  describe_drain(subject, output, out);
+  describe_inflation(subject, out);
+  describe_losses(subject, out);
+  describe_advice(subject, out);
+  describe_misses(subject, out);
+  describe_ceilings(subject, out);
 }
 
 // How long a training stood still for its saves.
-void say_held(const Subject& subject, std::vector<Sentence>& out) {
+void describe_held(const Subject& subject, std::vector<Sentence>& out) {
   const std::vector<double> blocks = samples_of(subject.runs, "checkpoint_block_s");
   const double wall = metric_value(*subject.runs.front(), "wall_s").value_or(0);
   const double all_s = std::accumulate(blocks.begin(), blocks.end(), 0.0);
@@ -184,20 +184,20 @@ void say_held(const Subject& subject, std::vector<Sentence>& out) {
 
 }  // namespace
 
-void say_saving(const std::vector<SavingGroup>& groups, const std::vector<TrainGroup>& trained,
-                const Output& output, std::vector<Sentence>& out) {
-  say_each("checkpoints", groups, out, [&](const SavingGroup& group) {
-    say_block(group, output, out);
+void describe_saving(const std::vector<SavingGroup>& groups, const std::vector<TrainGroup>& trained,
+                     const Output& output, std::vector<Sentence>& out) {
+  describe_each("checkpoints", groups, out, [&](const SavingGroup& group) {
+    describe_block(group, output, out);
     for (const SavingRuns& arm : group.arms)
-      say_all({group.name + " " + saved_how(arm.first(), arm.arm), arm.runs}, output, out);
+      describe_all({group.name + " " + saved_how(arm.first(), arm.arm), arm.runs}, output, out);
   });
   const std::size_t before = out.size();
   for (const TrainGroup& group : trained)
     for (const auto& [prefetch, record] : group.at) {
       if (find_metric(*record, "checkpoint_block_s") == nullptr) continue;
       const Subject subject{fmt::format("{} with prefetch {}", group.title, prefetch), {record}};
-      say_held(subject, out);
-      say_all(subject, output, out);
+      describe_held(subject, out);
+      describe_all(subject, output, out);
     }
   rest_on("checkpoints-trainings", before, out);
 }

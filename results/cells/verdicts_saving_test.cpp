@@ -103,7 +103,7 @@ TEST(SavingSentences, ACopyInMemoryIsNotHeldAgainstATier) {
   EXPECT_TRUE(said({copy}, "saving.ceiling").empty());
 }
 
-TEST(SavingSentences, AGainBesideSkippedSavesOrBeyondTheCeilingsSaysSo) {
+TEST(SavingSentences, AGainWithSkippedSavesOrBeyondTheCeilingsIsNamed) {
   const Record direct = saving_cell("direct", 0, {2});
   Record burst = saving_cell("burst-buffer", 0, {0.1});  // 20x, and the ceilings allow 10x
   EXPECT_NE(only({direct, burst}, "saving.block").find("a ceiling was measured too low"), std::string::npos);

@@ -13,7 +13,7 @@
 namespace penstock::verdicts {
 namespace {
 
-void say_prefetch(const TrainGroup& group, std::vector<Sentence>& out) {
+void describe_prefetch(const TrainGroup& group, std::vector<Sentence>& out) {
   const auto none = group.at.find(0);
   const auto without = none == group.at.end() ? std::nullopt : input_wait_per_step(*none->second);
   for (const auto& [prefetch, record] : group.at) {
@@ -43,7 +43,7 @@ void say_prefetch(const TrainGroup& group, std::vector<Sentence>& out) {
   }
 }
 
-void say_utilization(const TrainGroup& group, std::vector<Sentence>& out) {
+void describe_utilization(const TrainGroup& group, std::vector<Sentence>& out) {
   std::vector<std::string> parts;
   for (const auto& [prefetch, record] : group.at)
     if (const auto busy = metric_value(*record, "accelerator_utilization"))
@@ -87,7 +87,7 @@ std::string lost_to(const std::string& place, const Record& record) {
 }
 
 // Where utilization went: only of accelerators that have a step, and only what is worth a word.
-void say_lost(const TrainGroup& group, std::vector<Sentence>& out) {
+void describe_lost(const TrainGroup& group, std::vector<Sentence>& out) {
   constexpr double kWorthAWord = 0.01;
   for (const auto& [prefetch, record] : group.at) {
     const auto wall = metric_value(*record, "wall_s");
@@ -127,7 +127,7 @@ std::string with_one_more(const Record& record) {
 }
 
 // How many accelerators were fed, of which only a search knows.
-void say_fed(const TrainGroup& group, std::vector<Sentence>& out) {
+void describe_fed(const TrainGroup& group, std::vector<Sentence>& out) {
   for (const auto& [prefetch, record] : group.at) {
     const auto fed = metric_value(*record, "accelerators_fed");
     const auto threshold = parameter_number(*record, "au");
@@ -161,7 +161,7 @@ void say_fed(const TrainGroup& group, std::vector<Sentence>& out) {
 }
 
 // Where the two are apart: how they can be.
-std::string beside_our_own(const Record& record, double reckoned) {
+std::string dlio_next_to_ours(const Record& record, double reckoned) {
   constexpr double kWorthAWord = 0.02;
   const auto own = metric_value(record, "accelerator_utilization");
   if (!own || std::abs(*own - reckoned) < kWorthAWord) return "";
@@ -173,7 +173,7 @@ std::string beside_our_own(const Record& record, double reckoned) {
 }
 
 // What DLIO would say of the same steps.
-void say_dlio(const TrainGroup& group, std::vector<Sentence>& out) {
+void describe_dlio(const TrainGroup& group, std::vector<Sentence>& out) {
   for (const auto& [prefetch, record] : group.at) {
     const auto reckoned = metric_value(*record, "au_dlio");
     const auto asked = parameter_number(*record, "au");
@@ -193,12 +193,12 @@ void say_dlio(const TrainGroup& group, std::vector<Sentence>& out) {
              "DLIO's own arithmetic makes AU {} of these steps, {} than the {} that {} asks for; this is "
              "not an MLPerf Storage result.{}",
              format_percent(*reckoned), *reckoned < *asked ? "less" : "no less", format_percent(*asked),
-             group.title, beside_our_own(*record, *reckoned))});
+             group.title, dlio_next_to_ours(*record, *reckoned))});
   }
 }
 
 // Samples that fill no step are left out, epoch by epoch: to be said where they are many.
-void say_tail(const TrainGroup& group, std::vector<Sentence>& out) {
+void describe_tail(const TrainGroup& group, std::vector<Sentence>& out) {
   constexpr double kMany = 0.1;
   for (const auto& [prefetch, record] : group.at) {
     const auto dropped = metric_value(*record, "dropped_tail_samples");
@@ -236,7 +236,7 @@ std::string runs_of(const std::vector<std::size_t>& numbers) {
 }
 
 // Epochs for which no device moved anything measured this machine's memory, unless that was the wish.
-void say_cached_epochs(const TrainGroup& group, std::vector<Sentence>& out) {
+void describe_cached_epochs(const TrainGroup& group, std::vector<Sentence>& out) {
   constexpr double kServedFromMemory = 0.01;
   for (const auto& [prefetch, record] : group.at) {
     const Metric* const fractions = find_metric(*record, "epoch_device_bytes_fraction");
@@ -255,7 +255,7 @@ void say_cached_epochs(const TrainGroup& group, std::vector<Sentence>& out) {
 }
 
 // The stage that was busy most is what the others wait for, if it was busy more than half of the time.
-void say_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
+void describe_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
   if (group.at.empty()) return;
   const auto& [prefetch, record] = *group.at.rbegin();
   const std::vector<StageTimes> stages = stage_times(*record);
@@ -285,7 +285,7 @@ std::string size_of(double bytes) {
 }
 
 // What went by between steps.
-void say_validation(const TrainGroup& group, std::vector<Sentence>& out) {
+void describe_validation(const TrainGroup& group, std::vector<Sentence>& out) {
   for (const auto& [prefetch, record] : group.at) {
     const double wall = metric_value(*record, "wall_s").value_or(0);
     const auto passes = metric_value(*record, "validation_passes");
@@ -301,7 +301,7 @@ void say_validation(const TrainGroup& group, std::vector<Sentence>& out) {
   }
 }
 
-void say_checkpoints(const TrainGroup& group, std::vector<Sentence>& out) {
+void describe_checkpoints(const TrainGroup& group, std::vector<Sentence>& out) {
   for (const auto& [prefetch, record] : group.at) {
     const double wall = metric_value(*record, "wall_s").value_or(0);
     const Metric* const saves = find_metric(*record, "checkpoint_s");
@@ -322,7 +322,7 @@ void say_checkpoints(const TrainGroup& group, std::vector<Sentence>& out) {
 }
 
 // Of apps that load whole files, beside what the study that they reproduce reckoned.
-void say_files(const TrainGroup& group, std::vector<Sentence>& out) {
+void describe_files(const TrainGroup& group, std::vector<Sentence>& out) {
   for (const auto& [prefetch, record] : group.at) {
     const auto files = metric_value(*record, "file_reads");
     const auto corrected = metric_value(*record, "read_corrected_bytes_per_s");
@@ -338,7 +338,7 @@ void say_files(const TrainGroup& group, std::vector<Sentence>& out) {
   }
 }
 
-void say_loss(const TrainGroup& group, std::vector<Sentence>& out) {
+void describe_loss(const TrainGroup& group, std::vector<Sentence>& out) {
   for (const auto& [prefetch, record] : group.at) {
     const auto first = metric_value(*record, "loss_first");
     const auto last = metric_value(*record, "loss_last");
@@ -351,7 +351,7 @@ void say_loss(const TrainGroup& group, std::vector<Sentence>& out) {
 
 // How long reading went on, and under steps; or why a timeline does not tell. Whoever waits for a processor
 // in the middle of a read is reading.
-void say_timeline(const TrainGroup& group, std::vector<Sentence>& out) {
+void describe_timeline(const TrainGroup& group, std::vector<Sentence>& out) {
   for (const auto& [prefetch, record] : group.at) {
     const auto spans = metric_value(*record, "timeline_spans");
     const auto dropped = metric_value(*record, "timeline_dropped_spans");
@@ -381,11 +381,11 @@ void say_timeline(const TrainGroup& group, std::vector<Sentence>& out) {
 
 }  // namespace
 
-void say_train(const std::vector<TrainGroup>& groups, std::vector<Sentence>& out) {
-  for (const auto say :
-       {say_prefetch, say_utilization, say_fed, say_dlio, say_lost, say_validation, say_checkpoints,
-        say_files, say_loss, say_cached_epochs, say_timeline, say_tail, say_bottleneck})
-    say_each("training", groups, out, [&](const TrainGroup& group) { say(group, out); });
+void describe_train(const std::vector<TrainGroup>& groups, std::vector<Sentence>& out) {
+  for (const auto say : {describe_prefetch, describe_utilization, describe_fed, describe_dlio, describe_lost,
+                         describe_validation, describe_checkpoints, describe_files, describe_loss,
+                         describe_cached_epochs, describe_timeline, describe_tail, describe_bottleneck})
+    describe_each("training", groups, out, [&](const TrainGroup& group) { say(group, out); });
 }
 
 }  // namespace penstock::verdicts

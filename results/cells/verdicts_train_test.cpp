@@ -116,7 +116,7 @@ TEST(Sentences, CellsThatThisMachineLimitedAreNoFindings) {
       has(only({busy, other}, "verdict.client_bound"), "alexnet on disk at 7 threads with prefetch 4"));
 }
 
-TEST(Sentences, DlioBesideOurOwnWhereTheyAreApart) {
+TEST(Sentences, DlioNextToOursWhereTheyDiffer) {
   Record record = train_cell(4, 2.0);
   record.parameters["app"] = "dlio";
   record.parameters["au"] = 0.9;

@@ -32,7 +32,7 @@ int flagged(std::size_t n, double phi, double step, double level, int times) {
 }
 
 // The annual flow of the Nile at Aswan, 1871 to 1970 (Cobb, The problem of the Nile, Biometrika 65, 1978): it
-// fell after 1898, when the dam was begun.
+// fell after 1898, when the dam was started.
 TEST(ChangePoint, FindsTheDamOfAswan) {
   const Numbers nile{1120, 1160, 963, 1210, 1160, 1160, 813,  1230, 1370, 1140, 995,  935,  1110, 994,  1020,
                      960,  1180, 799, 958,  1140, 1100, 1210, 1150, 1250, 1260, 1220, 1030, 1100, 774,  840,

@@ -17,7 +17,7 @@
 #include "io_backends/core/system/whole_file.hpp"
 #include "results/compare/comparison.hpp"
 #include "results/compare/gate_formats.hpp"
-#include "results/compare/gate_words.hpp"
+#include "results/compare/gate_text.hpp"
 #include "results/compare/history.hpp"
 #include "results/compare/matched_cells.hpp"
 #include "results/record/store.hpp"
@@ -173,9 +173,9 @@ Result<Sides> read_sides(const CommandContext& context) {
   }
   if (context.positionals.size() != 2)
     return make_error(Errc::invalid_argument, "two sets of results are compared: penstock compare BASE NEW");
-  const fs::path nouns[] = {context.positionals[0], context.positionals[1]};
-  PENSTOCK_ASSIGN(RecordSet base, read_whole(std::span(nouns).first(1)));
-  PENSTOCK_ASSIGN(RecordSet candidate, read_whole(std::span(nouns).last(1)));
+  const fs::path arguments[] = {context.positionals[0], context.positionals[1]};
+  PENSTOCK_ASSIGN(RecordSet base, read_whole(std::span(arguments).first(1)));
+  PENSTOCK_ASSIGN(RecordSet candidate, read_whole(std::span(arguments).last(1)));
   if (!arms.empty()) {
     RecordSet all = base;
     all.records.insert(all.records.end(), candidate.records.begin(), candidate.records.end());
@@ -267,7 +267,7 @@ Result<int> history(const CommandContext& context) {
   PENSTOCK_ASSIGN(const RecordSet set, read_records(paths));
   warn_of(set);
   const CompareSettings settings = settings_of(context.options);
-  PENSTOCK_ASSIGN(const History found, look_at_history(set, settings));
+  PENSTOCK_ASSIGN(const History found, inspect_history(set, settings));
   PENSTOCK_TRY(publish(context, {.text = history_text(found, context.output),
                                  .json = history_json(found, settings),
                                  .junit = "",
@@ -301,9 +301,9 @@ const CommandInfo command_compare{
         "Exit codes: 0 no regression, 1 regression, 2 usage or tool error, 3 inconclusive (too few "
         "samples),\n"
         "4 a benchmark is missing or failed, 5 incomparable (other machine, data, unit); 2 > 5 > 4 > 1 > 3.",
-    .nouns = "BASE NEW",
-    .nouns_at_least = 1,
-    .nouns_at_most = INT_MAX,
+    .arguments = "BASE NEW",
+    .min_arguments = 1,
+    .max_arguments = INT_MAX,
 };
 
 }  // namespace penstock

@@ -29,7 +29,7 @@ struct ComparedSamples {
 };
 
 // Absent, with the reason in `why`, where unit, direction or what a sample is differ between any two records.
-// Records without the metric are passed over.
+// Records without the metric are skipped.
 std::optional<ComparedSamples> gather_samples(const Cell& cell, const std::string& metric, std::string& why);
 
 // A number of things that were counted, and the same each time in the base: unit "B" or "1", whole numbers.

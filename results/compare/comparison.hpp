@@ -100,7 +100,7 @@ struct ComparedMetric {
 
 struct Comparison {
   std::vector<ComparedMetric> rows;  // by outcome, the gravest first; then as the base's records come
-  std::vector<std::string> remarks;  // "unpaired: drift not excluded", what differs beside the figures
+  std::vector<std::string> remarks;  // "unpaired: drift not excluded", what differs besides the figures
   std::size_t tested = 0;            // M
   std::size_t least_samples = 0;     // ceil(log2(M / alpha))
   // 0 none, 1 regression, 3 inconclusive, 4 missing or failed, 5 incomparable; 5 > 4 > 1 > 3.

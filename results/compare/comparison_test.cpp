@@ -242,9 +242,9 @@ TEST(Comparison, ZeroIsLessThanAnyNumberAndEqualToZero) {
   const ComparedMetric stopped = only(compare(arm_of_suite("base", rates), arm_of_suite("candidate", zeros)));
   EXPECT_EQ(stopped.outcome, GateOutcome::regression);
   EXPECT_EQ(*stopped.change, -1);
-  const ComparedMetric begun = only(compare(arm_of_suite("base", zeros), arm_of_suite("candidate", rates)));
-  EXPECT_EQ(begun.outcome, GateOutcome::better);
-  EXPECT_FALSE(begun.change);
+  const ComparedMetric started = only(compare(arm_of_suite("base", zeros), arm_of_suite("candidate", rates)));
+  EXPECT_EQ(started.outcome, GateOutcome::better);
+  EXPECT_FALSE(started.change);
   const ComparedMetric still = only(compare(arm_of_suite("base", zeros), arm_of_suite("candidate", zeros)));
   EXPECT_EQ(still.outcome, GateOutcome::same);
   EXPECT_EQ(*still.change, 0);

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <optional>
 
-#include "results/compare/gate_words.hpp"
+#include "results/compare/gate_text.hpp"
 #include "results/record/record.hpp"
 
 namespace penstock {
@@ -54,11 +54,11 @@ std::string xml(const std::string& text) {
 
 // A row in one sentence.
 std::string sentence(const ComparedMetric& row, const Output& output) {
-  std::string text = outcome_words(row);
+  std::string text = outcome_text(row);
   if (row.metric.empty() || row.unit.empty()) return text;
   text += fmt::format("; {} in the base, {} in the candidate", format_metric(row.base, row.unit, output),
                       format_metric(row.candidate, row.unit, output));
-  if (const std::string change = change_words(row); change != "-") text += ": " + change;
+  if (const std::string change = change_text(row); change != "-") text += ": " + change;
   if (row.p) text += fmt::format(", p {:.2g}", *row.p);
   return text;
 }
@@ -189,7 +189,7 @@ std::string comparison_junit(const Comparison& comparison, const CompareSettings
   }
   const std::string counts = fmt::format("tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
                                          comparison.rows.size(), failures, errors, skipped);
-  std::string said = summary_words(comparison, settings) + "\n";
+  std::string said = summary_text(comparison, settings) + "\n";
   for (const std::string& remark : comparison.remarks) said += remark + "\n";
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {0}>\n  <testsuite name=\"penstock compare\" "
@@ -213,7 +213,7 @@ std::string history_annotations(const History& history) {
   std::string text;
   for (const HistoryRow& row : history.rows)
     if (row.changed && row.worse)
-      text += command_line("warning", row.cell + ": " + row.metric, change_words(row));
+      text += command_line("warning", row.cell + ": " + row.metric, change_text(row));
   return text;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "results/compare/gate_words.hpp"
+#include "results/compare/gate_text.hpp"
 #include "results/record/record.hpp"
 
 namespace penstock {
@@ -94,7 +94,7 @@ TEST(GateFormats, JsonHasALineARowAndASummary) {
   EXPECT_TRUE(has(comparison_json(none, {}), "\"change\":null,\"interval\":null,\"p\":null"));
 }
 
-TEST(GateWords, MarkdownStaysATable) {
+TEST(GateText, MarkdownStaysATable) {
   const std::string text = comparison_markdown(of_each_outcome(), {}, {});
   EXPECT_TRUE(has(text, "### Incomparable"));
   EXPECT_TRUE(has(
@@ -109,7 +109,7 @@ TEST(GateWords, MarkdownStaysATable) {
     }
 }
 
-TEST(GateWords, TheTableTeaches) {
+TEST(GateText, TheTableTeaches) {
   const std::string text = comparison_text(of_each_outcome(), {}, {});
   EXPECT_TRUE(has(text, "-10% (-12% to -8.0%)  0.0004       6.0%       20  REGRESSION"));
   EXPECT_TRUE(
@@ -121,7 +121,7 @@ TEST(GateWords, TheTableTeaches) {
   EXPECT_TRUE(has(text, "unpaired: drift not excluded\n"));
 }
 
-TEST(GateWords, ValuesHaveTheirUnits) {
+TEST(GateText, ValuesHaveTheirUnits) {
   EXPECT_EQ(format_metric(135.5 * 1048576, "B/s", {}), "135.5 MiB/s");
   EXPECT_EQ(format_metric(135.5e6, "B/s", {.si_units = true}), "135.5 MB/s");
   EXPECT_EQ(format_metric(4.5e6, "ns", {}), "4.5 ms");
@@ -129,14 +129,14 @@ TEST(GateWords, ValuesHaveTheirUnits) {
   EXPECT_EQ(format_metric(12, "1", {}), "12.0");
 }
 
-TEST(GateWords, ChangesFromZeroHaveNoShare) {
+TEST(GateText, ChangesFromZeroHaveNoShare) {
   ComparedMetric row;
   row.metric = "errors";
   row.base_samples = row.candidate_samples = 8;
   row.candidate = 3;
-  EXPECT_EQ(change_words(row), "from 0");
+  EXPECT_EQ(change_text(row), "from 0");
   row.change = 0.031;
-  EXPECT_EQ(change_words(row), "+3.1%");
+  EXPECT_EQ(change_text(row), "+3.1%");
 }
 
 }  // namespace

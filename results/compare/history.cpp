@@ -103,7 +103,7 @@ std::optional<HistoryRow> row_of(const RunsInTime& series, const std::string& me
 
 }  // namespace
 
-Result<History> look_at_history(const RecordSet& set, const CompareSettings& settings) {
+Result<History> inspect_history(const RecordSet& set, const CompareSettings& settings) {
   History history;
   if (set.records.empty()) return make_error(Errc::invalid_argument, "there is no record to look at");
   if (!(settings.alpha > 0 && settings.alpha < 0.5))

@@ -17,7 +17,7 @@ namespace penstock {
 
 struct HistoryRow {
   std::string
-      cell;  // with the machine behind it where there are several, and the arm where runs were interleaved
+      cell;  // with the machine after it where there are several, and the arm where runs were interleaved
   std::string metric;
   std::string unit;
   Better better = Better::neither;
@@ -38,6 +38,6 @@ struct History {
 
 // `settings.other_machines` is not looked at: every machine has series of its own. An Error where there is no
 // record or no metric that matches.
-Result<History> look_at_history(const RecordSet& set, const CompareSettings& settings);
+Result<History> inspect_history(const RecordSet& set, const CompareSettings& settings);
 
 }  // namespace penstock

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "results/compare/compare_testing.hpp"
-#include "results/compare/gate_words.hpp"
+#include "results/compare/gate_text.hpp"
 
 namespace penstock {
 namespace {
@@ -31,7 +31,7 @@ std::vector<double> stepped(std::size_t n, std::size_t at, double after) {
 
 History look(const std::vector<Record>& records, CompareSettings settings = {}) {
   settings.commands = known_commands();
-  auto history = look_at_history(set_of(records), settings);
+  auto history = inspect_history(set_of(records), settings);
   EXPECT_TRUE(history.ok());
   return history.ok() ? *history : History();
 }
@@ -45,8 +45,8 @@ TEST(History, NamesTheRunThatChanged) {
   EXPECT_EQ(row.runs, 60U);
   EXPECT_EQ(row.change->at, 40U);
   EXPECT_EQ(row.since, "2026-02-13T03:00:00Z, runs/x.jsonl");
-  EXPECT_TRUE(change_words(row).starts_with("WORSE: -19% since run 41")) << change_words(row);
-  EXPECT_NE(change_words(row).find("since run 41 of 60 (2026-02-13"), std::string::npos);
+  EXPECT_TRUE(change_text(row).starts_with("WORSE: -19% since run 41")) << change_text(row);
+  EXPECT_NE(change_text(row).find("since run 41 of 60 (2026-02-13"), std::string::npos);
 }
 
 TEST(History, TheOrderIsThatOfTime) {
@@ -68,7 +68,7 @@ TEST(History, FewRunsHaveNoVerdict) {
   const HistoryRow row = look(days(stepped(29, 15, 0.5))).rows[0];
   EXPECT_FALSE(row.change);
   EXPECT_FALSE(row.changed);
-  EXPECT_EQ(change_words(row), "29 runs; 30 are needed");
+  EXPECT_EQ(change_text(row), "29 runs; 30 are needed");
 }
 
 TEST(History, WhatIsNotUsableIsNoRun) {
@@ -101,7 +101,7 @@ TEST(History, WhatAnUpgradeBroughtDoesNotBeginAnotherSeries) {
   EXPECT_TRUE(history.rows[0].changed);
 }
 
-// What so many runs can tell is less than what so many series ask for.
+// What that many runs can tell is less than what that many series ask for.
 TEST(History, AmongHundredsOfSeriesAChangeIsASuspicion) {
   constexpr std::uint64_t kSeries = 300;
   std::vector<Record> records;
@@ -117,8 +117,7 @@ TEST(History, AmongHundredsOfSeriesAChangeIsASuspicion) {
   ASSERT_EQ(history.rows.size(), kSeries);
   EXPECT_FALSE(history.rows[0].changed);
   EXPECT_TRUE(history.rows[0].suspected);
-  EXPECT_TRUE(change_words(history.rows[0]).starts_with("perhaps worse: -3"))
-      << change_words(history.rows[0]);
+  EXPECT_TRUE(change_text(history.rows[0]).starts_with("perhaps worse: -3")) << change_text(history.rows[0]);
   EXPECT_EQ(history.rows[0].change->at, 60U);
   EXPECT_NE(history.rows[0].cell.find("threads 18"), std::string::npos) << history.rows[0].cell;
   EXPECT_FALSE(history.rows[1].suspected);
@@ -127,8 +126,8 @@ TEST(History, AmongHundredsOfSeriesAChangeIsASuspicion) {
 }
 
 TEST(History, NeedsRecordsAndMetrics) {
-  EXPECT_FALSE(look_at_history(set_of({}), {}).ok());
-  EXPECT_FALSE(look_at_history(set_of(days({1, 2})), {.metrics = {"nothing"}}).ok());
+  EXPECT_FALSE(inspect_history(set_of({}), {}).ok());
+  EXPECT_FALSE(inspect_history(set_of(days({1, 2})), {.metrics = {"nothing"}}).ok());
 }
 
 }  // namespace

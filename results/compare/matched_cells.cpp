@@ -18,7 +18,7 @@ namespace penstock {
 namespace {
 
 // What a cell is called by, the most telling first, with the words that stand before the value.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstWords{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstParameters{{
     {"app", ""},
     {"recipe", ""},
     {"payload", ""},
@@ -177,8 +177,8 @@ std::set<std::string> telling_facts(const Side& base, const Side& candidate, boo
 }
 
 // What the cells of one command are called; `facts` of the first record of each.
-std::vector<std::string> words_of(const std::string& command, const std::vector<Facts>& facts,
-                                  const std::set<std::string>& telling) {
+std::vector<std::string> option_list(const std::string& command, const std::vector<Facts>& facts,
+                                     const std::set<std::string>& telling) {
   std::vector<std::string> all;
   for (const Facts& of_cell : facts) {
     std::string words = command;
@@ -190,10 +190,10 @@ std::vector<std::string> words_of(const std::string& command, const std::vector<
       if (value.empty()) return;
       words.append(words == command ? " " : ", ").append(before).append(value);
     };
-    for (const auto& [name, before] : kFirstWords) add(before, value_of(name));
+    for (const auto& [name, before] : kFirstParameters) add(before, value_of(name));
     for (const std::string& name : telling) {
       const auto is_it = [&](const auto& first) { return first.first == name; };
-      if (std::any_of(kFirstWords.begin(), kFirstWords.end(), is_it)) continue;
+      if (std::any_of(kFirstParameters.begin(), kFirstParameters.end(), is_it)) continue;
       std::set<std::string> values;
       for (const Facts& other : facts) {
         const auto at = other.find(name);
@@ -254,7 +254,7 @@ void match_command(const std::string& command, std::map<std::string, Sides>& gro
     add(sides.base, &Cell::base);
     add(sides.candidate, &Cell::candidate);
   }
-  const std::vector<std::string> words = words_of(command, firsts, all_telling);
+  const std::vector<std::string> words = option_list(command, firsts, all_telling);
   for (std::size_t i = 0; i < cells.size(); ++i) {
     cells[i].words = words[i];
     matched.cells.push_back(std::move(cells[i]));

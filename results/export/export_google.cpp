@@ -52,7 +52,7 @@ std::string text_at(const Json& object, const std::string& key) {
 }
 
 // Behind a name that several cells have: the parameters in which they differ.
-void tell_apart(std::vector<Cell*>& cells) {
+void distinguish(std::vector<Cell*>& cells) {
   std::vector<Json> all;
   for (const Cell* cell : cells) all.push_back(asked(*cell->records.front()));
   std::map<std::string, std::vector<std::string>> words;  // key -> of each cell
@@ -77,11 +77,11 @@ std::vector<Cell> cells_of(const RecordSet& set) {
   std::map<std::string, std::vector<Cell*>> by_name;
   for (Cell& cell : cells) by_name[cell.name].push_back(&cell);
   for (auto& [name, alike] : by_name)
-    if (alike.size() > 1) tell_apart(alike);
+    if (alike.size() > 1) distinguish(alike);
   return cells;
 }
 
-// The seconds that stand for a sample, and the counter beside them.
+// The seconds that stand for a sample, and the counter next to them.
 struct Time {
   double seconds = 0;
   std::string_view counter = {};  // "" where the sample is a time

@@ -2,7 +2,7 @@
 //
 // A benchmark is one metric of one cell, a repetition each of its samples. compare.py looks at times alone,
 // so every one has seconds: a metric in s or ns as it is, a rate as the seconds that one unit of it took (of
-// B/s: a MiB), the rate itself beside it as a counter. `cpu_time` repeats `real_time`: records have no
+// B/s: a MiB), the rate itself next to it as a counter. `cpu_time` repeats `real_time`: records have no
 // processor time. What failed is an entry with its reason.
 #pragma once
 

@@ -85,7 +85,7 @@ TEST(ExportGoogle, WhatFailedIsAnErrorWithItsReason) {
   EXPECT_EQ(json.at("benchmarks")[0].at("error_message"), "failed: cannot open 'x'");
 }
 
-// For the test of Google's own tool on it: a read of five repeats, so many times as slow as told.
+// For the test of Google's own tool on it: a read of five repeats, that many times as slow as told.
 TEST(ExportGoogle, WritesTheFileOfTheComparison) {
   const char* const path = std::getenv("PENSTOCK_EXPORT");
   if (path == nullptr) GTEST_SKIP() << "PENSTOCK_EXPORT names no file to write";

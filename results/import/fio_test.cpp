@@ -38,7 +38,7 @@ double value(const Record& record, const std::string& name) {
   return at == record.metrics.end() ? -1 : at->second.value();
 }
 
-TEST(Fio, AJobIsARecordThatStandsBesideOurs) {
+TEST(Fio, AJobIsARecordNextToOurs) {
   const auto records = records_of(file_of(
       job(R"("rw": "randread", "bs": "128k", "iodepth": "8", "numjobs": "4", "direct": "1", "ioengine": "io_uring", "group_reporting": "")",
           did("read", 40960000,
@@ -143,7 +143,7 @@ TEST(Fio, FailuresAreVerdicts) {
   EXPECT_DOUBLE_EQ(value(records[1], "errors"), 3);
 }
 
-TEST(Fio, NotesBeforeTheJsonArePassedOverAndClientsAreJobs) {
+TEST(Fio, NotesBeforeTheJsonAreSkippedAndClientsAreJobs) {
   const auto records =
       records_of("note: both iodepth >= 1 and synchronous I/O engine are selected\n" +
                  std::string(R"({"fio version": "fio-3.33", "client_stats": [)") +

@@ -42,7 +42,7 @@ std::span<const MetricInfo> google_benchmark_metrics();
 std::span<const MetricInfo> fio_metrics();
 
 // Of imported records, which know their place by its path alone: the tier is called as the records of a tier
-// on the same place call it (by root, else by mount point), so that a peer stands beside it.
+// on the same place call it (by root, else by mount point), so that a peer is next to it.
 void name_places(std::span<Record* const> records);
 
 }  // namespace penstock

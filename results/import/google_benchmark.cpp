@@ -49,7 +49,7 @@ std::string started(const std::string& date) {
   return utc_time(static_cast<double>(midnight + hour * 3600 + minute * 60 + second - offset));
 }
 
-// An aggregate of a version that does not say so: "BM_x_mean" beside "BM_x".
+// An aggregate of a version that does not say so: "BM_x_mean" next to "BM_x".
 bool is_aggregate(const Json& entry, const std::set<std::string>& names) {
   if (const std::string type = member_text(entry, "run_type"); !type.empty()) return type != "iteration";
   const std::string name = member_text(entry, "name");

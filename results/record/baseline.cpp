@@ -36,7 +36,7 @@ Result<void> check_name(const std::string& name) {
 }
 
 // What the file is now.
-Result<Baseline::File> look_at(const fs::path& path) {
+Result<Baseline::File> inspect(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return errno_error(errno, "cannot open", path.string());
   Baseline::File file;
@@ -120,7 +120,7 @@ Result<Baseline> save_baseline(const fs::path& folder, const std::string& name,
                       fmt::format("baseline '{}' would not be whole: {}", name, set.problems.front()));
   Baseline baseline{name, utc_now(), {}};
   for (const fs::path& path : set.files) {
-    PENSTOCK_ASSIGN(Baseline::File file, look_at(path));
+    PENSTOCK_ASSIGN(Baseline::File file, inspect(path));
     file.path = path_from(folder, path);
     baseline.files.push_back(std::move(file));
   }
@@ -160,7 +160,7 @@ Result<void> remove_baseline(const fs::path& folder, const std::string& name) {
 Result<void> check_baseline(const fs::path& folder, const Baseline& baseline) {
   for (const Baseline::File& file : baseline.files) {
     const fs::path path = place_of(folder, file);
-    const Result<Baseline::File> now = look_at(path);
+    const Result<Baseline::File> now = inspect(path);
     if (!now && now.error().sys_errno == ENOENT)
       return make_error(Errc::not_found, fmt::format("baseline '{}' does not hold any more: '{}' is gone",
                                                      baseline.name, path.string()));

@@ -20,7 +20,7 @@ inline constexpr const char* kResultsFolder = "penstock-results";
 
 struct Baseline {
   struct File {
-    std::string path;  // relative to the results folder where it lies in it
+    std::string path;  // relative to the results folder where it is in it
     std::uint64_t bytes = 0;
     std::uint32_t crc = 0;
   };

@@ -67,7 +67,7 @@ void tighten(Json& json, const char* key, T number) {
   if (!json.contains(key) || json[key].get<T>() > number) json[key] = number;
 }
 
-void look_at_v2(const fs::path& mount, const std::string& path, Json& limits) {
+void inspect_v2(const fs::path& mount, const std::string& path, Json& limits) {
   limits["version"] = 2;
   limits["path"] = path;
   fs::path folder = mount / fs::path(path).relative_path();
@@ -88,7 +88,7 @@ void look_at_v2(const fs::path& mount, const std::string& path, Json& limits) {
   }
 }
 
-void look_at_v1(const fs::path& mount, const std::string& controllers, const std::string& path,
+void inspect_v1(const fs::path& mount, const std::string& controllers, const std::string& path,
                 Json& limits) {
   const std::string wrapped = "," + controllers + ",";
   const auto has = [&](std::string_view name) {
@@ -180,14 +180,14 @@ std::uint64_t memory_left() {
 
 double clock_read_ns() {
   constexpr int kReads = 1000;
-  std::array<double, 9> laps{};
-  for (double& lap : laps) {
+  std::array<double, 9> samples{};
+  for (double& sample : samples) {
     const auto begin = std::chrono::steady_clock::now();
     auto end = begin;
     for (int i = 0; i < kReads; ++i) end = std::chrono::steady_clock::now();
-    lap = std::chrono::duration<double, std::nano>(end - begin).count() / kReads;
+    sample = std::chrono::duration<double, std::nano>(end - begin).count() / kReads;
   }
-  return median(laps);
+  return median(samples);
 }
 
 Json cgroup_limits(const fs::path& root) {
@@ -201,17 +201,17 @@ Json cgroup_limits(const fs::path& root) {
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::string path = line.substr(second + 1);
     if (!controllers.empty()) {
-      look_at_v1(mount, controllers, path, limits);
+      inspect_v1(mount, controllers, path, limits);
     } else if (std::error_code ignored; fs::exists(mount / "unified", ignored)) {
-      look_at_v2(mount / "unified", path, limits);
+      inspect_v2(mount / "unified", path, limits);
     } else if (fs::exists(mount / "cgroup.controllers", ignored)) {
-      look_at_v2(mount, path, limits);
+      inspect_v2(mount, path, limits);
     }
   }
   return limits;
 }
 
-Json look_at_environment() {
+Json inspect_environment() {
   Json json = Json::object();
   utsname names{};
   if (::uname(&names) == 0) {

@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 // host, kernel, cpu, cpus (allowed, "0-3"), cpu_count, numa (allowed memory nodes), governor, memory_bytes,
 // cgroup (limits), build (compiler, type, flags, sanitizer), versions, clock_read_ns. What the machine does
 // not tell is "" or absent. Takes a few milliseconds.
-Json look_at_environment();
+Json inspect_environment();
 
 // The cgroup limits that hold for this process: the tightest on the way to the root, version 1 and 2; {} when
 // there are none. Keys: version, path, memory_bytes, cpus (quota / period), io (the io.max or blkio.throttle
@@ -27,7 +27,7 @@ double clock_read_ns();
 std::uint64_t memory_bytes();
 
 // What may be taken of it now, as its MemAvailable and the cgroup's limit say, without the system having to
-// end somebody for it: page cache gives way, what lies in tmpfs does not. 0: nobody knows.
+// end somebody for it: page cache gives way, what is in tmpfs does not. 0: nobody knows.
 std::uint64_t memory_left();
 
 }  // namespace penstock

@@ -59,7 +59,7 @@ TEST_F(Cgroups, NoneIsEmpty) {
 }
 
 TEST(Environment, SaysWhatSomeoneNeedsToBelieveARecord) {
-  const Json json = look_at_environment();
+  const Json json = inspect_environment();
   for (const char* name : {"host", "kernel", "cpu", "cpus", "numa", "governor"}) {
     ASSERT_TRUE(json.contains(name)) << name;
     EXPECT_TRUE(json[name].is_string()) << name;

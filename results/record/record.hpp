@@ -40,7 +40,7 @@ std::string_view verdict_name(Verdict verdict);
 Result<Verdict> parse_verdict(std::string_view name);
 int verdict_exit_code(Verdict verdict);  // 0, 1 or 77 (docs/records.md)
 // One more verdict on the same thing: the worst stands, with its reason. Where that still leaves a number, a
-// lesser one is named behind it: "3 samples were skipped; also client_bound: ...".
+// lesser one is named after it: "3 samples were skipped; also client_bound: ...".
 void judge(Verdict& verdict, std::string& reason, Verdict what, std::string_view why);
 
 struct Metric {

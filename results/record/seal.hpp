@@ -40,7 +40,7 @@ class SealedRuns {
   static std::string missing(std::size_t first, std::size_t last, std::size_t of);
 
   std::size_t next_ = 1;  // the line that is due
-  std::size_t of_ = 0;    // 0 where no run has begun
+  std::size_t of_ = 0;    // 0 where no run has started
 };
 
 }  // namespace penstock

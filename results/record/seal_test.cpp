@@ -70,7 +70,7 @@ std::vector<std::string> said(std::initializer_list<Seal> seals) {
   return words;
 }
 
-TEST(SealedRuns, SayWhichLinesAreMissing) {
+TEST(SealedRuns, NameTheMissingLines) {
   using Words = std::vector<std::string>;
   EXPECT_EQ(said({}), Words{});
   EXPECT_EQ(said({{1, 3}, {2, 3}, {3, 3}}), Words{});

@@ -29,7 +29,7 @@ std::optional<Interval> median_interval(std::span<const double> samples, double 
 // (max - min) / median: how far repeats lie apart. 0 for fewer than two samples or a median of 0.
 double spread(std::span<const double> samples);
 
-// Ratios over / under of laps that were measured in turn, and what their median says.
+// Ratios over / under of repeats that were measured in turn, and what their median says.
 struct PairedRatio {
   double median = 0;
   std::optional<Interval> interval;  // 95%; absent below 6 pairs

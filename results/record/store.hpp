@@ -51,7 +51,7 @@ struct RecordSet {
 };
 
 // Reads *.jsonl files, JSON of other tools (import/foreign.hpp), folders of both (not what lies deeper; other
-// JSON there is passed over), and baselines (baseline.hpp). A line that is no record, or not what was
+// JSON there is skipped), and baselines (baseline.hpp). A line that is no record, or not what was
 // written, becomes a problem and is left out, and so does one that is missing; the rest is kept. A path that
 // is named twice counts once. An Error only where a path itself cannot be read (not_found names it), or where
 // a baseline does not hold any more.

@@ -260,7 +260,7 @@ TEST_F(Store, AFolderThatIsTriedIsNeverThereForOthers) {
   std::atomic<bool> done{false};
   int seen = 0;
   {
-    const std::jthread watcher([&] {
+    const std::jthread observer([&] {
       while (!done) seen += fs::exists(dir_ / "a") ? 1 : 0;
     });
     for (int i = 0; i < 500; ++i) EXPECT_TRUE(check_results_folder(dir_ / "a" / "b").ok());

@@ -166,13 +166,13 @@ Result<Run> Run::begin(const CommandContext& context) {
     if (option.present || option.role == OptionRole::work) add_parameter(run.prototype_.parameters, option);
   }
   run.prototype_.parameters["ranks"] = context.communicator.size();
-  run.prototype_.environment = look_at_environment();
+  run.prototype_.environment = inspect_environment();
   run.prototype_.environment["results"] = run.results_;
-  PENSTOCK_TRY(run.look_at_ranks());
+  PENSTOCK_TRY(run.inspect_ranks());
   return run;
 }
 
-Result<void> Run::look_at_ranks() {
+Result<void> Run::inspect_ranks() {
   Communicator& ranks = *communicator_;
   if (ranks.size() == 1) return success();
   PENSTOCK_ASSIGN(const Communicator::ClockOffset clock, ranks.clock_offset());

@@ -62,7 +62,7 @@ class Run {
   // Where the job has several ranks: who they are and how far their clocks lie apart, which begin() found and
   // this finds again, for the records that are kept from now on. Collective; call it when the measurement has
   // ended.
-  Result<void> look_at_ranks();
+  Result<void> inspect_ranks();
 
   // Notes in every record when the results folder lies on this tier. Harmless to the figures, since the file
   // is written when the measurement has ended, so it is said once: by the run that makes the folder.

@@ -96,7 +96,7 @@ constexpr std::size_t kPeerMark = 5;
 std::vector<const PeerCurve*> peers_of(const ReadGroup& group, const std::vector<PeerCurve>& peers) {
   std::vector<const PeerCurve*> found;
   for (const PeerCurve& peer : peers)
-    if (stands_beside(peer, group)) found.push_back(&peer);
+    if (is_comparable(peer, group)) found.push_back(&peer);
   return found;
 }
 
@@ -114,15 +114,15 @@ Chart bandwidth_chart(const ReadGroup& group, const std::vector<PeerCurve>& peer
   chart.x_label = "threads";
   chart.y_label = rate_unit(output);
   chart.x_doubles = true;
-  const std::vector<const PeerCurve*> beside = peers_of(group, peers);
+  const std::vector<const PeerCurve*> compared = peers_of(group, peers);
   std::vector<const Cells*> cells;
   for (const ReadCurve& curve : group.curves) cells.push_back(&curve.at);
-  for (const PeerCurve* const peer : beside) cells.push_back(&peer->at);
+  for (const PeerCurve* const peer : compared) cells.push_back(&peer->at);
   chart.x = all_counts(cells);
   for (const ReadCurve& curve : group.curves)
     add_curve(chart, curve, colour_of(tiers, curve.tier), chart_unit(output));
   std::size_t mark = kPeerMark;
-  for (const PeerCurve* const peer : beside) {
+  for (const PeerCurve* const peer : compared) {
     ChartSeries series{peer->name, colour_of(tiers, peer->tier), Stroke::dash_dotted, true, {}, {}, {}};
     series.mark = mark++;
     add_rates(series, chart.x, peer->at, chart_unit(output));

@@ -17,8 +17,8 @@ int step_of(double value, double full) {
 std::string scale_html(const HeatMap& map) {
   std::string steps;
   for (int step = 0; step < kSteps; ++step) steps += fmt::format("<i class=\"heat-{}\"></i>", step);
-  return "<p class=\"heat-scale\" aria-hidden=\"true\"><span>" + escape(map.zero_words) + "</span>" + steps +
-         "<span>" + escape(map.full_words) + "</span></p>\n";
+  return "<p class=\"heat-scale\" aria-hidden=\"true\"><span>" + escape(map.zero_text) + "</span>" + steps +
+         "<span>" + escape(map.full_text) + "</span></p>\n";
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ struct HeatMap {
   std::vector<std::string> row_names;
   std::vector<std::vector<HeatCell>> cells;  // by row
   double full = 1;                           // the value of the brightest step; 0 is the darkest
-  std::string zero_words;
-  std::string full_words;
+  std::string zero_text;
+  std::string full_text;
 };
 
 // Ten steps of cividis (Nunez, Anderton, Renslow: Optimizing colormaps with consideration for color vision

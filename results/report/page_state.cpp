@@ -35,7 +35,7 @@ std::string PageState::keep(std::string_view title, std::vector<std::string> col
   const auto before =
       std::count_if(sheets.begin(), sheets.end(), [](const Sheet& sheet) { return !sheet.of_chart; });
   Sheet sheet{fmt::format("table-{}", before + 1), "", std::move(columns), std::move(rows)};
-  sheet.name = sheet.id + "-" + file_words(title);
+  sheet.name = sheet.id + "-" + file_text(title);
   sheets.push_back(std::move(sheet));
   return csv_button(sheets.back());
 }
@@ -78,10 +78,10 @@ Markup PageState::record_link(const Record& record) const {
   return {fmt::format("<a href=\"#record-{0}\" aria-label=\"record {0}\">{0}</a>", number_of(record))};
 }
 
-std::string answer_html(std::string_view words, std::string_view anchor, std::string_view link_words) {
+std::string answer_html(std::string_view words, std::string_view anchor, std::string_view link_text) {
   std::string out = "<p class=\"answer\">" + escape(words);
   if (!anchor.empty())
-    out += " <a class=\"to\" href=\"#" + escape(anchor) + "\">" + escape(link_words) + "</a>";
+    out += " <a class=\"to\" href=\"#" + escape(anchor) + "\">" + escape(link_text) + "</a>";
   return out + "</p>\n";
 }
 

@@ -47,7 +47,7 @@ struct PageState {
 
 // One sentence that answers, and where its numbers stand.
 std::string answer_html(std::string_view words, std::string_view anchor,
-                        std::string_view link_words = "numbers");
+                        std::string_view link_text = "numbers");
 
 // A part of a section below a heading that links lead to. Those behind the first eight fold away, so that a
 // page of hundreds still opens at once.

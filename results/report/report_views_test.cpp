@@ -93,8 +93,8 @@ TEST(Band, IsDrawnWrittenAndListed) {
 TEST(Sheet, QuotesWhatWouldBreakALine) {
   EXPECT_EQ(csv_text({"", "", {"a", "b,c"}, {{"say \"x\"", "two\nlines"}, {"", "plain"}}}),
             "a,\"b,c\"\r\n\"say \"\"x\"\"\",\"two\nlines\"\r\n,plain\r\n");
-  EXPECT_EQ(file_words("../Über 4 threads, \"cold\"/"), "ber-4-threads-cold");
-  EXPECT_LE(file_words(std::string(500, 'x')).size(), 60U);
+  EXPECT_EQ(file_text("../Über 4 threads, \"cold\"/"), "ber-4-threads-cold");
+  EXPECT_LE(file_text(std::string(500, 'x')).size(), 60U);
 }
 
 TEST(Sheet, HoldsNoNumberThatIsNone) {
@@ -131,7 +131,7 @@ TEST(Ranks, WithinTheSpreadSayNothing) {
   EXPECT_TRUE(has(section(page, "ranks"), "bring nothing to pfs, 2 threads a rank that can be told"));
 }
 
-TEST(Peers, StandBesideTheTierOfTheSameNameAndInATable) {
+TEST(Peers, AreNextToTheTierOfTheSameNameAndInATable) {
   const std::vector<Record> records{read_cell("disk", 4, "cold", 400), read_cell("fast", 4, "cold", 900),
                                     by_fio(4, 500), by_fio(8, 640)};
   const auto peers = peer_curves(records);
@@ -154,18 +154,18 @@ TEST(Peers, StandBesideTheTierOfTheSameNameAndInATable) {
 }
 
 TEST(Peers, AreNotHeldAgainstWhatTheyDidNotDo) {
-  const auto beside = [](Record peer, Record ours) {
+  const auto comparable = [](Record peer, Record ours) {
     const std::vector<Record> records{std::move(ours), std::move(peer)};
-    return stands_beside(peer_curves(records)[0], read_groups(records)[0]);
+    return is_comparable(peer_curves(records)[0], read_groups(records)[0]);
   };
-  EXPECT_TRUE(beside(by_fio(4, 500), read_cell("disk", 4, "cold", 400)));
-  EXPECT_FALSE(beside(by_fio(4, 500), read_cell("disk", 4, "warm", 400))) << "direct against cached";
+  EXPECT_TRUE(comparable(by_fio(4, 500), read_cell("disk", 4, "cold", 400)));
+  EXPECT_FALSE(comparable(by_fio(4, 500), read_cell("disk", 4, "warm", 400))) << "direct against cached";
   Record cached = by_fio(4, 500);
   cached.parameters["direct"] = 0;
-  EXPECT_TRUE(beside(cached, read_cell("disk", 4, "warm", 400)));
+  EXPECT_TRUE(comparable(cached, read_cell("disk", 4, "warm", 400)));
   Record job = read_cell("disk", 4, "cold", 400);
   job.parameters["ranks"] = 8;
-  EXPECT_FALSE(beside(by_fio(4, 500), job));
+  EXPECT_FALSE(comparable(by_fio(4, 500), job));
 }
 
 TEST(Peers, ThatWriteOrHaveNoTierInCommonAreInTheTableAlone) {

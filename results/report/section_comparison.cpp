@@ -35,7 +35,7 @@ std::string_view outcome_class(GateOutcome outcome) {
 }
 
 // As outcome_name(), for readers.
-std::string outcome_words(GateOutcome outcome) {
+std::string outcome_text(GateOutcome outcome) {
   switch (outcome) {
     case GateOutcome::same:
       return "no difference";
@@ -105,7 +105,7 @@ std::size_t count_of(const Comparison& comparison, GateOutcome outcome) {
                     [&](const ComparedMetric& row) { return row.outcome == outcome; }));
 }
 
-std::string change_words(const ComparedMetric& row) {
+std::string change_text(const ComparedMetric& row) {
   if (row.metric.empty()) return row.cell;
   return row.change ? fmt::format("{} {} ({})", row.metric, signed_percent(*row.change), row.cell)
                     : fmt::format("{} ({})", row.metric, row.cell);
@@ -115,7 +115,7 @@ std::string change_words(const ComparedMetric& row) {
 std::string most_of(const Comparison& comparison, GateOutcome outcome) {
   std::vector<std::string> names;
   for (const ComparedMetric& row : comparison.rows)
-    if (row.outcome == outcome) names.push_back(change_words(row));
+    if (row.outcome == outcome) names.push_back(change_text(row));
   return verdicts::enumerate(names, 2);
 }
 
@@ -175,7 +175,7 @@ void add_row(HtmlTable& table, const ComparedMetric& row, double reach, const Ou
         fmt::format("{}{} would have been found", words.empty() ? "" : "; ", format_percent(*row.detectable));
   table.row({text(row.cell), text(row.metric),
              Markup{fmt::format("<span class=\"verdict {}\">{}</span>", outcome_class(row.outcome),
-                                outcome_words(row.outcome))},
+                                outcome_text(row.outcome))},
              text(base ? value_text(row.base, row.unit, output) : "-"),
              text(candidate ? value_text(row.candidate, row.unit, output) : "-"),
              text(row.change ? signed_percent(*row.change) : "-"),

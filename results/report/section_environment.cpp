@@ -94,7 +94,7 @@ Machines machines_of(const std::vector<Record>& records, const Output& output) {
   return machines;
 }
 
-std::string fact_words(std::string name) {
+std::string fact_text(std::string name) {
   if (name == "memory_bytes") name = "memory";
   std::replace_if(
       name.begin(), name.end(), [](char c) { return c == '_' || c == '.'; }, ' ');
@@ -117,7 +117,7 @@ std::vector<std::pair<std::string, Values>> differences(const Machines& machines
       auto& those = values[at == facts.end() ? "" : at->second];
       those.insert(those.end(), numbers.begin(), numbers.end());
     }
-    if (values.size() > 1) found.emplace_back(fact_words(name), std::move(values));
+    if (values.size() > 1) found.emplace_back(fact_text(name), std::move(values));
   }
   std::map<std::string, Values> of_tiers;
   for (std::size_t i = 0; i < records.size(); ++i)
@@ -181,7 +181,7 @@ std::string machines_html(const Machines& machines) {
     }
     const bool differs = values.size() > 1;
     row.insert(row.begin(),
-               Markup{escape(fact_words(name)) + (differs ? " <span class=\"mark\">differs</span>" : "")});
+               Markup{escape(fact_text(name)) + (differs ? " <span class=\"mark\">differs</span>" : "")});
     table.row(std::move(row), differs ? "differs" : "");
   }
   return table.html();

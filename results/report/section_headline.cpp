@@ -86,13 +86,13 @@ std::vector<std::string> saving_tiles(const std::vector<SavingGroup>& groups) {
         tiles.push_back(
             tile(fmt::format("{:.1f}", by->ratio.median), "x shorter",
                  fmt::format("held by a save of {} {} than by a direct one{}{}", group.name,
-                             saved_how(arm.first(), arm.arm), skipped_words(arm.runs),
+                             saved_how(arm.first(), arm.arm), skipped_text(arm.runs),
                              by->ceiling_too_low ? " (more than the ceilings measured allow)" : ""),
                  2));
   return tiles;
 }
 
-std::string_view tone_words(Tone tone) {
+std::string_view tone_text(Tone tone) {
   switch (tone) {
     case Tone::finding:
       return "finding";
@@ -131,7 +131,7 @@ std::string sentence_list(const std::vector<Sentence>& all, Tone tone) {
   if (!folded.empty())
     folded = fmt::format("<details class=\"part\"><summary>{} more</summary><ul>\n{}</ul></details>\n",
                          count - kShown, folded);
-  return fmt::format("<div class=\"sentences {0}\"><h3>{1}</h3>\n<ul>\n{2}</ul>{3}</div>\n", tone_words(tone),
+  return fmt::format("<div class=\"sentences {0}\"><h3>{1}</h3>\n<ul>\n{2}</ul>{3}</div>\n", tone_text(tone),
                      tone_title(tone), items, folded);
 }
 

@@ -82,22 +82,22 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
 // Groups that differ from `group` in their labels only, a column for each; empty unless `group` is the first
 // of several.
 HtmlTable label_table(const ReadGroup& group, const std::vector<ReadGroup>& groups, const PageState& state) {
-  std::vector<const ReadGroup*> beside;
+  std::vector<const ReadGroup*> compared;
   for (const ReadGroup& other : groups)
-    if (other.work == group.work && other.cache == group.cache) beside.push_back(&other);
+    if (other.work == group.work && other.cache == group.cache) compared.push_back(&other);
   std::vector<HtmlTable::Column> columns{{"tier", Kind::words, ""}, {"threads", Kind::number, ""}};
-  for (const ReadGroup* other : beside)
+  for (const ReadGroup* other : compared)
     columns.push_back(
         {(other->label.empty() ? "no label" : other->label) + ", " + std::string(rate_unit(state.output)),
          Kind::number, "payload, median of the repeats, and how far they lie apart"});
   HtmlTable table("Labels side by side, " + group.cache, columns);
-  if (beside.size() < 2 || beside.front() != &group) return table;
+  if (compared.size() < 2 || compared.front() != &group) return table;
   std::map<std::pair<std::string, std::uint64_t>, std::vector<std::string>> rows;
-  for (std::size_t i = 0; i < beside.size(); ++i)
-    for (const ReadCurve& curve : beside[i]->curves)
+  for (std::size_t i = 0; i < compared.size(); ++i)
+    for (const ReadCurve& curve : compared[i]->curves)
       for (const auto& [threads, record] : curve.at) {
         auto& row = rows[{curve.tier, threads}];
-        row.resize(beside.size(), "-");
+        row.resize(compared.size(), "-");
         if (const Metric* rate = find_metric(*record, "payload_bytes_per_s"))
           row[i] =
               format_rate(rate->value(), state.output) +

@@ -199,7 +199,7 @@ namespace {
 
 constexpr std::size_t kRows = 250;  // in one table of records; the others fold away
 
-std::string usable_words(const std::vector<Record>& records) {
+std::string usable_text(const std::vector<Record>& records) {
   const auto usable = static_cast<std::size_t>(std::count_if(records.begin(), records.end(), is_usable));
   std::map<Verdict, std::size_t> others;
   for (const Record& record : records)
@@ -248,7 +248,7 @@ std::string records_section(const std::vector<Record>& records, const std::vecto
   std::string out = state.open_section("records", "Every record",
                                        "One row for each measured cell, the failed ones too. The raw numbers "
                                        "stand in this page and can be saved.",
-                                       answer_html(usable_words(records), ""));
+                                       answer_html(usable_text(records), ""));
   out +=
       "<p class=\"script-only\"><button type=\"button\" id=\"save-records\">Save all records (JSON "
       "lines)</button></p>\n";

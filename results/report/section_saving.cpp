@@ -138,7 +138,7 @@ std::string rows_html(const std::string& title, const std::vector<Row>& rows, Pa
          block_table(title, rows, state).html() + lost_table(title, rows).html() + "</div>\n";
 }
 
-// The arms beside each other, on one scale of time.
+// The arms next to each other, on one scale of time.
 std::string over_time(const SavingGroup& group, PageState& state) {
   double until_s = 0;
   for (const SavingRuns& arm : group.arms) until_s = std::max(until_s, saving_length_s(arm));

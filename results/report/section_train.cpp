@@ -186,8 +186,8 @@ std::string grid_html(const TrainGrid& grid, PageState& state) {
     }
   }
   map.full = busy ? 1 : most;
-  map.zero_words = busy ? "0%" : "0";
-  map.full_words = busy ? "100%" : format_number(most);
+  map.zero_text = busy ? "0%" : "0";
+  map.full_text = busy ? "100%" : format_number(most);
   return heat_map_html(map, state);
 }
 

@@ -36,7 +36,7 @@ std::string csv_text(const Sheet& sheet) {
   return out;
 }
 
-std::string file_words(std::string_view words) {
+std::string file_text(std::string_view words) {
   constexpr std::size_t kMost = 60;
   std::string out;
   for (const char c : words) {
@@ -57,7 +57,7 @@ std::string plain_number(double value) {
 }
 
 Sheet chart_sheet(const Chart& chart) {
-  Sheet sheet{chart.id, chart.id + "-" + file_words(chart.title), {chart.x_label}, {}, true};
+  Sheet sheet{chart.id, chart.id + "-" + file_text(chart.title), {chart.x_label}, {}, true};
   for (const ChartSeries& series : chart.series) {
     sheet.columns.push_back(fmt::format("{} ({})", series.label, chart.y_label));
     if (series.low.empty()) continue;

@@ -17,11 +17,11 @@ struct Sheet {
   bool of_chart = false;  // the page's script has these numbers already
 };
 
-// Lines end in CR LF; a field with a comma, a quote or a line break stands in quotes.
+// Lines end in CR LF; a field with a comma, a quote or a line break is in quotes.
 std::string csv_text(const Sheet& sheet);
 
 // `words` as part of a file name: lower-case letters, digits and dashes, at most 60 of them.
-std::string file_words(std::string_view words);
+std::string file_text(std::string_view words);
 
 // The shortest digits that are this number again.
 std::string plain_number(double value);

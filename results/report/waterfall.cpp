@@ -38,7 +38,7 @@ std::size_t place_of(std::string_view name) {
 
 // Steps that burn processors last until their work is done, and what that takes beyond their time is booked
 // where accelerators wait for each other.
-std::string words_of(std::string_view name, const Record& record) {
+std::string option_list(std::string_view name, const Record& record) {
   if (name == "barrier" && burns_processors(record))
     return several_accelerators(record) ? "meeting at the barrier, and longer steps"
                                         : "steps that lacked processors";
@@ -70,8 +70,9 @@ Waterfall waterfall_of(const Record& record) {
   std::vector<std::pair<std::size_t, Loss>> lost;
   for (const auto& [name, metric] : record.metrics)
     if (name.starts_with(kLost))
-      lost.push_back({place_of(name.substr(kLost.size())),
-                      {words_of(name.substr(kLost.size()), record), metric_value(record, name).value_or(0)}});
+      lost.push_back(
+          {place_of(name.substr(kLost.size())),
+           {option_list(name.substr(kLost.size()), record), metric_value(record, name).value_or(0)}});
   if (lost.empty()) return {};
   std::stable_sort(lost.begin(), lost.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto& [place, loss] : lost) fall.losses.push_back(std::move(loss));

@@ -75,7 +75,7 @@ class Watch {
 
 Result<int> wait_for(pid_t child, const std::string& name, int stop_signal) {
   const Watch watch(child);
-  bool told = stop_signal == kNotTold;
+  bool told = stop_signal == kNotSignalled;
   while (true) {
     int status = 0;
     const pid_t ended = ::waitpid(child, &status, WNOHANG);

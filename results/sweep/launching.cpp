@@ -27,7 +27,7 @@ std::uint64_t most_on_a_node(const SweepSpec& spec, const SweepCell& cell) {
   return spec.tasks_per_node > 0 ? spec.tasks_per_node : (cell.ranks + nodes - 1) / nodes;
 }
 
-std::vector<std::string> srun_words(const SweepSpec& spec, const SweepCell& cell) {
+std::vector<std::string> srun_arguments(const SweepSpec& spec, const SweepCell& cell) {
   std::vector<std::string> words{"srun", fmt::format("--ntasks={}", cell.ranks)};
   if (cell.nodes > 0) {
     words.push_back(fmt::format("--nodes={}", cell.nodes));
@@ -43,9 +43,9 @@ std::vector<std::string> srun_words(const SweepSpec& spec, const SweepCell& cell
 
 }  // namespace
 
-std::vector<std::string> launcher_words(const SweepSpec& spec, const SweepCell& cell, bool by_srun) {
+std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCell& cell, bool by_srun) {
   if (cell.ranks == 0) return {};
-  if (spec.launcher.empty() && by_srun) return srun_words(spec, cell);
+  if (spec.launcher.empty() && by_srun) return srun_arguments(spec, cell);
   std::vector<std::string> words = spec.launcher.empty() ? site_launcher() : split(spec.launcher);
   const std::array<std::uint64_t, 3> values{cell.ranks, std::max<std::uint64_t>(1, cell.nodes),
                                             most_on_a_node(spec, cell)};

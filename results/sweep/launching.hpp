@@ -12,7 +12,7 @@ namespace penstock {
 
 // The words before the program's name; none for a plain process. {ranks}, {nodes} and {tasks-per-node} in the
 // file's launcher stand for the cell's own.
-std::vector<std::string> launcher_words(const SweepSpec& spec, const SweepCell& cell, bool by_srun);
+std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCell& cell, bool by_srun);
 
 // invalid_argument for a launcher with another word in braces, or that is given without ranks or nodes.
 Result<void> check_launcher(const SweepSpec& spec);

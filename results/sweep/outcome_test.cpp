@@ -59,7 +59,7 @@ TEST(SweepUntil, StopsACellWhoseIntervalIsNarrow) {
   EXPECT_FALSE(settled(spec_of("repeats: 20\n"), history_of({1, 1, 1, 1, 1, 1, 1, 1})));
 }
 
-TEST(SweepUntil, WithArmsLooksAtTheirRatio) {
+TEST(SweepUntil, WithArmsUsesTheirRatio) {
   const SweepSpec spec = spec_of("until: {metric: m, interval: 5%}\narms: {base: {}, new: {}}\n");
   SweepHistory drifting;
   SweepHistory apart;

@@ -15,7 +15,7 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kMostCells = 1'000'000;
-constexpr std::string_view kNouns = "nouns";
+constexpr std::string_view kArguments = "nouns";
 
 // "fast=posix:/dev/shm/p" is shown as "fast", another long value by its end.
 std::string short_value(const std::string& value) {
@@ -36,8 +36,8 @@ std::string short_values(const std::vector<std::string>& values) {
 void add_part(SweepCell& cell, const std::string& key, const std::vector<std::string>& values) {
   cell.key += fmt::format("{}{}={}", cell.key.empty() ? "" : " ", key, fmt::join(values, "|"));
   cell.title += cell.title.empty() ? "" : ", ";
-  cell.title +=
-      key == "tier" || key == kNouns ? short_values(values) : fmt::format("{} {}", key, short_values(values));
+  cell.title += key == "tier" || key == kArguments ? short_values(values)
+                                                   : fmt::format("{} {}", key, short_values(values));
 }
 
 struct Job {
@@ -98,7 +98,7 @@ std::vector<SweepSetting> settings_of(const SweepSpec& spec, const SweepCell& ce
   std::vector<SweepSetting> settings = spec.fixed;
   const auto overlay = [&](const std::vector<SweepSetting>& more) {
     for (const SweepSetting& setting : more) {
-      if (setting.key == kNouns) continue;
+      if (setting.key == kArguments) continue;
       const auto there = std::find_if(settings.begin(), settings.end(),
                                       [&](const SweepSetting& known) { return known.key == setting.key; });
       if (there == settings.end())
@@ -112,7 +112,7 @@ std::vector<SweepSetting> settings_of(const SweepSpec& spec, const SweepCell& ce
   return settings;
 }
 
-Json words_json(const std::vector<SweepSetting>& settings) {
+Json arguments_json(const std::vector<SweepSetting>& settings) {
   Json json = Json::object();
   for (const SweepSetting& setting : settings) json[setting.key] = setting.values;
   return json;
@@ -152,7 +152,8 @@ Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec) {
       if (axis.key == setting.key)
         return make_error(Errc::invalid_argument,
                           fmt::format("'{}' stands in 'fixed' and in 'grid'", axis.key));
-  std::vector<SweepCell> cells{SweepCell{.key = "", .title = "", .settings = {}, .nouns = spec.nouns}};
+  std::vector<SweepCell> cells{
+      SweepCell{.key = "", .title = "", .settings = {}, .arguments = spec.arguments}};
   for (const SweepAxis& axis : spec.grid) {
     std::vector<SweepCell> grown;
     if (cells.size() * axis.values.size() > kMostCells)
@@ -161,8 +162,8 @@ Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec) {
       for (const std::vector<std::string>& values : axis.values) {
         SweepCell& more = grown.emplace_back(cell);
         add_part(more, axis.key, values);
-        if (axis.key == kNouns)
-          more.nouns = values;
+        if (axis.key == kArguments)
+          more.arguments = values;
         else
           more.settings.push_back({axis.key, values});
       }
@@ -210,10 +211,10 @@ std::vector<std::size_t> arm_order(const SweepSpec& spec, const SweepCell& cell,
   return order;
 }
 
-std::vector<std::string> run_words(const SweepSpec& spec, const SweepCell& cell, std::size_t arm,
-                                   const CommandInfo& command) {
+std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& cell, std::size_t arm,
+                                       const CommandInfo& command) {
   std::vector<std::string> words{spec.command};
-  words.insert(words.end(), cell.nouns.begin(), cell.nouns.end());
+  words.insert(words.end(), cell.arguments.begin(), cell.arguments.end());
   for (const SweepSetting& setting : settings_of(spec, cell, arm)) add_option(words, setting, command);
   return words;
 }
@@ -236,13 +237,13 @@ bool is_given(const SweepSpec& spec, std::size_t arm, std::string_view key) {
 Json sweep_identity(const SweepSpec& spec) {
   Json json = Json::object();
   json["command"] = spec.command;
-  json["nouns"] = spec.nouns;
-  json["fixed"] = words_json(spec.fixed);
+  json["nouns"] = spec.arguments;
+  json["fixed"] = arguments_json(spec.fixed);
   json["grid"] = Json::object();
   for (const SweepAxis& axis : spec.grid) json["grid"][axis.key] = axis.values;
   json["arms"] = Json::object();
   for (const SweepArm& arm : spec.arms)
-    json["arms"][arm.name] = Json{{"program", arm.program}, {"fixed", words_json(arm.fixed)}};
+    json["arms"][arm.name] = Json{{"program", arm.program}, {"fixed", arguments_json(arm.fixed)}};
   json["ranks"] = spec.ranks;
   json["nodes"] = spec.nodes;
   json["tasks-per-node"] = spec.tasks_per_node;

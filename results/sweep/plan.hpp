@@ -24,7 +24,7 @@ struct SweepCell {
                       // tier=fast=posix:/p ranks=2"
   std::string title;  // for people: "4 threads, fast, 2 ranks"
   std::vector<SweepSetting> settings;  // of the grid
-  std::vector<std::string> nouns;
+  std::vector<std::string> arguments;
   // Of a job of several ranks; both 0: a plain process.
   std::uint64_t ranks = 0;
   std::uint64_t nodes = 0;
@@ -47,8 +47,8 @@ std::vector<std::size_t> arm_order(const SweepSpec& spec, const SweepCell& cell,
 // The words behind the program's name for one run, without what a single run is given beside (results, label,
 // pair, seed). Options are spelled by the command's table: lists with commas, flags alone; one that is not in
 // it is repeated once for each value.
-std::vector<std::string> run_words(const SweepSpec& spec, const SweepCell& cell, std::size_t arm,
-                                   const CommandInfo& command);
+std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& cell, std::size_t arm,
+                                       const CommandInfo& command);
 // The text with {run} replaced by `run`: a word that no other run has, for what each run needs anew.
 std::string with_run(std::string text, std::string_view run);
 // Whether the file gives `key` to this arm's runs itself.

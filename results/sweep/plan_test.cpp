@@ -27,9 +27,9 @@ const CommandInfo kCommand{.name = "read",
                            .run = nullptr,
                            .synopsis = "penstock read",
                            .examples = {},
-                           .nouns = "CORPUS",
-                           .nouns_at_least = 1,
-                           .nouns_at_most = 1,
+                           .arguments = "CORPUS",
+                           .min_arguments = 1,
+                           .max_arguments = 1,
                            .measures = true};
 
 SweepSpec spec_of(const std::string& more) {
@@ -67,10 +67,10 @@ TEST(SweepPlan, LeavesOutJobsThatAreNone) {
   EXPECT_EQ(cells_of(spec_of("nodes: [1, 4]\ntasks-per-node: 8\n"))[1].ranks, 32U);
 }
 
-TEST(SweepPlan, NounsMayVaryAndAKeyHasOnePlace) {
+TEST(SweepPlan, ArgumentsMayVaryAndAKeyHasOnePlace) {
   const auto cells = cells_of(spec_of("grid: {nouns: [[a], [b]]}\n"));
   ASSERT_EQ(cells.size(), 2U);
-  EXPECT_EQ(cells[1].nouns, std::vector<std::string>{"b"});
+  EXPECT_EQ(cells[1].arguments, std::vector<std::string>{"b"});
   EXPECT_ERRC(Errc::invalid_argument, sweep_cells(spec_of("fixed: {threads: 1}\ngrid: {threads: [1, 2]}\n")));
 }
 
@@ -132,10 +132,10 @@ TEST(SweepPlan, WordsAreSpelledByTheCommandsTable) {
       "arms: {base: {}, new: {fixed: {cache: warm, only-tiers: false, other: [x, y]}}}\n");
   const auto cells = cells_of(spec);
   using Words = std::vector<std::string>;
-  EXPECT_EQ(run_words(spec, cells[0], 0, kCommand),
+  EXPECT_EQ(run_arguments(spec, cells[0], 0, kCommand),
             (Words{"read", "data", "--cache", "cold", "--only-tiers", "--threads", "1,2", "--tier", "a",
                    "--tier", "b"}));
-  EXPECT_EQ(run_words(spec, cells[0], 1, kCommand),
+  EXPECT_EQ(run_arguments(spec, cells[0], 1, kCommand),
             (Words{"read", "data", "--cache", "warm", "--other", "x", "--other", "y", "--threads", "1,2",
                    "--tier", "a", "--tier", "b"}));
   EXPECT_TRUE(is_given(spec, 1, "other"));
@@ -155,17 +155,17 @@ TEST(SweepPlan, TheLeastTimeIsWhatTheOptionsSay) {
 TEST(SweepPlan, LaunchersHavePlaces) {
   const SweepSpec mpirun =
       spec_of("ranks: [3]\nlauncher: 'mpirun -np {ranks} --map-by ppr:{tasks-per-node}:node'\n");
-  EXPECT_EQ(launcher_words(mpirun, cells_of(mpirun)[0], true),
+  EXPECT_EQ(launcher_arguments(mpirun, cells_of(mpirun)[0], true),
             (std::vector<std::string>{"mpirun", "-np", "3", "--map-by", "ppr:3:node"}));
   const SweepSpec plain = spec_of("ranks: [3]\n");
-  EXPECT_EQ(launcher_words(plain, cells_of(plain)[0], false),
+  EXPECT_EQ(launcher_arguments(plain, cells_of(plain)[0], false),
             (std::vector<std::string>{"mpirun", "-n", "3"}));
   const SweepSpec srun = spec_of("nodes: [2]\ntasks-per-node: 4\nslurm: {srun: [--exact]}\n");
-  const auto words = launcher_words(srun, cells_of(srun)[0], true);
+  const auto words = launcher_arguments(srun, cells_of(srun)[0], true);
   EXPECT_EQ(words[0], "srun");
   for (const char* word : {"--ntasks=8", "--nodes=2", "--ntasks-per-node=4", "--mpi=pmix", "--exact"})
     EXPECT_NE(std::find(words.begin(), words.end(), word), words.end()) << word;
-  EXPECT_TRUE(launcher_words(spec_of(""), cells_of(spec_of(""))[0], true).empty());
+  EXPECT_TRUE(launcher_arguments(spec_of(""), cells_of(spec_of(""))[0], true).empty());
   EXPECT_ERRC(Errc::invalid_argument, check_launcher(spec_of("ranks: 2\nlauncher: 'mpirun -np {rank}'\n")));
   EXPECT_ERRC(Errc::invalid_argument, check_launcher(spec_of("launcher: mpirun\n")));
   EXPECT_OK(check_launcher(mpirun));

@@ -31,7 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::string_view kLog = "output";  // of a run, beside its records
+constexpr std::string_view kLog = "output";  // of a run, next to its records
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -55,8 +55,8 @@ std::string last_line(const fs::path& file) {
 }
 
 // What the sweep says to each run itself.
-std::vector<std::string> words_of_run(const SweepWork& work, std::size_t arm, std::uint64_t round,
-                                      const fs::path& results) {
+std::vector<std::string> arguments_of_run(const SweepWork& work, std::size_t arm, std::uint64_t round,
+                                          const fs::path& results) {
   const SweepSpec& spec = work.spec;
   std::vector<std::string> words{"--label", "sweep=" + spec.name};
   if (!spec.arms.empty()) {
@@ -73,7 +73,7 @@ std::vector<std::string> words_of_run(const SweepWork& work, std::size_t arm, st
 
 // How long a turn takes at least.
 double guess_of(const SweepWork& work, const SweepCell& cell) {
-  const std::vector<std::string> words = run_words(work.spec, cell, 0, *work.command);
+  const std::vector<std::string> words = run_arguments(work.spec, cell, 0, *work.command);
   return static_cast<double>(arms_of_a_turn(work.spec)) *
          least_seconds(*work.command, std::span(words).subspan(1));
 }
@@ -208,7 +208,7 @@ class Runner {
     if (work_.spec.after.empty()) return success();
     const fs::path log = state_.path_of(folder) / "after";
     const std::vector<std::string> words{"sh", "-c", with_run(work_.spec.after, folder)};
-    PENSTOCK_ASSIGN(const int code, run_child(words, log, kNotTold));
+    PENSTOCK_ASSIGN(const int code, run_child(words, log, kNotSignalled));
     if (code != 0)
       warn(fmt::format("{}: 'after' ended with exit code {}: {}", cell.title, code, last_line(log)));
     return success();
@@ -249,12 +249,12 @@ class Runner {
     run.figures =
         figures_of(records.records, work_.spec.until ? work_.spec.until->metric : "", work_.command->metrics);
     for (const StoredRecord& stored : records.records) {
-      if (!work_.spec.until || stored.record.metrics.empty() || said_lacking_) continue;
+      if (!work_.spec.until || stored.record.metrics.empty() || reported_lacking_) continue;
       if (stored.record.metrics.contains(work_.spec.until->metric)) continue;
       std::vector<std::string_view> names;
       for (const auto& [name, metric] : stored.record.metrics) names.push_back(name);
       warn(unknown_name("metric of 'until'", work_.spec.until->metric, names).what);
-      said_lacking_ = true;
+      reported_lacking_ = true;
     }
     return success();
   }
@@ -262,10 +262,10 @@ class Runner {
   // A run that left nothing is a record as its command would have written it, with the reason.
   Result<void> write_failure(const fs::path& place, const SweepCell& cell, std::size_t arm,
                              std::uint64_t round, const std::vector<std::string>& line, const Error& why) {
-    std::vector<std::string> words = run_words(work_.spec, cell, arm, *work_.command);
+    std::vector<std::string> words = run_arguments(work_.spec, cell, arm, *work_.command);
     words.erase(words.begin());
     for (std::string& word : words) word = with_run(std::move(word), place.filename().string());
-    const std::vector<std::string> more = words_of_run(work_, arm, round, place);
+    const std::vector<std::string> more = arguments_of_run(work_, arm, round, place);
     words.insert(words.end(), more.begin(), more.end());
     Result<CommandLine> parsed = parse_command_line(*work_.command, words, {});
     Record record;
@@ -279,7 +279,7 @@ class Runner {
     if (parsed.ok()) {  // another program's options may be unknown here
       const std::unique_ptr<Communicator> alone = single_process();
       const CommandContext context{.options = parsed->options,
-                                   .positionals = parsed->nouns,
+                                   .positionals = parsed->arguments,
                                    .argv = line,
                                    .command = work_.spec.command,
                                    .output = {},
@@ -324,7 +324,7 @@ class Runner {
   Progress progress_;
   const Clock::time_point start_;
   std::set<std::string, std::less<>> settled_;
-  bool said_lacking_ = false;
+  bool reported_lacking_ = false;
 };
 
 }  // namespace
@@ -332,12 +332,12 @@ class Runner {
 std::vector<std::string> run_line(const SweepWork& work, const SweepCell& cell, std::size_t arm,
                                   std::uint64_t round, const fs::path& results, std::string_view run) {
   const SweepSpec& spec = work.spec;
-  std::vector<std::string> line = launcher_words(spec, cell, work.by_srun);
+  std::vector<std::string> line = launcher_arguments(spec, cell, work.by_srun);
   const bool own = arm >= spec.arms.size() || spec.arms[arm].program.empty();
   line.push_back(own ? work.program.string() : spec.arms[arm].program);
-  for (std::string& word : run_words(spec, cell, arm, *work.command))
+  for (std::string& word : run_arguments(spec, cell, arm, *work.command))
     line.push_back(with_run(std::move(word), run));
-  const std::vector<std::string> more = words_of_run(work, arm, round, results);
+  const std::vector<std::string> more = arguments_of_run(work, arm, round, results);
   line.insert(line.end(), more.begin(), more.end());
   return line;
 }

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "io_backends/core/cli/shell_words.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/sweep/child.hpp"
 
@@ -117,7 +117,7 @@ Result<std::string> submit_batch(const fs::path& script) {
   return job;
 }
 
-JobState look_at_job(const std::string& job) {
+JobState inspect_job(const std::string& job) {
   std::string words = answer_of({"squeue", "--noheader", "--jobs=" + job, "--format=%T (%r)"});
   if (words.ends_with(" (None)")) words.resize(words.size() - 7);
   if (words.empty())
@@ -129,7 +129,7 @@ JobState look_at_job(const std::string& job) {
 }
 
 bool is_running(const std::string& job) {
-  return look_at_job(job).words.starts_with("RUNNING");
+  return inspect_job(job).words.starts_with("RUNNING");
 }
 
 std::optional<double> seconds_of_job_left(const std::string& job) {

@@ -38,7 +38,7 @@ struct JobState {
   JobPhase phase = JobPhase::unknown;
   std::string words;  // Slurm's: "RUNNING", "PENDING (Resources)"
 };
-JobState look_at_job(const std::string& job);
+JobState inspect_job(const std::string& job);
 bool is_running(const std::string& job);
 // Until the job's time limit; nothing where there is none, or Slurm does not say.
 std::optional<double> seconds_of_job_left(const std::string& job);

@@ -51,7 +51,7 @@ Result<JobState> follow_job(const std::string& job, const SweepSpec& spec, std::
       ended = history->end && history->end->job == job;
     }
     if ((ended && !had_ended) || Clock::now() >= ask_at) {
-      state = look_at_job(job);
+      state = inspect_job(job);
       line.set_note(state.words);
       unknown = state.phase == JobPhase::unknown ? unknown + 1 : 0;
       if (state.phase == JobPhase::over || unknown >= kPatience) return state;

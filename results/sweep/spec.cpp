@@ -63,7 +63,7 @@ Result<std::string> word_of(const YAML::Node& node, const std::string& where) {
   return node.as<std::string>();
 }
 
-Result<std::vector<std::string>> words_of(const YAML::Node& node, const std::string& where) {
+Result<std::vector<std::string>> option_list(const YAML::Node& node, const std::string& where) {
   std::vector<std::string> words;
   if (node.IsScalar()) {
     words.push_back(node.as<std::string>());
@@ -107,7 +107,7 @@ Result<std::vector<std::vector<std::string>>> values_of(const YAML::Node& node, 
         add_values(values, item.as<std::string>());
         continue;
       }
-      PENSTOCK_ASSIGN(std::vector<std::string> words, words_of(item, where));
+      PENSTOCK_ASSIGN(std::vector<std::string> words, option_list(item, where));
       values.push_back(std::move(words));
     }
   }
@@ -149,7 +149,7 @@ Result<std::vector<SweepSetting>> settings_of(const YAML::Node& node, const std:
   const auto take = [&](const std::string& word, const YAML::Node& value) -> Result<void> {
     const std::string key = option_name(word);
     PENSTOCK_TRY(check_free(key, where));
-    PENSTOCK_ASSIGN(std::vector<std::string> words, words_of(value, where + "." + key));
+    PENSTOCK_ASSIGN(std::vector<std::string> words, option_list(value, where + "." + key));
     settings.push_back({key, std::move(words)});
     return success();
   };
@@ -248,17 +248,17 @@ Result<void> read_slurm_word(SweepSlurm& slurm, const YAML::Node& node, const st
   return success();
 }
 template <auto Member>
-Result<void> read_slurm_words(SweepSlurm& slurm, const YAML::Node& node, const std::string& where) {
-  PENSTOCK_ASSIGN(slurm.*Member, words_of(node, where));
+Result<void> read_slurm_options(SweepSlurm& slurm, const YAML::Node& node, const std::string& where) {
+  PENSTOCK_ASSIGN(slurm.*Member, option_list(node, where));
   return success();
 }
 
 constexpr Key<SweepSlurm> kSlurmKeys[] = {
     {"account", &read_slurm_word<&SweepSlurm::account>},
     {"mpi", &read_slurm_word<&SweepSlurm::mpi>},
-    {"options", &read_slurm_words<&SweepSlurm::options>},
+    {"options", &read_slurm_options<&SweepSlurm::options>},
     {"partition", &read_slurm_word<&SweepSlurm::partition>},
-    {"srun", &read_slurm_words<&SweepSlurm::srun>},
+    {"srun", &read_slurm_options<&SweepSlurm::srun>},
     {"time",
      [](SweepSlurm& slurm, const YAML::Node& node, const std::string& where) -> Result<void> {
        PENSTOCK_ASSIGN(const std::string word, word_of(node, where));
@@ -309,7 +309,7 @@ constexpr Key<SweepSpec> kKeys[] = {
      }},
     {"nouns",
      [](SweepSpec& spec, const Node& node, const Where& where) -> Result<void> {
-       PENSTOCK_ASSIGN(spec.nouns, words_of(node, where));
+       PENSTOCK_ASSIGN(spec.arguments, option_list(node, where));
        return success();
      }},
     {"ranks",

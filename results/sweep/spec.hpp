@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-// An option of the swept command as it stands in a file: one value, or several of a list or of an option that
+// An option of the swept command as it is in a file: one value, or several of a list or of an option that
 // may be repeated.
 struct SweepSetting {
   std::string key;  // as on the line: "min-time"
@@ -51,7 +51,7 @@ struct SweepSlurm {
 struct SweepSpec {
   std::string name;
   std::string command;
-  std::vector<std::string> nouns;
+  std::vector<std::string> arguments;
   std::vector<SweepSetting> fixed;
   std::vector<SweepAxis> grid;
   std::vector<SweepArm> arms;        // none, or two and more

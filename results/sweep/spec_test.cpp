@@ -38,7 +38,7 @@ TEST(SweepFile, TakesEveryKey) {
   ASSERT_OK(spec);
   EXPECT_EQ(spec->name, "threads-by-tier");
   EXPECT_EQ(spec->command, "read");
-  EXPECT_EQ(spec->nouns, std::vector<std::string>{"data"});
+  EXPECT_EQ(spec->arguments, std::vector<std::string>{"data"});
   ASSERT_EQ(spec->fixed.size(), 4U);
   EXPECT_EQ(spec->fixed[1].key, "min-time");
   EXPECT_EQ(spec->fixed[2].values, (std::vector<std::string>{"a=b", "c=d"}));

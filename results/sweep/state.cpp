@@ -113,7 +113,7 @@ Result<void> take_entry(SweepHistory& history, const Json& entry) {
     history.end = SweepEnd{entry.at("job").get<std::string>(), entry.at("left").get<std::uint64_t>(),
                            entry.at("why").get<std::string>()};
   }
-  return success();  // what else stands there is for people
+  return success();  // what else is there is for people
 }
 
 // What a journal says, and how many of its bytes are whole entries.

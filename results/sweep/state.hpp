@@ -1,4 +1,4 @@
-// What a sweep has done, so that it goes on where it was stopped: a journal beside the records.
+// What a sweep has done, so that it goes on where it was stopped: a journal next to the records.
 //
 // RESULTS/sweep-NAME.state has one entry a line, each behind its own checksum, written whole and synced
 // before anything builds on it; what a crash leaves of the last line is cut off. A run writes its records
@@ -57,7 +57,7 @@ struct SweepEnd {
 };
 
 struct SweepHistory {
-  Json identity;  // sweep_identity() as it was last; null: nothing was begun
+  Json identity;  // sweep_identity() as it was last; null: nothing was started
   std::uint64_t seed = 0;
   std::string suite;  // of its pairs: its name and something that no other beginning has
   std::vector<SweepTurn> turns;

@@ -14,7 +14,7 @@ namespace penstock {
 // In a folder of its own below the system's for temporary files, gone with its owner.
 class BenchFolder {
  public:
-  // The back end with its default options and an object "object" of so many bytes, warm.
+  // The back end with its default options and an object "object" of that many bytes, warm.
   static Result<std::unique_ptr<BenchFolder>> make(const BackendInfo& info, std::uint64_t bytes);
   ~BenchFolder();
   BenchFolder(const BenchFolder&) = delete;

@@ -1,5 +1,5 @@
-// Micro-benchmark: checksums, as samples and TFRecord framing need them, beside the simplest loop: a table,
-// and a byte at a time. Combining checksums stands beside going through the bytes, which it spares.
+// Micro-benchmark: checksums, as samples and TFRecord framing need them, next to the simplest loop: a table,
+// and a byte at a time. Combining checksums stands next to going through the bytes, which it spares.
 #include "io_backends/core/checksums/crc32c.hpp"
 
 #include <algorithm>

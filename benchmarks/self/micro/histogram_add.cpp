@@ -1,4 +1,4 @@
-// Micro-benchmark: what keeping a latency costs, for each read, beside the plainest histogram: a count for
+// Micro-benchmark: what keeping a latency costs, for each read, next to the plainest histogram: a count for
 // each power of two.
 #include <array>
 #include <bit>

@@ -1,7 +1,7 @@
 // Micro-benchmark: composing imagenet's pictures against a bare libjpeg-turbo loop that encodes pixels which
 // it already has: the very pictures that are composed, decoded beforehand, into files of the same sizes with
 // their own quantizers (decoding and encoding again adds noise: a little coarser where that makes them
-// larger). Processor time of one thread, laps of both in turn.
+// larger). Processor time of one thread, repeats of both in turn.
 // clang-format off
 #include <cstdio>  // jpeglib.h needs FILE and size_t before it
 #include <jpeglib.h>
@@ -22,8 +22,8 @@ namespace {
 
 constexpr std::size_t kPictures = 256;  // sizes are drawn by strata of as many
 constexpr std::size_t kSmokePictures = 4;
-constexpr std::uint64_t kLapsOfComposing = 16;  // for each of encoding, so that both can be timed
-constexpr std::size_t kWarmUpLaps = 8;  // until the strips of nearly all widths and quantizers are there
+constexpr std::uint64_t kComposingRounds = 16;  // for each of encoding, so that both can be timed
+constexpr std::size_t kWarmUpRounds = 8;  // until the strips of nearly all widths and quantizers are there
 constexpr JDIMENSION kRowsAtOnce = 16;
 
 using Quantizers = std::array<JQUANT_TBL, 2>;  // luma, colour
@@ -118,21 +118,21 @@ Result<std::vector<Picture>> decoded_pictures(BareEncoder& encoder, std::size_t 
   return pictures;
 }
 
-struct Lap {
+struct Round {
   double seconds = 0;
   std::size_t samples = 0;
   std::size_t bytes = 0;
   double rate() const { return static_cast<double>(samples) / seconds; }
 };
 
-void encode_lap(BareEncoder& encoder, const std::vector<Picture>& pictures, Lap& sum) {
+void encode_round(BareEncoder& encoder, const std::vector<Picture>& pictures, Round& sum) {
   const double start = thread_seconds();
   for (const Picture& picture : pictures) sum.bytes += encoder.encode(picture);
   sum.seconds += thread_seconds() - start;
   sum.samples += pictures.size();
 }
 
-Result<void> compose_lap(SampleMaker& maker, std::uint64_t samples, std::uint64_t& next, Lap& sum) {
+Result<void> compose_round(SampleMaker& maker, std::uint64_t samples, std::uint64_t& next, Round& sum) {
   const double start = thread_seconds();
   for (const std::uint64_t end = next + samples; next < end; ++next) {
     PENSTOCK_ASSIGN(const std::span<const FieldBytes> made, maker.make(next));
@@ -152,19 +152,19 @@ void compare(benchmark::State& state, std::size_t count) {
   const auto maker = (*recipe)->maker();
   if (!maker.ok()) return give_up(state, maker.error());
   std::uint64_t next = 0;
-  Lap encoded;
-  Lap composed;
-  Lap warm_up;
-  encode_lap(encoder, *pictures, warm_up);
-  if (const auto made = compose_lap(**maker, count * kWarmUpLaps, next, warm_up); !made.ok())
+  Round encoded;
+  Round composed;
+  Round warm_up;
+  encode_round(encoder, *pictures, warm_up);
+  if (const auto made = compose_round(**maker, count * kWarmUpRounds, next, warm_up); !made.ok())
     return give_up(state, made.error());
   for (auto _ : state) {
-    encode_lap(encoder, *pictures, encoded);
-    if (const auto made = compose_lap(**maker, count * kLapsOfComposing, next, composed); !made.ok())
+    encode_round(encoder, *pictures, encoded);
+    if (const auto made = compose_round(**maker, count * kComposingRounds, next, composed); !made.ok())
       return give_up(state, made.error());
   }
-  const auto mean_bytes = [](const Lap& lap) {
-    return static_cast<double>(lap.bytes) / static_cast<double>(lap.samples);
+  const auto mean_bytes = [](const Round& round) {
+    return static_cast<double>(round.bytes) / static_cast<double>(round.samples);
   };
   state.counters["encoded_per_s"] = encoded.rate();
   state.counters["composed_per_s"] = composed.rate();

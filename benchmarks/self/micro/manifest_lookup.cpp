@@ -1,4 +1,4 @@
-// Micro-benchmark: looking samples up, in an order that no cache foresees, beside arrays that hold the same
+// Micro-benchmark: looking samples up, in an order that no cache foresees, next to arrays that hold the same
 // spelled out: an order that was shuffled before, an entry a sample, a string a name.
 #include <string>
 #include <string_view>

@@ -25,7 +25,7 @@ class Microbench {
   Microbench(std::string_view name, bool smoke) : name_(name), smoke_(smoke) {}
 
   bool smoke() const { return smoke_; }
-  // Measures body(state), for 2 s at least, under the plug-in's name, with "/case" behind it where there are
+  // Measures body(state), for 2 s at least, under the plug-in's name, with "/case" after it where there are
   // several.
   template <class Body>
   auto* add(std::string_view which, Body body) {

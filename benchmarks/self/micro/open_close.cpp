@@ -1,4 +1,4 @@
-// Micro-benchmark: opening an object and closing it again, of every back end, beside openat and close of the
+// Micro-benchmark: opening an object and closing it again, of every back end, next to openat and close of the
 // same file.
 #include <fcntl.h>
 

@@ -1,5 +1,5 @@
-// Micro-benchmark: read_at of every back end, warm, by size and thread, beside the simplest loop that does
-// the same: pread of the same file, or where it lies in memory a copy.
+// Micro-benchmark: read_at of every back end, warm, by size and thread, next to the simplest loop that does
+// the same: pread of the same file, or where it is in memory a copy.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -70,7 +70,7 @@ Result<void> measure(benchmark::State& state, BenchFolder& folder, std::uint64_t
   Places others(bytes, size);
   const auto read = [&] { return reader->read_at(own.next(), out); };
   const auto file = folder.backend().native_path(BenchFolder::kObject);
-  if (!file) {  // it lies in memory
+  if (!file) {  // it is in memory
     Buffer all(bytes);
     std::fill_n(all.data(), bytes, std::byte{0x5a});
     return by_turns(state, turns, read, [&] {

@@ -4,7 +4,7 @@
 //
 //   penstock_io_calls pread FILE CALLS [THREADS]   4 KiB from random places of FILE, which is in memory
 //
-//   penstock_io_calls fread FILE CALLS [BYTES]     so many bytes (64) one after the other; begins again at
+//   penstock_io_calls fread FILE CALLS [BYTES]     that many bytes (64) one after the other; begins again at
 //   the end
 //
 //   penstock_io_calls make DIR FILES               files of 1 KiB
@@ -15,7 +15,7 @@
 //   been, durably in LOG
 //
 //   penstock_io_calls slices FILE MS SLICE         as pread, for so many milliseconds; says of each slice of
-//   so many, in FILE.PID.slices: begin and end (ns since 1970), calls, processor time in ns
+//   that many, in FILE.PID.slices: begin and end (ns since 1970), calls, processor time in ns
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -179,7 +179,7 @@ void pread_in_slices(const std::string& path, std::uint64_t total_ms, std::uint6
   if (std::fclose(said) != 0) fail(path);
 }
 
-// Until it is killed, or has made so many.
+// Until it is killed, or has made that many.
 void read_and_log(const std::string& path, std::uint64_t calls, const std::string& log_path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const int log = ::open(log_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

@@ -77,7 +77,7 @@ class Target:
         return room.f_bavail * room.f_frsize
 
     def room_for_each(self, pairs, at_least):
-        """The most bytes that each sample of so many pairs may write; Failed where that is less than `at_least`."""
+        """The most bytes that each sample of that many pairs may write; Failed where that is less than `at_least`."""
         free = self.free()
         room = min(mem_available() * MOST_OF_MEMORY, free * 0.9) if self.memory else free * 0.85 / (2 * pairs + PILOTS)
         if room < at_least:
@@ -157,7 +157,7 @@ def write_constant(files, folder, threads, settle, stock=MIB):
     return float(run(words, "the yardstick", input=lines)[1].split()[0])
 
 
-def laps_in_turn(pairs, rng, first, second):
+def repeats_in_turn(pairs, rng, first, second):
     """As in_turn(), of two; pairs of what they returned."""
     taken, stopped = in_turn(pairs, rng, {"first": first, "second": second})
     return list(zip(taken["first"], taken["second"], strict=True)), stopped

@@ -2,7 +2,7 @@
 // benchmarks/self/rates: the simplest program that leaves files of the given sizes. LIST has a line a file,
 // "BYTES NAME". Each is opened, written in writes of at most 1 MiB, and closed; folders are made when the
 // first file of one needs them. The bytes are one buffer of 1 MiB that stays in cache; with --stock, which is
-// made larger than any cache, each thread goes around so many of its own. --settle syncs the file system at
+// made larger than any cache, each thread goes around that many of its own. --settle syncs the file system at
 // the end. Prints the seconds from the first call to the last, and the bytes written.
 #include <fcntl.h>
 #include <sys/stat.h>

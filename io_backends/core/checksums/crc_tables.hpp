@@ -68,7 +68,7 @@ constexpr CrcPowers make_crc_powers(std::uint32_t polynomial) {
   return powers;
 }
 
-// x^(8 bytes): what moves a CRC over so many bytes. multiply(a, b) is crc_multiply() for the polynomial, or
+// x^(8 bytes): what moves a CRC over that many bytes. multiply(a, b) is crc_multiply() for the polynomial, or
 // what is faster.
 template <class Multiply>
 std::uint32_t crc_power(const CrcPowers& powers, std::uint64_t bytes, Multiply multiply) {

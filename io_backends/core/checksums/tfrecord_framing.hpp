@@ -20,7 +20,7 @@ constexpr std::uint32_t tfrecord_masked(std::uint32_t crc) {
   return ((crc >> 15U) | (crc << 17U)) + 0xa282ead8U;
 }
 
-// What stands before a payload of so many bytes, and behind one of that CRC32C.
+// What stands before a payload of that many bytes, and behind one of that CRC32C.
 std::array<std::byte, kTfRecordHeaderBytes> tfrecord_header(std::uint64_t payload_bytes);
 std::array<std::byte, kTfRecordFooterBytes> tfrecord_footer(std::uint32_t payload_crc32c);
 

@@ -1,4 +1,4 @@
-// A command of the front door: `penstock <name> ...`. A command lives in the highest room it needs.
+// A command of the main program: `penstock <name> ...`. A command lives in the highest room it needs.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/core/cli/verbs.hpp"
+#include "io_backends/core/cli/subcommands.hpp"
 #include "io_backends/core/metric.hpp"
 #include "io_backends/core/options.hpp"
 #include "io_backends/core/plugin.hpp"
@@ -26,7 +26,7 @@ struct Output {
 
 struct CommandContext {
   const Options& options;                    // of the command's own table and the common ones
-  std::span<const std::string> positionals;  // nouns, in order
+  std::span<const std::string> positionals;  // arguments, in order
   std::span<const std::string> argv;         // the whole line, for the record
   std::string_view command;
   Output output;
@@ -37,22 +37,23 @@ struct CommandContext {
 };
 
 // Returns the exit code for what was measured (0 done, 1 a check did not hold, or the command's own), or an
-// Error, which the front door prints and maps (exit_code()). An interrupted command writes what it has and
-// returns 0 or 1: the front door turns that into 128 + signal.
+// Error, which the main program prints and maps (exit_code()). An interrupted command writes what it has and
+// returns 0 or 1: the main program turns that into 128 + signal.
 struct CommandInfo {
   std::string_view name;
   std::string_view summary;
   OptionTable options;
   Result<int> (*run)(const CommandContext& context);
-  std::string_view synopsis;     // "penstock read CORPUS [--tier TIER]... [options]"
-  std::string_view examples[2];  // worked examples: a line, and what it does behind '#'
-  std::string_view notes = {};   // below them in --help: what the options do not say, such as exit codes
-  std::string_view nouns = {};   // what the positionals are: "CORPUS"; "" for none
-  int nouns_at_least = 0;
-  int nouns_at_most = 0;
-  bool measures = false;                          // also takes the options of every measuring command
-  bool ranks = false;                             // may run as one job over several ranks
-  std::vector<VerbOptions> (*verbs)() = nullptr;  // of a command whose first noun is a verb
+  std::string_view synopsis;        // "penstock read CORPUS [--tier TIER]... [options]"
+  std::string_view examples[2];     // worked examples: a line, and what it does behind '#'
+  std::string_view notes = {};      // below them in --help: what the options do not say, such as exit codes
+  std::string_view arguments = {};  // what the positionals are: "CORPUS"; "" for none
+  int min_arguments = 0;
+  int max_arguments = 0;
+  bool measures = false;  // also takes the options of every measuring command
+  bool ranks = false;     // may run as one job over several ranks
+  std::vector<SubcommandOptions> (*subcommands)() =
+      nullptr;  // of a command whose first argument is a subcommand
   // Names of parameters in its records that no option gives and that are not work: what a run found out. A
   // parameter that is neither here nor an option is work.
   std::span<const std::string_view> findings = {};

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kHelpWidth = 110;
 constexpr std::size_t kHelpIndent = 32;
-constexpr int kAnyNumber = 1 << 20;  // of nouns
+constexpr int kAnyNumber = 1 << 20;  // of arguments
 
 std::string flag_names(const OptionSpec& spec) {
   std::string names = fmt::format("--{}", spec.name);
@@ -66,7 +66,7 @@ Result<void> check_leftovers(const CommandInfo& command, const std::vector<std::
     if (word.starts_with('-') && word != "-" && word != "--") return unknown_flag(command, word, rows);
   for (const std::string& word : left) {
     if (word == "--") continue;
-    return wrong_usage(command, command.nouns.empty()
+    return wrong_usage(command, command.arguments.empty()
                                     ? fmt::format("'{}' takes no arguments, not '{}'", command.name, word)
                                     : fmt::format("one argument too many: '{}'", word));
   }
@@ -174,9 +174,9 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
     }
   }
   CommandLine line;
-  // Any number is taken here: the value of a misspelt flag lands among the nouns, and the flag is what to
+  // Any number is taken here: the value of a misspelt flag lands among the arguments, and the flag is what to
   // speak of.
-  if (command.nouns_at_most > 0) app.add_option("nouns", line.nouns)->expected(0, kAnyNumber);
+  if (command.max_arguments > 0) app.add_option("nouns", line.arguments)->expected(0, kAnyNumber);
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 takes words from the back
     app.parse(std::move(reversed));
@@ -185,11 +185,11 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
     return wrong_usage(command, error.what());
   }
   PENSTOCK_TRY(check_leftovers(command, app.remaining(), rows));
-  const auto most = static_cast<std::size_t>(command.nouns_at_most);
-  if (line.nouns.size() > most)
-    return wrong_usage(command, fmt::format("'{}' is one word too many", line.nouns[most]));
-  if (static_cast<int>(line.nouns.size()) < command.nouns_at_least)
-    return wrong_usage(command, fmt::format("'{}' needs {}", command.name, command.nouns));
+  const auto most = static_cast<std::size_t>(command.max_arguments);
+  if (line.arguments.size() > most)
+    return wrong_usage(command, fmt::format("'{}' is one word too many", line.arguments[most]));
+  if (static_cast<int>(line.arguments.size()) < command.min_arguments)
+    return wrong_usage(command, fmt::format("'{}' needs {}", command.name, command.arguments));
 
   std::vector<OptionWord> given;
   std::map<std::string, bool, std::less<>> on_line;

@@ -14,14 +14,14 @@ namespace penstock {
 
 struct CommandLine {
   Options options;
-  std::vector<std::string> nouns;
+  std::vector<std::string> arguments;
 };
 
 // The tables that `command` takes: its own, the common ones, those of measuring commands where it measures.
 std::vector<OptionTable> tables_of(const CommandInfo& command);
 
 // The words behind the command's name. Unknown flags name the nearest and list the valid ones; too few or too
-// many nouns say what is expected. `config` supplies what the line does not.
+// many arguments say what is expected. `config` supplies what the line does not.
 Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<const std::string> words,
                                        std::span<const OptionWord> config);
 

@@ -10,26 +10,27 @@ namespace {
 
 constexpr std::string_view kOther = "--help";
 
-std::vector<VerbOptions> verbs_of(const CommandInfo& command) {
-  return command.verbs == nullptr ? std::vector<VerbOptions>{} : command.verbs();
+std::vector<SubcommandOptions> subcommands_of(const CommandInfo& command) {
+  return command.subcommands == nullptr ? std::vector<SubcommandOptions>{} : command.subcommands();
 }
 
 // "read", "checkpoint save" ...: each with what it takes.
 struct Place {
   const CommandInfo* command;
-  std::string_view verb;
+  std::string_view subcommand;
 };
 std::vector<Place> places_of(const std::vector<const CommandInfo*>& commands) {
   std::vector<Place> places;
   for (const CommandInfo* command : commands) {
     places.push_back({command, ""});
-    for (const VerbOptions& verb : verbs_of(*command)) places.push_back({command, verb.verb});
+    for (const SubcommandOptions& subcommand : subcommands_of(*command))
+      places.push_back({command, subcommand.subcommand});
   }
   return places;
 }
 
 std::string key_of(const Place& place) {
-  return fmt::format("{}{}{}", place.command->name, place.verb.empty() ? "" : ":", place.verb);
+  return fmt::format("{}{}{}", place.command->name, place.subcommand.empty() ? "" : ":", place.subcommand);
 }
 
 std::string joined(const std::vector<std::string_view>& words) {
@@ -45,16 +46,16 @@ std::vector<std::string> flags_of(const OptionSpec& spec) {
 
 std::string all_flags(const Place& place) {
   std::string flags;
-  for (const OptionSpec* spec : options_of(*place.command, place.verb))
+  for (const OptionSpec* spec : options_of(*place.command, place.subcommand))
     flags += fmt::format("--{} ", spec->name);
   return flags + std::string(kOther);
 }
 
-std::string first_nouns(const CommandInfo& command, const NounWords& nouns) {
+std::string first_argument_choices(const CommandInfo& command, const ArgumentChoices& arguments) {
   std::string words;
-  for (const VerbOptions& verb : verbs_of(command))
-    words += fmt::format("{}{}", words.empty() ? "" : " ", verb.verb);
-  if (const auto at = nouns.find(command.name); words.empty() && at != nouns.end())
+  for (const SubcommandOptions& subcommand : subcommands_of(command))
+    words += fmt::format("{}{}", words.empty() ? "" : " ", subcommand.subcommand);
+  if (const auto at = arguments.find(command.name); words.empty() && at != arguments.end())
     words = fmt::format("{}", fmt::join(at->second, " "));
   return words;
 }
@@ -63,7 +64,7 @@ std::string first_nouns(const CommandInfo& command, const NounWords& nouns) {
 std::string bash_offer(const OptionSpec& spec) {
   switch (value_kind(spec)) {
     case ValueKind::words:
-      return fmt::format("_penstock_words '{}'", joined(value_words(spec)));
+      return fmt::format("_penstock_words '{}'", joined(value_choices(spec)));
     case ValueKind::tier:
       return "_penstock_tiers";
     case ValueKind::folder:
@@ -170,7 +171,7 @@ std::string zsh_text(std::string_view text) {
 std::string zsh_action(const OptionSpec& spec) {
   switch (value_kind(spec)) {
     case ValueKind::words:
-      return fmt::format("({})", joined(value_words(spec)));
+      return fmt::format("({})", joined(value_choices(spec)));
     case ValueKind::tier:
       return "_penstock_tiers";
     case ValueKind::folder:
@@ -186,7 +187,7 @@ std::string zsh_action(const OptionSpec& spec) {
 
 void add_zsh_arguments(std::string& out, const Place& place, std::string_view indent, std::string_view rest) {
   out += fmt::format("{}_arguments -S '--help[what it does]'", indent);
-  for (const OptionSpec* spec : options_of(*place.command, place.verb))
+  for (const OptionSpec* spec : options_of(*place.command, place.subcommand))
     for (const std::string& flag : flags_of(*spec)) {
       const bool valued = spec->type != OptionType::flag;
       out += fmt::format(" \\\n{}  '{}{}{}[{}]{}'", indent, spec->repeated ? "*" : "", flag,
@@ -198,13 +199,13 @@ void add_zsh_arguments(std::string& out, const Place& place, std::string_view in
   out += fmt::format(" \\\n{}  {}\n", indent, rest);
 }
 
-void add_zsh_verbs(std::string& out, const CommandInfo& command) {
+void add_zsh_subcommands(std::string& out, const CommandInfo& command) {
   out += fmt::format("      if (( CURRENT == 2 )); then\n        _values verb {}\n        return\n      fi\n",
-                     first_nouns(command, {}));
+                     first_argument_choices(command, {}));
   out += "      local verb=$words[2]\n      shift words\n      (( CURRENT-- ))\n      case $verb in\n";
-  for (const VerbOptions& verb : verbs_of(command)) {
-    out += fmt::format("        {})\n", verb.verb);
-    add_zsh_arguments(out, {&command, verb.verb}, "          ", "'*:place:_files'");
+  for (const SubcommandOptions& subcommand : subcommands_of(command)) {
+    out += fmt::format("        {})\n", subcommand.subcommand);
+    add_zsh_arguments(out, {&command, subcommand.subcommand}, "          ", "'*:place:_files'");
     out += "          ;;\n";
   }
   out += "      esac\n";
@@ -222,7 +223,7 @@ std::string fish_text(std::string_view text) {
 std::string fish_value(const OptionSpec& spec) {
   switch (value_kind(spec)) {
     case ValueKind::words:
-      return fmt::format(" -x -a '{}'", joined(value_words(spec)));
+      return fmt::format(" -x -a '{}'", joined(value_choices(spec)));
     case ValueKind::tier:
       return " -x -a '(penstock --tier-names 2>/dev/null) (__fish_complete_directories)'";
     case ValueKind::folder:
@@ -239,31 +240,34 @@ std::string fish_value(const OptionSpec& spec) {
 
 }  // namespace
 
-std::string bash_completion(const std::vector<const CommandInfo*>& commands, const NounWords& nouns) {
+std::string bash_completion(const std::vector<const CommandInfo*>& commands,
+                            const ArgumentChoices& arguments) {
   std::string names;
   std::string flags = "_penstock_flags() {\n  case $1 in\n";
   std::string first = "_penstock_nouns() {\n  case $1 in\n";
-  std::string verbs;
+  std::string subcommands;
   for (const CommandInfo* command : commands) {
     names += fmt::format("{}{}", names.empty() ? "" : " ", command->name);
-    if (const std::string words = first_nouns(*command, nouns); !words.empty())
+    if (const std::string words = first_argument_choices(*command, arguments); !words.empty())
       first += fmt::format("    {}) echo '{}' ;;\n", command->name, words);
   }
   for (const Place& place : places_of(commands)) {
     flags += fmt::format("    {}) echo '{}' ;;\n", key_of(place), all_flags(place));
-    if (!place.verb.empty()) verbs += fmt::format("{}{}", verbs.empty() ? "" : " | ", key_of(place));
+    if (!place.subcommand.empty())
+      subcommands += fmt::format("{}{}", subcommands.empty() ? "" : " | ", key_of(place));
   }
-  const std::string has_verb =
-      verbs.empty()
+  const std::string has_subcommand =
+      subcommands.empty()
           ? "_penstock_has_verb() { return 1; }\n"
           : fmt::format(
                 "_penstock_has_verb() {{\n  case $1 in\n    {}) return 0 ;;\n  esac\n  return 1\n}}\n",
-                verbs);
+                subcommands);
   return fmt::format("{}_penstock_commands() {{ echo '{}'; }}\n{}  esac\n}}\n{}  esac\n}}\n{}{}{}", kBashHead,
-                     names, flags, first, has_verb, bash_values(commands), kBashTail);
+                     names, flags, first, has_subcommand, bash_values(commands), kBashTail);
 }
 
-std::string zsh_completion(const std::vector<const CommandInfo*>& commands, const NounWords& nouns) {
+std::string zsh_completion(const std::vector<const CommandInfo*>& commands,
+                           const ArgumentChoices& arguments) {
   std::string out =
       "#compdef penstock\n# Written by penstock from its option tables.\n"
       "_penstock_tiers() {\n  local -a tiers\n  tiers=(${(f)\"$(penstock --tier-names 2>/dev/null)\"})\n"
@@ -278,10 +282,10 @@ std::string zsh_completion(const std::vector<const CommandInfo*>& commands, cons
       "    help) _describe command commands ;;\n";
   for (const CommandInfo* command : commands) {
     out += fmt::format("    {})\n", command->name);
-    if (command->verbs != nullptr) {
-      add_zsh_verbs(out, *command);
+    if (command->subcommands != nullptr) {
+      add_zsh_subcommands(out, *command);
     } else {
-      const std::string words = first_nouns(*command, nouns);
+      const std::string words = first_argument_choices(*command, arguments);
       add_zsh_arguments(
           out, {command, ""}, "      ",
           words.empty() ? "'*:place:_files'" : fmt::format("'1:name:({})' '*:place:_files'", words));
@@ -291,7 +295,8 @@ std::string zsh_completion(const std::vector<const CommandInfo*>& commands, cons
   return out + "  esac\n}\n_penstock \"$@\"\n";
 }
 
-std::string fish_completion(const std::vector<const CommandInfo*>& commands, const NounWords& nouns) {
+std::string fish_completion(const std::vector<const CommandInfo*>& commands,
+                            const ArgumentChoices& arguments) {
   std::string out = "# Written by penstock from its option tables.\n";
   out += "complete -c penstock -n __fish_use_subcommand -f -a help -d 'what a command does'\n";
   for (const CommandInfo* command : commands)
@@ -299,19 +304,20 @@ std::string fish_completion(const std::vector<const CommandInfo*>& commands, con
                        fish_text(command->summary));
   for (const Place& place : places_of(commands)) {
     const CommandInfo& command = *place.command;
-    if (place.verb.empty()) {
-      if (const std::string words = first_nouns(command, nouns); !words.empty())
+    if (place.subcommand.empty()) {
+      if (const std::string words = first_argument_choices(command, arguments); !words.empty())
         out += fmt::format(
             "complete -c penstock -n '__fish_seen_subcommand_from {}; and not __fish_seen_subcommand_from "
             "{}' -f -a '{}'\n",
             command.name, words, words);
-      if (command.verbs != nullptr) continue;
+      if (command.subcommands != nullptr) continue;
     }
     const std::string when =
-        place.verb.empty() ? fmt::format("__fish_seen_subcommand_from {}", command.name)
-                           : fmt::format("__fish_seen_subcommand_from {}; and __fish_seen_subcommand_from {}",
-                                         command.name, place.verb);
-    for (const OptionSpec* spec : options_of(command, place.verb)) {
+        place.subcommand.empty()
+            ? fmt::format("__fish_seen_subcommand_from {}", command.name)
+            : fmt::format("__fish_seen_subcommand_from {}; and __fish_seen_subcommand_from {}", command.name,
+                          place.subcommand);
+    for (const OptionSpec* spec : options_of(command, place.subcommand)) {
       const std::string alias =
           spec->alias.empty() ? ""
                               : fmt::format(" {} {}", spec->alias.size() == 1 ? "-s" : "-l", spec->alias);

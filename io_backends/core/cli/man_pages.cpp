@@ -66,13 +66,13 @@ void add_options(std::string& page, const CommandInfo& command) {
   }
 }
 
-void add_verbs(std::string& page, const CommandInfo& command) {
-  if (command.verbs == nullptr) return;
+void add_subcommands(std::string& page, const CommandInfo& command) {
+  if (command.subcommands == nullptr) return;
   page += ".SH VERBS\n";
-  for (const VerbOptions& verb : command.verbs()) {
-    page += fmt::format(".TP\n\\fB{}\\fR\n", roff(verb.verb));
+  for (const SubcommandOptions& subcommand : command.subcommands()) {
+    page += fmt::format(".TP\n\\fB{}\\fR\n", roff(subcommand.subcommand));
     std::string taken;
-    for (const std::string_view name : verb.takes)
+    for (const std::string_view name : subcommand.takes)
       taken += fmt::format("{}\\-\\-{}", taken.empty() ? "takes " : ", ", roff(name));
     page += taken.empty() ? "takes no options of its own\n" : taken + "\n";
   }
@@ -98,7 +98,7 @@ std::string man_page(const CommandInfo& command, std::string_view date) {
   page += fmt::format(".SH SYNOPSIS\n.nf\n{}\n.fi\n.SH EXAMPLES\n.nf\n", roff(command.synopsis));
   for (const std::string_view example : command.examples) page += roff(example) + "\n";
   page += ".fi\n";
-  add_verbs(page, command);
+  add_subcommands(page, command);
   add_options(page, command);
   page += kExit;
   if (!command.notes.empty()) page += fmt::format(".SH NOTES\n.nf\n{}\n.fi\n", roff(command.notes));

@@ -31,13 +31,13 @@ Result<void> write(const fs::path& path, const std::string& text) {
   return file.publish();
 }
 
-bool takes(const VerbOptions& verb, std::string_view name) {
-  return std::find(verb.takes.begin(), verb.takes.end(), name) != verb.takes.end();
+bool takes(const SubcommandOptions& subcommand, std::string_view name) {
+  return std::find(subcommand.takes.begin(), subcommand.takes.end(), name) != subcommand.takes.end();
 }
 
 }  // namespace
 
-Result<int> write_manuals(const fs::path& folder, const NounWords& nouns) {
+Result<int> write_manuals(const fs::path& folder, const ArgumentChoices& arguments) {
   std::error_code failed;
   fs::create_directories(folder / "man1", failed);
   if (failed) return errno_error(failed.value(), "cannot make", (folder / "man1").string());
@@ -48,26 +48,26 @@ Result<int> write_manuals(const fs::path& folder, const NounWords& nouns) {
   for (const CommandInfo* command : commands)
     PENSTOCK_TRY(
         write(folder / "man1" / fmt::format("penstock-{}.1", command->name), man_page(*command, date)));
-  PENSTOCK_TRY(write(folder / "penstock.bash", bash_completion(commands, nouns)));
-  PENSTOCK_TRY(write(folder / "_penstock", zsh_completion(commands, nouns)));
-  PENSTOCK_TRY(write(folder / "penstock.fish", fish_completion(commands, nouns)));
+  PENSTOCK_TRY(write(folder / "penstock.bash", bash_completion(commands, arguments)));
+  PENSTOCK_TRY(write(folder / "_penstock", zsh_completion(commands, arguments)));
+  PENSTOCK_TRY(write(folder / "penstock.fish", fish_completion(commands, arguments)));
   return 0;
 }
 
-std::vector<const OptionSpec*> options_of(const CommandInfo& command, std::string_view verb) {
-  const std::vector<VerbOptions> verbs =
-      command.verbs == nullptr ? std::vector<VerbOptions>{} : command.verbs();
+std::vector<const OptionSpec*> options_of(const CommandInfo& command, std::string_view subcommand) {
+  const std::vector<SubcommandOptions> subcommands =
+      command.subcommands == nullptr ? std::vector<SubcommandOptions>{} : command.subcommands();
   std::vector<const OptionSpec*> options;
   for (const OptionTable table : tables_of(command))
     for (const OptionSpec& spec : table) {
-      bool its_own = verb.empty();
-      bool of_a_verb = false;
-      for (const VerbOptions& one : verbs) {
+      bool its_own = subcommand.empty();
+      bool of_a_subcommand = false;
+      for (const SubcommandOptions& one : subcommands) {
         if (!takes(one, spec.name)) continue;
-        of_a_verb = true;
-        its_own = its_own || one.verb == verb;
+        of_a_subcommand = true;
+        its_own = its_own || one.subcommand == subcommand;
       }
-      if (its_own || !of_a_verb) options.push_back(&spec);
+      if (its_own || !of_a_subcommand) options.push_back(&spec);
     }
   return options;
 }
@@ -83,7 +83,7 @@ ValueKind value_kind(const OptionSpec& spec) {
   return ValueKind::anything;
 }
 
-std::vector<std::string_view> value_words(const OptionSpec& spec) {
+std::vector<std::string_view> value_choices(const OptionSpec& spec) {
   if (spec.type == OptionType::boolean) return {"0", "1"};
   std::vector<std::string_view> words;
   std::string_view rest = spec.value;

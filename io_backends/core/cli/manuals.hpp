@@ -11,28 +11,30 @@
 
 namespace penstock {
 
-// What the tables do not say: the words that a command's first noun may be ("generate" -> its recipes).
-using NounWords = std::map<std::string, std::vector<std::string>, std::less<>>;
+// What the tables do not say: the words that a command's first argument may be ("generate" -> its recipes).
+using ArgumentChoices = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 // Writes into `folder` and its man1/, which it makes: penstock.1 and penstock-COMMAND.1, penstock.bash,
 // _penstock (zsh) and penstock.fish. Returns the exit code 0.
-Result<int> write_manuals(const std::filesystem::path& folder, const NounWords& nouns);
+Result<int> write_manuals(const std::filesystem::path& folder, const ArgumentChoices& arguments);
 
 // `date` stands on the page: "2026-11-23". The page of the whole program lists `commands`.
 std::string man_page(const CommandInfo& command, std::string_view date);
 std::string man_page_of_all(const std::vector<const CommandInfo*>& commands, std::string_view date);
 
-std::string bash_completion(const std::vector<const CommandInfo*>& commands, const NounWords& nouns);
-std::string zsh_completion(const std::vector<const CommandInfo*>& commands, const NounWords& nouns);
-std::string fish_completion(const std::vector<const CommandInfo*>& commands, const NounWords& nouns);
+std::string bash_completion(const std::vector<const CommandInfo*>& commands,
+                            const ArgumentChoices& arguments);
+std::string zsh_completion(const std::vector<const CommandInfo*>& commands, const ArgumentChoices& arguments);
+std::string fish_completion(const std::vector<const CommandInfo*>& commands,
+                            const ArgumentChoices& arguments);
 
-// The options that a command takes, or that one of its verbs does ("" for the command).
-std::vector<const OptionSpec*> options_of(const CommandInfo& command, std::string_view verb);
+// The options that a command takes, or that one of its subcommands does ("" for the command).
+std::vector<const OptionSpec*> options_of(const CommandInfo& command, std::string_view subcommand);
 
 // What a shell may offer for the value of an option.
 enum class ValueKind : std::uint8_t { none, anything, words, file, folder, tier };
 ValueKind value_kind(const OptionSpec& spec);
 // Of `words`: "iec|si" -> iec, si; "0|1" for a boolean.
-std::vector<std::string_view> value_words(const OptionSpec& spec);
+std::vector<std::string_view> value_choices(const OptionSpec& spec);
 
 }  // namespace penstock

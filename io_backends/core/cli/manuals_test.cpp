@@ -24,7 +24,7 @@ constexpr OptionSpec kOptions[] = {
 };
 constexpr std::array<std::string_view, 2> kOfSave{"order", "to"};
 
-std::vector<VerbOptions> verbs() {
+std::vector<SubcommandOptions> subcommands() {
   return {{"save", kOfSave}, {"ls", {}}};
 }
 
@@ -40,7 +40,7 @@ constexpr CommandInfo kVerbal{.name = "verbal",
                               .run = nullptr,
                               .synopsis = "penstock verbal VERB",
                               .examples = {"one", "two"},
-                              .verbs = verbs};
+                              .subcommands = subcommands};
 
 std::vector<std::string_view> names(const std::vector<const OptionSpec*>& options) {
   std::vector<std::string_view> all;
@@ -53,7 +53,7 @@ bool has(const std::string& text, std::string_view words) {
   return text.find(words) != std::string::npos;
 }
 
-TEST(Manuals, AVerbHasItsOwnOptionsAndTheCommandsOwn) {
+TEST(Manuals, ASubcommandHasItsOwnOptionsAndTheCommandsOwn) {
   using Names = std::vector<std::string_view>;
   EXPECT_EQ(names(options_of(kPlain, "")), (Names{"threads", "order", "to", "quiet"}));
   EXPECT_EQ(names(options_of(kVerbal, "save")), (Names{"threads", "order", "to", "quiet"}));
@@ -75,7 +75,7 @@ TEST(Manuals, AManPageSaysWhatTheTableSays) {
                   ".BR penstock\\-plain (1),\n.BR penstock\\-verbal (1)\n"));
 }
 
-TEST(Manuals, CompletionsKnowVerbsChoicesAndPlaces) {
+TEST(Manuals, CompletionsKnowSubcommandsChoicesAndPlaces) {
   const std::vector<const CommandInfo*> commands{&kPlain, &kVerbal};
   const std::string bash = bash_completion(commands, {{"plain", {"alexnet", "cosmo"}}});
   EXPECT_TRUE(has(bash, "plain) echo 'alexnet cosmo' ;;"));

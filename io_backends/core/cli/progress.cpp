@@ -85,7 +85,7 @@ void warn(std::string_view text) {
 void note(std::string_view text) {
   print_line("", text);
 }
-void leave_words_to_another_rank() {
+void leave_output_to_another_rank() {
   silent = true;
 }
 

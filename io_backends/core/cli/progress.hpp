@@ -38,10 +38,10 @@ class Progress {
 };
 
 // A line of diagnostics to stderr: "penstock: warning: ...", as printable() makes it. Wipes a progress line
-// that stands there; its next redraw comes below. Any thread.
+// that is there; its next redraw comes below. Any thread.
 void warn(std::string_view text);
 void note(std::string_view text);
 // From now on neither says anything: for the ranks of a job that another one speaks for. Before any thread.
-void leave_words_to_another_rank();
+void leave_output_to_another_rank();
 
 }  // namespace penstock

@@ -29,7 +29,7 @@ class SingleProcess final : public Communicator {
   }
   Result<void> broadcast(std::vector<std::byte>&) override { return success(); }
   Result<ClockOffset> clock_offset() override { return ClockOffset{}; }
-  void tell_signal(int) override {}
+  void report_signal(int) override {}
   int heard_signal() override { return 0; }
   bool meet(std::chrono::milliseconds) override { return true; }
   void abandon(int) override {}
@@ -58,9 +58,9 @@ Error unpacked(std::span<const std::byte> bytes) {
 }
 
 // Work on a thread of its own, which is waited for when this dies.
-class WorkBeside {
+class BackgroundWork {
  public:
-  explicit WorkBeside(const std::function<Result<void>()>& work) {
+  explicit BackgroundWork(const std::function<Result<void>()>& work) {
     try {
       thread_ = std::jthread([this, &work] { finish(on_threads(1, [&](unsigned) { return work(); })); });
     } catch (const std::system_error& error) {
@@ -95,7 +95,7 @@ void pass_signals_on(Communicator& ranks, const std::stop_token& stop) {
   std::condition_variable_any stopping;
   std::unique_lock lock(mutex);
   do {
-    if (const int mine = interrupt_signal(); mine != 0) return ranks.tell_signal(mine);
+    if (const int mine = interrupt_signal(); mine != 0) return ranks.report_signal(mine);
     if (const int heard = ranks.heard_signal(); heard != 0) return simulate_interrupt(heard);
   } while (
       !stopping.wait_for(lock, stop, std::chrono::milliseconds(100), [&] { return stop.stop_requested(); }));
@@ -136,7 +136,7 @@ Result<void> agree(Communicator& ranks, const Result<void>& mine) {
   return unpacked(verdict);
 }
 
-Result<void> as_root_says(Communicator& ranks, const Result<void>& roots) {
+Result<void> outcome_of_root(Communicator& ranks, const Result<void>& roots) {
   if (ranks.size() == 1) return roots;
   std::vector<std::byte> verdict;
   if (ranks.root()) verdict = packed(roots);
@@ -148,9 +148,9 @@ Result<void> as_root_says(Communicator& ranks, const Result<void>& roots) {
 Result<void> work_together(Communicator& ranks, const std::function<Result<void>()>& work,
                            const std::function<void()>& stop) {
   if (ranks.size() == 1) return work();
-  WorkBeside beside(work);
+  BackgroundWork background(work);
   while (true) {
-    const std::optional<Result<void>>& mine = beside.wait(std::chrono::milliseconds(100));
+    const std::optional<Result<void>>& mine = background.wait(std::chrono::milliseconds(100));
     std::array<std::uint64_t, 3> news{mine ? 0U : 1U, mine && !mine->ok() ? 1U : 0U,
                                       static_cast<std::uint64_t>(interrupt_signal())};
     Result<void> heard = ranks.all_reduce(std::span<std::uint64_t>(news), Reduction::max);

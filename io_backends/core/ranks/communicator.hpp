@@ -49,7 +49,7 @@ class Communicator {
   // heard_signal() is what another one has said, or 0; rank 0 may have to ask for it before the others hear.
   // From any thread, whatever collective call is under way. Nothing is said nor heard where the transport is
   // for one thread alone (MPI below MPI_THREAD_SERIALIZED).
-  virtual void tell_signal(int signal) = 0;
+  virtual void report_signal(int signal) = 0;
   virtual int heard_signal() = 0;
 
   // Whether all ranks came here within `patience`; no collective call may follow one that did not succeed.
@@ -64,7 +64,7 @@ std::unique_ptr<Communicator> single_process();
 // have one; success where none has.
 Result<void> agree(Communicator& ranks, const Result<void>& mine);
 // Collective: what rank 0 says of what it alone did, on every rank.
-Result<void> as_root_says(Communicator& ranks, const Result<void>& roots);
+Result<void> outcome_of_root(Communicator& ranks, const Result<void>& roots);
 // What agree() takes of what may be more than an outcome.
 template <class T>
 Result<void> outcome_of(const Result<T>& result) {
@@ -80,7 +80,7 @@ Result<void> work_together(Communicator& ranks, const std::function<Result<void>
 
 // While it lives, a signal that comes to one rank comes to all in some tenths of a second, whatever they are
 // at, without a collective call: every rank needs one. It asks ten times a second, on a thread of its own;
-// nothing where there is one rank, or where tell_signal() does nothing.
+// nothing where there is one rank, or where report_signal() does nothing.
 class SignalsForAll {
  public:
   explicit SignalsForAll(Communicator& ranks);

@@ -34,13 +34,13 @@ TEST(Communicator, TheFirstError) {
 
 TEST(Communicator, RootSpeaksForAll) {
   RankThreads::run(3, [](Communicator& ranks) {
-    EXPECT_TRUE(as_root_says(ranks, ranks.root() ? success() : Result<void>(no_room())).ok());
-    const auto said = as_root_says(ranks, ranks.root() ? Result<void>(no_room("at root")) : success());
+    EXPECT_TRUE(outcome_of_root(ranks, ranks.root() ? success() : Result<void>(no_room())).ok());
+    const auto said = outcome_of_root(ranks, ranks.root() ? Result<void>(no_room("at root")) : success());
     ASSERT_FALSE(said.ok());
     EXPECT_EQ(said.error().what, "at root");
   });
   const auto single = single_process();
-  EXPECT_EQ(as_root_says(*single, no_room()).error().what, "no room");
+  EXPECT_EQ(outcome_of_root(*single, no_room()).error().what, "no room");
 }
 
 TEST(Communicator, WorkThatFailsOnOneRankStopsThatOfTheOthers) {
@@ -98,7 +98,7 @@ TEST(Communicator, ASignalStopsTheWorkOfAll) {
 
 TEST(Communicator, ASignalIsHeardWhateverARankIsAt) {
   RankThreads::run(2, [](Communicator& ranks) {
-    if (!ranks.root()) return ranks.tell_signal(SIGTERM);
+    if (!ranks.root()) return ranks.report_signal(SIGTERM);
     const SignalsForAll signals(ranks);
     while (!interrupted()) std::this_thread::sleep_for(1ms);
     EXPECT_EQ(interrupt_signal(), SIGTERM);

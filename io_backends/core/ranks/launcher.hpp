@@ -32,7 +32,7 @@ struct MpiModule {
 inline constexpr const char* kMpiModuleSymbol = "penstock_mpi_module";
 using MpiModuleFunction = const MpiModule* (*)();
 
-// Opens the module, which lies beside the program or in the installation's folder for libraries; it stays
+// Opens the module, which is next to the program or in the installation's folder for libraries; it stays
 // open. `unsupported` with the remedy where it is not there or of another build. One thread.
 Result<const MpiModule*> mpi_module();
 

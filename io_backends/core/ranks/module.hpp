@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// Where `file` ("libpenstock_profile.so") lies: beside the program, or in the installation's folder for
+// Where `file` ("libpenstock_profile.so") lies: next to the program, or in the installation's folder for
 // libraries. `unsupported`, its message half a sentence: "libpenstock_mpi.so lies neither ...". Any thread.
 Result<std::string> module_path(const char* file);
 

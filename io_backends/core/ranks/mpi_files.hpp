@@ -41,7 +41,7 @@ class MpiFiles {
  public:
   virtual ~MpiFiles() = default;
 
-  // `path` is absolute; `name` stands in messages. A shared file is opened on every rank or fails on every
+  // `path` is absolute; `name` is in messages. A shared file is opened on every rank or fails on every
   // rank.
   virtual Result<std::unique_ptr<MpiFile>> open(const std::string& path, std::string_view name,
                                                 MpiSharing sharing) = 0;

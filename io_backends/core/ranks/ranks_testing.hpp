@@ -63,7 +63,7 @@ class RankThreads {
       return success();
     }
     Result<ClockOffset> clock_offset() override { return ClockOffset{}; }
-    void tell_signal(int signal) override {
+    void report_signal(int signal) override {
       int none = 0;
       shared_.signal.compare_exchange_strong(none, signal);
     }

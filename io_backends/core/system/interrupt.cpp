@@ -19,14 +19,14 @@ static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>
 thread_local const std::atomic<bool>* working_on = nullptr;  // this thread, until that is set
 
 void remember(int signal) {
-  constexpr std::int64_t kSameWishNs = 1'000'000'000;
+  constexpr std::int64_t kSameRequestNs = 1'000'000'000;
   struct timespec now {};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   const std::int64_t now_ns = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
   std::int64_t first_ns = 0;
   if (caught_at_ns.compare_exchange_strong(first_ns, now_ns)) {
     caught.store(signal);
-  } else if (now_ns - first_ns >= kSameWishNs) {
+  } else if (now_ns - first_ns >= kSameRequestNs) {
     ::_exit(128 + signal);  // asked twice: the user has lost patience
   }
 }

@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-TEST(Interrupt, TheSameWishMayComeTwice) {
+TEST(Interrupt, TheSameRequestMayComeTwice) {
   const auto begin = Clock::now();
   const bool lived_on = in_child_process([] {
     catch_interrupts();

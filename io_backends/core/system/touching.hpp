@@ -9,7 +9,7 @@ namespace penstock {
 inline constexpr std::size_t kTouchedLine = 64;
 inline constexpr std::size_t kTouchedPage = 4096;  // the smallest that there is, wherever this runs
 
-// Calls `look` with a byte of each page that the bytes lie in, wherever in a page they begin.
+// Calls `look` with a byte of each page that the bytes are in, wherever in a page they begin.
 template <class Look>
 void each_page(std::span<const std::byte> bytes, Look look) {
   if (bytes.empty()) return;

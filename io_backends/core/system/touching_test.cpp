@@ -47,8 +47,7 @@ TEST_P(Touching, ReachesThePagesOfTheBytesAndNoOthers) {
 
 // Which bytes are looked at, as multiples of `unit` of the address.
 template <class Each>
-std::set<std::uintptr_t> units_looked_at(Each each, std::size_t unit, std::size_t offset,
-                                         std::size_t length) {
+std::set<std::uintptr_t> units_touched(Each each, std::size_t unit, std::size_t offset, std::size_t length) {
   alignas(kTouchedPage) static const std::byte bytes[6 * kTouchedPage]{};
   std::set<std::uintptr_t> units;
   const auto begin = reinterpret_cast<std::uintptr_t>(bytes);
@@ -60,19 +59,19 @@ std::set<std::uintptr_t> units_looked_at(Each each, std::size_t unit, std::size_
   return units;
 }
 
-TEST(TouchingEach, LineOrPageThatTheBytesLieInIsLookedAtAndNoOther) {
+TEST(TouchingEach, TouchesTheLineOrPageOfTheBytesAndNoOther) {
   for (const std::size_t offset : {0U, 1U, 63U, 64U, 4095U, 4096U})
     for (const std::size_t length :
          {1U, 2U, 63U, 64U, 65U, 127U, 4096U, 4097U, 8191U, 8192U, 8255U, 16383U, 20000U}) {
       const auto expect_all = [&](const std::set<std::uintptr_t>& units, std::size_t unit) {
         EXPECT_EQ(units.size(), (offset + length - 1) / unit - offset / unit + 1) << offset << " " << length;
       };
-      expect_all(units_looked_at([](auto bytes, auto look) { each_line(bytes, look); }, kTouchedLine, offset,
-                                 length),
-                 kTouchedLine);
-      expect_all(units_looked_at([](auto bytes, auto look) { each_page(bytes, look); }, kTouchedPage, offset,
-                                 length),
-                 kTouchedPage);
+      expect_all(
+          units_touched([](auto bytes, auto look) { each_line(bytes, look); }, kTouchedLine, offset, length),
+          kTouchedLine);
+      expect_all(
+          units_touched([](auto bytes, auto look) { each_page(bytes, look); }, kTouchedPage, offset, length),
+          kTouchedPage);
     }
 }
 

@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// Written beside its name and renamed in the end; what is there already is replaced. A name that stands for
+// Written next to its name and renamed in the end; what is there already is replaced. A name that stands for
 // something else than a plain file (/dev/stdout, a pipe) is written to as it is. One thread.
 class WholeFile {
  public:

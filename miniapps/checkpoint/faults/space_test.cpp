@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 class FullTier : public FaultMatrix {
  protected:
-  // A fast tier that holds so many whole checkpoints, and half a one.
+  // A fast tier that holds that many whole checkpoints, and half a one.
   std::string room_for(std::uint64_t checkpoints) const {
     return ",capacity=" + std::to_string(checkpoints * bytes_of_all() + bytes_of_all() / 2);
   }
@@ -125,7 +125,7 @@ TEST_F(FullTier, Row17RoomForExactlyOne) {
   expect_nothing_lost();
 }
 
-// Somebody else's file beside the stores, which leaves so many bytes free.
+// Somebody else's file next to the stores, which leaves that many bytes free.
 class Hog {
  public:
   explicit Hog(const std::filesystem::path& file) : file_(file) {}

@@ -77,7 +77,7 @@ void FaultMatrix::SetUp() {
       root_ = scratch_.path() / "mount";
       return;
     }
-    const TierFacts facts = look_at_path("/dev/shm");
+    const TierFacts facts = inspect_path("/dev/shm");
     if (!facts.memory || ::access("/dev/shm", W_OK) != 0) GTEST_SKIP() << "no tmpfs at /dev/shm to write to";
     root_ = std::filesystem::path("/dev/shm") / scratch_.path().filename();
     std::filesystem::create_directory(root_);

@@ -15,7 +15,7 @@ class Blocks {
              std::int64_t length) noexcept;
   // What came of it: bytes, or a negated errno. It is counted if it is known, and then not known any more.
   void end(ThreadLog& log, const void* block, std::int64_t result) noexcept;
-  // It has not begun after all.
+  // It has not started after all.
   void drop(const void* block) noexcept;
   // For each that is known, before the process ends: `ended` says whether it has, and gives what came of it.
   // The others are dropped operations.

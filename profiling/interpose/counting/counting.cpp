@@ -20,7 +20,7 @@ constexpr SizeBuckets make_size_buckets() {
   std::size_t bucket = 0;
   for (std::size_t width = 0; width <= 64; ++width) {
     made.of_width[width] = {.limit = ~std::uint64_t{0}, .bucket = bucket};
-    // Numbers of so many binary digits that lie at or above a limit: the bucket changes behind it.
+    // Numbers of that many binary digits that lie at or above a limit: the bucket changes after it.
     if (bucket < PENSTOCK_SIZE_BUCKETS - 1 && std::size_t(std::bit_width(kLimits[bucket])) == width) {
       made.of_width[width].limit = kLimits[bucket];
       bucket += 1;
@@ -47,40 +47,40 @@ void follow_session(ThreadLog& log, const char* top) noexcept {
   }
 }
 
-void Update::put_by(const ThreadLog::PutBy& one) noexcept {
-  std::uint32_t at = log_.put_by_count;
+void Update::defer(const ThreadLog::Deferred& one) noexcept {
+  std::uint32_t at = log_.deferred_count;
   do {
-    if (at >= ThreadLog::kPutBy) {
+    if (at >= ThreadLog::kMaxDeferred) {
       count_drop(session.header->dropped_operations);
       return;
     }
     // Another handler may come before, and behind.
-  } while (!__atomic_compare_exchange_n(&log_.put_by_count, &at, at + 1, false, __ATOMIC_RELAXED,
+  } while (!__atomic_compare_exchange_n(&log_.deferred_count, &at, at + 1, false, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED));
-  log_.put_by[at] = one;
+  log_.deferred[at] = one;
 }
 
-void Update::put_by(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept {
-  put_by({.operation = operation, .file = file, .name = name});
+void Update::defer(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept {
+  defer({.operation = operation, .file = file, .name = name});
 }
 
-void Update::put_by(int fd, const Operation& operation) noexcept {
+void Update::defer(int fd, const Operation& operation) noexcept {
   struct stat about {};
-  if (!look_at(fd, "", about)) {
+  if (!inspect(fd, "", about)) {
     count_drop(session.header->unnamed);
     return;
   }
-  ThreadLog::PutBy one{.operation = operation,
-                       .by_descriptor = true,
-                       .fd = fd,
-                       .device = about.st_dev,
-                       .number = about.st_ino};
+  ThreadLog::Deferred one{.operation = operation,
+                          .by_descriptor = true,
+                          .fd = fd,
+                          .device = about.st_dev,
+                          .number = about.st_ino};
   const bool moves = operation.call == PENSTOCK_CALL_READ || operation.call == PENSTOCK_CALL_WRITE;
   if (moves && operation.offset < 0) {
     const long behind = system_call(SYS_lseek, fd, 0, SEEK_CUR);
     one.operation.offset = behind < operation.length ? 0 : behind - operation.length;
   }
-  put_by(one);
+  defer(one);
 }
 
 namespace {
@@ -100,13 +100,13 @@ penstock_counters* count_of_descriptor(ThreadLog& log, int fd, const Operation& 
   return c;
 }
 
-void count_put_by(ThreadLog& log, const ThreadLog::PutBy& one) noexcept {
+void count_deferred(ThreadLog& log, const ThreadLog::Deferred& one) noexcept {
   const Operation& operation = one.operation;
   if (one.by_descriptor) {
     struct stat about {};
-    // A retired log's names stand in a file that is done: they would be nobody's in the one that others go on
+    // A retired log's names are in a file that is done: they would be nobody's in the one that others go on
     // with.
-    if (!log.retired && look_at(one.fd, "", about) && about.st_dev == one.device &&
+    if (!log.retired && inspect(one.fd, "", about) && about.st_dev == one.device &&
         about.st_ino == one.number) {
       count_of_descriptor(log, one.fd, operation);
     } else {
@@ -131,15 +131,15 @@ penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file,
   return c;
 }
 
-void count_what_was_put_by(ThreadLog& log) noexcept {
+void count_all_deferred(ThreadLog& log) noexcept {
   const Update update(log);  // which has come to another session where there is one: nothing is left then
-  std::uint32_t count = log.put_by_count;
+  std::uint32_t count = log.deferred_count;
   for (std::uint32_t i = 0; !update.nested() && count != 0;) {
     for (; i < count; ++i) {
-      count_put_by(log, log.put_by[i]);
+      count_deferred(log, log.deferred[i]);
     }
     // Unless a handler put something by meanwhile.
-    if (__atomic_compare_exchange_n(&log.put_by_count, &count, 0U, false, __ATOMIC_RELAXED,
+    if (__atomic_compare_exchange_n(&log.deferred_count, &count, 0U, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED)) {
       return;
     }
@@ -162,9 +162,9 @@ penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operati
   if (update.nested()) {
     const Description* description = described(fd);
     if (description == nullptr) {
-      update.put_by(fd, operation);
+      update.defer(fd, operation);
     } else if (description->file != 0) {
-      update.put_by(description->file, description->name, operation);
+      update.defer(description->file, description->name, operation);
     }
     return nullptr;
   }
@@ -341,7 +341,7 @@ bool still_stands_for(ThreadLog& log, int fd, const Description& description) no
   text.text[name->length] = 0;
   struct stat here {};
   struct stat there {};
-  return look_at(fd, "", here) && look_at(AT_FDCWD, text.text, there) && here.st_dev == there.st_dev &&
+  return inspect(fd, "", here) && inspect(AT_FDCWD, text.text, there) && here.st_dev == there.st_dev &&
          here.st_ino == there.st_ino;
 }
 

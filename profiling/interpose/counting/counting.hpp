@@ -160,7 +160,7 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
   }
 }
 
-// The call stands in the session by itself, too, where calls are kept (--trace). Within an Update: there may
+// The call is in the session by itself, too, where calls are kept (--trace). Within an Update: there may
 // have to be another block for it.
 [[gnu::always_inline]] inline void keep_call(ThreadLog& log, std::uint64_t file,
                                              const Operation& operation) noexcept {
@@ -170,9 +170,9 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
   }
 }
 
-// What handlers put by is counted in an update of its own, behind theirs; dropped where the session that it
+// What handlers deferred is counted in an update of its own, behind theirs; dropped where the session that it
 // belongs to has ended meanwhile.
-[[gnu::cold]] void count_what_was_put_by(ThreadLog& log) noexcept;
+[[gnu::cold]] void count_all_deferred(ThreadLog& log) noexcept;
 
 // Gives way to who changes the session, and comes to the new one, if there is one: `updating` is `top` again
 // then.
@@ -198,23 +198,23 @@ class Update {
     if (!nested_) [[likely]] {
       log_.updating = nullptr;
       std::atomic_signal_fence(std::memory_order_seq_cst);
-      if (log_.put_by_count != 0) [[unlikely]] {
-        count_what_was_put_by(log_);
+      if (log_.deferred_count != 0) [[unlikely]] {
+        count_all_deferred(log_);
       }
     }
   }
   Update(const Update&) = delete;
   Update& operator=(const Update&) = delete;
-  // Came upon another: only put_by() is allowed.
+  // Came upon another: only defer() is allowed.
   bool nested() const noexcept { return nested_; }
   // What there is no room for is dropped.
-  void put_by(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept;
+  void defer(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept;
   // The same of a descriptor that nobody knows: /proc is asked behind the update. Dropped as well where it
   // stands for another file by then. An offset of -1 is that of its position.
-  void put_by(int fd, const Operation& operation) noexcept;
+  void defer(int fd, const Operation& operation) noexcept;
 
  private:
-  void put_by(const ThreadLog::PutBy& one) noexcept;
+  void defer(const ThreadLog::Deferred& one) noexcept;
 
   ThreadLog& log_;
   bool nested_;
@@ -232,8 +232,8 @@ class OuterUpdate {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     log_.updating = nullptr;
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (log_.put_by_count != 0) [[unlikely]] {
-      count_what_was_put_by(log_);
+    if (log_.deferred_count != 0) [[unlikely]] {
+      count_all_deferred(log_);
     }
   }
   OuterUpdate(const OuterUpdate&) = delete;
@@ -257,7 +257,7 @@ inline ThreadLog::Cached& cached(ThreadLog& log, int fd, penstock_layer layer) n
   return log.cache[(static_cast<unsigned>(fd) + unsigned{layer} * 97U) % ThreadLog::kCached];
 }
 
-// More of one kind and another entry is begun, so that no counter overflows.
+// More of one kind and another entry is started, so that no counter overflows.
 // Handlers of signals may add some between a look at fits() and the addition.
 constexpr std::uint32_t kMostOperations = 1U << 31U;
 constexpr std::uint32_t kMostInBrief = 192;
@@ -339,7 +339,7 @@ penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept;
   Update update(log);
   if (update.nested()) [[unlikely]] {
     const Operation copy = operation;
-    update.put_by(counters.file, counters.name, copy);
+    update.defer(counters.file, counters.name, copy);
     return;
   }
   add_to(counters, operation);

@@ -51,7 +51,7 @@ std::uint64_t set_serials_aside() noexcept {
 }
 
 // A description that nobody else knows, as a new one.
-Description* begun(Description* made, std::uint64_t serial) noexcept {
+Description* started(Description* made, std::uint64_t serial) noexcept {
   made->file = 0;
   made->name = 0;
   made->kind = PENSTOCK_REGULAR;
@@ -150,7 +150,7 @@ Description* described_further(unsigned fd) noexcept {
 
 Description* make_description() noexcept {
   Description* made = take_free();
-  return made == nullptr ? nullptr : begun(made, set_serials_aside());
+  return made == nullptr ? nullptr : started(made, set_serials_aside());
 }
 
 Description* SpareDescription::make() noexcept {
@@ -162,7 +162,7 @@ Description* SpareDescription::make() noexcept {
   if (next_serial_ % kSerialsAtOnce == 0) [[unlikely]] {
     next_serial_ = set_serials_aside();
   }
-  return begun(made, next_serial_++);
+  return started(made, next_serial_++);
 }
 
 void SpareDescription::forget(int fd) noexcept {

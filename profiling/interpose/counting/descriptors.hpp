@@ -18,7 +18,7 @@ namespace penstock::interpose {
 
 struct alignas(64) Description {
   std::uint64_t file = 0;                // key of its name; 0: its operations are kept for no file (a pipe)
-  std::uint64_t name = 0;                // where its name stands in this process's session
+  std::uint64_t name = 0;                // where its name is in this process's session
   std::atomic<std::uint64_t> serial{0};  // changes when this memory becomes another description
   std::atomic<std::int64_t> position{0};
   std::atomic<std::uint32_t> references{0};

@@ -46,7 +46,7 @@ bool FileTable::grow() noexcept {
     fresh[at] = slot;
     marks[at] = marks_[i];
   }
-  // In this order, for a handler that forks between them: the child clears so many marks.
+  // In this order, for a handler that forks between them: the child clears that many marks.
   std::uint64_t* const before = slots_;
   const std::uint64_t before_count = slot_count_;
   slots_ = fresh;

@@ -1,4 +1,4 @@
-// A thread's counters by file and layer: a hash table of where they stand in the session, open addressing.
+// A thread's counters by file and layer: a hash table of where they are in the session, open addressing.
 // Only its thread comes here, and no signal's handler within.
 #pragma once
 

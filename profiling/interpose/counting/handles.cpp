@@ -18,7 +18,7 @@ struct Entry {
   HandleFile file;
 };
 Entry entries[kMost];
-std::size_t reached = 0;  // none behind it is used
+std::size_t reached = 0;  // none after it is used
 constinit OwnedLock handles_lock;
 
 }  // namespace
@@ -94,7 +94,7 @@ void count_handle(ThreadLog& log, const HandleFile& file, const Operation& opera
   }
   Update update(log);
   if (update.nested()) {
-    update.put_by(file.file, file.name, operation);
+    update.defer(file.file, file.name, operation);
     return;
   }
   count_of_file(log, {.file = file.file, .name = file.name}, operation);

@@ -19,7 +19,7 @@ inline void use(penstock_block* block, std::uint64_t bytes) noexcept {
   __atomic_store_n(&block->used, block->used + bytes, __ATOMIC_RELEASE);
 }
 
-// Where the name stands in the session from now on, in bytes from `base`; 0 without room.
+// Where the name is in the session from now on, in bytes from `base`; 0 without room.
 std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
                        penstock_file_kind kind) noexcept;
 

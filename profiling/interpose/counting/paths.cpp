@@ -137,7 +137,7 @@ bool is_descriptors_name(const AbsoluteName& name) noexcept {
   return memcmp(name.text, "/proc/", 6) == 0 && memmem(name.text, name.length, "/fd/", 4) != nullptr;
 }
 
-bool look_at(int at, const char* path, struct stat& about) noexcept {
+bool inspect(int at, const char* path, struct stat& about) noexcept {
 #if defined(SYS_newfstatat)
   constexpr long kStat = SYS_newfstatat;
 #else

@@ -28,7 +28,7 @@ inline bool names_descriptor(const AbsoluteName& name) noexcept {
 // Of a descriptor, as /proc says: also "pipe:[7]" and what else has no place in a file system.
 bool name_of_descriptor(int fd, AbsoluteName& name) noexcept;
 // What a path leads to, links followed; "" is the descriptor `at` itself. False where nothing is there.
-bool look_at(int at, const char* path, struct stat& about) noexcept;
+bool inspect(int at, const char* path, struct stat& about) noexcept;
 
 // The working directory has changed (or may have).
 void note_working_directory() noexcept;

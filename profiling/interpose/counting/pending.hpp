@@ -1,4 +1,4 @@
-// Operations that were begun and have not ended: what was known of each when it began, by the key that its
+// Operations that were started and have not ended: what was known of each when it began, by the key that its
 // end bears. Of several with one key the oldest comes first.
 #pragma once
 

@@ -13,7 +13,7 @@ namespace {
 
 // Pending::flags
 constexpr std::uint16_t kSilent = 1;      // it succeeds without a completion
-constexpr std::uint16_t kSoftLink = 2;    // if it fails, those behind it are not begun
+constexpr std::uint16_t kSoftLink = 2;    // if it fails, those after it are not started
 constexpr std::uint16_t kDescriptor = 4;  // an open whose result is a descriptor
 constexpr std::uint16_t kToTable = 8;     // one that lets the kernel choose the place in the ring's table
 constexpr std::uint16_t kAppends = 16;
@@ -244,7 +244,7 @@ void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& complet
   while (ring.pending.at(index).before != 0) {
     const std::uint32_t before = ring.pending.at(index).before;
     if ((ring.pending.at(before).flags & kSilent) == 0) {
-      break;  // its own completion is still to come, or has just been passed over
+      break;  // its own completion is still to come, or has just been skipped
     }
     silently_succeeded(log, ring, before);
   }
@@ -262,7 +262,7 @@ void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& complet
   if ((completion.flags & kCompletionMore) != 0) {
     return;
   }
-  // What fails within a chain takes those behind it along, without a word if it was to be silent itself.
+  // What fails within a chain takes those after it along, without a word if it was to be silent itself.
   if (fell_short(one, completion.result) && (one.flags & (kSoftLink | kSilent)) == (kSoftLink | kSilent)) {
     while (ring.pending.at(index).behind != 0) {
       ring.pending.remove(ring.pending.at(index).behind);

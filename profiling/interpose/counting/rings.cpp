@@ -224,7 +224,7 @@ bool ring_mapped(int fd, std::int64_t offset, void* memory) noexcept {
       take_cq_memory(ring, bytes);
     } else if (offset == 0) {
       take_sq_memory(ring, bytes);
-      if (ring.cq_tail == nullptr) {  // both lie in it, on all kernels of today
+      if (ring.cq_tail == nullptr) {  // both are in it, on all kernels of today
         take_cq_memory(ring, bytes);
       }
     }
@@ -259,7 +259,7 @@ void look_behind(const LibraryRing& library) noexcept {
   with_library_ring(library, [](ThreadLog& log, Ring& ring) { take_completions(log, ring); });
 }
 
-void look_at(int fd) noexcept {
+void inspect(int fd) noexcept {
   const auto look = [](ThreadLog& log, Ring& ring) {
     take_completions(log, ring);
     take_published(log, ring);

@@ -1,12 +1,12 @@
 // What goes through io_uring. A program writes requests into one ring and takes completions from another,
 // both in memory that it shares with the kernel, and needs calls only to have the kernel look. So both rings
-// are looked at whenever such a call comes by: requests before it, completions before it and behind it, at
+// are looked at whenever such a call comes by: requests before it, completions before it and after it, at
 // the ring's end and at the process's. A completion stays in its place until as many others have come as the
 // ring has room for; those that were overwritten before anybody looked are dropped operations, as are those
 // whose requests nobody saw.
 //
 // A request that succeeds without a completion (IOSQE_CQE_SKIP_SUCCESS) is known to have done so by the
-// completion of one behind it in its chain.
+// completion of one after it in its chain.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ inline bool any_rings() noexcept {
 // Around a call that hands over requests or asks for completions. `fd` of -1: any ring of the program's own.
 void look_before(const LibraryRing& ring) noexcept;
 void look_behind(const LibraryRing& ring) noexcept;
-void look_at(int fd) noexcept;
+void inspect(int fd) noexcept;
 
 // The ring's own table of files. `fds` may be null: empty places.
 void ring_files(int fd, const int* fds, std::uint32_t count) noexcept;

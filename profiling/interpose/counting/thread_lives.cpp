@@ -21,7 +21,7 @@ namespace {
 thread_local ThreadLog* suspended_log __attribute__((tls_model("initial-exec"))) = nullptr;
 thread_local unsigned suspended __attribute__((tls_model("initial-exec"))) = 0;  // vforks within vforks
 thread_local bool beginning __attribute__((tls_model("initial-exec"))) = false;
-// What own_log was in the session before: nobody else writes to it, and it is begun anew.
+// What own_log was in the session before: nobody else writes to it, and it is started anew.
 thread_local ThreadLog* kept_log __attribute__((tls_model("initial-exec"))) = nullptr;
 
 pthread_key_t ended_key;
@@ -58,7 +58,7 @@ void forget_files(ThreadLog& log) noexcept {
   for (ThreadLog::Cached& cached : log.cache) {
     cached = {};
   }
-  log.put_by_count = 0;
+  log.deferred_count = 0;
 }
 
 // Nothing of it points into a session any more.
@@ -268,7 +268,7 @@ void begin_in_session(ThreadLog& log) noexcept {
     return;
   }
   if (log.retired || log.base != session.base) {
-    count_drop(session.header->dropped_operations, log.put_by_count);
+    count_drop(session.header->dropped_operations, log.deferred_count);
     begin_anew(log);
   }
   log.base = session.base;

@@ -197,7 +197,7 @@ Description* learn(ThreadLog& log, int fd) noexcept {
     return nullptr;
   }
   struct stat about {};
-  const bool known = look_at(fd, "", about);
+  const bool known = inspect(fd, "", about);
   const std::uint64_t now = ticks();
   note_moment(now);
   description->kind = known && S_ISDIR(about.st_mode)   ? PENSTOCK_DIRECTORY
@@ -295,7 +295,7 @@ void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation)
                               .layer = static_cast<std::uint8_t>(operation.layer),
                               .failed = static_cast<std::uint16_t>(operation.failed)};
   use(block, sizeof(penstock_segment));
-  __builtin_prefetch(segment + 2, 1);  // in the line that the next call, or the one behind it, reaches into
+  __builtin_prefetch(segment + 2, 1);  // in the line that the next call, or the one after it, reaches into
 }
 
 void add_span(ThreadLog& log, const penstock_span& span) noexcept {

@@ -3,7 +3,7 @@
 // thousands of operations.
 //
 // A signal's handler may come at any instant and do I/O of its own. An operation that comes while its thread
-// is in the midst of another one's update is put by, and counted when that is done.
+// is in the midst of another one's update is deferred, and counted when that is done.
 #pragma once
 
 #include <sys/types.h>
@@ -38,7 +38,7 @@ struct ThreadLog {
   };
   // What a handler did within an update: to a file, or to a descriptor that nobody knew, which stands for
   // that inode.
-  struct PutBy {
+  struct Deferred {
     Operation operation;
     std::uint64_t file = 0;
     std::uint64_t name = 0;
@@ -48,12 +48,12 @@ struct ThreadLog {
     ino_t number = 0;
   };
   static constexpr std::size_t kCached = 512;
-  static constexpr std::size_t kPutBy = 32;
+  static constexpr std::size_t kMaxDeferred = 32;
 
   penstock_thread* totals = nullptr;
   const char* volatile updating = nullptr;  // the stack's top in the update that is under way
   std::uint32_t thread = 0;
-  volatile std::uint32_t put_by_count = 0;
+  volatile std::uint32_t deferred_count = 0;
 
   FileTable files;
 
@@ -70,7 +70,7 @@ struct ThreadLog {
 
   SpareDescription spare;
 
-  // Where it was begun: everything that it points to lies in the session whose mapping begins at `base`,
+  // Where it was started: everything that it points to is in the session whose mapping begins at `base`,
   // which stays mapped as long as this does not change. Once that session has ended (`retired`) what its
   // thread was in the midst of may still be counted there, as far as there is room; its next update begins
   // anew in the session that there is then.
@@ -82,13 +82,13 @@ struct ThreadLog {
 
   ThreadLog* next_free = nullptr;
   Cached cache[kCached];
-  PutBy put_by[kPutBy];
+  Deferred deferred[kMaxDeferred];
   AbsoluteName name;  // of what an update is about: handlers may have small stacks
 };
 
 extern constinit thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec")));
 
-// The caller's, begun if need be; null where nothing is recorded. Leaves errno alone.
+// The caller's, started if need be; null where nothing is recorded. Leaves errno alone.
 [[gnu::cold]] ThreadLog* begin_log() noexcept;
 inline ThreadLog* thread_log() noexcept {
   ThreadLog* log = own_log;
@@ -123,7 +123,7 @@ bool log_suspended() noexcept;
 // A file by what its counters are found and made with.
 struct FileRecord {
   std::uint64_t file = 0;
-  std::uint64_t name = 0;      // where its name stands in the session, or 0 and then
+  std::uint64_t name = 0;      // where its name is in the session, or 0 and then
   const char* text = nullptr;  // (absolute, `length` bytes) is written there
   std::uint32_t length = 0;
   penstock_file_kind kind = PENSTOCK_REGULAR;

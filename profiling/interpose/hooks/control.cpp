@@ -128,7 +128,7 @@ void step_ended(std::uint64_t number) noexcept {
   }
   char label[64];
   snprintf(label, sizeof(label), "after step %llu", static_cast<unsigned long long>(number));
-  say_window(label);
+  label_window(label);
 }
 
 bool calls_its_steps() noexcept {

@@ -70,8 +70,8 @@ void* libc_function(const char* name) noexcept {
   constexpr std::uint16_t kHidden = 0x8000;  // an older version of the name
   const std::uint32_t bucket_count = tables.hashes[0];
   const std::uint32_t first_symbol = tables.hashes[1];
-  const std::uint32_t bloom_words = tables.hashes[2];
-  const std::uint32_t* const buckets = tables.hashes + 4 + bloom_words * (sizeof(ElfW(Addr)) / 4);
+  const std::uint32_t bloom_size = tables.hashes[2];
+  const std::uint32_t* const buckets = tables.hashes + 4 + bloom_size * (sizeof(ElfW(Addr)) / 4);
   const std::uint32_t* const chain = buckets + bucket_count;
   const std::uint32_t hash = gnu_hash(name);
   for (std::uint32_t i = buckets[hash % bucket_count]; i >= first_symbol; ++i) {

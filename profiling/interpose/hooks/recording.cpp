@@ -62,7 +62,7 @@ void forget_parents_control() noexcept {
 }
 
 // In a process that goes on nothing that was known of its descriptors and streams holds.
-int begin_recording(const char* folder, penstock_begun begun, bool segments) noexcept {
+int begin_recording(const char* folder, penstock_begun started, bool segments) noexcept {
   const int failed = change([&]() -> int {
     forget_range(0, ~0U);
     stream_process += 1;
@@ -70,7 +70,7 @@ int begin_recording(const char* folder, penstock_begun begun, bool segments) noe
     note_working_directory();
     retire_logs();
     errno = 0;
-    if (!begin_session(folder, begun, segments, nullptr)) {
+    if (!begin_session(folder, started, segments, nullptr)) {
       return session_failure();
     }
     reclaim_sessions(&is_written_to);
@@ -98,14 +98,14 @@ int end_recording() noexcept {
   return failed;
 }
 
-int cut(penstock_begun begun) noexcept {
+int cut(penstock_begun started) noexcept {
   name_last_steps();
   return change([&]() -> int {
     char folder[sizeof(session.folder)];
     memcpy(folder, session.folder, sizeof(folder));
     const char* before = session.base;
     stop_session();
-    const bool begins = begin_session(folder, begun, false, session.header);
+    const bool begins = begin_session(folder, started, false, session.header);
     begin_window();
     if (begins) {
       take_names_along(before);

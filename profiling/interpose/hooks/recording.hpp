@@ -43,10 +43,10 @@ struct Recording {
 extern Recording recording;
 
 // In an absolute folder that is there.
-int begin_recording(const char* folder, penstock_begun begun, bool segments) noexcept;
+int begin_recording(const char* folder, penstock_begun started, bool segments) noexcept;
 int end_recording() noexcept;
 // One file ends, another begins, and no call is lost between them.
-int cut(penstock_begun begun) noexcept;
+int cut(penstock_begun started) noexcept;
 // Calls come to their wrappers from now on. What the kernel counted before is nobody's, if threads let us say
 // so; else coverage lacks it.
 Rewritten take_slots() noexcept;

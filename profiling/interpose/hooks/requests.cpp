@@ -77,7 +77,7 @@ using namespace penstock::interpose;  // NOLINT: what is asked for by name is ou
 
 extern "C" {
 
-// What penstock_request says is done in a thread that was begun for it.
+// What penstock_request says is done in a thread that was started for it.
 __attribute__((visibility("default"))) void* penstock_profile_request(void* asked) {
   auto& request = *static_cast<penstock_request*>(asked);
   pthread_detach(pthread_self());

@@ -137,10 +137,10 @@ bool SlotObject::is_protected(const void* at) const noexcept {
 
 bool is_writable(void* at) noexcept {
   // Adds nothing to it, atomically: the only question that changes neither the place nor what others write.
-  std::uint32_t nobody = 0;
+  std::uint32_t unused = 0;
   auto* word_at = reinterpret_cast<std::uint32_t*>(reinterpret_cast<std::uintptr_t>(at) & ~std::uintptr_t{3});
   const long add_nothing = static_cast<long>(FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0));
-  return system_call(SYS_futex, word(&nobody), FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0, word(word_at),
+  return system_call(SYS_futex, word(&unused), FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0, word(word_at),
                      add_nothing) >= 0;
 }
 

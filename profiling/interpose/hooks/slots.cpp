@@ -315,7 +315,7 @@ bool is_preloaded() noexcept {
 Rewritten rewrite_slots() noexcept {
   make_names();
   if (objects.count == 0) {
-    will_load();  // a load may have begun before its caller's slot leads to us
+    will_load();  // a load may have started before its caller's slot leads to us
   }
   complete = true;
   unsigned long long loads = 0;
@@ -374,7 +374,7 @@ bool worth_a_look() noexcept {
     if (looks_left.load() == 0) {
       return false;
     }
-    session.may_have_loaded.store(true);  // a load has begun meanwhile
+    session.may_have_loaded.store(true);  // a load has started meanwhile
   }
   return has_unseen_objects();
 }

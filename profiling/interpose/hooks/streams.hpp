@@ -180,7 +180,7 @@ class OnStream {
     }
   }
 
-  // After it: so many bytes were received, or given. Where none were, `failed` is errno if it failed.
+  // After it: that many bytes were received, or given. Where none were, `failed` is errno if it failed.
   void was_read(std::int64_t bytes) noexcept {
     const std::int64_t from_kernel = bytes + unread(*file_) - unread_;
     if (from_kernel > 0) {

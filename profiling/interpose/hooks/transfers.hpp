@@ -9,7 +9,7 @@
 
 namespace penstock::interpose {
 
-// Where an O_APPEND write went: the kernel set the position behind it.
+// Where an O_APPEND write went: the kernel set the position after it.
 inline void follow_append(int fd, Description& description, ssize_t bytes, std::int64_t& offset) noexcept {
   const long at = system_call(SYS_lseek, fd, 0, SEEK_CUR);
   if (at >= bytes) {

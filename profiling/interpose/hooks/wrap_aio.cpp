@@ -36,7 +36,7 @@ void learned(const void* block, std::int64_t result) noexcept {
   }
 }
 
-// 0 or an errno are an end; what came of it stands in the block, which is the program's no longer.
+// 0 or an errno are an end; what came of it is in the block, which is the program's no longer.
 template <typename Block, typename Ask>
 int asked(const Block* block, Ask ask) noexcept {
   const int error = ask();

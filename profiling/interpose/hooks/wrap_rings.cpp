@@ -12,7 +12,7 @@ using namespace penstock::interpose;  // NOLINT: wrappers are outside of any nam
 namespace {
 
 template <typename Call>
-int looked_at(const LibraryRing& ring, Call call) noexcept {
+int inspected(const LibraryRing& ring, Call call) noexcept {
   look_before(ring);
   const int result = call();
   look_behind(ring);
@@ -20,16 +20,16 @@ int looked_at(const LibraryRing& ring, Call call) noexcept {
 }
 
 template <typename Call>
-int looked_at(int fd, unsigned flags, Call call) noexcept {
+int inspected(int fd, unsigned flags, Call call) noexcept {
   constexpr unsigned kRegisteredRing = 1U << 4U;  // `fd` is a number of another kind
   const int which = (flags & kRegisteredRing) != 0 ? -1 : fd;
-  look_at(which);
+  inspect(which);
   const int result = call();
-  look_at(which);
+  inspect(which);
   return result;
 }
 
-int begun(int result, const LibraryRing& ring, const RingParameters& parameters) noexcept {
+int started(int result, const LibraryRing& ring, const RingParameters& parameters) noexcept {
   if (result == 0) {
     ring_begins(ring, parameters);
   }
@@ -40,7 +40,7 @@ int begun(int result, const LibraryRing& ring, const RingParameters& parameters)
 
 PENSTOCK_WRAP(int, io_uring_queue_init_params,
               (unsigned entries, LibraryRing* ring, RingParameters* parameters)) {
-  return begun(real_io_uring_queue_init_params(entries, ring, parameters), *ring, *parameters);
+  return started(real_io_uring_queue_init_params(entries, ring, parameters), *ring, *parameters);
 }
 PENSTOCK_WRAP(int, io_uring_queue_init, (unsigned entries, LibraryRing* ring, unsigned flags)) {
   RingParameters parameters{};
@@ -50,10 +50,10 @@ PENSTOCK_WRAP(int, io_uring_queue_init, (unsigned entries, LibraryRing* ring, un
 PENSTOCK_WRAP(int, io_uring_queue_init_mem,
               (unsigned entries, LibraryRing* ring, RingParameters* parameters, void* memory, size_t bytes)) {
   const int result = real_io_uring_queue_init_mem(entries, ring, parameters, memory, bytes);
-  return result < 0 ? result : (begun(0, *ring, *parameters), result);
+  return result < 0 ? result : (started(0, *ring, *parameters), result);
 }
 PENSTOCK_WRAP(int, io_uring_queue_mmap, (int fd, RingParameters* parameters, LibraryRing* ring)) {
-  return begun(real_io_uring_queue_mmap(fd, parameters, ring), *ring, *parameters);
+  return started(real_io_uring_queue_mmap(fd, parameters, ring), *ring, *parameters);
 }
 PENSTOCK_WRAP(void, io_uring_queue_exit, (LibraryRing * ring)) {
   ring_ends(*ring);
@@ -61,38 +61,38 @@ PENSTOCK_WRAP(void, io_uring_queue_exit, (LibraryRing * ring)) {
 }
 
 PENSTOCK_WRAP(int, io_uring_submit, (LibraryRing * ring)) {
-  return looked_at(*ring, [&] { return real_io_uring_submit(ring); });
+  return inspected(*ring, [&] { return real_io_uring_submit(ring); });
 }
 PENSTOCK_WRAP(int, io_uring_submit_and_wait, (LibraryRing * ring, unsigned count)) {
-  return looked_at(*ring, [&] { return real_io_uring_submit_and_wait(ring, count); });
+  return inspected(*ring, [&] { return real_io_uring_submit_and_wait(ring, count); });
 }
 PENSTOCK_WRAP(int, io_uring_submit_and_wait_timeout,
               (LibraryRing * ring, RingCompletion** completion, unsigned count, timespec* patience,
                sigset_t* signals)) {
-  return looked_at(*ring, [&] {
+  return inspected(*ring, [&] {
     return real_io_uring_submit_and_wait_timeout(ring, completion, count, patience, signals);
   });
 }
 PENSTOCK_WRAP(int, io_uring_submit_and_get_events, (LibraryRing * ring)) {
-  return looked_at(*ring, [&] { return real_io_uring_submit_and_get_events(ring); });
+  return inspected(*ring, [&] { return real_io_uring_submit_and_get_events(ring); });
 }
 PENSTOCK_WRAP(int, io_uring_get_events, (LibraryRing * ring)) {
-  return looked_at(*ring, [&] { return real_io_uring_get_events(ring); });
+  return inspected(*ring, [&] { return real_io_uring_get_events(ring); });
 }
 PENSTOCK_WRAP(int, io_uring_wait_cqes,
               (LibraryRing * ring, RingCompletion** completion, unsigned count, timespec* patience,
                sigset_t* signals)) {
-  return looked_at(*ring,
+  return inspected(*ring,
                    [&] { return real_io_uring_wait_cqes(ring, completion, count, patience, signals); });
 }
 PENSTOCK_WRAP(int, io_uring_wait_cqe_timeout,
               (LibraryRing * ring, RingCompletion** completion, timespec* patience)) {
-  return looked_at(*ring, [&] { return real_io_uring_wait_cqe_timeout(ring, completion, patience); });
+  return inspected(*ring, [&] { return real_io_uring_wait_cqe_timeout(ring, completion, patience); });
 }
 PENSTOCK_WRAP(int, __io_uring_get_cqe,
               (LibraryRing * ring, RingCompletion** completion, unsigned submit, unsigned count,
                sigset_t* signals)) {
-  return looked_at(*ring, [&] { return real___io_uring_get_cqe(ring, completion, submit, count, signals); });
+  return inspected(*ring, [&] { return real___io_uring_get_cqe(ring, completion, submit, count, signals); });
 }
 PENSTOCK_WRAP(unsigned, io_uring_peek_batch_cqe,
               (LibraryRing * ring, RingCompletion** completions, unsigned count)) {
@@ -102,7 +102,7 @@ PENSTOCK_WRAP(unsigned, io_uring_peek_batch_cqe,
   return found;
 }
 PENSTOCK_WRAP(int, __io_uring_sqring_wait, (LibraryRing * ring)) {
-  return looked_at(*ring, [&] { return real___io_uring_sqring_wait(ring); });
+  return inspected(*ring, [&] { return real___io_uring_sqring_wait(ring); });
 }
 
 PENSTOCK_WRAP(int, io_uring_register_files, (LibraryRing * ring, const int* files, unsigned count)) {
@@ -162,13 +162,13 @@ PENSTOCK_WRAP(int, io_uring_setup, (unsigned entries, RingParameters* parameters
 }
 PENSTOCK_WRAP(int, io_uring_enter,
               (unsigned fd, unsigned submit, unsigned count, unsigned flags, sigset_t* signals)) {
-  return looked_at(static_cast<int>(fd), flags,
+  return inspected(static_cast<int>(fd), flags,
                    [&] { return real_io_uring_enter(fd, submit, count, flags, signals); });
 }
 PENSTOCK_WRAP(int, io_uring_enter2,
               (unsigned fd, unsigned submit, unsigned count, unsigned flags, sigset_t* signals,
                size_t bytes)) {
-  return looked_at(static_cast<int>(fd), flags,
+  return inspected(static_cast<int>(fd), flags,
                    [&] { return real_io_uring_enter2(fd, submit, count, flags, signals, bytes); });
 }
 PENSTOCK_WRAP(int, io_uring_register, (unsigned fd, unsigned what, const void* argument, unsigned count)) {

@@ -137,7 +137,7 @@ size_t write_items(FILE* file, const void* data, size_t size, size_t count, Call
   return given == bytes ? count : given / size;
 }
 
-// A line into `room` bytes, with a NUL behind it; the file's own NULs stay in it.
+// A line into `room` bytes, with a NUL after it; the file's own NULs stay in it.
 template <typename Call>
 char* read_line(FILE* file, char* out, size_t size, size_t room, Call call) noexcept {
   if (room > size) [[unlikely]] {

@@ -192,10 +192,10 @@ long of_queues(const Arguments& made) noexcept {
     case SYS_io_uring_enter: {
       constexpr long kRegisteredRing = 1 << 4;
       const int which = (made.d & kRegisteredRing) != 0 ? -1 : made.fd();
-      look_at(which);
+      inspect(which);
       const long result = made();
       const int saved = errno;
-      look_at(which);
+      inspect(which);
       errno = saved;
       return result;
     }

@@ -31,7 +31,7 @@ pid_t first_process = 0;
 const char* file = nullptr;
 const char* plugin = nullptr;
 std::atomic<unsigned> tried[2] = {};
-std::atomic<unsigned> begun{0};
+std::atomic<unsigned> started{0};
 std::atomic<unsigned> ended{0};
 std::atomic<unsigned> hung{0};
 std::atomic<unsigned> failed{0};
@@ -107,7 +107,7 @@ void wait_for(pid_t pid) {
 
 void fork_children(unsigned kind) {
   for (unsigned round = 0; !quits && hung == 0; ++round) {
-    begun += 1;
+    started += 1;
     tried[kind] += 1;
     const pid_t pid = kind == 0 ? fork() : fork_past_handlers(round);
     if (pid == 0) {
@@ -140,7 +140,7 @@ int main(int count, char** words) {
   std::cout << "ready" << std::endl;
   for (std::string line; !quits && std::getline(std::cin, line);) {
     quits = line == "quit";
-    std::cout << begun << ' ' << ended << ' ' << hung << ' ' << failed << ' ' << tried_within << std::endl;
+    std::cout << started << ' ' << ended << ' ' << hung << ' ' << failed << ' ' << tried_within << std::endl;
   }
   quits = true;
   first.join();

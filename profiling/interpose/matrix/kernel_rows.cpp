@@ -28,7 +28,7 @@ bool mapped(const std::string& path, bool writes) {
   return true;
 }
 
-// From the row's file to another beside it, whose name ends in ".to".
+// From the row's file to another next to it, whose name ends in ".to".
 template <typename Move>
 bool copied(const std::string& path, Move move) {
   const int from = ::open(path.c_str(), O_RDONLY);

@@ -55,16 +55,16 @@ const Row* find(std::string_view name) {
 
 int main(int count, char** words) {
   using namespace penstock::matrix;
-  const std::string_view verb = count < 2 ? "" : words[1];
-  if (verb == "list") {
+  const std::string_view subcommand = count < 2 ? "" : words[1];
+  if (subcommand == "list") {
     find("");
     return 0;
   }
-  if (verb == "read" && count == 3) {
+  if (subcommand == "read" && count == 3) {
     open_and_read(words[2]);
     return 0;
   }
-  if (verb != "run" || count < 4) return 2;
+  if (subcommand != "run" || count < 4) return 2;
   for (std::size_t i = 0; i < kBytes; ++i) block[i] = static_cast<char>(i % 64 == 63 ? '\n' : 'a' + i % 26);
   const std::string folder = words[2];
   for (int i = 3; i < count; ++i) {

@@ -14,7 +14,7 @@ struct Row {
   const char* group;
   const char* name;
   // `path` is a file of kBytes bytes, lines of 64, where the row's name does not end in "_write"; of the
-  // others there is none yet. False: what the row needs is not to be had here.
+  // others there is none yet. False: what the row needs is not available here.
   bool (*run)(const std::string& path);
 };
 

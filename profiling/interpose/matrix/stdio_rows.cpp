@@ -28,7 +28,7 @@ bool through(std::FILE* file, Move move) {
     return through(std::fopen(path.c_str(), "w"), []([[maybe_unused]] std::FILE* file) { body; }); \
   }
 
-// So many bytes by what gives one at a time, and then the end of the file.
+// That many bytes by what gives one at a time, and then the end of the file.
 template <typename Get>
 void get_all(Get get) {
   for (std::size_t i = 0; i < kBytes; ++i) MATRIX_CHECK(get() == block[i]);

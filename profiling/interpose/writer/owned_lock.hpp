@@ -26,11 +26,11 @@ class Hold {
     if (lock.owner_.load(std::memory_order_relaxed) == self) {
       return;
     }
-    const void* nobody = nullptr;
-    for (unsigned tries = 0; !lock.owner_.compare_exchange_weak(nobody, self, std::memory_order_acquire,
+    const void* no_owner = nullptr;
+    for (unsigned tries = 0; !lock.owner_.compare_exchange_weak(no_owner, self, std::memory_order_acquire,
                                                                 std::memory_order_relaxed);
          ++tries) {
-      nobody = nullptr;
+      no_owner = nullptr;
       if (tries > 100) {
         system_call(SYS_sched_yield);
       }

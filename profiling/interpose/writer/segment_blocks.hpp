@@ -1,4 +1,4 @@
-// The blocks that kept calls go to. Their file has at most so many bytes of them
+// The blocks that kept calls go to. Their file has at most that many bytes of them
 // (penstock_session_header.trace_limit); then the oldest give way, and what they held is counted as dropped.
 #pragma once
 

@@ -56,7 +56,7 @@ bool inherits(const Before& before) noexcept {
   return state == PENSTOCK_RUNNING || state == PENSTOCK_ENDED;
 }
 
-// Who switched the file before while this one was begun did not see it yet.
+// Who switched the file before while this one was started did not see it yet.
 void take_late_word(const penstock_session_header& before, std::uint32_t taken) noexcept {
   memory_fence(std::memory_order_seq_cst);
   const std::uint32_t now = control_in(before);
@@ -165,7 +165,7 @@ void open_session() noexcept {
   system_call(SYS_write, STDERR_FILENO, word(said), length);
 }
 
-bool begin_session(const char* folder, penstock_begun begun, bool segments,
+bool begin_session(const char* folder, penstock_begun started, bool segments,
                    const penstock_session_header* before) noexcept {
   if (file.ticks_per_s == 0) {
     file.ticks_per_s = start_ticks();
@@ -175,7 +175,7 @@ bool begin_session(const char* folder, penstock_begun begun, bool segments,
   if (!hold.held() || !begin_file({.header = before, .forked = false, .segments = segments})) {
     return false;
   }
-  session.header->begun = begun;
+  session.header->begun = started;
   if (before != nullptr && before->kernel_end_known != 0) {
     session.header->kernel_begin = before->kernel_end;
     session.header->kernel_begin.rchar += file.read_to_begin;
@@ -224,17 +224,17 @@ bool begin_forked(void (*take_along)(const char* parents_base)) noexcept {
   // Between two files nothing says what is mapped where: it is left alone.
   char* parents = forked_between_files ? nullptr : session.base;
   const std::uint64_t parents_bytes = file.reserved;
-  const bool begun = begin_file({.header = forked_between_files ? nullptr : session.header,
-                                 .forked = true,
-                                 .segments = wants_segments()});
-  if (begun) {
+  const bool started = begin_file({.header = forked_between_files ? nullptr : session.header,
+                                   .forked = true,
+                                   .segments = wants_segments()});
+  if (started) {
     take_along(parents);
   }
   if (parents != nullptr) {
     system_call(SYS_munmap, word(parents), static_cast<long>(parents_bytes));
   }
-  session.state.store(begun ? SessionState::running : SessionState::off, std::memory_order_release);
-  return begun;
+  session.state.store(started ? SessionState::running : SessionState::off, std::memory_order_release);
+  return started;
 }
 
 namespace {

@@ -3,7 +3,7 @@
 // mapped has its place on the device already (zeros were written there), so that a full disk is a counted
 // drop and never a SIGBUS.
 //
-// Session's first line holds, beside the file's own, all words that every call looks at, whosever they are.
+// Session's first line holds, besides the file's own, all words that every call looks at, whosever they are.
 //
 // All functions may be called by any thread; none allocates from the program's heap, or holds a descriptor
 // open.
@@ -23,7 +23,7 @@ enum class SessionState : std::uint32_t {
   running,
 };
 
-// What each call looks at stands in its first line of the processor's cache, with what is not the session's:
+// What each call looks at is in its first line of the processor's cache, with what is not the session's:
 // a system call leaves little there of what was there before it.
 struct alignas(64) Session {
   std::atomic<SessionState> state{SessionState::off};
@@ -53,7 +53,7 @@ bool begin_forked(void (*take_along)(const char* parents_base)) noexcept;
 // with it. False where none can be made; then everything is as it was. `before`: the header of the file that
 // this one follows upon, stopped and still mapped, whose word says whether segments are kept, whose limit
 // holds, and where the kernel's counters begin; null where it follows upon none: then `segments` says so.
-bool begin_session(const char* folder, penstock_begun begun, bool segments,
+bool begin_session(const char* folder, penstock_begun started, bool segments,
                    const penstock_session_header* before) noexcept;
 // Likewise, once every call comes to its wrapper: what the kernel counted before, and no wrapper saw, was
 // nobody's (kernel_begin).
@@ -100,7 +100,7 @@ inline void note_moment(std::uint64_t now) noexcept {
   }
 }
 // The end of recording, as far as this process can foresee it; it may be called again, and what is counted
-// behind it is kept.
+// after it is kept.
 void end_session(penstock_process_state state) noexcept;
 // An exec that failed: the session goes on.
 void resume_session() noexcept;

@@ -115,7 +115,7 @@ bool write_zeros(long fd, std::uint64_t from, std::uint64_t bytes) noexcept {
   return true;
 }
 
-// Maps pages, ready for writes, before the program waits for each of them. Where files lie in memory the
+// Maps pages, ready for writes, before the program waits for each of them. Where files are in memory the
 // kernel maps a stretch of those that are there at the first look at one, for a quarter of what it takes to
 // ask it for each; elsewhere it is asked to, if it can be (Linux 5.14).
 void touch(char* at, std::uint64_t bytes) noexcept {

@@ -19,7 +19,7 @@ struct File {
   ino_t number = 0;
   std::uint64_t own_read = 0;       // bytes that the kernel adds to rchar for what is read here
   std::uint64_t own_written = 0;    // and to wchar
-  std::uint64_t read_to_begin = 0;  // of the former, since this file was begun to be
+  std::uint64_t read_to_begin = 0;  // of the former, since this file was started to be
   bool in_memory = false;           // it lies on tmpfs
   penstock_block* events = nullptr;
   std::uint64_t segment_bytes = 0;  // of all blocks of segments
@@ -28,7 +28,7 @@ struct File {
 };
 extern constinit File file;
 extern constinit OwnedLock file_lock;
-extern constinit int failure;  // errno of the last time that a file could not be begun, or grow
+extern constinit int failure;  // errno of the last time that a file could not be started, or grow
 
 constexpr std::uint64_t kFirstBytes = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
 

@@ -1,4 +1,4 @@
-// System calls as the kernel takes them: no libc function in between that somebody (we) might stand in the
+// System calls as the kernel takes them: no libc function in between that somebody (we) might be in the
 // way of, errno left alone. A result from -4095 to -1 is a negated errno.
 #pragma once
 

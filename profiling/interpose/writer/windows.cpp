@@ -27,7 +27,7 @@ void begin_window() noexcept {
   steps_done.store(0, std::memory_order_relaxed);
 }
 
-void say_window(const char* label) noexcept {
+void label_window(const char* label) noexcept {
   if (!has_number) {
     ++windows;
     has_number = true;
@@ -37,7 +37,7 @@ void say_window(const char* label) noexcept {
 
 void name_window(const char* label) noexcept {
   has_name = label != nullptr && *label != '\0';
-  say_window(label);
+  label_window(label);
 }
 
 void note_step(std::uint64_t number) noexcept {
@@ -67,7 +67,7 @@ void name_last_steps() noexcept {
     snprintf(label, sizeof(label), "steps %llu to %llu", static_cast<unsigned long long>(first),
              static_cast<unsigned long long>(done - 1));
   }
-  say_window(label);
+  label_window(label);
 }
 
 std::uint64_t last_cut_step() noexcept {

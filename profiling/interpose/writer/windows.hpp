@@ -16,7 +16,7 @@ extern std::atomic<std::uint32_t> steps_per_window;
 // A file began, of which nothing was said yet.
 void begin_window() noexcept;
 // Says so in the file; the first time it gets its number. Null or "": it has no name.
-void say_window(const char* label) noexcept;
+void label_window(const char* label) noexcept;
 // Likewise, and what the program calls it holds, whatever its steps are.
 void name_window(const char* label) noexcept;
 

@@ -14,9 +14,9 @@
 namespace penstock::interpose {
 namespace {
 
-using PutBy = InSession;
+using Deferred = InSession;
 
-TEST_F(PutBy, AnOperationWithinAnUpdateIsCountedBehindIt) {
+TEST_F(Deferred, AnOperationWithinAnUpdateIsCountedBehindIt) {
   ThreadLog* log = thread_log();
   ASSERT_NE(log, nullptr);
   const char text[] = "/nested";
@@ -29,13 +29,13 @@ TEST_F(PutBy, AnOperationWithinAnUpdateIsCountedBehindIt) {
         reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());  // a frame far up
     count_in(*log, *c, read);
     EXPECT_EQ(in_brief(*c).reads, 0U);
-    EXPECT_EQ(log->put_by_count, 1U);
+    EXPECT_EQ(log->deferred_count, 1U);
     log->updating = nullptr;
   }
   count_in(*log, *c, read);
   EXPECT_EQ(in_brief(*c).reads, 2U);
   EXPECT_EQ(c->bytes_read, 10U);
-  EXPECT_EQ(log->put_by_count, 0U);
+  EXPECT_EQ(log->deferred_count, 0U);
   // What a longjmp() left behind stops nothing: its frame is below.
   log->updating = reinterpret_cast<const char*>(1);
   count_in(*log, *c, read);
@@ -65,12 +65,12 @@ class HandlersDescriptor : public InSession {
     log_->updating = reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());
     const Operation read{.call = PENSTOCK_CALL_READ, .offset = offset, .length = bytes, .begin = 1, .end = 2};
     EXPECT_EQ(count(*log_, fd_, read), nullptr);
-    EXPECT_EQ(log_->put_by_count, 1U);
+    EXPECT_EQ(log_->deferred_count, 1U);
     log_->updating = nullptr;
   }
   void end_update() {
     { const Update ends(*log_); }
-    EXPECT_EQ(log_->put_by_count, 0U);
+    EXPECT_EQ(log_->deferred_count, 0U);
   }
   const penstock_counters* counters() {
     const Description* description = described(fd_);
@@ -100,7 +100,7 @@ TEST_F(HandlersDescriptor, IsAskedOfBehindAnUpdateThatKnowsItsCounters) {
   count_open(*log_, AT_FDCWD, "/known", O_RDONLY, kKnown, {.call = PENSTOCK_CALL_OPEN, .begin = 1, .end = 2});
   read_in_handler(0);
   ASSERT_NE(count(*log_, kKnown, {.call = PENSTOCK_CALL_STAT, .begin = 2, .end = 3}), nullptr);
-  EXPECT_EQ(log_->put_by_count, 0U);
+  EXPECT_EQ(log_->deferred_count, 0U);
   const penstock_counters* c = counters();
   ASSERT_NE(c, nullptr);
   EXPECT_EQ(in_brief(*c).reads, 1U);
@@ -115,7 +115,7 @@ TEST_F(HandlersDescriptor, ReadFromItsPosition) {
   ASSERT_NE(c, nullptr);
   EXPECT_EQ(in_brief(*c).last_read, 104U);
   EXPECT_EQ(described(fd_)->position.load(), 105);
-  // At the end nothing is moved: what comes behind it follows.
+  // At the end nothing is moved: what comes after it follows.
   forget(fd_);
   read_in_handler(-1, 0);
   end_update();
@@ -163,16 +163,16 @@ TEST_F(HandlersDescriptor, IsADropWhereTheSessionEndsMeanwhile) {
   EXPECT_EQ(dropped(), dropped_ + 1);
 }
 
-TEST_F(HandlersDescriptor, ThereIsRoomForSoManyCalls) {
+TEST_F(HandlersDescriptor, ThereIsRoomForThatNumberOfCalls) {
   log_->updating = reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());
-  for (std::size_t i = 0; i < ThreadLog::kPutBy + 3; ++i)
+  for (std::size_t i = 0; i < ThreadLog::kMaxDeferred + 3; ++i)
     count(*log_, fd_, {.call = PENSTOCK_CALL_READ, .offset = 0, .length = 5, .begin = 1, .end = 2});
-  EXPECT_EQ(log_->put_by_count, ThreadLog::kPutBy);
+  EXPECT_EQ(log_->deferred_count, ThreadLog::kMaxDeferred);
   EXPECT_EQ(dropped(), dropped_ + 3);
   log_->updating = nullptr;
   end_update();
   ASSERT_NE(counters(), nullptr);
-  EXPECT_EQ(in_brief(*counters()).reads, ThreadLog::kPutBy);
+  EXPECT_EQ(in_brief(*counters()).reads, ThreadLog::kMaxDeferred);
 }
 
 }  // namespace

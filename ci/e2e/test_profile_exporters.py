@@ -19,7 +19,7 @@ import browser
 from penstock_cli import BUILD, SANITIZED, SOURCE, CliTest, main
 
 LIBRARY = BUILD / "libpenstock_profile.so"
-READERS = pathlib.Path(__file__).parent / "outlet_readers.py"
+READERS = pathlib.Path(__file__).parent / "exporter_readers.py"
 MIB = 1 << 20
 
 # Processes and threads that read and write, by descriptors and by streams.
@@ -66,7 +66,7 @@ def read_by(module, *words):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-class Outlets(CliTest):
+class Exporters(CliTest):
     """Each session is made once: of tar, and of several processes and threads; with every call and without."""
 
     sessions = {}
@@ -98,7 +98,7 @@ class Outlets(CliTest):
                 yield (*self.session(program, traced), traced)
 
 
-class Darshan(Outlets):
+class Darshan(Exporters):
     def export(self, folder):
         log = folder.with_suffix(".darshan")
         done = self.run_cli("profile", "export", "--to", "darshan", folder, "-o", log)
@@ -181,7 +181,7 @@ class Darshan(Outlets):
         self.assertIn("pipe", self.run_cli("profile", "export", "--to", "darshan", folder, "-o", "/dev/stdout", expect=2).stderr)
 
 
-class TensorBoard(Outlets):
+class TensorBoard(Exporters):
     def export(self, folder):
         logs = folder.with_suffix(".logs")
         done = self.run_cli("profile", "export", "--to", "tensorboard", folder, "-o", logs)
@@ -281,7 +281,7 @@ class TensorBoard(Outlets):
         self.assertEqual(missing, [], f"{tab}: {text[-2000:]}")
 
 
-class Chrome(Outlets):
+class Chrome(Exporters):
     def test_the_trace_is_what_perfetto_takes(self):
         def no_constant(name):
             raise AssertionError(f"{name} is no JSON")

@@ -17,21 +17,21 @@
 
 namespace penstock {
 
-struct LapPlan {
+struct RepeatPlan {
   std::string what{};  // for the progress line: "reading"
   unsigned threads = 1;
   std::chrono::nanoseconds at_least{0};  // whole passes that last this long
   std::chrono::nanoseconds duration{0};  // not 0: exactly this long instead, wherever the pass stands
-  bool stonewall = false;                // the duration is ReadLap::stonewall
+  bool stonewall = false;                // the duration is ReadSpec::stonewall
   std::chrono::nanoseconds ramp{0};
   bool verify = false;
   std::uint64_t first_pass = 0;  // of the shuffle
-  std::function<ReadTally(const ReadLap& pass, const ReadWatcher& watcher)> run{};
-  ReadWatcher watcher{};                              // may be empty; counts from the start of the lap
+  std::function<ReadTally(const ReadSpec& pass, const ReadObserver& observer)> run{};
+  ReadObserver observer{};                            // may be empty; counts from the start of the repeat
   std::function<void(std::string_view what)> note{};  // may be empty
 };
 
-struct LapFigures {
+struct RepeatFigures {
   ReadTally tally;
   CacheState cache;               // before the first pass
   Verdict verdict = Verdict::ok;  // not_cold or not_warm, if that is what any pass was
@@ -42,8 +42,9 @@ struct LapFigures {
 
 // Prepares, runs, and does so again while time is left to fill: only files that were evicted take more than
 // one turn, since their passes must be evicted in between. What is not timed may take ten times as long as
-// what is, and half a minute, before the lap ends as it is. Absent when interrupted before anything was
+// what is, and half a minute, before the repeat ends as it is. Absent when interrupted before anything was
 // measured. Collective over the team, whose figures it returns.
-std::optional<LapFigures> run_lap(Tier& tier, CacheControl& cache, ReadTeam& team, const LapPlan& plan);
+std::optional<RepeatFigures> run_repeat(Tier& tier, CacheControl& cache, ReadTeam& team,
+                                        const RepeatPlan& plan);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-#include "io_backends/core/cli/verbs.hpp"
+#include "io_backends/core/cli/subcommands.hpp"
 
 #include <algorithm>
 
@@ -13,22 +13,23 @@ std::string_view option_name(std::string_view word) {
 
 }  // namespace
 
-Result<void> check_verb_options(std::string_view verb, const std::vector<VerbOptions>& verbs,
-                                std::span<const std::string> argv) {
+Result<void> check_subcommand_options(std::string_view subcommand,
+                                      const std::vector<SubcommandOptions>& subcommands,
+                                      std::span<const std::string> argv) {
   for (const std::string& word : argv) {
     if (word == "--") break;
     const std::string_view name = option_name(word);
     if (name.empty()) continue;
     bool its_own = false;
     std::string takers;
-    for (const VerbOptions& one : verbs) {
+    for (const SubcommandOptions& one : subcommands) {
       if (std::find(one.takes.begin(), one.takes.end(), name) == one.takes.end()) continue;
-      its_own = its_own || one.verb == verb;
-      takers += (takers.empty() ? ": that is for " : ", ") + std::string(one.verb);
+      its_own = its_own || one.subcommand == subcommand;
+      takers += (takers.empty() ? ": that is for " : ", ") + std::string(one.subcommand);
     }
     if (its_own || takers.empty()) continue;
     return make_error(Errc::invalid_argument,
-                      "'" + std::string(verb) + "' takes no --" + std::string(name) + takers);
+                      "'" + std::string(subcommand) + "' takes no --" + std::string(name) + takers);
   }
   return success();
 }

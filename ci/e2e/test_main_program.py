@@ -1,4 +1,4 @@
-"""The front door: help, versions, exit codes, unknown words, configuration files, launchers."""
+"""The main program: help, versions, exit codes, unknown words, configuration files, launchers."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import penstock_cli
 from penstock_cli import tree
 
 
-class FrontDoor(penstock_cli.CliTest):
+class MainProgram(penstock_cli.CliTest):
     def test_no_command_shows_the_overview_and_fails(self):
         done = self.run_cli(expect=2)
         self.assertIn("Commands:", done.stderr)

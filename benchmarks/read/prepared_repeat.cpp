@@ -1,4 +1,4 @@
-#include "benchmarks/read/prepared_lap.hpp"
+#include "benchmarks/read/prepared_repeat.hpp"
 
 #include <algorithm>
 
@@ -10,8 +10,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kUntimedAtLeast{30};
 constexpr int kUntimedTimes = 10;
 
-ReadLap next_pass(const LapPlan& plan, const ReadTally& so_far, bool emptied) {
-  ReadLap pass{.threads = plan.threads, .max_passes = emptied ? 1U : 0U};
+ReadSpec next_pass(const RepeatPlan& plan, const ReadTally& so_far, bool emptied) {
+  ReadSpec pass{.threads = plan.threads, .max_passes = emptied ? 1U : 0U};
   const std::chrono::nanoseconds gone(static_cast<std::int64_t>(so_far.elapsed_s * 1e9));
   pass.verify = plan.verify;
   pass.stonewall = plan.stonewall;
@@ -27,8 +27,9 @@ ReadLap next_pass(const LapPlan& plan, const ReadTally& so_far, bool emptied) {
 
 }  // namespace
 
-std::optional<LapFigures> run_lap(Tier& tier, CacheControl& cache, ReadTeam& team, const LapPlan& plan) {
-  LapFigures figures;
+std::optional<RepeatFigures> run_repeat(Tier& tier, CacheControl& cache, ReadTeam& team,
+                                        const RepeatPlan& plan) {
+  RepeatFigures figures;
   figures.device_bytes = 0;
   const std::chrono::nanoseconds wanted = plan.duration.count() != 0 ? plan.duration : plan.at_least;
   const Clock::time_point latest = Clock::now() + kUntimedAtLeast + kUntimedTimes * wanted;
@@ -44,16 +45,16 @@ std::optional<LapFigures> run_lap(Tier& tier, CacheControl& cache, ReadTeam& tea
     const bool emptied = prepared->state.method == "evict" || prepared->state.method == "drop";
     if (plan.note) plan.note(plan.what);
     const ReadProgress before{figures.tally.elapsed_s, figures.tally.samples, figures.tally.bytes};
-    ReadWatcher watcher;
-    if (plan.watcher)
-      watcher = [&](const ReadProgress& now) {
-        plan.watcher(
+    ReadObserver observer;
+    if (plan.observer)
+      observer = [&](const ReadProgress& now) {
+        plan.observer(
             {before.elapsed_s + now.elapsed_s, before.samples + now.samples, before.bytes + now.bytes});
       };
     const std::uint64_t moved = tier.backend->moved_bytes().read;
     const std::optional<std::uint64_t> device = device_bytes_read();
     const ReadTally tally = team.run(next_pass(plan, figures.tally, emptied),
-                                     [&](const ReadLap& pass) { return plan.run(pass, watcher); });
+                                     [&](const ReadSpec& pass) { return plan.run(pass, observer); });
     std::optional<std::uint64_t> fetched;
     if (const auto device_after = device_bytes_read(); device && device_after)
       fetched = *device_after - *device;

@@ -1,4 +1,4 @@
-#include "benchmarks/read/prepared_lap.hpp"
+#include "benchmarks/read/prepared_repeat.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,9 +17,9 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kFiles = 20;
 
-class PreparedLap : public testing::Test {
+class PreparedRepeat : public testing::Test {
  protected:
-  PreparedLap() {
+  PreparedRepeat() {
     auto backend = std::make_unique<ScriptedBackend>();
     backend_ = backend.get();
     manifest_ = std::make_unique<Manifest>(scripted_files(*backend, kFiles));
@@ -28,7 +28,7 @@ class PreparedLap : public testing::Test {
     tier_.backend = std::move(backend);
   }
 
-  CacheControl control(CacheWish wish, ColdMethod method = ColdMethod::evict) {
+  CacheControl control(CacheRequest requested, ColdMethod method = ColdMethod::evict) {
     PageCacheCalls calls;
     calls.residency = [this](const std::filesystem::path&) -> Result<Residency> {
       return Residency{.resident_bytes = resident_ ? 10U : 0U, .total_bytes = 10, .verified = true};
@@ -42,17 +42,17 @@ class PreparedLap : public testing::Test {
       ++drops_;
       return success();
     };
-    return CacheControl(tier_, *manifest_, *samples_, wish, method, 1, calls);
+    return CacheControl(tier_, *manifest_, *samples_, requested, method, 1, calls);
   }
 
   // Passes that say that each took 0.4 s, and remember what was asked of them.
-  LapPlan plan() {
-    LapPlan plan;
+  RepeatPlan plan() {
+    RepeatPlan plan;
     plan.threads = 3;
     plan.at_least = 1s;
-    plan.run = [this](const ReadLap& pass, const ReadWatcher& watcher) {
+    plan.run = [this](const ReadSpec& pass, const ReadObserver& observer) {
       passes_.push_back(pass);
-      if (watcher) watcher({.elapsed_s = 0.1, .samples = 1, .bytes = 2});
+      if (observer) observer({.elapsed_s = 0.1, .samples = 1, .bytes = 2});
       ReadTally tally;
       tally.samples = kFiles;
       tally.bytes = 100;
@@ -64,8 +64,8 @@ class PreparedLap : public testing::Test {
     return plan;
   }
 
-  std::optional<LapFigures> run(CacheControl& cache, const LapPlan& plan) {
-    return run_lap(tier_, cache, team_, plan);
+  std::optional<RepeatFigures> run(CacheControl& cache, const RepeatPlan& plan) {
+    return run_repeat(tier_, cache, team_, plan);
   }
 
   const std::unique_ptr<Communicator> single_ = single_process();
@@ -77,14 +77,14 @@ class PreparedLap : public testing::Test {
   bool resident_ = false;
   int evictions_ = 0;
   int drops_ = 0;
-  std::vector<ReadLap> passes_;
+  std::vector<ReadSpec> passes_;
 };
 
-TEST_F(PreparedLap, EvictsBetweenColdPassesUntilTheyHaveLastedLongEnough) {
-  CacheControl cache = control(CacheWish::cold);
+TEST_F(PreparedRepeat, EvictsBetweenColdPassesUntilTheyHaveLastedLongEnough) {
+  CacheControl cache = control(CacheRequest::cold);
   std::vector<double> seen;
-  LapPlan wanted = plan();
-  wanted.watcher = [&](const ReadProgress& now) { seen.push_back(now.elapsed_s); };
+  RepeatPlan wanted = plan();
+  wanted.observer = [&](const ReadProgress& now) { seen.push_back(now.elapsed_s); };
   const auto figures = run(cache, wanted);
   ASSERT_TRUE(figures);
   EXPECT_EQ(passes_.size(), 3U);
@@ -92,7 +92,7 @@ TEST_F(PreparedLap, EvictsBetweenColdPassesUntilTheyHaveLastedLongEnough) {
   EXPECT_DOUBLE_EQ(figures->tally.wall_s, 1.2);
   EXPECT_EQ(figures->tally.samples, 3 * kFiles);
   EXPECT_EQ(figures->cache.client_data, "cold");
-  for (const ReadLap& pass : passes_) {
+  for (const ReadSpec& pass : passes_) {
     EXPECT_EQ(pass.max_passes, 1U);
     EXPECT_EQ(pass.threads, 3U);
   }
@@ -100,21 +100,21 @@ TEST_F(PreparedLap, EvictsBetweenColdPassesUntilTheyHaveLastedLongEnough) {
   EXPECT_DOUBLE_EQ(seen[2], 0.9) << "the watcher counts from the start of the lap";
 }
 
-TEST_F(PreparedLap, DropsBetweenColdPassesOfDirectReadsToo) {
+TEST_F(PreparedRepeat, DropsBetweenColdPassesOfDirectReadsToo) {
   backend_->change_caps().bypasses_cache = true;
-  CacheControl cache = control(CacheWish::cold, ColdMethod::drop);
+  CacheControl cache = control(CacheRequest::cold, ColdMethod::drop);
   const auto figures = run(cache, plan());
   ASSERT_TRUE(figures);
   ASSERT_EQ(passes_.size(), 3U);
-  for (const ReadLap& pass : passes_) EXPECT_EQ(pass.max_passes, 1U);
+  for (const ReadSpec& pass : passes_) EXPECT_EQ(pass.max_passes, 1U);
   EXPECT_EQ(drops_, 3);
   EXPECT_EQ(figures->cache.client_data, "bypassed");
   EXPECT_EQ(figures->cache.client_metadata, "cold");
 }
 
-TEST_F(PreparedLap, WarmPassesAreOneTurnOfAsManyAsItTakes) {
+TEST_F(PreparedRepeat, WarmPassesAreOneTurnOfAsManyAsItTakes) {
   resident_ = true;
-  CacheControl cache = control(CacheWish::warm);
+  CacheControl cache = control(CacheRequest::warm);
   const auto figures = run(cache, plan());
   ASSERT_TRUE(figures);
   ASSERT_EQ(passes_.size(), 1U);
@@ -122,9 +122,9 @@ TEST_F(PreparedLap, WarmPassesAreOneTurnOfAsManyAsItTakes) {
   EXPECT_EQ(passes_[0].at_least, 1s);
 }
 
-TEST_F(PreparedLap, DurationAndRampGoOnFromPassToPass) {
-  CacheControl cache = control(CacheWish::cold);
-  LapPlan wanted = plan();
+TEST_F(PreparedRepeat, DurationAndRampGoOnFromPassToPass) {
+  CacheControl cache = control(CacheRequest::cold);
+  RepeatPlan wanted = plan();
   wanted.duration = 1s;
   wanted.ramp = 500ms;
   ASSERT_TRUE(run(cache, wanted));
@@ -137,19 +137,19 @@ TEST_F(PreparedLap, DurationAndRampGoOnFromPassToPass) {
   EXPECT_EQ(passes_[2].ramp, 0ms);
 }
 
-TEST_F(PreparedLap, MeasuresAndSaysSoWhatWouldNotGetCold) {
+TEST_F(PreparedRepeat, MeasuresAndSaysSoWhatWouldNotGetCold) {
   resident_ = true;
-  CacheControl cache = control(CacheWish::cold);
+  CacheControl cache = control(CacheRequest::cold);
   const auto figures = run(cache, plan());
   ASSERT_TRUE(figures);
   EXPECT_EQ(figures->verdict, Verdict::not_cold);
   EXPECT_EQ(figures->tally.samples, 3 * kFiles);
 }
 
-TEST_F(PreparedLap, AFailureEndsItAndIsKept) {
-  CacheControl cache = control(CacheWish::cold);
-  LapPlan wanted = plan();
-  wanted.run = [](const ReadLap&, const ReadWatcher&) {
+TEST_F(PreparedRepeat, AFailureEndsItAndIsKept) {
+  CacheControl cache = control(CacheRequest::cold);
+  RepeatPlan wanted = plan();
+  wanted.run = [](const ReadSpec&, const ReadObserver&) {
     ReadTally tally;
     tally.failure = make_error(Errc::io, "cannot read 'x'");
     return tally;
@@ -160,8 +160,8 @@ TEST_F(PreparedLap, AFailureEndsItAndIsKept) {
   EXPECT_EQ(figures->tally.failure->what, "cannot read 'x'");
 }
 
-TEST_F(PreparedLap, InterruptedBeforeAnythingThereIsNothing) {
-  CacheControl cache = control(CacheWish::cold);
+TEST_F(PreparedRepeat, InterruptedBeforeAnythingThereIsNothing) {
+  CacheControl cache = control(CacheRequest::cold);
   simulate_interrupt(SIGINT);
   const auto figures = run(cache, plan());
   simulate_interrupt(0);

@@ -1,4 +1,4 @@
-// What records say beside each other: jobs with more and fewer ranks, and other programs on the same tier.
+// What records say next to each other: jobs with more and fewer ranks, and other programs on the same tier.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ const std::vector<double>& rates_of(const Record& record) {
   return find_metric(record, "payload_bytes_per_s")->samples;
 }
 
-void say_rank_curve(const RankGroup& group, const RankCurve& curve, std::vector<Sentence>& out) {
+void describe_rank_curve(const RankGroup& group, const RankCurve& curve, std::vector<Sentence>& out) {
   std::vector<ScalingPoint> points;
   double apart = 0;
   bool once = false;
@@ -50,19 +50,19 @@ void say_rank_curve(const RankGroup& group, const RankCurve& curve, std::vector<
 
 }  // namespace
 
-void say_rank_scaling(const std::vector<RankGroup>& groups, std::vector<Sentence>& out) {
-  say_each("ranks", groups, out, [&](const RankGroup& group) {
-    for (const RankCurve& curve : group.curves) say_rank_curve(group, curve, out);
+void describe_rank_scaling(const std::vector<RankGroup>& groups, std::vector<Sentence>& out) {
+  describe_each("ranks", groups, out, [&](const RankGroup& group) {
+    for (const RankCurve& curve : group.curves) describe_rank_curve(group, curve, out);
   });
 }
 
-void say_peers(const std::vector<PeerCurve>& peers, const std::vector<ReadGroup>& groups,
-               std::vector<Sentence>& out) {
+void describe_peers(const std::vector<PeerCurve>& peers, const std::vector<ReadGroup>& groups,
+                    std::vector<Sentence>& out) {
   const std::size_t before = out.size();
   for (const PeerCurve& peer : peers)
     for (const ReadGroup& group : groups) {
       const ReadCurve* const ours = group.find(peer.tier);
-      if (!stands_beside(peer, group)) continue;
+      if (!is_comparable(peer, group)) continue;
       for (auto at = peer.at.rbegin(); at != peer.at.rend(); ++at) {
         const auto same = ours->at.find(at->first);
         const auto theirs = metric_value(*at->second, "payload_bytes_per_s");

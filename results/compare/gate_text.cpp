@@ -1,4 +1,4 @@
-#include "results/compare/gate_words.hpp"
+#include "results/compare/gate_text.hpp"
 
 #include <fmt/format.h>
 
@@ -30,17 +30,17 @@ std::string signed_percent(double fraction) {
   return std::abs(percent) < 9.95 ? fmt::format("{:+.1f}%", percent) : fmt::format("{:+.0f}%", percent);
 }
 
-std::string p_words(const ComparedMetric& row) {
+std::string p_text(const ComparedMetric& row) {
   if (row.exact) return "exact";
   if (!row.p) return "-";
   return *row.p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", *row.p);
 }
 
-std::string detectable_words(const ComparedMetric& row) {
+std::string detectable_text(const ComparedMetric& row) {
   return row.detectable ? signed_percent(*row.detectable).substr(1) : "-";
 }
 
-std::string samples_words(const ComparedMetric& row) {
+std::string samples_text(const ComparedMetric& row) {
   if (row.metric.empty()) return "-";
   if (row.paired) return fmt::format("{} pairs", row.base_samples);
   return row.base_samples == row.candidate_samples
@@ -61,8 +61,8 @@ Rows gate_rows(const Comparison& comparison, const Output& output) {
     const bool figures = !row.unit.empty() && row.base_samples > 0 && row.candidate_samples > 0;
     rows.push_back({row.cell, row.metric.empty() ? "-" : row.metric,
                     figures ? format_metric(row.base, row.unit, output) : "-",
-                    figures ? format_metric(row.candidate, row.unit, output) : "-", change_words(row),
-                    p_words(row), detectable_words(row), samples_words(row), outcome_words(row)});
+                    figures ? format_metric(row.candidate, row.unit, output) : "-", change_text(row),
+                    p_text(row), detectable_text(row), samples_text(row), outcome_text(row)});
   }
   return rows;
 }
@@ -79,7 +79,7 @@ Rows history_rows(const History& history, const Output& output) {
     };
     rows.push_back({row.cell, row.metric, std::to_string(row.runs),
                     row.change ? value(row.change->before) : "-", row.change ? value(row.change->after) : "-",
-                    row.change ? fmt::format("{:.4f}", row.p) : "-", change_words(row)});
+                    row.change ? fmt::format("{:.4f}", row.p) : "-", change_text(row)});
   }
   return rows;
 }
@@ -156,7 +156,7 @@ std::string format_metric(double value, const std::string& unit, const Output& o
   return fmt::format("{} {}", format_number(value), unit == "1/s" ? "/s" : unit);
 }
 
-std::string change_words(const ComparedMetric& row) {
+std::string change_text(const ComparedMetric& row) {
   if (row.metric.empty() || row.base_samples == 0 || row.candidate_samples == 0) return "-";
   if (!row.change) return row.base == 0 && row.candidate != 0 ? "from 0" : "-";
   if (!row.interval) return signed_percent(*row.change);
@@ -164,14 +164,14 @@ std::string change_words(const ComparedMetric& row) {
                      signed_percent(row.interval->high));
 }
 
-std::string outcome_words(const ComparedMetric& row) {
+std::string outcome_text(const ComparedMetric& row) {
   std::string words;
   for (const auto& [outcome, name] : kOutcomes)
     if (outcome == row.outcome) words = name;
   return row.reason.empty() ? words : words + ": " + row.reason;
 }
 
-std::string summary_words(const Comparison& comparison, const CompareSettings& settings) {
+std::string summary_text(const Comparison& comparison, const CompareSettings& settings) {
   std::string text;
   for (const auto& [outcome, name] : kOutcomes) {
     const std::size_t count = comparison.count(outcome);
@@ -189,18 +189,18 @@ std::string summary_words(const Comparison& comparison, const CompareSettings& s
 std::string comparison_text(const Comparison& comparison, const CompareSettings& settings,
                             const Output& output) {
   std::string text = table_text(kGateColumns, gate_rows(comparison, output)) + "\n" +
-                     summary_words(comparison, settings) + "\n";
+                     summary_text(comparison, settings) + "\n";
   for (const std::string& remark : comparison.remarks) text += remark + "\n";
   return text + ending(comparison) + "\n";
 }
 
 std::string comparison_markdown(const Comparison& comparison, const CompareSettings& settings,
                                 const Output& output) {
-  return "### " + ending(comparison) + "\n\n" + markdown(summary_words(comparison, settings)) + "\n\n" +
+  return "### " + ending(comparison) + "\n\n" + markdown(summary_text(comparison, settings)) + "\n\n" +
          markdown_table(kGateColumns, gate_rows(comparison, output)) + markdown_list(comparison.remarks);
 }
 
-std::string change_words(const HistoryRow& row) {
+std::string change_text(const HistoryRow& row) {
   if (!row.change) return fmt::format("{} runs; {} are needed", row.runs, kLeastHistory);
   if (!row.changed && !row.suspected) return "no change";
   const double before = row.change->before;

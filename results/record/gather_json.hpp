@@ -10,15 +10,15 @@
 
 namespace penstock {
 
-struct JoinedWords {
+struct GatheredJson {
   Json json;
   int signal = 0;  // the first that came to one of the ranks; 0 for none
 };
 
 // Collective: `join` makes one of what each rank says, in rank order, on rank 0; every rank gets that. A
 // signal that has come to one rank has come to all when this returns: interrupted() says so on each.
-Result<JoinedWords> all_say(Communicator& ranks, const Json& mine,
-                            const std::function<Json(const std::vector<Json>&)>& join);
+Result<GatheredJson> gather_json(Communicator& ranks, const Json& mine,
+                                 const std::function<Json(const std::vector<Json>&)>& join);
 
 Json packed(const Error& error);
 Error error_of(const Json& json);

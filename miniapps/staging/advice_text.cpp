@@ -15,14 +15,14 @@ std::string percent(double part) {
   return fmt::format("{:+.1f}%", part * 100);
 }
 
-std::string size_words(double bytes, const Output& output) {
+std::string size_text(double bytes, const Output& output) {
   return format_bytes(bytes, output);
 }
 
-std::string session_words(const SessionWork& work, const Output& output) {
+std::string session_text(const SessionWork& work, const Output& output) {
   std::string text =
       fmt::format("read: {} files, {}, {:.3g} time{}, by {} thread{} ({})", format_count(work.files.size()),
-                  size_words(static_cast<double>(work.bytes()), output), work.epochs,
+                  size_text(static_cast<double>(work.bytes()), output), work.epochs,
                   work.epochs == 1 ? "" : "s", work.threads, work.threads == 1 ? "" : "s",
                   work.by_spans ? "as the program says" : "as its calls tell");
   if (work.observed_s > 0) {
@@ -42,14 +42,14 @@ std::string session_words(const SessionWork& work, const Output& output) {
   if (const double cached = work.cached_bytes(); cached > 0)
     text +=
         fmt::format("in memory: {} of it lie in this machine's page cache, and count as read from there\n",
-                    size_words(cached, output));
+                    size_text(cached, output));
   return text;
 }
 
-std::string tier_words(const PlannedTier& tier, const LineFit& fit, unsigned threads, const Output& output) {
+std::string tier_text(const PlannedTier& tier, const LineFit& fit, unsigned threads, const Output& output) {
   if (fit.only_size > 0)
     return fmt::format("{}: {} a file of {} ({} thread{})\n", tier.name,
-                       format_seconds(fit.only_size / fit.bytes_per_s), size_words(fit.only_size, output),
+                       format_seconds(fit.only_size / fit.bytes_per_s), size_text(fit.only_size, output),
                        threads, threads == 1 ? "" : "s");
   const std::string rate = std::isfinite(fit.bytes_per_s)
                                ? fmt::format("{} {}", format_rate(fit.bytes_per_s, output), rate_unit(output))
@@ -63,13 +63,13 @@ std::string policies_table(const Advice& advice, const SessionWork& work, const 
   const double all = static_cast<double>(std::max<std::uint64_t>(work.bytes(), 1));
   for (const PolicyOutcome& outcome : advice.outcomes)
     table.row({outcome.policy, format_count(outcome.chosen.size()),
-               size_words(static_cast<double>(outcome.bytes), output),
+               size_text(static_cast<double>(outcome.bytes), output),
                format_percent(static_cast<double>(outcome.bytes) / all), format_seconds(outcome.after_s),
                percent(outcome.gain)});
   return table.text();
 }
 
-std::string verdict_words(const StagingPlan& plan, const SessionWork& work, const Output& output) {
+std::string verdict_text(const StagingPlan& plan, const SessionWork& work, const Output& output) {
   if (!plan.stage) return fmt::format("don't stage: {}\n", plan.reason);
   std::uint64_t largest = 0;
   for (const PlannedFile& file : plan.files) largest = std::max(largest, file.bytes);
@@ -78,7 +78,7 @@ std::string verdict_words(const StagingPlan& plan, const SessionWork& work, cons
       "stage {} of {} files, {} (up to {} each): an epoch takes {} in place of {}, {} ({} to {})\n"
       "copying takes up to {} and has paid after {:.3g} epochs\n",
       format_count(plan.files.size()), format_count(work.files.size()),
-      size_words(static_cast<double>(plan.bytes()), output), size_words(static_cast<double>(largest), output),
+      size_text(static_cast<double>(plan.bytes()), output), size_text(static_cast<double>(largest), output),
       format_seconds(gain.after_s), format_seconds(gain.before_s), percent(gain.gain), percent(gain.low),
       percent(gain.high), format_seconds(gain.copy_s), gain.break_even_epochs);
 }
@@ -95,9 +95,9 @@ Json tier_json_of(const PlannedTier& tier, const LineFit& fit) {
 
 std::string advice_text(const Advice& advice, const SessionWork& work, const Output& output) {
   const StagingPlan& plan = advice.plan;
-  return session_words(work, output) + tier_words(plan.slow, advice.slow, plan.threads, output) +
-         tier_words(plan.fast, advice.fast, plan.threads, output) + "\n" +
-         policies_table(advice, work, output) + "\n" + verdict_words(plan, work, output);
+  return session_text(work, output) + tier_text(plan.slow, advice.slow, plan.threads, output) +
+         tier_text(plan.fast, advice.fast, plan.threads, output) + "\n" +
+         policies_table(advice, work, output) + "\n" + verdict_text(plan, work, output);
 }
 
 Json advice_json(const Advice& advice, const SessionWork& work) {

@@ -1,4 +1,4 @@
-#include "io_backends/core/cli/shell_words.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 
 namespace penstock {
 

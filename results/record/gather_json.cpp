@@ -1,4 +1,4 @@
-#include "results/record/rank_words.hpp"
+#include "results/record/gather_json.hpp"
 
 #include <cstdint>
 #include <span>
@@ -17,8 +17,8 @@ int first_signal(const std::vector<int>& signals) {
 
 }  // namespace
 
-Result<JoinedWords> all_say(Communicator& ranks, const Json& mine,
-                            const std::function<Json(const std::vector<Json>&)>& join) {
+Result<GatheredJson> gather_json(Communicator& ranks, const Json& mine,
+                                 const std::function<Json(const std::vector<Json>&)>& join) {
   const std::vector<std::uint8_t> words = Json::to_cbor(Json::array({interrupt_signal(), mine}));
   PENSTOCK_ASSIGN(const auto gathered, ranks.gather(std::as_bytes(std::span(words))));
   std::vector<std::byte> answer;
@@ -36,7 +36,7 @@ Result<JoinedWords> all_say(Communicator& ranks, const Json& mine,
   }
   PENSTOCK_TRY(ranks.broadcast(answer));
   Json said = Json::from_cbor(answer);
-  JoinedWords all{std::move(said[1]), said[0].get<int>()};
+  GatheredJson all{std::move(said[1]), said[0].get<int>()};
   if (all.signal != 0 && !interrupted()) simulate_interrupt(all.signal);
   return all;
 }

@@ -18,13 +18,13 @@
 
 namespace penstock {
 
-class GatheringWriter {
+class CoalescingWriter {
  public:
   static constexpr std::size_t kGathered = std::size_t{1} << 20;  // written once there are so many
   static constexpr std::size_t kLarge = std::size_t{16} << 10;    // what one call needs to pass uncopied
   static constexpr std::size_t kPage = 4096;
 
-  explicit GatheringWriter(std::unique_ptr<Writer> writer) : writer_(std::move(writer)) {}
+  explicit CoalescingWriter(std::unique_ptr<Writer> writer) : writer_(std::move(writer)) {}
 
   // Bytes taken so far: where the next one will lie.
   std::uint64_t offset() const { return offset_; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the readers that others wrote make of our profiler's exports, as one JSON object. Runs in a Python that has them:
 
-    outlet_readers.py darshan FILE.darshan | darshan-page FILE.darshan OUT.html | tensorboard LOGDIR | trace FILE.xplane.pb
+    exporter_readers.py darshan FILE.darshan | darshan-page FILE.darshan OUT.html | tensorboard LOGDIR | trace FILE.xplane.pb
 """
 
 import json

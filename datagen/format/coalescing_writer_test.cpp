@@ -1,4 +1,4 @@
-#include "datagen/format/gathering_writer.hpp"
+#include "datagen/format/coalescing_writer.hpp"
 
 #include <gtest/gtest.h>
 
@@ -57,9 +57,9 @@ std::vector<std::byte> some_bytes(std::size_t count, std::uint64_t stream) {
   return bytes;
 }
 
-TEST(GatheringWriter, SmallPiecesGoTogetherInOrder) {
+TEST(CoalescingWriter, SmallPiecesGoTogetherInOrder) {
   Seen seen;
-  GatheringWriter writer(std::make_unique<SeeingWriter>(seen));
+  CoalescingWriter writer(std::make_unique<SeeingWriter>(seen));
   std::vector<std::byte> all;
   for (std::uint64_t i = 0; i < 5000; ++i) {
     EXPECT_EQ(writer.offset(), all.size());
@@ -76,13 +76,13 @@ TEST(GatheringWriter, SmallPiecesGoTogetherInOrder) {
   EXPECT_EQ(object.crc32c, crc32c(all));
   EXPECT_TRUE(seen.published);
   EXPECT_EQ(seen.bytes, all);
-  EXPECT_EQ(seen.calls.size(), all.size() / GatheringWriter::kGathered + 1);
+  EXPECT_EQ(seen.calls.size(), all.size() / CoalescingWriter::kGathered + 1);
 }
 
-TEST(GatheringWriter, LargePiecesAreNotCopiedAndTakeTheSmallOnesAlong) {
+TEST(CoalescingWriter, LargePiecesAreNotCopiedAndTakeTheSmallOnesAlong) {
   Seen seen;
-  GatheringWriter writer(std::make_unique<SeeingWriter>(seen));
-  const std::vector<std::byte> large = some_bytes(GatheringWriter::kLarge, 1);
+  CoalescingWriter writer(std::make_unique<SeeingWriter>(seen));
+  const std::vector<std::byte> large = some_bytes(CoalescingWriter::kLarge, 1);
   const std::span<const std::byte> half = std::span<const std::byte>(large).first(large.size() / 2);
   const std::array pieces{half, std::span<const std::byte>(large).subspan(half.size())};
   ASSERT_TRUE(writer.append("head").ok());
@@ -98,21 +98,21 @@ TEST(GatheringWriter, LargePiecesAreNotCopiedAndTakeTheSmallOnesAlong) {
   EXPECT_EQ(seen.calls.back(), 8U);
 }
 
-TEST(GatheringWriter, LargePiecesEndWithAPage) {
+TEST(CoalescingWriter, LargePiecesEndWithAPage) {
   Seen seen;
-  GatheringWriter writer(std::make_unique<SeeingWriter>(seen));
+  CoalescingWriter writer(std::make_unique<SeeingWriter>(seen));
   std::vector<std::byte> all;
   for (std::uint64_t i = 0; i < 100; ++i) {
-    std::vector<std::byte> bytes = some_bytes(GatheringWriter::kLarge + 997 * i, i);
+    std::vector<std::byte> bytes = some_bytes(CoalescingWriter::kLarge + 997 * i, i);
     all.insert(all.end(), bytes.begin(), bytes.end());
-    // The last page's rest lies in several pieces, some of them empty.
+    // The last page's rest is in several pieces, some of them empty.
     const std::span<const std::byte> whole(bytes);
     const std::array pieces{whole.first(bytes.size() - 3000), whole.first(0), whole.last(3000).first(2900),
                             whole.last(100)};
     ASSERT_TRUE(writer.append({.pieces = pieces, .bytes = bytes.size()}).ok());
     bytes.assign(bytes.size(), std::byte{});
-    EXPECT_EQ(seen.bytes.size() % GatheringWriter::kPage, 0U);
-    EXPECT_LT(all.size() - seen.bytes.size(), GatheringWriter::kPage);
+    EXPECT_EQ(seen.bytes.size() % CoalescingWriter::kPage, 0U);
+    EXPECT_LT(all.size() - seen.bytes.size(), CoalescingWriter::kPage);
   }
   const PublishedObject object = writer.publish(Durability::visible).value();
   EXPECT_EQ(object.bytes, all.size());
@@ -120,10 +120,10 @@ TEST(GatheringWriter, LargePiecesEndWithAPage) {
   EXPECT_EQ(seen.bytes, all);
 }
 
-TEST(GatheringWriter, ADraftIsReplacedAndTheChecksumGoesAlong) {
-  for (const std::size_t behind : {std::size_t{0}, std::size_t{1}, GatheringWriter::kLarge}) {
+TEST(CoalescingWriter, ADraftIsReplacedAndTheChecksumGoesAlong) {
+  for (const std::size_t behind : {std::size_t{0}, std::size_t{1}, CoalescingWriter::kLarge}) {
     Seen seen;
-    GatheringWriter writer(std::make_unique<SeeingWriter>(seen));
+    CoalescingWriter writer(std::make_unique<SeeingWriter>(seen));
     const std::vector<std::byte> tail = some_bytes(behind, 1);
     ASSERT_TRUE(writer.append("head").ok());
     ASSERT_TRUE(writer.append_draft(some_bytes(100, 2)).ok());

@@ -1,4 +1,4 @@
-#include "io_backends/core/cli/shell_words.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-TEST(ShellWords, ComeBackFromAShell) {
+TEST(ShellQuoting, ComeBackFromAShell) {
   const std::vector<std::string> words{"a", "b c", "it's", "", "$x", "posix:/d,direct=1"};
   EXPECT_EQ(shell_line(words), "a 'b c' 'it'\\''s' '' '$x' posix:/d,direct=1");
   EXPECT_EQ(shell_word("a;b\n"), "'a;b\n'");

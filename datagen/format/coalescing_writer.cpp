@@ -1,4 +1,4 @@
-#include "datagen/format/gathering_writer.hpp"
+#include "datagen/format/coalescing_writer.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace penstock {
 
-Result<void> GatheringWriter::append(const FieldBytes& field) {
+Result<void> CoalescingWriter::append(const FieldBytes& field) {
   crc32c_ = crc32c_of(field, crc32c_);
   offset_ += field.bytes;
   if (field.bytes < kLarge) {
@@ -25,7 +25,7 @@ Result<void> GatheringWriter::append(const FieldBytes& field) {
 }
 
 // Takes the last bytes out of together_, into held_back_; it has more.
-void GatheringWriter::hold_back(std::size_t bytes) {
+void CoalescingWriter::hold_back(std::size_t bytes) {
   held_back_.resize(bytes);
   while (bytes > 0) {
     std::span<const std::byte>& last = together_.back();
@@ -38,19 +38,19 @@ void GatheringWriter::hold_back(std::size_t bytes) {
   }
 }
 
-Result<void> GatheringWriter::flush() {
+Result<void> CoalescingWriter::flush() {
   if (gathered_.empty()) return success();
   PENSTOCK_TRY(writer_->append(gathered_));
   gathered_.clear();
   return success();
 }
 
-Result<void> GatheringWriter::append_draft(std::span<const std::byte> bytes) {
+Result<void> CoalescingWriter::append_draft(std::span<const std::byte> bytes) {
   draft_ = {.offset = offset_, .bytes = bytes.size(), .crc32c = crc32c(bytes)};
   return append(bytes);
 }
 
-Result<void> GatheringWriter::replace_draft(std::span<const std::byte> bytes) {
+Result<void> CoalescingWriter::replace_draft(std::span<const std::byte> bytes) {
   if (bytes.size() != draft_.bytes) return make_error(Errc::internal, "other bytes than a draft held for");
   // Checksums of equally many bytes differ by what differs in the bytes, moved over all that follows.
   const std::uint64_t behind = offset_ - draft_.offset - draft_.bytes;
@@ -59,7 +59,7 @@ Result<void> GatheringWriter::replace_draft(std::span<const std::byte> bytes) {
   return writer_->write_at(draft_.offset, bytes);
 }
 
-Result<PublishedObject> GatheringWriter::publish(Durability durability, const Approval& approve) {
+Result<PublishedObject> CoalescingWriter::publish(Durability durability, const Approval& approve) {
   PENSTOCK_TRY(flush());
   const PublishedObject written{offset_, crc32c_};
   if (approve) PENSTOCK_TRY(approve(written));
