@@ -7,6 +7,7 @@ import signal
 import time
 import unittest
 
+from messages import message
 import penstock_cli
 from test_ranks import RanksTest, open_mpi
 from train_case import value
@@ -203,7 +204,7 @@ class Stopping(BenchTest):
         restored, = self.records("checkpoint", "restore", "slow", "fast")
         self.assertEqual(restored["run"], "mine")
         done = self.run_cli("checkpoint", "gc", "slow", "fast")
-        self.assertIn("a bench left", done.stderr)
+        self.assertIn(message("bench-left"), done.stderr)
         line, = self.records("checkpoint", "ls", "slow", "fast")
         self.assertEqual(line["run"], "mine")
         left = [path for store in ("slow", "fast") for path in (self.dir / store).rglob("bench-*")]

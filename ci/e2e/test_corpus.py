@@ -7,6 +7,7 @@ import random
 import subprocess
 
 from corpus_case import FILES, CorpusTest, content
+from messages import message
 from penstock_cli import PENSTOCK, SANITIZED, SOURCE, main
 
 
@@ -20,7 +21,7 @@ class Describe(CorpusTest):
             (root / "more.tar.gz").write_bytes(b"x")
             (corpus,) = self.records("describe", root, "--scan")
             self.assertEqual((corpus["format"], corpus["samples"]), (form, 4))
-            self.assertIn("decompress them first", self.run_cli("describe", root, "--scan").stderr)
+            self.assertIn(message("decompress-them-first"), self.run_cli("describe", root, "--scan").stderr)
 
     def test_save_replaces_nothing_but_a_manifest(self):
         root = self.folder()
@@ -122,14 +123,14 @@ class Describe(CorpusTest):
         empty.mkdir()
         self.fails("describe", empty, "--scan", words=["empty", empty])
         (empty / "x.txt").write_text("x")
-        self.fails("describe", empty, "--scan", words=["no samples", "1 .txt", "--types"])
-        self.fails("describe", empty, words=["no manifest", "generate", "--scan"])
-        self.fails("describe", self.dir / "gone", code=2, words=["gone", "no folder"])
-        self.fails("describe", self.dir / "gone", "--scan", code=2, words=["gone", "no folder"])
-        self.fails("describe", empty, "--hlep", code=2, words=["did you mean '--help'"])
+        self.fails("describe", empty, "--scan", words=[message("no-samples"), "1 .txt", "--types"])
+        self.fails("describe", empty, words=[message("no-manifest"), "generate", "--scan"])
+        self.fails("describe", self.dir / "gone", code=2, words=["gone", message("no-folder")])
+        self.fails("describe", self.dir / "gone", "--scan", code=2, words=["gone", message("no-folder")])
+        self.fails("describe", empty, "--hlep", code=2, words=[message("did-you-mean", name="--help")])
         self.fails("describe", empty / "x.txt", "--scan", code=2, words=["x.txt"])
         self.fails("describe", empty, "--manifest", self.dir / "none", words=["none"])
-        self.fails("describe", empty, "--manifest", empty, code=2, words=["no regular file"])
+        self.fails("describe", empty, "--manifest", empty, code=2, words=[message("no-regular-file")])
         self.fails("describe", empty, "--scan", "--manifest", "m", code=2, words=["--scan", "--manifest"])
         self.fails("describe", empty, "--checksum", code=2, words=["--scan"])
         self.fails("describe", empty, "--scan", "--save", "new/", code=2, words=["--save", "new/"])
@@ -179,7 +180,7 @@ class Describe(CorpusTest):
             self.assertAlmostEqual(content["zstd"]["ratio_alone"], 1.0, delta=0.05)
         self.assertNotIn("content", *self.records("describe", "made"))
         told = self.run_cli("describe", "made", "--content", "--samples", 5000)
-        self.assertIn("60 samples: all of them are read", told.stderr)
+        self.assertIn(message("samples-all-them-read", n=60), told.stderr)
         text = self.run_cli("describe", "made", "--content", "--samples", 7).stdout
         for words in ("7 of 60 samples", "0% with restart intervals", "ns a pixel", "zstd -3", "0 all zero, 0 copies"):
             self.assertIn(words, text)
@@ -219,7 +220,7 @@ class Describe(CorpusTest):
         for args in (("describe", "--content"), ("describe", "--checksum", "--save", "m"), ("copy", "--to", self.dir / "copy")):
             done = self.run_cli(args[0], root, "--scan", *args[1:])
             self.assertIn("1 link that leads nowhere (first: 'cat/lost.jpg')", done.stderr)
-            self.assertIn("1 that cannot be read ('cat/torn.tfrecord'", done.stderr)
+            self.assertIn(message("cannot-read-2", n=1, name="cat/torn.tfrecord"), done.stderr)
         self.assertEqual(len(self.tree(self.dir / "copy")) - 1, FILES + 1)
         self.run_cli("verify", root, "--manifest", "m")
         [record] = self.records("read", root, "--scan", "--repeat", 1, "--min-time", "1ms", "--threads", 1)
@@ -256,7 +257,7 @@ class CorporaTable(CorpusTest):
         done = self.table("--check", "cifar10", penstock=liar)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("cifar10: 5 of", done.stderr)
-        self.assertIn("p50 is 3,300, the source says 3,072", done.stderr)
+        self.assertIn(message("p-source-says", n="3,300", n2="3,072"), done.stderr)
         self.assertEqual(self.table("cifar10", penstock=liar).returncode, 0, "without --check it only shows")
         self.assertEqual(self.table("nosuch").returncode, 2)
 
@@ -354,7 +355,7 @@ class Verify(CorpusTest):
         root = self.folder()
         self.run_cli("describe", root, "--scan", "--save", "m")
         done = self.run_cli("verify", root, "--manifest", "m", expect=77)
-        self.assertIn("no checksums", done.stderr)
+        self.assertIn(message("no-checksums"), done.stderr)
         (root / "dog" / "0000.jpg").unlink()
         self.run_cli("verify", root, "--manifest", "m", expect=1)
 
@@ -371,7 +372,7 @@ class Verify(CorpusTest):
         self.fails("verify", root, "--threads", 0, code=2)
         self.fails("verify", root, "--list", -1, code=2)
         self.fails("verify", code=2)
-        self.fails("verify", self.folder("bare"), words=["no manifest"])
+        self.fails("verify", self.folder("bare"), words=[message("no-manifest")])
 
 
 if __name__ == "__main__":

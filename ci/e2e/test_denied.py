@@ -9,6 +9,7 @@ import pathlib
 import subprocess
 import unittest
 
+from messages import message
 import penstock_cli
 
 DENIED = penstock_cli.SOURCE / "ci" / "testbed" / "denied"
@@ -42,7 +43,7 @@ class Denied(penstock_cli.CliTest):
         self.corpus()
         record, = self.records("read", "uring:corpus", "--threads", "2", "--depth", "8", *QUICK)
         self.assertEqual(record["verdict"], "ok", record["reason"])
-        self.assertTrue(any("io_uring is not to be had here" in remark for remark in record["tiers"]["data"]["remarks"]), record)
+        self.assertTrue(any(message("io-uring-not-had") in remark for remark in record["tiers"]["data"]["remarks"]), record)
 
     def test_every_back_end_reads_what_was_made(self):
         corpus = self.corpus()

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 
+from messages import message
 import penstock_cli
 from penstock_cli import tree
 
@@ -158,7 +159,7 @@ class Faults(penstock_cli.CliTest):
             done = self.resume(name)
             wrong = 6 if name in LABELS else 5
             self.assertIn(f"{wrong} objects of before were missing or wrong and were made again", done.stderr)
-            self.assertIn(f"kept {(len(there) - wrong) * FORMATS[name][2] // 24} samples", done.stdout)
+            self.assertIn(message("kept-samples", value=(len(there) - wrong) * FORMATS[name][2] // 24), done.stdout)
 
     def small_disk(self, name):
         """A tier that is full before the data set is whole: a file system where this user may mount one, with room for its
@@ -177,7 +178,7 @@ class Faults(penstock_cli.CliTest):
         for name in FORMATS:
             disk = self.small_disk(name)
             done = self.run_cli(*self.words(name), "--out", disk, "--threads", 2, expect=1)
-            self.assertIn("No space left", done.stderr)
+            self.assertIn(message("no-space-left"), done.stderr)
             self.assertIn("--resume", done.stderr)
             self.assert_nothing_half_made(name)
             if disk == self.dir / name:

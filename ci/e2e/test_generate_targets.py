@@ -8,6 +8,7 @@ import subprocess
 import time
 import unittest
 
+from messages import message
 import penstock_cli
 from generate_case import SMALL, GenerateTest
 from penstock_cli import tree
@@ -87,7 +88,7 @@ class Targets(GenerateTest):
         self.generate("whole", 60)
         out = self.dir / "full"
         done = self.generate(f"posix:{out},fail=write:enospc@#30..", 60, expect=1)
-        self.assertIn("No space left", done.stderr)
+        self.assertIn(message("no-space-left"), done.stderr)
         self.assertIn("--resume", done.stderr)
         self.assert_no_corpus(out)
         self.assert_whole_objects(out, self.dir / "whole")
@@ -100,7 +101,7 @@ class Targets(GenerateTest):
         room = self.bytes_of(60) // 1024 + 8  # and its last pages are taken by the ends of files
         with self.mounted(f"size={room}k") as out:
             done = self.generate(out, 60, expect=1)
-            self.assertIn("No space left", done.stderr)
+            self.assertIn(message("no-space-left"), done.stderr)
             self.assert_no_corpus(out)
             self.assert_whole_objects(out, self.dir / "whole")
             subprocess.run(["mount", "-o", "remount,size=8m", str(out)], check=True)
@@ -110,7 +111,7 @@ class Targets(GenerateTest):
     @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
     def test_without_room_to_begin_nothing_stays(self):
         with self.mounted("nr_inodes=2") as out:
-            self.assertIn("room for 1 more", self.generate(out, 1, expect=1).stderr)
+            self.assertIn(message("room-more", n=1), self.generate(out, 1, expect=1).stderr)
             self.assertEqual(os.listdir(out), [])
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
@@ -122,7 +123,7 @@ class Targets(GenerateTest):
             self.assertEqual(os.listdir(out), [])
             self.assertIn("406 files", self.run_cli(*words, "--samples", 200, "--out", out / "a", "--dry-run").stderr)
             self.run_cli(*words, "--samples", 200, "--out", "source")
-            self.assertIn("403 files and folders", self.run_cli("copy", "source", "--to", out / "a", expect=1).stderr)
+            self.assertIn(message("files-folders", n=403), self.run_cli("copy", "source", "--to", out / "a", expect=1).stderr)
             slowly = f"posix:{out},latency=10ms"  # for seconds: what is noted of it meanwhile takes no room of its own
             self.run_cli(*words, "--samples", 146, "--out", slowly)  # 292 of them, and 6: all of 299 but one
             shutil.rmtree(out / "n00000000")
@@ -195,10 +196,10 @@ class Targets(GenerateTest):
         self.generate("corpus", 5)
         before = tree(self.dir)
         for words in ((), ("--dry-run",)):
-            self.assertIn("corpus already", self.generate("corpus", 5, *words, expect=1).stderr)
+            self.assertIn(message("corpus-already"), self.generate("corpus", 5, *words, expect=1).stderr)
             for file in ("mine/thesis.tex", "mine/thesis.tex/below"):
-                self.assertIn("is a file", self.generate(file, 5, *words, expect=2).stderr)
-        self.assertIn("nothing to do", self.generate("corpus", 5, "--dry-run", "--resume").stderr)
+                self.assertIn(message("file"), self.generate(file, 5, *words, expect=2).stderr)
+        self.assertIn(message("nothing-do"), self.generate("corpus", 5, "--dry-run", "--resume").stderr)
         self.assertEqual(tree(self.dir), before)
 
     def test_resume_begins_nothing_that_was_not_asked_for(self):
@@ -206,12 +207,12 @@ class Targets(GenerateTest):
         for out in ("none", "empty"):
             for words in ((), ("--dry-run",)):
                 done = self.run_cli("generate", "imagenet", "--out", out, "--resume", *words, expect=1)
-                self.assertIn("nothing was begun", done.stderr)
+                self.assertIn(message("nothing-begun"), done.stderr)
                 self.assertIn("--samples", done.stderr)
         self.assertEqual(tree(self.dir), {"empty": None})
         for out in ("none", "empty"):  # a script says the same line until it is done
             self.generate(out, 5, "--resume")
-            self.assertIn("nothing to do", self.generate(out, 5, "--resume").stderr)
+            self.assertIn(message("nothing-do"), self.generate(out, 5, "--resume").stderr)
 
     def test_the_target_is_one_process_at_a_time(self):
         process = self.start("generate", "imagenet", "--out", "posix:out,latency=6ms", "--samples", 400, *SMALL)
@@ -225,8 +226,8 @@ class Targets(GenerateTest):
         process.communicate()
         for done in lines:
             self.assertIn(f"by another 'penstock generate' now (pid {process.pid} host ", done.stderr)
-            self.assertIn("wait until it ends", done.stderr)
-            self.assertNotIn("remove the folder", done.stderr)
+            self.assertIn(message("wait-until-ends"), done.stderr)
+            self.assertNotIn(message("remove-folder"), done.stderr)
         self.assertIn("--resume", self.generate("out", 400, expect=1).stderr)
 
     def test_a_place_that_may_not_be_written_is_told_before(self):

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import unittest
 
+from messages import message
 import penstock_cli
 
 PLACES = ("/usr/share/benchmark", "/usr/share/doc/libbenchmark-tools", "/usr/lib/benchmark", "/usr/local/share/googlebenchmark/tools")
@@ -52,7 +53,7 @@ class Fio(penstock_cli.CliTest):
     def test_a_job_that_fails_is_a_record_that_says_so(self):
         out = self.fio("--filename=/proc/nowhere/file", "--rw=read")
         self.assertEqual(self.page_records(out)[0], 1)
-        self.assertIn("fio did nothing in this job", (self.dir / "r.html").read_text(encoding="utf-8"))
+        self.assertIn(message("fio-did-nothing-this"), (self.dir / "r.html").read_text(encoding="utf-8"))
 
 
 class Google(penstock_cli.CliTest):

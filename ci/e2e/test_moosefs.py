@@ -10,6 +10,7 @@ import tempfile
 import time
 import unittest
 
+from messages import message
 import penstock_cli
 
 TESTBED = penstock_cli.SOURCE / "ci" / "testbed"
@@ -153,7 +154,7 @@ seed: 7
             if pathlib.Path(f"/proc/{pid}").exists():
                 os.kill(pid, signal.SIGCONT)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("does not end by itself", done.stderr)
+        self.assertIn(message("does-not-end-itself"), done.stderr)
         self.assertFalse(mounted(self.mount))
         self.assertFalse((folder / "pid").exists())
         subprocess.run([MOOSEFS, "up", folder], check=True, stdout=subprocess.DEVNULL)

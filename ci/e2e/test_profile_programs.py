@@ -10,6 +10,7 @@ import subprocess
 import sys
 import unittest
 
+from messages import message
 from penstock_cli import BUILD, PENSTOCK, main
 from profile_case import ProgramsTest, has, needs
 
@@ -198,14 +199,14 @@ class WithoutRoom(ProgramsTest):
         subprocess.run([PENSTOCK, "profile", "run", "--trace", "-o", disk / "s", "--", calls, "small", self.folder / "small", "20000"],
                        check=True, capture_output=True)
         said = subprocess.run([PENSTOCK, "profile", "report", disk / "s"], check=True, capture_output=True, text=True).stdout
-        self.assertIn("the session could not grow: No space left on device", said)
+        self.assertIn(message("session-could-not-grow"), said)
         self.assertNotIn("--trace-limit", said)
         rows = subprocess.run([PENSTOCK, "profile", "report", "--json", disk / "s"], check=True, capture_output=True, text=True).stdout
         self.assertEqual(json.loads(rows.splitlines()[0])["drops"]["no_room"], "No space left on device")
         (disk / "fill").write_bytes(bytes(os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize))
         nothing = subprocess.run([PENSTOCK, "profile", "run", "-o", disk / "u", "--", calls, "small", self.folder / "small", "10"],
                                  capture_output=True, text=True)
-        self.assertIn("No space left on device", nothing.stderr)
+        self.assertIn(message("no-space-left-device"), nothing.stderr)
 
 
 @needs("fio")

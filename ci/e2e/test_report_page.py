@@ -6,6 +6,7 @@ import json
 import subprocess
 
 import browser
+from messages import message
 import synthetic_records as synthetic
 from penstock_cli import PENSTOCK, CliTest, main
 
@@ -357,7 +358,7 @@ class Page(CliTest):
         self.show([{**synthetic.read(0, "disk", 1, "cold", 400, 1200), "verdict": "failed", "reason": "cannot open 'x'"}])
         self.check_quiet()
         self.assertEqual(self.browser.evaluate("document.querySelectorAll('figure').length"), 0)
-        self.assertIn("cannot open 'x'", self.browser.evaluate("document.body.innerText"))
+        self.assertIn(message("cannot-open", name="x"), self.browser.evaluate("document.body.innerText"))
 
     def test_stays_readable_without_script(self):
         self.browser.call("Emulation.setScriptExecutionDisabled", value=True)

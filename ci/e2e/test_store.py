@@ -8,6 +8,7 @@ import subprocess
 import time
 import unittest
 
+from messages import message
 import penstock_cli
 
 
@@ -98,7 +99,7 @@ class FullDisk(StoreTest):
                 break
             kept += len(named(done.stderr))
             self.assertLess(kept, 64, "the file system never gets full")
-        self.assertIn("No space left", done.stderr)
+        self.assertIn(message("no-space-left"), done.stderr)
         self.assertEqual(named(done.stderr), [])
         self.assertGreater(kept, 0)
         told = self.report(place)
@@ -128,14 +129,14 @@ class Damage(StoreTest):
         told = self.report()
         self.assertEqual(told["records"], 2)
         self.assertEqual(len(told["problems"]), 1)
-        self.assertIn(f"{self.file.name}:2: changed since it was written", told["problems"][0])
-        self.assertIn("changed since it was written", (self.dir / "r.html").read_text(encoding="utf-8"))
+        self.assertIn(message("changed-since-written", name=self.file.name, n=2), told["problems"][0])
+        self.assertIn(message("changed-since-written-2"), (self.dir / "r.html").read_text(encoding="utf-8"))
 
     def test_what_is_missing_is_named(self):
         self.file.write_text(self.lines[0] + "\n", encoding="utf-8")
         told = self.report()
         self.assertEqual(told["records"], 1)
-        self.assertIn(f"{self.file.name}: lines 2 to 3 of 3 of a run are missing", told["problems"][0])
+        self.assertIn(message("lines-run-missing", name=self.file.name, n=2, n2=3), told["problems"][0])
 
     def test_joined_files_and_those_of_earlier_versions_are_read(self):
         text = self.file.read_text(encoding="utf-8")
@@ -160,7 +161,7 @@ class Baselines(StoreTest):
 
     def test_is_read_wherever_records_are(self):
         done = self.run_cli("baseline", "set", "main")
-        self.assertIn("baseline 'main': 1 file,", done.stdout)
+        self.assertIn(message("baseline-file", name="main", n=1), done.stdout)
         self.run_cli(*self.quick("--label", "run=two"))
         self.assertEqual(self.report("baseline:main")["records"], 1)
         self.assertEqual(self.report()["records"], 2)
@@ -176,23 +177,23 @@ class Baselines(StoreTest):
             file.write("\n")
         done = self.run_cli("baseline", "list", expect=1)
         self.assertIn("main", done.stdout)
-        self.assertIn(f"{self.file.name}' has changed", done.stderr)
+        self.assertIn(message("changed", name=self.file.name), done.stderr)
         self.file.unlink()
         done = self.run_cli("report", "baseline:main", "-o", "r.html", expect=1)
-        self.assertIn("baseline 'main' does not hold any more", done.stderr)
-        self.assertIn("is gone", done.stderr)
+        self.assertIn(message("baseline-does-not-hold", name="main"), done.stderr)
+        self.assertIn(message("gone"), done.stderr)
 
     def test_is_removed_and_its_files_stay(self):
         self.run_cli("baseline", "set", "main", self.file)
         self.run_cli("baseline", "remove", "main")
         self.assertTrue(self.file.exists())
-        self.assertIn("no baseline 'main'", self.run_cli("baseline", "remove", "main", expect=1).stderr)
-        self.assertIn("no baseline 'main'", self.run_cli("report", "baseline:main", "-o", "r.html", expect=1).stderr)
+        self.assertIn(message("no-baseline", name="main"), self.run_cli("baseline", "remove", "main", expect=1).stderr)
+        self.assertIn(message("no-baseline", name="main"), self.run_cli("report", "baseline:main", "-o", "r.html", expect=1).stderr)
 
     def test_wrong_arguments(self):
-        self.assertIn("did you mean 'set'?", self.run_cli("baseline", "sett", "main", expect=2).stderr)
+        self.assertIn(message("did-you-mean-2", name="set"), self.run_cli("baseline", "sett", "main", expect=2).stderr)
         self.assertIn("NAME", self.run_cli("baseline", "set", expect=2).stderr)
-        self.assertIn("no name for a baseline", self.run_cli("baseline", "set", "a/b", self.file, expect=2).stderr)
+        self.assertIn(message("no-name-baseline"), self.run_cli("baseline", "set", "a/b", self.file, expect=2).stderr)
 
     def test_setting_is_all_or_nothing(self):
         self.run_cli("baseline", "set", "main", self.file)

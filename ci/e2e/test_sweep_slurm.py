@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 
+from messages import message
 import penstock_cli
 from sweep_case import QUICK, SMALL, SweepTest
 
@@ -101,7 +102,7 @@ class SlurmSweep(SweepTest):
         _, err = self.end(client, expect=1)
         done = len(self.turns("read"))
         self.assertLess(done, 24)
-        self.assertIn(f"{24 - done} are left", err)
+        self.assertIn(message("left-2", done=24 - done), err)
         self.wait_until_over(job)
         out, err = self.end(self.begin("sweep.yaml", "--slurm"))
         self.assertEqual(len(self.jobs("read")), 2)

@@ -6,6 +6,7 @@ import re
 import signal
 import time
 
+from messages import message
 import penstock_cli
 
 
@@ -113,7 +114,7 @@ class Tiers(penstock_cli.CliTest):
         self.assertRegex(out, r"(?m)^here +1 +metadata\.create +- +[1-9]")
         probes = re.findall(r"^here +1 +(read\.random\S+)", out, re.MULTILINE)
         self.assertEqual(probes, [f"read.random.{block}.{depth}" for block in ("4k", "128k") for depth in (1, 8, 32)])
-        self.assertIn("here: no write.sequential.1m.32: --probe-size has less than 1 MiB for each of 32 writers\n", out)
+        self.assertIn(message("here-no-write-sequential", n=1, n2=32), out)
 
     def test_probe_cold_is_proven(self):
         record, = self.records("tiers", "--tier", f"here={self.dir}", *self.PROBE[:-1], "cold", "--threads", "1")

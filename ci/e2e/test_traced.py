@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import subprocess
 
+from messages import message
 import penstock_cli
 
 QUICK = ("--min-time", "30ms", "--repeat", "2", "--threads", "2", "--no-ceiling", "--no-baseline", "--progress", "never")
@@ -85,7 +86,7 @@ class Traced(penstock_cli.CliTest):
         self.corpus()
         done = self.run_cli("read", "posix:photos,trace=trace.json", "--manifest", "manifest", "--tier", "b=posix:photos,trace=trace.json",
                             *QUICK, expect=1)
-        self.assertIn("'trace.json' is the trace of another tier", done.stderr)
+        self.assertIn(message("trace-another-tier", name="trace.json"), done.stderr)
 
     def test_ranks_write_one_each_and_are_counted_together(self):
         module = pathlib.Path(penstock_cli.PENSTOCK).resolve().parent / "libpenstock_mpi.so"

@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 
+from messages import message
 from penstock_cli import SOURCE, main
 from train_case import SAMPLES, TrainTest, value
 
@@ -71,15 +72,15 @@ class Ways(TrainTest):
         for data in (("png",), ("scanned", "--scan")):
             for decode, remedy in (("scaled", "leave out --decode scaled"), ("crop", "leave out --decode crop, and add --set crop=random")):
                 done = self.run_cli(*words, "--data", *data, "--decode", decode, expect=2)
-                self.assertIn(f"'{data[0]}' holds png samples, which are decoded whole: {remedy}\n", done.stderr)
+                self.assertIn(message("holds-png-samples-decoded", data=data[0], remedy=remedy), done.stderr)
         self.assertFalse((self.dir / "penstock-results").exists())
         said = "--decode scaled is for JPEG, and PNG is decoded whole"
         for way in (("--decode", "full"), ("--set", "crop=random")):
-            self.assertNotIn("decoded whole", self.run_cli(*words, "--data", "png", *way).stderr)
+            self.assertNotIn(message("decoded-whole"), self.run_cli(*words, "--data", "png", *way).stderr)
         shutil.copytree(self.made / "corpus", self.dir / "scanned", ignore=shutil.ignore_patterns(".penstock"), dirs_exist_ok=True)
         self.assertEqual(self.run_cli(*words, "--data", "scanned", "--scan", "--decode", "scaled").stderr.count(said), 1)
-        self.assertNotIn("decoded whole", self.run_cli(*words, "--data", "scanned", "--scan").stderr)
-        self.assertNotIn("decoded whole", self.run_cli(*words, "--data", self.made / "corpus", "--decode", "scaled").stderr)
+        self.assertNotIn(message("decoded-whole"), self.run_cli(*words, "--data", "scanned", "--scan").stderr)
+        self.assertNotIn(message("decoded-whole"), self.run_cli(*words, "--data", self.made / "corpus", "--decode", "scaled").stderr)
 
     def test_the_order_and_the_samples_are_the_same_at_any_depth(self):
         first = self.log("--batch", "8", "--depth", "1")
@@ -120,11 +121,11 @@ class Ways(TrainTest):
                 self.assertEqual(value(mapped, "payload_bytes"), value(record, "payload_bytes"))
             done = self.run_cli("train", "stream", "--data", f"mmap:{data}", "--depth", "4", "--batch", "8", "--steps", "6", "--json")
             self.assertEqual(json.loads(done.stdout)["parameters"]["layout"], "as stored")
-            self.assertIn("are copied, and not used in place: --depth is above 1", done.stderr)
+            self.assertIn(message("copied-not-used-place", n=1), done.stderr)
             done = self.run_cli("train", "stream", "--data", f"mmap:{data},keep=1", "--cache", "cold", expect=2)
-            self.assertIn("leaves objects mapped (keep=1)", done.stderr)
+            self.assertIn(message("leaves-objects-mapped-keep", n=1), done.stderr)
         done = self.run_cli("train", "stream", "--data", "shards", "--decode", "full", expect=2)
-        self.assertIn("decodes no pictures", done.stderr)
+        self.assertIn(message("decodes-no-pictures"), done.stderr)
         done = self.run_cli("train", "alexnet", "--data", "shards", expect=2)
         self.assertIn("takes jpeg|png", done.stderr)
 
@@ -241,7 +242,7 @@ class Figures(TrainTest):
         table = self.run_cli("train", "alexnet", "--data", self.made / "corpus", "--tier", f"other=posix:{copy}",
                              "--batch", "8", "--accelerator", "emulated:step=20ms", "--prefetch", "2").stdout
         self.assertRegex(table, r"(?m)^other +5 ")
-        self.assertIn("The accelerator of", table)
+        self.assertIn(message("accelerator"), table)
 
     def test_tiers_of_one_name_get_rows_and_logs_of_their_own(self):
         copies = [self.dir / "one", self.dir / "two"]
@@ -264,7 +265,7 @@ class Figures(TrainTest):
     def test_the_table_says_what_was_alternating(self):
         out = self.run_cli("train", "alexnet", "--data", self.made / "corpus", "--batch", "8", "--prefetch", "0",
                            "--accelerator", "emulated:step=10ms").stdout
-        self.assertIn("input and steps alternate", out)
+        self.assertIn(message("input-steps-alternate"), out)
         self.assertRegex(out, r"decode +\d")
 
     def test_list(self):
@@ -297,13 +298,13 @@ class Labels(TrainTest):
             shutil.copy(path, flat / path.name)
         done = self.run_cli("train", "alexnet", "--data", flat, "--scan", "--batch", "8", "--json")
         [record] = map(json.loads, done.stdout.splitlines())
-        self.assertIn("no labels", done.stderr)
+        self.assertIn(message("no-labels"), done.stderr)
         self.assertEqual(record["parameters"]["labels"], 0)
 
     def test_labels_come_with_the_corpus(self):
         done = self.run_cli("train", "alexnet", "--data", self.made / "corpus", "--batch", "8", "--json")
         [record] = map(json.loads, done.stdout.splitlines())
-        self.assertNotIn("no labels", done.stderr)
+        self.assertNotIn(message("no-labels"), done.stderr)
         self.assertGreater(record["parameters"]["labels"], 0)
 
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 
+from messages import message
 from penstock_cli import PENSTOCK, main
 from train_case import SAMPLES, TrainTest, value
 
@@ -73,7 +74,7 @@ class BadInput(TrainTest):
                 [record] = map(json.loads, done.stdout.splitlines())
                 skipped = int(value(record, "skipped_samples"))
                 self.assertGreaterEqual(skipped, 2 * epochs)
-                self.assertIn(f"{skipped} samples were skipped", record["reason"])
+                self.assertIn(message("samples-skipped", skipped=skipped), record["reason"])
                 [line] = [line for line in done.stderr.splitlines() if "skipped: " in line]
                 self.assertIn(why, line)
                 self.assertRegex(line, rf"\(the sample at byte \d+, and {skipped - 1} more of it\)$")
@@ -88,7 +89,7 @@ class BadInput(TrainTest):
         self.assertLess(time.monotonic() - begin, 60)
         [record] = map(json.loads, done.stdout.splitlines())
         self.assertEqual(record["verdict"], "failed")
-        self.assertIn("no batch", record["reason"])
+        self.assertIn(message("no-batch"), record["reason"])
         self.assertEqual(value(record, "steps"), 0)
 
     def test_a_scanned_folder_with_something_else_in_it(self):
@@ -174,8 +175,8 @@ class Stuck(TrainTest):
         self.assertLess(time.monotonic() - start, 120)
         self.assertEqual(fast["verdict"], "ok", fast["reason"])
         self.assertEqual(slow["verdict"], "timed_out")
-        self.assertIn("no sample has come for 5 s", slow["reason"])
-        self.assertIn("among those asked for is 'n0", slow["reason"])
+        self.assertIn(message("no-sample-come-s", n=5), slow["reason"])
+        self.assertIn(message("among-those-asked-n"), slow["reason"])
         self.assertEqual(behind["verdict"], "skipped")
 
     def test_ctrl_c_does_not_wait_for_it(self):
@@ -224,7 +225,7 @@ class Interrupts(TrainTest):
         os.truncate(folder / ".penstock" / "manifest", 0)
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 1, err)
-        self.assertIn("became shorter", err)
+        self.assertIn(message("became-shorter"), err)
 
     def test_sigterm_in_the_middle_of_a_long_step(self):
         process = self.start_training("--accelerator", "emulated:step=1h", "--prefetch", "3")

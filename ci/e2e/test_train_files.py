@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
+from messages import message
 import penstock_cli
 from penstock_cli import PENSTOCK
 from test_ranks import RanksTest, open_mpi
@@ -243,9 +244,9 @@ class BadInput(FilesTest):
             self.expect_bad(folder, name, word, flags=("--scan", "--types", "h5"))
 
     def test_wrong_arguments(self):
-        self.assertIn("only trains", self.run_cli("train", "stream", "--data", self.made / "train", "--validation", self.made / "validation",
+        self.assertIn(message("only-trains"), self.run_cli("train", "stream", "--data", self.made / "train", "--validation", self.made / "validation",
                                                   expect=2).stderr)
-        self.assertIn("leave out --validation", self.run_cli("train", "climate", "--data", self.made / "weather", "--validation",
+        self.assertIn(message("leave-out-validation"), self.run_cli("train", "climate", "--data", self.made / "weather", "--validation",
                                                              self.made / "weather", expect=2).stderr)
         self.assertIn("channel 11", self.run_cli("train", "climate", "--data", self.made / "weather", "--set", "channels=0,11",
                                                  expect=2).stderr)
@@ -265,12 +266,12 @@ class BadInput(FilesTest):
             self.assertFalse((self.dir / "penstock-results").exists())
         if open_mpi():
             done = self.over(FILES + 1, "train", "hepcnn", "--data", self.made / "train", expect=2)
-            self.assertIn(f"{FILES + 1} ranks cannot share the {FILES} files", done.stderr)
+            self.assertIn(message("ranks-cannot-share-files", FILES=FILES + 1, FILES2=FILES), done.stderr)
 
     def test_a_validation_that_never_comes_is_said(self):
         words = ("train", "hepcnn", "--data", self.made / "train", "--validation", self.made / "validation", "--batch", 8, "--epochs", 1)
-        self.assertIn("nothing is validated", self.run_cli(*words).stderr)
-        self.assertNotIn("nothing is validated", self.run_cli(*words, "--shuffle", "global").stderr)
+        self.assertIn(message("nothing-validated"), self.run_cli(*words).stderr)
+        self.assertNotIn(message("nothing-validated"), self.run_cli(*words, "--shuffle", "global").stderr)
 
     def test_climate_without_its_statistics(self):
         folder, _ = self.copy_of("weather")

@@ -14,6 +14,7 @@ import tempfile
 import time
 import unittest
 
+from messages import message
 import penstock_cli
 from test_ranks import RanksTest, open_mpi
 
@@ -191,7 +192,7 @@ class Room(TimelineTest):
     def test_what_there_is_no_room_for_is_said(self):
         done = self.run_cli(*self.words("--epochs", "2", "--timeline", "run.csv", "--timeline-memory", "3k", "--json"))
         [record] = [json.loads(line) for line in done.stdout.splitlines()]
-        self.assertIn("the timeline lacks", done.stderr)
+        self.assertIn(message("timeline-lacks"), done.stderr)
         dropped, kept = value(record, "timeline_dropped_spans"), value(record, "timeline_spans")
         self.assertGreater(dropped, 0)
         self.assertEqual(len(self.checked(self.dir / "run.csv")), kept)
@@ -203,8 +204,8 @@ class Room(TimelineTest):
         self.train("--epochs", "1", "--prefetch", "2", "--accelerator", "emulated:step=2ms", "--timeline", "run.csv")
         self.run_cli("report", "penstock-results", "-o", "report.html")
         page = (self.dir / "report.html").read_text()
-        self.assertIn("Reading in the timeline of alexnet", page)
-        self.assertIn("they are no device time", page)
+        self.assertIn(message("reading-timeline-alexnet"), page)
+        self.assertIn(message("they-no-device-time"), page)
 
 
 class Ends(TimelineTest):
@@ -228,7 +229,7 @@ class Ends(TimelineTest):
                                          "--timeline-memory", "4MiB", "--progress", "always", "--json"))
         self.addCleanup(lambda: (process.kill(), process.wait(), process.stdout.close(), process.stderr.close()))
         said = ""
-        while "input alone" not in said:  # it is measured for ten seconds
+        while message("input-alone") not in said:  # it is measured for ten seconds
             more = os.read(process.stderr.fileno(), 4096).decode()
             self.assertTrue(more, said)
             said += more
@@ -236,7 +237,7 @@ class Ends(TimelineTest):
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, err)
         [record] = [json.loads(line) for line in out.splitlines()]
-        self.assertIn("before the training, while the input alone was measured", record["reason"])
+        self.assertIn(message("before-training-while-input"), record["reason"])
         self.assertEqual(self.checked(self.dir / "run.csv"), [], "a table without rows")
 
     def test_so_does_one_whose_back_end_hangs(self):
