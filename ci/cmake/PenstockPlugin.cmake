@@ -45,6 +45,8 @@ function(penstock_plugin kind name source)
     set_property(GLOBAL APPEND PROPERTY PENSTOCK_MISSING_${kind} "${name}|this build lacks ${unmet}")
   else()
     target_sources(${PENSTOCK_ROOM} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+    set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/${source} TARGET_DIRECTORY ${PENSTOCK_ROOM}
+                                PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     target_link_libraries(${PENSTOCK_ROOM} PUBLIC ${ARG_NEEDS})
     set_property(GLOBAL APPEND PROPERTY PENSTOCK_PRESENT_${kind} "${name}")
   endif()

@@ -25,7 +25,7 @@ using manifest_layout::Header;
 using manifest_layout::Section;
 using manifest_layout::SectionRow;
 
-constexpr auto kSections = manifest_layout::kSections;
+using manifest_layout::kSections;
 constexpr std::uint64_t kMostBytes = INT64_MAX;  // of an object, and of all: as file systems count
 
 Error damaged(std::string_view how) {

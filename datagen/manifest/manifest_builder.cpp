@@ -17,7 +17,7 @@ using manifest_layout::aligned;
 using manifest_layout::Header;
 using manifest_layout::Section;
 
-constexpr auto kSections = manifest_layout::kSections;
+using manifest_layout::kSections;
 constexpr std::uint64_t kMostObjects = 0xffffffffU;
 
 Error wrong(std::string how) {

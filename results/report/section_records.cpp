@@ -197,7 +197,7 @@ std::string other_section(const std::vector<Record>& records, PageState& state) 
 
 namespace {
 
-constexpr std::size_t kRows = 250;  // in one table of records; the others fold away
+constexpr std::size_t kRecordRows = 250;  // in one table of records; the others fold away
 
 std::string usable_text(const std::vector<Record>& records) {
   const auto usable = static_cast<std::size_t>(std::count_if(records.begin(), records.end(), is_usable));
@@ -252,10 +252,10 @@ std::string records_section(const std::vector<Record>& records, const std::vecto
   out +=
       "<p class=\"script-only\"><button type=\"button\" id=\"save-records\">Save all records (JSON "
       "lines)</button></p>\n";
-  for (std::size_t from = 0; from < records.size(); from += kRows) {
-    const std::size_t to = std::min(records.size(), from + kRows);
+  for (std::size_t from = 0; from < records.size(); from += kRecordRows) {
+    const std::size_t to = std::min(records.size(), from + kRecordRows);
     const std::string title =
-        records.size() <= kRows ? "Records" : fmt::format("Records {} to {}", from + 1, to);
+        records.size() <= kRecordRows ? "Records" : fmt::format("Records {} to {}", from + 1, to);
     HtmlTable table = records_table(title);
     for (std::size_t i = from; i < to; ++i) add_record(table, records[i], origins[i], i + 1, state.output);
     out += from == 0
