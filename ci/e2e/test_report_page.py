@@ -29,7 +29,7 @@ PAINTED = """[...document.querySelectorAll('figure.chart')].map((figure) => {
 })"""
 
 
-# Text whose contrast with what lies behind it is too low: WCAG 2.1 asks 4.5, or 3 of large text.
+# Text whose contrast with its background is too low: WCAG 2.1 asks 4.5, or 3 of large text.
 LOW_CONTRAST = """(() => {
   const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
   const light = (colour) => {
