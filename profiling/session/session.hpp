@@ -68,7 +68,7 @@ struct SessionProcess {
 // that was started by a process that was attached to.
 struct UnwatchedProgram {
   std::uint32_t pid = 0;
-  std::string_view program;  // is in a mapping; "" where nobody said
+  std::string_view program;  // is in a mapping; "" where unknown
   bool by_attached = false;
 };
 
