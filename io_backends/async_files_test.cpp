@@ -446,7 +446,7 @@ std::ptrdiff_t contexts_of_the_kernel() {
   return std::count(words, {}, "/[aio]");
 }
 
-// Queues of these depths, one besides the other, and how many contexts there are more than before. Another
+// Queues of these depths, next to each other, and how many contexts there are more than before. Another
 // test takes for a moment all that the machine has, and threads do the work of queues that begin then: after
 // a while it is tried again.
 std::ptrdiff_t contexts_with(Backend& backend, std::initializer_list<std::size_t> depths,
