@@ -182,9 +182,9 @@ std::string why_not(const Advice& advice, const SessionWork& work, const AdviceR
   const PredictedGain& gain = advice.plan.predicted;
   const double bytes = static_cast<double>(std::max<std::uint64_t>(work.bytes(), 1));
   if (work.cached_bytes() >= 0.99 * bytes)
-    return "what it read lies in this machine's page cache, which no tier is faster than; --cache cold asks "
-           "what "
-           "would be if it did not";
+    return "what it read is in this machine's page cache, and no tier is faster than that; --cache cold "
+           "predicts "
+           "the gain with an empty page cache";
   if (advice.capacity == 0) return "the fast tier has no room";
   if (advice.outcomes.front().chosen.empty()) {
     const bool fits = std::any_of(work.files.begin(), work.files.end(),
