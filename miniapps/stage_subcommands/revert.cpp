@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kNamed = 5;
+constexpr std::size_t kMostNamed = 5;
 
 Json to_json(const StagingPlan& plan, const RevertOutcome& outcome) {
   return {{"kind", "reverted"},
@@ -43,7 +43,7 @@ std::string to_text(const StagingPlan& plan, const RevertOutcome& outcome, const
 }
 
 int show(const CommandContext& context, const StagingPlan& plan, const RevertOutcome& outcome) {
-  for (std::size_t i = 0; i < std::min(outcome.kept.size(), kNamed); ++i)
+  for (std::size_t i = 0; i < std::min(outcome.kept.size(), kMostNamed); ++i)
     warn(fmt::format("not removed: {}", printable(outcome.kept[i])));
   if (!outcome.kept.empty())
     warn(fmt::format(

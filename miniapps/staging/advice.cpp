@@ -168,7 +168,7 @@ class Advisor {
   std::vector<StagingItem> items_;
 };
 
-std::string percent(double part) {
+std::string signed_percent(double part) {
   return fmt::format("{:+.1f}%", part * 100);
 }
 
@@ -192,9 +192,11 @@ std::string why_not(const Advice& advice, const SessionWork& work, const AdviceR
     return fits ? "the fast tier gives no file sooner than the slow one"
                 : "not one file fits into the fast tier's room";
   }
-  if (gain.gain < kLeastGain) return fmt::format("it would bring {}, and costs a copy", percent(gain.gain));
+  if (gain.gain < kLeastGain)
+    return fmt::format("it would bring {}, and costs a copy", signed_percent(gain.gain));
   if (gain.low <= 0)
-    return fmt::format("nothing is sure to be gained: {} to {}", percent(gain.low), percent(gain.high));
+    return fmt::format("nothing is sure to be gained: {} to {}", signed_percent(gain.low),
+                       signed_percent(gain.high));
   if (request.epochs != 0 && gain.break_even_epochs > static_cast<double>(request.epochs))
     return fmt::format("copying takes {:.3g} s and pays after {}, of which {} are to come", gain.copy_s,
                        epochs_text(gain.break_even_epochs), request.epochs);

@@ -165,8 +165,8 @@ Result<void> find_functions(const Target& target, Loading& loading) {
 
 Result<penstock_request> load_library(const Target& target, const std::string& library,
                                       const penstock_request& request, std::chrono::nanoseconds& stopped) {
-  constexpr std::uint64_t kPage = 4096;
-  constexpr std::uint64_t kBytes = kPage + (sizeof(Loading) + kPage - 1) / kPage * kPage;
+  constexpr std::uint64_t kPageBytes = 4096;
+  constexpr std::uint64_t kBytes = kPageBytes + (sizeof(Loading) + kPageBytes - 1) / kPageBytes * kPageBytes;
   Loading loading{};
   PENSTOCK_TRY(find_functions(target, loading));
   if (library.size() >= kPath)
@@ -177,9 +177,9 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
   std::strncpy(loading.name_text, kRequest, sizeof loading.name_text - 1);
   RemoteThread thread;
   thread.memory_bytes = kBytes;
-  thread.code_bytes = kPage;
+  thread.code_bytes = kPageBytes;
   thread.fill = [&](std::uint64_t memory, RemoteThread& filled) -> Result<void> {
-    const std::uint64_t place = memory + kPage;
+    const std::uint64_t place = memory + kPageBytes;
     loading.path = place + offsetof(Loading, path_text);
     loading.name = place + offsetof(Loading, name_text);
     loading.error = place + offsetof(Loading, error_text);
@@ -195,7 +195,7 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
   };
   PENSTOCK_ASSIGN(const StartedThread started, begin_thread_in(target, thread, kPatience));
   stopped = started.stopped;
-  const std::uint64_t place = started.memory + kPage;
+  const std::uint64_t place = started.memory + kPageBytes;
   return answer(target, place + offsetof(Loading, asked), place);
 }
 

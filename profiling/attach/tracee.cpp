@@ -26,7 +26,7 @@ constexpr std::uint64_t kInstruction = 2;  // bytes of `syscall`
 constexpr std::uint64_t kRedZone = 128;
 constexpr std::uint64_t kScratch = 512;
 constexpr std::uint64_t kStackWanted = 16384;  // below the thread's own, for what is called
-constexpr auto kPatience = std::chrono::seconds(5);
+constexpr auto kStopPatience = std::chrono::seconds(5);
 
 // What the kernel gives for a system call that is to be made again when the thread goes on.
 bool is_made_again(std::uint64_t result) {
@@ -165,7 +165,7 @@ Result<void> Tracee::skip_system_call() {
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return lost("is gone");
   regs.orig_rax = SYS_sched_yield;  // harmless, and allowed wherever the profiler is
   if (::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0) return lost("is gone");
-  return to_system_call(Clock::now() + kPatience);
+  return to_system_call(Clock::now() + kStopPatience);
 }
 
 Result<bool> Tracee::stop_at_safe_point(std::chrono::milliseconds patience, int calls) {
@@ -184,7 +184,7 @@ Result<bool> Tracee::stop_at_safe_point(std::chrono::milliseconds patience, int 
     if (moved.ok()) continue;
     if (moved.error().code != Errc::timed_out) return moved.error();
     if (::ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr) == 0)
-      if (const Result<void> again = to_stop(Clock::now() + kPatience); !again.ok()) return again.error();
+      if (const Result<void> again = to_stop(Clock::now() + kStopPatience); !again.ok()) return again.error();
     return false;
   }
   PENSTOCK_TRY(prepare());
@@ -293,7 +293,7 @@ Result<std::uint64_t> Tracee::system_call(long number, std::span<const std::uint
   for (std::size_t i = 0; i < places.size(); ++i) *places[i] = i < words.size() ? words[i] : 0;
   regs.rax = static_cast<std::uint64_t>(number);
   if (::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0) return lost("is gone");
-  const auto until = Clock::now() + kPatience;
+  const auto until = Clock::now() + kStopPatience;
   PENSTOCK_TRY(to_system_call(until));
   PENSTOCK_TRY(to_system_call(until));
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return lost("is gone");
@@ -310,7 +310,7 @@ Result<std::uint64_t> Tracee::call(std::uint64_t function, std::span<const std::
   const std::uint64_t back = before_.rip;
   if (!target_->write(regs.rsp, &back, sizeof back) || ::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0)
     return lost("is gone");
-  return run_to(scratch_, Clock::now() + kPatience);
+  return run_to(scratch_, Clock::now() + kStopPatience);
 }
 
 void Tracee::detach() {
@@ -319,7 +319,7 @@ void Tracee::detach() {
     // Between stops nothing can be taken back; it comes to one, or ends.
     ::ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr);
     int status = 0;
-    stopped_ = wait(status, Clock::now() + kPatience) == Wait::stopped;
+    stopped_ = wait(status, Clock::now() + kStopPatience) == Wait::stopped;
   }
   if (prepared_ && stopped_) {
     if (at_begin_) static_cast<void>(skip_system_call().ok());

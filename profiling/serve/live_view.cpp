@@ -19,12 +19,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kOften{1};
-constexpr int kShare = 4;                 // a look takes at most such a part of the time
+constexpr std::chrono::seconds kViewInterval{1};
+constexpr int kViewShare = 4;             // a look takes at most such a part of the time
 constexpr std::size_t kMostPoints = 600;  // ten minutes
 constexpr double kMostDrawn = 300;        // of a whole run
 constexpr std::size_t kMostFiles = 50;
-constexpr std::size_t kMostProcesses = 1000;  // that are named
+constexpr std::size_t kMostNamedProcesses = 1000;  // that are named
 
 double now_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -82,7 +82,7 @@ void LiveView::work(const std::stop_token& stop) {
       publish(std::move(text));
     }
     const Clock::time_point now = Clock::now();
-    const auto due = std::max(begin + kOften, now + (kShare - 1) * (now - begin));
+    const auto due = std::max(begin + kViewInterval, now + (kViewShare - 1) * (now - begin));
     std::unique_lock lock(mutex_);
     changed_.wait_until(lock, stop, due, [] { return false; });
   }
@@ -183,7 +183,7 @@ std::string LiveView::written(const Look& look, const Change& change,
                    point.bytes_written, point.operations);
   }
   fmt::format_to(to, R"(], "process_count": {}, "processes": [)", processes.size());
-  for (std::size_t i = 0; i < processes.size() && i < kMostProcesses; ++i) {
+  for (std::size_t i = 0; i < processes.size() && i < kMostNamedProcesses; ++i) {
     if (i > 0) out += ", ";
     append_process(out, processes[i]);
   }
