@@ -37,8 +37,8 @@ Ring* find_ring(int fd) noexcept {
 }
 
 // A ring with no descriptor yet. The caller fills it and stores `fd` last: until then no wrapper finds it by
-// a descriptor. No lock is held on entry. rings_lock is released on return, so two threads that set up rings
-// at the same instant may get the same free ring.
+// a descriptor. No lock is held on entry. Under rings_lock the ring gets fd -3, so that another thread that
+// sets up a ring at the same instant does not take it as a free one.
 Ring* new_ring(int fd, const RingParameters& parameters) noexcept {
   // The kernel has given the number to a new ring, so the old one is gone. Outside rings_lock: this takes the
   // old ring's lock.
@@ -57,6 +57,7 @@ Ring* new_ring(int fd, const RingParameters& parameters) noexcept {
     count_drop(session.header->dropped_records);
     return nullptr;
   }
+  ring->fd.store(-3, std::memory_order_relaxed);
   ring->parameters = parameters;
   const std::uint32_t room = parameters.cq_entries > 4096 ? parameters.cq_entries : 4096;
   ring->pending.make(room * 4);

@@ -179,7 +179,7 @@ long of_names(const Arguments& made) noexcept {
     case SYS_chdir:
     case SYS_fchdir: {
       const long result = made();
-      if (result == 0) {
+      if (result == 0 && !log_suspended()) {
         note_working_directory();
       }
       return result;
