@@ -294,9 +294,9 @@ class TierProbe {
   Result<void> measure_best_loop(ProbeCell& cell, std::string_view name, const ProbeSet& set,
                                  SampleOrder order) {
     Yardsticks yardsticks(work(set), {.order = order, .seed = settings_.seed});
-    const auto probe_name = [&](const LoopShape& shape, const ReadSpec& pass) {
+    const auto measure_once = [&](const LoopShape& shape, const ReadSpec& pass) {
       const std::uint64_t before = yardsticks.uncounted_bytes();
-      ReadTally tally = yardsticks.probe_name(shape, pass);
+      ReadTally tally = yardsticks.probe(shape, pass);
       cell.uncounted_bytes += yardsticks.uncounted_bytes() - before;
       return tally;
     };
@@ -306,7 +306,7 @@ class TierProbe {
       ProbeFigure once;
       once.name = name;
       PENSTOCK_TRY(measure_reads(
-          cell, once, set, [&](const ReadSpec& pass) { return probe_name(shape, pass); }, 1));
+          cell, once, set, [&](const ReadSpec& pass) { return measure_once(shape, pass); }, 1));
       if (once.bytes_per_s.empty() || once.bytes_per_s.front() <= best_rate) continue;
       best_rate = once.bytes_per_s.front();
       best = shape;
@@ -316,7 +316,7 @@ class TierProbe {
     figure.name = name;
     figure.loop = best->name();
     PENSTOCK_TRY(
-        measure_reads(cell, figure, set, [&](const ReadSpec& pass) { return probe_name(*best, pass); }));
+        measure_reads(cell, figure, set, [&](const ReadSpec& pass) { return measure_once(*best, pass); }));
     cell.figures.push_back(std::move(figure));
     return success();
   }

@@ -97,7 +97,7 @@ TEST_F(PreparedRepeat, EvictsBetweenColdPassesUntilTheyHaveLastedLongEnough) {
     EXPECT_EQ(pass.threads, 3U);
   }
   ASSERT_EQ(seen.size(), 3U);
-  EXPECT_DOUBLE_EQ(seen[2], 0.9) << "the watcher counts from the start of the lap";
+  EXPECT_DOUBLE_EQ(seen[2], 0.9) << "the watcher counts from the start of the repeat";
 }
 
 TEST_F(PreparedRepeat, DropsBetweenColdPassesOfDirectReadsToo) {

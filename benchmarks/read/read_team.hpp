@@ -23,11 +23,11 @@ class ReadTeam {
   bool alone() const { return ranks_.size() == 1; }
   RankShare share(std::uint64_t shift) const;
 
-  // Runs `mine` on every rank, the clocks started behind a barrier, and joins what they did: bytes, samples
-  // and latencies of all, the wall of the slowest, `ranks` one by one. Where the lap ends by time, rank 0's
-  // figures so far say how many passes all of them add, so that every pass is read whole, by all. The bytes
-  // that the others had delivered when the first rank was done are taken from their own rate up to their own
-  // first thread's end.
+  // Runs `mine` on every rank and joins the results: bytes, samples and latencies of all, the wall time of
+  // the slowest, `ranks` one by one. The clocks start after a barrier. Where a repeat ends by time, rank 0's
+  // figures so far decide how many passes all ranks add, so that every pass is read whole, by all. The bytes
+  // that the others had delivered when the first rank was done are computed from each rank's own rate up to
+  // the end of its first thread.
   using Mine = std::function<ReadTally(const ReadSpec&)>;
   ReadTally run(const ReadSpec& spec, const Mine& mine);
 

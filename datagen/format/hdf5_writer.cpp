@@ -14,9 +14,9 @@ namespace {
 constexpr std::uint64_t kNowhere = UINT64_MAX;
 constexpr std::uint64_t kSuperblockBytes = 48;
 constexpr std::uint64_t kDataAlignment = 64;
-constexpr std::size_t kNodeEntries = 64;    // of a chunk tree's node, as files without a word about it have
-constexpr std::size_t kMostSides = 32;      // H5S_MAX_RANK
-constexpr std::size_t kMostTreeSides = 31;  // chunks have one more: the element
+constexpr std::size_t kNodeEntries = 64;  // of a chunk tree's node, as files without a word about it have
+constexpr std::size_t kMostDatasetSides = 32;  // H5S_MAX_RANK
+constexpr std::size_t kMostTreeSides = 31;     // chunks have one more: the element
 
 std::uint64_t aligned(std::uint64_t offset) {
   return (offset + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
@@ -193,10 +193,10 @@ Result<void> Hdf5Layout::check(std::span<const Hdf5Dataset> datasets) {
       if (names.contains(dataset.name.substr(0, slash)))
         return make_error(Errc::invalid_argument, fmt::format("'{}' would be a dataset and the group of '{}'",
                                                               dataset.name.substr(0, slash), dataset.name));
-    if (dataset.shape.size() > kMostSides)
+    if (dataset.shape.size() > kMostDatasetSides)
       return make_error(Errc::invalid_argument,
                         fmt::format("'{}' would have {} dimensions; HDF5 has {} at most", dataset.name,
-                                    dataset.shape.size(), kMostSides));
+                                    dataset.shape.size(), kMostDatasetSides));
   }
   return success();
 }

@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kKind = "staged files";
+constexpr std::string_view kStagedKind = "staged files";
 constexpr std::uint64_t kFormat = 1;
 
 std::string name_of(const Json& json) {
@@ -19,7 +19,7 @@ std::string name_of(const Json& json) {
   return name;
 }
 
-StagedState from_json(const Json& json) {
+StagedState state_from_json(const Json& json) {
   StagedState state;
   state.plan = json.at("plan").get<std::string>();
   for (const Json& name : json.at("found")) state.found.push_back(name_of(name));
@@ -56,7 +56,7 @@ std::string staged_state_text(const StagedState& state) {
   Json copied = Json::array();
   for (const auto& [name, copy] : state.copied)
     copied.push_back({{"name", name}, {"bytes", copy.bytes}, {"crc32c", copy.crc32c}});
-  return sealed_object_text(kKind, kFormat,
+  return sealed_object_text(kStagedKind, kFormat,
                             {{"plan", state.plan},
                              {"found", state.found},
                              {"folders", state.folders},
@@ -66,11 +66,12 @@ std::string staged_state_text(const StagedState& state) {
 }
 
 Result<StagedState> parse_staged_state(std::string_view text, std::string_view where) {
-  PENSTOCK_ASSIGN(const Json json, parse_sealed_object(kKind, kFormat, text, where));
+  PENSTOCK_ASSIGN(const Json json, parse_sealed_object(kStagedKind, kFormat, text, where));
   try {
-    return from_json(json);
+    return state_from_json(json);
   } catch (const std::exception& problem) {
-    return make_error(Errc::corrupt, fmt::format("'{}' is no list of {} ({})", where, kKind, problem.what()));
+    return make_error(Errc::corrupt,
+                      fmt::format("'{}' is no list of {} ({})", where, kStagedKind, problem.what()));
   }
 }
 

@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kKind = "staging plan";
+constexpr std::string_view kPlanKind = "staging plan";
 
 Error no_good(std::string_view where, std::string_view why) {
   return make_error(Errc::corrupt,
@@ -73,7 +73,7 @@ void read_files(const Json& json, StagingPlan& plan) {
   }
 }
 
-StagingPlan from_json(const Json& json) {
+StagingPlan plan_from_json(const Json& json) {
   StagingPlan plan;
   plan.id = json.at("id").get<std::string>();
   if (plan.id.size() != 16 || plan.id.find_first_not_of("0123456789abcdef") != std::string::npos)
@@ -114,15 +114,15 @@ std::uint64_t StagingPlan::bytes() const {
 }
 
 std::string staging_plan_text(const StagingPlan& plan) {
-  return sealed_object_text(kKind, kStagingPlanFormat, to_json(plan));
+  return sealed_object_text(kPlanKind, kStagingPlanFormat, to_json(plan));
 }
 
 Result<StagingPlan> parse_staging_plan(std::string_view text, std::string_view where) {
-  PENSTOCK_ASSIGN(const Json json, parse_sealed_object(kKind, kStagingPlanFormat, text, where));
+  PENSTOCK_ASSIGN(const Json json, parse_sealed_object(kPlanKind, kStagingPlanFormat, text, where));
   try {
-    return from_json(json);
+    return plan_from_json(json);
   } catch (const std::exception& problem) {
-    return no_good(where, fmt::format("is no {} ({})", kKind, problem.what()));
+    return no_good(where, fmt::format("is no {} ({})", kPlanKind, problem.what()));
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kLook{50};  // how often one that waits looks for a signal
+constexpr std::chrono::milliseconds kSignalPollInterval{50};  // how often one that waits looks for a signal
 
 }  // namespace
 
@@ -44,7 +44,7 @@ Result<bool> Admission::wait_for_room(Clock::time_point until) {
   PENSTOCK_TRY(ledger_.failure());
   const Clock::time_point now = Clock::now();
   if (now >= until) return false;
-  const Clock::time_point look = until - now > kLook ? now + kLook : until;
+  const Clock::time_point look = until - now > kSignalPollInterval ? now + kSignalPollInterval : until;
   // Others that have the room say nothing when they leave it.
   if (drainer_->idle())
     std::this_thread::sleep_until(look);

@@ -22,7 +22,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Memory = SnapshotWriter::State;
 
-constexpr std::chrono::milliseconds kLook{50};  // how often one that waits looks again
+constexpr std::chrono::milliseconds kPollInterval{50};  // how often one that waits looks again
 
 class TieredCheckpointer final : public Checkpointer {
  public:
@@ -122,15 +122,15 @@ Result<Saved> TieredCheckpointer::save(const SaveRequest& request) {
   return saved;
 }
 
-// Collective: until the thread is done with the last snapshot, and that has found room; true where it is not,
-// and nobody is to wait for it. A rank that found none, or failed, has left the others' threads waiting for
-// its part: hence all look together.
+// Collective. Waits until the thread has written the last snapshot, with free space for it; true where it has
+// not and `patience` does not wait. A rank without free space, or that failed, leaves the others' threads
+// waiting for its part: hence all ranks look together.
 Result<bool> TieredCheckpointer::clear_memory(const Patience& patience) {
   if (snapshots_ == nullptr) return false;
   for (;;) {
     const Clock::time_point now = Clock::now();
     const Memory mine = snapshots_->look(
-        patience.waits && patience.until > now ? std::min(patience.until, now + kLook) : now);
+        patience.waits && patience.until > now ? std::min(patience.until, now + kPollInterval) : now);
     std::array<std::uint64_t, 5> any{mine == Memory::busy, mine == Memory::full, mine == Memory::failed,
                                      Clock::now() >= patience.until, interrupted()};
     PENSTOCK_TRY(ranks_.all_reduce(std::span(any), Reduction::max));
@@ -194,7 +194,7 @@ Result<void> TieredCheckpointer::settled(const CheckpointId& id, Reached level, 
                                              std::string(reached_name(level)) + " yet" +
                                              (trouble ? "; the drain says: " + trouble->message() : ""));
     }
-    const Clock::time_point look = std::min(until, Clock::now() + kLook);
+    const Clock::time_point look = std::min(until, Clock::now() + kPollInterval);
     if (drainer_ != nullptr && !drainer_->idle()) {
       drainer_->wait_for_progress(look);
     } else if (snapshots_ == nullptr || snapshots_->look(look) != Memory::busy) {
@@ -227,7 +227,7 @@ Result<void> TieredCheckpointer::finalize(std::chrono::nanoseconds patience) {
                                                "' are not durable yet; `penstock checkpoint drain` goes on" +
                                                (trouble ? "; the drain says: " + trouble->message() : ""));
       }
-      drainer_->wait_for_progress(std::min(until, Clock::now() + kLook));
+      drainer_->wait_for_progress(std::min(until, Clock::now() + kPollInterval));
     }
     return ledger_.failure();
   };

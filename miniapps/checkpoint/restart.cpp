@@ -15,8 +15,6 @@
 namespace penstock {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr int kMaxTries = 100;  // at stores in which somebody else is at work
 
 // One store's copy of a checkpoint, as its list has it.
@@ -63,8 +61,8 @@ std::string reject(const Copy& copy, std::string_view run, const CheckpointId& i
   return *moved ? why + " (now in quarantine)" : why;
 }
 
-Json json_of(const std::vector<RejectedCheckpoint>& rejected) {
-  Json rows = Json::array();
+nlohmann::json json_of(const std::vector<RejectedCheckpoint>& rejected) {
+  nlohmann::json rows = nlohmann::json::array();
   for (const RejectedCheckpoint& one : rejected)
     rows.push_back(
         {{"tier", one.tier}, {"step", one.id.step}, {"generation", one.id.generation}, {"why", one.why}});
@@ -74,12 +72,12 @@ Json json_of(const std::vector<RejectedCheckpoint>& rejected) {
 using Bytes = std::vector<std::byte>;
 
 Bytes bytes_of(const Restart& restart) {
-  const Json json{{"run", restart.run},
-                  {"store", restart.store == nullptr ? "" : restart.store->facts().uuid},
-                  {"manifest", restart.store == nullptr ? "" : serialize(restart.manifest)},
-                  {"rejected", json_of(restart.rejected)},
-                  {"lost_steps", restart.lost_steps}};
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const nlohmann::json json{{"run", restart.run},
+                            {"store", restart.store == nullptr ? "" : restart.store->facts().uuid},
+                            {"manifest", restart.store == nullptr ? "" : serialize(restart.manifest)},
+                            {"rejected", json_of(restart.rejected)},
+                            {"lost_steps", restart.lost_steps}};
+  const std::string text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }
@@ -90,18 +88,19 @@ Result<Restart> restart_from(const Bytes& bytes, std::span<CheckpointStore* cons
   std::string uuid;
   std::string manifest;
   try {
-    const Json json = Json::parse(reinterpret_cast<const char*>(bytes.data()),
-                                  reinterpret_cast<const char*>(bytes.data()) + bytes.size());
+    const nlohmann::json json =
+        nlohmann::json::parse(reinterpret_cast<const char*>(bytes.data()),
+                              reinterpret_cast<const char*>(bytes.data()) + bytes.size());
     restart.run = json.at("run").get<std::string>();
     restart.lost_steps = json.at("lost_steps").get<std::uint64_t>();
-    for (const Json& row : json.at("rejected"))
+    for (const nlohmann::json& row : json.at("rejected"))
       restart.rejected.push_back(
           {row.at("tier").get<std::string>(),
            {row.at("step").get<std::uint64_t>(), row.at("generation").get<std::uint64_t>()},
            row.at("why").get<std::string>()});
     uuid = json.at("store").get<std::string>();
     manifest = json.at("manifest").get<std::string>();
-  } catch (const Json::exception& problem) {
+  } catch (const nlohmann::json::exception& problem) {
     return make_error(Errc::internal, fmt::format("cannot read what rank 0 chose: {}", problem.what()));
   }
   if (uuid.empty()) return restart;
@@ -186,8 +185,8 @@ Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::st
   return mine;
 }
 
-Json restart_json(const Restart& restart) {
-  Json chosen;
+nlohmann::json restart_json(const Restart& restart) {
+  nlohmann::json chosen;
   if (restart.store != nullptr)
     chosen = {{"tier", restart.store->tier().name},
               {"role", role_name(restart.store->facts().role)},

@@ -119,13 +119,13 @@ std::optional<double> percentile_of(const Latencies& latencies, std::string_view
   return time ? std::optional(*time * latencies.to_ns) : std::nullopt;
 }
 
-constexpr MetricInfo kPayloadRate{"payload_bytes_per_s", "B/s", Better::higher, "run", kHeadline};
+constexpr MetricInfo kFioRate{"payload_bytes_per_s", "B/s", Better::higher, "run", kHeadline};
 constexpr MetricInfo kErrors{"errors", "1", Better::lower, "run", kHeadline};
 constexpr MetricInfo kOpRate{"ops_per_s", "1/s", Better::higher};
 constexpr MetricInfo kPayload{"payload_bytes", "B"};
 constexpr MetricInfo kWall{"wall_s", "s"};
 constexpr MetricInfo kLatency{"latency_ns_*", "ns", Better::lower};
-constexpr MetricInfo kMetrics[] = {kPayloadRate, kErrors, kOpRate, kPayload, kWall, kLatency};
+constexpr MetricInfo kFioMetrics[] = {kFioRate, kErrors, kOpRate, kPayload, kWall, kLatency};
 
 struct Percentile {
   std::string_view name;
@@ -163,7 +163,7 @@ void add_rates(Record& record, const Clones& clones) {
     bytes_per_s = rate ? *rate : member_number(one, "bw").value_or(bytes_per_s / 1024) * 1024;
     ops_per_s = member_number(one, "iops").value_or(ops_per_s);
   }
-  add_sample(record, kPayloadRate, bytes_per_s);
+  add_sample(record, kFioRate, bytes_per_s);
   add_sample(record, kOpRate, ops_per_s);
   add_sample(record, kPayload, bytes);
   add_sample(record, kWall, seconds);
@@ -285,7 +285,7 @@ bool is_fio(const Json& json) {
 }
 
 std::span<const MetricInfo> fio_metrics() {
-  return kMetrics;
+  return kFioMetrics;
 }
 
 Imported import_fio(const Json& json, const std::string& id) {

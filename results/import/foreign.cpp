@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-constexpr int kDepth = 32;                   // of JSON nesting; theirs need six
+constexpr int kMostForeignDepth = 32;        // of JSON nesting; theirs need six
 constexpr double kLatest = 32503680000;      // the year 3000
 constexpr std::string_view kOwnMount = "/";  // says of no path where it lies
 
@@ -83,7 +83,7 @@ std::string utc_time(double seconds) {
 std::optional<Imported> import_foreign(std::string_view text) {
   const std::string_view object = object_in(text);
   if (object.empty()) return std::nullopt;
-  const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= kDepth; };
+  const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= kMostForeignDepth; };
   Json json = Json::parse(object.begin(), object.end(), shallow, false);
   if (json.is_discarded()) json = Json::parse(without_odd_numbers(object), shallow, false);
   if (!json.is_object()) return std::nullopt;

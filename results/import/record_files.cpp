@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".jsonl";
 constexpr std::string_view kForeignSuffix = ".json";
-constexpr int kDepth = 32;  // of JSON nesting; records need five
+constexpr int kMostRecordDepth = 32;  // of JSON nesting; records need five
 
 class Reading {
  public:
@@ -126,8 +126,8 @@ Result<std::vector<fs::path>> record_files(const fs::path& folder) {
 Result<RecordLine> parse_sealed_line(std::string_view line) {
   bool too_deep = false;
   const auto watch = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kDepth) too_deep = true;
-    return depth <= kDepth;
+    if (depth > kMostRecordDepth) too_deep = true;
+    return depth <= kMostRecordDepth;
   };
   const Json json = Json::parse(line.begin(), line.end(), watch, false);
   if (json.is_discarded()) return make_error(Errc::corrupt, "not a record: no JSON (cut short?)");

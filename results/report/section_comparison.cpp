@@ -14,7 +14,7 @@ namespace {
 
 using Kind = HtmlTable::Kind;
 
-constexpr std::size_t kRows = 100;  // in one table; the others fold away
+constexpr std::size_t kComparisonRows = 100;  // in one table; the others fold away
 
 std::string_view outcome_class(GateOutcome outcome) {
   switch (outcome) {
@@ -212,8 +212,8 @@ std::string comparison_html(const NamedComparison& one, PageState& state) {
                                          "low", "high", "p", "how", "reason"},
                                         std::move(sheet));
   std::string out;
-  for (std::size_t from = 0; from < rows.size(); from += kRows) {
-    const std::size_t to = std::min(rows.size(), from + kRows);
+  for (std::size_t from = 0; from < rows.size(); from += kComparisonRows) {
+    const std::size_t to = std::min(rows.size(), from + kComparisonRows);
     HtmlTable table =
         changes_table(from == 0 ? title : fmt::format("{}, rows {} to {}", title, from + 1, to), one);
     for (std::size_t i = from; i < to; ++i) add_row(table, rows[i], reach, state.output);

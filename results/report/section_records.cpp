@@ -40,7 +40,7 @@ std::string metric_text(const std::string& name, const Metric& metric, const Out
   return format_number(value) + (metric.unit == "1" ? "" : " " + metric.unit);
 }
 
-// The number that a record is about, in words.
+// The text of the number that a record is about.
 std::string main_value(const Record& record, const Output& output) {
   for (const char* name :
        {"payload_bytes_per_s", "samples_per_s", "checkpoint_block_s", "drain_bytes_per_s", "wall_s"})
@@ -148,9 +148,9 @@ std::string series_section(const std::vector<Record>& records, PageState& state)
       Chart chart = series_chart(rows, state.output);
       chart.title = common + ": payload over time";
       const std::string title = chart.title;
-      out +=
-          part_html(part, group_anchor("time", part), title,
-                    "<div class=\"beside\">\n" + state.place(std::move(chart)) + table.html() + "</div>\n");
+      out += part_html(
+          part, group_anchor("time", part), title,
+          "<div class=\"side-by-side\">\n" + state.place(std::move(chart)) + table.html() + "</div>\n");
       ++part;
     }
   return out + "</section>\n";
@@ -197,7 +197,7 @@ std::string other_section(const std::vector<Record>& records, PageState& state) 
 
 namespace {
 
-constexpr std::size_t kRows = 250;  // in one table of records; the others fold away
+constexpr std::size_t kRecordRows = 250;  // in one table of records; the others fold away
 
 std::string usable_text(const std::vector<Record>& records) {
   const auto usable = static_cast<std::size_t>(std::count_if(records.begin(), records.end(), is_usable));
@@ -247,15 +247,15 @@ std::string records_section(const std::vector<Record>& records, const std::vecto
                             PageState& state) {
   std::string out = state.open_section("records", "Every record",
                                        "One row for each measured cell, the failed ones too. The raw numbers "
-                                       "stand in this page and can be saved.",
+                                       "are in this page and can be saved.",
                                        answer_html(usable_text(records), ""));
   out +=
       "<p class=\"script-only\"><button type=\"button\" id=\"save-records\">Save all records (JSON "
       "lines)</button></p>\n";
-  for (std::size_t from = 0; from < records.size(); from += kRows) {
-    const std::size_t to = std::min(records.size(), from + kRows);
+  for (std::size_t from = 0; from < records.size(); from += kRecordRows) {
+    const std::size_t to = std::min(records.size(), from + kRecordRows);
     const std::string title =
-        records.size() <= kRows ? "Records" : fmt::format("Records {} to {}", from + 1, to);
+        records.size() <= kRecordRows ? "Records" : fmt::format("Records {} to {}", from + 1, to);
     HtmlTable table = records_table(title);
     for (std::size_t i = from; i < to; ++i) add_record(table, records[i], origins[i], i + 1, state.output);
     out += from == 0

@@ -15,13 +15,13 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint32_t kPolynomial = 0x82f63b78U;  // 0x1EDC6F41 with its bits reversed
+constexpr std::uint32_t kPolynomialC = 0x82f63b78U;  // 0x1EDC6F41 with its bits reversed
 
-constexpr CrcTables kTables = make_crc_tables(kPolynomial);
-constexpr CrcPowers kPowers = make_crc_powers(kPolynomial);
+constexpr CrcTables kTablesC = make_crc_tables(kPolynomialC);
+constexpr CrcPowers kPowersC = make_crc_powers(kPolynomialC);
 
 std::uint32_t update_portable(std::uint32_t crc, std::span<const std::byte> bytes) {
-  return crc_update(kTables, crc, bytes);
+  return crc_update(kTablesC, crc, bytes);
 }
 
 #if defined(__x86_64__)
@@ -35,15 +35,15 @@ __attribute__((target("sse4.2,pclmul"))) std::uint32_t multiply_clmul(std::uint3
   return static_cast<std::uint32_t>(bits >> 32U) ^ _mm_crc32_u32(0, static_cast<std::uint32_t>(bits));
 }
 
-std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
+std::uint32_t multiply_c(std::uint32_t a, std::uint32_t b) {
   static const bool has = __builtin_cpu_supports("sse4.2") != 0 && __builtin_cpu_supports("pclmul") != 0;
-  return has ? multiply_clmul(a, b) : crc_multiply(kPolynomial, a, b);
+  return has ? multiply_clmul(a, b) : crc_multiply(kPolynomialC, a, b);
 }
 
 #else
 
-std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
-  return crc_multiply(kPolynomial, a, b);
+std::uint32_t multiply_c(std::uint32_t a, std::uint32_t b) {
+  return crc_multiply(kPolynomialC, a, b);
 }
 
 #endif
@@ -117,14 +117,14 @@ std::uint32_t crc32c_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_b
 }
 
 std::uint32_t crc32c_power(std::uint64_t bytes) {
-  return crc_power(kPowers, bytes, multiply);
+  return crc_power(kPowersC, bytes, multiply_c);
 }
 
 std::uint32_t crc32c_shift(std::uint32_t crc, std::uint32_t power) {
-  return multiply(crc, power);
+  return multiply_c(crc, power);
 }
 
-Crc32cShift::Crc32cShift(std::uint64_t b_bytes) : CrcShift(kPolynomial, crc32c_power(b_bytes)) {}
+Crc32cShift::Crc32cShift(std::uint64_t b_bytes) : CrcShift(kPolynomialC, crc32c_power(b_bytes)) {}
 
 const char* crc32c_method() {
 #ifdef PENSTOCK_HAS_ISAL
