@@ -137,7 +137,7 @@ class LibaioFiles final : public PosixFiles {
   void report_threads(int failed) {
     const std::string remedy =
         failed == EAGAIN ? "all that fs.aio-max-nr allows are taken" : std::string(std::strerror(failed));
-    remark("the kernel's asynchronous reads are not to be had here (" + remedy +
+    remark("the kernel's asynchronous reads are not available here (" + remedy +
            "): threads that block keep reads in flight instead");
   }
 

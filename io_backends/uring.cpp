@@ -85,7 +85,7 @@ class UringFiles final : public PosixFiles {
     caps_.async = failed == 0;
     caps_.queue_of_one = caps_.async && caps_.bypasses_cache;
     if (failed == 0) return;
-    remark(std::string("io_uring is not to be had here (") + std::strerror(failed) +
+    remark(std::string("io_uring is not available here (") + std::strerror(failed) +
            "): threads that block keep reads in flight instead");
   }
 

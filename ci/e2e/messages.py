@@ -96,7 +96,7 @@ MESSAGES = {
     "input-alone": "input alone",
     "input-steps-alternate": "input and steps alternate",
     "inside-tier": "is inside tier",
-    "io-uring-not-had": "io_uring is not to be had here",
+    "io-uring-not-available": "io_uring is not available here",
     "jpeg-png": "jpeg and png",
     "kept-samples": "kept {value} samples",
     "kept-samples-2": "kept {n} samples",

@@ -33,7 +33,7 @@ READ_CELLS = [(threads, tier, nodes) for threads in (1, 2, 4) for tier in ("one"
 TRAIN = """
 name: train
 command: train
-arguments: [alexnet]
+nouns: [alexnet]
 fixed: {data: data, steps: 3, batch: 4}
 grid: {prefetch: [0, 2]}
 ranks: [2]

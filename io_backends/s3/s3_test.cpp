@@ -59,10 +59,10 @@ TEST_F(S3, ABucketThatIsNotThereIsNamed) {
   auto made = make(server.url() + "-missing/prefix");
   ASSERT_OK(made);
   Bytes out(10);
-  EXPECT_ERRC(Errc::not_found, (*made)->open("object"), "bucket-of-nobody");
-  EXPECT_ERRC(Errc::not_found, (*made)->read_object("object", 0, out), "bucket-of-nobody");
+  EXPECT_ERRC(Errc::not_found, (*made)->open("object"), "bucket-missing");
+  EXPECT_ERRC(Errc::not_found, (*made)->read_object("object", 0, out), "bucket-missing");
   EXPECT_ERRC(Errc::not_found, (*made)->names().list("", [](const Entry&) { return true; }),
-              "bucket-of-nobody");
+              "bucket-missing");
 }
 
 TEST_F(S3, NamesOfAnyBytes) {
