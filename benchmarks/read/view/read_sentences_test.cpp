@@ -216,8 +216,8 @@ TEST(Sentences, ColdAndWarmOfSeveralWorksAreToldApart) {
     }
   const auto texts = said(records, "cold_warm");
   ASSERT_EQ(texts.size(), 2U);
-  EXPECT_EQ(texts[0], "disk is 20.0x faster warm than cold at 4 threads (shuffled).");
-  EXPECT_TRUE(has(texts[1], "(sequential)"));
+  EXPECT_EQ(texts[0], "disk is 20.0x faster warm than cold at 4 threads (order shuffled).");
+  EXPECT_TRUE(has(texts[1], "(order sequential)"));
 }
 
 TEST(Sentences, TiersWithinFivePercentFeedTheSame) {
