@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
 #include "results/cells/cells.hpp"
+#include "results/cells/record_view.hpp"
 #include "results/record/records_testing.hpp"
 
 namespace penstock {
@@ -54,6 +56,20 @@ TEST(ReadCells, GroupsAreNamedByWhatDiffers) {
   ASSERT_EQ(groups.size(), 2U);
   EXPECT_EQ(groups[0].title, "cold, order shuffled");
   EXPECT_EQ(groups[1].title, "cold, order sequential");
+}
+
+TEST(ReadCells, RecordsThatDifferInAnyWorkAreAllShown) {
+  std::vector<Record> records{read_cell("disk", 4, "cold", 100), read_cell("disk", 4, "cold", 200),
+                              read_cell("disk", 4, "cold", 300)};
+  records[1].parameters["verify"] = true;
+  records[2].parameters["window"] = 64;
+  std::set<const Record*> older;
+  view_registry().find("read").value()->add_superseded(records, older);
+  EXPECT_TRUE(older.empty());
+  const auto groups = read_groups(records);
+  ASSERT_EQ(groups.size(), 3U);
+  EXPECT_EQ(groups[1].title, "cold, verify");
+  EXPECT_EQ(groups[2].title, "cold, window 64");
 }
 
 TEST(ReadCells, ASessionOfTheProfilerIsInAGroup) {
