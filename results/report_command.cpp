@@ -18,7 +18,7 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/whole_file.hpp"
 #include "results/cells/cells.hpp"
-#include "results/cells/verdicts.hpp"
+#include "results/cells/record_view.hpp"
 #include "results/compare/comparison.hpp"
 #include "results/compare/gate_text.hpp"
 #include "results/compare/pooled_rounds.hpp"
@@ -112,8 +112,8 @@ std::map<std::string, Arms> arms_of(const RecordSet& set) {
   std::map<std::string, Arms> suites;
   for (const StoredRecord& stored : set.records) {
     const Json& pair = stored.record.pair;
-    // Arms of saving have a section of their own.
-    if (!pair.is_object() || stored.record.command == "checkpoint") continue;
+    const RecordView* const view = find_view(stored.record.command);
+    if (!pair.is_object() || (view != nullptr && view->compares_arms)) continue;
     const auto suite = pair.find("suite");
     const auto arm = pair.find("arm");
     if (suite == pair.end() || arm == pair.end() || !suite->is_string() || !arm->is_string()) continue;

@@ -8,6 +8,8 @@
 
 namespace penstock::read_metrics {
 
+using shared_metrics::kTierBytesRead;
+
 inline constexpr MetricInfo kSampleRate{"samples_per_s", "1/s", Better::higher, "repeat"};
 inline constexpr MetricInfo kPayloadRate{"payload_bytes_per_s", "B/s", Better::higher, "repeat", kHeadline};
 inline constexpr MetricInfo kErrors{"errors", "1", Better::lower, "run", kHeadline};
@@ -34,35 +36,13 @@ inline constexpr MetricInfo kBaselineRate{"baseline_samples_per_s", "1/s", Bette
 inline constexpr MetricInfo kCeilingRate{"ceiling_bytes_per_s", "B/s", Better::neither};
 inline constexpr MetricInfo kOfCeiling{"ceiling_fraction", "1", Better::higher, "repeat"};
 
-inline constexpr MetricInfo kAll[] = {kSampleRate,
-                                      kPayloadRate,
-                                      kErrors,
-                                      kCalls,
-                                      kCallP50,
-                                      kCallP99,
-                                      kCallP999,
-                                      kFirstDoneRate,
-                                      kStonewallRate,
-                                      kReadCallRate,
-                                      kDeviceRate,
-                                      kOfferedRate,
-                                      kKeptUp,
-                                      kWall,
-                                      kPayload,
-                                      kLatencyP50,
-                                      kLatencyP95,
-                                      kLatencyP99,
-                                      kLatencyP999,
-                                      kLateP50,
-                                      kLateP99,
-                                      kScaling,
-                                      kBaselineRate,
-                                      kCeilingRate,
-                                      kOfCeiling,
-                                      kRanksOfRepeat.least,
-                                      kRanksOfRepeat.median,
-                                      kRanksOfRepeat.most,
-                                      shared_metrics::kTierBytesRead,
-                                      kOverlayBytesRead};
+inline constexpr MetricInfo kOfCells[] = {
+    kSampleRate,    kPayloadRate,   kErrors,       kCalls,      kCallP50,     kCallP99, kCallP999,
+    kFirstDoneRate, kStonewallRate, kReadCallRate, kDeviceRate, kOfferedRate, kKeptUp,  kWall,
+    kPayload,       kLatencyP50,    kLatencyP95,   kLatencyP99, kLatencyP999, kLateP50, kLateP99,
+    kScaling,       kBaselineRate,  kCeilingRate,  kOfCeiling};
+inline constexpr MetricInfo kOfJob[] = {kRanksOfRepeat.least, kRanksOfRepeat.median, kRanksOfRepeat.most,
+                                        kTierBytesRead, kOverlayBytesRead};
+inline constexpr auto kAll = joined_tables(kOfCells, kOfJob);
 
 }  // namespace penstock::read_metrics

@@ -15,7 +15,6 @@
 #include "io_backends/core/units.hpp"
 #include "io_backends/tiers/named_tiers.hpp"
 #include "results/cells/cells.hpp"
-#include "results/cells/verdicts.hpp"
 #include "results/record/statistics.hpp"
 
 namespace penstock {
@@ -171,10 +170,6 @@ std::string latency_ms(double ns) {
   return ns < 1e5 ? fmt::format("{:.3f}", ns * 1e-6) : format_ms(ns);
 }
 
-std::string or_dash(const std::optional<double>& value, std::string (*format)(double)) {
-  return value ? format(*value) : "-";
-}
-
 }  // namespace
 
 void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, const Manifest& manifest,
@@ -262,18 +257,20 @@ std::string read_table(const Corpus& corpus, std::span<const Record> records, co
                {"", Align::left}});
   for (const Record& record : records) {
     const bool shown = is_usable(record) || record.verdict == Verdict::interrupted;
-    const auto value = [&](std::string_view name) {
+    const auto value = [&](const MetricInfo& name) {
       return shown ? metric_value(record, name) : std::nullopt;
     };
-    const auto bytes = value("payload_bytes_per_s");
-    const Metric* repeats = shown ? find_metric(record, "payload_bytes_per_s") : nullptr;
+    const auto bytes = value(read_metrics::kPayloadRate);
+    const Metric* repeats = shown ? find_metric(record, read_metrics::kPayloadRate) : nullptr;
     table.row({tier_name(record), parameter_text(record, "threads"),
-               or_dash(value("samples_per_s"), format_number), bytes ? format_rate(*bytes, output) : "-",
+               or_dash(value(read_metrics::kSampleRate), format_number),
+               bytes ? format_rate(*bytes, output) : "-",
                repeats && repeats->samples.size() > 1 ? format_percent(spread(repeats->samples)) : "-",
-               or_dash(value("scaling"), format_ratio),
+               or_dash(value(read_metrics::kScaling), format_ratio),
                or_dash(shown ? baseline_ratio(record) : std::nullopt, format_ratio),
-               or_dash(value("ceiling_fraction"), format_percent),
-               or_dash(value("latency_ns_p50"), latency_ms), or_dash(value("latency_ns_p99"), latency_ms),
+               or_dash(value(read_metrics::kOfCeiling), format_percent),
+               or_dash(value(read_metrics::kLatencyP50), latency_ms),
+               or_dash(value(read_metrics::kLatencyP99), latency_ms),
                record.verdict == Verdict::ok ? "" : std::string(verdict_name(record.verdict))});
   }
   return table.text();
@@ -286,7 +283,7 @@ std::string scaling_note(std::span<const Record> records) {
   for (const Record& record : records) {
     const std::string threads = parameter_text(record, "threads");
     const bool first = first_threads.try_emplace(tier_name(record), threads).first->second == threads;
-    const Metric* scaling = find_metric(record, "scaling");
+    const Metric* scaling = find_metric(record, read_metrics::kScaling);
     if (!is_usable(record) && record.verdict != Verdict::interrupted) continue;
     explained = explained || (!first && scaling != nullptr && scaling->samples.size() > 1);
     baseline = baseline || baseline_ratio(record).has_value();

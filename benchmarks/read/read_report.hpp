@@ -1,11 +1,14 @@
 // A measured cell as a record, and the cells of a sweep as a table.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
+#include "benchmarks/read/read_metrics.hpp"
 #include "benchmarks/read/read_sweep.hpp"
 #include "datagen/corpus/corpus.hpp"
+#include "results/cells/cells.hpp"
 #include "results/record/trial.hpp"
 
 namespace penstock {
@@ -25,5 +28,11 @@ std::string read_table(const Corpus& corpus, std::span<const Record> records, co
 // A line about how the table's ratios were made; nothing where no ratio could be worked out from its other
 // columns: no row of other threads than its tier's first, or not more than one repeat.
 std::string scaling_note(std::span<const Record> records);
+
+// What the client reached of the plainest loop's rate, the median of the repeats' ratios.
+inline std::optional<double> baseline_ratio(const Record& record) {
+  return ratio_of(find_metric(record, read_metrics::kSampleRate),
+                  find_metric(record, read_metrics::kBaselineRate));
+}
 
 }  // namespace penstock

@@ -11,11 +11,11 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/random.hpp"
 #include "miniapps/checkpoint/saving_record.hpp"
-#include "miniapps/checkpoint_subcommands/bench_metrics.hpp"
 #include "miniapps/checkpoint_subcommands/bench_runs.hpp"
 #include "miniapps/checkpoint_subcommands/bench_setup.hpp"
 #include "miniapps/checkpoint_subcommands/saving_run.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
+#include "miniapps/checkpoint_subcommands/view/bench_metrics.hpp"
 #include "results/record/store.hpp"
 #include "results/record/trial.hpp"
 
@@ -112,9 +112,10 @@ class Bench {
     if (payload > 0 && context_.communicator.size() == 1)
       trial.sample(bench_metrics::kWriteAmplification,
                    static_cast<double>(done.slow.written + done.fast.written) / payload);
-    trial.series("slow_bytes_written", {.interval_s = done.interval_s, .values = done.slow_bytes});
-    if (fast) trial.series("fast_bytes_written", {.interval_s = done.interval_s, .values = done.fast_bytes});
-    trial.series("steps_ended", {.interval_s = done.interval_s, .values = steps_ended(done)});
+    trial.series(bench_metrics::kSlowWritten, {.interval_s = done.interval_s, .values = done.slow_bytes});
+    if (fast)
+      trial.series(bench_metrics::kFastWritten, {.interval_s = done.interval_s, .values = done.fast_bytes});
+    trial.series(bench_metrics::kStepsEnded, {.interval_s = done.interval_s, .values = steps_ended(done)});
     record_saving({.checkpoints = done.checkpoints,
                    .counts = done.counts,
                    .steps = done.steps,

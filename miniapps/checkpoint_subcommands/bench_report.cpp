@@ -13,18 +13,15 @@
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint_subcommands/bench_setup.hpp"
-#include "results/cells/saving_cells.hpp"
+#include "miniapps/checkpoint_subcommands/view/bench_metrics.hpp"
+#include "miniapps/checkpoint_subcommands/view/saving_cells.hpp"
+#include "results/cells/cells.hpp"
 #include "results/cells/verdicts.hpp"
 
 namespace penstock {
 namespace {
 
 constexpr double kUnquiet = 0.10;  // looks at what a processor gets done that lie further apart are said
-
-template <class Format>
-std::string cell(const std::optional<double>& value, Format format) {
-  return value ? format(*value) : std::string("-");
-}
 
 // What was measured of an arm; none of it where it failed.
 SavingRuns runs_of(SavingArm arm, std::span<const Record> records) {
@@ -34,7 +31,7 @@ SavingRuns runs_of(SavingArm arm, std::span<const Record> records) {
   return runs;
 }
 
-std::optional<double> most_of(const SavingRuns& runs, std::string_view metric) {
+std::optional<double> most_of(const SavingRuns& runs, const MetricInfo& metric) {
   const std::vector<double> all = samples_of(runs.runs, metric);
   if (all.empty()) return std::nullopt;
   return *std::max_element(all.begin(), all.end());
@@ -80,18 +77,21 @@ std::string tables(const BenchSetup& setup, std::span<const Record> records, con
               {"(Daly)"}});
   for (const SavingArm arm : setup.arms) {
     const SavingRuns runs = runs_of(arm, records);
-    const auto of = [&](const char* metric) { return middle_of(runs.runs, metric); };
-    const auto time = [&](const char* metric) { return cell(of(metric), format_seconds); };
+    const auto of = [&](const auto& metric) { return middle_of(runs.runs, metric); };
+    const auto time = [&](const auto& metric) { return or_dash(of(metric), format_seconds); };
     const auto allowed = runs.runs.empty() ? std::nullopt : allowed_block_s(runs);
-    table.row({runs.arm, time("checkpoint_block_s"),
-               cell(most_of(runs, "checkpoint_block_s"), format_seconds), cell(allowed, format_seconds),
-               time("checkpoint_fast_s"), time("checkpoint_durable_s"),
-               cell(of("drain_bytes_per_s"), [&](double rate) { return format_rate(rate, output); }),
-               ceilings_hold(runs.runs) ? cell(of("drain_of_ceiling"), format_percent) : "-",
-               cell(of("drain_overlap"), format_percent), cell(of("step_inflation"), format_ratio),
-               cell(of("checkpoint_skips"), format_number)});
-    lost.row({runs.arm, time("lost_work_s.process"), time("lost_work_s.node"), time("lost_work_s.power"),
-              time("checkpoint_interval_s.young"), time("checkpoint_interval_s.daly")});
+    table.row(
+        {runs.arm, time(saving_metrics::kBlock),
+         or_dash(most_of(runs, saving_metrics::kBlock), format_seconds), or_dash(allowed, format_seconds),
+         time(saving_metrics::kFast), time(bench_metrics::kDurable),
+         or_dash(of(saving_metrics::kDrainRate), [&](double rate) { return format_rate(rate, output); }),
+         ceilings_hold(runs.runs) ? or_dash(of(saving_metrics::kDrainOfCeiling), format_percent) : "-",
+         or_dash(of(saving_metrics::kDrainOverlap), format_percent),
+         or_dash(of(saving_metrics::kStepInflation), format_ratio),
+         or_dash(of(saving_metrics::kSkips), format_number)});
+    lost.row({runs.arm, time(saving_metrics::kLostWork.with("process")),
+              time(saving_metrics::kLostWork.with("node")), time(saving_metrics::kLostWork.with("power")),
+              time(saving_metrics::kIntervalYoung), time(saving_metrics::kIntervalDaly)});
   }
   return table.text() + "\n" + lost.text();
 }

@@ -9,8 +9,8 @@
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/subcommands.hpp"
-#include "miniapps/checkpoint_subcommands/bench_metrics.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
+#include "miniapps/checkpoint_subcommands/view/bench_metrics.hpp"
 
 namespace penstock {
 namespace {

@@ -10,6 +10,10 @@
 
 namespace penstock::train_metrics {
 
+using shared_metrics::kPeakMemory;
+using shared_metrics::kTierBytesRead;
+using shared_metrics::kWall;
+
 inline constexpr MetricInfo kSampleRate{"samples_per_s", "1/s", Better::higher, "run", kHeadline};
 inline constexpr MetricInfo kDurable{"checkpoint_durable_s", "s", Better::lower, "checkpoint"};
 inline constexpr MetricInfo kPayloadRate{"payload_bytes_per_s", "B/s", Better::higher};
@@ -60,61 +64,25 @@ inline constexpr MetricInfo kAcceleratorsFed{"accelerators_fed", "1", Better::hi
 inline constexpr MetricInfo kOneMore{"utilization_with_one_more", "1"};
 
 inline constexpr MetricInfo kFirst[] = {kSampleRate};
-inline constexpr MetricInfo kOthers[] = {kPayloadRate,
-                                         shared_metrics::kWall,
-                                         shared_metrics::kPeakMemory,
-                                         shared_metrics::kTierBytesRead,
-                                         kOverlayBytesRead,
-                                         kRanksOfRun.least,
-                                         kRanksOfRun.median,
-                                         kRanksOfRun.most,
-                                         kDurable,
-                                         kSteps,
-                                         kSkippedSamples,
-                                         kDroppedTail,
-                                         kModelBytes,
-                                         kFileReads,
-                                         kFileReadsOf,
-                                         kPayload,
-                                         kFirstBatch,
-                                         kInputWait,
-                                         kStageBusy,
-                                         kStageStarved,
-                                         kStageBlocked,
-                                         kLost,
-                                         kAccelerators,
-                                         kUtilization,
-                                         kLeastUtilization,
-                                         kUtilizationDlio,
-                                         kOvershoot,
-                                         kStragglerRank,
-                                         kStragglerSteps,
-                                         kFileRead,
-                                         kPublishedRate,
-                                         kCorrectedRate,
-                                         kValidationPasses,
-                                         kValidationSamples,
-                                         kValidation,
-                                         kModelSave,
-                                         kFinalize,
-                                         kSpans,
-                                         kDroppedSpans,
-                                         kReadSummed,
-                                         kReadMerged,
-                                         kTrainMerged,
-                                         kReadShare,
-                                         kReadTrainOverlap,
-                                         kReadSummedRate,
-                                         kReadMergedRate,
-                                         kRestartChoose,
-                                         kRestart,
-                                         kRestartBytes,
-                                         kInputAlone,
-                                         kInputOverlap,
-                                         kEpochDeviceBytes,
-                                         kAcceleratorsFed,
-                                         kOneMore};
-inline constexpr auto kAll = joined_tables(kFirst, saving_metrics::kOfEach, kOthers, saving_metrics::kOfRun,
-                                           accelerator_metrics::kAll);
+inline constexpr MetricInfo kOfSteps[] = {
+    kPayloadRate, kWall,       kPeakMemory,   kDurable,      kSteps,   kSkippedSamples,
+    kDroppedTail, kModelBytes, kFileReads,    kFileReadsOf,  kPayload, kFirstBatch,
+    kInputWait,   kStageBusy,  kStageStarved, kStageBlocked, kLost};
+inline constexpr MetricInfo kOfAccelerators[] = {kAccelerators,    kUtilization,     kLeastUtilization,
+                                                 kUtilizationDlio, kOvershoot,       kStragglerRank,
+                                                 kStragglerSteps,  kAcceleratorsFed, kOneMore};
+inline constexpr MetricInfo kOfPauses[] = {kFileRead,         kPublishedRate,     kCorrectedRate,
+                                           kValidationPasses, kValidationSamples, kValidation,
+                                           kModelSave,        kFinalize};
+inline constexpr MetricInfo kOfTimeline[] = {
+    kSpans,     kDroppedSpans,     kReadSummed,     kReadMerged,    kTrainMerged,
+    kReadShare, kReadTrainOverlap, kReadSummedRate, kReadMergedRate};
+inline constexpr MetricInfo kOfInput[] = {kRestartChoose, kRestart,      kRestartBytes,
+                                          kInputAlone,    kInputOverlap, kEpochDeviceBytes};
+inline constexpr MetricInfo kOfJob[] = {kTierBytesRead, kOverlayBytesRead, kRanksOfRun.least,
+                                        kRanksOfRun.median, kRanksOfRun.most};
+inline constexpr auto kAll =
+    joined_tables(kFirst, saving_metrics::kOfEach, kOfSteps, kOfAccelerators, kOfPauses, kOfTimeline,
+                  kOfInput, kOfJob, saving_metrics::kOfRun, accelerator_metrics::kAll);
 
 }  // namespace penstock::train_metrics

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "io_backends/core/ranks/ranks_testing.hpp"
-#include "miniapps/checkpoint_subcommands/bench_metrics.hpp"
+#include "miniapps/checkpoint_subcommands/view/bench_metrics.hpp"
 #include "miniapps/train/train_metrics.hpp"
 
 namespace penstock {

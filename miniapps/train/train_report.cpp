@@ -11,15 +11,16 @@
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/train/miniapp.hpp"
+#include "miniapps/train/stage_times.hpp"
+#include "miniapps/train/train_metrics.hpp"
 #include "results/cells/cells.hpp"
 #include "results/cells/verdicts.hpp"
 
 namespace penstock {
 namespace {
 
-std::string cell(const Record& record, std::string_view metric, std::string (*format)(double)) {
-  const std::optional<double> value = metric_value(record, metric);
-  return value ? format(*value) : "-";
+std::string cell(const Record& record, const MetricInfo& metric, std::string (*format)(double)) {
+  return or_dash(metric_value(record, metric), format);
 }
 
 std::string whole(double value) {
@@ -70,7 +71,7 @@ std::string heading(const Record& record, const Output& output) {
 
 // Less than none says only that a run so short cannot be compared with another.
 std::string overlap(const Record& record) {
-  const std::optional<double> hidden = metric_value(record, "input_overlap");
+  const std::optional<double> hidden = metric_value(record, train_metrics::kInputOverlap);
   if (!hidden) return "-";
   return *hidden < 0 ? "none" : format_percent(*hidden);
 }
@@ -87,12 +88,14 @@ std::string summary_table(std::span<const Record> records, const Output& output)
                {"overlap"},
                {"verdict", Align::left}});
   for (const Record& record : records) {
-    const std::optional<double> rate = metric_value(record, "payload_bytes_per_s");
-    table.row({tier_name(record), cell(record, "steps", whole), cell(record, "samples_per_s", format_number),
+    const std::optional<double> rate = metric_value(record, train_metrics::kPayloadRate);
+    table.row({tier_name(record), cell(record, train_metrics::kSteps, whole),
+               cell(record, train_metrics::kSampleRate, format_number),
                rate ? format_rate(*rate, output) : "-",
-               cell(record, "accelerator_utilization", format_percent),
-               cell(record, "first_batch_s", format_seconds), cell(record, "input_wait_s", format_seconds),
-               cell(record, "wall_s", format_seconds),
+               cell(record, train_metrics::kUtilization, format_percent),
+               cell(record, train_metrics::kFirstBatch, format_seconds),
+               cell(record, train_metrics::kInputWait, format_seconds),
+               cell(record, shared_metrics::kWall, format_seconds),
                parameter_text(record, "prefetch") == "0" ? "-" : overlap(record),
                std::string(verdict_name(record.verdict))});
   }
@@ -120,13 +123,14 @@ std::string option_text(const OptionSpec& spec) {
 
 // What the verdicts have no words for, because nothing was hidden.
 std::string alternation(const Record& record) {
-  const std::optional<double> waited = metric_value(record, "input_wait_s");
-  const std::optional<double> wall = metric_value(record, "wall_s");
+  const std::optional<double> waited = metric_value(record, train_metrics::kInputWait);
+  const std::optional<double> wall = metric_value(record, shared_metrics::kWall);
   const std::optional<double> step = parameter_number(record, "step_s");
-  const std::optional<double> steps = metric_value(record, "steps");
+  const std::optional<double> steps = metric_value(record, train_metrics::kSteps);
   if (parameter_number(record, "ranks").value_or(1) > 1 ||
-      parameter_number(record, "accelerators").value_or(1) > 1 || metric_value(record, "validation_s") ||
-      metric_value(record, "checkpoint_s") || metric_value(record, "checkpoint_block_s"))
+      parameter_number(record, "accelerators").value_or(1) > 1 ||
+      metric_value(record, train_metrics::kValidation) || metric_value(record, train_metrics::kModelSave) ||
+      metric_value(record, saving_metrics::kBlock))
     return "";  // they also wait for each other, or do other things
   if (parameter_text(record, "prefetch") != "0" || !waited || !wall || !steps || step.value_or(0) <= 0)
     return "";
@@ -137,14 +141,14 @@ std::string alternation(const Record& record) {
 
 // "4 checkpoints of 64 MiB held the training on disk for 31 ms each (median); ..."
 std::string saving(const Record& record, const Output& output) {
-  const std::optional<double> blocked = metric_value(record, "checkpoint_block_s");
-  const std::optional<double> bytes = metric_value(record, "checkpoint_bytes");
+  const std::optional<double> blocked = metric_value(record, saving_metrics::kBlock);
+  const std::optional<double> bytes = metric_value(record, train_metrics::kModelBytes);
   if (!blocked || !bytes) return "";
-  const std::optional<double> durable = metric_value(record, "checkpoint_durable_s");
-  const std::optional<double> at_the_end = metric_value(record, "checkpoint_finalize_s");
+  const std::optional<double> durable = metric_value(record, train_metrics::kDurable);
+  const std::optional<double> at_the_end = metric_value(record, train_metrics::kFinalize);
   return fmt::format(
       "{} checkpoints of {} held the training on {} for {} each (median){}{}.\n",
-      cell(record, "checkpoints", whole), format_bytes(*bytes, output), tier_name(record),
+      cell(record, saving_metrics::kSaves, whole), format_bytes(*bytes, output), tier_name(record),
       format_seconds(*blocked),
       durable ? fmt::format(", and were durable after {}", format_seconds(*durable)) : "",
       at_the_end ? fmt::format("; the drain behind the last step took {}", format_seconds(*at_the_end)) : "");

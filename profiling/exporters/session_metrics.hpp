@@ -6,6 +6,8 @@
 
 namespace penstock::session_metrics {
 
+using shared_metrics::kTierBytesRead;
+
 inline constexpr MetricInfo kPayloadRate{"payload_bytes_per_s", "B/s", Better::higher};
 inline constexpr MetricInfo kPayloadRateOfEpoch{"payload_bytes_per_s", "B/s", Better::higher, "repeat"};
 inline constexpr MetricInfo kReadCallRate{"read_call_bytes_per_s", "B/s", Better::higher};
@@ -17,16 +19,8 @@ inline constexpr MetricInfo kReadTime{"read_s", "s"};
 inline constexpr MetricInfo kReads{"reads", "1"};
 inline constexpr MetricInfo kFiles{"files", "1"};
 
-inline constexpr MetricInfo kAll[] = {kPayloadRate,
-                                      kPayloadRateOfEpoch,
-                                      kReadCallRate,
-                                      kPayload,
-                                      kWall,
-                                      kBytesMapped,
-                                      kBytesWritten,
-                                      kReadTime,
-                                      kReads,
-                                      kFiles,
-                                      shared_metrics::kTierBytesRead};
+inline constexpr MetricInfo kAll[] = {kPayloadRate,  kPayloadRateOfEpoch, kReadCallRate, kPayload, kWall,
+                                      kBytesMapped,  kBytesWritten,       kReadTime,     kReads,   kFiles,
+                                      kTierBytesRead};
 
 }  // namespace penstock::session_metrics

@@ -1,17 +1,16 @@
-// Looking at records as cells of an experiment: which tier, how many threads, and which of them may be
-// compared. Shared by the sentences (verdicts.hpp) and the report page.
+// What any record says of its tier, corpus, cache and figures. Shared by the sentences (verdicts.hpp), the
+// report page and the views of the commands.
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "io_backends/core/metric.hpp"
 #include "results/record/record.hpp"
 
 namespace penstock {
@@ -21,8 +20,19 @@ std::string parameter_text(const Record& record, std::string_view name);  // num
 std::optional<double> parameter_number(const Record& record, std::string_view name);
 std::optional<double> metric_value(const Record& record, std::string_view name);
 const Metric* find_metric(const Record& record, std::string_view name);
+inline std::optional<double> metric_value(const Record& record, const MetricInfo& metric) {
+  return metric_value(record, metric.name);
+}
+inline const Metric* find_metric(const Record& record, const MetricInfo& metric) {
+  return find_metric(record, metric.name);
+}
+// What the record moved per second: payload bytes where it counts them, else samples; nullptr without both.
+const Metric* throughput(const Record& record);
+// One metric over another: the median of the repeats' ratios where both have as many repeats.
+std::optional<double> ratio_of(const Metric* over, const Metric* under);
 std::string cache_text(const Record& record, std::string_view layer);
 std::string environment_text(const Record& record, std::string_view name);
+std::string corpus_text(const Record& record, std::string_view name);
 
 // "disk=old": the labels in one line.
 std::string label_text(const Record& record);
@@ -32,10 +42,8 @@ std::vector<std::string> titles_of(const std::vector<std::vector<std::string>>& 
 // The data tier's name; "data" where none is given.
 std::string tier_name(const Record& record);
 
-// Of a training: whether its steps take processors from the workers, and whether accelerators wait for each
-// other.
-bool burns_processors(const Record& record);
-bool several_accelerators(const Record& record);
+// The name of the tier in a role, "" where the record has none.
+std::string role_name(const Record& record, std::string_view role);
 // Gives data tiers that share no more than their name names of their own, by back end and options: "disk
 // (posix)" and "disk (posix, direct=1)". Their paths may differ: the next run has another folder on the same
 // disk.
@@ -53,68 +61,32 @@ std::string cache_state(const Record& record);
 std::string emulation(const Record& record);
 std::string emulation(const Json& tier);  // of one tier of a record
 
+// Records with the same key belong together; "" leaves a record out. Groups and records in order of
+// appearance.
+using RecordList = std::vector<const Record*>;
+std::vector<RecordList> grouped(std::span<const Record* const> records,
+                                const std::function<std::string(const Record&)>& key);
+std::vector<RecordList> grouped(std::span<const Record> records,
+                                const std::function<std::string(const Record&)>& key);
+RecordList firsts_of(const std::vector<RecordList>& groups);
+
 // Its numbers may be shown and compared: it was measured to the end and nothing about it was wrong.
 bool is_usable(const Record& record);
 
-// What must be equal for two read records to be compared, besides tier, threads, cache and labels. `but`: a
-// parameter that may differ.
-std::string read_work(const Record& record, std::string_view but = "");
-// The texts that may tell such work apart; a row for each record (titles_of()).
-std::vector<std::vector<std::string>> read_texts(std::span<const Record* const> records,
-                                                 std::string_view but = "");
+// A whole number of at least `least` that a usable record gives.
+std::optional<std::uint64_t> whole_number(const Record& record, std::string_view name, double least);
+// Takes `fresh` for the record of a place unless the one there is later.
+void take_later(const Record*& there, const Record& fresh);
+// "imagenet of 300 samples".
+std::string corpus_title(const Record& record);
 
-// How much of something one tier moves at each thread count.
-struct ReadCurve {
-  std::string tier;
-  std::map<std::uint64_t, const Record*> at;  // threads -> the latest usable record
-};
+// "4 threads", "" where it does not say.
+std::string threads_label(const Record& record);
 
-// Read records that differ in tier and threads only.
-struct ReadGroup {
-  std::string title;  // "cold, order shuffled" ...: what tells this group from the others; never ""
-  std::string cache;
-  std::string rest;   // everything but the cache: groups with equal `rest` are the same work cold and warm
-  std::string work;   // `rest` without the labels: groups with equal `work` and cache differ in labels only
-  std::string label;  // "disk=old"
-  bool open_loop = false;  // read at a rate that was given (`--rate`): says nothing of what could be read
-  std::vector<ReadCurve> curves;  // in the order of their first record
-  const ReadCurve* find(std::string_view tier) const;
-};
-std::vector<ReadGroup> read_groups(std::span<const Record> records);
-
-// Train records that differ in prefetch depth only, by depth.
-struct TrainGroup {
-  std::string title;                          // "alexnet on disk"
-  std::map<std::uint64_t, const Record*> at;  // prefetch -> the latest usable record
-};
-std::vector<TrainGroup> train_groups(std::span<const Record> records);
-
-// Train records that differ in threads and prefetch depth only, where there are several numbers of threads.
-struct TrainGrid {
-  std::string title;
-  std::map<std::uint64_t, std::map<std::uint64_t, const Record*>> at;  // threads -> prefetch -> the latest
-  std::set<std::uint64_t> prefetches;                                  // of all of them
-};
-std::vector<TrainGrid> train_grids(std::span<const Record> records);
-// Its cells are about how busy an accelerator was; else, where none has a step, about samples/s.
-bool grid_shows_utilization(const TrainGrid& grid);
-
-// Usable read, train and bench records that are in no group because a later one did the same work.
-std::set<const Record*> superseded(std::span<const Record> records);
-
-// A mini-app's stages, from stage_busy_s.<stage> and its sisters, the pipeline's order as far as known (list,
-// read, decode, ..., else by name).
-struct StageTimes {
-  std::string stage;
-  double busy_s = 0;
-  double starved_s = 0;
-  double blocked_s = 0;
-  double total_s() const { return busy_s + starved_s + blocked_s; }
-};
-std::vector<StageTimes> stage_times(const Record& record);
-
-// The time that the accelerator waited for input, for one step on average. From `input_wait_s`: samples for
-// each step are averaged; a value for a run or repeat is divided by `steps`.
-std::optional<double> input_wait_per_step(const Record& record);
+// A figure as a cell of a table: "-" without it.
+template <class Format>
+std::string or_dash(const std::optional<double>& value, Format format) {
+  return value ? format(*value) : std::string("-");
+}
 
 }  // namespace penstock

@@ -11,6 +11,7 @@
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "results/cells/cells.hpp"
+#include "results/cells/record_view.hpp"
 #include "results/cells/verdicts_parts.hpp"
 #include "results/record/statistics.hpp"
 
@@ -33,6 +34,12 @@ std::string threads_text(std::uint64_t threads) {
   return threads == 1 ? "1 thread" : fmt::format("{} threads", threads);
 }
 
+std::optional<std::uint64_t> threads_of(const Record& record) {
+  const auto threads = parameter_number(record, "threads");
+  if (!threads || *threads < 0 || *threads >= 1e9) return std::nullopt;
+  return static_cast<std::uint64_t>(*threads);
+}
+
 void rest_on(const std::string& anchor, std::size_t before, std::vector<Sentence>& out) {
   for (std::size_t at = before; at < out.size(); ++at)
     if (out[at].anchor.empty()) out[at].anchor = anchor;
@@ -47,42 +54,30 @@ std::string group_anchor(std::string_view section, std::size_t index) {
 namespace {
 
 using verdicts::enumerate;
-using verdicts::threads_text;
 
-// The records that tables and charts show.
-using Shown = std::vector<const Record*>;
+using Names = std::map<const Record*, std::string>;
 
-std::optional<std::uint64_t> threads_of(const Record& record) {
-  const auto threads = parameter_number(record, "threads");
-  if (!threads || *threads < 0 || *threads >= 1e9) return std::nullopt;
-  return static_cast<std::uint64_t>(*threads);
-}
-
-// Trainings are told apart by their threads where they differ in them.
-bool trained_by_other_threads(const Shown& records) {
-  std::set<std::uint64_t> threads;
-  for (const Record* record : records)
-    if (record->command == "train") threads.insert(threads_of(*record).value_or(0));
-  return threads.size() > 1;
-}
-
-// "disk cold at 4 threads", "alexnet on disk with prefetch 4", "alexnet on disk at 4 threads with prefetch
-// 4", "generate".
-std::string cell_text(const Record& record, bool other_threads) {
-  std::string cache = cache_state(record);
-  if (cache != cache_name(record)) cache = "(" + cache + ")";
-  if (const auto prefetch = parameter_number(record, "prefetch"); record.command == "train" && prefetch) {
-    std::string app = parameter_text(record, "app");
-    const auto threads = threads_of(record);
-    return fmt::format("{} on {}{} with prefetch {:.0f}", app.empty() ? "training" : app, tier_name(record),
-                       other_threads && threads ? " at " + threads_text(*threads) : "", *prefetch);
+// What to call each record in a sentence: by its command where that has no view.
+Names names_of(Shown records) {
+  std::map<std::string, std::vector<const Record*>> by_command;
+  for (const Record* const record : records) by_command[record->command].push_back(record);
+  Names names;
+  for (const auto& [command, found] : by_command) {
+    const RecordView* const view = find_view(command);
+    std::vector<std::string> cells =
+        view == nullptr ? std::vector<std::string>(found.size(), command) : view->cells(found);
+    for (std::size_t i = 0; i < found.size(); ++i) names[found[i]] = std::move(cells[i]);
   }
-  if (const auto threads = threads_of(record); record.command == "read" && threads)
-    return fmt::format("{}{} at {}", tier_name(record), cache.empty() ? "" : " " + cache,
-                       threads_text(*threads));
-  if (const std::string arm = parameter_text(record, "arm"); record.command == "checkpoint" && !arm.empty())
-    return fmt::format("{} {}", parameter_text(record, "payload"), saved_how(record, arm));
-  return record.command;
+  return names;
+}
+
+// Each name once, in order.
+std::vector<std::string> distinct_names(Shown records, const Names& names) {
+  std::vector<std::string> distinct;
+  std::set<std::string> known;
+  for (const Record* const record : records)
+    if (known.insert(names.at(record)).second) distinct.push_back(names.at(record));
+  return distinct;
 }
 
 // The reason of the records with one verdict when it is the same for all, else that of the first.
@@ -124,26 +119,20 @@ std::string_view verdict_text(Verdict verdict) {
   return "failed";
 }
 
-void describe_verdicts(const Shown& records, std::vector<Sentence>& out) {
-  const bool other_threads = trained_by_other_threads(records);
+void describe_verdicts(Shown records, const Names& names, std::vector<Sentence>& out) {
   std::map<Verdict, std::vector<const Record*>> by_verdict;
   for (const Record* record : records)
     if (record->verdict != Verdict::ok) by_verdict[record->verdict].push_back(record);
   for (const auto& [verdict, found] : by_verdict) {
-    std::vector<std::string> cells;
-    std::set<std::string> known;
-    for (const Record* record : found)
-      if (std::string cell = cell_text(*record, other_threads); known.insert(cell).second)
-        cells.push_back(std::move(cell));
     const std::string count = found.size() == 1 ? "1 cell" : fmt::format("{} cells", found.size());
-    out.push_back(
-        {verdict_exit_code(verdict) == 0 ? Tone::caution : Tone::failure,
-         "verdict." + std::string(verdict_name(verdict)),
-         fmt::format("{} {}: {}{}.", count, verdict_text(verdict), enumerate(cells), reason_text(found))});
+    verdicts::add_sentence(out, verdict_exit_code(verdict) == 0 ? Tone::caution : Tone::failure,
+                           "verdict." + std::string(verdict_name(verdict)), "{} {}: {}{}.", count,
+                           verdict_text(verdict), enumerate(distinct_names(found, names)),
+                           reason_text(found));
   }
 }
 
-void describe_unverified(const Shown& records, std::vector<Sentence>& out) {
+void describe_unverified(Shown records, std::vector<Sentence>& out) {
   std::map<std::pair<std::string, std::string>, std::size_t> cells;  // tier, what was asked for
   for (const Record* record : records)
     if (is_usable(*record) && cache_text(*record, "client_data") == "unverified")
@@ -152,54 +141,49 @@ void describe_unverified(const Shown& records, std::vector<Sentence>& out) {
     const auto& [tier, wanted] = key;
     const std::string state =
         wanted.empty() || wanted == "unverified" || wanted == "asis" ? "cached" : wanted;
-    out.push_back(
-        {Tone::caution, "unverified",
-         fmt::format(
-             "Whether {} was {} is unverified in {}: this machine does not report what is in its cache.",
-             tier, state, count == 1 ? "1 cell" : fmt::format("{} cells", count))});
+    verdicts::add_sentence(
+        out, Tone::caution, "unverified",
+        "Whether {} was {} is unverified in {}: this machine does not report what is in its cache.", tier,
+        state, count == 1 ? "1 cell" : fmt::format("{} cells", count));
   }
 }
 
-void describe_noise(const Shown& records, std::vector<Sentence>& out) {
-  const bool other_threads = trained_by_other_threads(records);
+void describe_noise(Shown records, const Names& names, std::vector<Sentence>& out) {
   double most = 0;
-  std::vector<std::string> cells;
-  std::set<std::string> known;
+  std::vector<const Record*> noisy;
   for (const Record* record : records) {
-    const Metric* metric = find_metric(*record, "payload_bytes_per_s");
-    if (metric == nullptr) metric = find_metric(*record, "samples_per_s");
+    const Metric* const metric = throughput(*record);
     if (!is_usable(*record) || metric == nullptr) continue;
     const double apart = spread(metric->samples);
     if (apart <= kNoisySpread) continue;
     most = std::max(most, apart);
-    if (std::string cell = cell_text(*record, other_threads); known.insert(cell).second)
-      cells.push_back(std::move(cell));
+    noisy.push_back(record);
   }
-  if (cells.empty()) return;
-  out.push_back({Tone::caution, "noise",
-                 fmt::format("Repeats lie up to {} apart ({}): smaller differences there mean nothing.",
-                             format_percent(most), enumerate(cells))});
+  if (noisy.empty()) return;
+  verdicts::add_sentence(out, Tone::caution, "noise",
+                         "Repeats lie up to {} apart ({}): smaller differences there mean nothing.",
+                         format_percent(most), enumerate(distinct_names(noisy, names)));
 }
 
-void describe_hosts(const Shown& records, std::vector<Sentence>& out) {
+void describe_hosts(Shown records, std::vector<Sentence>& out) {
   std::set<std::string> hosts;
   for (const Record* record : records)
     if (const std::string host = environment_text(*record, "host"); !host.empty()) hosts.insert(host);
   if (hosts.size() > 1)
-    out.push_back(
-        {Tone::caution, "hosts",
-         fmt::format("These records come from {} machines ({}); only cells of one machine are compared.",
-                     hosts.size(), enumerate({hosts.begin(), hosts.end()}))});
+    verdicts::add_sentence(
+        out, Tone::caution, "hosts",
+        "These records come from {} machines ({}); only cells of one machine are compared.", hosts.size(),
+        enumerate({hosts.begin(), hosts.end()}));
 }
 
-void describe_emulated(const Shown& records, std::vector<Sentence>& out) {
+void describe_emulated(Shown records, std::vector<Sentence>& out) {
   std::set<std::string> tiers;
   for (const Record* record : records) {
     if (const std::string how = emulation(*record); !how.empty())
       tiers.insert(fmt::format("{} is emulated ({})", tier_name(*record), how));
-    for (const std::string role : {"checkpoint", "burst_buffer"})
-      if (const auto tier = record->tiers.find(role); tier != record->tiers.end() && tier->is_object())
-        if (const std::string how = emulation(*tier); !how.empty())
+    for (const auto& [role, tier] : record->tiers.items())
+      if (role != "data" && tier.is_object())
+        if (const std::string how = emulation(tier); !how.empty())
           tiers.insert(fmt::format("{} is emulated ({})", role_name(*record, role), how));
   }
   for (const std::string& tier : tiers)
@@ -209,10 +193,8 @@ void describe_emulated(const Shown& records, std::vector<Sentence>& out) {
 
 void describe_older(std::size_t older, std::vector<Sentence>& out) {
   if (older > 0)
-    out.push_back(
-        {Tone::caution, "older",
-         fmt::format("{} of older runs of the same work {} not shown.",
-                     older == 1 ? "1 row" : fmt::format("{} rows", older), older == 1 ? "is" : "are")});
+    verdicts::add_sentence(out, Tone::caution, "older", "{} of older runs of the same work {} not shown.",
+                           older == 1 ? "1 row" : fmt::format("{} rows", older), older == 1 ? "is" : "are");
 }
 
 }  // namespace
@@ -237,20 +219,31 @@ Scaling judge_scaling(std::span<const ScalingPoint> curve) {
   return scaling;
 }
 
+std::vector<const RecordView*> ordered_views() {
+  const auto present = view_registry().present();
+  std::vector<const RecordView*> views(present.begin(), present.end());
+  std::stable_sort(views.begin(), views.end(),
+                   [](const RecordView* a, const RecordView* b) { return a->order < b->order; });
+  return views;
+}
+
+const RecordView* find_view(std::string_view command) {
+  for (const RecordView* const view : view_registry().present())
+    if (view->name == command) return view;
+  return nullptr;
+}
+
 std::vector<Sentence> sentences(std::span<const Record> records, const Output& output) {
   std::vector<Sentence> out;
-  const std::vector<ReadGroup> read = read_groups(records);
-  verdicts::describe_read(read, output, out);
-  verdicts::describe_rank_scaling(rank_groups(records), out);
-  verdicts::describe_peers(peer_curves(records), read, out);
-  const std::vector<TrainGroup> trained = train_groups(records);
-  verdicts::describe_train(trained, out);
-  verdicts::describe_grids(train_grids(records), out);
-  verdicts::describe_saving(saving_groups(records), trained, output, out);
-  const std::set<const Record*> older = superseded(records);
-  Shown shown;
+  std::set<const Record*> older;
+  for (const RecordView* const view : ordered_views()) {
+    view->describe(records, output, out);
+    view->add_superseded(records, older);
+  }
+  std::vector<const Record*> shown;
   for (const Record& record : records)
     if (!older.contains(&record)) shown.push_back(&record);
+  const Names names = names_of(shown);
   const auto about = [&](const char* section, const auto& say) {
     const std::size_t before = out.size();
     say();
@@ -259,11 +252,11 @@ std::vector<Sentence> sentences(std::span<const Record> records, const Output& o
   about("environment", [&] { describe_emulated(shown, out); });
   about("records", [&] {
     describe_older(older.size(), out);
-    describe_noise(shown, out);
+    describe_noise(shown, names, out);
     describe_unverified(shown, out);
   });
   about("environment", [&] { describe_hosts(shown, out); });
-  about("records", [&] { describe_verdicts(shown, out); });
+  about("records", [&] { describe_verdicts(shown, names, out); });
   std::stable_sort(out.begin(), out.end(),
                    [](const Sentence& a, const Sentence& b) { return a.tone < b.tone; });
   return out;

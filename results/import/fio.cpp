@@ -121,7 +121,6 @@ std::optional<double> percentile_of(const Latencies& latencies, std::string_view
 
 constexpr MetricInfo kFioRate{"payload_bytes_per_s", "B/s", Better::higher, "run", kHeadline};
 constexpr MetricInfo kErrors{"errors", "1", Better::lower, "run", kHeadline};
-constexpr MetricInfo kOpRate{"ops_per_s", "1/s", Better::higher};
 constexpr MetricInfo kPayload{"payload_bytes", "B"};
 constexpr MetricInfo kWall{"wall_s", "s"};
 constexpr MetricInfo kLatency{"latency_ns_*", "ns", Better::lower};

@@ -37,6 +37,9 @@ Imported import_google_benchmark(const Json& json, const std::string& id);
 bool is_fio(const Json& json);
 Imported import_fio(const Json& json, const std::string& id);
 
+// Operations of fio, which has no samples.
+inline constexpr MetricInfo kOpRate{"ops_per_s", "1/s", Better::higher};
+
 // All metrics that their records can have, in order of importance.
 std::span<const MetricInfo> google_benchmark_metrics();
 std::span<const MetricInfo> fio_metrics();

@@ -46,6 +46,34 @@ inline Record read_cell(const std::string& tier, int threads, const std::string&
   return record;
 }
 
+inline Record with_rates(Record record, std::vector<double> mib_per_s) {
+  for (double& rate : mib_per_s) rate *= 1048576;
+  record.metrics["payload_bytes_per_s"].samples = std::move(mib_per_s);
+  return record;
+}
+
+inline Record of_ranks(int ranks, std::vector<double> mib_per_s) {
+  Record record = with_rates(read_cell("pfs", 2, "cold", 1), std::move(mib_per_s));
+  record.parameters["ranks"] = ranks;
+  record.environment["ranks"] = Json::array();
+  for (int rank = 0; rank < ranks; ++rank)
+    record.environment["ranks"].push_back(Json{{"rank", rank}, {"host", rank % 2 == 0 ? "a" : "b"}});
+  return record;
+}
+
+inline Record by_fio(int threads, double mib_per_s) {
+  Record record;
+  record.id = "fio-" + std::to_string(threads);
+  record.command = "fio";
+  record.label["peer"] = "fio-3.33";
+  record.parameters = Json{{"tier", "disk"}, {"threads", threads}, {"rw", "randread"},    {"block", 131072},
+                           {"depth", 8},     {"direct", 1},        {"ioengine", "libaio"}};
+  record.metrics["payload_bytes_per_s"] = {"B/s", Better::higher, "run", {mib_per_s * 1048576}};
+  record.metrics["ops_per_s"] = {"1/s", Better::higher, "run", {mib_per_s * 8}};
+  record.metrics["latency_ns_p99"] = {"ns", Better::lower, "run", {2.5e6}};
+  return record;
+}
+
 inline Record train_cell(int prefetch, double wait_s, int steps = 100) {
   Record record;
   record.started = "2026-11-20T09:30:00Z";

@@ -1,6 +1,8 @@
 // Metrics that several commands have alike.
 #pragma once
 
+#include <string_view>
+
 #include "io_backends/core/metric.hpp"
 
 namespace penstock::shared_metrics {
@@ -9,5 +11,10 @@ inline constexpr MetricInfo kWall{"wall_s", "s", Better::lower};
 inline constexpr MetricInfo kPeakMemory{"peak_memory_bytes", "B", Better::lower};
 // All that the job read from the tier: warm-up, baseline, ceilings and manifest included.
 inline constexpr MetricInfo kTierBytesRead{"tier_bytes_read", "B", Better::neither};
+
+// What a record of any command or tool moved per second is the first of these that it has.
+inline constexpr std::string_view kThroughput[] = {"payload_bytes_per_s", "samples_per_s"};
+// The series of bytes delivered in each interval.
+inline constexpr std::string_view kPayloadSeries = "payload_bytes";
 
 }  // namespace penstock::shared_metrics

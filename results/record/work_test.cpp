@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "results/cells/cells.hpp"
 #include "results/record/records_testing.hpp"
 
 namespace penstock {
@@ -50,18 +49,6 @@ TEST(Work, AFlagThatIsOffIsTheSameAsNone) {
   EXPECT_FALSE(is_unknown(newer, "rate"));
   newer.parameters["verify"] = true;
   EXPECT_NE(work_key(older, {}), work_key(newer, {}));
-}
-
-TEST(Work, RecordsThatDifferInAnyWorkAreAllShown) {
-  std::vector<Record> records{read_cell("disk", 4, "cold", 100), read_cell("disk", 4, "cold", 200),
-                              read_cell("disk", 4, "cold", 300)};
-  records[1].parameters["verify"] = true;
-  records[2].parameters["window"] = 64;
-  EXPECT_TRUE(superseded(records).empty());
-  const auto groups = read_groups(records);
-  ASSERT_EQ(groups.size(), 3U);
-  EXPECT_EQ(groups[1].title, "cold, verify");
-  EXPECT_EQ(groups[2].title, "cold, window 64");
 }
 
 }  // namespace

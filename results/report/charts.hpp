@@ -6,10 +6,7 @@
 #include <vector>
 
 #include "io_backends/core/cli/command.hpp"
-#include "results/cells/cells.hpp"
-#include "results/cells/peer_cells.hpp"
-#include "results/cells/rank_cells.hpp"
-#include "results/cells/saving_cells.hpp"
+#include "results/record/record.hpp"
 #include "results/record/statistics.hpp"
 
 namespace penstock::report {
@@ -52,23 +49,12 @@ double chart_unit(const Output& output);
 // A number for each tier name in order of appearance, so that a tier keeps its colour.
 std::size_t colour_of(std::vector<std::string>& tiers, const std::string& tier);
 
-// Bandwidth against threads for one group: a line a tier, with its baseline (dashed) and ceiling (dotted)
-// where measured, and what peers read of the same tier (dash-dotted). Empty series: nothing to draw.
-Chart bandwidth_chart(const ReadGroup& group, const std::vector<PeerCurve>& peers,
-                      std::vector<std::string>& tiers, const Output& output);
-
-// The same against ranks, a line for each tier and number of threads.
-Chart ranks_chart(const RankGroup& group, const Output& output);
-
 // The range that a point's repeats leave for their median: 95% where they are enough, else all of them.
 struct Band {
   Interval range;
   bool sure = false;
 };
 Band band_of(const Metric& metric);
-
-// The median and the 99th percentile of the time for one sample, by threads.
-Chart latency_chart(const ReadGroup& group, std::vector<std::string>& tiers);
 
 // payload bytes a second over time for records that kept a series; at most eight lines.
 struct NamedSeries {
@@ -77,17 +63,5 @@ struct NamedSeries {
   const Series* series = nullptr;
 };
 Chart series_chart(const std::vector<NamedSeries>& rows, const Output& output);
-
-// What one run of `arm` wrote to either tier over time, and the steps of its training above: of the first
-// pair, out of `pairs`. `until_s`: where x ends, so that arms can be held against each other. Empty x: no
-// series.
-struct SavingCharts {
-  Chart steps;
-  Chart rates;
-};
-SavingCharts saving_charts(const SavingRuns& arm, double until_s, std::vector<std::string>& tiers,
-                           const Output& output);
-// The length of what saving_charts() would draw, in seconds.
-double saving_length_s(const SavingRuns& arm);
 
 }  // namespace penstock::report

@@ -7,16 +7,16 @@
 namespace penstock::report {
 namespace {
 
-constexpr int kSteps = 10;
+constexpr int kColourSteps = 10;
 
 int step_of(double value, double full) {
   if (full <= 0) return 0;
-  return std::clamp(static_cast<int>(std::clamp(value / full, 0.0, 1.0) * kSteps), 0, kSteps - 1);
+  return std::clamp(static_cast<int>(std::clamp(value / full, 0.0, 1.0) * kColourSteps), 0, kColourSteps - 1);
 }
 
 std::string scale_html(const HeatMap& map) {
   std::string steps;
-  for (int step = 0; step < kSteps; ++step) steps += fmt::format("<i class=\"heat-{}\"></i>", step);
+  for (int step = 0; step < kColourSteps; ++step) steps += fmt::format("<i class=\"heat-{}\"></i>", step);
   return "<p class=\"heat-scale\" aria-hidden=\"true\"><span>" + escape(map.zero_text) + "</span>" + steps +
          "<span>" + escape(map.full_text) + "</span></p>\n";
 }

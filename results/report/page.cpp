@@ -10,6 +10,7 @@
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/cells/cells.hpp"
+#include "results/cells/record_view.hpp"
 #include "results/cells/verdicts_parts.hpp"
 #include "results/report/frame.hpp"
 #include "results/report/html.hpp"
@@ -70,11 +71,7 @@ Page make_page(const RecordSet& set, const Output& output, const std::string& ti
   // One after another: the order decides colours, chart numbers and contents.
   std::string body = headline_section(records, set.problems, state);
   body += comparison_section(comparisons, state);
-  body += read_section(records, state);
-  body += ranks_section(records, state);
-  body += peers_section(records, state);
-  body += train_section(records, state);
-  body += saving_section(records, state);
+  for (const RecordView* const view : ordered_views()) body += view->section(records, state);
   body += series_section(records, state);
   body += other_section(records, state);
   body += environment_section(records, state);

@@ -85,6 +85,25 @@ std::string answer_html(std::string_view words, std::string_view anchor, std::st
   return out + "</p>\n";
 }
 
+std::string tile_html(std::string_view value, std::string_view unit, std::string_view label,
+                      std::size_t colour) {
+  return fmt::format(
+      "<li class=\"tile colour-{}\"><span class=\"tile-value\">{}<small>{}</small></span><span "
+      "class=\"tile-label\">{}</span></li>\n",
+      colour % 7, escape(value), escape(unit), escape(label));
+}
+
+std::string_view verdict_class(Verdict verdict) {
+  if (verdict == Verdict::ok) return "good";
+  return verdict_exit_code(verdict) == 0 ? "caution" : "failure";
+}
+
+std::string verdict_html(Verdict verdict) {
+  std::string words(verdict_name(verdict));
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return fmt::format("<span class=\"verdict {}\">{}</span>", verdict_class(verdict), escape(words));
+}
+
 std::string part_html(std::size_t index, std::string_view anchor, std::string_view title,
                       const std::string& body) {
   if (index < kUnfolded) return "<h3 id=\"" + escape(anchor) + "\">" + escape(title) + "</h3>\n" + body;

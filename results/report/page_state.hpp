@@ -49,6 +49,14 @@ struct PageState {
 std::string answer_html(std::string_view words, std::string_view anchor,
                         std::string_view link_text = "numbers");
 
+// A number of the first screen with its unit and what it is.
+std::string tile_html(std::string_view value, std::string_view unit, std::string_view label,
+                      std::size_t colour);
+
+// A verdict as a word with a mark: never by colour alone.
+std::string verdict_html(Verdict verdict);
+std::string_view verdict_class(Verdict verdict);
+
 // A part of a section below a heading that links lead to. Those behind the first eight fold away, so that a
 // page of hundreds still opens at once.
 std::string part_html(std::size_t index, std::string_view anchor, std::string_view title,

@@ -180,33 +180,6 @@ TEST(Page, ListsWhatCouldNotBeRead) {
       has(page_of({read_cell("disk", 1, 1e8)}, {"x.jsonl:3: not a record"}), "x.jsonl:3: not a record"));
 }
 
-TEST(Chart, KeepsATiersColourAndLeavesGapsWhereNothingWasMeasured) {
-  const std::vector<Record> records{read_cell("disk", 1, 1048576), read_cell("disk", 4, 4 * 1048576),
-                                    read_cell("fast", 2, 2 * 1048576)};
-  std::vector<std::string> tiers{"fast"};
-  const auto groups = read_groups(records);
-  ASSERT_EQ(groups.size(), 1U);
-  const Chart chart = bandwidth_chart(groups[0], {}, tiers, Output{});
-  EXPECT_EQ(chart.x, (std::vector<double>{1, 2, 4}));
-  ASSERT_EQ(chart.series.size(), 2U);
-  EXPECT_EQ(chart.series[0].label, "disk");
-  EXPECT_EQ(chart.series[0].colour, 1U);
-  EXPECT_EQ(chart.series[1].colour, 0U);
-  EXPECT_EQ(chart_json(chart)["series"][0]["y"].dump(), "[1.0,null,4.0]");
-}
-
-TEST(Chart, LeavesOutACeilingThatWouldSquashTheLinesAndSaysSo) {
-  Record record = read_cell("disk", 1, 100 * 1048576.0);
-  for (const double times : {2.0, 60.0}) {
-    record.metrics["ceiling_bytes_per_s"] = {"B/s", Better::neither, "run", {times * 100 * 1048576.0}};
-    std::vector<std::string> tiers;
-    const std::vector<Record> records{record};
-    const Chart chart = bandwidth_chart(read_groups(records)[0], {}, tiers, Output{});
-    EXPECT_EQ(chart.series.size(), times < 5 ? 2U : 1U);
-    EXPECT_EQ(has(chart.title, "left out"), times > 5);
-  }
-}
-
 Record trained(int threads, int prefetch, double busy) {
   Record record = read_cell("disk", threads, 1e9);
   record.id = std::to_string(threads) + "-" + std::to_string(prefetch);
@@ -266,32 +239,6 @@ TEST(Page, CheckpointsHaveASectionAndAreNotAlsoMeasured) {
   Record odd = saved("direct", {1});
   odd.parameters.erase("arm");
   EXPECT_TRUE(has(page_of({odd}), "id=\"other\"")) << "what is of no bench is still shown";
-}
-
-TEST(Chart, SavesAreDrawnAsRatesOfBothTiersWithTheStepsAbove) {
-  const std::vector<Record> records{saved("burst-buffer", {0.25})};
-  const SavingRuns arm{"burst-buffer", {&records[0]}};
-  EXPECT_DOUBLE_EQ(saving_length_s(arm), 1.5);
-  std::vector<std::string> tiers;
-  const SavingCharts charts = saving_charts(arm, 2, tiers, Output{.si_units = true});
-  EXPECT_EQ(charts.rates.x, (std::vector<double>{0.5, 1, 1.5, 2}));
-  EXPECT_EQ(charts.steps.x, charts.rates.x);
-  EXPECT_TRUE(charts.steps.low);
-  const Json rates = chart_json(charts.rates)["series"];
-  ASSERT_EQ(rates.size(), 4U);
-  EXPECT_EQ(rates[0]["y"].dump(), "[0.0,100.0,50.0,null]");
-  EXPECT_EQ(rates[1]["label"], "disk: at best");
-  EXPECT_EQ(rates[2]["y"].dump(), "[200.0,0.0,null,null]");
-  EXPECT_EQ(chart_json(charts.steps)["series"][0]["y"].dump(), "[8.0,0.0,4.0,null]");
-}
-
-TEST(Chart, SavesOfOddIntervalsAreNotDrawn) {
-  Record record = saved("direct", {1});
-  record.series["slow_bytes_written"].interval_s = 0;
-  record.series["steps_ended"].interval_s = 1e300;
-  std::vector<std::string> tiers;
-  EXPECT_TRUE(saving_charts({"direct", {&record}}, 1e300, tiers, Output{}).rates.x.empty());
-  EXPECT_TRUE(has(page_of({record}), "id=\"checkpoints\""));
 }
 
 }  // namespace

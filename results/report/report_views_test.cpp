@@ -7,12 +7,9 @@
 #include "results/record/records_testing.hpp"
 #include "results/report/heat_map.hpp"
 #include "results/report/page.hpp"
-#include "results/report/waterfall.hpp"
 
 namespace penstock::report {
 namespace {
-
-constexpr double kMiB = 1048576;
 
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -35,34 +32,6 @@ std::string section(const std::string& page, const std::string& id) {
   return at == std::string::npos ? "" : page.substr(at, page.find("</section>", at) - at);
 }
 
-Record with_rates(Record record, std::vector<double> mib_per_s) {
-  for (double& rate : mib_per_s) rate *= kMiB;
-  record.metrics["payload_bytes_per_s"].samples = std::move(mib_per_s);
-  return record;
-}
-
-Record of_ranks(int ranks, std::vector<double> mib_per_s) {
-  Record record = with_rates(read_cell("pfs", 2, "cold", 1), std::move(mib_per_s));
-  record.parameters["ranks"] = ranks;
-  record.environment["ranks"] = Json::array();
-  for (int rank = 0; rank < ranks; ++rank)
-    record.environment["ranks"].push_back(Json{{"rank", rank}, {"host", rank % 2 == 0 ? "a" : "b"}});
-  return record;
-}
-
-Record by_fio(int threads, double mib_per_s) {
-  Record record;
-  record.id = "fio-" + std::to_string(threads);
-  record.command = "fio";
-  record.label["peer"] = "fio-3.33";
-  record.parameters = Json{{"tier", "disk"}, {"threads", threads}, {"rw", "randread"},    {"block", 131072},
-                           {"depth", 8},     {"direct", 1},        {"ioengine", "libaio"}};
-  record.metrics["payload_bytes_per_s"] = {"B/s", Better::higher, "run", {mib_per_s * kMiB}};
-  record.metrics["ops_per_s"] = {"1/s", Better::higher, "run", {mib_per_s * 8}};
-  record.metrics["latency_ns_p99"] = {"ns", Better::lower, "run", {2.5e6}};
-  return record;
-}
-
 TEST(Band, CoversTheMedianFromSixRepeatsOnAndElseAllRepeats) {
   const Band few = band_of({"B/s", Better::higher, "repeat", {3, 1, 2}});
   EXPECT_FALSE(few.sure);
@@ -72,22 +41,6 @@ TEST(Band, CoversTheMedianFromSixRepeatsOnAndElseAllRepeats) {
   EXPECT_TRUE(many.sure);
   EXPECT_EQ(many.range.low, 2);
   EXPECT_EQ(many.range.high, 8);
-}
-
-TEST(Band, IsDrawnWrittenAndListed) {
-  const std::vector<Record> records{
-      with_rates(read_cell("disk", 1, "cold", 1), {100, 101, 102, 103, 104, 105}),
-      with_rates(read_cell("disk", 2, "cold", 1), {190, 200, 210})};
-  std::vector<std::string> tiers;
-  const Chart chart = bandwidth_chart(read_groups(records)[0], {}, tiers, Output{});
-  EXPECT_EQ(chart.series.at(0).sure, (std::vector<bool>{true, false}));
-  EXPECT_EQ(chart_json(chart)["series"][0]["sure"].dump(), "[true,false]");
-  const std::string csv = csv_text(chart_sheet(chart));
-  EXPECT_EQ(csv,
-            "threads,disk (MiB/s),disk: low,disk: high,disk: range\r\n"
-            "1,102.5,100,105,95% of the median\r\n"
-            "2,200,190,210,lowest to highest\r\n");
-  EXPECT_TRUE(has(page_of(records), "100.0 to 105.0"));
 }
 
 TEST(Sheet, QuotesWhatWouldBreakALine) {
@@ -105,79 +58,6 @@ TEST(Sheet, HoldsNoNumberThatIsNone) {
   chart.series.push_back(
       {"a", 0, Stroke::solid, true, {std::numeric_limits<double>::infinity(), std::nullopt}, {}, {}});
   EXPECT_EQ(csv_text(chart_sheet(chart)), "seconds,a (MiB/s)\r\n0.5,\r\n1,\r\n");
-}
-
-TEST(Ranks, HaveAChartATableAndASentence) {
-  const std::vector<Record> records{of_ranks(1, {100, 101, 99}), of_ranks(2, {195, 200, 201}),
-                                    of_ranks(4, {204, 205, 206})};
-  const auto groups = rank_groups(records);
-  ASSERT_EQ(groups.size(), 1U);
-  const Chart chart = ranks_chart(groups[0], Output{});
-  EXPECT_EQ(chart.x, (std::vector<double>{1, 2, 4}));
-  ASSERT_EQ(chart.series.size(), 1U);
-  EXPECT_EQ(chart.series[0].label, "pfs, 2 threads a rank");
-  const std::string page = page_of(records);
-  EXPECT_TRUE(
-      has(section(page, "ranks"), "pfs, 2 threads a rank stops scaling at 2 ranks, 2.00x of 1 rank (cold)."));
-  EXPECT_TRUE(has(section(page, "ranks"), "2.05x"));
-  EXPECT_EQ(node_count(records[0]), 1U);
-  EXPECT_EQ(node_count(records[2]), 2U);
-  EXPECT_TRUE(rank_groups(std::vector<Record>{records[0]}).empty());
-  EXPECT_FALSE(has(page_of({records[0]}), "id=\"ranks\""));
-}
-
-TEST(Ranks, WithinTheSpreadSayNothing) {
-  const std::string page = page_of({of_ranks(1, {100, 150, 50}), of_ranks(2, {130, 120, 125})});
-  EXPECT_TRUE(has(section(page, "ranks"), "bring nothing to pfs, 2 threads a rank that can be told"));
-}
-
-TEST(Peers, AreNextToTheTierOfTheSameNameAndInATable) {
-  const std::vector<Record> records{read_cell("disk", 4, "cold", 400), read_cell("fast", 4, "cold", 900),
-                                    by_fio(4, 500), by_fio(8, 640)};
-  const auto peers = peer_curves(records);
-  ASSERT_EQ(peers.size(), 1U);
-  EXPECT_TRUE(peers[0].reads);
-  std::vector<std::string> tiers;
-  const Chart chart = bandwidth_chart(read_groups(records)[0], peers, tiers, Output{});
-  EXPECT_EQ(chart.x, (std::vector<double>{4, 8}));
-  const ChartSeries& series = chart.series.back();
-  EXPECT_EQ(series.label, "fio-3.33 on disk");
-  EXPECT_EQ(series.stroke, Stroke::dash_dotted);
-  EXPECT_TRUE(series.mark.has_value());
-  EXPECT_EQ(series.colour, chart.series.front().colour) << "of the same tier";
-  const std::string page = page_of(records);
-  const std::string table = section(page, "peers");
-  for (const char* part : {"fio-3.33", "randread of 128 KiB, depth 8, libaio, direct", ">500.0<", ">4 000<",
-                           ">2.50<", "fio-3.33 on disk moved 125% of what read moved at 4 threads"})
-    EXPECT_TRUE(has(table, part)) << part << "\n" << table;
-  EXPECT_FALSE(has(page, "id=\"other\"")) << "not also elsewhere";
-}
-
-TEST(Peers, AreNotHeldAgainstWhatTheyDidNotDo) {
-  const auto comparable = [](Record peer, Record ours) {
-    const std::vector<Record> records{std::move(ours), std::move(peer)};
-    return is_comparable(peer_curves(records)[0], read_groups(records)[0]);
-  };
-  EXPECT_TRUE(comparable(by_fio(4, 500), read_cell("disk", 4, "cold", 400)));
-  EXPECT_FALSE(comparable(by_fio(4, 500), read_cell("disk", 4, "warm", 400))) << "direct against cached";
-  Record cached = by_fio(4, 500);
-  cached.parameters["direct"] = 0;
-  EXPECT_TRUE(comparable(cached, read_cell("disk", 4, "warm", 400)));
-  Record job = read_cell("disk", 4, "cold", 400);
-  job.parameters["ranks"] = 8;
-  EXPECT_FALSE(comparable(by_fio(4, 500), job));
-}
-
-TEST(Peers, ThatWriteOrHaveNoTierInCommonAreInTheTableAlone) {
-  Record writes = by_fio(4, 300);
-  writes.parameters["rw"] = "write";
-  Record elsewhere = by_fio(4, 300);
-  elsewhere.parameters["tier"] = "tape";
-  const std::vector<Record> records{read_cell("disk", 4, "cold", 400), writes, elsewhere};
-  std::vector<std::string> tiers;
-  EXPECT_EQ(bandwidth_chart(read_groups(records)[0], peer_curves(records), tiers, Output{}).series.size(),
-            1U);
-  EXPECT_TRUE(has(section(page_of(records), "peers"), "stands here alone"));
 }
 
 Record trained(int threads, int prefetch, double busy) {
@@ -210,45 +90,6 @@ TEST(HeatMap, ColoursNothingWithoutAScale) {
       state);
   EXPECT_TRUE(has(html, "heat-0\">0<"));
   EXPECT_TRUE(has(html, "heat-0\">huge<"));
-}
-
-TEST(Waterfall, FallsFromTheWallToWhatTheAcceleratorComputed) {
-  Record record = trained(4, 4, 0.5);
-  const auto put = [&](const char* name, std::vector<double> samples) {
-    record.metrics[name] = {"s", Better::lower, "run", std::move(samples)};
-  };
-  put("wall_s", {20});
-  put("step_s", {5, 5, 5});  // jitter: longer than the accelerators computed in the mean
-  put("stage_busy_s.accelerator", {23.6});
-  record.parameters["ranks"] = 2;
-  put("lost_s.decode", {4});
-  put("lost_s.read", {2});
-  put("lost_s.straggler", {1});
-  put("lost_s.queue", {0});
-  put("checkpoint_block_s", {0.5, 0.7});
-  const Waterfall fall = waterfall_of(record);
-  EXPECT_DOUBLE_EQ(fall.computing_s, 11.8);
-  ASSERT_EQ(fall.losses.size(), 4U) << "what took no time is left out";
-  const char* const words[] = {"opening and reading", "decoding", "other ranks at work",
-                               "saving checkpoints"};
-  const double seconds[] = {2, 4, 1, 1.2};
-  double left = fall.wall_s;
-  for (std::size_t i = 0; i < fall.losses.size(); ++i) {
-    EXPECT_EQ(fall.losses[i].words, words[i]);
-    EXPECT_NEAR(fall.losses[i].seconds, seconds[i], 1e-9);
-    left -= fall.losses[i].seconds;
-  }
-  EXPECT_NEAR(left, fall.computing_s, 1e-9);
-  EXPECT_TRUE(has(page_of({record}), "Where the time went, alexnet on disk with prefetch 4"));
-  put("lost_s.barrier", {2});
-  const auto barrier = [&] { return waterfall_of(record).losses[3].words; };
-  EXPECT_EQ(barrier(), "meeting at the barrier");
-  record.parameters["accelerator"] = "emulated:step=5s,burn=cpu:0.5";
-  EXPECT_EQ(barrier(), "meeting at the barrier, and longer steps");
-  record.parameters["ranks"] = 1;
-  EXPECT_EQ(barrier(), "steps that lacked processors");
-  record.metrics.erase("accelerator_utilization");
-  EXPECT_TRUE(waterfall_of(record).losses.empty()) << "without a step nothing is lost of it";
 }
 
 ComparedMetric compared(const std::string& cell, GateOutcome outcome, double base, double candidate) {

@@ -10,9 +10,9 @@
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/cells/cells.hpp"
-#include "results/cells/peer_cells.hpp"
-#include "results/cells/saving_cells.hpp"
+#include "results/cells/record_view.hpp"
 #include "results/cells/verdicts_parts.hpp"
+#include "results/record/shared_metrics.hpp"
 #include "results/record/statistics.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
@@ -42,9 +42,11 @@ std::string metric_text(const std::string& name, const Metric& metric, const Out
 
 // The text of the number that a record is about.
 std::string main_value(const Record& record, const Output& output) {
-  for (const char* name :
-       {"payload_bytes_per_s", "samples_per_s", "checkpoint_block_s", "drain_bytes_per_s", "wall_s"})
-    if (const Metric* metric = find_metric(record, name)) return metric_text(name, *metric, output);
+  if (const Metric* const rate = throughput(record)) return metric_text("", *rate, output);
+  if (const RecordView* const view = find_view(record.command))
+    for (const MetricInfo& headline : view->headline)
+      if (const Metric* const metric = find_metric(record, headline))
+        return metric_text(std::string(headline.name), *metric, output);
   for (const auto& [name, metric] : record.metrics)
     if (find_metric(record, name) != nullptr) return metric_text(name, metric, output);
   return "-";
@@ -77,18 +79,7 @@ std::string unevenest(const SeriesByWork& charts) {
       group_anchor("time", worst_part));
 }
 
-std::string_view verdict_class(Verdict verdict) {
-  if (verdict == Verdict::ok) return "good";
-  return verdict_exit_code(verdict) == 0 ? "caution" : "failure";
-}
-
 }  // namespace
-
-std::string verdict_html(Verdict verdict) {
-  std::string words(verdict_name(verdict));
-  std::replace(words.begin(), words.end(), '_', ' ');
-  return fmt::format("<span class=\"verdict {}\">{}</span>", verdict_class(verdict), escape(words));
-}
 
 std::string cell_label(const Record& record) {
   std::string label;
@@ -97,13 +88,10 @@ std::string cell_label(const Record& record) {
   };
   add(parameter_text(record, "app"));
   if (record.tiers.contains("data") || record.parameters.contains("tier")) add(tier_name(record));
-  if (const std::string arm = parameter_text(record, "arm"); record.command == "checkpoint" && !arm.empty())
-    add(fmt::format("{} {}", parameter_text(record, "payload"), saved_how(record, arm)));
-  if (const auto threads = parameter_number(record, "threads"))
-    add(fmt::format("{:.0f} thread{}", *threads, *threads == 1 ? "" : "s"));
-  if (const auto prefetch = parameter_number(record, "prefetch"); prefetch && record.command == "train")
-    add(fmt::format("prefetch {:.0f}", *prefetch));
-  if (record.command == "read" || record.command == "train") add(cache_name(record));
+  if (const RecordView* const view = find_view(record.command))
+    for (const std::string& words : view->label(record)) add(words);
+  else
+    add(threads_label(record));
   for (const auto& [key, value] : record.label) add(fmt::format("{}={}", key, value));
   return label.empty() ? record.command : label;
 }
@@ -111,7 +99,7 @@ std::string cell_label(const Record& record) {
 std::string series_section(const std::vector<Record>& records, PageState& state) {
   SeriesByWork charts;  // by what their lines have in common
   for (const Record& record : records) {
-    const auto at = record.series.find("payload_bytes");
+    const auto at = record.series.find(std::string(shared_metrics::kPayloadSeries));
     if (at == record.series.end() || at->second.values.size() < kIntervals || at->second.interval_s <= 0)
       continue;
     std::string common = record.command + ", " + tier_name(record);
@@ -158,10 +146,12 @@ std::string series_section(const std::vector<Record>& records, PageState& state)
 
 std::string other_section(const std::vector<Record>& records, PageState& state) {
   std::map<std::string, std::vector<const Record*>> by_command;
-  for (const Record& record : records)
-    if (record.command != "read" && record.command != "train" && !is_saving(record) && !is_peer(record) &&
-        !record.metrics.empty())
-      by_command[record.command].push_back(&record);
+  const std::vector<const RecordView*> views = ordered_views();
+  for (const Record& record : records) {
+    const bool shown =
+        std::any_of(views.begin(), views.end(), [&](const RecordView* view) { return view->shows(record); });
+    if (!shown && !record.metrics.empty()) by_command[record.command].push_back(&record);
+  }
   if (by_command.empty()) return "";
   std::vector<std::string> counts;
   for (const auto& [command, found] : by_command)

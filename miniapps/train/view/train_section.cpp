@@ -4,30 +4,22 @@
 #include <algorithm>
 
 #include "io_backends/core/cli/table.hpp"
+#include "miniapps/train/stage_times.hpp"
+#include "miniapps/train/train_metrics.hpp"
+#include "miniapps/train/view/train_cells.hpp"
+#include "miniapps/train/view/train_parts.hpp"
+#include "miniapps/train/view/waterfall.hpp"
 #include "results/cells/cells.hpp"
-#include "results/cells/verdicts.hpp"
 #include "results/report/heat_map.hpp"
 #include "results/report/html.hpp"
-#include "results/report/sections.hpp"
-#include "results/report/waterfall.hpp"
 
 namespace penstock::report {
 namespace {
 
+using namespace train_metrics;
+using namespace saving_metrics;
+
 using Kind = HtmlTable::Kind;
-
-std::optional<double> computing_per_step(const Record& record) {
-  if (const auto step = metric_value(record, "step_s")) return step;
-  return std::nullopt;
-}
-
-std::string seconds_or_dash(std::optional<double> seconds) {
-  return seconds ? format_seconds(*seconds) : "-";
-}
-
-std::string percent_or_dash(std::optional<double> fraction) {
-  return fraction ? format_percent(*fraction) : "-";
-}
 
 std::string rate_or_dash(std::optional<double> rate, const Output& output) {
   return rate ? format_rate(*rate, output) : "-";
@@ -47,16 +39,16 @@ HtmlTable prefetch_table(const TrainGroup& group, const PageState& state) {
                    {"verdict", Kind::words, ""},
                    {"record", Kind::number, ""}});
   for (const auto& [prefetch, record] : group.at) {
-    const auto samples = metric_value(*record, "samples_per_s");
-    const auto bytes = metric_value(*record, "payload_bytes_per_s");
-    const auto steps = metric_value(*record, "steps");
-    table.row({text(std::to_string(prefetch)), text(samples ? format_number(*samples) : "-"),
-               text(bytes ? format_rate(*bytes, state.output) : "-"),
-               text(percent_or_dash(metric_value(*record, "accelerator_utilization"))),
-               text(seconds_or_dash(input_wait_per_step(*record))),
-               text(percent_or_dash(hidden_by_prefetch(group, prefetch))),
-               text(seconds_or_dash(metric_value(*record, "first_batch_s"))),
-               text(seconds_or_dash(metric_value(*record, "wall_s"))),
+    const auto samples = metric_value(*record, kSampleRate);
+    const auto bytes = metric_value(*record, kPayloadRate);
+    const auto steps = metric_value(*record, kSteps);
+    table.row({text(std::to_string(prefetch)), text(or_dash(samples, format_number)),
+               text(rate_or_dash(bytes, state.output)),
+               text(or_dash(metric_value(*record, kUtilization), format_percent)),
+               text(or_dash(input_wait_per_step(*record), format_seconds)),
+               text(or_dash(hidden_by_prefetch(group, prefetch), format_percent)),
+               text(or_dash(metric_value(*record, kFirstBatch), format_seconds)),
+               text(or_dash(metric_value(*record, shared_metrics::kWall), format_seconds)),
                text(steps ? fmt::format("{:.0f}", *steps) : "-"), Markup{verdict_html(record->verdict)},
                state.record_link(*record)});
   }
@@ -67,7 +59,7 @@ std::string prefetch_bars(const TrainGroup& group, PageState& state) {
   std::vector<Bar> bars;
   for (const auto& [prefetch, record] : group.at) {
     const auto wait = input_wait_per_step(*record);
-    const auto step = computing_per_step(*record);
+    const auto step = metric_value(*record, kStep);
     if (!wait || !step) continue;
     bars.push_back({fmt::format("prefetch {}", prefetch),
                     {{"busy", "the accelerator computes", *step}, {"starved", "it waits for input", *wait}}});
@@ -106,10 +98,10 @@ std::string stages_html(const TrainGroup& group, PageState& state) {
 std::string overlap_bars(const TrainGroup& group, PageState& state) {
   std::vector<Bar> bars;
   for (const auto& [prefetch, record] : group.at) {
-    const auto read = metric_value(*record, "read_merged_s");
-    const auto steps = metric_value(*record, "train_merged_s");
-    const auto both = metric_value(*record, "read_train_overlap_s");
-    const auto wall = metric_value(*record, "wall_s");
+    const auto read = metric_value(*record, kReadMerged);
+    const auto steps = metric_value(*record, kTrainMerged);
+    const auto both = metric_value(*record, kReadTrainOverlap);
+    const auto wall = metric_value(*record, shared_metrics::kWall);
     if (!read || !steps || !both || !wall) continue;
     bars.push_back({fmt::format("prefetch {}", prefetch),
                     {{"busy", "steps alone", std::max(0.0, *steps - *both)},
@@ -134,16 +126,16 @@ std::string timeline_html(const TrainGroup& group, PageState& state) {
        {rate + " merged", Kind::number, "bytes read over merged time: of all workers"},
        {rate + " summed", Kind::number, "bytes read over summed time: of one worker"}});
   for (const auto& [prefetch, record] : group.at) {
-    const auto read = metric_value(*record, "read_merged_s");
+    const auto read = metric_value(*record, kReadMerged);
     if (!read) continue;
-    const auto both = metric_value(*record, "read_train_overlap_s");
+    const auto both = metric_value(*record, kReadTrainOverlap);
     table.row({std::to_string(prefetch), format_seconds(*read),
-               percent_or_dash(metric_value(*record, "read_share")),
+               or_dash(metric_value(*record, kReadShare), format_percent),
                both && *read > 0 ? format_percent(*both / *read) : "-",
-               seconds_or_dash(metric_value(*record, "read_summed_s")),
-               seconds_or_dash(metric_value(*record, "train_merged_s")),
-               rate_or_dash(metric_value(*record, "read_merged_bytes_per_s"), state.output),
-               rate_or_dash(metric_value(*record, "read_summed_bytes_per_s"), state.output)});
+               or_dash(metric_value(*record, kReadSummed), format_seconds),
+               or_dash(metric_value(*record, kTrainMerged), format_seconds),
+               rate_or_dash(metric_value(*record, kReadMergedRate), state.output),
+               rate_or_dash(metric_value(*record, kReadSummedRate), state.output)});
   }
   if (table.empty()) return "";
   const std::string bars = overlap_bars(group, state);
@@ -179,7 +171,7 @@ std::string grid_html(const TrainGrid& grid, PageState& state) {
       HeatCell cell;
       if (const auto at = row.find(prefetch); at != row.end()) {
         cell.record = at->second;
-        cell.value = metric_value(*at->second, busy ? "accelerator_utilization" : "samples_per_s");
+        cell.value = metric_value(*at->second, busy ? kUtilization : kSampleRate);
       }
       if (cell.value) cell.words = busy ? format_percent(*cell.value) : format_number(*cell.value);
       most = std::max(most, cell.value.value_or(0));
@@ -194,7 +186,7 @@ std::string grid_html(const TrainGrid& grid, PageState& state) {
 
 }  // namespace
 
-std::string train_section(const std::vector<Record>& records, PageState& state) {
+std::string train_section(std::span<const Record> records, PageState& state) {
   const std::vector<TrainGroup> groups = train_groups(records);
   if (groups.empty()) return "";
   std::string out = state.open_section("training", "Training",

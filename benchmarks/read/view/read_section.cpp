@@ -5,15 +5,19 @@
 #include <map>
 #include <utility>
 
+#include "benchmarks/read/read_metrics.hpp"
+#include "benchmarks/read/read_report.hpp"
+#include "benchmarks/read/view/read_charts.hpp"
+#include "benchmarks/read/view/read_parts.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "results/cells/cells.hpp"
-#include "results/cells/verdicts.hpp"
 #include "results/record/statistics.hpp"
 #include "results/report/html.hpp"
-#include "results/report/sections.hpp"
 
 namespace penstock::report {
 namespace {
+
+using namespace read_metrics;
 
 using Kind = HtmlTable::Kind;
 
@@ -62,18 +66,17 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
                    {"record", Kind::number, ""}});
   for (const ReadCurve& curve : group.curves)
     for (const auto& [threads, record] : curve.at) {
-      const Metric* rate = find_metric(*record, "payload_bytes_per_s");
+      const Metric* rate = find_metric(*record, kPayloadRate);
       const auto baseline = baseline_ratio(*record);
       const auto scaling = scaling_ratio(curve, *record);
-      const auto fraction = metric_value(*record, "ceiling_fraction");
+      const auto fraction = metric_value(*record, kOfCeiling);
       table.row({tier_cell(*record), text(std::to_string(threads)),
-                 text(number_or_dash(metric_value(*record, "samples_per_s"))),
+                 text(number_or_dash(metric_value(*record, kSampleRate))),
                  text(rate ? format_rate(rate->value(), state.output) : "-"),
                  text(rate ? interval_text(*rate, state.output) : "-"),
                  text(rate && rate->samples.size() > 1 ? format_percent(spread(rate->samples)) : "-"),
-                 text(scaling ? format_ratio(*scaling) : "-"),
-                 text(baseline ? format_percent(*baseline) : "-"),
-                 text(fraction ? format_percent(*fraction) : "-"), text(cache_cell(*record)),
+                 text(or_dash(scaling, format_ratio)), text(or_dash(baseline, format_percent)),
+                 text(or_dash(fraction, format_percent)), text(cache_cell(*record)),
                  Markup{verdict_html(record->verdict)}, state.record_link(*record)});
     }
   return table;
@@ -98,7 +101,7 @@ HtmlTable label_table(const ReadGroup& group, const std::vector<ReadGroup>& grou
       for (const auto& [threads, record] : curve.at) {
         auto& row = rows[{curve.tier, threads}];
         row.resize(compared.size(), "-");
-        if (const Metric* rate = find_metric(*record, "payload_bytes_per_s"))
+        if (const Metric* rate = find_metric(*record, kPayloadRate))
           row[i] =
               format_rate(rate->value(), state.output) +
               (rate->samples.size() > 1 ? fmt::format(", {} apart", format_percent(spread(rate->samples)))
@@ -123,12 +126,12 @@ HtmlTable latency_table(const ReadGroup& group) {
                    {"p99 / p50", Kind::number, "how much longer the tail is"}});
   for (const ReadCurve& curve : group.curves)
     for (const auto& [threads, record] : curve.at) {
-      const auto p50 = metric_value(*record, "latency_ns_p50");
-      const auto p99 = metric_value(*record, "latency_ns_p99");
+      const auto p50 = metric_value(*record, kLatencyP50);
+      const auto p99 = metric_value(*record, kLatencyP99);
       if (!p50 && !p99) continue;
       table.row({curve.tier, std::to_string(threads), number_or_dash(p50, 1e-6),
-                 number_or_dash(metric_value(*record, "latency_ns_p95"), 1e-6), number_or_dash(p99, 1e-6),
-                 number_or_dash(metric_value(*record, "latency_ns_p999"), 1e-6),
+                 number_or_dash(metric_value(*record, kLatencyP95), 1e-6), number_or_dash(p99, 1e-6),
+                 number_or_dash(metric_value(*record, kLatencyP999), 1e-6),
                  p50 && p99 && *p50 > 0 ? format_ratio(*p99 / *p50) : "-"});
     }
   return table;
@@ -136,7 +139,7 @@ HtmlTable latency_table(const ReadGroup& group) {
 
 }  // namespace
 
-std::string read_section(const std::vector<Record>& records, PageState& state) {
+std::string read_section(std::span<const Record> records, PageState& state) {
   const std::vector<ReadGroup> groups = read_groups(records);
   if (groups.empty()) return "";
   const std::vector<PeerCurve> peers = peer_curves(records);

@@ -1,6 +1,8 @@
 // What a record of `checkpoint bench` measures.
 #pragma once
 
+#include <string_view>
+
 #include "io_backends/core/metric.hpp"
 #include "miniapps/checkpoint/saving_metrics.hpp"
 #include "miniapps/pipeline/accelerator_metrics.hpp"
@@ -17,5 +19,10 @@ inline constexpr MetricInfo kOthers[] = {kDurable, shared_metrics::kWall, kCeili
                                          kWriteAmplification};
 inline constexpr auto kAll =
     joined_tables(saving_metrics::kOfEach, kOthers, saving_metrics::kOfRun, accelerator_metrics::kAll);
+
+// Series of a run.
+inline constexpr std::string_view kSlowWritten = "slow_bytes_written";
+inline constexpr std::string_view kFastWritten = "fast_bytes_written";
+inline constexpr std::string_view kStepsEnded = "steps_ended";
 
 }  // namespace penstock::bench_metrics

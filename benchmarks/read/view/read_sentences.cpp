@@ -7,18 +7,24 @@
 #include <initializer_list>
 #include <optional>
 
+#include "benchmarks/read/read_metrics.hpp"
+#include "benchmarks/read/read_report.hpp"
+#include "benchmarks/read/view/read_parts.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "results/cells/rank_spread.hpp"
-#include "results/cells/verdicts_parts.hpp"
 #include "results/record/statistics.hpp"
 
 namespace penstock::verdicts {
 namespace {
 
+using namespace read_metrics;
+
+constexpr double kDecodingLimits = 2;       // a ceiling this many times the decoded rate: decoding limits
+constexpr double kAcceleratorImages = 200;  // samples/s that one accelerator takes, for "at most N"
+
 std::optional<double> rate_of(const Record& record) {
-  auto rate = metric_value(record, "payload_bytes_per_s");
-  if (!rate) rate = metric_value(record, "samples_per_s");
-  return rate && *rate > 0 ? rate : std::nullopt;
+  const Metric* const rate = throughput(record);
+  return rate != nullptr && rate->value() > 0 ? std::optional(rate->value()) : std::nullopt;
 }
 
 // The cache was proven to be in the state that was asked for, or was left as it is.
@@ -26,16 +32,9 @@ bool as_asked(const Record& record) {
   return cache_state(record) == cache_name(record);
 }
 
-// The figures that the table's `spread` is of.
-const std::vector<double>* repeats_of(const Record& record) {
-  const Metric* metric = find_metric(record, "payload_bytes_per_s");
-  if (metric == nullptr) metric = find_metric(record, "samples_per_s");
-  return metric == nullptr ? nullptr : &metric->samples;
-}
-
 double spread_of(const Record& record) {
-  const auto* repeats = repeats_of(record);
-  return repeats == nullptr ? 0 : spread(*repeats);
+  const Metric* const rate = throughput(record);
+  return rate == nullptr ? 0 : spread(rate->samples);
 }
 
 double spread_between(const ReadCurve& curve, std::uint64_t first, std::uint64_t last) {
@@ -53,8 +52,8 @@ double rate_at(const std::vector<ScalingPoint>& points, std::uint64_t threads) {
 
 bool measured_once(const ReadCurve& curve) {
   return std::any_of(curve.at.begin(), curve.at.end(), [](const auto& row) {
-    const auto* repeats = repeats_of(*row.second);
-    return repeats == nullptr || repeats->size() < 2;
+    const Metric* const rate = throughput(*row.second);
+    return rate == nullptr || rate->samples.size() < 2;
   });
 }
 
@@ -110,13 +109,6 @@ std::string in_group(const ReadGroup& group, const std::vector<const ReadCurve*>
 // "3.1x", "12x".
 std::string times_text(double ratio) {
   return ratio < 9.95 ? fmt::format("{:.1f}x", ratio) : fmt::format("{}x", format_number(std::round(ratio)));
-}
-
-std::optional<double> ratio_of(const Metric* over, const Metric* under) {
-  if (over == nullptr || under == nullptr || under->value() <= 0) return std::nullopt;
-  if (over->samples.size() == under->samples.size())
-    if (const auto paired = paired_ratio(over->samples, under->samples)) return paired->median;
-  return over->value() / under->value();
 }
 
 void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vector<Sentence>& out) {
@@ -258,7 +250,7 @@ void describe_accelerators(const ReadGroup& group, std::vector<Sentence>& out) {
     double best = 0;
     for (const auto& [threads, record] : curve.at)
       if (parameter_text(*record, "block").empty() && record->verdict != Verdict::degraded)
-        best = std::max(best, metric_value(*record, "samples_per_s").value_or(0));
+        best = std::max(best, metric_value(*record, kSampleRate).value_or(0));
     if (best <= 0) continue;
     about.push_back(&curve);
     const double count = std::floor(best / kAcceleratorImages);
@@ -291,8 +283,8 @@ void describe_baseline(const ReadGroup& group, std::vector<Sentence>& out) {
                                 from == to ? from : fmt::format("{} to {}", from, to), curve.tier));
   }
   if (!parts.empty())
-    out.push_back({Tone::finding, "baseline",
-                   fmt::format("The client reached {}{}.", enumerate(parts), in_group(group, about))});
+    add_sentence(out, Tone::finding, "baseline", "The client reached {}{}.", enumerate(parts),
+                 in_group(group, about));
 }
 
 // The tier's ceiling is the best that any probe reached with any number of clients; its fastest row stands
@@ -304,21 +296,20 @@ void describe_ceiling(const ReadGroup& group, const ReadCurve& curve, const Outp
   double peak = 0;
   double ceiling = 0;
   for (const auto& [threads, record] : curve.at) {
-    ceiling = std::max(ceiling, metric_value(*record, "ceiling_bytes_per_s").value_or(0));
-    const auto rate = metric_value(*record, "payload_bytes_per_s").value_or(0);
+    ceiling = std::max(ceiling, metric_value(*record, kCeilingRate).value_or(0));
+    const auto rate = metric_value(*record, kPayloadRate).value_or(0);
     if (rate > peak) {
       peak = rate;
       fastest = threads;
     }
-    const auto fraction = metric_value(*record, "ceiling_fraction");
+    const auto fraction = metric_value(*record, kOfCeiling);
     if (fraction && *fraction > kCeilingTolerance && record->verdict != Verdict::ceiling_invalid)
       invalid.push_back(threads_text(threads));  // the others are said with the verdicts
   }
   if (!invalid.empty())
-    out.push_back(
-        {Tone::caution, "ceiling_invalid",
-         fmt::format("The ceiling of {} is invalid at {}: reading was faster than the best probe{}.",
-                     curve.tier, enumerate(invalid), in_group(group, {&curve}))});
+    add_sentence(out, Tone::caution, "ceiling_invalid",
+                 "The ceiling of {} is invalid at {}: reading was faster than the best probe{}.", curve.tier,
+                 enumerate(invalid), in_group(group, {&curve}));
   if (peak <= 0 || ceiling <= 0 || peak > kCeilingTolerance * ceiling) return;
   const std::string of = format_rate(ceiling, output) + " " + std::string(rate_unit(output));
   std::string text = fmt::format("{} reaches {} of its ceiling of {} at {}", curve.tier,
@@ -369,29 +360,28 @@ void describe_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Senten
 
 // Whether a tier kept up with what was asked of it, and how long that took.
 void describe_offered(const ReadGroup& group, const ReadCurve& curve, std::vector<Sentence>& out) {
-  constexpr double kKeptUp = 0.98;
+  constexpr double kNearlyAll = 0.98;
   for (const auto& [threads, record] : curve.at) {
-    const auto offered = metric_value(*record, "offered_samples_per_s");
-    const auto rate = metric_value(*record, "samples_per_s");
-    const auto median = metric_value(*record, "latency_ns_p50");
-    const auto tail = metric_value(*record, "latency_ns_p99");
-    const auto kept_up = metric_value(*record, "kept_up");
+    const auto offered = metric_value(*record, kOfferedRate);
+    const auto rate = metric_value(*record, kSampleRate);
+    const auto median = metric_value(*record, kLatencyP50);
+    const auto tail = metric_value(*record, kLatencyP99);
+    const auto kept_up = metric_value(*record, kKeptUp);
     if (!offered || !rate || !median || !tail || !kept_up) continue;
     const std::string about = in_group(group, {&curve});
-    if (*kept_up >= kKeptUp)
-      out.push_back({Tone::finding, "offered",
-                     fmt::format("At {} samples/s {} kept up with {}: {} from when they were due to the end "
-                                 "in the median, {} at "
-                                 "the 99th percentile{}.",
-                                 format_number(*offered), curve.tier, threads_text(threads),
-                                 format_seconds(*median * 1e-9), format_seconds(*tail * 1e-9), about)});
+    if (*kept_up >= kNearlyAll)
+      add_sentence(out, Tone::finding, "offered",
+                   "At {} samples/s {} kept up with {}: {} from when they were due to the end "
+                   "in the median, {} at "
+                   "the 99th percentile{}.",
+                   format_number(*offered), curve.tier, threads_text(threads), format_seconds(*median * 1e-9),
+                   format_seconds(*tail * 1e-9), about);
     else
-      out.push_back(
-          {Tone::caution, "offered",
-           fmt::format(
-               "At {} samples/s {} did not keep up with {}: {} samples/s came, and latencies grow as long as "
-               "that lasts{}.",
-               format_number(*offered), curve.tier, threads_text(threads), format_number(*rate), about)});
+      add_sentence(
+          out, Tone::caution, "offered",
+          "At {} samples/s {} did not keep up with {}: {} samples/s came, and latencies grow as long as "
+          "that lasts{}.",
+          format_number(*offered), curve.tier, threads_text(threads), format_number(*rate), about);
   }
 }
 
@@ -424,20 +414,3 @@ void describe_read(const std::vector<ReadGroup>& groups, const Output& output, s
 }
 
 }  // namespace penstock::verdicts
-
-namespace penstock {
-
-std::optional<double> baseline_ratio(const Record& record) {
-  return verdicts::ratio_of(find_metric(record, "samples_per_s"),
-                            find_metric(record, "baseline_samples_per_s"));
-}
-
-std::optional<double> scaling_ratio(const ReadCurve& curve, const Record& record) {
-  const Record& first = *curve.at.begin()->second;
-  for (const char* rate : {"samples_per_s", "payload_bytes_per_s"})
-    if (const auto ratio = verdicts::ratio_of(find_metric(record, rate), find_metric(first, rate)))
-      return ratio;
-  return std::nullopt;
-}
-
-}  // namespace penstock

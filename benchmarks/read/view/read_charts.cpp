@@ -1,22 +1,25 @@
-// Reading against threads and ranks, as data for the script.
+#include "benchmarks/read/view/read_charts.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <set>
 
+#include "benchmarks/read/read_metrics.hpp"
 #include "io_backends/core/cli/table.hpp"
-#include "results/record/statistics.hpp"
-#include "results/report/charts.hpp"
+#include "results/cells/cells.hpp"
 
 namespace penstock::report {
 namespace {
 
+using namespace read_metrics;
+
 // Samples are counted, payload is bytes: a baseline in samples/s is drawn by this cell's own bytes a sample.
 std::optional<double> baseline_bytes(const Record& record) {
-  const auto bytes = metric_value(record, "payload_bytes_per_s");
-  const auto samples = metric_value(record, "samples_per_s");
-  const auto baseline = metric_value(record, "baseline_samples_per_s");
+  const auto bytes = metric_value(record, kPayloadRate);
+  const auto samples = metric_value(record, kSampleRate);
+  const auto baseline = metric_value(record, kBaselineRate);
   if (!bytes || !samples || !baseline || *samples <= 0) return std::nullopt;
   return *baseline * *bytes / *samples;
 }
@@ -43,7 +46,7 @@ const Record* record_at(const Cells& cells, double x) {
 void add_rates(ChartSeries& series, const std::vector<double>& xs, const Cells& cells, double unit) {
   for (const double x : xs) {
     const Record* const record = record_at(cells, x);
-    const Metric* const metric = record == nullptr ? nullptr : find_metric(*record, "payload_bytes_per_s");
+    const Metric* const metric = record == nullptr ? nullptr : find_metric(*record, kPayloadRate);
     if (metric == nullptr) {
       for (auto* values : {&series.y, &series.low, &series.high}) values->push_back(std::nullopt);
       series.sure.push_back(false);
@@ -67,9 +70,9 @@ void add_curve(Chart& chart, const ReadCurve& curve, std::size_t colour, double 
   };
   for (const double x : chart.x) {
     const Record* const record = record_at(curve.at, x);
-    const bool drawn = record != nullptr && find_metric(*record, "payload_bytes_per_s") != nullptr;
+    const bool drawn = record != nullptr && find_metric(*record, kPayloadRate) != nullptr;
     baseline.y.push_back(drawn ? scaled(baseline_bytes(*record)) : std::nullopt);
-    ceiling.y.push_back(drawn ? scaled(metric_value(*record, "ceiling_bytes_per_s")) : std::nullopt);
+    ceiling.y.push_back(drawn ? scaled(metric_value(*record, kCeilingRate)) : std::nullopt);
   }
   for (ChartSeries* series : {&rate, &baseline, &ceiling})
     if (any(series->y)) chart.series.push_back(std::move(*series));
@@ -101,11 +104,6 @@ std::vector<const PeerCurve*> peers_of(const ReadGroup& group, const std::vector
 }
 
 }  // namespace
-
-Band band_of(const Metric& metric) {
-  if (const auto interval = median_interval(metric.samples)) return {*interval, true};
-  return {{percentile(metric.samples, 0), percentile(metric.samples, 100)}, false};
-}
 
 Chart bandwidth_chart(const ReadGroup& group, const std::vector<PeerCurve>& peers,
                       std::vector<std::string>& tiers, const Output& output) {
@@ -171,12 +169,12 @@ Chart latency_chart(const ReadGroup& group, std::vector<std::string>& tiers) {
     ChartSeries tail{curve.tier + ": p99", colour, Stroke::dashed, true, {}, {}, {}};
     for (const double x : chart.x) {
       const Record* const record = record_at(curve.at, x);
-      const auto value = [&](std::string_view name) {
+      const auto value = [&](const MetricInfo& name) {
         const auto ns = record == nullptr ? std::nullopt : metric_value(*record, name);
         return ns ? std::optional<double>(*ns / 1e6) : std::nullopt;
       };
-      middle.y.push_back(value("latency_ns_p50"));
-      tail.y.push_back(value("latency_ns_p99"));
+      middle.y.push_back(value(kLatencyP50));
+      tail.y.push_back(value(kLatencyP99));
     }
     for (ChartSeries* series : {&middle, &tail})
       if (any(series->y)) chart.series.push_back(std::move(*series));

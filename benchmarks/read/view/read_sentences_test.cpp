@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "benchmarks/read/view/read_cells.hpp"
 #include "results/cells/cells.hpp"
 #include "results/cells/verdicts.hpp"
 #include "results/cells/verdicts_testing.hpp"

@@ -1,19 +1,23 @@
-// Checkpoints over time, as data for the script.
+#include "miniapps/checkpoint_subcommands/view/saving_charts.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "io_backends/core/cli/table.hpp"
-#include "results/report/charts.hpp"
+#include "miniapps/checkpoint_subcommands/view/bench_metrics.hpp"
+#include "results/cells/cells.hpp"
 
 namespace penstock::report {
 namespace {
 
-constexpr const char* kSavingSeries[] = {"slow_bytes_written", "fast_bytes_written", "steps_ended"};
+using namespace bench_metrics;
 
-const Series* series_of(const Record& record, const char* name) {
-  const auto at = record.series.find(name);
+constexpr std::string_view kSavingSeries[] = {kSlowWritten, kFastWritten, kStepsEnded};
+
+const Series* series_of(const Record& record, std::string_view name) {
+  const auto at = record.series.find(std::string(name));
   return at == record.series.end() || at->second.values.size() < 2 || at->second.interval_s <= 0 ||
                  !std::isfinite(at->second.interval_s)
              ? nullptr
@@ -29,9 +33,9 @@ ChartSeries line_of(std::string label, std::size_t colour, const Series& series,
   return line;
 }
 
-void add_ceiling(Chart& chart, const SavingRuns& arm, const char* metric, const std::string& tier,
+void add_ceiling(Chart& chart, const SavingRuns& arm, std::string_view part, const std::string& tier,
                  std::size_t colour, double unit) {
-  const auto ceiling = metric_value(arm.first(), metric);
+  const auto ceiling = metric_value(arm.first(), kCeilingOf.with(part));
   if (!ceiling || !ceilings_hold(arm.runs)) return;
   chart.series.push_back({tier + ": at best",
                           colour,
@@ -46,7 +50,7 @@ void add_ceiling(Chart& chart, const SavingRuns& arm, const char* metric, const 
 
 double saving_length_s(const SavingRuns& arm) {
   double longest = 0;
-  for (const char* const name : kSavingSeries)
+  for (const std::string_view name : kSavingSeries)
     if (const Series* const series = series_of(arm.first(), name))
       longest = std::max(longest, static_cast<double>(series->values.size()) * series->interval_s);
   return longest;
@@ -56,7 +60,7 @@ SavingCharts saving_charts(const SavingRuns& arm, double until_s, std::vector<st
                            const Output& output) {
   SavingCharts charts;
   const Record& record = arm.first();
-  const Series* const slow = series_of(record, "slow_bytes_written");
+  const Series* const slow = series_of(record, kSlowWritten);
   if (slow == nullptr) return charts;
   const std::string of =
       arm.runs.size() > 1 ? fmt::format(" (the first of {} runs)", arm.runs.size()) : std::string();
@@ -69,16 +73,15 @@ SavingCharts saving_charts(const SavingRuns& arm, double until_s, std::vector<st
   const std::size_t points = std::max(slow->values.size(), fits);
   for (std::size_t i = 0; i < points; ++i)
     charts.rates.x.push_back(static_cast<double>(i + 1) * slow->interval_s);
-  const auto add = [&](const Series& series, std::string_view role, const char* ceiling) {
+  const auto add = [&](const Series& series, std::string_view role, std::string_view ceiling) {
     const std::string tier = role_name(record, role);
     const std::size_t colour = colour_of(tiers, tier);
     charts.rates.series.push_back(line_of(tier, colour, series, chart_unit(output), points));
     add_ceiling(charts.rates, arm, ceiling, tier, colour, chart_unit(output));
   };
-  add(*slow, "checkpoint", "ceiling_bytes_per_s.slow");
-  if (const Series* const fast = series_of(record, "fast_bytes_written"))
-    add(*fast, "burst_buffer", "ceiling_bytes_per_s.fast");
-  const Series* const steps = series_of(record, "steps_ended");
+  add(*slow, "checkpoint", "slow");
+  if (const Series* const fast = series_of(record, kFastWritten)) add(*fast, "burst_buffer", "fast");
+  const Series* const steps = series_of(record, kStepsEnded);
   if (steps == nullptr) return charts;
   charts.steps.title = "Steps, saved " + saved_how(record, arm.arm) + of;
   charts.steps.summary = charts.steps.title + ": where a save holds it there are none";

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "io_backends/core/metric.hpp"
 #include "results/record/record.hpp"
 #include "results/record/statistics.hpp"
 
@@ -32,8 +33,6 @@ std::vector<SavingGroup> saving_groups(std::span<const Record> records);
 // A record of `checkpoint bench` that may be in a group.
 bool is_saving(const Record& record);
 
-// The name of the tier in a role, "" where the record has none.
-std::string role_name(const Record& record, std::string_view role);
 // The fast tier's name, with " (volatile)" after it where it is memory; "" without one.
 std::string fast_name(const Record& record);
 // "straight to root", "through shm (volatile)", "by a copy in memory to root".
@@ -41,8 +40,15 @@ std::string saved_how(const Record& record, std::string_view arm);
 
 // All samples of a metric over the runs, in order.
 std::vector<double> samples_of(std::span<const Record* const> runs, std::string_view metric);
-// Their median, absent without any.
+inline std::vector<double> samples_of(std::span<const Record* const> runs, const MetricInfo& metric) {
+  return samples_of(runs, metric.name);
+}
+// Their sum, and their median, absent without any.
+double sum_of(std::span<const Record* const> runs, const MetricInfo& metric);
 std::optional<double> middle_of(std::span<const Record* const> runs, std::string_view metric);
+inline std::optional<double> middle_of(std::span<const Record* const> runs, const MetricInfo& metric) {
+  return middle_of(runs, metric.name);
+}
 
 // Nothing in the runs was faster than the ceilings that it is held against.
 bool ceilings_hold(std::span<const Record* const> runs);

@@ -1,4 +1,4 @@
-#include "results/report/waterfall.hpp"
+#include "miniapps/train/view/waterfall.hpp"
 
 #include <fmt/format.h>
 
@@ -6,12 +6,16 @@
 #include <array>
 
 #include "io_backends/core/cli/table.hpp"
+#include "miniapps/train/train_metrics.hpp"
+#include "miniapps/train/view/train_cells.hpp"
 #include "results/cells/cells.hpp"
 
 namespace penstock::report {
 namespace {
 
-constexpr std::string_view kLost = "lost_s.";
+using namespace train_metrics;
+using namespace saving_metrics;
+
 constexpr double kSeen = 0.0005;  // of the wall: less makes no row
 
 struct Place {
@@ -47,8 +51,7 @@ std::string option_list(std::string_view name, const Record& record) {
 }
 
 bool saves(const Record& record) {
-  return find_metric(record, "checkpoint_s") != nullptr ||
-         find_metric(record, "checkpoint_block_s") != nullptr;
+  return find_metric(record, kModelSave) != nullptr || find_metric(record, kBlock) != nullptr;
 }
 
 // A bar that begins where the one above it ended.
@@ -63,20 +66,21 @@ std::string bar(double before_s, double length_s, double wall_s, std::string_vie
 
 Waterfall waterfall_of(const Record& record) {
   Waterfall fall;
-  fall.wall_s = metric_value(record, "wall_s").value_or(0);
-  const auto busy_s = metric_value(record, "stage_busy_s.accelerator");
-  if (fall.wall_s <= 0 || !busy_s || !metric_value(record, "accelerator_utilization")) return {};
+  fall.wall_s = metric_value(record, shared_metrics::kWall).value_or(0);
+  const auto busy_s = metric_value(record, kStageBusy.with("accelerator"));
+  if (fall.wall_s <= 0 || !busy_s || !metric_value(record, kUtilization)) return {};
   fall.computing_s = *busy_s / std::max(1.0, parameter_number(record, "ranks").value_or(1));
+  const std::string prefix = kLost.with("");
   std::vector<std::pair<std::size_t, Loss>> lost;
   for (const auto& [name, metric] : record.metrics)
-    if (name.starts_with(kLost))
+    if (name.starts_with(prefix))
       lost.push_back(
-          {place_of(name.substr(kLost.size())),
-           {option_list(name.substr(kLost.size()), record), metric_value(record, name).value_or(0)}});
+          {place_of(name.substr(prefix.size())),
+           {option_list(name.substr(prefix.size()), record), metric_value(record, name).value_or(0)}});
   if (lost.empty()) return {};
   std::stable_sort(lost.begin(), lost.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto& [place, loss] : lost) fall.losses.push_back(std::move(loss));
-  fall.losses.push_back({"validating", metric_value(record, "validation_s").value_or(0)});
+  fall.losses.push_back({"validating", metric_value(record, kValidation).value_or(0)});
   double rest_s = fall.wall_s - fall.computing_s;
   for (const Loss& loss : fall.losses) rest_s -= loss.seconds;
   fall.losses.push_back({saves(record) ? "saving checkpoints" : "other", rest_s});

@@ -3,19 +3,23 @@
 
 #include <algorithm>
 
+#include "benchmarks/read/read_metrics.hpp"
+#include "benchmarks/read/view/read_parts.hpp"
 #include "io_backends/core/cli/table.hpp"
-#include "results/cells/verdicts_parts.hpp"
+#include "results/cells/cells.hpp"
 #include "results/record/statistics.hpp"
 
 namespace penstock::verdicts {
 namespace {
+
+using namespace read_metrics;
 
 std::string ranks_text(std::uint64_t ranks) {
   return ranks == 1 ? "1 rank" : fmt::format("{} ranks", ranks);
 }
 
 const std::vector<double>& rates_of(const Record& record) {
-  return find_metric(record, "payload_bytes_per_s")->samples;
+  return find_metric(record, kPayloadRate)->samples;
 }
 
 void describe_rank_curve(const RankGroup& group, const RankCurve& curve, std::vector<Sentence>& out) {
@@ -23,7 +27,7 @@ void describe_rank_curve(const RankGroup& group, const RankCurve& curve, std::ve
   double apart = 0;
   bool once = false;
   for (const auto& [ranks, record] : curve.at) {
-    points.push_back({ranks, find_metric(*record, "payload_bytes_per_s")->value()});
+    points.push_back({ranks, find_metric(*record, kPayloadRate)->value()});
     apart = std::max(apart, spread(rates_of(*record)));
     once |= rates_of(*record).size() < 2;
   }
@@ -44,8 +48,8 @@ void describe_rank_curve(const RankGroup& group, const RankCurve& curve, std::ve
   else
     text = fmt::format("{} stops scaling at {}, {} of {}", curve.name, ranks_text(scaling.stops_at),
                        format_ratio(scaling.gain), first);
-  out.push_back({once ? Tone::caution : Tone::finding, "rank_scaling",
-                 fmt::format("{} ({}{}).", text, group.title, once ? "; from one repeat" : "")});
+  add_sentence(out, once ? Tone::caution : Tone::finding, "rank_scaling", "{} ({}{}).", text, group.title,
+               once ? "; from one repeat" : "");
 }
 
 }  // namespace
@@ -65,14 +69,13 @@ void describe_peers(const std::vector<PeerCurve>& peers, const std::vector<ReadG
       if (!is_comparable(peer, group)) continue;
       for (auto at = peer.at.rbegin(); at != peer.at.rend(); ++at) {
         const auto same = ours->at.find(at->first);
-        const auto theirs = metric_value(*at->second, "payload_bytes_per_s");
-        const auto rate =
-            same == ours->at.end() ? std::nullopt : metric_value(*same->second, "payload_bytes_per_s");
+        const auto theirs = metric_value(*at->second, kPayloadRate);
+        const auto rate = same == ours->at.end() ? std::nullopt : metric_value(*same->second, kPayloadRate);
         if (!theirs || !rate || *rate <= 0) continue;
-        out.push_back({Tone::caution, "peers",
-                       fmt::format("{} moved {} of what read moved at {} ({}); it did work of its own: {}.",
-                                   peer.name, format_percent(*theirs / *rate), threads_text(at->first),
-                                   group.title, peer_work(*at->second))});
+        add_sentence(out, Tone::caution, "peers",
+                     "{} moved {} of what read moved at {} ({}); it did work of its own: {}.", peer.name,
+                     format_percent(*theirs / *rate), threads_text(at->first), group.title,
+                     peer_work(*at->second));
         break;
       }
     }

@@ -4,15 +4,21 @@
 #include <algorithm>
 
 #include "io_backends/core/cli/table.hpp"
+#include "miniapps/checkpoint/saving_metrics.hpp"
+#include "miniapps/checkpoint_subcommands/view/bench_metrics.hpp"
+#include "miniapps/checkpoint_subcommands/view/saving_charts.hpp"
+#include "miniapps/checkpoint_subcommands/view/saving_parts.hpp"
+#include "miniapps/train/view/train_cells.hpp"
 #include "results/cells/cells.hpp"
-#include "results/cells/saving_cells.hpp"
 #include "results/record/statistics.hpp"
 #include "results/report/bars.hpp"
 #include "results/report/html.hpp"
-#include "results/report/sections.hpp"
 
 namespace penstock::report {
 namespace {
+
+using namespace saving_metrics;
+using namespace bench_metrics;
 
 using Kind = HtmlTable::Kind;
 
@@ -22,13 +28,13 @@ struct Row {
   SavingRuns runs;
 };
 
-std::string seconds_of(const Row& row, std::string_view metric) {
-  const auto value = middle_of(row.runs.runs, metric);
-  return value ? format_seconds(*value) : "-";
+template <class Metric>
+std::string seconds_of(const Row& row, const Metric& metric) {
+  return or_dash(middle_of(row.runs.runs, metric), format_seconds);
 }
 
 double longest_block(const SavingRuns& runs) {
-  return percentile(samples_of(runs.runs, "checkpoint_block_s"), 100);
+  return percentile(samples_of(runs.runs, kBlock), 100);
 }
 
 std::string block_bars(const std::string& title, const std::vector<Row>& rows, PageState& state) {
@@ -36,7 +42,7 @@ std::string block_bars(const std::string& title, const std::vector<Row>& rows, P
                                     [](const Row& row) { return allowed_block_s(row.runs).has_value(); });
   std::vector<Bar> bars;
   for (const Row& row : rows) {
-    const double median_s = middle_of(row.runs.runs, "checkpoint_block_s").value_or(0);
+    const double median_s = middle_of(row.runs.runs, kBlock).value_or(0);
     const double allowed_s = std::min(median_s, allowed_block_s(row.runs).value_or(0));
     Bar bar{row.name, {}};
     if (ceilings) bar.segments.push_back({"busy", "what its tier's ceiling allows", allowed_s});
@@ -66,22 +72,19 @@ HtmlTable block_table(const std::string& title, const std::vector<Row>& rows, co
                    {"records", Kind::number, ""}});
   for (const Row& row : rows) {
     const bool hold = ceilings_hold(row.runs.runs);
-    const auto middle = [&](std::string_view metric) { return middle_of(row.runs.runs, metric); };
+    const auto middle = [&](const MetricInfo& metric) { return middle_of(row.runs.runs, metric); };
     const auto allowed = allowed_block_s(row.runs);
-    const auto drain = middle("drain_bytes_per_s");
-    const auto share = middle("drain_of_ceiling");
-    const auto overlap = middle("drain_overlap");
-    const auto inflation = middle("step_inflation");
-    double skips = 0;
-    for (const double one : samples_of(row.runs.runs, "checkpoint_skips")) skips += one;
+    const auto drain = middle(kDrainRate);
+    const auto share = middle(kDrainOfCeiling);
+    const auto overlap = middle(kDrainOverlap);
+    const auto inflation = middle(kStepInflation);
     std::vector<Markup> cells;
     for (const std::string& cell :
-         {row.name, seconds_of(row, "checkpoint_block_s"), format_seconds(longest_block(row.runs)),
-          allowed ? format_seconds(*allowed) : "-", seconds_of(row, "checkpoint_fast_s"),
-          seconds_of(row, "checkpoint_durable_s"), drain ? format_rate(*drain, output) : "-",
-          share && hold ? format_percent(*share) : "-", overlap ? format_percent(*overlap) : "-",
-          inflation ? format_ratio(*inflation) : "-", format_number(skips),
-          std::to_string(row.runs.runs.size())})
+         {row.name, seconds_of(row, kBlock), format_seconds(longest_block(row.runs)),
+          or_dash(allowed, format_seconds), seconds_of(row, kFast), seconds_of(row, kDurable),
+          drain ? format_rate(*drain, output) : "-", share && hold ? format_percent(*share) : "-",
+          or_dash(overlap, format_percent), or_dash(inflation, format_ratio),
+          format_number(sum_of(row.runs.runs, kSkips)), std::to_string(row.runs.runs.size())})
       cells.push_back(text(cell));
     std::vector<std::size_t> numbers;
     for (const Record* const record : row.runs.runs) numbers.push_back(state.number_of(*record));
@@ -101,9 +104,9 @@ HtmlTable lost_table(const std::string& title, const std::vector<Row>& rows) {
                    {"save every (Young)", Kind::number, "what loses least at the mean time between failures"},
                    {"(Daly)", Kind::number, ""}});
   for (const Row& row : rows)
-    table.row({row.name, seconds_of(row, "lost_work_s.process"), seconds_of(row, "lost_work_s.node"),
-               seconds_of(row, "lost_work_s.power"), seconds_of(row, "checkpoint_interval_s.young"),
-               seconds_of(row, "checkpoint_interval_s.daly")});
+    table.row({row.name, seconds_of(row, kLostWork.with("process")), seconds_of(row, kLostWork.with("node")),
+               seconds_of(row, kLostWork.with("power")), seconds_of(row, kIntervalYoung),
+               seconds_of(row, kIntervalDaly)});
   return table;
 }
 
@@ -117,8 +120,8 @@ HtmlTable written_table(const SavingGroup& group, const Output& output) {
                    {"interval", Kind::number, ""}});
   for (const SavingRuns& arm : group.arms)
     for (const auto& [name, role] :
-         {std::pair{"fast_bytes_written", "burst_buffer"}, std::pair{"slow_bytes_written", "checkpoint"}}) {
-      const auto series = arm.first().series.find(name);
+         {std::pair{kFastWritten, "burst_buffer"}, std::pair{kSlowWritten, "checkpoint"}}) {
+      const auto series = arm.first().series.find(std::string(name));
       if (series == arm.first().series.end() || series->second.interval_s <= 0) continue;
       std::vector<double> rates;
       double all = 0;
@@ -155,11 +158,11 @@ std::string over_time(const SavingGroup& group, PageState& state) {
   return table.empty() ? "" : "<div class=\"side-by-side\">\n" + stacks + table.html() + "</div>\n";
 }
 
-std::vector<Row> trainings(const std::vector<Record>& records) {
+std::vector<Row> trainings(std::span<const Record> records) {
   std::vector<Row> rows;
   for (const TrainGroup& group : train_groups(records))
     for (const auto& [prefetch, record] : group.at)
-      if (find_metric(*record, "checkpoint_block_s") != nullptr)
+      if (find_metric(*record, kBlock) != nullptr)
         rows.push_back({fmt::format("{}, prefetch {}, {}", group.title, prefetch, saved_how(*record, "")),
                         {"", {record}}});
   return rows;
@@ -167,7 +170,7 @@ std::vector<Row> trainings(const std::vector<Record>& records) {
 
 }  // namespace
 
-std::string saving_section(const std::vector<Record>& records, PageState& state) {
+std::string saving_section(std::span<const Record> records, PageState& state) {
   const std::vector<SavingGroup> groups = saving_groups(records);
   const std::vector<Row> trained = trainings(records);
   if (groups.empty() && trained.empty()) return "";

@@ -1,19 +1,24 @@
 // What to compare with: jobs with more and fewer ranks, and what other programs measured of the same tiers.
 #include <fmt/format.h>
 
+#include "benchmarks/read/read_metrics.hpp"
+#include "benchmarks/read/view/read_charts.hpp"
+#include "benchmarks/read/view/read_parts.hpp"
 #include "io_backends/core/cli/table.hpp"
-#include "results/cells/peer_cells.hpp"
-#include "results/cells/rank_cells.hpp"
+#include "results/cells/cells.hpp"
+#include "results/cells/rank_figures.hpp"
+#include "results/import/foreign.hpp"
 #include "results/record/statistics.hpp"
 #include "results/report/html.hpp"
-#include "results/report/sections.hpp"
 
 namespace penstock::report {
 namespace {
 
+using namespace read_metrics;
+
 using Kind = HtmlTable::Kind;
 
-std::string rate_of(const Record& record, std::string_view metric, const Output& output) {
+std::string rate_of(const Record& record, const MetricInfo& metric, const Output& output) {
   const auto rate = metric_value(record, metric);
   return rate ? format_rate(*rate, output) : "-";
 }
@@ -31,34 +36,34 @@ HtmlTable ranks_table(const RankGroup& group, const PageState& state) {
                    {"fastest rank", Kind::number, unit},
                    {"record", Kind::number, ""}});
   for (const RankCurve& curve : group.curves) {
-    const double base = find_metric(*curve.at.begin()->second, "payload_bytes_per_s")->value();
+    const double base = find_metric(*curve.at.begin()->second, kPayloadRate)->value();
     for (const auto& [ranks, record] : curve.at) {
-      const Metric& rate = *find_metric(*record, "payload_bytes_per_s");
+      const Metric& rate = *find_metric(*record, kPayloadRate);
       table.row({text(curve.name), text(std::to_string(ranks)), text(std::to_string(node_count(*record))),
                  text(format_rate(rate.value(), state.output)),
                  text(rate.samples.size() > 1 ? format_percent(spread(rate.samples)) : "-"),
                  text(base > 0 ? format_ratio(rate.value() / base) : "-"),
-                 text(rate_of(*record, "rank_min_bytes_per_s", state.output)),
-                 text(rate_of(*record, "rank_max_bytes_per_s", state.output)), state.record_link(*record)});
+                 text(rate_of(*record, kRanksOfRepeat.least, state.output)),
+                 text(rate_of(*record, kRanksOfRepeat.most, state.output)), state.record_link(*record)});
     }
   }
   return table;
 }
 
 std::string ops_text(const Record& record) {
-  auto ops = metric_value(record, "ops_per_s");
-  if (!ops) ops = metric_value(record, "samples_per_s");
+  auto ops = metric_value(record, kOpRate);
+  if (!ops) ops = metric_value(record, kSampleRate);
   return ops ? format_number(*ops) : "-";
 }
 
-std::string tail_text(const Record& record, std::string_view metric) {
+std::string tail_text(const Record& record, const MetricInfo& metric) {
   const auto ns = metric_value(record, metric);
   return ns ? format_ms(*ns) : "-";
 }
 
 }  // namespace
 
-std::string ranks_section(const std::vector<Record>& records, PageState& state) {
+std::string ranks_section(std::span<const Record> records, PageState& state) {
   const std::vector<RankGroup> groups = rank_groups(records);
   if (groups.empty()) return "";
   std::string out =
@@ -76,7 +81,7 @@ std::string ranks_section(const std::vector<Record>& records, PageState& state) 
   return out + "</section>\n";
 }
 
-std::string peers_section(const std::vector<Record>& records, PageState& state) {
+std::string peers_section(std::span<const Record> records, PageState& state) {
   const std::string unit(rate_unit(state.output));
   HtmlTable table("Imported from other programs",
                   {{"program", Kind::words, ""},
@@ -92,8 +97,8 @@ std::string peers_section(const std::vector<Record>& records, PageState& state) 
     if (!is_peer(record)) continue;
     table.row({text(peer_program(record)), text(record.parameters.contains("tier") ? tier_name(record) : "-"),
                text(peer_work(record)), text(parameter_text(record, "threads")),
-               text(rate_of(record, "payload_bytes_per_s", state.output)), text(ops_text(record)),
-               text(tail_text(record, "latency_ns_p50")), text(tail_text(record, "latency_ns_p99")),
+               text(rate_of(record, kPayloadRate, state.output)), text(ops_text(record)),
+               text(tail_text(record, kLatencyP50)), text(tail_text(record, kLatencyP99)),
                state.record_link(record)});
   }
   if (table.empty()) return "";

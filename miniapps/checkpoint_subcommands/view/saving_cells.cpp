@@ -1,4 +1,4 @@
-#include "results/cells/saving_cells.hpp"
+#include "miniapps/checkpoint_subcommands/view/saving_cells.hpp"
 
 #include <fmt/format.h>
 
@@ -8,12 +8,17 @@
 #include <map>
 #include <numeric>
 
+#include "miniapps/checkpoint/saving_metrics.hpp"
+#include "miniapps/checkpoint_subcommands/view/bench_metrics.hpp"
 #include "results/cells/cells.hpp"
 #include "results/cells/verdicts.hpp"
 #include "results/record/work.hpp"
 
 namespace penstock {
 namespace {
+
+using namespace saving_metrics;
+using namespace bench_metrics;
 
 const Json* role_of(const Record& record, std::string_view role) {
   const auto tier = record.tiers.find(std::string(role));
@@ -91,26 +96,14 @@ const SavingRuns* SavingGroup::find(std::string_view arm) const {
 
 bool is_saving(const Record& record) {
   return record.command == "checkpoint" && is_usable(record) && !parameter_text(record, "arm").empty() &&
-         find_metric(record, "checkpoint_block_s") != nullptr;
+         find_metric(record, kBlock) != nullptr;
 }
 
 std::vector<SavingGroup> saving_groups(std::span<const Record> records) {
-  std::vector<std::string> keys;
-  std::vector<std::vector<const Record*>> works;
-  for (const Record& record : records) {
-    if (!is_saving(record)) continue;
-    const std::string key = saving_key(record);
-    auto at = std::find(keys.begin(), keys.end(), key);
-    if (at == keys.end()) {
-      keys.push_back(key);
-      works.emplace_back();
-      at = keys.end() - 1;
-    }
-    works[static_cast<std::size_t>(at - keys.begin())].push_back(&record);
-  }
   std::vector<SavingGroup> groups;
-  std::vector<const Record*> firsts;
-  for (std::vector<const Record*>& found : works) {
+  RecordList firsts;
+  for (RecordList& found :
+       grouped(records, [](const Record& record) { return is_saving(record) ? saving_key(record) : ""; })) {
     const Record* latest = found.front();
     for (const Record* const record : found)
       if (record->started >= latest->started) latest = record;
@@ -124,13 +117,6 @@ std::vector<SavingGroup> saving_groups(std::span<const Record> records) {
     groups[i].title = groups[i].name + (titles[i].empty() ? " " : ", ") + places_of(groups[i]);
   }
   return groups;
-}
-
-std::string role_name(const Record& record, std::string_view role) {
-  const Json* const tier = role_of(record, role);
-  if (tier == nullptr) return "";
-  const auto name = tier->find("name");
-  return name == tier->end() || !name->is_string() ? std::string(role) : name->get<std::string>();
 }
 
 std::string fast_name(const Record& record) {
@@ -157,6 +143,11 @@ std::vector<double> samples_of(std::span<const Record* const> runs, std::string_
   return all;
 }
 
+double sum_of(std::span<const Record* const> runs, const MetricInfo& metric) {
+  const std::vector<double> all = samples_of(runs, metric);
+  return std::accumulate(all.begin(), all.end(), 0.0);
+}
+
 std::optional<double> middle_of(std::span<const Record* const> runs, std::string_view metric) {
   const std::vector<double> all = samples_of(runs, metric);
   if (all.empty()) return std::nullopt;
@@ -167,11 +158,11 @@ bool ceilings_hold(std::span<const Record* const> runs) {
   for (const Record* const record : runs) {
     if (record->verdict == Verdict::ceiling_invalid) return false;
     const Record* const one[] = {record};
-    for (const double share : samples_of(one, "drain_of_ceiling"))
+    for (const double share : samples_of(one, kDrainOfCeiling))
       if (share > kCeilingTolerance) return false;
     // A copy in memory holds the training shorter than any tier could.
     if (parameter_text(*record, "arm") == "snapshot") continue;
-    for (const double times : samples_of(one, "block_of_ceiling"))
+    for (const double times : samples_of(one, kBlockOfCeiling))
       if (times * kCeilingTolerance < 1) return false;
   }
   return true;
@@ -180,21 +171,17 @@ bool ceilings_hold(std::span<const Record* const> runs) {
 std::optional<double> allowed_block_s(const SavingRuns& arm) {
   if (arm.arm == "snapshot" || !ceilings_hold(arm.runs)) return std::nullopt;
   const bool fast = !fast_name(arm.first()).empty();
-  const auto ceiling = middle_of(arm.runs, fast ? "ceiling_bytes_per_s.fast" : "ceiling_bytes_per_s.slow");
-  const auto bytes = middle_of(arm.runs, "checkpoint_bytes");
+  const auto ceiling = middle_of(arm.runs, kCeilingOf.with(fast ? "fast" : "slow"));
+  const auto bytes = middle_of(arm.runs, kBytes);
   if (!ceiling || !bytes || *ceiling <= 0 || *bytes <= 0) return std::nullopt;
   return *bytes / *ceiling;
 }
 
 std::string skipped_text(std::span<const Record* const> runs) {
-  const auto sum = [&](std::string_view metric) {
-    const std::vector<double> all = samples_of(runs, metric);
-    return std::accumulate(all.begin(), all.end(), 0.0);
-  };
-  const double skips = sum("checkpoint_skips");
+  const double skips = sum_of(runs, kSkips);
   if (skips <= 0) return "";
   return fmt::format(" ({:.0f} of {:.0f} saves were skipped, and held nothing)", skips,
-                     std::max(skips, sum("checkpoints")));
+                     std::max(skips, sum_of(runs, kSaves)));
 }
 
 std::optional<ShorterBy> shorter_than_direct(const SavingGroup& group, const SavingRuns& arm) {
@@ -207,13 +194,13 @@ std::optional<ShorterBy> shorter_than_direct(const SavingGroup& group, const Sav
     const auto partner = std::find_if(direct->runs.begin(), direct->runs.end(), [&](const Record* candidate) {
       return pair_of(*candidate) == pair_of(*record);
     });
-    const auto block = metric_value(*record, "checkpoint_block_s");
+    const auto block = metric_value(*record, kBlock);
     if (partner == direct->runs.end() || !block || *block <= 0) continue;
-    over.push_back(*metric_value(**partner, "checkpoint_block_s"));
+    over.push_back(*metric_value(**partner, kBlock));
     under.push_back(*block);
     ratios.push_back(over.back() / under.back());
-    const auto slow = metric_value(*record, "ceiling_bytes_per_s.slow");
-    const auto fast = metric_value(*record, "ceiling_bytes_per_s.fast");
+    const auto slow = metric_value(*record, kCeilingOf.with("slow"));
+    const auto fast = metric_value(*record, kCeilingOf.with("fast"));
     if (through && slow && fast && *slow > 0) allowed.push_back(*fast / *slow);
   }
   const auto ratio = paired_ratio(over, under);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "results/cells/cells.hpp"
+#include "benchmarks/read/view/read_cells.hpp"
 #include "results/record/record.hpp"
 
 namespace penstock {

@@ -1,10 +1,11 @@
-#include "results/cells/peer_cells.hpp"
+#include "benchmarks/read/view/peer_cells.hpp"
 
 #include <algorithm>
 #include <cstddef>
 
 #include "io_backends/core/units.hpp"
 #include "results/cells/cells.hpp"
+#include "results/import/foreign.hpp"
 
 namespace penstock {
 namespace {
@@ -34,9 +35,7 @@ bool names_tier(const Record& record) {
 
 bool is_peer(const Record& record) {
   if ((record.command != "fio" && record.command != "google_benchmark") || !is_usable(record)) return false;
-  for (const char* rate : {"payload_bytes_per_s", "ops_per_s", "samples_per_s"})
-    if (find_metric(record, rate) != nullptr) return true;
-  return false;
+  return throughput(record) != nullptr || find_metric(record, kOpRate) != nullptr;
 }
 
 std::string peer_program(const Record& record) {
@@ -67,33 +66,25 @@ bool reads(const Record& record) {
 }
 
 std::vector<PeerCurve> peer_curves(std::span<const Record> records) {
+  const std::vector<RecordList> found = grouped(records, [](const Record& record) {
+    return is_peer(record) && names_tier(record) && whole_number(record, "threads", 1)
+               ? tier_name(record) + "|" + peer_program(record) + "|" + peer_work(record)
+               : "";
+  });
+  const auto place_of = [](const Record& record) {
+    return peer_program(record) + " on " + tier_name(record);
+  };
   std::vector<PeerCurve> curves;
-  std::vector<std::string> programs;
-  std::vector<std::string> works;
-  for (const Record& record : records) {
-    const auto threads = parameter_number(record, "threads");
-    if (!is_peer(record) || !names_tier(record) || !threads || *threads < 1 || *threads > 1e9) continue;
-    const std::string tier = tier_name(record);
-    const std::string program = peer_program(record);
-    const std::string work = peer_work(record);
-    std::size_t at = 0;
-    while (at < curves.size() && (curves[at].tier != tier || programs[at] != program || works[at] != work))
-      ++at;
-    if (at == curves.size()) {
-      curves.push_back({tier, "", is_direct(record), reads(record), {}});
-      programs.push_back(program);
-      works.push_back(work);
-    }
-    const Record*& there = curves[at].at[static_cast<std::uint64_t>(*threads)];
-    if (there == nullptr || there->started <= record.started) there = &record;
-  }
-  for (std::size_t i = 0; i < curves.size(); ++i) {
-    curves[i].name = programs[i] + " on " + curves[i].tier;
-    for (std::size_t j = 0; j < curves.size(); ++j)
-      if (i != j && programs[i] == programs[j] && curves[i].tier == curves[j].tier && !works[i].empty()) {
-        curves[i].name += ": " + works[i];
-        break;
-      }
+  for (const RecordList& one : found) {
+    const Record& first = *one.front();
+    PeerCurve curve{tier_name(first), place_of(first), is_direct(first), reads(first), {}};
+    const auto alike = std::count_if(found.begin(), found.end(), [&](const RecordList& other) {
+      return place_of(*other.front()) == curve.name;
+    });
+    if (const std::string work = peer_work(first); alike > 1 && !work.empty()) curve.name += ": " + work;
+    for (const Record* const record : one)
+      take_later(curve.at[*whole_number(*record, "threads", 1)], *record);
+    curves.push_back(std::move(curve));
   }
   return curves;
 }

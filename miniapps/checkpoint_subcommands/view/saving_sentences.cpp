@@ -2,26 +2,30 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "io_backends/core/cli/table.hpp"
+#include "miniapps/checkpoint/saving_metrics.hpp"
+#include "miniapps/checkpoint_subcommands/view/bench_metrics.hpp"
+#include "miniapps/checkpoint_subcommands/view/saving_parts.hpp"
 #include "results/cells/cells.hpp"
-#include "results/cells/saving_cells.hpp"
-#include "results/cells/verdicts_parts.hpp"
+#include "results/record/shared_metrics.hpp"
 
 namespace penstock::verdicts {
 namespace {
+
+using namespace saving_metrics;
+using namespace bench_metrics;
+
+constexpr double kSlowerSteps = 0.05;  // steps during a drain: less is not worth a word
 
 // Runs that are spoken of together: "alexnet-adam through shm", "alexnet on disk with prefetch 4".
 struct Subject {
   std::string name;
   std::vector<const Record*> runs;
 
-  std::optional<double> middle(std::string_view metric) const { return middle_of(runs, metric); }
-  double sum(std::string_view metric) const {
-    const std::vector<double> all = samples_of(runs, metric);
-    return std::accumulate(all.begin(), all.end(), 0.0);
-  }
+  std::optional<double> middle(const MetricInfo& metric) const { return middle_of(runs, metric); }
+  std::optional<double> middle(const std::string& metric) const { return middle_of(runs, metric); }
+  double sum(const MetricInfo& metric) const { return sum_of(runs, metric); }
 };
 
 std::string shorter_or_longer(double ratio) {
@@ -40,8 +44,8 @@ std::string spread_of(const ShorterBy& by) {
 std::string allowed_text(const ShorterBy& by, const SavingRuns& arm, const Output& output) {
   const std::string ceilings = fmt::format(
       "hat either tier takes at best ({} and {} {})",
-      format_rate(middle_of(arm.runs, "ceiling_bytes_per_s.fast").value_or(0), output),
-      format_rate(middle_of(arm.runs, "ceiling_bytes_per_s.slow").value_or(0), output), rate_unit(output));
+      format_rate(middle_of(arm.runs, kCeilingOf.with("fast")).value_or(0), output),
+      format_rate(middle_of(arm.runs, kCeilingOf.with("slow")).value_or(0), output), rate_unit(output));
   if (by.ceiling_too_low)
     return fmt::format(
         " That is more than w{} would allow: a ceiling was measured too low, or direct saves met a slower "
@@ -53,11 +57,11 @@ std::string allowed_text(const ShorterBy& by, const SavingRuns& arm, const Outpu
 void describe_block(const SavingGroup& group, const Output& output, std::vector<Sentence>& out) {
   for (const SavingRuns& arm : group.arms) {
     const auto by = shorter_than_direct(group, arm);
-    const auto held = middle_of(arm.runs, "checkpoint_block_s");
+    const auto held = middle_of(arm.runs, kBlock);
     if (!by || !held) continue;
     const SavingRuns& direct = *group.find("direct");
     const std::string times = fmt::format("{} instead of {}", format_seconds(*held),
-                                          format_seconds(*middle_of(direct.runs, "checkpoint_block_s")));
+                                          format_seconds(*middle_of(direct.runs, kBlock)));
     const std::string how = saved_how(arm.first(), arm.arm);
     const std::string straight = saved_how(direct.first(), "direct");
     const std::string allowed = allowed_text(*by, arm, output);
@@ -65,53 +69,48 @@ void describe_block(const SavingGroup& group, const Output& output, std::vector<
     const bool sure = by->ratio.pairs > 1 && skipped.empty() && !by->ceiling_too_low;
     const Tone tone = sure ? Tone::finding : Tone::caution;
     if (by->ratio.pairs > 1 && !by->is_significant())
-      out.push_back(
-          {tone, "saving.block",
-           fmt::format("Saving {} {} and {} cannot be told apart by how long it holds the training: "
-                       "{}, {}{}.{}",
-                       group.name, how, straight, times, spread_of(*by), skipped, allowed)});
+      add_sentence(out, tone, "saving.block",
+                   "Saving {} {} and {} cannot be told apart by how long it holds the training: "
+                   "{}, {}{}.{}",
+                   group.name, how, straight, times, spread_of(*by), skipped, allowed);
     else
-      out.push_back({tone, "saving.block",
-                     fmt::format("Saving {} {} holds the training {} than {}: {}, {}{}.{}", group.name, how,
-                                 shorter_or_longer(by->ratio.median), straight, times, spread_of(*by),
-                                 skipped, allowed)});
+      add_sentence(out, tone, "saving.block", "Saving {} {} holds the training {} than {}: {}, {}{}.{}",
+                   group.name, how, shorter_or_longer(by->ratio.median), straight, times, spread_of(*by),
+                   skipped, allowed);
   }
 }
 
 void describe_drain(const Subject& subject, const Output& output, std::vector<Sentence>& out) {
-  const auto rate = subject.middle("drain_bytes_per_s");
+  const auto rate = subject.middle(kDrainRate);
   if (!rate) return;
-  const auto share = subject.middle("drain_of_ceiling");
-  const auto overlap = subject.middle("drain_overlap");
-  out.push_back(
-      {Tone::finding, "saving.drain",
-       fmt::format(
-           "Checkpoints of {} drained to {} at {} {}{}{}.", subject.name,
-           role_name(*subject.runs.front(), "checkpoint"), format_rate(*rate, output), rate_unit(output),
-           share && ceilings_hold(subject.runs)
-               ? fmt::format(", {} of what it takes at best", format_percent(*share))
-               : "",
-           overlap ? fmt::format("; for {} of that time no save held the training", format_percent(*overlap))
-                   : "")});
+  const auto share = subject.middle(kDrainOfCeiling);
+  const auto overlap = subject.middle(kDrainOverlap);
+  add_sentence(
+      out, Tone::finding, "saving.drain", "Checkpoints of {} drained to {} at {} {}{}{}.", subject.name,
+      role_name(*subject.runs.front(), "checkpoint"), format_rate(*rate, output), rate_unit(output),
+      share && ceilings_hold(subject.runs)
+          ? fmt::format(", {} of what it takes at best", format_percent(*share))
+          : "",
+      overlap ? fmt::format("; for {} of that time no save held the training", format_percent(*overlap))
+              : "");
 }
 
 void describe_inflation(const Subject& subject, std::vector<Sentence>& out) {
-  const auto inflation = subject.middle("step_inflation");
+  const auto inflation = subject.middle(kStepInflation);
   if (!inflation || *inflation <= 1 + kSlowerSteps) return;
-  out.push_back({Tone::finding, "saving.inflation",
-                 fmt::format("While a checkpoint of {} drained, a step took {} longer.", subject.name,
-                             format_percent(*inflation - 1))});
+  add_sentence(out, Tone::finding, "saving.inflation",
+               "While a checkpoint of {} drained, a step took {} longer.", subject.name,
+               format_percent(*inflation - 1));
 }
 
 void describe_misses(const Subject& subject, std::vector<Sentence>& out) {
-  if (const double skips = subject.sum("checkpoint_skips"); skips > 0)
-    out.push_back({Tone::caution, "saving.skips",
-                   fmt::format("{:.0f} of {:.0f} saves of {} were skipped: their steps are in no checkpoint.",
-                               skips, std::max(skips, subject.sum("checkpoints")), subject.name)});
-  if (const double failures = subject.sum("drain_failures"); failures > 0)
-    out.push_back(
-        {Tone::caution, "saving.drain_failures",
-         fmt::format("{:.0f} drain{} of {} failed.", failures, failures == 1 ? "" : "s", subject.name)});
+  if (const double skips = subject.sum(kSkips); skips > 0)
+    add_sentence(out, Tone::caution, "saving.skips",
+                 "{:.0f} of {:.0f} saves of {} were skipped: their steps are in no checkpoint.", skips,
+                 std::max(skips, subject.sum(kSaves)), subject.name);
+  if (const double failures = subject.sum(kDrainFailures); failures > 0)
+    add_sentence(out, Tone::caution, "saving.drain_failures", "{:.0f} drain{} of {} failed.", failures,
+                 failures == 1 ? "" : "s", subject.name);
 }
 
 // Faster than the ceiling: then it was none. Where the record says so itself, its verdict is said.
@@ -120,16 +119,16 @@ void describe_ceilings(const Subject& subject, std::vector<Sentence>& out) {
     return record->verdict == Verdict::ceiling_invalid;
   });
   if (known || ceilings_hold(subject.runs)) return;
-  out.push_back({Tone::caution, "saving.ceiling",
-                 fmt::format("Checkpoints of {} were saved or drained faster than the best that was measured "
-                             "of their tier: nothing is said of ceilings.",
-                             subject.name)});
+  add_sentence(out, Tone::caution, "saving.ceiling",
+               "Checkpoints of {} were saved or drained faster than the best that was measured "
+               "of their tier: nothing is said of ceilings.",
+               subject.name);
 }
 
 void describe_losses(const Subject& subject, std::vector<Sentence>& out) {
-  const auto process = subject.middle("lost_work_s.process");
-  const auto node = subject.middle("lost_work_s.node");
-  const auto power = subject.middle("lost_work_s.power");
+  const auto process = subject.middle(kLostWork.with("process"));
+  const auto node = subject.middle(kLostWork.with("node"));
+  const auto power = subject.middle(kLostWork.with("power"));
   if (!process || !node || !power) return;
   std::string lost = format_seconds(*process);
   if (*process == *node && *node == *power)
@@ -140,23 +139,22 @@ void describe_losses(const Subject& subject, std::vector<Sentence>& out) {
   else
     lost += fmt::format(" when processes end, {} when the node is lost, {} when power fails",
                         format_seconds(*node), format_seconds(*power));
-  const std::vector<double> most = samples_of(subject.runs, "lost_work_most_s.power");
-  out.push_back({Tone::finding, "saving.lost",
-                 fmt::format("A failure takes on average this much work of {}: {}{}.", subject.name, lost,
-                             most.empty() ? ""
-                                          : fmt::format(" (at most {})", format_seconds(*std::max_element(
-                                                                             most.begin(), most.end()))))});
+  const std::vector<double> most = samples_of(subject.runs, kMostLostWork.with("power"));
+  add_sentence(out, Tone::finding, "saving.lost", "A failure takes on average this much work of {}: {}{}.",
+               subject.name, lost,
+               most.empty() ? ""
+                            : fmt::format(" (at most {})",
+                                          format_seconds(*std::max_element(most.begin(), most.end()))));
 }
 
 void describe_advice(const Subject& subject, std::vector<Sentence>& out) {
-  const auto young = subject.middle("checkpoint_interval_s.young");
-  const auto daly = subject.middle("checkpoint_interval_s.daly");
+  const auto young = subject.middle(kIntervalYoung);
+  const auto daly = subject.middle(kIntervalDaly);
   const auto mtbf = parameter_number(*subject.runs.front(), "mtbf_s");
   if (!young || !daly || !mtbf) return;
-  out.push_back(
-      {Tone::finding, "saving.advice",
-       fmt::format("With a failure every {}, saves of {} cost least every {} (Young) or {} (Daly).",
-                   format_seconds(*mtbf), subject.name, format_seconds(*young), format_seconds(*daly))});
+  add_sentence(out, Tone::finding, "saving.advice",
+               "With a failure every {}, saves of {} cost least every {} (Young) or {} (Daly).",
+               format_seconds(*mtbf), subject.name, format_seconds(*young), format_seconds(*daly));
 }
 
 void describe_all(const Subject& subject, const Output& output, std::vector<Sentence>& out) {
@@ -170,16 +168,15 @@ void describe_all(const Subject& subject, const Output& output, std::vector<Sent
 
 // How long a training stood still for its saves.
 void describe_held(const Subject& subject, std::vector<Sentence>& out) {
-  const std::vector<double> blocks = samples_of(subject.runs, "checkpoint_block_s");
-  const double wall = metric_value(*subject.runs.front(), "wall_s").value_or(0);
-  const double all_s = std::accumulate(blocks.begin(), blocks.end(), 0.0);
-  out.push_back({Tone::finding, "saving.held",
-                 fmt::format("Saving {} held {} for {}{}: {} save{}, {} each by the median, {} the longest.",
-                             saved_how(*subject.runs.front(), ""), subject.name, format_seconds(all_s),
-                             wall > 0 ? fmt::format(" ({} of the wall)", format_percent(all_s / wall)) : "",
-                             blocks.size(), blocks.size() == 1 ? "" : "s",
-                             format_seconds(*middle_of(subject.runs, "checkpoint_block_s")),
-                             format_seconds(*std::max_element(blocks.begin(), blocks.end())))});
+  const std::vector<double> blocks = samples_of(subject.runs, kBlock);
+  const double wall = metric_value(*subject.runs.front(), shared_metrics::kWall).value_or(0);
+  const double all_s = sum_of(subject.runs, kBlock);
+  add_sentence(out, Tone::finding, "saving.held",
+               "Saving {} held {} for {}{}: {} save{}, {} each by the median, {} the longest.",
+               saved_how(*subject.runs.front(), ""), subject.name, format_seconds(all_s),
+               wall > 0 ? fmt::format(" ({} of the wall)", format_percent(all_s / wall)) : "", blocks.size(),
+               blocks.size() == 1 ? "" : "s", format_seconds(*middle_of(subject.runs, kBlock)),
+               format_seconds(*std::max_element(blocks.begin(), blocks.end())));
 }
 
 }  // namespace
@@ -194,7 +191,7 @@ void describe_saving(const std::vector<SavingGroup>& groups, const std::vector<T
   const std::size_t before = out.size();
   for (const TrainGroup& group : trained)
     for (const auto& [prefetch, record] : group.at) {
-      if (find_metric(*record, "checkpoint_block_s") == nullptr) continue;
+      if (find_metric(*record, kBlock) == nullptr) continue;
       const Subject subject{fmt::format("{} with prefetch {}", group.title, prefetch), {record}};
       describe_held(subject, out);
       describe_all(subject, output, out);

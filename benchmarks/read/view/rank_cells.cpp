@@ -1,0 +1,70 @@
+#include "benchmarks/read/view/rank_cells.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "benchmarks/read/read_metrics.hpp"
+#include "benchmarks/read/view/read_cells.hpp"
+#include "results/cells/cells.hpp"
+
+namespace penstock {
+namespace {
+
+// Records with the same key are in one group; "" for none.
+std::string rank_key(const Record& record) {
+  const bool counts = whole_number(record, "ranks", 1) && whole_number(record, "threads", 1);
+  return record.command == "read" && counts && find_metric(record, read_metrics::kPayloadRate) != nullptr
+             ? read_work(record, "ranks") + "|" + cache_name(record) + "|" + label_text(record)
+             : "";
+}
+
+std::vector<RankCurve> curves_of(const RecordList& group) {
+  std::vector<RankCurve> curves;
+  for (const RecordList& found : grouped(group, [](const Record& record) {
+         return std::to_string(*whole_number(record, "threads", 1)) + "|" + tier_name(record);
+       })) {
+    RankCurve curve{tier_name(*found.front()), *whole_number(*found.front(), "threads", 1), "", {}};
+    curve.name =
+        fmt::format("{}, {} thread{} a rank", curve.tier, curve.threads, curve.threads == 1 ? "" : "s");
+    for (const Record* const record : found)
+      take_later(curve.at[*whole_number(*record, "ranks", 1)], *record);
+    if (curve.at.size() > 1) curves.push_back(std::move(curve));
+  }
+  return curves;
+}
+
+}  // namespace
+
+std::vector<RankGroup> rank_groups(std::span<const Record> records) {
+  std::vector<RankGroup> groups;
+  RecordList firsts;
+  for (const RecordList& found : grouped(records, rank_key)) {
+    const std::string cache = cache_name(*found.front());
+    RankGroup group{cache.empty() ? "reading" : cache, curves_of(found)};
+    if (group.curves.empty()) continue;
+    groups.push_back(std::move(group));
+    firsts.push_back(found.front());
+  }
+  std::vector<std::vector<std::string>> words = read_texts(firsts, "ranks");
+  for (std::size_t i = 0; i < words.size(); ++i) words[i].insert(words[i].begin(), cache_name(*firsts[i]));
+  const std::vector<std::string> titles = titles_of(words);
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    if (!titles[i].empty()) groups[i].title = titles[i];
+  return groups;
+}
+
+std::size_t node_count(const Record& record) {
+  const auto ranks = record.environment.find("ranks");
+  if (ranks == record.environment.end() || !ranks->is_array()) return 1;
+  std::set<std::string> hosts;
+  for (const Json& rank : *ranks)
+    if (rank.is_object())
+      if (const auto host = rank.find("host"); host != rank.end() && host->is_string())
+        hosts.insert(host->get<std::string>());
+  return std::max<std::size_t>(1, hosts.size());
+}
+
+}  // namespace penstock

@@ -1,0 +1,86 @@
+#include "benchmarks/read/view/read_cells.hpp"
+
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "benchmarks/read/read_metrics.hpp"
+#include "results/cells/cells.hpp"
+#include "results/record/work.hpp"
+
+namespace penstock {
+namespace {
+
+// What a diagram of one group varies, and what its title names anyway.
+constexpr std::array<std::string_view, 2> kReadAxes{"threads", "cache"};
+
+std::vector<std::string_view> axes_and(std::string_view more) {
+  std::vector<std::string_view> all(kReadAxes.begin(), kReadAxes.end());
+  if (!more.empty()) all.push_back(more);
+  return all;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> read_threads(const Record& record) {
+  return record.command == "read" || record.command == "profile" ? whole_number(record, "threads", 1)
+                                                                 : std::nullopt;
+}
+
+std::string read_work(const Record& record, std::string_view but) {
+  return corpus_name(record) + "|" + corpus_text(record, "checksum") + "|" + corpus_text(record, "format") +
+         "|" + environment_text(record, "host") + "|" + work_key(record, axes_and(but));
+}
+
+std::vector<std::vector<std::string>> read_texts(std::span<const Record* const> records,
+                                                 std::string_view but) {
+  std::vector<std::vector<std::string>> rows = work_rows(records, axes_and(but));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].insert(rows[i].begin(), {corpus_title(*records[i]), corpus_text(*records[i], "format")});
+    rows[i].insert(rows[i].end(), {environment_text(*records[i], "host"), label_text(*records[i])});
+  }
+  return rows;
+}
+
+const ReadCurve* ReadGroup::find(std::string_view tier) const {
+  for (const ReadCurve& curve : curves)
+    if (curve.tier == tier) return &curve;
+  return nullptr;
+}
+
+std::vector<ReadGroup> read_groups(std::span<const Record> records) {
+  const std::vector<RecordList> found = grouped(records, [](const Record& record) {
+    return read_threads(record) ? cache_name(record) + "|" + read_work(record) + "|" + label_text(record)
+                                : "";
+  });
+  const std::vector<std::string> titles = titles_of(read_texts(firsts_of(found)));
+  std::vector<ReadGroup> groups;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const Record& first = *found[i].front();
+    ReadGroup group;
+    group.cache = cache_name(first);
+    group.work = read_work(first);
+    group.label = label_text(first);
+    group.rest = group.work + "|" + group.label;
+    group.open_loop = find_metric(first, read_metrics::kOfferedRate) != nullptr;
+    group.title =
+        (group.cache.empty() ? "reading" : group.cache) + (titles[i].empty() ? "" : ", ") + titles[i];
+    for (const RecordList& of_tier :
+         grouped(found[i], [](const Record& record) { return "|" + tier_name(record); })) {
+      ReadCurve& curve = group.curves.emplace_back();
+      curve.tier = tier_name(*of_tier.front());
+      for (const Record* const record : of_tier) take_later(curve.at[*read_threads(*record)], *record);
+    }
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+std::optional<double> scaling_ratio(const ReadCurve& curve, const Record& record) {
+  const Record& first = *curve.at.begin()->second;
+  for (const MetricInfo& rate : {read_metrics::kSampleRate, read_metrics::kPayloadRate})
+    if (const auto ratio = ratio_of(find_metric(record, rate), find_metric(first, rate))) return ratio;
+  return std::nullopt;
+}
+
+}  // namespace penstock

@@ -1,0 +1,153 @@
+#include "benchmarks/read/view/read_charts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "results/cells/cells.hpp"
+#include "results/record/records_testing.hpp"
+#include "results/report/page.hpp"
+
+namespace penstock::report {
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+RecordSet set_of(const std::vector<Record>& records) {
+  RecordSet set;
+  for (const Record& record : records)
+    set.records.push_back({record, "runs/x.jsonl", set.records.size() + 1});
+  return set;
+}
+
+std::string page_of(const std::vector<Record>& records) {
+  return make_page(set_of(records), Output{}, "Title").html;
+}
+
+// What stands between the tags of the section, to the next one.
+std::string section(const std::string& page, const std::string& id) {
+  const std::size_t at = page.find("<section id=\"" + id + "\"");
+  return at == std::string::npos ? "" : page.substr(at, page.find("</section>", at) - at);
+}
+
+TEST(Chart, KeepsATiersColourAndLeavesGapsWhereNothingWasMeasured) {
+  const std::vector<Record> records{read_cell("disk", 1, "cold", 1), read_cell("disk", 4, "cold", 4),
+                                    read_cell("fast", 2, "cold", 2)};
+  std::vector<std::string> tiers{"fast"};
+  const auto groups = read_groups(records);
+  ASSERT_EQ(groups.size(), 1U);
+  const Chart chart = bandwidth_chart(groups[0], {}, tiers, Output{});
+  EXPECT_EQ(chart.x, (std::vector<double>{1, 2, 4}));
+  ASSERT_EQ(chart.series.size(), 2U);
+  EXPECT_EQ(chart.series[0].label, "disk");
+  EXPECT_EQ(chart.series[0].colour, 1U);
+  EXPECT_EQ(chart.series[1].colour, 0U);
+  EXPECT_EQ(chart_json(chart)["series"][0]["y"].dump(), "[1.0,null,4.0]");
+}
+
+TEST(Chart, LeavesOutACeilingThatWouldSquashTheLinesAndSaysSo) {
+  Record record = read_cell("disk", 1, "cold", 100);
+  for (const double times : {2.0, 60.0}) {
+    record.metrics["ceiling_bytes_per_s"] = {"B/s", Better::neither, "run", {times * 100 * 1048576.0}};
+    std::vector<std::string> tiers;
+    const std::vector<Record> records{record};
+    const Chart chart = bandwidth_chart(read_groups(records)[0], {}, tiers, Output{});
+    EXPECT_EQ(chart.series.size(), times < 5 ? 2U : 1U);
+    EXPECT_EQ(has(chart.title, "left out"), times > 5);
+  }
+}
+
+TEST(Band, IsDrawnWrittenAndListed) {
+  const std::vector<Record> records{
+      with_rates(read_cell("disk", 1, "cold", 1), {100, 101, 102, 103, 104, 105}),
+      with_rates(read_cell("disk", 2, "cold", 1), {190, 200, 210})};
+  std::vector<std::string> tiers;
+  const Chart chart = bandwidth_chart(read_groups(records)[0], {}, tiers, Output{});
+  EXPECT_EQ(chart.series.at(0).sure, (std::vector<bool>{true, false}));
+  EXPECT_EQ(chart_json(chart)["series"][0]["sure"].dump(), "[true,false]");
+  const std::string csv = csv_text(chart_sheet(chart));
+  EXPECT_EQ(csv,
+            "threads,disk (MiB/s),disk: low,disk: high,disk: range\r\n"
+            "1,102.5,100,105,95% of the median\r\n"
+            "2,200,190,210,lowest to highest\r\n");
+  EXPECT_TRUE(has(page_of(records), "100.0 to 105.0"));
+}
+
+TEST(Ranks, HaveAChartATableAndASentence) {
+  const std::vector<Record> records{of_ranks(1, {100, 101, 99}), of_ranks(2, {195, 200, 201}),
+                                    of_ranks(4, {204, 205, 206})};
+  const auto groups = rank_groups(records);
+  ASSERT_EQ(groups.size(), 1U);
+  const Chart chart = ranks_chart(groups[0], Output{});
+  EXPECT_EQ(chart.x, (std::vector<double>{1, 2, 4}));
+  ASSERT_EQ(chart.series.size(), 1U);
+  EXPECT_EQ(chart.series[0].label, "pfs, 2 threads a rank");
+  const std::string page = page_of(records);
+  EXPECT_TRUE(
+      has(section(page, "ranks"), "pfs, 2 threads a rank stops scaling at 2 ranks, 2.00x of 1 rank (cold)."));
+  EXPECT_TRUE(has(section(page, "ranks"), "2.05x"));
+  EXPECT_EQ(node_count(records[0]), 1U);
+  EXPECT_EQ(node_count(records[2]), 2U);
+  EXPECT_TRUE(rank_groups(std::vector<Record>{records[0]}).empty());
+  EXPECT_FALSE(has(page_of({records[0]}), "id=\"ranks\""));
+}
+
+TEST(Ranks, WithinTheSpreadSayNothing) {
+  const std::string page = page_of({of_ranks(1, {100, 150, 50}), of_ranks(2, {130, 120, 125})});
+  EXPECT_TRUE(has(section(page, "ranks"), "bring nothing to pfs, 2 threads a rank that can be told"));
+}
+
+TEST(Peers, AreNextToTheTierOfTheSameNameAndInATable) {
+  const std::vector<Record> records{read_cell("disk", 4, "cold", 400), read_cell("fast", 4, "cold", 900),
+                                    by_fio(4, 500), by_fio(8, 640)};
+  const auto peers = peer_curves(records);
+  ASSERT_EQ(peers.size(), 1U);
+  EXPECT_TRUE(peers[0].reads);
+  std::vector<std::string> tiers;
+  const Chart chart = bandwidth_chart(read_groups(records)[0], peers, tiers, Output{});
+  EXPECT_EQ(chart.x, (std::vector<double>{4, 8}));
+  const ChartSeries& series = chart.series.back();
+  EXPECT_EQ(series.label, "fio-3.33 on disk");
+  EXPECT_EQ(series.stroke, Stroke::dash_dotted);
+  EXPECT_TRUE(series.mark.has_value());
+  EXPECT_EQ(series.colour, chart.series.front().colour) << "of the same tier";
+  const std::string page = page_of(records);
+  const std::string table = section(page, "peers");
+  for (const char* part : {"fio-3.33", "randread of 128 KiB, depth 8, libaio, direct", ">500.0<", ">4 000<",
+                           ">2.50<", "fio-3.33 on disk moved 125% of what read moved at 4 threads"})
+    EXPECT_TRUE(has(table, part)) << part << "\n" << table;
+  EXPECT_FALSE(has(page, "id=\"other\"")) << "not also elsewhere";
+}
+
+TEST(Peers, AreNotHeldAgainstWhatTheyDidNotDo) {
+  const auto comparable = [](Record peer, Record ours) {
+    const std::vector<Record> records{std::move(ours), std::move(peer)};
+    return is_comparable(peer_curves(records)[0], read_groups(records)[0]);
+  };
+  EXPECT_TRUE(comparable(by_fio(4, 500), read_cell("disk", 4, "cold", 400)));
+  EXPECT_FALSE(comparable(by_fio(4, 500), read_cell("disk", 4, "warm", 400))) << "direct against cached";
+  Record cached = by_fio(4, 500);
+  cached.parameters["direct"] = 0;
+  EXPECT_TRUE(comparable(cached, read_cell("disk", 4, "warm", 400)));
+  Record job = read_cell("disk", 4, "cold", 400);
+  job.parameters["ranks"] = 8;
+  EXPECT_FALSE(comparable(by_fio(4, 500), job));
+}
+
+TEST(Peers, ThatWriteOrHaveNoTierInCommonAreInTheTableAlone) {
+  Record writes = by_fio(4, 300);
+  writes.parameters["rw"] = "write";
+  Record elsewhere = by_fio(4, 300);
+  elsewhere.parameters["tier"] = "tape";
+  const std::vector<Record> records{read_cell("disk", 4, "cold", 400), writes, elsewhere};
+  std::vector<std::string> tiers;
+  EXPECT_EQ(bandwidth_chart(read_groups(records)[0], peer_curves(records), tiers, Output{}).series.size(),
+            1U);
+  EXPECT_TRUE(has(section(page_of(records), "peers"), "stands here alone"));
+}
+
+}  // namespace
+}  // namespace penstock::report

@@ -1,0 +1,78 @@
+// How the records of `checkpoint bench` are shown, and the checkpoints of trainings next to them.
+#include <fmt/format.h>
+
+#include <set>
+
+#include "miniapps/checkpoint/saving_metrics.hpp"
+#include "miniapps/checkpoint_subcommands/view/saving_parts.hpp"
+#include "results/cells/cells.hpp"
+#include "results/cells/record_view.hpp"
+#include "results/record/shared_metrics.hpp"
+
+namespace penstock {
+namespace {
+
+void add_superseded_saves(std::span<const Record> records, std::set<const Record*>& out) {
+  for (const Record& record : records)
+    if (is_saving(record)) out.insert(&record);
+  for (const SavingGroup& group : saving_groups(records))
+    for (const SavingRuns& arm : group.arms)
+      for (const Record* const record : arm.runs) out.erase(record);
+}
+
+// "alexnet-adam through shm (volatile)", "" where it is of no arm.
+std::string saved_what(const Record& record) {
+  const std::string arm = parameter_text(record, "arm");
+  return arm.empty() ? "" : fmt::format("{} {}", parameter_text(record, "payload"), saved_how(record, arm));
+}
+
+std::vector<std::string> saving_names(Shown records) {
+  std::vector<std::string> names;
+  for (const Record* const record : records) {
+    names.push_back(saved_what(*record));
+    if (names.back().empty()) names.back() = record->command;
+  }
+  return names;
+}
+
+std::vector<std::string> saving_label(const Record& record) {
+  return {saved_what(record), threads_label(record)};
+}
+
+void describe_checkpoints(std::span<const Record> records, const Output& output, std::vector<Sentence>& out) {
+  verdicts::describe_saving(saving_groups(records), train_groups(records), output, out);
+}
+
+std::vector<std::string> saving_tiles(std::span<const Record> records, report::PageState&) {
+  std::vector<std::string> tiles;
+  for (const SavingGroup& group : saving_groups(records))
+    for (const SavingRuns& arm : group.arms)
+      if (const auto by = shorter_than_direct(group, arm); by && by->least > 1)
+        tiles.push_back(report::tile_html(
+            fmt::format("{:.1f}", by->ratio.median), "x shorter",
+            fmt::format("held by a save of {} {} than by a direct one{}{}", group.name,
+                        saved_how(arm.first(), arm.arm), skipped_text(arm.runs),
+                        by->ceiling_too_low ? " (more than the ceilings measured allow)" : ""),
+            2));
+  return tiles;
+}
+
+constexpr MetricInfo kSavingHeadline[] = {saving_metrics::kBlock, saving_metrics::kDrainRate,
+                                          shared_metrics::kWall};
+
+}  // namespace
+
+extern const RecordView view_checkpoint;
+const RecordView view_checkpoint{.name = "checkpoint",
+                                 .order = 3,
+                                 .headline = kSavingHeadline,
+                                 .compares_arms = true,
+                                 .shows = is_saving,
+                                 .add_superseded = add_superseded_saves,
+                                 .cells = saving_names,
+                                 .label = saving_label,
+                                 .describe = describe_checkpoints,
+                                 .tiles = saving_tiles,
+                                 .section = report::saving_section};
+
+}  // namespace penstock

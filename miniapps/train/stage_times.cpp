@@ -1,0 +1,31 @@
+#include "miniapps/train/stage_times.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "miniapps/train/train_metrics.hpp"
+#include "results/cells/cells.hpp"
+
+namespace penstock {
+
+std::vector<StageTimes> stage_times(const Record& record) {
+  const std::string busy = train_metrics::kStageBusy.with("");
+  constexpr std::array<std::string_view, 11> kOrder{"list",   "open",        "read",      "decode",
+                                                    "resize", "transpose",   "normalise", "transform",
+                                                    "batch",  "accelerator", "checkpoint"};
+  const auto rank = [&](const std::string& stage) { return std::find(kOrder.begin(), kOrder.end(), stage); };
+  std::vector<StageTimes> stages;
+  for (const auto& [name, metric] : record.metrics) {
+    if (!name.starts_with(busy)) continue;
+    const std::string stage = name.substr(busy.size());
+    stages.push_back({stage, metric_value(record, name).value_or(0),
+                      metric_value(record, train_metrics::kStageStarved.with(stage)).value_or(0),
+                      metric_value(record, train_metrics::kStageBlocked.with(stage)).value_or(0)});
+  }
+  std::stable_sort(stages.begin(), stages.end(),
+                   [&](const StageTimes& a, const StageTimes& b) { return rank(a.stage) < rank(b.stage); });
+  return stages;
+}
+
+}  // namespace penstock

@@ -1,0 +1,53 @@
+// What a grid of threads and prefetch depths says: the fewest threads that do.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "io_backends/core/cli/table.hpp"
+#include "miniapps/train/train_metrics.hpp"
+#include "miniapps/train/view/train_parts.hpp"
+#include "results/cells/cells.hpp"
+
+namespace penstock::verdicts {
+namespace {
+
+std::string value_text(double value, bool busy) {
+  return busy ? format_percent(value) : format_number(value) + " samples/s";
+}
+
+}  // namespace
+
+void describe_grids(const std::vector<TrainGrid>& grids, std::vector<Sentence>& out) {
+  describe_each("training-grid", grids, out, [&](const TrainGrid& grid) {
+    const bool busy = grid_shows_utilization(grid);
+    const MetricInfo metric = busy ? train_metrics::kUtilization : train_metrics::kSampleRate;
+    const auto value = [&](const Record* record) { return *metric_value(*record, metric); };
+    RecordList cells;  // by rising threads, then by rising prefetch
+    for (const auto& [threads, row] : grid.at)
+      for (const auto& [prefetch, record] : row)
+        if (metric_value(*record, metric)) cells.push_back(record);
+    if (cells.size() < 2) return;
+    const Record* const best = *std::max_element(
+        cells.begin(), cells.end(), [&](const Record* a, const Record* b) { return value(a) < value(b); });
+    if (value(best) <= 0) return;
+    const Record* const enough = *std::find_if(cells.begin(), cells.end(), [&](const Record* cell) {
+      return value(cell) >= (1 - kSameRate) * value(best);
+    });
+    const std::uint64_t threads = *whole_number(*best, "threads", 1);
+    const std::uint64_t fewest = *whole_number(*enough, "threads", 1);
+    const std::string what = busy ? "keep the accelerator busy" : "deliver";
+    std::string text = fmt::format("{} with prefetch {} {} {}{}, the most that was measured for {}",
+                                   threads_text(threads), *train_prefetch(*best),
+                                   threads == 1 && busy ? "keeps the accelerator busy"
+                                   : threads == 1       ? "delivers"
+                                                        : what,
+                                   value_text(value(best), busy), busy ? " of the time" : "", grid.title);
+    if (enough != best)
+      text += fmt::format("; {} with prefetch {} come{} within {} of that ({})", threads_text(fewest),
+                          *train_prefetch(*enough), fewest == 1 ? "s" : "", format_percent(kSameRate),
+                          value_text(value(enough), busy));
+    out.push_back({Tone::finding, "grid", text + "."});
+  });
+}
+
+}  // namespace penstock::verdicts

@@ -1,0 +1,159 @@
+#include "miniapps/train/view/train_cells.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
+#include "miniapps/train/train_metrics.hpp"
+#include "results/cells/cells.hpp"
+#include "results/import/members.hpp"
+#include "results/record/work.hpp"
+
+namespace penstock {
+namespace {
+
+// The tiers besides the data's: "checkpoint root", with their options in a key.
+std::string other_tiers(const Record& record, std::string_view member) {
+  std::string text;
+  for (const auto& [role, tier] : record.tiers.items())
+    if (role != "data" && tier.is_object())
+      text += (text.empty() ? "" : ", ") + role + " " + member_text(tier, member);
+  return text;
+}
+
+// What a diagram of one group varies.
+std::vector<std::string_view> axes_and(std::string_view more) {
+  std::vector<std::string_view> all{"prefetch"};
+  if (!more.empty()) all.push_back(more);
+  return all;
+}
+
+// `but`: a parameter that may differ, besides the prefetch depth.
+std::string train_key(const Record& record, std::string_view but = "") {
+  return tier_name(record) + "|" + corpus_text(record, "checksum") + "|" + environment_text(record, "host") +
+         "|" + label_text(record) + "|" + other_tiers(record, "spec") + "|" + work_key(record, axes_and(but));
+}
+
+std::string train_title(const Record& record) {
+  const std::string app = parameter_text(record, "app");
+  return (app.empty() ? "training" : app) + " on " + tier_name(record) +
+         (emulation(record).empty() ? "" : " (emulated)");
+}
+
+// What may tell train records apart, as text; a row for each.
+std::vector<std::vector<std::string>> train_texts(std::span<const Record* const> records,
+                                                  std::string_view but = "") {
+  // The title has the app; the state that the cache was in stands for the one that was asked for.
+  std::vector<std::string_view> apart = axes_and(but);
+  apart.insert(apart.end(), {"app", "cache"});
+  std::vector<std::vector<std::string>> rows = work_rows(records, apart);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Record& record = *records[i];
+    const std::string state = cache_state(record);
+    std::string cache =
+        state == cache_name(record) ? "cache " + state : state + " (" + cache_name(record) + " asked for)";
+    if (state.empty()) cache.clear();
+    rows[i].insert(rows[i].begin(), {corpus_title(record), std::move(cache)});
+    rows[i].insert(rows[i].end(),
+                   {other_tiers(record, "name"), environment_text(record, "host"), label_text(record)});
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> train_prefetch(const Record& record) {
+  return record.command == "train" ? whole_number(record, "prefetch", 0) : std::nullopt;
+}
+
+bool burns_processors(const Record& record) {
+  return parameter_text(record, "accelerator").find("burn=") != std::string::npos;
+}
+
+bool several_accelerators(const Record& record) {
+  return parameter_number(record, "ranks").value_or(1) > 1 ||
+         parameter_number(record, "accelerators").value_or(1) > 1;
+}
+
+// Groups that differ by their threads alone are next to each other, fewest first.
+std::vector<TrainGroup> train_groups(std::span<const Record> records) {
+  const auto threads = [](const RecordList& group) {
+    return parameter_number(*group.front(), "threads").value_or(0);
+  };
+  std::vector<RecordList> found;
+  for (const RecordList& family : grouped(records, [](const Record& record) {
+         return train_prefetch(record) ? train_key(record, "threads") : "";
+       })) {
+    std::vector<RecordList> members = grouped(family, [](const Record& record) { return train_key(record); });
+    std::stable_sort(members.begin(), members.end(), [&](const RecordList& one, const RecordList& other) {
+      return threads(one) < threads(other);
+    });
+    found.insert(found.end(), members.begin(), members.end());
+  }
+  const std::vector<std::string> titles = titles_of(train_texts(firsts_of(found)));
+  std::vector<TrainGroup> groups;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    TrainGroup& group = groups.emplace_back();
+    group.title = train_title(*found[i].front()) + (titles[i].empty() ? "" : ", ") + titles[i];
+    for (const Record* const record : found[i]) take_later(group.at[*train_prefetch(*record)], *record);
+  }
+  return groups;
+}
+
+std::vector<TrainGrid> train_grids(std::span<const Record> records) {
+  const std::vector<RecordList> found = grouped(records, [](const Record& record) {
+    return train_prefetch(record) && whole_number(record, "threads", 1) ? train_key(record, "threads") : "";
+  });
+  const std::vector<std::string> titles = titles_of(train_texts(firsts_of(found), "threads"));
+  std::vector<TrainGrid> grids;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    TrainGrid& grid = grids.emplace_back();
+    grid.title = train_title(*found[i].front()) + (titles[i].empty() ? "" : ", ") + titles[i];
+    for (const Record* const record : found[i]) {
+      const std::uint64_t prefetch = *train_prefetch(*record);
+      grid.prefetches.insert(prefetch);
+      take_later(grid.at[*whole_number(*record, "threads", 1)][prefetch], *record);
+    }
+  }
+  std::erase_if(grids, [](const TrainGrid& grid) { return grid.at.size() < 2; });
+  return grids;
+}
+
+bool grid_shows_utilization(const TrainGrid& grid) {
+  for (const auto& [threads, row] : grid.at)
+    for (const auto& [prefetch, record] : row)
+      if (metric_value(*record, train_metrics::kUtilization)) return true;
+  return false;
+}
+
+std::optional<double> input_wait_per_step(const Record& record) {
+  const Metric* wait = find_metric(record, train_metrics::kInputWait);
+  if (wait == nullptr) return std::nullopt;
+  if (wait->per == "step") {
+    double sum = 0;
+    std::size_t known = 0;
+    for (const double sample : wait->samples) {
+      if (!std::isfinite(sample)) continue;
+      sum += sample;
+      ++known;
+    }
+    return sum / static_cast<double>(known);
+  }
+  const auto steps = metric_value(record, train_metrics::kSteps);
+  if (!steps || *steps <= 0) return std::nullopt;
+  return wait->value() / *steps;
+}
+
+std::optional<double> hidden_by_prefetch(const TrainGroup& group, std::uint64_t prefetch) {
+  const auto none = group.at.find(0);
+  const auto some = group.at.find(prefetch);
+  if (prefetch == 0 || none == group.at.end() || some == group.at.end()) return std::nullopt;
+  const auto without = input_wait_per_step(*none->second);
+  const auto with = input_wait_per_step(*some->second);
+  if (!without || !with || *without <= 0) return std::nullopt;
+  return 1 - *with / *without;
+}
+
+}  // namespace penstock

@@ -1,0 +1,370 @@
+// What train records say: what prefetching hid, how busy the accelerator was, which stage limits.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <numeric>
+
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
+#include "miniapps/train/stage_times.hpp"
+#include "miniapps/train/train_metrics.hpp"
+#include "miniapps/train/view/train_parts.hpp"
+#include "results/cells/cells.hpp"
+
+namespace penstock::verdicts {
+namespace {
+
+using namespace train_metrics;
+
+void describe_prefetch(const TrainGroup& group, std::vector<Sentence>& out) {
+  const auto none = group.at.find(0);
+  const auto without = none == group.at.end() ? std::nullopt : input_wait_per_step(*none->second);
+  for (const auto& [prefetch, record] : group.at) {
+    if (prefetch == 0) continue;
+    const auto with = input_wait_per_step(*record);
+    bool busy = record->verdict == Verdict::client_bound;
+    if (const auto hidden = hidden_by_prefetch(group, prefetch)) {
+      const std::string waited =
+          fmt::format("{}, {} ahead: the accelerator waited {} a step instead of {}", group.title,
+                      prefetch == 1 ? "1 batch" : fmt::format("{} batches", prefetch), format_seconds(*with),
+                      format_seconds(*without));
+      busy |= none->second->verdict == Verdict::client_bound;
+      add_sentence(out, busy ? Tone::caution : Tone::finding, "prefetch",
+                   "Prefetching took away {} of the waiting ({}){}.",
+                   *hidden >= 0 ? format_percent(*hidden) : "none", waited,
+                   busy ? ", in cells where this machine was too busy to emulate the accelerator" : "");
+    } else if (const auto overlap = metric_value(*record, kInputOverlap); overlap && *overlap >= 0) {
+      add_sentence(out, busy ? Tone::caution : Tone::finding, "prefetch",
+                   "Prefetching hid {} of the input's own time behind the steps ({}, prefetch {}; its own "
+                   "time is that of the same pipeline without an accelerator){}.",
+                   format_percent(*overlap), group.title, prefetch,
+                   busy ? ", where this machine was too busy to emulate the accelerator" : "");
+    }
+  }
+}
+
+void describe_utilization(const TrainGroup& group, std::vector<Sentence>& out) {
+  std::vector<std::string> parts;
+  for (const auto& [prefetch, record] : group.at)
+    if (const auto busy = metric_value(*record, kUtilization))
+      parts.push_back(fmt::format("{}{} with prefetch {}", format_percent(*busy),
+                                  parts.empty() ? " of the time" : "", prefetch));
+  if (!parts.empty())
+    add_sentence(out, Tone::finding, "utilization", "The accelerator of {} was busy {}.", group.title,
+                 enumerate(parts));
+}
+
+// "lost_s.decode" -> what the accelerator lost to decoding, the most first.
+std::vector<std::pair<double, std::string>> lost_parts(const Record& record) {
+  const std::string lost = kLost.with("");
+  std::vector<std::pair<double, std::string>> parts;
+  for (const auto& [name, metric] : record.metrics)
+    if (name.starts_with(lost))
+      parts.emplace_back(metric_value(record, name).value_or(0), name.substr(lost.size()));
+  std::sort(parts.rbegin(), parts.rend());
+  return parts;
+}
+
+// The rank that the others waited for, if it was one.
+std::string slowest_rank(const Record& record) {
+  constexpr double kMostly = 0.8;
+  constexpr double kStepsThatTell = 10;
+  const auto rank = metric_value(record, kStragglerRank);
+  const auto last = metric_value(record, kStragglerSteps);
+  const auto steps = metric_value(record, kSteps);
+  const auto ranks = parameter_number(record, "ranks");
+  if (!rank || !last || steps.value_or(0) < kStepsThatTell || *last < kMostly * *steps ||
+      ranks.value_or(0) < 2)
+    return "";
+  return fmt::format(" The others waited for rank {:.0f}, which was the last at {} of its steps.", *rank,
+                     format_percent(*last / *steps));
+}
+
+// What is lost at the barrier by steps that burn processors is lost to what else they are wanted for.
+std::string lost_to(const std::string& place, const Record& record) {
+  if (place != "barrier" || !burns_processors(record)) return place;
+  return several_accelerators(record) ? "barrier and longer steps" : "longer steps";
+}
+
+// Where utilization went: only of accelerators that have a step, and only what is worth a word.
+void describe_lost(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
+                   std::vector<Sentence>& out) {
+  constexpr double kWorthAWord = 0.01;
+  const auto wall = metric_value(record, shared_metrics::kWall);
+  if (!metric_value(record, kUtilization) || !wall || *wall <= 0) return;
+  double sum_s = 0;
+  bool straggled = false;
+  std::vector<std::string> parts;
+  for (const auto& [lost_s, to] : lost_parts(record)) {
+    sum_s += lost_s;
+    if (lost_s < kWorthAWord * *wall) continue;
+    straggled |= to == "straggler";
+    parts.push_back(fmt::format("{} to {}", format_percent(lost_s / *wall), lost_to(to, record)));
+  }
+  if (sum_s < kWorthAWord * *wall || parts.empty()) return;
+  add_sentence(
+      out, Tone::finding, "lost",
+      "With prefetch {}, the accelerator of {} lost {} of its time, the first batch included: {}.{}{}",
+      prefetch, group.title, format_percent(sum_s / *wall), enumerate(parts),
+      straggled ? slowest_rank(record) : "",
+      burns_processors(record) ? " Its steps and the workers share this machine's processors (burn=), "
+                                 "so that either makes the other slower."
+                               : "");
+}
+
+// What a further accelerator came to.
+std::string with_one_more(const Record& record) {
+  if (parameter_number(record, "accelerators_at_most"))
+    return " (a step of more would need more samples than an epoch has)";
+  const std::string by = parameter_text(record, "one_more_missed_by");
+  if (by == "client") return "; with one more this machine was too busy to emulate them";
+  if (by == "memory") return "; this machine has no memory for the batches of one more";
+  const auto more = metric_value(record, kOneMore);
+  return more ? fmt::format("; with one more it was {}", format_percent(*more)) : "";
+}
+
+// How many accelerators were fed, of which only a search knows.
+void describe_fed(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
+                  std::vector<Sentence>& out) {
+  const auto fed = metric_value(record, kAcceleratorsFed);
+  const auto threshold = parameter_number(record, "au");
+  const auto step = parameter_number(record, "step_s");
+  const Metric* const busy = find_metric(record, kUtilization);
+  if (!fed || !threshold || !step || busy == nullptr) return;
+  if (*fed < 1) {
+    const bool client = parameter_text(record, "one_more_missed_by") == "client";
+    const double least = *std::min_element(busy->samples.begin(), busy->samples.end());
+    add_sentence(out, Tone::caution, "fed",
+                 "With prefetch {}, not even one accelerator with steps of {} is known to be fed by {}: {}.",
+                 prefetch, format_seconds(*step), group.title,
+                 client ? "this machine was too busy to emulate it"
+                        : fmt::format("it was busy {} of the time where {} was asked for",
+                                      format_percent(least), format_percent(*threshold)));
+    return;
+  }
+  const std::string by = parameter_text(record, "one_more_missed_by");
+  const bool by_machine =
+      by == "client" || by == "memory" || parameter_number(record, "accelerators_at_most");
+  add_sentence(out, Tone::finding, "fed",
+               "With prefetch {}, {} feeds {}{:.0f} accelerator{} with steps of {}: all were busy at "
+               "least {} of the time, in {} runs in a row{}.",
+               prefetch, group.title, by_machine ? "at least " : "", *fed, *fed == 1 ? "" : "s",
+               format_seconds(*step), format_percent(*threshold), busy->samples.size(),
+               with_one_more(record));
+}
+
+// Where the two are apart: how they can be.
+std::string dlio_next_to_ours(const Record& record, double reckoned) {
+  constexpr double kWorthAWord = 0.02;
+  const auto own = metric_value(record, kUtilization);
+  if (!own || std::abs(*own - reckoned) < kWorthAWord) return "";
+  return fmt::format(
+      " Its steps begin when the training's thread has taken their batch, and its epochs count alike, "
+      "however "
+      "short they are; for an accelerator that has a batch as soon as it is ready it is {}.",
+      format_percent(*own));
+}
+
+// What DLIO would say of the same steps.
+void describe_dlio(const TrainGroup& group, std::uint64_t /*prefetch*/, const Record& record,
+                   std::vector<Sentence>& out) {
+  const auto reckoned = metric_value(record, kUtilizationDlio);
+  const auto asked = parameter_number(record, "au");
+  if (parameter_text(record, "app") != "dlio" || !reckoned || !asked) return;
+  if (*reckoned <= 0) {
+    add_sentence(out, Tone::caution, "dlio",
+                 "DLIO's own arithmetic has no AU for {}, whose epochs have one step; this is not an MLPerf "
+                 "Storage result.",
+                 group.title);
+    return;
+  }
+  add_sentence(out, Tone::caution, "dlio",
+               "DLIO's own arithmetic makes AU {} of these steps, {} than the {} that {} asks for; this is "
+               "not an MLPerf Storage result.{}",
+               format_percent(*reckoned), *reckoned < *asked ? "less" : "no less", format_percent(*asked),
+               group.title, dlio_next_to_ours(record, *reckoned));
+}
+
+// Samples that fill no step are left out, epoch by epoch: to be said where they are many.
+void describe_tail(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
+                   std::vector<Sentence>& out) {
+  constexpr double kMany = 0.1;
+  const auto dropped = metric_value(record, kDroppedTail);
+  const auto rate = metric_value(record, kSampleRate);
+  const auto wall = metric_value(record, shared_metrics::kWall);
+  if (!dropped || !rate || !wall) return;
+  const double share = *dropped / std::max(*dropped + *rate * *wall, 1.0);
+  if (share < kMany) return;
+  const bool skipped = metric_value(record, kSkippedSamples).value_or(0) > 0;
+  add_sentence(out, Tone::caution, "tail",
+               "With prefetch {}, {} of the samples of {} filled no step at the ends of "
+               "epochs, and were left out: {}.",
+               prefetch, format_percent(share), group.title,
+               skipped ? "batches with bad samples are completed by such as no batch ahead has "
+                         "yet, of which a smaller --prefetch leaves more"
+                       : "choose a --batch that divides an epoch");
+}
+
+// "1", "2 and 3", "2 to 5": numbers that rise.
+std::string runs_of(const std::vector<std::size_t>& numbers) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t end = i + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    if (end - i > 2) {
+      parts.push_back(fmt::format("{} to {}", numbers[i], numbers[end - 1]));
+    } else {
+      for (std::size_t at = i; at < end; ++at) parts.push_back(std::to_string(numbers[at]));
+    }
+    i = end;
+  }
+  return enumerate(parts);
+}
+
+// Epochs for which no device moved anything measured this machine's memory, unless that was asked for.
+void describe_cached_epochs(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
+                            std::vector<Sentence>& out) {
+  constexpr double kServedFromMemory = 0.01;
+  const Metric* const fractions = find_metric(record, kEpochDeviceBytes);
+  if (fractions == nullptr || parameter_text(record, "cache") == "warm") return;
+  std::vector<std::size_t> cached;
+  for (std::size_t i = 0; i < fractions->samples.size(); ++i)
+    if (fractions->samples[i] < kServedFromMemory) cached.push_back(i + 1);
+  if (cached.empty()) return;
+  add_sentence(out, Tone::caution, "cached_epochs",
+               "Epoch{} {} of {} (prefetch {}) came from this machine's memory: devices and "
+               "servers moved less than {} of the bytes, so {} nothing about the tier.",
+               cached.size() == 1 ? "" : "s", runs_of(cached), group.title, prefetch,
+               format_percent(kServedFromMemory), cached.size() == 1 ? "it says" : "they say");
+}
+
+// The stage that was busy most is what the others wait for, if it was busy more than half of the time.
+void describe_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
+  if (group.at.empty()) return;
+  const auto& [prefetch, record] = *group.at.rbegin();
+  const std::vector<StageTimes> stages = stage_times(*record);
+  if (prefetch == 0 || stages.size() < 2) return;
+  const auto share = [](const StageTimes& stage) {
+    return stage.total_s() > 0 ? stage.busy_s / stage.total_s() : 0;
+  };
+  const auto most = std::max_element(stages.begin(), stages.end(),
+                                     [&](const auto& a, const auto& b) { return share(a) < share(b); });
+  // Of an accelerator the utilization tells, which leaves out the wait for the first batch and what is no
+  // step.
+  constexpr double kNearlyAlways = 0.9;
+  if (share(*most) <= 0.5 ||
+      (most->stage == "accelerator" && metric_value(*record, kUtilization).value_or(1) < kNearlyAlways))
+    return;
+  out.push_back(
+      {Tone::finding, "bottleneck",
+       most->stage == "accelerator"
+           ? fmt::format("With prefetch {}, the accelerator is the bottleneck of {}.", prefetch, group.title)
+           : fmt::format("With prefetch {}, {} is the bottleneck of {}: its threads were busy {} of "
+                         "their time.",
+                         prefetch, most->stage, group.title, format_percent(share(*most)))});
+}
+
+std::string size_of(double bytes) {
+  return format_size(static_cast<std::uint64_t>(std::max(0.0, bytes)));
+}
+
+// What went by between steps.
+void describe_validation(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
+                         std::vector<Sentence>& out) {
+  const double wall = metric_value(record, shared_metrics::kWall).value_or(0);
+  const auto passes = metric_value(record, kValidationPasses);
+  const auto seconds = metric_value(record, kValidation);
+  if (!passes || !seconds || wall <= 0) return;
+  add_sentence(out, Tone::finding, "validation",
+               "With prefetch {}, {} was validated {}, on {} samples in all: {} between its "
+               "steps ({} of the wall).",
+               prefetch, group.title, *passes == 1 ? "once" : fmt::format("{} times", *passes),
+               metric_value(record, kValidationSamples).value_or(0), format_seconds(*seconds),
+               format_percent(*seconds / wall));
+}
+
+void describe_checkpoints(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
+                          std::vector<Sentence>& out) {
+  const double wall = metric_value(record, shared_metrics::kWall).value_or(0);
+  const Metric* const saves = find_metric(record, kModelSave);
+  if (saves == nullptr || wall <= 0) return;
+  const double all_s = std::accumulate(saves->samples.begin(), saves->samples.end(), 0.0);
+  const double bytes = metric_value(record, kModelBytes).value_or(0);
+  add_sentence(out, Tone::finding, "checkpoints",
+               "With prefetch {}, {} stood still for {} checkpoints: {} ({} of the wall), {} "
+               "each. It wrote {} and "
+               "read {}{}.",
+               prefetch, group.title, saves->samples.size(), format_seconds(all_s),
+               format_percent(all_s / wall), format_seconds(saves->value()), size_of(bytes),
+               size_of(metric_value(record, shared_metrics::kTierBytesRead).value_or(0)),
+               metric_value(record, kInputAlone) ? ", the runs without an accelerator included" : "");
+}
+
+// Of apps that load whole files, next to what the study that they reproduce reckoned.
+void describe_files(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
+                    std::vector<Sentence>& out) {
+  const auto files = metric_value(record, kFileReads);
+  const auto corrected = metric_value(record, kCorrectedRate);
+  const auto published = metric_value(record, kPublishedRate);
+  if (!files || !corrected || !published || *corrected <= 0) return;
+  add_sentence(out, Tone::finding, "file_reads",
+               "With prefetch {}, {} loaded {} files, {} of them to validate, at {}/s while it read; "
+               "as the published study counts bytes that is {}/s.",
+               prefetch, group.title, *files,
+               metric_value(record, kFileReadsOf.with("validation")).value_or(0), size_of(*corrected),
+               size_of(*published));
+}
+
+void describe_loss(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
+                   std::vector<Sentence>& out) {
+  const auto first = metric_value(record, accelerator_metrics::kLossFirst);
+  const auto last = metric_value(record, accelerator_metrics::kLossLast);
+  if (!first || !last) return;
+  add_sentence(out, Tone::finding, "loss", "With prefetch {}, the loss of {} went from {:.3g} to {:.3g}.",
+               prefetch, group.title, *first, *last);
+}
+
+// How long reading went on, and under steps; or why a timeline does not tell. Whoever waits for a processor
+// in the middle of a read is reading.
+void describe_timeline(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
+                       std::vector<Sentence>& out) {
+  const auto spans = metric_value(record, kSpans);
+  const auto dropped = metric_value(record, kDroppedSpans);
+  if (spans && dropped && *dropped > 0)
+    add_sentence(out, Tone::caution, "timeline",
+                 "With prefetch {}, the timeline of {} lacks {} of its spans, for which it had no memory: "
+                 "merged times are left out (--timeline-memory).",
+                 prefetch, group.title, format_percent(*dropped / (*spans + *dropped)));
+  const auto read = metric_value(record, kReadMerged);
+  const auto share = metric_value(record, kReadShare);
+  const auto both = metric_value(record, kReadTrainOverlap);
+  if (!read || !share || !both || *read <= 0) return;
+  const std::string under =
+      metric_value(record, kTrainMerged).value_or(0) > 0
+          ? fmt::format(", {} of it while the accelerator computed", format_percent(*both / *read))
+          : "";
+  add_sentence(
+      out, Tone::finding, "timeline",
+      "With prefetch {}, at least one worker of {} was reading {} of the time ({}){}; that is not how "
+      "long the device was busy, because a read that waits for a processor counts as one.",
+      prefetch, group.title, format_percent(*share), format_seconds(*read), under);
+}
+
+}  // namespace
+
+void describe_train(const std::vector<TrainGroup>& groups, std::vector<Sentence>& out) {
+  const auto each = [&](const auto& say) { describe_each("training", groups, out, say); };
+  each([&](const TrainGroup& group) { describe_prefetch(group, out); });
+  each([&](const TrainGroup& group) { describe_utilization(group, out); });
+  for (const auto say :
+       {describe_fed, describe_dlio, describe_lost, describe_validation, describe_checkpoints, describe_files,
+        describe_loss, describe_cached_epochs, describe_timeline, describe_tail})
+    each([&](const TrainGroup& group) {
+      for (const auto& [prefetch, record] : group.at) say(group, prefetch, *record, out);
+    });
+  each([&](const TrainGroup& group) { describe_bottleneck(group, out); });
+}
+
+}  // namespace penstock::verdicts

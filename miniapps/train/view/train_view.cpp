@@ -1,0 +1,98 @@
+// How the records of `train` are shown.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "miniapps/train/train_metrics.hpp"
+#include "miniapps/train/view/train_parts.hpp"
+#include "results/cells/cells.hpp"
+#include "results/cells/record_view.hpp"
+
+namespace penstock {
+namespace {
+
+bool shows_training(const Record& record) {
+  return record.command == "train";
+}
+
+void add_superseded_trainings(std::span<const Record> records, std::set<const Record*>& out) {
+  for (const Record& record : records)
+    if (train_prefetch(record)) out.insert(&record);
+  for (const TrainGroup& group : train_groups(records))
+    for (const auto& [prefetch, record] : group.at) out.erase(record);
+}
+
+// "alexnet on disk with prefetch 4", or "alexnet on disk at 4 threads with prefetch 4" where threads differ.
+std::vector<std::string> train_names(Shown records) {
+  std::set<std::uint64_t> threads;
+  for (const Record* const record : records) threads.insert(verdicts::threads_of(*record).value_or(0));
+  std::vector<std::string> names;
+  for (const Record* const record : records) {
+    const std::string app = parameter_text(*record, "app");
+    const auto own = verdicts::threads_of(*record);
+    const auto prefetch = parameter_number(*record, "prefetch");
+    names.push_back(
+        prefetch ? fmt::format(
+                       "{} on {}{} with prefetch {:.0f}", app.empty() ? "training" : app, tier_name(*record),
+                       threads.size() > 1 && own ? " at " + verdicts::threads_text(*own) : "", *prefetch)
+                 : record->command);
+  }
+  return names;
+}
+
+std::vector<std::string> train_label(const Record& record) {
+  const auto prefetch = parameter_number(record, "prefetch");
+  return {threads_label(record), prefetch ? fmt::format("prefetch {:.0f}", *prefetch) : "",
+          cache_name(record)};
+}
+
+void describe_training(std::span<const Record> records, const Output&, std::vector<Sentence>& out) {
+  verdicts::describe_train(train_groups(records), out);
+  verdicts::describe_grids(train_grids(records), out);
+}
+
+std::vector<std::string> train_tiles(std::span<const Record> records, report::PageState&) {
+  std::vector<std::string> tiles;
+  for (const TrainGroup& group : train_groups(records)) {
+    if (group.at.empty()) continue;
+    const std::uint64_t prefetch = group.at.rbegin()->first;
+    const bool believed = std::all_of(group.at.begin(), group.at.end(), [](const auto& cell) {
+      return cell.second->verdict != Verdict::client_bound;
+    });
+    if (const auto hidden = hidden_by_prefetch(group, prefetch); hidden && *hidden > 0 && believed)
+      tiles.push_back(
+          report::tile_html(fmt::format("{:.0f}", *hidden * 100), "%",
+                            fmt::format("of the waiting for input gone by prefetching, {}", group.title), 2));
+    double most = -1;
+    std::uint64_t at = 0;
+    for (const auto& [other, measured] : group.at)
+      if (const auto busy = metric_value(*measured, train_metrics::kUtilization); busy && *busy > most) {
+        most = *busy;
+        at = other;
+      }
+    if (most >= 0)
+      tiles.push_back(
+          report::tile_html(fmt::format("{:.0f}", most * 100), "%",
+                            fmt::format("accelerator busy at best, {}, prefetch {}", group.title, at), 2));
+  }
+  return tiles;
+}
+
+constexpr MetricInfo kTrainHeadline[] = {saving_metrics::kBlock, shared_metrics::kWall};
+
+}  // namespace
+
+extern const RecordView view_train;
+const RecordView view_train{.name = "train",
+                            .order = 2,
+                            .headline = kTrainHeadline,
+                            .shows = shows_training,
+                            .add_superseded = add_superseded_trainings,
+                            .cells = train_names,
+                            .label = train_label,
+                            .describe = describe_training,
+                            .tiles = train_tiles,
+                            .section = report::train_section};
+
+}  // namespace penstock
