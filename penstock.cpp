@@ -28,6 +28,7 @@
 #include "io_backends/core/system/placement.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/train/miniapp.hpp"
+#include "profiling/exporters/exporter.hpp"
 
 namespace penstock {
 namespace {
@@ -74,6 +75,7 @@ void print_version(bool json) {
   std::vector<PluginRow> rows;
   add_rows(rows, backend_registry());
   add_rows(rows, command_registry());
+  add_rows(rows, exporter_registry());
   add_rows(rows, format_registry());
   add_rows(rows, miniapp_registry());
   add_rows(rows, recipe_registry());
@@ -115,14 +117,14 @@ ArgumentChoices argument_choices() {
 }
 
 Result<std::uint64_t> resolve_seed(const CommandInfo& command, const Options& options) {
-  if (!command.measures) return std::uint64_t{0};
+  if (find_option(command, kSeedOption.name) == nullptr) return std::uint64_t{0};
   if (options.given("seed")) return static_cast<std::uint64_t>(options.integer("seed"));
   std::random_device entropy;
   return static_cast<std::uint64_t>(entropy() & 0x7fffffffU);
 }
 
 Result<void> place(const CommandInfo& command, const Options& options) {
-  if (!command.measures) return success();
+  if (!command.measures && !command.pinned) return success();
   if (options.given("numa"))
     PENSTOCK_TRY(run_on_numa_node(static_cast<std::uint64_t>(options.integer("numa"))));
   if (options.given("cpus")) {
@@ -141,9 +143,9 @@ Result<std::uint64_t> same_seed(Communicator& ranks, std::uint64_t seed) {
 
 Result<int> run_over(Communicator& ranks, const CommandInfo& command, const CommandLine& line,
                      std::span<const std::string> argv) {
-  PENSTOCK_ASSIGN(const std::uint64_t drawn, resolve_seed(command, line.options));
+  PENSTOCK_ASSIGN(const std::uint64_t drawn, resolve_seed(*line.command, line.options));
   PENSTOCK_ASSIGN(const std::uint64_t seed, same_seed(ranks, drawn));
-  PENSTOCK_TRY(agree(ranks, place(command, line.options)));
+  PENSTOCK_TRY(agree(ranks, place(*line.command, line.options)));
   const std::string& progress = line.options.text("progress");
   const bool terminal = progress == "always" || (progress == "auto" && ::isatty(STDERR_FILENO) == 1);
   const CommandContext context{.options = line.options,
@@ -157,14 +159,23 @@ Result<int> run_over(Communicator& ranks, const CommandInfo& command, const Comm
                                .communicator = ranks,
                                .metrics = command.metrics,
                                .findings = command.findings};
-  return command.run(context);
+  return line.command->run(context);
+}
+
+Error one_process_only(const CommandInfo& command, int ranks) {
+  return make_error(Errc::invalid_argument,
+                    fmt::format("'penstock {}' runs as one process and was launched as {} ranks: start it "
+                                "once, without the launcher",
+                                command.name, ranks));
 }
 
 Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::span<const std::string> argv) {
   const std::span<const std::string> words = argv.subspan(2);
   const auto read_line = [&]() -> Result<CommandLine> {
     PENSTOCK_ASSIGN(const Config config, read_config(command, words));
-    return parse_with_config(command, words, config);
+    PENSTOCK_ASSIGN(CommandLine line, parse_with_config(command, words, config));
+    if (ranks.size() > 1 && !line.command->ranks) return one_process_only(*line.command, ranks.size());
+    return line;
   };
   const Result<CommandLine> line = read_line();
   PENSTOCK_TRY(agree(ranks, line.ok() ? success() : Result<void>(line.error())));
@@ -211,11 +222,7 @@ int finish_job(const Launch& launch, const CommandInfo& command, const std::vect
   if (launch.rank != 0) leave_output_to_another_rank();
   if (launch.ranks > 1 && !command.ranks) {
     if (launch.rank != 0) return 0;
-    return finish(make_error(Errc::invalid_argument,
-                             fmt::format("'penstock {}' runs as one process and was launched as {} ranks: "
-                                         "start it once, without the launcher",
-                                         command.name, launch.ranks)),
-                  command.name);
+    return finish(one_process_only(command, launch.ranks), command.name);
   }
   const auto here = [&](Error error) {
     return launch.rank == 0 ? finish(std::move(error), command.name) : exit_code(error.code);
@@ -254,7 +261,7 @@ int main_program(const std::vector<std::string>& argv) {
   const Result<const CommandInfo*> command = command_registry().find(name);
   if (!command.ok()) return finish(command.error(), "");
   if (help || asks_for_help(std::span(argv).subspan(2))) {
-    print(command_help(**command));
+    print(command_help(command_asked_for(**command, std::span(argv).subspan(2))));
     return finish(0, "");
   }
   return finish_job(look_for_launcher(), **command, argv);

@@ -8,7 +8,7 @@
 #include "datagen/format/format.hpp"
 #include "datagen/recipe/recipe.hpp"
 #include "io_backends/backend/backend.hpp"
-#include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/cli/command_line.hpp"
 #include "io_backends/tiers/tier.hpp"
 #include "miniapps/train/miniapp.hpp"
 
@@ -30,7 +30,11 @@ std::vector<NamedTable> all_tables() {
   std::vector<NamedTable> tables{{"all commands", common_options()},
                                  {"measuring commands", measuring_options()},
                                  {"tiers", tier_options()}};
-  add_tables(command_registry(), "command", tables);
+  for (const CommandInfo* const command : command_registry().present()) {
+    tables.push_back({"command " + std::string(command->name), command->options});
+    for (const CommandInfo* const subcommand : subcommands_of(*command))
+      tables.push_back({"command " + std::string(subcommand->name), subcommand->options});
+  }
   add_tables(backend_registry(), "back end", tables);
   add_tables(recipe_registry(), "recipe", tables);
   add_tables(format_registry(), "format", tables);
@@ -46,6 +50,37 @@ TEST(CommandTables, EveryOptionHasARole) {
       ++options;
     }
   EXPECT_GT(options, 200U);
+}
+
+// A record names its command and not its subcommand, and a word before the subcommand is read by any of their
+// tables: options of one name are of one kind in all of them.
+TEST(CommandTables, SubcommandsAgreeOnWhatAnOptionIs) {
+  for (const CommandInfo* const command : command_registry().present())
+    for (const OptionTable table : tables_of(*command))
+      for (const OptionSpec& option : table) {
+        const OptionSpec* const first = find_option(*command, option.name);
+        ASSERT_NE(first, nullptr) << command->name << ": " << option.name;
+        EXPECT_EQ(first->type, option.type) << command->name << ": " << option.name;
+        EXPECT_EQ(first->role, option.role) << command->name << ": " << option.name;
+        EXPECT_EQ(first->alias, option.alias) << command->name << ": " << option.name;
+        EXPECT_EQ(first->repeated, option.repeated) << command->name << ": " << option.name;
+      }
+}
+
+TEST(CommandTables, ASubcommandIsACommandOfItsCommand) {
+  std::size_t subcommands = 0;
+  for (const CommandInfo* const command : command_registry().present()) {
+    EXPECT_EQ(command->subcommands == nullptr, command->run != nullptr) << command->name;
+    for (const CommandInfo* const subcommand : subcommands_of(*command)) {
+      EXPECT_EQ(subcommand->name, std::string(command->name) + " " + std::string(last_word(*subcommand)));
+      EXPECT_FALSE(subcommand->summary.empty()) << subcommand->name;
+      EXPECT_NE(subcommand->run, nullptr) << subcommand->name;
+      EXPECT_LE(subcommand->measures, command->measures) << subcommand->name;
+      EXPECT_LE(subcommand->ranks, command->ranks) << subcommand->name;
+      ++subcommands;
+    }
+  }
+  EXPECT_GT(subcommands, 20U);
 }
 
 }  // namespace

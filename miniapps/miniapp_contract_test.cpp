@@ -13,6 +13,7 @@
 #include "datagen/codec/jpeg.hpp"
 #include "datagen/generate/generate_testing.hpp"
 #include "datagen/reading/sampler.hpp"
+#include "datagen/recipe/recipe.hpp"
 #include "io_backends/core/random.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
 #include "miniapps/train/miniapp.hpp"
@@ -32,55 +33,42 @@ std::vector<std::byte> picture() {
   return {bytes.begin(), bytes.end()};
 }
 
-std::vector<std::byte> dump() {
-  const std::string line = "00401000 56 8D 44 24 08 50 8B F1 E8 1C 1B 00 00 C7 06 08\n";
-  const std::string text = line + line + line;
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
-
-std::vector<std::byte> record() {
-  std::vector<std::byte> record(std::size_t{3} * 32 * 32);
-  for (std::size_t i = 0; i < record.size(); ++i) record[i] = static_cast<std::byte>(i * 7);
-  return record;
-}
-
 // A transform, and a small sample of what it takes, which half of is none.
 struct Taken {
   std::unique_ptr<Transform> how;
   std::vector<std::byte> sample{};
 };
 
-// Of an app that loads whole files: those that the recipe of the same name makes.
-Taken taken_of_files() {
-  const bool weather = tested->name == "climate";
-  EXPECT_TRUE(weather || tested->name == "hepcnn")
-      << "teach this test how small files of the new app are made";
-  const std::vector<OptionWord> settings =
-      weather ? std::vector<OptionWord>{{"shape", "11,8,12"}}
-              : std::vector<OptionWord>{{"shape", "3,8,8"}, {"samples_per_file", "5"}};
-  const Generation made = plan_generation(tested->name, "", settings, {.samples = 10}, 7).value();
+// Of a small corpus of its recipe: the first sample, or the first file for an app that loads whole files.
+Taken taken_of_recipe(const Options& options) {
+  const RecipeInfo* const recipe = recipe_registry().find(tested->recipe).value();
+  std::vector<OptionWord> small;
+  for (const RecipeSetting& setting : recipe->small)
+    small.push_back({std::string(setting.key), std::string(setting.value)});
   Tier place =
       tier(std::string("contract-") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
-  EXPECT_TRUE(make(place, made).ok());
+  EXPECT_TRUE(make(place, plan_generation(recipe->name, "", small, {.samples = 10}, 7).value()).ok());
   const Manifest samples = Manifest::load(*place.backend, kManifestName).value();
-  const Options options = Options::parse(tested->options, {}, "option").value();
+  std::string scratch;
+  const SampleEntry& first = samples.sample(0);
+  const std::string object = content(*place.backend, samples.object_name(first.object, scratch));
+  const auto bytes = std::as_bytes(std::span(object));
+  if (tested->plan_files == nullptr) {
+    const auto sample = bytes.subspan(first.offset, first.length);
+    return {tested->make(options, {}).value(), {sample.begin(), sample.end()}};
+  }
   FilePlan plan =
       tested->plan_files({.options = options, .backend = *place.backend, .samples = samples}).value();
-  std::string scratch;
-  const std::string bytes = content(*place.backend, plan.training.files.manifest.object_name(0, scratch));
-  const auto file = std::as_bytes(std::span(bytes));
-  return {std::move(plan.training.app_transform), {file.begin(), file.end()}};
+  return {std::move(plan.training.app_transform), {bytes.begin(), bytes.end()}};
 }
 
 Taken taken() {
-  if (tested->plan_files != nullptr) return taken_of_files();
   const Options options = Options::parse(tested->options, {}, "option").value();
+  if (!tested->recipe.empty()) return taken_of_recipe(options);
   Taken taken{tested->make(options, {}).value()};
-  if (taken.how->slot_bytes() == 0) return taken;
-  EXPECT_TRUE(tested->pictures || tested->name == "malware" || tested->name == "cifar")
-      << "teach this test what a sample of the new app is";
-  taken.sample = tested->pictures ? picture() : tested->name == "cifar" ? record() : dump();
+  if (tested->pictures) taken.sample = picture();
+  EXPECT_TRUE(tested->pictures || taken.how->slot_bytes() == 0)
+      << "an app of other samples names their recipe";
   return taken;
 }
 
@@ -141,6 +129,7 @@ TEST(MiniAppContract, RefusesWhatItDoesNotTakeAndGoesOn) {
   const auto transform = how->transform().value();
   std::vector<std::byte> slot(how->slot_bytes());
   std::vector<std::byte> half(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(good.size() / 2));
+  half.push_back(std::byte{0});  // half of a text may be a whole one
   const std::vector<std::byte> noise(1000, std::byte{0x42});
   for (const std::vector<std::byte>& bad : {std::vector<std::byte>{}, noise, half}) {
     StageTimer timer = timer_of(*how);

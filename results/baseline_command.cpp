@@ -28,8 +28,6 @@ constexpr OptionSpec kOptions[] = {
      .group = "Baseline"},
 };
 
-using Words = std::span<const std::string>;
-
 void print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
@@ -56,8 +54,9 @@ Json state_of(const Baseline& baseline, const Result<void>& holds) {
               {"reason", holds.ok() ? "" : holds.error().message()}};
 }
 
-Result<int> set(const CommandContext& context, const fs::path& folder, Words arguments) {
-  if (arguments.empty()) return make_error(Errc::invalid_argument, "'set' needs a NAME for the baseline");
+Result<int> set(const CommandContext& context) {
+  const fs::path folder = context.options.text("results");
+  const auto arguments = context.positionals;
   std::vector<fs::path> paths(arguments.begin() + 1, arguments.end());
   if (paths.empty()) paths.push_back(folder);
   PENSTOCK_ASSIGN(const Baseline baseline, save_baseline(folder, arguments[0], paths));
@@ -70,7 +69,9 @@ Result<int> set(const CommandContext& context, const fs::path& folder, Words arg
   return 0;
 }
 
-Result<int> list(const CommandContext& context, const fs::path& folder, Words arguments) {
+Result<int> list(const CommandContext& context) {
+  const fs::path folder = context.options.text("results");
+  const auto arguments = context.positionals;
   PENSTOCK_ASSIGN(const std::vector<Baseline> baselines, list_baselines(folder));
   bool all_hold = true;
   for (const std::string& name : arguments)
@@ -96,10 +97,9 @@ Result<int> list(const CommandContext& context, const fs::path& folder, Words ar
   return all_hold ? 0 : 1;
 }
 
-Result<int> remove(const CommandContext& context, const fs::path& folder, Words arguments) {
-  if (arguments.empty()) return make_error(Errc::invalid_argument, "'remove' needs the NAME of a baseline");
-  for (const std::string& name : arguments) {
-    PENSTOCK_TRY(remove_baseline(folder, name));
+Result<int> remove(const CommandContext& context) {
+  for (const std::string& name : context.positionals) {
+    PENSTOCK_TRY(remove_baseline(context.options.text("results"), name));
     if (context.output.json)
       print_line(Json{{"removed", name}});
     else
@@ -108,28 +108,41 @@ Result<int> remove(const CommandContext& context, const fs::path& folder, Words 
   return 0;
 }
 
-struct Subcommand {
-  std::string_view name;
-  Result<int> (*run)(const CommandContext& context, const fs::path& folder, Words arguments);
+constexpr CommandInfo kSet{
+    .name = "baseline set",
+    .summary = "gives records a name",
+    .options = kOptions,
+    .run = set,
+    .synopsis = "penstock baseline set NAME [RESULTS]...",
+    .examples =
+        {"penstock baseline set main runs/monday.jsonl   # from now on baseline:main stands for that file"},
+    .arguments = "NAME [RESULTS]...",
+    .min_arguments = 1,
+    .max_arguments = INT_MAX,
 };
-constexpr Subcommand kSubcommands[] = {{"set", set}, {"list", list}, {"remove", remove}};
-
-std::vector<SubcommandOptions> subcommands() {
-  std::vector<SubcommandOptions> all;
-  for (const Subcommand& subcommand : kSubcommands) all.push_back({subcommand.name, {}});
-  return all;
-}
-
-Result<int> run(const CommandContext& context) {
-  const fs::path folder = context.options.text("results");
-  std::vector<std::string_view> names;
-  for (const Subcommand& subcommand : kSubcommands) {
-    if (subcommand.name == context.positionals[0])
-      return subcommand.run(context, folder, context.positionals.subspan(1));
-    names.push_back(subcommand.name);
-  }
-  return unknown_name("subcommand of 'penstock baseline'", context.positionals[0], names);
-}
+constexpr CommandInfo kList{
+    .name = "baseline list",
+    .summary = "lists baselines, and whether their files are as they were",
+    .options = kOptions,
+    .run = list,
+    .synopsis = "penstock baseline list [NAME]...",
+    .examples = {"penstock baseline list   # exit 1 if a file has changed"},
+    .arguments = "[NAME]...",
+    .min_arguments = 0,
+    .max_arguments = INT_MAX,
+};
+constexpr CommandInfo kRemove{
+    .name = "baseline remove",
+    .summary = "forgets a name; the records stay",
+    .options = kOptions,
+    .run = remove,
+    .synopsis = "penstock baseline remove NAME...",
+    .examples = {"penstock baseline remove main   # its record files stay"},
+    .arguments = "NAME...",
+    .min_arguments = 1,
+    .max_arguments = INT_MAX,
+};
+constexpr const CommandInfo* kSubcommands[] = {&kSet, &kList, &kRemove};
 
 }  // namespace
 
@@ -137,15 +150,11 @@ extern const CommandInfo command_baseline;
 const CommandInfo command_baseline{
     .name = "baseline",
     .summary = "names for records that later runs are compared with: set, list, remove",
-    .options = kOptions,
-    .run = run,
     .synopsis = "penstock baseline set NAME [RESULTS]... | list [NAME]... | remove NAME...",
     .examples =
         {"penstock baseline set main runs/monday.jsonl   # from now on baseline:main stands for that file",
          "penstock baseline list                         # each, and whether its files are as they were"},
     .arguments = "SUBCOMMAND ...",
-    .min_arguments = 1,
-    .max_arguments = INT_MAX,
-    .subcommands = subcommands};
+    .subcommands = [] { return std::span<const CommandInfo* const>(kSubcommands); }};
 
 }  // namespace penstock

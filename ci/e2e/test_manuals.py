@@ -26,8 +26,15 @@ class Manuals(penstock_cli.CliTest):
         super().setUp()
         self.run_cli("--write-manuals", "manuals")
         self.folder = self.dir / "manuals"
-        rows = [json.loads(line) for line in self.run_cli("--version", "--json").stdout.splitlines()]
-        self.commands = [row["name"] for row in rows if row["kind"] == "command" and row["present"]]
+        self.rows = [json.loads(line) for line in self.run_cli("--version", "--json").stdout.splitlines()]
+        self.commands = [row["name"] for row in self.rows if row["kind"] == "command" and row["present"]]
+
+    def complete(self, *words):
+        (self.dir / "driver").write_text(DRIVER.format(folder=pathlib.Path(penstock_cli.PENSTOCK).resolve().parent), encoding="utf-8")
+        done = subprocess.run(["bash", "--norc", self.dir / "driver", *words], cwd=self.folder, capture_output=True, text=True, timeout=60, check=False,
+                              env={**os.environ, "HOME": str(self.dir)})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout.split()
 
     def pages(self):
         return sorted((self.folder / "man1").iterdir())
@@ -38,7 +45,10 @@ class Manuals(penstock_cli.CliTest):
 
 class Pages(Manuals):
     def test_there_is_one_for_each_command(self):
-        self.assertEqual({page.name for page in self.pages()}, {"penstock.1"} | {f"penstock-{name}.1" for name in self.commands})
+        subcommands = {f"penstock-{command}-{word}.1" for command in self.commands for word in self.complete("penstock", command, "")
+                       if command in ("baseline", "checkpoint", "profile", "stage")}
+        self.assertGreater(len(subcommands), 20)
+        self.assertEqual({page.name for page in self.pages()}, {"penstock.1"} | {f"penstock-{name}.1" for name in self.commands} | subcommands)
 
     def test_what_options_do_not_say_is_there(self):
         page = (self.folder / "man1" / "penstock-compare.1").read_text(encoding="utf-8")
@@ -71,13 +81,6 @@ class Pages(Manuals):
 
 
 class Bash(Manuals):
-    def complete(self, *words):
-        (self.dir / "driver").write_text(DRIVER.format(folder=pathlib.Path(penstock_cli.PENSTOCK).resolve().parent), encoding="utf-8")
-        done = subprocess.run(["bash", "--norc", self.dir / "driver", *words], cwd=self.folder, capture_output=True, text=True, timeout=60, check=False,
-                              env={**os.environ, "HOME": str(self.dir)})
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        return done.stdout.split()
-
     def test_commands_and_options(self):
         self.assertEqual(self.complete("penstock", "ver"), ["verify"])
         self.assertLessEqual(set(self.commands) | {"help"}, set(self.complete("penstock", "")))

@@ -31,7 +31,7 @@ constexpr OptionSpec kOptions[] = {
      .at_least = 1},
 };
 constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}};
-constexpr RecipeSetting kSmall[] = {{"shape", "4,32,48"}};
+constexpr RecipeSetting kSmall[] = {{"shape", "16,16,24"}};
 
 std::vector<ArrayPart> parts_of(const std::vector<std::uint64_t>& shape) {
   return {{.field = {.name = "climate/data",

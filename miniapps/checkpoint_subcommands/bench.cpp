@@ -13,6 +13,7 @@
 #include "miniapps/checkpoint/saving_record.hpp"
 #include "miniapps/checkpoint_subcommands/bench_runs.hpp"
 #include "miniapps/checkpoint_subcommands/bench_setup.hpp"
+#include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
 #include "miniapps/checkpoint_subcommands/saving_run.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 #include "miniapps/checkpoint_subcommands/view/bench_metrics.hpp"
@@ -181,11 +182,9 @@ Result<void> sweep_dead_runs(const BenchSetup& setup) {
   return success();
 }
 
-}  // namespace
-
-Result<int> checkpoint_bench(const CommandContext& context, StoreArguments arguments) {
+Result<int> run_bench(const CommandContext& context) {
   Communicator& ranks = context.communicator;
-  const Result<BenchSetup> resolved = resolve_bench(context, arguments);
+  const Result<BenchSetup> resolved = resolve_bench(context);
   PENSTOCK_TRY(agree(ranks, outcome_of(resolved)));
   const BenchSetup& setup = *resolved;
   const auto rank = static_cast<std::uint64_t>(ranks.rank());
@@ -208,5 +207,95 @@ Result<int> checkpoint_bench(const CommandContext& context, StoreArguments argum
   PENSTOCK_TRY(measured);
   return run.exit_code();
 }
+
+constexpr std::string_view kTraining = "The training";
+constexpr OptionSpec kBenchOptions[] = {
+    kPayloadOption,
+    kBurstBufferOption,
+    {.name = "steps",
+     .role = OptionRole::work,
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "100",
+     .help = "of the training",
+     .group = kTraining,
+     .at_least = 1},
+    {.name = "every",
+     .role = OptionRole::work,
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "20",
+     .help = "steps from one checkpoint to the next",
+     .group = kTraining,
+     .at_least = 1},
+    {.name = "step-time",
+     .role = OptionRole::work,
+     .type = OptionType::duration,
+     .value = "TIME",
+     .fallback = "100ms",
+     .help = "of a step when nothing else goes on",
+     .group = kTraining},
+    {.name = "burn",
+     .role = OptionRole::work,
+     .type = OptionType::real,
+     .value = "CPUS",
+     .fallback = "1",
+     .help =
+         "processors that a step works on: a fixed amount, calibrated to --step-time before, so that a drain "
+         "that takes a processor away makes steps longer; 0: steps sleep, and nothing is said of how much "
+         "longer they get",
+     .group = kTraining,
+     .at_least = 0},
+    {.name = "arms",
+     .role = OptionRole::work,
+     .value = "LIST",
+     .help =
+         "of direct, burst-buffer, snapshot (to memory, and from there), by turns in random order (default: "
+         "direct, and burst-buffer where there is one)",
+     .group = kTraining},
+    {.name = "repeat",
+     .role = OptionRole::repeat,
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "3",
+     .help = "each arm so often; what the tiers take at best is measured anew each time",
+     .group = kTraining,
+     .at_least = 1},
+    {.name = "mtbf",
+     .role = OptionRole::work,
+     .type = OptionType::duration,
+     .value = "TIME",
+     .fallback = "24h",
+     .help = "from one failure to the next, for the advice how often to save",
+     .group = kTraining},
+    kOnFullOption,
+    kOnFullTimeoutOption,
+    kOversizeOption,
+    kHeadroomOption,
+    kReadBackOption,
+    keep_option("durable checkpoints of the run, the newest included (5 if not given)"),
+    keep_fast_option("durable ones that stay on the fast tier as well (1 if not given)"),
+};
+
+}  // namespace
+
+extern const CommandInfo checkpoint_bench;
+const CommandInfo checkpoint_bench{
+    .name = "checkpoint bench",
+    .summary = "measures a training that saves again and again",
+    .options = kBenchOptions,
+    .run = &with_locks<run_bench>,
+    .synopsis =
+        "penstock checkpoint bench STORE [--burst-buffer TIER] [--payload NAME|SIZE] [--arms LIST] [options]",
+    .examples = {"penstock checkpoint bench /pfs/ckpt --burst-buffer /dev/shm/bb   # straight to disk, and "
+                 "through the burst buffer",
+                 "penstock checkpoint bench /pfs/ckpt --payload 2GiB --steps 50 --every 10   # how much "
+                 "longer saving makes a training"},
+    .arguments = "STORE",
+    .min_arguments = 1,
+    .max_arguments = kMostStores,
+    .measures = true,
+    .ranks = true,
+};
 
 }  // namespace penstock

@@ -40,15 +40,13 @@ Result<std::vector<SavingArm>> arms_of(const std::string& words, bool fast) {
 
 }  // namespace
 
-Result<BenchSetup> resolve_bench(const CommandContext& context, StoreArguments arguments) {
+Result<BenchSetup> resolve_bench(const CommandContext& context) {
   const Options& options = context.options;
-  if (arguments.size() != 1)
+  if (context.positionals.size() != 1)
     return make_error(Errc::invalid_argument,
                       "bench takes one STORE, the slow one; --burst-buffer names the fast one");
-  if (options.given("run"))
-    return make_error(Errc::invalid_argument, "'bench' takes no --run: it names runs of its own");
   BenchSetup setup;
-  std::vector<std::string> places{arguments[0]};
+  std::vector<std::string> places{context.positionals[0]};
   if (options.given("burst-buffer")) places.push_back(options.text("burst-buffer"));
   PENSTOCK_ASSIGN(setup.tiers, open_store_tiers(places));
   const bool fast = setup.tiers.size() > 1;

@@ -35,7 +35,7 @@ struct BenchSetup {
 };
 
 // invalid_argument where the words make no sense; exhausted where there are no threads for a step's work.
-Result<BenchSetup> resolve_bench(const CommandContext& context, StoreArguments arguments);
+Result<BenchSetup> resolve_bench(const CommandContext& context);
 
 // What a tier of memory holds is gone with the machine, whatever was synced.
 bool forgets(const Tier& tier);

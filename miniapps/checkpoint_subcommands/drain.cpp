@@ -15,6 +15,7 @@
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/quarantine.hpp"
+#include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
 #include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
@@ -234,10 +235,8 @@ Result<Pair> fast_and_slow(const NamedStores& stores) {
                     fmt::format("drain takes one fast and one slow store: {}", roles));
 }
 
-}  // namespace
-
-Result<int> checkpoint_drain(const CommandContext& context, StoreArguments arguments) {
-  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(arguments, false));
+Result<int> run_drain(const CommandContext& context) {
+  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context.positionals, false));
   PENSTOCK_ASSIGN(const Pair pair, fast_and_slow(stores));
   PENSTOCK_ASSIGN(const std::string run, one_run(stores.there(), context.options));
   PENSTOCK_ASSIGN(const auto fast_lock, pair.fast->lock_run(run, "drain"));
@@ -257,5 +256,29 @@ Result<int> checkpoint_drain(const CommandContext& context, StoreArguments argum
   }
   return drained.problems.empty() ? 0 : 1;
 }
+
+constexpr OptionSpec kDrainOptions[] = {
+    kOnlyRunOption,
+    kTimeoutOption,
+    kReadBackOption,
+    keep_fast_option("durable ones that stay on the fast tier as well (0 if not given)"),
+};
+
+}  // namespace
+
+extern const CommandInfo checkpoint_drain;
+const CommandInfo checkpoint_drain{
+    .name = "checkpoint drain",
+    .summary = "copies what is on the fast tier alone to the slow one",
+    .options = kDrainOptions,
+    .run = &with_locks<run_drain>,
+    .synopsis =
+        "penstock checkpoint drain FAST SLOW [--run NAME] [--timeout TIME] [--read-back] [--keep-fast N]",
+    .examples = {"penstock checkpoint drain /dev/shm/bb /pfs/ckpt --timeout 10m   # until all is durable"},
+    .arguments = "FAST SLOW",
+    .min_arguments = 1,
+    .max_arguments = kMostStores,
+    .pinned = true,
+};
 
 }  // namespace penstock

@@ -14,6 +14,7 @@
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint_subcommands/bench_runs.hpp"
+#include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
 #include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
@@ -148,10 +149,8 @@ Result<Cleared> clear(std::span<CheckpointStore* const> stores, const std::strin
   return cleared;
 }
 
-}  // namespace
-
-Result<int> checkpoint_gc(const CommandContext& context, StoreArguments arguments) {
-  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(arguments, false));
+Result<int> run_gc(const CommandContext& context) {
+  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context.positionals, false));
   const std::vector<CheckpointStore*> there = stores.there();
   for (CheckpointStore* store : there) {
     PENSTOCK_ASSIGN(const bool ceiling, store->sweep_ceiling());
@@ -181,5 +180,28 @@ Result<int> checkpoint_gc(const CommandContext& context, StoreArguments argument
   if (!context.output.json) print_text(table.empty() ? "no runs\n" : table.text());
   return 0;
 }
+
+constexpr OptionSpec kGcOptions[] = {
+    kRunOption,
+    keep_option("durable checkpoints of each run, the newest included (all, if not given)"),
+    keep_fast_option("durable ones that stay on the fast tier as well (all, if not given)"),
+};
+
+}  // namespace
+
+extern const CommandInfo checkpoint_gc;
+const CommandInfo checkpoint_gc{
+    .name = "checkpoint gc",
+    .summary = "removes what killed saves left, and checkpoints that are no longer wanted",
+    .options = kGcOptions,
+    .run = &with_locks<run_gc>,
+    .synopsis = "penstock checkpoint gc STORE... [--run NAME] [--keep N] [--keep-fast N]",
+    .examples = {"penstock checkpoint gc /dev/shm/bb /pfs/ckpt --keep 3   # the newest three durable ones of "
+                 "each run stay"},
+    .arguments = "STORE...",
+    .min_arguments = 1,
+    .max_arguments = kMostStores,
+    .pinned = true,
+};
 
 }  // namespace penstock

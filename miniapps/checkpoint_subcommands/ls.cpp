@@ -12,6 +12,7 @@
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
+#include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
 #include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
@@ -95,10 +96,8 @@ void add_row(Table& table, const FoundCheckpoint& found, const Output& output) {
   table.row(std::move(row));
 }
 
-}  // namespace
-
-Result<int> checkpoint_ls(const CommandContext& context, StoreArguments arguments) {
-  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(arguments, true));
+Result<int> run_ls(const CommandContext& context) {
+  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context.positionals, true));
   PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(stores.there(), context.options));
   Table table({{"run", Align::left},
                {"checkpoint"},
@@ -123,5 +122,23 @@ Result<int> checkpoint_ls(const CommandContext& context, StoreArguments argument
   print_text(table.empty() ? "no checkpoints\n" : table.text() + (problems.empty() ? "" : "\n" + problems));
   return 0;
 }
+
+constexpr OptionSpec kLsOptions[] = {kRunOption};
+
+}  // namespace
+
+extern const CommandInfo checkpoint_ls;
+const CommandInfo checkpoint_ls{
+    .name = "checkpoint ls",
+    .summary = "lists checkpoints: where each is, and whether it is durable",
+    .options = kLsOptions,
+    .run = &run_ls,
+    .synopsis = "penstock checkpoint ls STORE... [--run NAME]",
+    .examples = {"penstock checkpoint ls /dev/shm/bb /pfs/ckpt   # a row for each checkpoint of each run"},
+    .arguments = "STORE...",
+    .min_arguments = 1,
+    .max_arguments = kMostStores,
+    .pinned = true,
+};
 
 }  // namespace penstock

@@ -17,6 +17,7 @@
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/prove.hpp"
 #include "miniapps/checkpoint/restart.hpp"
+#include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
 #include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
@@ -149,7 +150,7 @@ struct PreparedRestore {
   std::optional<Tier> to;
 };
 
-Result<PreparedRestore> open_asked(const CommandContext& context, StoreArguments arguments) {
+Result<PreparedRestore> open_asked(const CommandContext& context, std::span<const std::string> arguments) {
   PreparedRestore asked;
   PENSTOCK_ASSIGN(asked.stores, open_stores(arguments, true));
   if (context.options.given("to")) {
@@ -181,13 +182,11 @@ int fail_with_4(const CommandContext& context, const Error& error) {
   return kNothingRestorable;
 }
 
-}  // namespace
-
-Result<int> checkpoint_restore(const CommandContext& context, StoreArguments arguments) {
+Result<int> run_restore(const CommandContext& context) {
   Communicator& ranks = context.communicator;
   const SignalsForAll signals(ranks);
   const auto start = std::chrono::steady_clock::now();
-  Result<PreparedRestore> asked = open_asked(context, arguments);
+  Result<PreparedRestore> asked = open_asked(context, context.positionals);
   const Result<void> opened = agree(ranks, outcome_of(asked));
   if (!opened.ok() && ends_in_4(opened.error())) return fail_with_4(context, opened.error());
   PENSTOCK_TRY(opened);
@@ -217,5 +216,41 @@ Result<int> checkpoint_restore(const CommandContext& context, StoreArguments arg
   if (speaks && !context.output.json) print_restored(restart, to, seconds, context.output);
   return 0;
 }
+
+constexpr std::string_view kWhereTo = "Where to";
+constexpr OptionSpec kRestoreOptions[] = {
+    kOnlyRunOption,
+    step_option("this one and no other"),
+    {.name = "to",
+     .role = OptionRole::target,
+     .value = "DIR",
+     .help = "write the files there, and restart.json last (without it, they are read and proven only)",
+     .group = kWhereTo},
+    {.name = "replace",
+     .role = OptionRole::target,
+     .type = OptionType::flag,
+     .help = "begin also in a folder that is not empty, and replace files of the same name",
+     .group = kWhereTo},
+};
+
+}  // namespace
+
+extern const CommandInfo checkpoint_restore;
+const CommandInfo checkpoint_restore{
+    .name = "checkpoint restore",
+    .summary = "gives back the newest checkpoint that is whole, proven byte by byte",
+    .options = kRestoreOptions,
+    .run = &with_locks<run_restore>,
+    .synopsis = "penstock checkpoint restore STORE... [--run NAME] [--step N] [--to DIR [--replace]]",
+    .examples =
+        {"penstock checkpoint restore /dev/shm/bb /pfs/ckpt --to restored   # the newest that is whole, on "
+         "either tier",
+         "penstock checkpoint restore /pfs/ckpt --step 400   # reads and proves it, and writes nothing"},
+    .arguments = "STORE...",
+    .min_arguments = 1,
+    .max_arguments = kMostStores,
+    .ranks = true,
+    .pinned = true,
+};
 
 }  // namespace penstock

@@ -16,6 +16,7 @@
 #include "miniapps/checkpoint/ack_log.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint_subcommands/bench_runs.hpp"
+#include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
 #include "miniapps/checkpoint_subcommands/content.hpp"
 #include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
@@ -34,7 +35,7 @@ struct Places {
 };
 
 // SLOW alone or with --burst-buffer: neither need be there. Two arguments: what their STORE.json say.
-Result<Places> open_places(const CommandContext& context, StoreArguments arguments) {
+Result<Places> open_places(const CommandContext& context, std::span<const std::string> arguments) {
   Places places;
   if (context.options.given("burst-buffer")) {
     if (arguments.size() != 1)
@@ -110,7 +111,7 @@ struct PreparedSave {
   std::optional<AckLog> log;  // rank 0's
 };
 
-Result<PreparedSave> prepare(const CommandContext& context, StoreArguments arguments) {
+Result<PreparedSave> prepare(const CommandContext& context, std::span<const std::string> arguments) {
   const Options& options = context.options;
   const Communicator& ranks = context.communicator;
   if (options.given("payload") == options.given("from"))
@@ -245,12 +246,10 @@ void print_saved(const Outcome& outcome, const Places& places, const Output& out
                            printable(places.slow().name)));
 }
 
-}  // namespace
-
-Result<int> checkpoint_save(const CommandContext& context, StoreArguments arguments) {
+Result<int> run_save(const CommandContext& context) {
   Communicator& ranks = context.communicator;
   const SignalsForAll signals(ranks);
-  Result<PreparedSave> asked = prepare(context, arguments);
+  Result<PreparedSave> asked = prepare(context, context.positionals);
   PENSTOCK_TRY(agree(ranks, outcome_of(asked)));
   PENSTOCK_ASSIGN(const std::string run,
                   of_root(ranks, ranks.root() ? run_to_save(asked->places, context.options)
@@ -273,5 +272,61 @@ Result<int> checkpoint_save(const CommandContext& context, StoreArguments argume
                              outcome.late->message(), format_duration(context.options.duration("timeout")))));
   return kNotDurable;
 }
+
+constexpr OptionSpec kSaveOptions[] = {
+    {.name = "run",
+     .role = OptionRole::target,
+     .value = "NAME",
+     .help = "of this run (the only one there is, if not given, and else 'default')",
+     .group = kWhichCheckpoints},
+    step_option("of this step of the training (0 if not given)"),
+    kPayloadOption,
+    {.name = "from",
+     .role = OptionRole::target,
+     .value = "DIR",
+     .help = "save the files of a folder, dealt out over the ranks by name",
+     .group = kWhatIsSaved},
+    kBurstBufferOption,
+    {.name = "wait",
+     .role = OptionRole::work,
+     .type = OptionType::choice,
+     .value = "fast|durable",
+     .fallback = "durable",
+     .help = "until it outlives the process, or a power cut and the fast tier's loss as well",
+     .group = kWhatIsSaved},
+    {.name = "ack-log",
+     .role = OptionRole::output,
+     .value = "FILE",
+     .help = "append a synced line 'step level' for each level as soon as it holds",
+     .group = kWhatIsSaved},
+    kOnFullOption,
+    kOnFullTimeoutOption,
+    kOversizeOption,
+    kHeadroomOption,
+    kTimeoutOption,
+    kReadBackOption,
+    keep_option("durable checkpoints of the run, the newest included (2 if not given)"),
+    keep_fast_option("durable ones that stay on the fast tier as well (1 if not given)"),
+    kSeedOption,
+};
+
+}  // namespace
+
+extern const CommandInfo checkpoint_save;
+const CommandInfo checkpoint_save{
+    .name = "checkpoint save",
+    .summary = "saves one checkpoint, over all ranks",
+    .options = kSaveOptions,
+    .run = &with_locks<run_save>,
+    .synopsis = "penstock checkpoint save STORE... --payload NAME|SIZE | --from DIR [options]",
+    .examples = {"penstock checkpoint save /pfs/ckpt --burst-buffer /dev/shm/bb --payload alexnet-adam   # "
+                 "times to fast, durable",
+                 "penstock checkpoint save /pfs/ckpt --from state --step 400   # the files of a folder"},
+    .arguments = "STORE...",
+    .min_arguments = 1,
+    .max_arguments = kMostStores,
+    .ranks = true,
+    .pinned = true,
+};
 
 }  // namespace penstock

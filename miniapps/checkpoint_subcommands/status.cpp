@@ -10,6 +10,7 @@
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
+#include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
 #include "miniapps/checkpoint_subcommands/locks.hpp"
 #include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
@@ -132,10 +133,8 @@ void print_all(const std::vector<Status>& all, const Output& output) {
   print_text(table.text() + text);
 }
 
-}  // namespace
-
-Result<int> checkpoint_status(const CommandContext& context, StoreArguments arguments) {
-  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(arguments, true));
+Result<int> run_status(const CommandContext& context) {
+  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context.positionals, true));
   const std::vector<CheckpointStore*> there = stores.there();
   PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(there, context.options));
   std::vector<Status> all;
@@ -150,5 +149,23 @@ Result<int> checkpoint_status(const CommandContext& context, StoreArguments argu
     print_all(all, context.output);
   return 0;
 }
+
+constexpr OptionSpec kStatusOptions[] = {kRunOption};
+
+}  // namespace
+
+extern const CommandInfo checkpoint_status;
+const CommandInfo checkpoint_status{
+    .name = "checkpoint status",
+    .summary = "shows stores: what is durable, what waits for the drain, how much is free",
+    .options = kStatusOptions,
+    .run = &run_status,
+    .synopsis = "penstock checkpoint status STORE... [--run NAME]",
+    .examples = {"penstock checkpoint status /dev/shm/bb /pfs/ckpt   # a row for each store"},
+    .arguments = "STORE...",
+    .min_arguments = 1,
+    .max_arguments = kMostStores,
+    .pinned = true,
+};
 
 }  // namespace penstock

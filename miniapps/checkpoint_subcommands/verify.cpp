@@ -11,6 +11,7 @@
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/prove.hpp"
+#include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
 #include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
@@ -136,10 +137,8 @@ void print_table(const std::vector<Verified>& all, const Sums& sums, const Outpu
   print_text(text + "\n");
 }
 
-}  // namespace
-
-Result<int> checkpoint_verify(const CommandContext& context, StoreArguments arguments) {
-  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(arguments, true));
+Result<int> run_verify(const CommandContext& context) {
+  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context.positionals, true));
   PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(stores.there(), context.options));
   std::vector<FoundCheckpoint> all;
   for (const std::string& run : runs) {
@@ -154,5 +153,23 @@ Result<int> checkpoint_verify(const CommandContext& context, StoreArguments argu
     print_table(verified, sums, context.output);
   return sums.wrong > 0 ? 1 : 0;
 }
+
+constexpr OptionSpec kVerifyOptions[] = {kRunOption};
+
+}  // namespace
+
+extern const CommandInfo checkpoint_verify;
+const CommandInfo checkpoint_verify{
+    .name = "checkpoint verify",
+    .summary = "reads every checkpoint and checks every byte",
+    .options = kVerifyOptions,
+    .run = &run_verify,
+    .synopsis = "penstock checkpoint verify STORE... [--run NAME]",
+    .examples = {"penstock checkpoint verify /dev/shm/bb /pfs/ckpt   # exit 1 if any is wrong"},
+    .arguments = "STORE...",
+    .min_arguments = 1,
+    .max_arguments = kMostStores,
+    .pinned = true,
+};
 
 }  // namespace penstock

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <climits>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -7,10 +8,10 @@
 
 #include "datagen/commands/command_output.hpp"
 #include "datagen/staging/overlay.hpp"
+#include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
-#include "miniapps/stage_subcommands/subcommands.hpp"
 #include "miniapps/staging/advice.hpp"
 #include "miniapps/staging/staged_files.hpp"
 #include "profiling/session/session.hpp"
@@ -124,16 +125,14 @@ Result<AdviceRequest> request_of(const CommandContext& context) {
   return request;
 }
 
-}  // namespace
-
-Result<int> stage_advise(const CommandContext& context, StageArguments sessions) {
+Result<int> run_advise(const CommandContext& context) {
   const Options& options = context.options;
   PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_both(options));
   PENSTOCK_ASSIGN(const AdviceRequest request, request_of(context));
   if (options.given("output")) PENSTOCK_TRY(check_replaced(options.text("output")));
   PENSTOCK_TRY(check_folder(tiers[0], "slow"));
   if (!options.given("speeds")) PENSTOCK_TRY(check_folder(tiers[1], "fast"));
-  const std::vector<std::filesystem::path> paths(sessions.begin(), sessions.end());
+  const std::vector<std::filesystem::path> paths(context.positionals.begin(), context.positionals.end());
   PENSTOCK_ASSIGN(const Session session, open_session(paths));
   for (const std::string& problem : session.problems) warn(problem);
   const SessionFilter filter{.include = options.texts("include"), .exclude = options.texts("exclude")};
@@ -161,5 +160,126 @@ Result<int> stage_advise(const CommandContext& context, StageArguments sessions)
     print_text(fmt::format("next: penstock stage apply {}\n", options.text("output")));
   return 0;
 }
+
+constexpr std::string_view kAdvise = "What to stage";
+constexpr std::string_view kMeasure = "How the tiers are measured";
+constexpr OptionSpec kAdviseOptions[] = {
+    {.name = "slow",
+     .role = OptionRole::target,
+     .value = "TIER",
+     .help = "the tier that holds what the session read: a folder, or TIER",
+     .group = kAdvise},
+    {.name = "fast",
+     .role = OptionRole::target,
+     .value = "TIER",
+     .help = "the tier to stage to",
+     .group = kAdvise},
+    {.name = "capacity",
+     .role = OptionRole::work,
+     .type = OptionType::size,
+     .value = "SIZE",
+     .help = "of the fast tier, to be used at most",
+     .group = kAdvise,
+     .at_least = 1},
+    {.name = "policy",
+     .role = OptionRole::work,
+     .value = "density|threshold=SIZE|best-single|first-come",
+     .fallback = "density",
+     .help =
+         "density: most time saved for a byte first, as far as it makes the epoch shorter; threshold: all "
+         "files below a size; best-single: one file; first-come: as they were first read (to compare with)",
+     .group = kAdvise},
+    {.name = "threads",
+     .role = OptionRole::work,
+     .type = OptionType::integer,
+     .value = "N",
+     .help = "that the program will read by (as many as the session saw, if not given)",
+     .group = kAdvise,
+     .at_least = 1},
+    {.name = "epochs",
+     .role = OptionRole::work,
+     .type = OptionType::integer,
+     .value = "N",
+     .help = "that are still to come: a copy that pays later is not advised",
+     .group = kAdvise,
+     .at_least = 1},
+    {.name = "cache",
+     .role = OptionRole::work,
+     .type = OptionType::choice,
+     .value = "asis|cold",
+     .fallback = "asis",
+     .help = "asis: what lies in this machine's page cache now costs nothing on either tier; cold: as if "
+             "nothing did",
+     .group = kAdvise},
+    {.name = "include",
+     .role = OptionRole::work,
+     .value = "GLOB",
+     .help = "only files that match, as for profile report",
+     .group = kAdvise,
+     .repeated = true},
+    {.name = "exclude",
+     .role = OptionRole::work,
+     .value = "GLOB",
+     .help = "not these",
+     .group = kAdvise,
+     .repeated = true},
+    {.name = "output",
+     .role = OptionRole::output,
+     .value = "PLAN",
+     .help = "write the plan to this file",
+     .group = kAdvise,
+     .alias = "o"},
+    {.name = "min-time",
+     .role = OptionRole::repeat,
+     .type = OptionType::duration,
+     .value = "TIME",
+     .fallback = "250ms",
+     .help = "of each repeat of each size of files and number of threads",
+     .group = kMeasure},
+    {.name = "repeat",
+     .role = OptionRole::repeat,
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "3",
+     .help = "repeats, from which the interval comes",
+     .group = kMeasure,
+     .at_least = 1},
+    {.name = "speeds",
+     .role = OptionRole::target,
+     .value = "RESULTS",
+     .help = "measure nothing: take records that `penstock tiers --probe` made of the same two TIERs",
+     .group = kMeasure,
+     .repeated = true},
+    {.name = "seed",
+     .role = OptionRole::repeat,
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "1",
+     .help = "of what is drawn at random",
+     .group = kMeasure,
+     .at_least = 0},
+};
+
+}  // namespace
+
+extern const CommandInfo stage_advise;
+const CommandInfo stage_advise{
+    .name = "stage advise",
+    .summary = "says what of a program's files to put on a faster tier, and what that brings",
+    .options = kAdviseOptions,
+    .run = &run_advise,
+    .synopsis = "penstock stage advise SESSION... --slow TIER --fast TIER --capacity SIZE [options]",
+    .examples = {"penstock stage advise session --slow /data --fast /nvme/p --capacity 4GiB -o plan.json   # "
+                 "what, and when it pays"},
+    .notes =
+        "A SESSION is what `penstock profile run -o SESSION -- COMMAND` left of any program. Both tiers are "
+        "measured for\n"
+        "some seconds with files of the sizes that the session read; some 96 MiB are written to the fast "
+        "tier, a folder\n"
+        "that has to be there, and removed again. Exit code 0 also for the verdict \"don't stage\".",
+    .arguments = "SESSION...",
+    .min_arguments = 1,
+    .max_arguments = INT_MAX,
+};
 
 }  // namespace penstock

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "datagen/commands/command_output.hpp"
+#include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
-#include "miniapps/stage_subcommands/subcommands.hpp"
 #include "miniapps/staging/link_farm.hpp"
 #include "miniapps/staging/staged_files.hpp"
 
@@ -126,10 +126,8 @@ Result<Applied> apply(const CommandContext& context, const StagingPlan& plan, St
   return applied;
 }
 
-}  // namespace
-
-Result<int> stage_apply(const CommandContext& context, StageArguments plans) {
-  PENSTOCK_ASSIGN(const StagingPlan plan, load_staging_plan(plans.front()));
+Result<int> run_apply(const CommandContext& context) {
+  PENSTOCK_ASSIGN(const StagingPlan plan, load_staging_plan(context.positionals.front()));
   if (!plan.stage) {
     if (context.output.json)
       print_json(to_json(plan, {.files = {.complete = true}, .links = {}, .farm = {}}));
@@ -152,5 +150,38 @@ Result<int> stage_apply(const CommandContext& context, StageArguments plans) {
     print_text(to_text(plan, *done, context.output));
   return done->files.complete && done->files.changed.empty() ? 0 : 1;
 }
+
+constexpr std::string_view kCopying = "Copying";
+constexpr OptionSpec kApplyOptions[] = {
+    {.name = "link-farm",
+     .role = OptionRole::target,
+     .value = "DIR",
+     .help = "make a folder of links there, to the copy where there is one, else to the original, for "
+             "programs that know nothing of tiers; revert takes it away",
+     .group = kCopying},
+    {.name = "threads",
+     .role = OptionRole::work,
+     .type = OptionType::integer,
+     .value = "N",
+     .help = "workers",
+     .group = kCopying,
+     .at_least = 1},
+};
+
+}  // namespace
+
+extern const CommandInfo stage_apply;
+const CommandInfo stage_apply{
+    .name = "stage apply",
+    .summary = "copies what a plan lists to the fast tier, and checks it",
+    .options = kApplyOptions,
+    .run = &run_apply,
+    .synopsis = "penstock stage apply PLAN [--link-farm DIR] [--threads N]",
+    .examples = {"penstock stage apply plan.json --link-farm ~/data && python train.py ~/data   # copies, "
+                 "checked, and links to them"},
+    .arguments = "PLAN",
+    .min_arguments = 1,
+    .max_arguments = 1,
+};
 
 }  // namespace penstock

@@ -7,11 +7,11 @@
 
 #include "datagen/commands/command_output.hpp"
 #include "datagen/staging/overlay.hpp"
+#include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
-#include "miniapps/stage_subcommands/subcommands.hpp"
 #include "miniapps/staging/link_farm.hpp"
 #include "miniapps/staging/staged_files.hpp"
 
@@ -61,10 +61,8 @@ int nothing_there(const CommandContext& context, const StagingPlan& plan) {
   return show(context, plan, {.complete = true});
 }
 
-}  // namespace
-
-Result<int> stage_revert(const CommandContext& context, StageArguments plans) {
-  PENSTOCK_ASSIGN(const StagingPlan plan, load_staging_plan(plans.front()));
+Result<int> run_revert(const CommandContext& context) {
+  PENSTOCK_ASSIGN(const StagingPlan plan, load_staging_plan(context.positionals.front()));
   PENSTOCK_ASSIGN(const bool started, is_started(plan));
   if (!started) return nothing_there(context, plan);
   PENSTOCK_ASSIGN(StagedTiers tiers, StagedTiers::open(plan));
@@ -89,5 +87,30 @@ Result<int> stage_revert(const CommandContext& context, StageArguments plans) {
   outcome.kept.insert(outcome.kept.end(), others.begin(), others.end());
   return show(context, plan, outcome);
 }
+
+constexpr OptionSpec kRevertOptions[] = {
+    {.name = "threads",
+     .role = OptionRole::work,
+     .type = OptionType::integer,
+     .value = "N",
+     .help = "workers",
+     .group = "Removing",
+     .at_least = 1},
+};
+
+}  // namespace
+
+extern const CommandInfo stage_revert;
+const CommandInfo stage_revert{
+    .name = "stage revert",
+    .summary = "removes the copies and the links of a plan, but nothing that somebody changed",
+    .options = kRevertOptions,
+    .run = &run_revert,
+    .synopsis = "penstock stage revert PLAN [--threads N]",
+    .examples = {"penstock stage revert plan.json   # exit 1 if a copy stays"},
+    .arguments = "PLAN",
+    .min_arguments = 1,
+    .max_arguments = 1,
+};
 
 }  // namespace penstock

@@ -19,12 +19,14 @@ inline constexpr OptionSpec kTrainOptions[] = {
     {.name = "workload",
      .role = OptionRole::work,
      .value = "FILE",
-     .help = "for dlio: the YAML file that describes the run; flags on the line override what it says",
+     .help =
+         "the YAML file that describes the run, for an app that takes one; a flag on the line wins over it",
      .group = "Corpus"},
     {.name = "validation",
      .role = OptionRole::work,
      .value = "CORPUS",
-     .help = "for hepcnn: what to validate on after an epoch; it is read from there whatever --tier says",
+     .help = "what to validate on after an epoch, for an app that does; it is read from there whatever "
+             "--tier says",
      .group = "Corpus"},
     {.name = "tier",
      .role = OptionRole::target,
@@ -95,7 +97,7 @@ inline constexpr OptionSpec kTrainOptions[] = {
      .type = OptionType::real,
      .value = "FRACTION",
      .fallback = "0.9",
-     .help = "what part of the time accelerators are to be busy, for --find-accelerators (dlio: what the "
+     .help = "what part of the time accelerators are to be busy, for --find-accelerators (or what the "
              "workload says)",
      .group = "Training"},
     {.name = "sample-log",
@@ -130,9 +132,9 @@ inline constexpr OptionSpec kTrainOptions[] = {
     {.name = "checkpoint-to",
      .role = OptionRole::target,
      .value = "TIER",
-     .help =
-         "the folder or tier that checkpoints end on; for cifar without --checkpoint-every, one is written "
-         "behind every epoch",
+     .help = "the folder or tier that checkpoints end on; without --checkpoint-every, an app that writes "
+             "them writes "
+             "one after every epoch",
      .group = "Checkpoints"},
     {.name = "burst-buffer",
      .role = OptionRole::target,

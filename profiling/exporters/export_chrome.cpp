@@ -7,6 +7,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "io_backends/core/cli/progress.hpp"
+#include "profiling/exporters/exporter.hpp"
 #include "profiling/exporters/session_export.hpp"
 #include "profiling/report/session_json.hpp"
 #include "profiling/session/named_files.hpp"
@@ -181,5 +183,27 @@ Result<ChromeCounts> export_chrome(const Session& session, const FileSums& sums,
   });
   return writer.finish();
 }
+
+namespace {
+
+Result<int> write_chrome(const ExportRequest& request) {
+  const std::string output(request.output);
+  PENSTOCK_ASSIGN(const Session session, request.open(request.sessions));
+  const FileSums sums(session);
+  PENSTOCK_ASSIGN(WholeFile file, WholeFile::create(output, "the export"));
+  PENSTOCK_ASSIGN(const ChromeCounts counts, export_chrome(session, sums, request.filter, file));
+  PENSTOCK_TRY(file.publish());
+  if (counts.calls + counts.spans == 0)
+    warn("the session kept no single calls: 'penstock profile run --trace' keeps them");
+  report_dropped(session);
+  report_export(request.context, output, "events", 2 * counts.calls + counts.spans);
+  return 0;
+}
+
+}  // namespace
+
+extern const ExporterInfo exporter_chrome;
+const ExporterInfo exporter_chrome{
+    .name = "chrome", .summary = "a trace for Chrome and Perfetto", .write = &write_chrome};
 
 }  // namespace penstock

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "io_backends/core/csv_field.hpp"
+#include "profiling/exporters/exporter.hpp"
 #include "profiling/exporters/session_export.hpp"
 #include "profiling/session/session_summary.hpp"
 
@@ -69,5 +70,23 @@ Result<std::uint64_t> export_csv(const FileSums& sums, const SessionFilter& filt
   PENSTOCK_TRY(to.write(text));
   return rows;
 }
+
+namespace {
+
+Result<int> write_csv(const ExportRequest& request) {
+  const std::string output(request.output);
+  PENSTOCK_ASSIGN(const Session session, request.open(request.sessions));
+  const FileSums sums(session);
+  PENSTOCK_ASSIGN(WholeFile file, WholeFile::create(output, "the export"));
+  PENSTOCK_ASSIGN(const std::uint64_t rows, export_csv(sums, request.filter, file));
+  PENSTOCK_TRY(file.publish());
+  report_export(request.context, output, "rows", rows);
+  return 0;
+}
+
+}  // namespace
+
+extern const ExporterInfo exporter_csv;
+const ExporterInfo exporter_csv{.name = "csv", .summary = "a row for each file", .write = &write_csv};
 
 }  // namespace penstock

@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "io_backends/core/build_info.hpp"
+#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/tiers/tier.hpp"
 #include "profiling/exporters/darshan_log.hpp"
 #include "profiling/exporters/darshan_records.hpp"
+#include "profiling/exporters/exporter.hpp"
 #include "profiling/exporters/session_export.hpp"
 #include "profiling/report/session_text.hpp"
 #include "profiling/session/layers.hpp"
@@ -286,5 +288,29 @@ Result<DarshanCounts> export_darshan(const Session& session, const FileSums& sum
                                      const SessionFilter& filter, WholeFile& to) {
   return Exporter(session, sums, filter, to).write();
 }
+
+namespace {
+
+Result<int> write_darshan(const ExportRequest& request) {
+  const std::string output(request.output);
+  PENSTOCK_ASSIGN(const Session session, request.open(request.sessions));
+  const FileSums sums(session);
+  PENSTOCK_ASSIGN(WholeFile file, WholeFile::create(output, "the Darshan log"));
+  PENSTOCK_ASSIGN(const DarshanCounts counts, export_darshan(session, sums, request.filter, file));
+  PENSTOCK_TRY(file.publish());
+  if (counts.segments == 0)
+    note(
+        "no single reads and writes of descriptors were kept: the log has no DXT_POSIX, and its heatmap is "
+        "drawn from the first and the last call of each thread and file ('penstock profile run --trace')");
+  report_dropped(session);
+  report_export(request.context, output, "records", counts.records);
+  return 0;
+}
+
+}  // namespace
+
+extern const ExporterInfo exporter_darshan;
+const ExporterInfo exporter_darshan{
+    .name = "darshan", .summary = "a Darshan log (darshan-parser, PyDarshan)", .write = &write_darshan};
 
 }  // namespace penstock

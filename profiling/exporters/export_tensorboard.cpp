@@ -6,7 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/units.hpp"
 #include "profiling/exporters/event_file.hpp"
+#include "profiling/exporters/exporter.hpp"
 #include "profiling/exporters/session_export.hpp"
 #include "profiling/exporters/xplane_file.hpp"
 #include "profiling/report/session_report.hpp"
@@ -181,5 +184,104 @@ Result<TensorBoardCounts> export_tensorboard(const Session& session, const FileS
   counts.calls_left_out = traced.left_out;
   return counts;
 }
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// "name" without what a name of a file or a pattern might be taken for.
+std::string file_word(std::string_view name) {
+  std::string word(name);
+  std::replace_if(
+      word.begin(), word.end(),
+      [](char c) {
+        const bool plain =
+            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+        return !plain;
+      },
+      '_');
+  return word.empty() ? "host" : word;
+}
+
+bool has_calls_or_spans(const Session& session) {
+  return std::any_of(session.images.begin(), session.images.end(), [](const auto& image) {
+    const auto& blocks = image->view().blocks();
+    return std::any_of(blocks.begin(), blocks.end(), [](const SessionBlock& block) {
+      return (block.kind == PENSTOCK_BLOCK_SEGMENTS || block.kind == PENSTOCK_BLOCK_SPANS) &&
+             !block.entries.empty();
+    });
+  });
+}
+
+// Folders that are made for what goes into them, and go again where nothing does.
+class FreshFolders {
+ public:
+  FreshFolders() = default;
+  FreshFolders(const FreshFolders&) = delete;
+  FreshFolders& operator=(const FreshFolders&) = delete;
+  ~FreshFolders() {
+    std::error_code none;  // one that is not empty stays
+    for (auto made = made_.rbegin(); made != made_.rend(); ++made) fs::remove(*made, none);
+  }
+  Result<void> make(const fs::path& folder) {
+    fs::path whole;
+    for (const fs::path& part : folder) {
+      whole /= part;
+      std::error_code failed;
+      if (fs::create_directory(whole, failed)) made_.push_back(whole);
+      if (failed) return errno_error(failed.value(), "cannot make the folder", whole.string());
+    }
+    return success();
+  }
+
+ private:
+  std::vector<fs::path> made_;
+};
+
+Result<int> write_tensorboard(const ExportRequest& request) {
+  const std::string output(request.output);
+  PENSTOCK_ASSIGN(const Session session, request.open(request.sessions));
+  const penstock_session_header& first = session.processes.front().first().header();
+  const std::string host = file_word(session.processes.front().first().host());
+  const std::int64_t begin_s = std::max<std::int64_t>(0, first.begin_realtime_ns) / 1'000'000'000;
+  // The same session goes to the same names again.
+  const fs::path logs(output);
+  const fs::path run = logs / "plugins" / "profile" / fmt::format("penstock_{}", begin_s);
+  const bool traced = has_calls_or_spans(session);
+  FreshFolders folders;
+  PENSTOCK_TRY(folders.make(traced ? run : logs));
+  PENSTOCK_ASSIGN(WholeFile events,
+                  WholeFile::create(
+                      (logs / fmt::format("events.out.tfevents.{:010}.{}.penstock", begin_s, host)).string(),
+                      "the event file"));
+  std::optional<WholeFile> trace;
+  if (traced) {
+    PENSTOCK_ASSIGN(WholeFile made, WholeFile::create((run / (host + ".xplane.pb")).string(), "the trace"));
+    trace.emplace(std::move(made));
+  }
+  const FileSums sums(session);
+  PENSTOCK_ASSIGN(const TensorBoardCounts counts,
+                  export_tensorboard(session, sums, request.filter, events, trace ? &*trace : nullptr));
+  if (trace) PENSTOCK_TRY(trace->publish());
+  PENSTOCK_TRY(events.publish());
+  if (!traced)
+    note(
+        "no single calls were kept: there is no trace for the profile plugin, and the series over time are "
+        "drawn from the first and the last call of each thread and file ('penstock profile run --trace')");
+  if (counts.calls_left_out > 0)
+    warn(fmt::format("the trace has the {} longest calls; {} shorter ones are left out (--include chooses)",
+                     format_count(counts.calls), format_count(counts.calls_left_out)));
+  report_dropped(session);
+  report_export(request.context, output, "values", counts.values);
+  return 0;
+}
+
+}  // namespace
+
+extern const ExporterInfo exporter_tensorboard;
+const ExporterInfo exporter_tensorboard{.name = "tensorboard",
+                                        .summary = "a folder for TensorBoard",
+                                        .output = "-o LOGDIR",
+                                        .write = &write_tensorboard};
 
 }  // namespace penstock

@@ -1,11 +1,18 @@
 #include "profiling/subcommands/profile_arguments.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/ranks/module.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "profiling/report/session_text.hpp"
+#include "profiling/session/process_number.hpp"
 #include "profiling/session/session_folder.hpp"
 
 namespace penstock {
@@ -51,6 +58,73 @@ SessionFilter filter_of(const Options& options, ProfileArguments arguments) {
     filter.exclude.insert(filter.exclude.end(), told.exclude.begin(), told.exclude.end());
   }
   return filter;
+}
+
+Result<int> only_pid(const std::string& argument) {
+  if (std::error_code failed; std::filesystem::is_directory(argument, failed))
+    return make_error(Errc::invalid_argument,
+                      fmt::format("this takes one PID, and '{}' is a folder; if it is a session, 'penstock "
+                                  "profile status {}' names its processes",
+                                  argument, argument));
+  return process_number(argument);
+}
+
+Result<std::string> profile_library() {
+  std::string path;
+  if (const char* const set = std::getenv("PENSTOCK_PROFILE_LIBRARY"); set != nullptr && *set != 0) {
+    std::error_code failed;
+    path = std::filesystem::absolute(set, failed).string();
+    if (!std::filesystem::exists(path, failed))
+      return make_error(Errc::not_found,
+                        fmt::format("PENSTOCK_PROFILE_LIBRARY names '{}', which is not there", path));
+  } else {
+    PENSTOCK_ASSIGN(path, module_path("libpenstock_profile.so"));
+  }
+  return path;
+}
+
+Result<std::optional<std::uint64_t>> trace_limit_of(const Options& options) {
+  constexpr std::uint64_t kLeast = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
+  if (!options.given("trace-limit")) return std::nullopt;
+  const std::uint64_t limit = options.size("trace-limit");
+  if (limit != 0 && limit < kLeast)
+    return make_error(Errc::invalid_argument,
+                      "--trace-limit is at least 128KiB, or 0: then calls are kept as long as there is room");
+  return limit;
+}
+
+void end_with_terminal() {
+  struct sigaction before {};
+  if (::sigaction(SIGHUP, nullptr, &before) != 0 || before.sa_handler == SIG_IGN) return;
+  struct sigaction action {};
+  action.sa_handler = [](int signal) { simulate_interrupt(signal); };
+  ::sigaction(SIGHUP, &action, nullptr);
+}
+
+void print_line(std::string_view text) {
+  const std::string line = fmt::format("{}\n", text);
+  std::fwrite(line.data(), 1, line.size(), stdout);
+}
+void print_json_line(const Json& object) {
+  print_line(object.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+std::string process_text(const RecordingProcess& process) {
+  constexpr std::size_t kMost = 60;
+  std::string command = printable_path(process.command.substr(0, kMost));
+  if (process.command.size() > kMost) command += "...";
+  return fmt::format("{}process {} ({}){}", process.rank < 0 ? "" : fmt::format("rank {}, ", process.rank),
+                     process.pid, command, process.here ? "" : fmt::format(" on '{}'", process.host));
+}
+
+Json process_json(const RecordingProcess& process) {
+  return Json{{"pid", process.pid},
+              {"rank", process.rank < 0 ? Json(nullptr) : Json(process.rank)},
+              {"host", process.host},
+              {"command", process.command},
+              {"session", std::filesystem::path(process.file).parent_path().string()},
+              {"trace", process.trace},
+              {"trace_limit", process.trace_bytes}};
 }
 
 }  // namespace penstock

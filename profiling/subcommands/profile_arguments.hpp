@@ -1,11 +1,75 @@
-// The sessions that a subcommand's arguments name, and which of their files its options choose.
+// What subcommands of `penstock profile` share: options, the sessions and processes that their arguments
+// name, and how they print.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "io_backends/core/cli/command.hpp"
+#include "profiling/live/recording_process.hpp"
 #include "profiling/session/session.hpp"
 #include "profiling/session/session_filter.hpp"
-#include "profiling/subcommands/profile_subcommands.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
+
+using ProfileArguments = std::span<const std::string>;
+
+inline constexpr std::string_view kWhichFiles = "Which files";
+inline constexpr OptionSpec kIncludeOption{
+    .name = "include",
+    .role = OptionRole::work,
+    .value = "GLOB",
+    .help = "only files that match: '*.jpg', '/data/*', 'train/*' ('*' stands for '/' as well)",
+    .group = kWhichFiles,
+    .repeated = true};
+inline constexpr OptionSpec kExcludeOption{.name = "exclude",
+                                           .role = OptionRole::work,
+                                           .value = "GLOB",
+                                           .help = "not these",
+                                           .group = kWhichFiles,
+                                           .repeated = true};
+inline constexpr OptionSpec kAllOption{
+    .name = "all",
+    .role = OptionRole::work,
+    .type = OptionType::flag,
+    .help =
+        "also pipes, sockets and devices that have a name, and what Python reads to start (.py, .pyc, .so of "
+        "its library folders, /proc, /sys)",
+    .group = kWhichFiles};
+inline constexpr OptionSpec kTraceOption{.name = "trace",
+                                         .role = OptionRole::work,
+                                         .type = OptionType::flag,
+                                         .help = "keep every single call: offset, length, begin and end",
+                                         .group = "Trace"};
+inline constexpr OptionSpec kTraceLimitOption{.name = "trace-limit",
+                                              .role = OptionRole::work,
+                                              .type = OptionType::size,
+                                              .value = "SIZE",
+                                              .help =
+                                                  "of kept calls in a process's file (256MiB if not given, "
+                                                  "at least 128KiB, 0 for no limit): the oldest "
+                                                  "give way to the newest and are counted",
+                                              .group = "Trace",
+                                              .at_least = 0};
+inline constexpr OptionSpec kTopOption{.name = "top",
+                                       .role = OptionRole::output,
+                                       .type = OptionType::integer,
+                                       .value = "N",
+                                       .help = "rows (tables: 20, --json: all, if not given)",
+                                       .group = "Table",
+                                       .at_least = 1};
+constexpr OptionSpec output_option(std::string_view value, std::string_view help) {
+  return {.name = "output",
+          .role = OptionRole::output,
+          .value = value,
+          .help = help,
+          .group = "Where to",
+          .alias = "o"};
+}
 
 // With a warning for each file of them that cannot be read.
 Result<Session> open_named_sessions(ProfileArguments arguments);
@@ -16,5 +80,24 @@ Result<void> check_output_outside_sessions(const std::string& output, ProfileArg
 
 // --include, --exclude and --all; where none of them is given, what `profile run` was told.
 SessionFilter filter_of(const Options& options, ProfileArguments arguments);
+
+// Of a subcommand that takes a PID alone.
+Result<int> only_pid(const std::string& argument);
+
+// libpenstock_profile.so, or the one that PENSTOCK_PROFILE_LIBRARY names: absolute.
+Result<std::string> profile_library();
+// --trace-limit where it is given; invalid_argument for less than a file can keep to.
+Result<std::optional<std::uint64_t>> trace_limit_of(const Options& options);
+
+// From now on a terminal that goes away ends the command as Ctrl-C does: for what has to be taken back.
+void end_with_terminal();
+
+// A line on stdout.
+void print_line(std::string_view text);
+void print_json_line(const Json& object);
+
+// "rank 0, process 4711 (python train.py)".
+std::string process_text(const RecordingProcess& process);
+Json process_json(const RecordingProcess& process);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// penstock profile attach PID | detach PID
+// penstock profile attach PID
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,8 +8,6 @@
 #include <fstream>
 #include <system_error>
 
-#include <nlohmann/json.hpp>
-
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "profiling/attach/attach.hpp"
@@ -17,41 +15,19 @@
 #include "profiling/live/recording_process.hpp"
 #include "profiling/session/process_number.hpp"
 #include "profiling/session/session_folder.hpp"
-#include "profiling/subcommands/profile_subcommands.hpp"
+#include "profiling/subcommands/profile_arguments.hpp"
 #include "results/record/store.hpp"
 
 namespace penstock {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
-double milliseconds(std::chrono::nanoseconds time) {
-  return static_cast<double>(time.count()) / 1e6;
+double attached_ms(const Attached& attached) {
+  return static_cast<double>(attached.stopped.count()) / 1e6;
 }
 
-void print_json(const Json& object) {
-  const std::string line = object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  std::fwrite(line.data(), 1, line.size(), stdout);
-}
-void print(std::string_view text) {
-  const std::string line = fmt::format("{}\n", text);
-  std::fwrite(line.data(), 1, line.size(), stdout);
-}
-
-Result<int> one_pid(ProfileArguments arguments, std::string_view subcommand) {
-  if (arguments.size() != 1)
-    return make_error(Errc::invalid_argument,
-                      fmt::format("'{}' takes one PID: penstock profile {} 4711", subcommand, subcommand));
-  if (std::error_code failed; fs::is_directory(arguments[0], failed))
-    return make_error(Errc::invalid_argument,
-                      fmt::format("'{}' takes one PID, and '{}' is a folder; if it is a session, 'penstock "
-                                  "profile status {}' names its processes",
-                                  subcommand, arguments[0], arguments[0]));
-  return process_number(arguments[0]);
-}
-
-std::vector<std::string> command_of(int pid) {
+std::vector<std::string> command_line_of(int pid) {
   std::vector<std::string> words;
   std::ifstream in(fmt::format("/proc/{}/cmdline", pid), std::ios::binary);
   for (std::string word; words.size() < 1024 && std::getline(in, word, '\0');) words.push_back(word);
@@ -89,8 +65,8 @@ bool undo(const Target& target, const fs::path& folder) {
   return true;
 }
 
-Result<int> attach(const CommandContext& context, ProfileArguments arguments) {
-  PENSTOCK_ASSIGN(const int pid, one_pid(arguments, "attach"));
+Result<int> attach(const CommandContext& context) {
+  PENSTOCK_ASSIGN(const int pid, only_pid(context.positionals[0]));
   PENSTOCK_ASSIGN(const Target target, Target::look(pid));
   if (const auto running = running_session(pid))
     return make_error(Errc::already_exists, fmt::format("process {} is watched already: its session is '{}'",
@@ -110,7 +86,7 @@ Result<int> attach(const CommandContext& context, ProfileArguments arguments) {
   }
   if (interrupted() && undo(target, folder))
     return make_error(Errc::interrupted, fmt::format("process {} is not attached", pid));
-  const SessionNote note{.command = command_of(pid),
+  const SessionNote note{.command = command_line_of(pid),
                          .include = context.options.texts("include"),
                          .exclude = context.options.texts("exclude"),
                          .trace = trace,
@@ -119,69 +95,50 @@ Result<int> attach(const CommandContext& context, ProfileArguments arguments) {
                          .exit_code = -1};
   if (const Result<void> noted = write_note(folder, note); !noted.ok()) warn(noted.error().message());
   if (context.output.json) {
-    print_json(Json{{"pid", pid},
-                    {"session", folder.string()},
-                    {"slots", attached->slots},
-                    {"objects", attached->objects},
-                    {"stopped_ms", milliseconds(attached->stopped)}});
+    print_json_line(Json{{"pid", pid},
+                         {"session", folder.string()},
+                         {"slots", attached->slots},
+                         {"objects", attached->objects},
+                         {"stopped_ms", attached_ms(*attached)}});
     return 0;
   }
-  print(fmt::format(
+  print_line(fmt::format(
       "attached to process {} ({}): {} slots in {} objects lead to the profiler; one thread was stopped "
       "for {:.2f} ms",
-      pid, target.name(), attached->slots, attached->objects, milliseconds(attached->stopped)));
-  print(fmt::format("its session is '{}'; 'penstock profile detach {}' ends it", folder.string(), pid));
+      pid, target.name(), attached->slots, attached->objects, attached_ms(*attached)));
+  print_line(fmt::format("its session is '{}'; 'penstock profile detach {}' ends it", folder.string(), pid));
   return 0;
 }
 
-}  // namespace
-
-Result<int> profile_attach(const CommandContext& context, ProfileArguments arguments) {
-  Result<int> code = attach(context, arguments);
+Result<int> run_attach(const CommandContext& context) {
+  Result<int> code = attach(context);
   if (code.ok() && interrupted())
     warn(fmt::format("process {} is attached nevertheless: 'penstock profile detach {}' ends it",
-                     arguments[0], arguments[0]));
+                     context.positionals[0], context.positionals[0]));
   return code;
 }
 
-Result<int> profile_detach(const CommandContext& context, ProfileArguments arguments) {
-  PENSTOCK_ASSIGN(const int pid, one_pid(arguments, "detach"));
-  PENSTOCK_ASSIGN(const Target target, Target::look(pid));
-  PENSTOCK_ASSIGN(const Detached detached, detach_from(target));
-  SessionNote note = read_note(detached.folder);
-  if (!note.started.empty()) {
-    note.ended = utc_now();
-    if (const Result<void> noted = write_note(detached.folder, note); !noted.ok())
-      warn(noted.error().message());
-  }
-  if (context.output.json) {
-    print_json(Json{{"pid", pid},
-                    {"session", detached.folder},
-                    {"slots_restored", detached.slots},
-                    {"slots_unrestored", detached.unrestored},
-                    {"slots_unloaded", detached.unloaded},
-                    {"objects", detached.objects},
-                    {"stopped_ms", milliseconds(detached.stopped)}});
-  } else {
-    print(fmt::format(
-        "detached from process {} ({}): {} slots in {} objects hold their first values again{}; one "
-        "thread was stopped for {:.2f} ms",
-        pid, target.name(), detached.slots, detached.objects,
-        detached.unloaded != 0 ? fmt::format(", {} went with their objects", detached.unloaded) : "",
-        milliseconds(detached.stopped)));
-    std::error_code failed;
-    print(fs::is_directory(detached.folder, failed)
-              ? fmt::format("'penstock profile report {}' shows what was seen", detached.folder)
-              : fmt::format("its session '{}' was removed meanwhile: nothing is left of what was seen",
-                            detached.folder));
-  }
-  if (detached.unrestored != 0) {
-    warn(fmt::format(
-        "{} slots hold neither their first values nor ours: the program has rewritten them itself",
-        detached.unrestored));
-    return 1;
-  }
-  return 0;
-}
+constexpr OptionSpec kAttachOptions[] = {
+    output_option("PATH", "the folder of the session (penstock-profile-TIME-PID if not given)"),
+    kIncludeOption,
+    kExcludeOption,
+    kTraceOption,
+    kTraceLimitOption,
+};
+
+}  // namespace
+
+extern const CommandInfo profile_attach;
+const CommandInfo profile_attach{
+    .name = "profile attach",
+    .summary = "watches a program that runs already",
+    .options = kAttachOptions,
+    .run = &run_attach,
+    .synopsis = "penstock profile attach PID [-o SESSION] [--trace]",
+    .examples = {"penstock profile attach 4711 -o session   # and 'detach 4711' ends it"},
+    .arguments = "PID",
+    .min_arguments = 1,
+    .max_arguments = 1,
+};
 
 }  // namespace penstock

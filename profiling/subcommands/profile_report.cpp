@@ -1,6 +1,7 @@
 // penstock profile report SESSION...
 #include <fmt/format.h>
 
+#include <climits>
 #include <cstdio>
 #include <utility>
 
@@ -67,11 +68,9 @@ void report_text(const Session& session, const FileSums& sums, const SessionFilt
   print(out);
 }
 
-}  // namespace
-
-Result<int> profile_report(const CommandContext& context, ProfileArguments arguments) {
-  PENSTOCK_ASSIGN(const Session session, open_named_sessions(arguments));
-  const SessionFilter filter = filter_of(context.options, arguments);
+Result<int> run_report(const CommandContext& context) {
+  PENSTOCK_ASSIGN(const Session session, open_named_sessions(context.positionals));
+  const SessionFilter filter = filter_of(context.options, context.positionals);
   const FileSums sums(session);
   const bool asked = context.options.given("top");
   const std::size_t most = asked                 ? static_cast<std::size_t>(context.options.integer("top"))
@@ -79,7 +78,7 @@ Result<int> profile_report(const CommandContext& context, ProfileArguments argum
                                                  : kRows;
   if (context.options.given("html")) {
     const std::string& file = context.options.text("html");
-    PENSTOCK_TRY(check_output_outside_sessions(file, arguments));
+    PENSTOCK_TRY(check_output_outside_sessions(file, context.positionals));
     PENSTOCK_TRY(write_session_page(session, sums, filter, context.output, file));
     if (!context.output.json) {
       print(fmt::format("{}: {}\n", file, count_of(session.processes.size(), "process", "processes")));
@@ -90,5 +89,39 @@ Result<int> profile_report(const CommandContext& context, ProfileArguments argum
   report_text(session, sums, filter, context, most);
   return 0;
 }
+
+constexpr OptionSpec kReportOptions[] = {
+    kIncludeOption,
+    kExcludeOption,
+    kAllOption,
+    {.name = "by",
+     .role = OptionRole::output,
+     .type = OptionType::choice,
+     .value = "file|mount|process|directory|window",
+     .fallback = "file",
+     .help = "what a row stands for",
+     .group = "Table"},
+    kTopOption,
+    {.name = "html",
+     .role = OptionRole::output,
+     .value = "FILE",
+     .help = "write one self-contained page",
+     .group = "Where to"},
+};
+
+}  // namespace
+
+extern const CommandInfo profile_report;
+const CommandInfo profile_report{
+    .name = "profile report",
+    .summary = "shows what was seen: bytes, times, patterns and coverage",
+    .options = kReportOptions,
+    .run = &run_report,
+    .synopsis = "penstock profile report SESSION... [--by WHAT] [--top N] [--html FILE]",
+    .examples = {"penstock profile report session --by mount   # bytes, times and patterns, and the coverage",
+                 "penstock profile report session --html page.html   # one self-contained page"},
+    .arguments = "SESSION...",
+    .max_arguments = INT_MAX,
+};
 
 }  // namespace penstock

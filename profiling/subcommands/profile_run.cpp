@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -20,7 +21,7 @@
 #include "profiling/session/session_folder.hpp"
 #include "profiling/session/session_summary.hpp"
 #include "profiling/spans/span_log.hpp"
-#include "profiling/subcommands/profile_subcommands.hpp"
+#include "profiling/subcommands/profile_arguments.hpp"
 #include "profiling/subcommands/program_check.hpp"
 #include "profiling/subcommands/watched_run.hpp"
 #include "results/record/store.hpp"
@@ -30,7 +31,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kLibrary = "libpenstock_profile.so";
 // As shells say it.
 constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
@@ -41,10 +41,10 @@ void say(std::string_view text) {
 }
 
 // Everything behind "--" as it stands on the line; without one the arguments.
-std::vector<std::string> command_of(const CommandContext& context, ProfileArguments arguments) {
+std::vector<std::string> command_of(const CommandContext& context) {
   const auto dashes = std::find(context.argv.begin(), context.argv.end(), "--");
   if (dashes != context.argv.end()) return {dashes + 1, context.argv.end()};
-  return {arguments.begin(), arguments.end()};
+  return {context.positionals.begin(), context.positionals.end()};
 }
 
 Result<std::string> preloadable_library() {
@@ -115,34 +115,8 @@ int exit_code_of(const Error& error) {
   return error.code == Errc::not_found ? kNotFound : kNotExecutable;
 }
 
-}  // namespace
-
-Result<std::string> profile_library() {
-  std::string path;
-  if (const char* const set = std::getenv("PENSTOCK_PROFILE_LIBRARY"); set != nullptr && *set != 0) {
-    std::error_code failed;
-    path = fs::absolute(set, failed).string();
-    if (!fs::exists(path, failed))
-      return make_error(Errc::not_found,
-                        fmt::format("PENSTOCK_PROFILE_LIBRARY names '{}', which is not there", path));
-  } else {
-    PENSTOCK_ASSIGN(path, module_path(kLibrary));
-  }
-  return path;
-}
-
-Result<std::optional<std::uint64_t>> trace_limit_of(const Options& options) {
-  constexpr std::uint64_t kLeast = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
-  if (!options.given("trace-limit")) return std::nullopt;
-  const std::uint64_t limit = options.size("trace-limit");
-  if (limit != 0 && limit < kLeast)
-    return make_error(Errc::invalid_argument,
-                      "--trace-limit is at least 128KiB, or 0: then calls are kept as long as there is room");
-  return limit;
-}
-
-Result<int> profile_run(const CommandContext& context, ProfileArguments arguments) {
-  const std::vector<std::string> command = command_of(context, arguments);
+Result<int> run_run(const CommandContext& context) {
+  const std::vector<std::string> command = command_of(context);
   if (command.empty())
     return make_error(Errc::invalid_argument,
                       "'run' needs a COMMAND: penstock profile run -- COMMAND [words...]");
@@ -188,5 +162,35 @@ Result<int> profile_run(const CommandContext& context, ProfileArguments argument
   report_outcome(folder, context);
   return *code;
 }
+
+constexpr OptionSpec kRunOptions[] = {
+    output_option("PATH", "the folder of the session (penstock-profile-TIME-PID if not given)"),
+    kIncludeOption,
+    kExcludeOption,
+    kTraceOption,
+    kTraceLimitOption,
+    {.name = "every",
+     .role = OptionRole::work,
+     .type = OptionType::integer,
+     .value = "N",
+     .help = "a window of its own for every N steps that the program tells (spans, penstock_profile_step())",
+     .group = "Windows",
+     .at_least = 1},
+};
+
+}  // namespace
+
+extern const CommandInfo profile_run;
+const CommandInfo profile_run{
+    .name = "profile run",
+    .summary = "runs a program and watches it and all that it begins",
+    .options = kRunOptions,
+    .run = &run_run,
+    .synopsis = "penstock profile run [-o SESSION] [--trace] [options] -- COMMAND...",
+    .examples = {"penstock profile run -o session -- python train.py   # exits as the program does",
+                 "penstock profile run --trace -- ./simulation   # and keeps every single call"},
+    .arguments = "-- COMMAND...",
+    .max_arguments = INT_MAX,
+};
 
 }  // namespace penstock

@@ -26,9 +26,6 @@ constexpr std::chrono::milliseconds kSeldom{250};   // while nothing is
 constexpr std::chrono::milliseconds kMostEnd{400};  // for a look that is under way in the end
 
 Result<fs::path> folder_of(ProfileArguments arguments) {
-  if (arguments.size() != 1)
-    return make_error(Errc::invalid_argument,
-                      "'serve' takes one session or process: penstock profile serve SESSION");
   PENSTOCK_ASSIGN(const TraceTargets targets, trace_targets(arguments));
   const fs::path folder =
       targets.folders.empty() ? fs::path(targets.processes[0].file).parent_path() : targets.folders[0];
@@ -61,14 +58,12 @@ void print_address(const CommandContext& context, const ServeOptions& options) {
   std::fflush(stdout);
 }
 
-}  // namespace
-
-Result<int> profile_serve(const CommandContext& context, ProfileArguments arguments) {
+Result<int> run_serve(const CommandContext& context) {
   const std::int64_t port = context.options.integer("port");
   if (port > kMostPort)
     return make_error(Errc::invalid_argument, fmt::format("--port is at most {}", kMostPort));
   ServeOptions options;
-  PENSTOCK_ASSIGN(options.folder, folder_of(arguments));
+  PENSTOCK_ASSIGN(options.folder, folder_of(context.positionals));
   PENSTOCK_ASSIGN(options.token, make_token());
   const std::vector<std::string> named{options.folder.string()};
   options.filter = filter_of(context.options, named);
@@ -91,5 +86,35 @@ Result<int> profile_serve(const CommandContext& context, ProfileArguments argume
   if (!served.end(kMostEnd)) ::_exit(128 + interrupt_signal());
   return 0;
 }
+
+constexpr OptionSpec kServeOptions[] = {
+    kIncludeOption,
+    kExcludeOption,
+    kAllOption,
+    {.name = "port",
+     .role = OptionRole::output,
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "0",
+     .help = "of 127.0.0.1, which alone is listened to; 0: one that is free. From another machine: ssh -L "
+             "PORT:127.0.0.1:PORT NODE",
+     .group = "Address",
+     .at_least = 0},
+};
+
+}  // namespace
+
+extern const CommandInfo profile_serve;
+const CommandInfo profile_serve{
+    .name = "profile serve",
+    .summary = "serves a page of a session, for a browser on this machine",
+    .options = kServeOptions,
+    .run = &run_serve,
+    .synopsis = "penstock profile serve SESSION|PID [--port N]",
+    .examples = {"penstock profile serve session   # prints the address"},
+    .arguments = "SESSION|PID",
+    .min_arguments = 1,
+    .max_arguments = 1,
+};
 
 }  // namespace penstock

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <cstdio>
 #include <memory>
 #include <set>
@@ -20,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kRows = 20;
+constexpr std::size_t kTopRows = 20;
 
 // A session with what was seen of it: the look's words are in the session.
 struct Seen {
@@ -54,7 +55,7 @@ Result<std::vector<fs::path>> folders_of(ProfileArguments arguments) {
 
 void show(const CommandContext& context, const Look* before, const Look& now, bool again) {
   const std::size_t most =
-      context.options.given("top") ? static_cast<std::size_t>(context.options.integer("top")) : kRows;
+      context.options.given("top") ? static_cast<std::size_t>(context.options.integer("top")) : kTopRows;
   const Change change = change_of(before, now, most);
   std::string text;
   if (context.output.json) {
@@ -71,10 +72,8 @@ void show(const CommandContext& context, const Look* before, const Look& now, bo
   std::fflush(stdout);
 }
 
-}  // namespace
-
-Result<int> profile_top(const CommandContext& context, ProfileArguments arguments) {
-  PENSTOCK_ASSIGN(const std::vector<fs::path> folders, folders_of(arguments));
+Result<int> run_top(const CommandContext& context) {
+  PENSTOCK_ASSIGN(const std::vector<fs::path> folders, folders_of(context.positionals));
   std::vector<std::string> named;
   for (const fs::path& folder : folders) named.push_back(folder.string());
   const SessionFilter filter = filter_of(context.options, named);
@@ -95,5 +94,38 @@ Result<int> profile_top(const CommandContext& context, ProfileArguments argument
     PENSTOCK_TRY(sleep_until(before->look.when + interval));
   }
 }
+
+constexpr OptionSpec kTopOptions[] = {
+    kIncludeOption,
+    kExcludeOption,
+    kAllOption,
+    kTopOption,
+    {.name = "once",
+     .role = OptionRole::output,
+     .type = OptionType::flag,
+     .help = "one table, and no more",
+     .group = "Table"},
+    {.name = "interval",
+     .role = OptionRole::output,
+     .type = OptionType::duration,
+     .value = "TIME",
+     .fallback = "1s",
+     .help = "from one table to the next",
+     .group = "Table"},
+};
+
+}  // namespace
+
+extern const CommandInfo profile_top;
+const CommandInfo profile_top{
+    .name = "profile top",
+    .summary = "shows what is read and written while it runs",
+    .options = kTopOptions,
+    .run = &run_top,
+    .synopsis = "penstock profile top [PID|SESSION]... [--interval TIME] [--once]",
+    .examples = {"penstock profile top   # all that is watched here now"},
+    .arguments = "[PID|SESSION]...",
+    .max_arguments = INT_MAX,
+};
 
 }  // namespace penstock

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/cli/command_line.hpp"
 
 namespace penstock {
 
@@ -17,7 +17,9 @@ const CommandInfo* command_called(std::string_view name) {
 }
 
 const OptionSpec* option_of(const CommandInfo& command, std::string_view parameter) {
-  for (const OptionTable table : {command.options, measuring_options(), common_options()})
+  std::vector<OptionTable> tables = tables_of(command);
+  tables.push_back(measuring_options());
+  for (const OptionTable table : tables)
     for (const OptionSpec& spec : table)
       if (parameter_name(spec.name, spec.type) == parameter) return &spec;
   return nullptr;

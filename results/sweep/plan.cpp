@@ -68,13 +68,6 @@ void add_job(SweepCell& cell, const SweepSpec& spec, const Job& job) {
   if (!spec.nodes.empty()) add_part(cell, "nodes", {std::to_string(job.nodes)});
 }
 
-const OptionSpec* find_option(const CommandInfo& command, std::string_view key) {
-  for (const OptionTable table : tables_of(command))
-    for (const OptionSpec& option : table)
-      if (option.name == key || (!option.alias.empty() && option.alias == key)) return &option;
-  return nullptr;
-}
-
 bool is_no(const std::string& word) {
   return word == "false" || word == "no" || word == "off" || word == "0";
 }

@@ -55,13 +55,7 @@ constexpr OptionSpec kMeasuring[] = {
      .value = "SUITE,INDEX,ARM",
      .help = "says in every record which of several interleaved arms this run is (sweep gives it)",
      .group = "Record"},
-    {.name = "seed",
-     .role = OptionRole::repeat,
-     .type = OptionType::integer,
-     .value = "N",
-     .help = "of everything random; drawn and recorded if absent",
-     .group = "Record",
-     .at_least = 0},
+    kSeedOption,
     {.name = "cpus",
      .role = OptionRole::work,
      .value = "LIST",
@@ -83,6 +77,17 @@ OptionTable common_options() {
 }
 OptionTable measuring_options() {
   return kMeasuring;
+}
+OptionTable placement_options() {
+  return OptionTable(kMeasuring).last(2);
+}
+
+std::span<const CommandInfo* const> subcommands_of(const CommandInfo& command) {
+  return command.subcommands == nullptr ? std::span<const CommandInfo* const>() : command.subcommands();
+}
+
+std::string_view last_word(const CommandInfo& command) {
+  return command.name.substr(command.name.rfind(' ') + 1);
 }
 
 }  // namespace penstock

@@ -5,9 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "io_backends/core/cli/subcommands.hpp"
 #include "io_backends/core/metric.hpp"
 #include "io_backends/core/options.hpp"
 #include "io_backends/core/plugin.hpp"
@@ -36,14 +34,16 @@ struct CommandContext {
   std::span<const std::string_view> findings = {};  // CommandInfo::findings
 };
 
+// A command, or a subcommand of one, which is a table of its own in a file of its own.
+//
 // Returns the exit code for what was measured (0 done, 1 a check did not hold, or the command's own), or an
 // Error, which the main program prints and maps (exit_code()). An interrupted command writes what it has and
 // returns 0 or 1: the main program turns that into 128 + signal.
 struct CommandInfo {
-  std::string_view name;
+  std::string_view name;  // the words after "penstock": "read", "checkpoint gc"
   std::string_view summary;
-  OptionTable options;
-  Result<int> (*run)(const CommandContext& context);
+  OptionTable options = {};
+  Result<int> (*run)(const CommandContext& context) = nullptr;
   std::string_view synopsis;        // "penstock read CORPUS [--tier TIER]... [options]"
   std::string_view examples[2];     // worked examples: a line, and what it does behind '#'
   std::string_view notes = {};      // below them in --help: what the options do not say, such as exit codes
@@ -52,8 +52,11 @@ struct CommandInfo {
   int max_arguments = 0;
   bool measures = false;  // also takes the options of every measuring command
   bool ranks = false;     // may run as one job over several ranks
-  std::vector<SubcommandOptions> (*subcommands)() =
-      nullptr;  // of a command whose first argument is a subcommand
+  bool pinned = false;    // takes those of them that choose processors
+  // Of a command whose first argument is a subcommand: all of them. They have the options, the numbers of
+  // arguments and `run`; `measures`, `ranks`, `findings` and `metrics` of the command are those of any of
+  // them.
+  std::span<const CommandInfo* const> (*subcommands)() = nullptr;
   // Names of parameters in its records that no option gives and that are not work: what a run found out. A
   // parameter that is neither here nor an option is work.
   std::span<const std::string_view> findings = {};
@@ -67,5 +70,19 @@ const Registry<CommandInfo>& command_registry();
 // commands (--results, --label, --pair, --seed, --cpus, --numa).
 OptionTable common_options();
 OptionTable measuring_options();
+// Of these, --cpus and --numa.
+OptionTable placement_options();
+inline constexpr OptionSpec kSeedOption{.name = "seed",
+                                        .role = OptionRole::repeat,
+                                        .type = OptionType::integer,
+                                        .value = "N",
+                                        .help = "of everything random; drawn and recorded if absent",
+                                        .group = "Record",
+                                        .at_least = 0};
+
+// None for a command without.
+std::span<const CommandInfo* const> subcommands_of(const CommandInfo& command);
+// "gc" of "checkpoint gc", "read" of "read".
+std::string_view last_word(const CommandInfo& command);
 
 }  // namespace penstock

@@ -34,11 +34,11 @@ Error wrong_usage(const CommandInfo& command, std::string_view why) {
                                                         command.synopsis, command.name));
 }
 
-Error unknown_flag(const CommandInfo& command, const std::string& word, const std::vector<Collected>& rows) {
+Error unknown_flag(const CommandInfo& command, const std::string& word) {
   std::vector<std::string> spelled;
-  for (const Collected& row : rows) {
-    spelled.push_back(fmt::format("--{}", row.spec->name));
-    if (row.spec->alias.size() > 1) spelled.push_back(fmt::format("--{}", row.spec->alias));
+  for (const OptionSpec* spec : options_of(command)) {
+    spelled.push_back(fmt::format("--{}", spec->name));
+    if (spec->alias.size() > 1) spelled.push_back(fmt::format("--{}", spec->alias));
   }
   spelled.emplace_back("--help");
   const std::vector<std::string_view> valid(spelled.begin(), spelled.end());
@@ -47,29 +47,51 @@ Error unknown_flag(const CommandInfo& command, const std::string& word, const st
 }
 
 // The value behind an unknown flag reads like an argument too many; then the flag is what is wrong.
-Result<void> check_flags(const CommandInfo& command, std::span<const std::string> words,
-                         const std::vector<Collected>& rows) {
+Result<void> check_flags(const CommandInfo& command, std::span<const std::string> words) {
   for (const std::string& word : words) {
     if (word == "--") break;
-    if (!word.starts_with("--")) continue;
-    const std::string_view name = std::string_view(word).substr(2, word.find('=') - 2);
-    if (std::none_of(rows.begin(), rows.end(),
-                     [&](const Collected& row) { return row.spec->name == name || row.spec->alias == name; }))
-      return unknown_flag(command, word, rows);
+    if (word.starts_with("--") && find_option(command, word.substr(2, word.find('=') - 2)) == nullptr)
+      return unknown_flag(command_asked_for(command, words), word);
   }
   return success();
 }
 
-Result<void> check_leftovers(const CommandInfo& command, const std::vector<std::string>& left,
-                             const std::vector<Collected>& rows) {
+Result<void> check_leftovers(const CommandInfo& command, const std::vector<std::string>& left) {
   for (const std::string& word : left)
-    if (word.starts_with('-') && word != "-" && word != "--") return unknown_flag(command, word, rows);
+    if (word.starts_with('-') && word != "-" && word != "--") return unknown_flag(command, word);
   for (const std::string& word : left) {
     if (word == "--") continue;
     return wrong_usage(command, command.arguments.empty()
                                     ? fmt::format("'{}' takes no arguments, not '{}'", command.name, word)
                                     : fmt::format("one argument too many: '{}'", word));
   }
+  return success();
+}
+
+Result<const CommandInfo*> find_subcommand(const CommandInfo& command, std::string_view word) {
+  std::vector<std::string_view> names;
+  for (const CommandInfo* subcommand : subcommands_of(command)) {
+    if (last_word(*subcommand) == word) return subcommand;
+    names.push_back(last_word(*subcommand));
+  }
+  return unknown_name(fmt::format("subcommand of 'penstock {}'", command.name), word, names);
+}
+
+// Of the rows of all subcommands those of one, with its own specifications.
+Result<void> keep_own_rows(const CommandInfo& command, const CommandInfo& subcommand,
+                           std::vector<Collected>& rows) {
+  for (Collected& row : rows) {
+    const std::string_view name = row.spec->name;
+    row.spec = find_option(subcommand, name);
+    if (row.spec != nullptr || (!row.flag && row.values.empty())) continue;
+    std::vector<std::string_view> takers;
+    for (const CommandInfo* other : subcommands_of(command))
+      if (find_option(*other, name) != nullptr) takers.push_back(last_word(*other));
+    return make_error(Errc::invalid_argument,
+                      fmt::format("'penstock {}' takes no --{}: it is an option of {}", subcommand.name, name,
+                                  fmt::join(takers, ", ")));
+  }
+  std::erase_if(rows, [](const Collected& row) { return row.spec == nullptr; });
   return success();
 }
 
@@ -105,6 +127,34 @@ Result<void> check_single_numbers(const CommandInfo& command, const std::vector<
                                   word.key, word.value, command.name, command.name, word.key, word.value));
   }
   return success();
+}
+
+Result<void> check_number(const CommandInfo& command, const std::vector<std::string>& arguments) {
+  const auto most = static_cast<std::size_t>(command.max_arguments);
+  if (command.subcommands != nullptr || arguments.size() < static_cast<std::size_t>(command.min_arguments))
+    return wrong_usage(command, fmt::format("'{}' needs {}", command.name, command.arguments));
+  if (arguments.size() > most)
+    return wrong_usage(command, fmt::format("'{}' is one word too many", arguments[most]));
+  return success();
+}
+
+// `command` has the table of all that a configuration file may say, `asked` of what is to run.
+Result<Options> options_from(const CommandInfo& command, const CommandInfo& asked,
+                             const std::vector<Collected>& rows, std::span<const OptionWord> config) {
+  std::vector<OptionWord> given;
+  std::map<std::string, bool, std::less<>> on_line;
+  for (const Collected& row : rows) {
+    if (row.flag) given.push_back({std::string(row.spec->name), "1"});
+    for (const std::string& value : row.values) given.push_back({std::string(row.spec->name), value});
+    on_line[std::string(row.spec->name)] = row.flag || !row.values.empty();
+  }
+  for (OptionWord& word : flags_as_on_the_line(rows, config)) {
+    const auto found = on_line.find(word.key);
+    const bool of_another = found == on_line.end() && find_option(command, word.key) != nullptr;
+    if (!of_another && (found == on_line.end() || !found->second)) given.push_back(std::move(word));
+  }
+  if (command.measures) PENSTOCK_TRY(check_single_numbers(command, rows, given));
+  return Options::parse(tables_of(asked), given, Options::kOnCommandLine);
 }
 
 void wrap(std::string& out, std::string_view text, std::size_t indent) {
@@ -148,10 +198,42 @@ void describe(std::string& out, const OptionSpec& spec) {
 }  // namespace
 
 std::vector<OptionTable> tables_of(const CommandInfo& command) {
-  std::vector<OptionTable> tables{command.options};
+  std::vector<OptionTable> tables;
+  for (const CommandInfo* subcommand : subcommands_of(command)) {
+    tables.push_back(subcommand->options);
+    if (subcommand->pinned) tables.push_back(placement_options());
+  }
+  if (command.subcommands == nullptr) tables.push_back(command.options);
   if (command.measures) tables.push_back(measuring_options());
+  if (command.pinned) tables.push_back(placement_options());
   tables.push_back(common_options());
   return tables;
+}
+
+std::vector<const OptionSpec*> options_of(const CommandInfo& command) {
+  const std::vector<OptionTable> tables =
+      command.subcommands == nullptr ? tables_of(command) : std::vector<OptionTable>{common_options()};
+  std::vector<const OptionSpec*> options;
+  for (const OptionTable table : tables)
+    for (const OptionSpec& spec : table) options.push_back(&spec);
+  return options;
+}
+
+std::vector<const OptionSpec*> all_options(const CommandInfo& command) {
+  std::vector<const OptionSpec*> options;
+  for (const OptionTable table : tables_of(command))
+    for (const OptionSpec& spec : table)
+      if (std::none_of(options.begin(), options.end(),
+                       [&](const OptionSpec* other) { return other->name == spec.name; }))
+        options.push_back(&spec);
+  return options;
+}
+
+const OptionSpec* find_option(const CommandInfo& command, std::string_view name) {
+  for (const OptionTable table : tables_of(command))
+    for (const OptionSpec& spec : table)
+      if (spec.name == name || (!spec.alias.empty() && spec.alias == name)) return &spec;
+  return nullptr;
 }
 
 Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<const std::string> words,
@@ -159,10 +241,8 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
-  const std::vector<OptionTable> tables = tables_of(command);
   std::vector<Collected> rows;
-  for (const OptionTable table : tables)
-    for (const OptionSpec& spec : table) rows.push_back({.spec = &spec});
+  for (const OptionSpec* spec : all_options(command)) rows.push_back({.spec = spec});
   for (Collected& row : rows) {
     if (row.spec->type == OptionType::flag) {
       app.add_flag(flag_names(*row.spec), row.flag);
@@ -173,37 +253,26 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
           ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     }
   }
-  CommandLine line;
+  CommandLine line{.command = &command};
   // Any number is taken here: the value of a misspelt flag lands among the arguments, and the flag is what to
   // speak of.
-  if (command.max_arguments > 0) app.add_option("arguments", line.arguments)->expected(0, kAnyNumber);
+  if (command.max_arguments > 0 || command.subcommands != nullptr)
+    app.add_option("arguments", line.arguments)->expected(0, kAnyNumber);
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 takes words from the back
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
-    PENSTOCK_TRY(check_flags(command, words, rows));
-    return wrong_usage(command, error.what());
+    PENSTOCK_TRY(check_flags(command, words));
+    return wrong_usage(command_asked_for(command, words), error.what());
   }
-  PENSTOCK_TRY(check_leftovers(command, app.remaining(), rows));
-  const auto most = static_cast<std::size_t>(command.max_arguments);
-  if (line.arguments.size() > most)
-    return wrong_usage(command, fmt::format("'{}' is one word too many", line.arguments[most]));
-  if (static_cast<int>(line.arguments.size()) < command.min_arguments)
-    return wrong_usage(command, fmt::format("'{}' needs {}", command.name, command.arguments));
-
-  std::vector<OptionWord> given;
-  std::map<std::string, bool, std::less<>> on_line;
-  for (const Collected& row : rows) {
-    if (row.flag) given.push_back({std::string(row.spec->name), "1"});
-    for (const std::string& value : row.values) given.push_back({std::string(row.spec->name), value});
-    on_line[std::string(row.spec->name)] = row.flag || !row.values.empty();
+  if (command.subcommands != nullptr && !line.arguments.empty()) {
+    PENSTOCK_ASSIGN(line.command, find_subcommand(command, line.arguments[0]));
+    line.arguments.erase(line.arguments.begin());
+    PENSTOCK_TRY(keep_own_rows(command, *line.command, rows));
   }
-  for (OptionWord& word : flags_as_on_the_line(rows, config)) {
-    const auto found = on_line.find(word.key);
-    if (found == on_line.end() || !found->second) given.push_back(std::move(word));
-  }
-  if (command.measures) PENSTOCK_TRY(check_single_numbers(command, rows, given));
-  PENSTOCK_ASSIGN(line.options, Options::parse(tables, given, Options::kOnCommandLine));
+  PENSTOCK_TRY(check_leftovers(*line.command, app.remaining()));
+  PENSTOCK_TRY(check_number(*line.command, line.arguments));
+  PENSTOCK_ASSIGN(line.options, options_from(command, *line.command, rows, config));
   return line;
 }
 
@@ -213,6 +282,15 @@ bool asks_for_help(std::span<const std::string> words) {
     if (word == "--help" || word == "-h") return true;
   }
   return false;
+}
+
+const CommandInfo& command_asked_for(const CommandInfo& command, std::span<const std::string> words) {
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    for (const CommandInfo* subcommand : subcommands_of(command))
+      if (last_word(*subcommand) == word) return *subcommand;
+  }
+  return command;
 }
 
 std::string raw_value(std::span<const std::string> words, std::string_view name) {
@@ -227,18 +305,24 @@ std::string raw_value(std::span<const std::string> words, std::string_view name)
 std::string command_help(const CommandInfo& command) {
   std::string out = fmt::format("penstock {}: {}\n\nUsage: {}\n\nExamples:\n", command.name, command.summary,
                                 command.synopsis);
-  for (const std::string_view example : command.examples) out += fmt::format("  {}\n", example);
+  for (const std::string_view example : command.examples)
+    if (!example.empty()) out += fmt::format("  {}\n", example);
+  if (command.subcommands != nullptr) out += "\nSubcommands:\n";
+  for (const CommandInfo* subcommand : subcommands_of(command)) {
+    out += fmt::format("  {:<12}", last_word(*subcommand));
+    wrap(out, subcommand->summary, 14);
+  }
+  if (command.subcommands != nullptr)
+    out += fmt::format("\n'penstock {} SUBCOMMAND --help' shows the options of one.\n", command.name);
   if (!command.notes.empty()) out += fmt::format("\n{}\n", command.notes);
+  const std::vector<const OptionSpec*> options = options_of(command);
   std::vector<std::string_view> groups;
-  const std::vector<OptionTable> tables = tables_of(command);
-  for (const OptionTable table : tables)
-    for (const OptionSpec& spec : table)
-      if (std::find(groups.begin(), groups.end(), spec.group) == groups.end()) groups.push_back(spec.group);
+  for (const OptionSpec* spec : options)
+    if (std::find(groups.begin(), groups.end(), spec->group) == groups.end()) groups.push_back(spec->group);
   for (const std::string_view group : groups) {
     out += fmt::format("\n{}:\n", group);
-    for (const OptionTable table : tables)
-      for (const OptionSpec& spec : table)
-        if (spec.group == group) describe(out, spec);
+    for (const OptionSpec* spec : options)
+      if (spec->group == group) describe(out, *spec);
   }
   return out;
 }

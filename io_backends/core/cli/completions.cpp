@@ -3,35 +3,13 @@
 
 #include <algorithm>
 
+#include "io_backends/core/cli/command_line.hpp"
 #include "io_backends/core/cli/manuals.hpp"
 
 namespace penstock {
 namespace {
 
 constexpr std::string_view kOther = "--help";
-
-std::vector<SubcommandOptions> subcommands_of(const CommandInfo& command) {
-  return command.subcommands == nullptr ? std::vector<SubcommandOptions>{} : command.subcommands();
-}
-
-// "read", "checkpoint save" ...: each with what it takes.
-struct Place {
-  const CommandInfo* command;
-  std::string_view subcommand;
-};
-std::vector<Place> places_of(const std::vector<const CommandInfo*>& commands) {
-  std::vector<Place> places;
-  for (const CommandInfo* command : commands) {
-    places.push_back({command, ""});
-    for (const SubcommandOptions& subcommand : subcommands_of(*command))
-      places.push_back({command, subcommand.subcommand});
-  }
-  return places;
-}
-
-std::string key_of(const Place& place) {
-  return fmt::format("{}{}{}", place.command->name, place.subcommand.empty() ? "" : ":", place.subcommand);
-}
 
 std::string joined(const std::vector<std::string_view>& words) {
   return fmt::format("{}", fmt::join(words, " "));
@@ -44,17 +22,16 @@ std::vector<std::string> flags_of(const OptionSpec& spec) {
   return flags;
 }
 
-std::string all_flags(const Place& place) {
+std::string all_flags(const CommandInfo& command) {
   std::string flags;
-  for (const OptionSpec* spec : options_of(*place.command, place.subcommand))
-    flags += fmt::format("--{} ", spec->name);
+  for (const OptionSpec* spec : options_of(command)) flags += fmt::format("--{} ", spec->name);
   return flags + std::string(kOther);
 }
 
 std::string first_argument_choices(const CommandInfo& command, const ArgumentChoices& arguments) {
   std::string words;
-  for (const SubcommandOptions& subcommand : subcommands_of(command))
-    words += fmt::format("{}{}", words.empty() ? "" : " ", subcommand.subcommand);
+  for (const CommandInfo* subcommand : subcommands_of(command))
+    words += fmt::format("{}{}", words.empty() ? "" : " ", last_word(*subcommand));
   if (const auto at = arguments.find(command.name); words.empty() && at != arguments.end())
     words = fmt::format("{}", fmt::join(at->second, " "));
   return words;
@@ -142,7 +119,7 @@ std::string bash_values(const std::vector<const CommandInfo*>& commands) {
   std::string takes = "_penstock_takes_value() {\n  case $1 in\n";
   for (const CommandInfo* command : commands) {
     std::string patterns;
-    for (const OptionSpec* spec : options_of(*command, "")) {
+    for (const OptionSpec* spec : all_options(*command)) {
       if (spec->type == OptionType::flag) continue;
       std::string pattern;
       for (const std::string& flag : flags_of(*spec))
@@ -186,9 +163,10 @@ std::string zsh_action(const OptionSpec& spec) {
   return " ";
 }
 
-void add_zsh_arguments(std::string& out, const Place& place, std::string_view indent, std::string_view rest) {
+void add_zsh_arguments(std::string& out, const CommandInfo& command, std::string_view indent,
+                       std::string_view rest) {
   out += fmt::format("{}_arguments -S '--help[what it does]'", indent);
-  for (const OptionSpec* spec : options_of(*place.command, place.subcommand))
+  for (const OptionSpec* spec : options_of(command))
     for (const std::string& flag : flags_of(*spec)) {
       const bool valued = spec->type != OptionType::flag;
       out += fmt::format(" \\\n{}  '{}{}{}[{}]{}'", indent, spec->repeated ? "*" : "", flag,
@@ -200,16 +178,23 @@ void add_zsh_arguments(std::string& out, const Place& place, std::string_view in
   out += fmt::format(" \\\n{}  {}\n", indent, rest);
 }
 
+// What `_describe` offers, with what each is for.
+void add_zsh_commands(std::string& out, std::string_view list, std::string_view indent,
+                      std::span<const CommandInfo* const> commands) {
+  out += fmt::format("{0}local -a {1}\n{0}{1}=(\n", indent, list);
+  for (const CommandInfo* command : commands)
+    out += fmt::format("{}  '{}:{}'\n", indent, last_word(*command), zsh_text(command->summary));
+}
+
 void add_zsh_subcommands(std::string& out, const CommandInfo& command) {
-  out += fmt::format(
-      "      if (( CURRENT == 2 )); then\n        _values subcommand {}\n        return\n      fi\n",
-      first_argument_choices(command, {}));
+  add_zsh_commands(out, "subcommands", "      ", subcommands_of(command));
   out +=
-      "      local subcommand=$words[2]\n      shift words\n      (( CURRENT-- ))\n"
+      "      )\n      if (( CURRENT == 2 )); then\n        _describe subcommand subcommands\n        return\n"
+      "      fi\n      local subcommand=$words[2]\n      shift words\n      (( CURRENT-- ))\n"
       "      case $subcommand in\n";
-  for (const SubcommandOptions& subcommand : subcommands_of(command)) {
-    out += fmt::format("        {})\n", subcommand.subcommand);
-    add_zsh_arguments(out, {&command, subcommand.subcommand}, "          ", "'*:place:_files'");
+  for (const CommandInfo* subcommand : subcommands_of(command)) {
+    out += fmt::format("        {})\n", last_word(*subcommand));
+    add_zsh_arguments(out, *subcommand, "          ", "'*:place:_files'");
     out += "          ;;\n";
   }
   out += "      esac\n";
@@ -255,10 +240,10 @@ std::string bash_completion(const std::vector<const CommandInfo*>& commands,
     if (const std::string words = first_argument_choices(*command, arguments); !words.empty())
       first += fmt::format("    {}) echo '{}' ;;\n", command->name, words);
   }
-  for (const Place& place : places_of(commands)) {
-    flags += fmt::format("    {}) echo '{}' ;;\n", key_of(place), all_flags(place));
-    if (!place.subcommand.empty())
-      subcommands += fmt::format("{}{}", subcommands.empty() ? "" : " | ", key_of(place));
+  for (const CommandInfo* command : with_subcommands(commands)) {
+    const std::string key = joined_name(*command, ':');
+    flags += fmt::format("    {}) echo '{}' ;;\n", key, all_flags(*command));
+    if (key != command->name) subcommands += fmt::format("{}{}", subcommands.empty() ? "" : " | ", key);
   }
   const std::string has_subcommand =
       subcommands.empty()
@@ -276,9 +261,8 @@ std::string zsh_completion(const std::vector<const CommandInfo*>& commands,
       "#compdef penstock\n# Written by penstock from its option tables.\n"
       "_penstock_tiers() {\n  local -a tiers\n  tiers=(${(f)\"$(penstock --tier-names 2>/dev/null)\"})\n"
       "  (( $#tiers )) && compadd -a tiers\n  _files -/\n}\n"
-      "_penstock() {\n  local -a commands\n  commands=(\n";
-  for (const CommandInfo* command : commands)
-    out += fmt::format("    '{}:{}'\n", command->name, zsh_text(command->summary));
+      "_penstock() {\n";
+  add_zsh_commands(out, "commands", "  ", commands);
   out +=
       "    'help:what a command does'\n  )\n  if (( CURRENT == 2 )); then\n    _describe command commands\n  "
       "  return\n"
@@ -291,7 +275,7 @@ std::string zsh_completion(const std::vector<const CommandInfo*>& commands,
     } else {
       const std::string words = first_argument_choices(*command, arguments);
       add_zsh_arguments(
-          out, {command, ""}, "      ",
+          out, *command, "      ",
           words.empty() ? "'*:place:_files'" : fmt::format("'1:name:({})' '*:place:_files'", words));
     }
     out += "      ;;\n";
@@ -306,22 +290,25 @@ std::string fish_completion(const std::vector<const CommandInfo*>& commands,
   for (const CommandInfo* command : commands)
     out += fmt::format("complete -c penstock -n __fish_use_subcommand -f -a {} -d '{}'\n", command->name,
                        fish_text(command->summary));
-  for (const Place& place : places_of(commands)) {
-    const CommandInfo& command = *place.command;
-    if (place.subcommand.empty()) {
-      if (const std::string words = first_argument_choices(command, arguments); !words.empty())
-        out += fmt::format(
-            "complete -c penstock -n '__fish_seen_subcommand_from {}; and not __fish_seen_subcommand_from "
-            "{}' -f -a '{}'\n",
-            command.name, words, words);
-      if (command.subcommands != nullptr) continue;
+  for (const CommandInfo* command : commands) {
+    const std::string words = first_argument_choices(*command, arguments);
+    const std::string when = fmt::format(
+        "complete -c penstock -n '__fish_seen_subcommand_from {}; and not __fish_seen_subcommand_from {}' -f",
+        command->name, words);
+    if (command->subcommands == nullptr && !words.empty()) out += fmt::format("{} -a '{}'\n", when, words);
+    for (const CommandInfo* subcommand : subcommands_of(*command))
+      out += fmt::format("{} -a {} -d '{}'\n", when, last_word(*subcommand), fish_text(subcommand->summary));
+  }
+  for (const CommandInfo* command : with_subcommands(commands)) {
+    if (command->subcommands != nullptr) continue;
+    std::string when;
+    for (std::string_view rest = command->name; !rest.empty();) {
+      const std::size_t end = std::min(rest.find(' '), rest.size());
+      when +=
+          fmt::format("{}__fish_seen_subcommand_from {}", when.empty() ? "" : "; and ", rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
     }
-    const std::string when =
-        place.subcommand.empty()
-            ? fmt::format("__fish_seen_subcommand_from {}", command.name)
-            : fmt::format("__fish_seen_subcommand_from {}; and __fish_seen_subcommand_from {}", command.name,
-                          place.subcommand);
-    for (const OptionSpec* spec : options_of(command, place.subcommand)) {
+    for (const OptionSpec* spec : options_of(*command)) {
       const std::string alias =
           spec->alias.empty() ? ""
                               : fmt::format(" {} {}", spec->alias.size() == 1 ? "-s" : "-l", spec->alias);

@@ -55,7 +55,7 @@ void add_option(std::string& page, const OptionSpec& spec) {
 
 void add_options(std::string& page, const CommandInfo& command) {
   std::vector<std::string_view> groups;
-  const std::vector<const OptionSpec*> options = options_of(command, "");
+  const std::vector<const OptionSpec*> options = options_of(command);
   for (const OptionSpec* spec : options)
     if (std::find(groups.begin(), groups.end(), spec->group) == groups.end()) groups.push_back(spec->group);
   page += ".SH OPTIONS\n";
@@ -66,16 +66,17 @@ void add_options(std::string& page, const CommandInfo& command) {
   }
 }
 
-void add_subcommands(std::string& page, const CommandInfo& command) {
-  if (command.subcommands == nullptr) return;
-  page += ".SH VERBS\n";
-  for (const SubcommandOptions& subcommand : command.subcommands()) {
-    page += fmt::format(".TP\n\\fB{}\\fR\n", roff(subcommand.subcommand));
-    std::string taken;
-    for (const std::string_view name : subcommand.takes)
-      taken += fmt::format("{}\\-\\-{}", taken.empty() ? "takes " : ", ", roff(name));
-    page += taken.empty() ? "takes no options of its own\n" : taken + "\n";
-  }
+void add_commands(std::string& page, std::string_view title, std::span<const CommandInfo* const> commands) {
+  if (!commands.empty()) page += fmt::format(".SH {}\n", title);
+  for (const CommandInfo* command : commands)
+    page += fmt::format(".TP\n\\fBpenstock\\-{}\\fR(1)\n{}\n", roff(joined_name(*command, '-')),
+                        roff(command->summary));
+}
+
+void add_references(std::string& page, std::span<const CommandInfo* const> commands) {
+  for (const CommandInfo* command : commands)
+    page += fmt::format(".BR penstock\\-{} (1){}\n", roff(joined_name(*command, '-')),
+                        command == commands.back() ? "" : ",");
 }
 
 constexpr std::string_view kExit =
@@ -94,15 +95,17 @@ constexpr std::string_view kFiles =
 }  // namespace
 
 std::string man_page(const CommandInfo& command, std::string_view date) {
-  std::string page = head(fmt::format("penstock-{}", command.name), command.summary, date);
+  std::string page = head(fmt::format("penstock-{}", joined_name(command, '-')), command.summary, date);
   page += fmt::format(".SH SYNOPSIS\n.nf\n{}\n.fi\n.SH EXAMPLES\n.nf\n", roff(command.synopsis));
-  for (const std::string_view example : command.examples) page += roff(example) + "\n";
+  for (const std::string_view example : command.examples)
+    if (!example.empty()) page += roff(example) + "\n";
   page += ".fi\n";
-  add_subcommands(page, command);
+  add_commands(page, "SUBCOMMANDS", subcommands_of(command));
   add_options(page, command);
   page += kExit;
   if (!command.notes.empty()) page += fmt::format(".SH NOTES\n.nf\n{}\n.fi\n", roff(command.notes));
-  page += ".SH SEE ALSO\n.BR penstock (1)\n";
+  page += fmt::format(".SH SEE ALSO\n.BR penstock (1){}\n", command.subcommands == nullptr ? "" : ",");
+  add_references(page, subcommands_of(command));
   return page;
 }
 
@@ -111,9 +114,8 @@ std::string man_page_of_all(const std::vector<const CommandInfo*>& commands, std
       head("penstock", "makes training data, moves it, and says what each storage tier can feed", date);
   page +=
       ".SH SYNOPSIS\n\\fBpenstock\\fR \\fICOMMAND\\fR [\\fIoptions\\fR]\n.br\n"
-      "\\fBpenstock\\fR \\fB\\-\\-version\\fR [\\fB\\-\\-json\\fR]\n.SH COMMANDS\n";
-  for (const CommandInfo* command : commands)
-    page += fmt::format(".TP\n\\fBpenstock\\-{}\\fR(1)\n{}\n", roff(command->name), roff(command->summary));
+      "\\fBpenstock\\fR \\fB\\-\\-version\\fR [\\fB\\-\\-json\\fR]\n";
+  add_commands(page, "COMMANDS", commands);
   page +=
       ".SH TIERS\n"
       "A tier is a named place to keep data: \\fI[NAME=]BACKEND:PATH[,option=value...]\\fR, a plain path, or "
@@ -122,9 +124,7 @@ std::string man_page_of_all(const std::vector<const CommandInfo*>& commands, std
   page += kFiles;
   page += kExit;
   page += ".SH SEE ALSO\n";
-  for (const CommandInfo* command : commands)
-    page +=
-        fmt::format(".BR penstock\\-{} (1){}\n", roff(command->name), command == commands.back() ? "" : ",");
+  add_references(page, commands);
   return page;
 }
 

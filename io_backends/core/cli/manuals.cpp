@@ -31,10 +31,6 @@ Result<void> write(const fs::path& path, const std::string& text) {
   return file.publish();
 }
 
-bool takes(const SubcommandOptions& subcommand, std::string_view name) {
-  return std::find(subcommand.takes.begin(), subcommand.takes.end(), name) != subcommand.takes.end();
-}
-
 }  // namespace
 
 Result<int> write_manuals(const fs::path& folder, const ArgumentChoices& arguments) {
@@ -45,31 +41,28 @@ Result<int> write_manuals(const fs::path& folder, const ArgumentChoices& argumen
   const std::vector<const CommandInfo*> commands(present.begin(), present.end());
   const std::string date = date_of_build();
   PENSTOCK_TRY(write(folder / "man1" / "penstock.1", man_page_of_all(commands, date)));
-  for (const CommandInfo* command : commands)
-    PENSTOCK_TRY(
-        write(folder / "man1" / fmt::format("penstock-{}.1", command->name), man_page(*command, date)));
+  for (const CommandInfo* command : with_subcommands(commands))
+    PENSTOCK_TRY(write(folder / "man1" / fmt::format("penstock-{}.1", joined_name(*command, '-')),
+                       man_page(*command, date)));
   PENSTOCK_TRY(write(folder / "penstock.bash", bash_completion(commands, arguments)));
   PENSTOCK_TRY(write(folder / "_penstock", zsh_completion(commands, arguments)));
   PENSTOCK_TRY(write(folder / "penstock.fish", fish_completion(commands, arguments)));
   return 0;
 }
 
-std::vector<const OptionSpec*> options_of(const CommandInfo& command, std::string_view subcommand) {
-  const std::vector<SubcommandOptions> subcommands =
-      command.subcommands == nullptr ? std::vector<SubcommandOptions>{} : command.subcommands();
-  std::vector<const OptionSpec*> options;
-  for (const OptionTable table : tables_of(command))
-    for (const OptionSpec& spec : table) {
-      bool its_own = subcommand.empty();
-      bool of_a_subcommand = false;
-      for (const SubcommandOptions& one : subcommands) {
-        if (!takes(one, spec.name)) continue;
-        of_a_subcommand = true;
-        its_own = its_own || one.subcommand == subcommand;
-      }
-      if (its_own || !of_a_subcommand) options.push_back(&spec);
-    }
-  return options;
+std::vector<const CommandInfo*> with_subcommands(const std::vector<const CommandInfo*>& commands) {
+  std::vector<const CommandInfo*> all;
+  for (const CommandInfo* command : commands) {
+    all.push_back(command);
+    for (const CommandInfo* subcommand : subcommands_of(*command)) all.push_back(subcommand);
+  }
+  return all;
+}
+
+std::string joined_name(const CommandInfo& command, char between) {
+  std::string name(command.name);
+  std::replace(name.begin(), name.end(), ' ', between);
+  return name;
 }
 
 ValueKind value_kind(const OptionSpec& spec) {

@@ -14,8 +14,8 @@ namespace penstock {
 // What the tables do not say: the words that a command's first argument may be ("generate" -> its recipes).
 using ArgumentChoices = std::map<std::string, std::vector<std::string>, std::less<>>;
 
-// Writes into `folder` and its man1/, which it makes: penstock.1 and penstock-COMMAND.1, penstock.bash,
-// _penstock (zsh) and penstock.fish. Returns the exit code 0.
+// Writes into `folder` and its man1/, which it makes: penstock.1, penstock-COMMAND.1 and
+// penstock-COMMAND-SUBCOMMAND.1, penstock.bash, _penstock (zsh) and penstock.fish. Returns the exit code 0.
 Result<int> write_manuals(const std::filesystem::path& folder, const ArgumentChoices& arguments);
 
 // `date` stands on the page: "2026-11-23". The page of the whole program lists `commands`.
@@ -28,8 +28,10 @@ std::string zsh_completion(const std::vector<const CommandInfo*>& commands, cons
 std::string fish_completion(const std::vector<const CommandInfo*>& commands,
                             const ArgumentChoices& arguments);
 
-// The options that a command takes, or that one of its subcommands does ("" for the command).
-std::vector<const OptionSpec*> options_of(const CommandInfo& command, std::string_view subcommand);
+// Each command, and behind it its subcommands.
+std::vector<const CommandInfo*> with_subcommands(const std::vector<const CommandInfo*>& commands);
+// "checkpoint-gc" of "checkpoint gc".
+std::string joined_name(const CommandInfo& command, char between);
 
 // What a shell may offer for the value of an option.
 enum class ValueKind : std::uint8_t { none, anything, words, file, folder, tier };

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
-
 namespace penstock {
 namespace {
 
@@ -22,64 +20,61 @@ constexpr OptionSpec kOptions[] = {
     {.name = "to", .value = "TIER", .help = "where", .repeated = true},
     {.name = "quiet", .type = OptionType::flag, .help = "less"},
 };
-constexpr std::array<std::string_view, 2> kOfSave{"order", "to"};
-
-std::vector<SubcommandOptions> subcommands() {
-  return {{"save", kOfSave}, {"ls", {}}};
-}
-
 constexpr CommandInfo kPlain{.name = "plain",
                              .summary = "does it",
                              .options = kOptions,
                              .run = nullptr,
                              .synopsis = "penstock plain DIR",
                              .examples = {"one", "two"}};
-constexpr CommandInfo kVerbal{.name = "verbal",
-                              .summary = "does them",
-                              .options = kOptions,
-                              .run = nullptr,
-                              .synopsis = "penstock verbal SUBCOMMAND",
-                              .examples = {"one", "two"},
-                              .subcommands = subcommands};
-
-std::vector<std::string_view> names(const std::vector<const OptionSpec*>& options) {
-  std::vector<std::string_view> all;
-  for (const OptionSpec* spec : options) all.push_back(spec->name);
-  all.resize(std::min<std::size_t>(all.size(), 4));  // those in front of the common ones
-  return all;
-}
+constexpr CommandInfo kSave{.name = "grouped save",
+                            .summary = "saves it",
+                            .options = kOptions,
+                            .run = nullptr,
+                            .synopsis = "penstock grouped save DIR",
+                            .examples = {"one"}};
+constexpr CommandInfo kLs{.name = "grouped ls",
+                          .summary = "lists it",
+                          .run = nullptr,
+                          .synopsis = "penstock grouped ls",
+                          .examples = {"one"}};
+constexpr const CommandInfo* kSubcommands[] = {&kSave, &kLs};
+constexpr CommandInfo kGrouped{
+    .name = "grouped",
+    .summary = "does them",
+    .synopsis = "penstock grouped SUBCOMMAND",
+    .examples = {"one", "two"},
+    .subcommands = [] { return std::span<const CommandInfo* const>(kSubcommands); }};
 
 bool has(const std::string& text, std::string_view words) {
   return text.find(words) != std::string::npos;
 }
 
-TEST(Manuals, ASubcommandHasItsOwnOptionsAndTheCommandsOwn) {
-  using Names = std::vector<std::string_view>;
-  EXPECT_EQ(names(options_of(kPlain, "")), (Names{"threads", "order", "to", "quiet"}));
-  EXPECT_EQ(names(options_of(kVerbal, "save")), (Names{"threads", "order", "to", "quiet"}));
-  const auto of_ls = names(options_of(kVerbal, "ls"));
-  EXPECT_EQ(of_ls[0], "threads");
-  EXPECT_EQ(of_ls[1], "quiet");
-}
-
 TEST(Manuals, AManPageSaysWhatTheTableSays) {
-  const std::string page = man_page(kVerbal, "2026-11-20");
-  EXPECT_TRUE(has(page, ".TH PENSTOCK-VERBAL 1 2026-11-20"));
-  EXPECT_TRUE(has(page, "penstock\\-verbal \\- does them\n"));
+  const std::string page = man_page(kSave, "2026-11-20");
+  EXPECT_TRUE(has(page, ".TH PENSTOCK-GROUPED-SAVE 1 2026-11-20"));
+  EXPECT_TRUE(has(page, "penstock\\-grouped\\-save \\- saves it\n"));
   EXPECT_TRUE(has(
       page,
       "\\fB\\-t\\fR, \\fB\\-\\-threads\\fR \\fILIST\\fR\n\\&.begins with a dot, it's \\e so (default 1)\n"));
   EXPECT_TRUE(has(page, ".SS Order\n"));
-  EXPECT_TRUE(has(page, "takes \\-\\-order, \\-\\-to\n"));
-  EXPECT_TRUE(has(man_page_of_all({&kPlain, &kVerbal}, "2026-11-20"),
-                  ".BR penstock\\-plain (1),\n.BR penstock\\-verbal (1)\n"));
+  EXPECT_TRUE(has(man_page_of_all({&kPlain, &kGrouped}, "2026-11-20"),
+                  ".BR penstock\\-plain (1),\n.BR penstock\\-grouped (1)\n"));
+}
+
+TEST(Manuals, AManPageOfACommandListsItsSubcommands) {
+  const std::string page = man_page(kGrouped, "2026-11-20");
+  EXPECT_TRUE(has(page, "\\fBpenstock\\-grouped\\-save\\fR(1)\nsaves it\n"));
+  EXPECT_TRUE(has(page, ".BR penstock\\-grouped\\-ls (1)\n"));
+  EXPECT_FALSE(has(page, "threads"));
 }
 
 TEST(Manuals, CompletionsKnowSubcommandsChoicesAndPlaces) {
-  const std::vector<const CommandInfo*> commands{&kPlain, &kVerbal};
+  const std::vector<const CommandInfo*> commands{&kPlain, &kGrouped};
   const std::string bash = bash_completion(commands, {{"plain", {"alexnet", "cosmo"}}});
   EXPECT_TRUE(has(bash, "plain) echo 'alexnet cosmo' ;;"));
-  EXPECT_TRUE(has(bash, "verbal) echo 'save ls' ;;"));
+  EXPECT_TRUE(has(bash, "grouped) echo 'save ls' ;;"));
+  EXPECT_TRUE(has(bash, "grouped:ls) echo '--json "));
+  EXPECT_TRUE(has(bash, "grouped:save) echo '--threads --order --to --quiet --json "));
   EXPECT_TRUE(has(bash, "plain:--order) _penstock_choices 'sequential shuffled' ;;"));
   EXPECT_TRUE(has(bash, "plain:--to) _penstock_tiers ;;"));
   EXPECT_TRUE(has(bash, "plain:--threads | plain:-t) _penstock_nothing ;;"));
@@ -91,7 +86,7 @@ TEST(Manuals, CompletionsKnowSubcommandsChoicesAndPlaces) {
   EXPECT_TRUE(has(fish, "-n '__fish_seen_subcommand_from plain' -l order -x -a 'sequential shuffled'"));
   EXPECT_TRUE(has(fish, "it\\'s \\\\ so"));
   EXPECT_TRUE(
-      has(fish, "-n '__fish_seen_subcommand_from verbal; and __fish_seen_subcommand_from save' -l order"));
+      has(fish, "-n '__fish_seen_subcommand_from grouped; and __fish_seen_subcommand_from save' -l order"));
 }
 
 }  // namespace

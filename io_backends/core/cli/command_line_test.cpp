@@ -1,0 +1,117 @@
+#include "io_backends/core/cli/command_line.hpp"
+
+#include <gtest/gtest.h>
+
+#include "io_backends/testing/testing.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr OptionSpec kKeep{
+    .name = "keep", .type = OptionType::integer, .fallback = "2", .help = "how many stay"};
+constexpr OptionSpec kSaveOptions[] = {{.name = "step", .type = OptionType::integer, .help = "which step"},
+                                       {.name = "output", .help = "where to", .alias = "o"},
+                                       kKeep};
+constexpr OptionSpec kGcOptions[] = {
+    {.name = "keep", .type = OptionType::integer, .fallback = "5", .help = "of each run"}};
+constexpr OptionSpec kLsOptions[] = {{.name = "long", .type = OptionType::flag, .help = "more"}};
+
+constexpr CommandInfo kSave{.name = "store save",
+                            .summary = "saves it",
+                            .options = kSaveOptions,
+                            .synopsis = "penstock store save DIR",
+                            .examples = {"one"},
+                            .arguments = "DIR",
+                            .min_arguments = 1,
+                            .max_arguments = 1};
+constexpr CommandInfo kGc{.name = "store gc",
+                          .summary = "clears it",
+                          .options = kGcOptions,
+                          .synopsis = "penstock store gc",
+                          .examples = {"one"}};
+constexpr CommandInfo kLs{.name = "store ls",
+                          .summary = "lists it",
+                          .options = kLsOptions,
+                          .synopsis = "penstock store ls [WORD]...",
+                          .examples = {"one"},
+                          .arguments = "[WORD]...",
+                          .max_arguments = 9,
+                          .pinned = true};
+constexpr const CommandInfo* kAll[] = {&kSave, &kGc, &kLs};
+constexpr CommandInfo kStore{.name = "store",
+                             .summary = "a store",
+                             .synopsis = "penstock store save|gc|ls",
+                             .examples = {"one", "two"},
+                             .arguments = "SUBCOMMAND ...",
+                             .subcommands = [] { return std::span<const CommandInfo* const>(kAll); }};
+
+Result<CommandLine> parsed(const std::vector<std::string>& words,
+                           const std::vector<OptionWord>& config = {}) {
+  return parse_command_line(kStore, words, config);
+}
+
+TEST(Subcommand, HasItsOwnOptionsAndDefaults) {
+  const auto save = parsed({"save", "--step=3", "-o", "x", "dir", "--json"});
+  ASSERT_OK(save);
+  EXPECT_EQ(save->command, &kSave);
+  EXPECT_EQ(save->arguments, std::vector<std::string>{"dir"});
+  EXPECT_EQ(save->options.text("output"), "x");
+  EXPECT_EQ(save->options.integer("keep"), 2);
+  EXPECT_EQ(parsed({"gc"})->options.integer("keep"), 5);
+  for (const ResolvedOption& option : parsed({"gc"})->options.resolved_all()) EXPECT_NE(option.name, "step");
+}
+
+TEST(Subcommand, MayStandBehindItsOptions) {
+  const auto save = parsed({"--step", "3", "save", "dir"});
+  ASSERT_OK(save);
+  EXPECT_EQ(save->options.integer("step"), 3);
+}
+
+TEST(Subcommand, RefusesOptionsOfOthersAndNamesThem) {
+  EXPECT_ERRC(Errc::invalid_argument, parsed({"ls", "--step", "3"}), "'penstock store ls' takes no --step");
+  EXPECT_ERRC(Errc::invalid_argument, parsed({"ls", "-o", "x"}), "--output: it is an option of save");
+  EXPECT_ERRC(Errc::invalid_argument, parsed({"ls", "--keep", "1"}), "save, gc");
+  EXPECT_ERRC(Errc::invalid_argument, parsed({"gc", "--cpus", "0"}), "ls");
+  EXPECT_OK(parsed({"ls", "--cpus", "0"}));
+}
+
+TEST(Subcommand, UnknownOptionsAreComparedWithItsOwn) {
+  const auto refused = parsed({"gc", "--kep", "1"});
+  EXPECT_ERRC(Errc::invalid_argument, refused, "--keep");
+  EXPECT_EQ(refused.error().what.find("--step"), std::string::npos);
+}
+
+TEST(Subcommand, IsNeededAndKnown) {
+  EXPECT_ERRC(Errc::invalid_argument, parsed({}), "SUBCOMMAND");
+  EXPECT_ERRC(Errc::invalid_argument, parsed({"lss"}), "'ls'");
+  EXPECT_ERRC(Errc::invalid_argument, parsed({"save"}), "needs DIR");
+  EXPECT_ERRC(Errc::invalid_argument, parsed({"save", "a", "b"}), "'b'");
+}
+
+TEST(Subcommand, TakesItsOwnFromAConfigurationFileForAll) {
+  const auto gc = parsed({"gc"}, {{"keep", "7"}, {"step", "no number"}});
+  ASSERT_OK(gc);
+  EXPECT_EQ(gc->options.integer("keep"), 7);
+  EXPECT_ERRC(Errc::invalid_argument, parsed({"gc"}, {{"kep", "7"}}), "keep");
+}
+
+TEST(Subcommand, WordsBehindTwoDashesAreArguments) {
+  const auto ls = parsed({"ls", "--", "program", "--step"});
+  ASSERT_OK(ls);
+  EXPECT_EQ(ls->arguments, (std::vector<std::string>{"program", "--step"}));
+}
+
+TEST(Subcommand, HelpShowsItsOwnOptionsAlone) {
+  const std::vector<std::string> words{"gc", "--help"};
+  EXPECT_EQ(&command_asked_for(kStore, words), &kGc);
+  const std::string gc = command_help(kGc);
+  EXPECT_NE(gc.find("--keep"), std::string::npos);
+  EXPECT_NE(gc.find("--json"), std::string::npos);
+  EXPECT_EQ(gc.find("--step"), std::string::npos);
+  const std::string all = command_help(kStore);
+  EXPECT_NE(all.find("clears it"), std::string::npos);
+  EXPECT_EQ(all.find("--keep"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,61 @@
+// The exporter `records`: what `penstock report` draws.
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "profiling/exporters/exporter.hpp"
+#include "profiling/exporters/session_records.hpp"
+#include "results/record/store.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kResults = "penstock-results";
+
+Result<int> write_session_records(const ExportRequest& request) {
+  const CommandContext& context = request.context;
+  std::vector<NamedTier> tiers;
+  for (const std::string& text : context.options.texts("tier")) {
+    PENSTOCK_ASSIGN(NamedTier tier, parse_named_tier(text));
+    tiers.push_back(std::move(tier));
+  }
+  const std::vector<std::string> argv(context.argv.begin(), context.argv.end());
+  // Each session is a measurement of its own.
+  std::vector<Record> records;
+  for (const std::string& argument : request.sessions) {
+    PENSTOCK_ASSIGN(const Session session, request.open(std::span(&argument, 1)));
+    const FileSums sums(session);
+    for (Record& record : records_of(session, sums, request.filter, tiers, argv)) {
+      record.parameters["session"] = argument;
+      records.push_back(std::move(record));
+    }
+  }
+  if (records.empty())
+    return make_error(Errc::not_found,
+                      "no file that is wanted was read or written: there is nothing to record");
+  PENSTOCK_ASSIGN(const fs::path file,
+                  write_records(request.output.empty() ? kResults : request.output, records));
+  if (!context.output.json) {
+    report_export(context, file.string(), "records", records.size());
+    return 0;
+  }
+  for (const Record& record : records) {
+    const std::string line = record_line(record) + "\n";
+    std::fwrite(line.data(), 1, line.size(), stdout);
+  }
+  return 0;
+}
+
+}  // namespace
+
+extern const ExporterInfo exporter_records;
+const ExporterInfo exporter_records{.name = "records",
+                                    .summary = "records that 'penstock report' draws",
+                                    .output = "",
+                                    .takes_tiers = true,
+                                    .write = &write_session_records};
+
+}  // namespace penstock

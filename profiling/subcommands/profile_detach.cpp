@@ -1,0 +1,74 @@
+// penstock profile detach PID
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "io_backends/core/cli/progress.hpp"
+#include "profiling/attach/attach.hpp"
+#include "profiling/attach/target.hpp"
+#include "profiling/session/session_folder.hpp"
+#include "profiling/subcommands/profile_arguments.hpp"
+#include "results/record/store.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<int> run_detach(const CommandContext& context) {
+  PENSTOCK_ASSIGN(const int pid, only_pid(context.positionals[0]));
+  PENSTOCK_ASSIGN(const Target target, Target::look(pid));
+  PENSTOCK_ASSIGN(const Detached detached, detach_from(target));
+  const double stopped_ms = static_cast<double>(detached.stopped.count()) / 1e6;
+  SessionNote note = read_note(detached.folder);
+  if (!note.started.empty()) {
+    note.ended = utc_now();
+    if (const Result<void> noted = write_note(detached.folder, note); !noted.ok())
+      warn(noted.error().message());
+  }
+  if (context.output.json) {
+    print_json_line(Json{{"pid", pid},
+                         {"session", detached.folder},
+                         {"slots_restored", detached.slots},
+                         {"slots_unrestored", detached.unrestored},
+                         {"slots_unloaded", detached.unloaded},
+                         {"objects", detached.objects},
+                         {"stopped_ms", stopped_ms}});
+  } else {
+    print_line(fmt::format(
+        "detached from process {} ({}): {} slots in {} objects hold their first values again{}; one "
+        "thread was stopped for {:.2f} ms",
+        pid, target.name(), detached.slots, detached.objects,
+        detached.unloaded != 0 ? fmt::format(", {} went with their objects", detached.unloaded) : "",
+        stopped_ms));
+    std::error_code failed;
+    print_line(fs::is_directory(detached.folder, failed)
+                   ? fmt::format("'penstock profile report {}' shows what was seen", detached.folder)
+                   : fmt::format("its session '{}' was removed meanwhile: nothing is left of what was seen",
+                                 detached.folder));
+  }
+  if (detached.unrestored != 0) {
+    warn(fmt::format(
+        "{} slots hold neither their first values nor ours: the program has rewritten them itself",
+        detached.unrestored));
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+extern const CommandInfo profile_detach;
+const CommandInfo profile_detach{
+    .name = "profile detach",
+    .summary = "ends an attach: the program runs on as it was",
+    .run = &run_detach,
+    .synopsis = "penstock profile detach PID",
+    .examples = {"penstock profile detach 4711   # the session stays"},
+    .arguments = "PID",
+    .min_arguments = 1,
+    .max_arguments = 1,
+};
+
+}  // namespace penstock

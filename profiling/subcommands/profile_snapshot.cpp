@@ -1,0 +1,71 @@
+// penstock profile snapshot PID|SESSION
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "io_backends/core/cli/progress.hpp"
+#include "profiling/live/recording_process.hpp"
+#include "profiling/live/session_snapshot.hpp"
+#include "profiling/live/trace_window.hpp"
+#include "profiling/session/process_number.hpp"
+#include "profiling/session/session_files.hpp"
+#include "profiling/session/session_folder.hpp"
+#include "profiling/subcommands/profile_arguments.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<int> run_snapshot(const CommandContext& context) {
+  const std::string& wanted = context.options.text("output");
+  const fs::path to = wanted.empty() ? default_session_name() : wanted;
+  std::string whose;
+  if (is_process_number(context.positionals[0])) {
+    PENSTOCK_ASSIGN(const int pid, process_number(context.positionals[0]));
+    PENSTOCK_ASSIGN(const RecordingProcess process, recording_process(pid));
+    PENSTOCK_TRY(snapshot_process(process, to));
+    whose = fmt::format("process {}", pid);
+  } else {
+    PENSTOCK_ASSIGN(const TraceTargets targets, trace_targets(context.positionals));
+    PENSTOCK_TRY(snapshot_session(targets.folders[0], to));
+    PENSTOCK_ASSIGN(const std::vector<RecordingProcess> running, recording_processes(targets.folders[0]));
+    if (running.empty())
+      note(fmt::format("nothing runs now in '{}': what it has is copied as it is", context.positionals[0]));
+    whose = fmt::format("all of '{}'", context.positionals[0]);
+  }
+  if (context.output.json) {
+    PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(to));
+    std::error_code failed;
+    const fs::path absolute = fs::absolute(to, failed);
+    if (failed) return errno_error(failed.value(), "cannot look at the snapshot", to.string());
+    print_json_line(Json{{"session", absolute.lexically_normal().string()},
+                         {"of", context.positionals[0]},
+                         {"files", files.size()}});
+  } else {
+    print_line(fmt::format("what {} did up to now is in '{}'; 'penstock profile report {}' shows it", whose,
+                           to.string(), to.string()));
+  }
+  return 0;
+}
+
+constexpr OptionSpec kSnapshotOptions[] = {
+    output_option("PATH", "the folder of the session (penstock-profile-TIME-PID if not given)"),
+};
+
+}  // namespace
+
+extern const CommandInfo profile_snapshot;
+const CommandInfo profile_snapshot{
+    .name = "profile snapshot",
+    .summary = "copies what was seen up to now, while the program runs on",
+    .options = kSnapshotOptions,
+    .run = &run_snapshot,
+    .synopsis = "penstock profile snapshot PID|SESSION [-o SESSION]",
+    .examples = {"penstock profile snapshot 4711 -o now   # 'report now' shows it"},
+    .arguments = "PID|SESSION",
+    .min_arguments = 1,
+    .max_arguments = 1,
+};
+
+}  // namespace penstock

@@ -1,0 +1,128 @@
+// penstock profile status PID|SESSION...
+#include <fmt/format.h>
+
+#include <climits>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
+#include "profiling/attach/target.hpp"
+#include "profiling/live/recording_process.hpp"
+#include "profiling/live/trace_window.hpp"
+#include "profiling/report/session_text.hpp"
+#include "profiling/session/process_number.hpp"
+#include "profiling/subcommands/profile_arguments.hpp"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Which words say how a process is watched.
+std::string_view start_reason_text(std::uint32_t started) {
+  switch (started) {
+    case PENSTOCK_BEGUN_PROCESS:
+      return "watched since it began";
+    case PENSTOCK_BEGUN_ATTACHED:
+      return "attached";
+    case PENSTOCK_BEGUN_CALLED:
+      return "in a window of its own";
+    default:
+      return "watched, between windows";
+  }
+}
+
+std::string kernel_name(int pid) {
+  std::string name;
+  std::ifstream in(fmt::format("/proc/{}/comm", pid));
+  std::getline(in, name);
+  return printable_path(name);
+}
+
+Result<void> report_pid(const CommandContext& context, const std::string& word) {
+  PENSTOCK_ASSIGN(const int pid, process_number(word));
+  const Result<RecordingProcess> process = recording_process(pid);
+  const Result<Target> target = Target::look(pid);
+  // What cannot be attached to, as it is stopped or static, has a status all the same.
+  if (!process.ok() && !target.ok() && target.error().code != Errc::invalid_argument &&
+      target.error().code != Errc::busy)
+    return target.error();
+  const auto removed = process.ok() || !target.ok() ? std::nullopt : removed_session(*target);
+  const bool idle = !process.ok() && !removed && target.ok() && target->has_library();
+  std::string how = "not watched";
+  if (process.ok()) {
+    how = start_reason_text(process->started);
+  } else if (removed) {
+    how = start_reason_text(removed->header.begun);
+  } else if (idle) {
+    how = "not watched: the library is loaded and lies idle";
+  } else if (!target.ok()) {
+    how += "; " + target.error().message();
+  }
+  const std::string folder = process.ok() ? fs::path(process->file).parent_path().string()
+                             : removed    ? fs::path(removed->file).parent_path().string()
+                                          : "";
+  const bool trace = process.ok() && process->trace;
+  const std::string name = target.ok() ? target->name() : kernel_name(pid);
+  if (context.output.json) {
+    print_json_line(Json{{"pid", pid},
+                         {"name", name},
+                         {"watched", process.ok() || removed},
+                         {"how", how},
+                         {"session", folder},
+                         {"session_gone", removed.has_value()},
+                         {"trace", trace},
+                         {"trace_limit", process.ok() ? process->trace_bytes : 0},
+                         {"since_ns", process.ok() ? process->since_ns : 0},
+                         {"library_loaded", idle || process.ok() || removed}});
+  } else if (removed) {
+    print_line(fmt::format("process {} ({}): {}, but {}", pid, name, how, session_gone_text(pid, *removed)));
+  } else {
+    print_line(fmt::format(
+        "process {} ({}): {}{}", pid, name, how,
+        folder.empty() ? "" : fmt::format("; session '{}'{}", folder, trace ? ", every call is kept" : "")));
+  }
+  return success();
+}
+
+Result<void> report_session(const CommandContext& context, const std::string& word) {
+  PENSTOCK_ASSIGN(const TraceTargets targets, trace_targets(std::span(&word, 1)));
+  PENSTOCK_ASSIGN(const std::vector<RecordingProcess> processes, recording_processes(targets.folders[0]));
+  if (processes.empty() && !context.output.json) print_line(fmt::format("nothing runs now in '{}'", word));
+  for (const RecordingProcess& process : processes) {
+    if (context.output.json) {
+      Json row = process_json(process);
+      row["watched"] = true;
+      row["how"] = start_reason_text(process.started);
+      row["since_ns"] = process.since_ns;
+      print_json_line(row);
+    } else {
+      print_line(fmt::format("{}: {}, {}", process_text(process), start_reason_text(process.started),
+                             process.trace ? "every call is kept" : "calls are counted"));
+    }
+  }
+  return success();
+}
+
+Result<int> run_status(const CommandContext& context) {
+  for (const std::string& argument : context.positionals)
+    PENSTOCK_TRY(is_process_number(argument) ? report_pid(context, argument)
+                                             : report_session(context, argument));
+  return 0;
+}
+
+}  // namespace
+
+extern const CommandInfo profile_status;
+const CommandInfo profile_status{
+    .name = "profile status",
+    .summary = "says whether and how processes are watched",
+    .run = &run_status,
+    .synopsis = "penstock profile status PID|SESSION...",
+    .examples = {"penstock profile status 4711   # whether it is watched, and since when"},
+    .arguments = "PID|SESSION...",
+    .min_arguments = 1,
+    .max_arguments = INT_MAX,
+};
+
+}  // namespace penstock

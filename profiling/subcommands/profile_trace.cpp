@@ -1,0 +1,167 @@
+// penstock profile trace on|off PID|SESSION... [--for TIME]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+
+#include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
+#include "profiling/live/recording_process.hpp"
+#include "profiling/live/trace_window.hpp"
+#include "profiling/subcommands/profile_arguments.hpp"
+
+namespace penstock {
+namespace {
+
+using std::chrono::steady_clock;
+
+// "up to 256 MiB of calls, then the oldest give way".
+std::string limit_text(const RecordingProcess& process, const Output& output) {
+  if (process.trace_bytes == 0) return "without a limit";
+  return fmt::format("at most {} of them", format_bytes(static_cast<double>(process.trace_bytes), output));
+}
+
+Result<int> switch_now(const CommandContext& context, const TraceTargets& targets, bool on) {
+  PENSTOCK_ASSIGN(const std::vector<SwitchedProcess> processes, switch_trace(targets, on));
+  int code = 0;
+  for (const SwitchedProcess& one : processes) {
+    if (!one.failed.empty()) {
+      code = 1;
+      warn(fmt::format("{}: {}", process_text(one.process), one.failed));
+    }
+    if (context.output.json) {
+      Json row = process_json(one.process);
+      row["changed"] = one.changed;
+      row["ended"] = one.ended;
+      row["failed"] = one.failed;
+      print_json_line(row);
+    } else if (one.ended) {
+      print_line(fmt::format("{}: it has ended", process_text(one.process)));
+    } else if (one.failed.empty() && on) {
+      print_line(fmt::format("{}: every call is kept{}, {}", process_text(one.process),
+                             one.changed ? " from now on" : " as before",
+                             limit_text(one.process, context.output)));
+    } else if (one.failed.empty()) {
+      print_line(fmt::format("{}: calls are {} counted", process_text(one.process),
+                             one.changed ? "from now on only" : "as before only"));
+    }
+  }
+  return code;
+}
+
+double seconds_of(const TracedProcess& one) {
+  return one.from_ns == 0 ? 0 : static_cast<double>(one.to_ns - one.from_ns) / 1e9;
+}
+
+int label_window(const CommandContext& context, const TraceWindow& window) {
+  int code = 0;
+  for (const TracedProcess& one : window.processes()) {
+    if (!one.failed.empty()) {
+      code = 1;
+      warn(fmt::format("{}: {}", process_text(one.process), one.failed));
+    }
+    if (context.output.json) {
+      Json row = process_json(one.process);
+      row["changed"] = one.from_ns != 0;
+      row["ended"] = one.ended;
+      row["failed"] = one.failed;
+      row["from_ns"] = one.from_ns;
+      row["to_ns"] = one.from_ns == 0 ? 0 : one.to_ns;
+      row["kept_s"] = seconds_of(one);
+      print_json_line(row);
+    } else if (one.was_on) {
+      print_line(fmt::format("{}: every call is kept as before", process_text(one.process)));
+    } else if (one.from_ns != 0) {
+      print_line(fmt::format("{}: every call was kept for {:.2f} s{}", process_text(one.process),
+                             seconds_of(one), one.ended ? "; then it ended" : ""));
+    } else if (one.ended) {
+      print_line(fmt::format("{}: it has ended", process_text(one.process)));
+    }
+  }
+  return code;
+}
+
+Result<int> trace_for(const CommandContext& context, TraceTargets targets, std::chrono::nanoseconds time) {
+  constexpr auto kLeastPause = std::chrono::milliseconds(50);
+  constexpr int kShare = 10;  // a look takes at most such a part of the time
+  end_with_terminal();
+  const auto begin = steady_clock::now();
+  TraceWindow window(std::move(targets));
+  bool stopped = false;
+  {
+    Progress progress(context.output.progress, "tracing",
+                      static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::seconds>(time).count()), "s");
+    std::uint64_t shown = 0;
+    do {
+      const auto looks = steady_clock::now();
+      PENSTOCK_TRY(window.look());
+      const auto now = steady_clock::now();
+      const auto passed =
+          static_cast<std::uint64_t>(std::chrono::floor<std::chrono::seconds>(now - begin).count());
+      progress.set_note(count_of(window.running(), "process", "processes"));
+      progress.advance(passed - shown);
+      shown = passed;
+      const auto pause = std::max<steady_clock::duration>(kLeastPause, kShare * (now - looks));
+      stopped = !sleep_until(std::min(begin + time, now + pause)).ok();
+    } while (!stopped && !window.over() && steady_clock::now() < begin + time);
+    window.end();
+  }
+  const int code = label_window(context, window);
+  return stopped ? 1 : code;
+}
+
+Result<int> run_trace(const CommandContext& context) {
+  if (context.positionals[0] != "on" && context.positionals[0] != "off")
+    return make_error(Errc::invalid_argument,
+                      "'trace' takes on or off, and processes or sessions: penstock profile trace on 4711, "
+                      "penstock profile trace on SESSION --for 10s");
+  const bool on = context.positionals[0] == "on";
+  const bool limited = context.options.given("for");
+  if (limited && (!on || context.options.duration("for") <= std::chrono::nanoseconds(0)))
+    return make_error(Errc::invalid_argument, "--for is for 'trace on', and above 0: --for 10s");
+  PENSTOCK_ASSIGN(TraceTargets targets, trace_targets(context.positionals.subspan(1)));
+  if (context.options.given("rank")) {
+    if (targets.folders.empty())
+      return make_error(Errc::invalid_argument, "--rank chooses among the processes of a SESSION");
+    targets.ranks = context.options.list("rank");
+  }
+  if (limited) return trace_for(context, std::move(targets), context.options.duration("for"));
+  return switch_now(context, targets, on);
+}
+
+constexpr OptionSpec kTraceOptions[] = {
+    {.name = "for",
+     .role = OptionRole::work,
+     .type = OptionType::duration,
+     .value = "TIME",
+     .help = "with on: calls are kept so long, and then, or at Ctrl-C, only counted again",
+     .group = "Trace"},
+    {.name = "rank",
+     .role = OptionRole::target,
+     .type = OptionType::list,
+     .value = "LIST",
+     .help = "of a SESSION's processes those of these ranks: 0,2 or 0..3",
+     .group = "Trace",
+     .at_least = 0},
+};
+
+}  // namespace
+
+extern const CommandInfo profile_trace;
+const CommandInfo profile_trace{
+    .name = "profile trace",
+    .summary = "keeps every call of what is watched already, or ends that",
+    .options = kTraceOptions,
+    .run = &run_trace,
+    .synopsis = "penstock profile trace on|off PID|SESSION... [--for TIME] [--rank LIST]",
+    .examples = {"penstock profile trace on session --for 10s   # every call of the next ten seconds"},
+    .arguments = "on or off, and PID|SESSION...",
+    .min_arguments = 2,
+    .max_arguments = INT_MAX,
+};
+
+}  // namespace penstock
