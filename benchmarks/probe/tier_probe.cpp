@@ -296,7 +296,7 @@ class TierProbe {
     Yardsticks yardsticks(work(set), {.order = order, .seed = settings_.seed});
     const auto probe_name = [&](const LoopShape& shape, const ReadSpec& pass) {
       const std::uint64_t before = yardsticks.uncounted_bytes();
-      ReadTally tally = yardsticks.probe_name(shape, pass);
+      ReadTally tally = yardsticks.probe(shape, pass);
       cell.uncounted_bytes += yardsticks.uncounted_bytes() - before;
       return tally;
     };
