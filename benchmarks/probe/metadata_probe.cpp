@@ -30,7 +30,7 @@ ReadTally MetadataProbe::run(const ReadSpec& spec, const Work& work) {
   std::vector<std::uint64_t> done(clients_.size());
   if (spec.at_gate) spec.at_gate();
   const Clock::time_point start = Clock::now();
-  const auto over = [&] { return Clock::now() - start >= spec.deadline; };
+  const auto over = [&, limit = time_limit(spec.end)] { return Clock::now() - start >= limit; };
   const auto client_work = [&](unsigned i) -> Result<void> {
     PENSTOCK_ASSIGN(done[i], work(clients_[i], over));
     return success();

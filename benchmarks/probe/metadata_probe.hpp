@@ -13,9 +13,9 @@
 namespace penstock {
 
 // That many clients, each with a folder of its own below `folder`. Each call works with all of them at once,
-// and a sample of what it returns is one operation. All but remove() end at spec.deadline, create() at
-// kObjectsEach of each client, too. An interrupt is a failure, `interrupted`; what is there then is left to
-// whoever removes the folder.
+// and a sample of what it returns is one operation. All but remove() end at the time limit of `spec`,
+// create() at kObjectsEach of each client, too. An interrupt is a failure, `interrupted`; what is there then
+// is left to whoever removes the folder.
 class MetadataProbe {
  public:
   static constexpr std::size_t kObjectsEach = 1024;

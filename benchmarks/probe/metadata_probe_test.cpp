@@ -21,7 +21,7 @@ class MetadataProbeTest : public testing::Test {
   }
   static ReadSpec spec(std::chrono::nanoseconds deadline) {
     ReadSpec spec;
-    spec.deadline = deadline;
+    spec.end = Duration{deadline};
     return spec;
   }
   static constexpr auto kLong = 1h;

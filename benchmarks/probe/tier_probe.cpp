@@ -221,7 +221,7 @@ class TierProbe {
     // The first is thrown away: the first touch of memory and of free blocks is slow.
     for (std::size_t repeat = 0; repeat <= settings_.repeats; ++repeat) {
       ReadSpec spec{.threads = cell.clients, .max_passes = repeat == 0 ? 1U : 0U};
-      spec.deadline = settings_.min_time;
+      spec.end = Duration{settings_.min_time};
       const ReadTally tally = team_.run(spec, [&](const ReadSpec& mine) { return probe.run(mine); });
       PENSTOCK_TRY(go_on());
       if (tally.failure) return *tally.failure;
@@ -264,10 +264,11 @@ class TierProbe {
   Result<void> measure_depth(ProbeCell& cell, std::string_view name, const ProbeSet& set, unsigned depth,
                              SampleOrder order = SampleOrder::shuffled) {
     // Cold files must not stay mapped: each repeat opens them anew.
+    const ReadOptions options{
+        .threads = {cell.clients}, .depth = depth, .order = order, .seed = settings_.seed};
     std::unique_ptr<ReadEngine> engine;
     const auto ready = [&]() -> Result<void> {
-      auto made = ReadEngine::make(
-          work(set), {.most_threads = cell.clients, .depth = depth, .order = order, .seed = settings_.seed});
+      auto made = ReadEngine::make(work(set), options);
       PENSTOCK_TRY(agree(ranks_, outcome_of(made)));
       engine = *std::move(made);
       return success();
@@ -293,7 +294,8 @@ class TierProbe {
   // Tries every loop of the probe series once, and repeats the fastest.
   Result<void> measure_best_loop(ProbeCell& cell, std::string_view name, const ProbeSet& set,
                                  SampleOrder order) {
-    Yardsticks yardsticks(work(set), {.order = order, .seed = settings_.seed});
+    const ReadOptions options{.order = order, .seed = settings_.seed};
+    Yardsticks yardsticks(work(set), options);
     const auto probe_name = [&](const LoopShape& shape, const ReadSpec& pass) {
       const std::uint64_t before = yardsticks.uncounted_bytes();
       ReadTally tally = yardsticks.probe(shape, pass);
@@ -326,9 +328,9 @@ class TierProbe {
     CacheControl cache(tier_, set.manifest, set.samples, settings_.cache, ColdMethod::evict, most_clients_);
     for (std::size_t repeat = 0; repeat < (repeats == 0 ? settings_.repeats : repeats); ++repeat) {
       PENSTOCK_TRY(go_on());
-      RepeatPlan plan{.what = figure.name, .threads = cell.clients};
-      plan.duration = settings_.min_time;
-      plan.first_pass = repeat;  // in an order of its own
+      RepeatPlan plan{.what = figure.name, .spec = {.threads = cell.clients}};
+      plan.spec.end = Duration{settings_.min_time};
+      plan.spec.first_pass = repeat;  // in an order of its own
       plan.run = [&](const ReadSpec& spec, const ReadObserver&) { return pass(spec); };
       plan.note = [&](std::string_view what) { say(cell, what); };
       const std::optional<RepeatFigures> figures = run_repeat(tier_, cache, team_, plan);
@@ -366,7 +368,7 @@ class TierProbe {
     for (std::size_t i = 0; i < figures.size(); ++i) figures[i].name = kSteps[i].first;
     const auto take = [&](std::size_t step, ReadTally& into) -> Result<void> {
       ReadSpec spec{.threads = cell.clients, .max_passes = 1};
-      spec.deadline = settings_.min_time;
+      spec.end = Duration{settings_.min_time};
       into.append(team_.run(spec, [&](const ReadSpec& mine) { return (probe.*kSteps[step].second)(mine); }));
       PENSTOCK_TRY(go_on());
       return into.failure ? Result<void>(*into.failure) : success();

@@ -71,7 +71,7 @@ class WriteProbeTest : public testing::Test {
   }
   static ReadSpec spec(std::chrono::nanoseconds deadline, std::uint64_t most_passes = 0) {
     ReadSpec spec{.max_passes = most_passes};
-    spec.deadline = deadline;
+    spec.end = Duration{deadline};
     return spec;
   }
   static std::uint64_t bytes_of_object(Tier& tier, int n) {

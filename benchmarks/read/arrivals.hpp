@@ -5,30 +5,24 @@
 
 #include <cstdint>
 #include <mutex>
-#include <string_view>
 
+#include "datagen/reading/sample_source.hpp"
 #include "io_backends/core/random.hpp"
-#include "io_backends/core/result.hpp"
 
 namespace penstock {
 
-struct ArrivalRate {
+struct ClosedLoop {};
+
+struct OpenLoop {
   double per_second = 0;  // of all ranks together
   bool poisson = false;   // independent of each other (exponentially distributed gaps), else evenly spaced
-  std::uint64_t seed = 0;
-  unsigned rank = 0;
-  unsigned ranks = 1;  // each has its own part, between those of the others
 };
-
-// "500", "500/s", "2.5k", "500/s,poisson". invalid_argument for anything else and for rates that are not from
-// 0.001 to 1e9.
-Result<ArrivalRate> parse_arrival_rate(std::string_view text);
 
 // One rank's, of one run. Any thread.
 class Arrivals {
  public:
-  // `run` tells runs of the same seed apart.
-  Arrivals(const ArrivalRate& rate, std::uint64_t run);
+  // Each rank has its own part, between those of the others. `run` tells runs of the same seed apart.
+  Arrivals(const OpenLoop& loop, std::uint64_t seed, const RankShare& share, std::uint64_t run);
 
   // When the next sample is due, from the start; every time is given out once.
   std::int64_t next_ns();
@@ -39,8 +33,9 @@ class Arrivals {
  private:
   std::int64_t due_ns(std::uint64_t number, double& at_ns) const;
 
-  const ArrivalRate rate_;
+  const bool poisson_;
   const double gap_ns_;
+  const double first_;  // of evenly spaced ones, in gaps
   const RandomStream random_;
   std::mutex mutex_;  // of the two below
   std::uint64_t given_ = 0;

@@ -11,17 +11,15 @@ constexpr std::chrono::seconds kUntimedAtLeast{30};
 constexpr int kUntimedTimes = 10;
 
 ReadSpec next_pass(const RepeatPlan& plan, const ReadTally& so_far, bool emptied) {
-  ReadSpec pass{.threads = plan.threads, .max_passes = emptied ? 1U : 0U};
+  ReadSpec pass = plan.spec;
   const std::chrono::nanoseconds gone(static_cast<std::int64_t>(so_far.elapsed_s * 1e9));
-  pass.verify = plan.verify;
-  pass.stonewall = plan.stonewall;
-  pass.first_pass = plan.first_pass + so_far.passes;
+  if (emptied) pass.max_passes = 1;
+  pass.first_pass = plan.spec.first_pass.value_or(0) + so_far.passes;
   pass.measured_before = std::chrono::nanoseconds(static_cast<std::int64_t>(so_far.wall_s * 1e9));
-  pass.ramp = std::max(plan.ramp - gone, std::chrono::nanoseconds(0));
-  if (plan.duration.count() != 0)
-    pass.deadline = std::max(plan.duration + plan.ramp - gone, std::chrono::nanoseconds(1));
-  else
-    pass.at_least = plan.at_least;
+  pass.ramp = std::max(plan.spec.ramp - gone, std::chrono::nanoseconds(0));
+  if (const std::chrono::nanoseconds limit = time_limit(plan.spec.end); limit.count() != 0)
+    pass.end =
+        with_time_limit(plan.spec.end, std::max(limit + plan.spec.ramp - gone, std::chrono::nanoseconds(1)));
   return pass;
 }
 
@@ -31,7 +29,7 @@ std::optional<RepeatFigures> run_repeat(Tier& tier, CacheControl& cache, ReadTea
                                         const RepeatPlan& plan) {
   RepeatFigures figures;
   figures.device_bytes = 0;
-  const std::chrono::nanoseconds wanted = plan.duration.count() != 0 ? plan.duration : plan.at_least;
+  const std::chrono::nanoseconds wanted = std::max(time_limit(plan.spec.end), shortest(plan.spec.end));
   const Clock::time_point latest = Clock::now() + kUntimedAtLeast + kUntimedTimes * wanted;
   for (bool first = true;; first = false) {
     if (plan.note) plan.note("preparing the cache");

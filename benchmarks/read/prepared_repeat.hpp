@@ -19,13 +19,7 @@ namespace penstock {
 
 struct RepeatPlan {
   std::string what{};  // for the progress line: "reading"
-  unsigned threads = 1;
-  std::chrono::nanoseconds at_least{0};  // whole passes that last this long
-  std::chrono::nanoseconds duration{0};  // not 0: exactly this long instead, wherever the pass stands
-  bool stonewall = false;                // the duration is ReadSpec::stonewall
-  std::chrono::nanoseconds ramp{0};
-  bool verify = false;
-  std::uint64_t first_pass = 0;  // of the shuffle
+  ReadSpec spec{};     // of the whole repeat; its end does not count the ramp
   std::function<ReadTally(const ReadSpec& pass, const ReadObserver& observer)> run{};
   ReadObserver observer{};                            // may be empty; counts from the start of the repeat
   std::function<void(std::string_view what)> note{};  // may be empty

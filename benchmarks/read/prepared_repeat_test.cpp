@@ -48,8 +48,7 @@ class PreparedRepeat : public testing::Test {
   // Passes that say that each took 0.4 s, and remember what was asked of them.
   RepeatPlan plan() {
     RepeatPlan plan;
-    plan.threads = 3;
-    plan.at_least = 1s;
+    plan.spec = {.threads = 3, .end = Passes{1s}};
     plan.run = [this](const ReadSpec& pass, const ReadObserver& observer) {
       passes_.push_back(pass);
       if (observer) observer({.elapsed_s = 0.1, .samples = 1, .bytes = 2});
@@ -119,19 +118,19 @@ TEST_F(PreparedRepeat, WarmPassesAreOneTurnOfAsManyAsItTakes) {
   ASSERT_TRUE(figures);
   ASSERT_EQ(passes_.size(), 1U);
   EXPECT_EQ(passes_[0].max_passes, 0U);
-  EXPECT_EQ(passes_[0].at_least, 1s);
+  EXPECT_EQ(shortest(passes_[0].end), 1s);
 }
 
 TEST_F(PreparedRepeat, DurationAndRampGoOnFromPassToPass) {
   CacheControl cache = control(CacheRequest::cold);
   RepeatPlan wanted = plan();
-  wanted.duration = 1s;
-  wanted.ramp = 500ms;
+  wanted.spec.end = Duration{1s};
+  wanted.spec.ramp = 500ms;
   ASSERT_TRUE(run(cache, wanted));
   ASSERT_EQ(passes_.size(), 3U);
-  EXPECT_EQ(passes_[0].deadline, 1500ms);
+  EXPECT_EQ(time_limit(passes_[0].end), 1500ms);
   EXPECT_EQ(passes_[0].ramp, 500ms);
-  EXPECT_EQ(passes_[1].deadline, 1100ms);
+  EXPECT_EQ(time_limit(passes_[1].end), 1100ms);
   EXPECT_EQ(passes_[1].measured_before, 400ms);
   EXPECT_EQ(passes_[1].ramp, 100ms);
   EXPECT_EQ(passes_[2].ramp, 0ms);

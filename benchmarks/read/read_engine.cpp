@@ -65,8 +65,8 @@ ReadTally gather(const ReadRun& run, std::span<const std::unique_ptr<ReadWorker>
     last_done_ns = std::max(last_done_ns, worker->last_done_ns());
   }
   const std::int64_t from_ns = run.spec.ramp.count();
-  if (run.arrivals && run.spec.deadline.count() != 0 && !run.stopped() && !interrupted()) {
-    const std::int64_t ends_ns = run.spec.deadline.count();
+  if (run.arrivals && run.deadline_ns != 0 && !run.stopped() && !interrupted()) {
+    const std::int64_t ends_ns = run.deadline_ns;
     last_done_ns = std::max(last_done_ns, ends_ns);
     all.due = run.arrivals->between(from_ns, ends_ns);
     all.open_s = static_cast<double>(ends_ns - from_ns) * 1e-9;
@@ -119,49 +119,52 @@ void ReadTally::append(const ReadTally& other) {
   }
 }
 
-ReadEngine::ReadEngine(const ReadWork& work, const ReadSettings& settings)
-    : work_(work), settings_(settings) {}
+PassOrder ReadWork::order(const ReadOptions& options) const {
+  return {options.order, samples->size(), options.seed,
+          PhysicalWindow{.places = places, .samples = std::max<std::uint64_t>(options.window, 1)}, share};
+}
+
+ReadEngine::ReadEngine(const ReadWork& work, const ReadOptions& options) : work_(work), options_(options) {}
 
 ReadEngine::~ReadEngine() = default;
 
-Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const ReadSettings& settings) {
-  if (settings.most_threads == 0 || settings.depth == 0)
+Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const ReadOptions& options) {
+  const unsigned threads = options.most_threads();
+  if (threads == 0 || options.depth == 0)
     return make_error(Errc::invalid_argument, "reading needs at least one thread and depth 1");
   if (work.manifest->samples() == 0) return make_error(Errc::not_found, "the corpus has no samples to read");
   try {
-    std::unique_ptr<ReadEngine> engine(new ReadEngine(work, settings));
+    std::unique_ptr<ReadEngine> engine(new ReadEngine(work, options));
     PENSTOCK_TRY(engine->open_objects());
-    for (unsigned i = 0; i < settings.most_threads; ++i) {
-      engine->workers_.push_back(
-          std::make_unique<ReadWorker>(engine->work_, engine->settings_, engine->open_readers_));
+    for (unsigned i = 0; i < threads; ++i) {
+      engine->workers_.push_back(std::make_unique<ReadWorker>(engine->work_, options, engine->open_readers_));
       PENSTOCK_TRY(engine->workers_.back()->prepare());
     }
     return engine;
   } catch (const std::bad_alloc&) {
-    return make_error(Errc::exhausted, "no memory for " + std::to_string(settings.most_threads) +
-                                           " threads with " + std::to_string(settings.depth) +
-                                           " samples of up to " + std::to_string(work.samples->largest()) +
-                                           " bytes each");
+    return make_error(Errc::exhausted, "no memory for " + std::to_string(threads) + " threads with " +
+                                           std::to_string(options.depth) + " samples of up to " +
+                                           std::to_string(work.samples->largest()) + " bytes each");
   }
 }
 
 Result<void> ReadEngine::open_objects() {
   const bool whole_objects = work_.manifest->one_object_a_sample();
-  if (settings_.collective && whole_objects)
+  if (options_.collective && whole_objects)
     return make_error(Errc::invalid_argument,
                       "--collective has all ranks read each object together, and here every object is one "
                       "sample: read objects that hold many, or --block SIZE of large ones, or leave it out");
   if (whole_objects) return success();
   const std::uint64_t objects = work_.manifest->objects();
   const std::uint64_t held = objects_held_open(objects);
-  if (settings_.collective && held < objects)
+  if (options_.collective && held < objects)
     return make_error(Errc::exhausted, "--collective holds all " + std::to_string(objects) +
                                            " objects open, and " + std::to_string(held) +
                                            " are what the limit of descriptors leaves: raise it (ulimit -n)");
   open_readers_.resize(objects);
   for (std::uint64_t i = 0; i < held; ++i) {
     auto opened = work_.backend->open(work_.samples->name(static_cast<std::uint32_t>(i)));
-    if (!opened.ok() && settings_.collective) return opened.error();
+    if (!opened.ok() && options_.collective) return opened.error();
     open_readers_[i] = std::move(opened).value_or(nullptr);
   }
   return success();
@@ -170,7 +173,7 @@ Result<void> ReadEngine::open_objects() {
 ReadTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
   assert(spec.threads > 0 && spec.threads <= workers_.size());
   passes_run_ = spec.first_pass.value_or(passes_run_);
-  ReadRun run(workers_.front()->positions(), settings_, spec, passes_run_);
+  ReadRun run(workers_.front()->positions(), options_, work_.share, spec, passes_run_);
   const std::span<const std::unique_ptr<ReadWorker>> workers = std::span(workers_).first(spec.threads);
   const std::span<const std::unique_ptr<ReadWorker>> others = workers.subspan(1);
   FinishLatch finish_latch(others.size());

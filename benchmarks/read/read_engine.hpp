@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/read/arrivals.hpp"
+#include "benchmarks/read/read_options.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/reading/sample_source.hpp"
 #include "datagen/sample/sample_list.hpp"
@@ -26,53 +26,38 @@ namespace penstock {
 
 class ReadWorker;
 
-enum class OnError : std::uint8_t { fail, skip };
-
 // What is read. Borrowed: all of it must outlive the engine.
 struct ReadWork {
   const Manifest* manifest = nullptr;
   const SampleList* samples = nullptr;  // the manifest's (corpus_samples)
   Backend* backend = nullptr;
+  const std::vector<std::uint64_t>* places = nullptr;  // PhysicalWindow, of SampleOrder::physical
+  RankShare share{};                                   // of every pass
+
+  PassOrder order(const ReadOptions& options) const;
 };
 
-struct ReadSettings {
-  unsigned most_threads = 1;  // of any run
-  unsigned depth = 1;         // reads in flight of each thread; above 1 through deep_queue()
-  SampleOrder order = SampleOrder::sequential;
-  std::uint64_t seed = 0;
-  PhysicalWindow window{};  // of SampleOrder::physical
-  bool decode = false;      // every sample, JPEG or PNG, to RGB, by the thread that read it
-  OnError on_error = OnError::fail;
-  RankShare share = {};     // of every pass
-  bool collective = false;  // all ranks read each object together (Caps::collective): one thread, depth 1,
-                            // repeats of whole passes, and no object may be one sample
-  std::optional<ArrivalRate> rate{};  // of open-loop repeats: each thread has one blocking read in flight
-};
-
-// One run: how many threads, and when it ends: either after whole passes that together last `at_least`, or at
-// `deadline` wherever it stands.
+// One run: how many threads, and when it ends.
 struct ReadSpec {
-  unsigned threads = 1;                  // at most ReadSettings::most_threads
-  std::uint64_t max_passes = 0;          // 0: no bound
-  std::chrono::nanoseconds at_least{0};  // whole passes are added until this long, ramp not counted
-  std::chrono::nanoseconds deadline{0};  // 0: none; what was started by then is finished and counted
-  std::chrono::nanoseconds ramp{0};      // what completes before is thrown away
+  unsigned threads = 1;          // at most ReadOptions::most_threads()
+  std::uint64_t max_passes = 0;  // 0: no bound
+  // Counts from the start of the ramp. At a stonewall, or where the passes end before it, all threads stop;
+  // they hear by `at_stonewall` how many samples any rank has, and go on until they have that many.
+  ReadEnd end = Passes{};
+  std::chrono::nanoseconds ramp{0};  // what completes before is thrown away
   std::chrono::nanoseconds measured_before{
       0};               // by earlier runs of the cell: the seconds of the series go on
   bool verify = false;  // compare each sample's CRC32C with the manifest's (which must have them)
   std::optional<std::uint64_t> first_pass{};  // of the shuffle; absent: behind the run before
   std::function<void()> at_gate{};            // called when all threads are ready, before the clock starts
   // Of a run that is measured: under the profiler, each thread gives a span of what it delivered after the
-  // ramp (PENSTOCK_READ without a number; its epoch is this one, of the repeat).
+  // ramp (PENSTOCK_READ without a number; its epoch is this one, of the repeat). Only such a run is an open
+  // loop, where the options ask for one: samples are started when they are due, by the first thread that is
+  // free; latencies count from then.
   std::optional<std::uint32_t> measured{};
-  // Samples are started when they are due (ReadSettings::rate), by the first thread that is free; latencies
-  // count from then.
-  bool open_loop = false;
-  // The deadline is a stonewall: there, or where the passes end before it, all threads stop; they hear by
-  // `at_stonewall`, called once by the thread that called run() and given the samples that were taken so far,
-  // how many any rank has, and go on until they have as many, or the passes end.
-  bool stonewall = false;
-  std::function<std::uint64_t(std::uint64_t taken)> at_stonewall{};  // absent: nobody has more
+  // Called once at the stonewall, by the thread that called run(), with the samples that were taken so far;
+  // returns how many any rank has. Absent: no rank has more.
+  std::function<std::uint64_t(std::uint64_t taken)> at_stonewall{};
 };
 
 // What one run delivered, ramp excluded. Always comes back, also after a failure: what was measured stays
@@ -116,28 +101,26 @@ struct ReadProgress {
 using ReadObserver = std::function<void(const ReadProgress&)>;
 
 // Keeps buffers, decoders, queues and open readers from run to run; its threads live for one run. One run at
-// a time.
+// a time. Borrows the options.
 class ReadEngine {
  public:
-  // Makes room for the largest sample, most_threads * depth times, and opens objects that hold several
+  // Makes room for the largest sample, most_threads() * depth times, and opens objects that hold several
   // samples (as many as descriptors allow; the rest when their turn comes). An object that cannot be opened
   // now is an error of its samples later, but of a collective reader at once: all stay open, `exhausted`
   // where that takes too many descriptors.
-  static Result<std::unique_ptr<ReadEngine>> make(const ReadWork& work, const ReadSettings& settings);
+  static Result<std::unique_ptr<ReadEngine>> make(const ReadWork& work, const ReadOptions& options);
   ~ReadEngine();
 
   // Every run continues the shuffle where the one before ended: no two passes of an engine have the same
   // order. Stops between samples when interrupted().
   ReadTally run(const ReadSpec& spec, const ReadObserver& observer = {});
 
-  const ReadSettings& settings() const { return settings_; }
-
  private:
-  ReadEngine(const ReadWork& work, const ReadSettings& settings);
+  ReadEngine(const ReadWork& work, const ReadOptions& options);
   Result<void> open_objects();
 
-  ReadWork work_;
-  ReadSettings settings_;
+  const ReadWork work_;
+  const ReadOptions& options_;
   std::vector<std::unique_ptr<Reader>> open_readers_;  // by object; null where not held open
   std::vector<std::unique_ptr<ReadWorker>> workers_;
   std::uint64_t passes_run_ = 0;

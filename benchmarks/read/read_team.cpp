@@ -146,17 +146,18 @@ RankShare ReadTeam::share(std::uint64_t shift) const {
 
 ReadTally ReadTeam::run(const ReadSpec& spec, const Mine& mine) {
   if (alone()) return mine(spec);
-  const bool by_time = spec.max_passes == 0 && spec.deadline.count() == 0;
-  const double wanted_s = std::chrono::duration<double>(spec.at_least + spec.ramp).count();
+  const bool by_time = spec.max_passes == 0 && time_limit(spec.end).count() == 0;
+  const double wanted_s = std::chrono::duration<double>(shortest(spec.end) + spec.ramp).count();
   const SignalsForAll signals(ranks_);
   ReadTally all;
   ReadSpec leg = spec;
   Result<void> together;
   leg.at_gate = [&] { together = ranks_.barrier(); };
-  if (spec.stonewall) leg.at_stonewall = [&](std::uint64_t taken) { return reduced(taken, Reduction::max); };
+  if (std::holds_alternative<Stonewall>(spec.end))
+    leg.at_stonewall = [&](std::uint64_t taken) { return reduced(taken, Reduction::max); };
   if (by_time) {
     leg.max_passes = 1;
-    leg.at_least = kNoBound;
+    if (std::holds_alternative<Passes>(leg.end)) leg.end = Passes{kNoBound};
   }
   while (true) {
     all.append(joined(mine(leg)));

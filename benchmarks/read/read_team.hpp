@@ -10,9 +10,6 @@
 
 namespace penstock {
 
-// Reads in flight of one process, over all its threads: what commands allow.
-inline constexpr std::uint64_t kMostInFlight = 16384;
-
 // Collective: every rank makes the same calls in the same order, and what a call returns is the same on every
 // rank, so that all decide alike. One thread.
 class ReadTeam {

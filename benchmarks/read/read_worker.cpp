@@ -24,16 +24,19 @@ std::string sample_text(const ReadWork& work, const SampleList::Sample& entry) {
 
 }  // namespace
 
-ReadRun::ReadRun(std::uint64_t samples, const ReadSettings& settings, const ReadSpec& what,
-                 std::uint64_t first)
+ReadRun::ReadRun(std::uint64_t samples, const ReadOptions& options, const RankShare& share,
+                 const ReadSpec& what, std::uint64_t first)
     : source(samples, what.threads,
              PassLimits{.max_passes = what.max_passes,
-                        .at_least_ns =
-                            what.deadline.count() != 0 ? INT64_MAX : (what.at_least + what.ramp).count()}),
+                        .at_least_ns = time_limit(what.end).count() != 0
+                                           ? INT64_MAX
+                                           : (shortest(what.end) + what.ramp).count()}),
       spec(what),
       first_pass(first),
-      on_error(settings.on_error) {
-  if (spec.open_loop) arrivals.emplace(*settings.rate, spec.measured.value_or(0));
+      deadline_ns(time_limit(what.end).count()),
+      on_error(options.on_error) {
+  const auto* loop = std::get_if<OpenLoop>(&options.arrival);
+  if (loop != nullptr && spec.measured) arrivals.emplace(*loop, options.seed, share, *spec.measured);
 }
 
 bool ReadRun::wait_at_gate() {
@@ -85,31 +88,32 @@ void ReadRun::note_error(Error error) {
   stop_.store(true, std::memory_order_relaxed);
 }
 
-ReadWorker::ReadWorker(const ReadWork& work, const ReadSettings& settings,
+ReadWorker::ReadWorker(const ReadWork& work, const ReadOptions& options,
                        const std::vector<std::unique_ptr<Reader>>& open_readers)
     : work_(work),
-      settings_(settings),
+      options_(options),
       whole_objects_(work.manifest->one_object_a_sample()),
       open_readers_(open_readers),
-      order_(settings.order, work.manifest->samples(), settings.seed, settings.window, settings.share) {}
+      order_(work.order(options)) {}
 
 std::uint64_t ReadWorker::positions() const {
-  return rounds_ ? rounds_->rounds() : settings_.share.longest(work_.manifest->samples());
+  return rounds_ ? rounds_->rounds() : work_.share.longest(work_.manifest->samples());
 }
 
 Result<void> ReadWorker::prepare() {
-  if (settings_.collective) rounds_.emplace(*work_.samples, settings_.order, settings_.seed, settings_.share);
-  const std::size_t depth = settings_.depth;
+  if (options_.collective) rounds_.emplace(*work_.samples, options_.order, options_.seed, work_.share);
+  const std::size_t depth = options_.depth;
   const std::size_t room = whole_blocks(std::max<std::uint64_t>(work_.samples->largest(), 1));
   memory_.grow(in_one_piece(depth * room));
   slots_ = std::vector<Slot>(depth);
   for (std::size_t i = 0; i < depth; ++i)
     slots_[i].room = memory_.first(depth * room).subspan(i * room, room);
-  if (settings_.decode) {
+  if (options_.decode) {
     decoder_ = std::make_unique<PictureDecoder>();
     PENSTOCK_ASSIGN(opener_, SampleOpener::make(work_.manifest->facts().codec));
   }
-  if (depth == 1 && (rounds_ || settings_.rate || !work_.backend->caps().queue_of_one)) return success();
+  const bool open_loop = std::holds_alternative<OpenLoop>(options_.arrival);
+  if (depth == 1 && (rounds_ || open_loop || !work_.backend->caps().queue_of_one)) return success();
   PENSTOCK_ASSIGN(queue_, deep_queue(*work_.backend, depth));
   queue_->lend(memory_.first(depth * room));
   batch_.reserve(depth);
@@ -127,10 +131,10 @@ void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>>
   second_ends_ns_ = ramp_ns_ + kSecondNs - run.spec.measured_before.count() % kSecondNs;
   pass_boundary(run, 0);
   const std::optional<PreciseTimers> exact =
-      run.spec.open_loop ? std::optional<PreciseTimers>(std::in_place) : std::nullopt;
+      run.arrivals ? std::optional<PreciseTimers>(std::in_place) : std::nullopt;
   if (!run.wait_at_gate()) return;
   loop(run);
-  if (run.spec.stonewall) {
+  if (std::holds_alternative<Stonewall>(run.spec.end)) {
     run.stand_at_wall(workers, *this);
     wearing_out_ = true;
     past_deadline_ = false;
@@ -183,7 +187,7 @@ bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) 
 
 void ReadWorker::loop_alone(ReadRun& run) {
   Slot& slot = slots_.front();
-  const bool inspecting = settings_.decode || run.spec.verify;
+  const bool inspecting = options_.decode || run.spec.verify;
   std::int64_t now = run.now_ns();
   while (next(run, now, slot.sample)) {
     slot.started_ns = now;
@@ -204,8 +208,7 @@ void ReadWorker::loop_alone(ReadRun& run) {
 // False: the run ended before. Sleeping ends late by what a timer and a wake-up take: the rest is spun away.
 bool ReadWorker::wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns) {
   due_ns = run.arrivals->next_ns();
-  const std::int64_t deadline_ns = run.spec.deadline.count();
-  if (deadline_ns != 0 && due_ns >= deadline_ns && !wearing_out_) {
+  if (run.deadline_ns != 0 && due_ns >= run.deadline_ns && !wearing_out_) {
     past_deadline_ = true;
     return false;
   }
@@ -227,7 +230,7 @@ void ReadWorker::loop_together(ReadRun& run) {
   while (run.source.take(now, slice_)) {
     for (position_ = slice_.begin; position_ < slice_.end; ++position_) {
       const bool ended = run.stopped() || interrupted();
-      if (ended && settings_.share.ranks == 1) return;
+      if (ended && work_.share.ranks == 1) return;
       const Round round = rounds_->round(run.first_pass + slice_.pass, position_);
       Reader& reader = *open_readers_[round.object];
       slot.started_ns = now;
@@ -286,7 +289,7 @@ void ReadWorker::loop_queue(ReadRun& run) {
       Slot& slot = slots_[completion.tag];
       Result<void> outcome = completion.bytes.ok() ? inspect(run, slot, *completion.bytes)
                                                    : Result<void>(std::move(completion.bytes).error());
-      if (settings_.decode || run.spec.verify) now = run.now_ns();
+      if (options_.decode || run.spec.verify) now = run.now_ns();
       account(run, slot, outcome, now);
       free_slots_.push_back(static_cast<std::uint32_t>(completion.tag));
     }
@@ -338,7 +341,7 @@ Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, std::uint64_t b
                                            ": the checksum differs from the manifest's");
     }
   }
-  if (settings_.decode) {
+  if (options_.decode) {
     const auto opened = opener_->open(slot.room.first(entry.length));
     const Result<void> decoded =
         opened.ok() ? decoder_->decode(*opened, image_) : Result<void>(opened.error());
@@ -380,7 +383,7 @@ void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
     end_second();
     second_ends_ns_ += kSecondNs;
   }
-  const std::int64_t deadline = wearing_out_ ? 0 : run.spec.deadline.count();
+  const std::int64_t deadline = wearing_out_ ? 0 : run.deadline_ns;
   past_deadline_ = deadline != 0 && now_ns >= deadline;
   next_boundary_ns_ = ramp_ns_ > 0 ? ramp_ns_ : second_ends_ns_;
   if (now_ns >= next_watch_ns_) {

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "benchmarks/read/arrivals.hpp"
 #include "benchmarks/read/read_engine.hpp"
 #include "datagen/codec/png.hpp"
 #include "datagen/format/sample_opener.hpp"
@@ -25,7 +26,7 @@ namespace penstock {
 // Lives for one run.
 class ReadRun {
  public:
-  ReadRun(std::uint64_t samples, const ReadSettings& settings, const ReadSpec& spec,
+  ReadRun(std::uint64_t samples, const ReadOptions& options, const RankShare& share, const ReadSpec& spec,
           std::uint64_t first_pass);
 
   // Workers wait at the gate until all are there; false: the run was called off.
@@ -52,6 +53,7 @@ class ReadRun {
   SampleSource source;
   const ReadSpec spec;
   const std::uint64_t first_pass;
+  const std::int64_t deadline_ns;  // 0: none
   const OnError on_error;
   std::optional<Arrivals> arrivals;  // of an open loop
 
@@ -80,7 +82,7 @@ class ReadRun {
 
 class ReadWorker {
  public:
-  ReadWorker(const ReadWork& work, const ReadSettings& settings,
+  ReadWorker(const ReadWork& work, const ReadOptions& options,
              const std::vector<std::unique_ptr<Reader>>& open_readers);
 
   Result<void> prepare();  // makes buffers and the queue; before the first run
@@ -147,7 +149,7 @@ class ReadWorker {
   void give_span(const ReadRun& run) const;
 
   const ReadWork work_;
-  const ReadSettings& settings_;
+  const ReadOptions& options_;
   const bool whole_objects_;  // each sample is the whole of an object
   const std::vector<std::unique_ptr<Reader>>& open_readers_;
 

@@ -13,12 +13,12 @@
 
 namespace penstock {
 
-// One thread at a time. Borrows what `work` and `settings` point to.
+// One thread at a time. Borrows the options and what `work` points to.
 class Yardsticks {
  public:
-  Yardsticks(const ReadWork& work, const ReadSettings& settings);
+  Yardsticks(const ReadWork& work, const ReadOptions& options);
 
-  // The baseline loop (datagen/yardsticks/baseline.hpp; with ReadSettings::decode the same loop with the
+  // The baseline loop (datagen/yardsticks/baseline.hpp; with ReadOptions::decode the same loop with the
   // decoder behind every read), timed from before its threads start to after they end, for as long as `spec`
   // says: whole passes in sequence where it asks for them. Only samples, bytes, passes, times and the failure
   // are filled in.
@@ -39,7 +39,7 @@ class Yardsticks {
   Result<LoopDone> decoding_loop(unsigned threads, const LoopEnd& end) const;
 
   const ReadWork work_;
-  const ReadSettings settings_;
+  const ReadOptions& options_;
   const ReadPlan plan_;
   std::uint64_t uncounted_bytes_ = 0;
 };
