@@ -72,7 +72,7 @@ class TierProbe {
   }
 
  private:
-  using Pass = std::function<ReadTally(const ReadSpec&)>;
+  using Pass = std::function<RunTally(const ReadSpec&)>;
 
   // Of a network all ranks take, of anything else those of a node, whose last looks for all of them.
   Result<void> check_room() {
@@ -222,7 +222,7 @@ class TierProbe {
     for (std::size_t repeat = 0; repeat <= settings_.repeats; ++repeat) {
       ReadSpec spec{.threads = cell.clients, .max_passes = repeat == 0 ? 1U : 0U};
       spec.end = Duration{settings_.min_time};
-      const ReadTally tally = team_.run(spec, [&](const ReadSpec& mine) { return probe.run(mine); });
+      const RunTally tally = team_.run(spec, [&](const ReadSpec& mine) { return probe.run(mine); });
       PENSTOCK_TRY(go_on());
       if (tally.failure) return *tally.failure;
       if (repeat == 0) continue;
@@ -253,7 +253,7 @@ class TierProbe {
          .durability = Durability::visible},
         [this](std::uint64_t n) { return small_files_[n].first; },
         [this](unsigned writer) { return noise_seed(1000 + writer); });
-    ReadTally tally = probe.run({.threads = most_clients_, .max_passes = 1});
+    RunTally tally = probe.run({.threads = most_clients_, .max_passes = 1});
     return tally.failure ? Result<void>(*std::move(tally.failure)) : success();
   }
 
@@ -276,7 +276,7 @@ class TierProbe {
     ProbeFigure figure;
     figure.name = name;
     PENSTOCK_TRY(measure_reads(cell, figure, set, [&](const ReadSpec& pass) {
-      ReadTally tally;
+      RunTally tally;
       if (engine == nullptr) {
         if (Result<void> made = ready(); !made.ok()) {
           tally.failure = std::move(made).error();
@@ -298,7 +298,7 @@ class TierProbe {
     Yardsticks yardsticks(work(set), options);
     const auto probe_name = [&](const LoopShape& shape, const ReadSpec& pass) {
       const std::uint64_t before = yardsticks.uncounted_bytes();
-      ReadTally tally = yardsticks.probe(shape, pass);
+      RunTally tally = yardsticks.probe(shape, pass);
       cell.uncounted_bytes += yardsticks.uncounted_bytes() - before;
       return tally;
     };
@@ -345,7 +345,7 @@ class TierProbe {
     return success();
   }
 
-  static void add(ProbeFigure& figure, const ReadTally& tally) {
+  static void add(ProbeFigure& figure, const RunTally& tally) {
     const auto rate = [&](std::uint64_t amount) {
       return tally.wall_s > 0 ? static_cast<double>(amount) / tally.wall_s : 0.0;
     };
@@ -356,7 +356,7 @@ class TierProbe {
 
   // Objects are made and removed by turns until each has lasted; the others look at those of one more turn.
   Result<void> measure_metadata(ProbeCell& cell) {
-    using Step = ReadTally (MetadataProbe::*)(const ReadSpec&);
+    using Step = RunTally (MetadataProbe::*)(const ReadSpec&);
     constexpr std::pair<std::string_view, Step> kSteps[] = {{"metadata.create", &MetadataProbe::create},
                                                             {"metadata.remove", &MetadataProbe::remove},
                                                             {"metadata.stat", &MetadataProbe::stat},
@@ -366,7 +366,7 @@ class TierProbe {
     say(cell, "metadata");
     std::vector<ProbeFigure> figures(std::size(kSteps));
     for (std::size_t i = 0; i < figures.size(); ++i) figures[i].name = kSteps[i].first;
-    const auto take = [&](std::size_t step, ReadTally& into) -> Result<void> {
+    const auto take = [&](std::size_t step, RunTally& into) -> Result<void> {
       ReadSpec spec{.threads = cell.clients, .max_passes = 1};
       spec.end = Duration{settings_.min_time};
       into.append(team_.run(spec, [&](const ReadSpec& mine) { return (probe.*kSteps[step].second)(mine); }));
@@ -375,11 +375,11 @@ class TierProbe {
     };
     const double wanted_s = std::chrono::duration<double>(settings_.min_time).count();
     for (std::size_t repeat = 0; repeat < settings_.repeats; ++repeat) {
-      std::vector<ReadTally> tallies(figures.size());
+      std::vector<RunTally> tallies(figures.size());
       do {
         for (const std::size_t step : {0U, 1U}) PENSTOCK_TRY(take(step, tallies[step]));
       } while (tallies[0].wall_s < wanted_s);  // removing as many may take far less
-      ReadTally not_counted;
+      RunTally not_counted;
       PENSTOCK_TRY(take(0, not_counted));
       for (std::size_t step = 2; step < figures.size(); ++step) PENSTOCK_TRY(take(step, tallies[step]));
       PENSTOCK_TRY(take(1, not_counted));

@@ -51,9 +51,9 @@ WriteProbe::WriteProbe(Backend& backend, const WriteShape& shape, Name name, con
     noise_.emplace_back(seed(i), std::min(shape.block, shape.object_bytes));
 }
 
-ReadTally WriteProbe::run(const ReadSpec& spec) {
+RunTally WriteProbe::run(const ReadSpec& spec) {
   const std::uint64_t most = spec.max_passes == 0 ? kMostPasses : spec.max_passes;
-  ReadTally tally;
+  RunTally tally;
   if (spec.at_gate) spec.at_gate();
   const Clock::time_point start = Clock::now();
   const std::chrono::nanoseconds limit = time_limit(spec.end);

@@ -54,7 +54,7 @@ class WriteProbe {
   // object published with the durability of the shape before the next one of its writer begins. The deadline
   // cuts objects short, at least one block of the first of each writer ahead: what was written by then is
   // published, too, and that time counts. An interrupt is a failure, `interrupted`.
-  ReadTally run(const ReadSpec& spec);
+  RunTally run(const ReadSpec& spec);
 
   // Of all objects those that there are.
   Result<void> remove();

@@ -10,7 +10,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kUntimedAtLeast{30};
 constexpr int kUntimedTimes = 10;
 
-ReadSpec next_pass(const RepeatPlan& plan, const ReadTally& so_far, bool emptied) {
+ReadSpec next_pass(const RepeatPlan& plan, const RunTally& so_far, bool emptied) {
   ReadSpec pass = plan.spec;
   const std::chrono::nanoseconds gone(static_cast<std::int64_t>(so_far.elapsed_s * 1e9));
   if (emptied) pass.max_passes = 1;
@@ -51,8 +51,8 @@ std::optional<RepeatFigures> run_repeat(Tier& tier, CacheControl& cache, ReadTea
       };
     const std::uint64_t moved = tier.backend->moved_bytes().read;
     const std::optional<std::uint64_t> device = device_bytes_read();
-    const ReadTally tally = team.run(next_pass(plan, figures.tally, emptied),
-                                     [&](const ReadSpec& pass) { return plan.run(pass, observer); });
+    const RunTally tally = team.run(next_pass(plan, figures.tally, emptied),
+                                    [&](const ReadSpec& pass) { return plan.run(pass, observer); });
     std::optional<std::uint64_t> fetched;
     if (const auto device_after = device_bytes_read(); device && device_after)
       fetched = *device_after - *device;

@@ -20,13 +20,13 @@ namespace penstock {
 struct RepeatPlan {
   std::string what{};  // for the progress line: "reading"
   ReadSpec spec{};     // of the whole repeat; its end does not count the ramp
-  std::function<ReadTally(const ReadSpec& pass, const ReadObserver& observer)> run{};
+  std::function<RunTally(const ReadSpec& pass, const ReadObserver& observer)> run{};
   ReadObserver observer{};                            // may be empty; counts from the start of the repeat
   std::function<void(std::string_view what)> note{};  // may be empty
 };
 
 struct RepeatFigures {
-  ReadTally tally;
+  RunTally tally;
   CacheState cache;               // before the first pass
   Verdict verdict = Verdict::ok;  // not_cold or not_warm, if that is what any pass was
   std::string reason;

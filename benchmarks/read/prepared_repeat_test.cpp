@@ -52,7 +52,7 @@ class PreparedRepeat : public testing::Test {
     plan.run = [this](const ReadSpec& pass, const ReadObserver& observer) {
       passes_.push_back(pass);
       if (observer) observer({.elapsed_s = 0.1, .samples = 1, .bytes = 2});
-      ReadTally tally;
+      RunTally tally;
       tally.samples = kFiles;
       tally.bytes = 100;
       tally.passes = 1;
@@ -149,7 +149,7 @@ TEST_F(PreparedRepeat, AFailureEndsItAndIsKept) {
   CacheControl cache = control(CacheRequest::cold);
   RepeatPlan wanted = plan();
   wanted.run = [](const ReadSpec&, const ReadObserver&) {
-    ReadTally tally;
+    RunTally tally;
     tally.failure = make_error(Errc::io, "cannot read 'x'");
     return tally;
   };

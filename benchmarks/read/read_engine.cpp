@@ -46,22 +46,11 @@ class FinishLatch {
   std::size_t out_;
 };
 
-ReadTally gather(const ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers) {
-  ReadTally all;
+RunTally gather(const ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers) {
+  RunTally all;
   std::int64_t last_done_ns = 0;
   for (const std::unique_ptr<ReadWorker>& worker : workers) {
-    const ReadTally& mine = worker->tally();
-    all.samples += mine.samples;
-    all.bytes += mine.bytes;
-    all.errors += mine.errors;
-    all.wrong += mine.wrong;
-    if (all.first_wrong.empty()) all.first_wrong = mine.first_wrong;
-    all.latency_ns.merge(mine.latency_ns);
-    all.late_ns.merge(mine.late_ns);
-    if (mine.bytes_by_second.size() > all.bytes_by_second.size())
-      all.bytes_by_second.resize(mine.bytes_by_second.size());
-    for (std::size_t i = 0; i < mine.bytes_by_second.size(); ++i)
-      all.bytes_by_second[i] += mine.bytes_by_second[i];
+    all.join(worker->tally());
     last_done_ns = std::max(last_done_ns, worker->last_done_ns());
   }
   const std::int64_t from_ns = run.spec.ramp.count();
@@ -84,40 +73,6 @@ ReadTally gather(const ReadRun& run, std::span<const std::unique_ptr<ReadWorker>
 }
 
 }  // namespace
-
-void ReadTally::append(const ReadTally& other) {
-  // The second that this one ended in is the other's first.
-  const auto second = static_cast<std::size_t>(wall_s);
-  if (!other.bytes_by_second.empty())
-    bytes_by_second.resize(std::max(bytes_by_second.size(), second + other.bytes_by_second.size()));
-  for (std::size_t i = 0; i < other.bytes_by_second.size(); ++i)
-    bytes_by_second[second + i] += other.bytes_by_second[i];
-  samples += other.samples;
-  bytes += other.bytes;
-  errors += other.errors;
-  wrong += other.wrong;
-  if (first_wrong.empty()) first_wrong = other.first_wrong;
-  passes += other.passes;
-  wall_s += other.wall_s;
-  elapsed_s += other.elapsed_s;
-  first_done_s += other.first_done_s;
-  first_done_bytes += other.first_done_bytes;
-  stonewall_s += other.stonewall_s;
-  stonewall_bytes += other.stonewall_bytes;
-  latency_ns.merge(other.latency_ns);
-  late_ns.merge(other.late_ns);
-  due += other.due;
-  open_s += other.open_s;
-  merge(calls, other.calls);
-  for (const std::string& error : other.first_errors)
-    if (first_errors.size() < kErrorsNamed) first_errors.push_back(error);
-  if (!failure) failure = other.failure;
-  ranks.resize(std::max(ranks.size(), other.ranks.size()));
-  for (std::size_t i = 0; i < other.ranks.size(); ++i) {
-    ranks[i].bytes += other.ranks[i].bytes;
-    ranks[i].wall_s += other.ranks[i].wall_s;
-  }
-}
 
 PassOrder ReadWork::order(const ReadOptions& options) const {
   return {options.order, samples->size(), options.seed,
@@ -170,7 +125,7 @@ Result<void> ReadEngine::open_objects() {
   return success();
 }
 
-ReadTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
+RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
   assert(spec.threads > 0 && spec.threads <= workers_.size());
   passes_run_ = spec.first_pass.value_or(passes_run_);
   ReadRun run(workers_.front()->positions(), options_, work_.share, spec, passes_run_);
@@ -189,7 +144,7 @@ ReadTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
     threads.clear();
     if (spec.at_gate) spec.at_gate();  // where the other ranks wait
     if (spec.at_stonewall) static_cast<void>(spec.at_stonewall(0));
-    ReadTally none;
+    RunTally none;
     none.failure = errno_error(error.code().value(), "cannot start", "a reading thread");
     return none;
   }

@@ -14,13 +14,11 @@
 #include <vector>
 
 #include "benchmarks/read/read_options.hpp"
+#include "benchmarks/read/run_tally.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/reading/sample_source.hpp"
 #include "datagen/sample/sample_list.hpp"
 #include "io_backends/backend/backend.hpp"
-#include "io_backends/core/histogram.hpp"
-#include "io_backends/decorators/traced.hpp"
-#include "results/cells/rank_figures.hpp"
 
 namespace penstock {
 
@@ -60,37 +58,6 @@ struct ReadSpec {
   std::function<std::uint64_t(std::uint64_t taken)> at_stonewall{};
 };
 
-// What one run delivered, ramp excluded. Always comes back, also after a failure: what was measured stays
-// measured.
-struct ReadTally {
-  std::uint64_t samples = 0;           // delivered: read whole, and decoded or verified where asked for
-  std::uint64_t bytes = 0;             // payload of those
-  std::uint64_t errors = 0;            // samples that failed and were skipped (or ended the run)
-  std::uint64_t wrong = 0;             // of those: bytes that differ from the manifest's checksum
-  std::uint64_t passes = 0;            // whole passes given out
-  double wall_s = 0;                   // from the start (or the end of the ramp) to the last completion
-  double elapsed_s = 0;                // as wall_s, with the ramp
-  double first_done_s = 0;             // ... to the moment the first thread found nothing more to do
-  std::uint64_t first_done_bytes = 0;  // delivered by all threads by then
-  double stonewall_s = 0;              // ... to the last completion before the stonewall
-  std::uint64_t stonewall_bytes = 0;   // delivered by then
-  Histogram latency_ns;   // a sample: from before open, or when it was due, to after close, decode and verify
-                          // included
-  Histogram late_ns;      // of an open loop: from when it was due to before open
-  std::uint64_t due = 0;  // of an open loop with a deadline that was reached: samples that were due, and
-  double open_s = 0;      // in how long; wall_s is no shorter
-  std::vector<std::uint64_t> bytes_by_second;  // [i]: in the i-th second of wall_s; the last may be cut short
-  std::vector<std::string> first_errors;       // at most kErrorsNamed
-  std::string first_wrong;                     // what is said of the first of `wrong`
-  std::optional<Error> failure;                // ended the run (OnError::fail), or nothing could be started
-  TimesByCall calls;                           // of the back end, where it is traced; ramp included
-  std::vector<RankFigures> ranks;              // where several ranks ran together (read_team.hpp)
-
-  static constexpr std::size_t kErrorsNamed = 5;
-  // Joins another run of the same cell behind this one: times and seconds go on, histograms merge.
-  void append(const ReadTally& other);
-};
-
 // Called about ten times a second by the thread that called run(), between two of its samples: all that was
 // delivered so far.
 struct ReadProgress {
@@ -113,7 +80,7 @@ class ReadEngine {
 
   // Every run continues the shuffle where the one before ended: no two passes of an engine have the same
   // order. Stops between samples when interrupted().
-  ReadTally run(const ReadSpec& spec, const ReadObserver& observer = {});
+  RunTally run(const ReadSpec& spec, const ReadObserver& observer = {});
 
  private:
   ReadEngine(const ReadWork& work, const ReadOptions& options);

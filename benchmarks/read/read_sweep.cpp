@@ -23,7 +23,7 @@ double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-double rate(const ReadTally& tally) {
+double rate(const RunTally& tally) {
   return tally.wall_s > 0 ? static_cast<double>(tally.bytes) / tally.wall_s : 0.0;
 }
 
@@ -143,7 +143,7 @@ void ReadSweep::warm_up(std::size_t tier) {
     pass.max_passes = 0;
     pass.end = Duration{limit};
   }
-  const ReadTally tally = team_.run(pass, [&](const ReadSpec& mine) { return place.engine->run(mine); });
+  const RunTally tally = team_.run(pass, [&](const ReadSpec& mine) { return place.engine->run(mine); });
   place.passes += tally.passes;
   for (ReadCell& cell : cells_)
     if (cell.tier == tier) judge_tally(cell, tally);
@@ -173,7 +173,7 @@ void ReadSweep::read_repeat(ReadCell& cell) {
   TimedCalls* const calls = timed_calls(*tiers_[cell.tier]->backend);
   plan.run = [&](const ReadSpec& pass, const ReadObserver& observer) {
     if (calls != nullptr) calls->take();  // what was before
-    ReadTally tally = place.engine->run(pass, observer);
+    RunTally tally = place.engine->run(pass, observer);
     if (calls != nullptr) tally.calls = calls->take();
     return tally;
   };
@@ -183,7 +183,7 @@ void ReadSweep::read_repeat(ReadCell& cell) {
   }
   std::optional<RepeatFigures> figures = measure_repeat(cell, std::move(plan));
   if (!figures) return;
-  const ReadTally& tally = figures->tally;
+  const RunTally& tally = figures->tally;
   place.passes += tally.passes;
   if (watch_.live)
     watch_.live->end({.elapsed_s = tally.elapsed_s, .samples = tally.samples, .bytes = tally.bytes});
@@ -206,7 +206,7 @@ void ReadSweep::baseline_repeat(ReadCell& cell) {
   if (place.given_up || team_.stopped()) return;
   const std::optional<RepeatFigures> figures = measure_repeat(cell, std::move(plan));
   if (!figures) return;
-  const ReadTally& tally = figures->tally;
+  const RunTally& tally = figures->tally;
   if (team_.stopped()) return;
   const bool good = !tally.failure && tally.samples > 0;
   cell.baseline_samples_per_s.push_back(good ? static_cast<double>(tally.samples) / tally.wall_s
@@ -251,15 +251,15 @@ std::optional<RepeatFigures> ReadSweep::measure_repeat(ReadCell& cell, RepeatPla
   return figures;
 }
 
-void ReadSweep::raise_ceiling(ReadCell& cell, const ReadTally& tally, std::string_view probe) const {
+void ReadSweep::raise_ceiling(ReadCell& cell, const RunTally& tally, std::string_view probe) const {
   if (!options_.ceiling || rate(tally) <= cell.ceiling_bytes_per_s) return;
   cell.ceiling_bytes_per_s = rate(tally);
   cell.ceiling_probe = probe;
 }
 
-void ReadSweep::judge_tally(ReadCell& cell, const ReadTally& tally) {
+void ReadSweep::judge_tally(ReadCell& cell, const RunTally& tally) {
   for (const std::string& error : tally.first_errors)
-    if (cell.first_errors.size() < ReadTally::kErrorsNamed &&
+    if (cell.first_errors.size() < RunTally::kErrorsNamed &&
         std::find(cell.first_errors.begin(), cell.first_errors.end(), error) == cell.first_errors.end())
       cell.first_errors.push_back(error);
   const std::string first = tally.first_errors.empty() ? "" : tally.first_errors.front();

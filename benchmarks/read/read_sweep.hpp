@@ -78,8 +78,8 @@ class ReadSweep {
   void baseline_repeat(ReadCell& cell);
   void probe_ceiling(ReadCell& cell);
   std::optional<RepeatFigures> measure_repeat(ReadCell& cell, RepeatPlan plan);
-  void raise_ceiling(ReadCell& cell, const ReadTally& tally, std::string_view probe) const;
-  void judge_tally(ReadCell& cell, const ReadTally& tally);
+  void raise_ceiling(ReadCell& cell, const RunTally& tally, std::string_view probe) const;
+  void judge_tally(ReadCell& cell, const RunTally& tally);
   void judge_skipped(ReadCell& cell);
   void judge_cells();
   void give_up(std::size_t tier, Verdict verdict, std::string_view why);

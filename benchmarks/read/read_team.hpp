@@ -21,12 +21,10 @@ class ReadTeam {
   RankShare share(std::uint64_t shift) const;
 
   // Runs `mine` on every rank, the clocks started behind a barrier, and joins what they did: bytes, samples
-  // and latencies of all, the wall of the slowest, `ranks` one by one. Where the lap ends by time, rank 0's
-  // figures so far say how many passes all of them add, so that every pass is read whole, by all. The bytes
-  // that the others had delivered when the first rank was done are taken from their own rate up to their own
-  // first thread's end.
-  using Mine = std::function<ReadTally(const ReadSpec&)>;
-  ReadTally run(const ReadSpec& spec, const Mine& mine);
+  // and latencies of all, the wall of the slowest, `ranks` one by one. Where the repeat ends by time,
+  // rank 0's figures so far say how many passes all of them add, so that every pass is read whole, by all.
+  using Mine = std::function<RunTally(const ReadSpec&)>;
+  RunTally run(const ReadSpec& spec, const Mine& mine);
 
   // The state is the least flattering of those who prepared.
   Result<CacheOutcome> prepare(CacheControl& cache);
@@ -41,7 +39,7 @@ class ReadTeam {
   bool stopped() const;
 
  private:
-  ReadTally joined(const ReadTally& mine);
+  RunTally joined(const RunTally& mine);
   std::uint64_t reduced(std::uint64_t mine, Reduction how);
 
   Communicator& ranks_;

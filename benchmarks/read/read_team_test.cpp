@@ -40,8 +40,8 @@ TEST(ReadTeam, PassesAreSharedAndFiguresJoined) {
   RankThreads::run(3, [](Communicator& ranks) {
     ReadTeam team(ranks);
     Bench bench(team);
-    const ReadTally tally = team.run({.threads = 2, .max_passes = 2, .end = Passes{1h}},
-                                     [&](const ReadSpec& spec) { return bench.engine->run(spec); });
+    const RunTally tally = team.run({.threads = 2, .max_passes = 2, .end = Passes{1h}},
+                                    [&](const ReadSpec& spec) { return bench.engine->run(spec); });
     EXPECT_FALSE(tally.failure);
     EXPECT_EQ(tally.samples, 2 * kFiles);
     EXPECT_EQ(tally.bytes, 2 * bench.manifest.payload_bytes());
@@ -61,8 +61,8 @@ TEST(ReadTeam, TheStonewallIsWornOut) {
       Bench bench(team, 2, depth);
       ReadSpec spec{.threads = 2};
       spec.end = Stonewall{30ms};
-      ReadTally own;
-      const ReadTally tally = team.run(spec, [&](ReadSpec mine) {
+      RunTally own;
+      const RunTally tally = team.run(spec, [&](ReadSpec mine) {
         mine.at_stonewall = [&, exchange = mine.at_stonewall](std::uint64_t here) {
           const std::uint64_t said = here + (ranks.root() ? 1000 : 0);
           taken[static_cast<std::size_t>(ranks.rank())] = said;
@@ -87,7 +87,7 @@ TEST(ReadTeam, OneRankHasNothingToWearOut) {
   Bench bench(team);
   ReadSpec spec{.threads = 2};
   spec.end = Stonewall{20ms};
-  const ReadTally tally = team.run(spec, [&](const ReadSpec& mine) { return bench.engine->run(mine); });
+  const RunTally tally = team.run(spec, [&](const ReadSpec& mine) { return bench.engine->run(mine); });
   EXPECT_FALSE(tally.failure);
   EXPECT_GT(tally.samples, 0U);
   EXPECT_EQ(tally.stonewall_bytes, tally.bytes);
@@ -101,7 +101,7 @@ TEST(ReadTeam, AWallThatIsNotReachedChangesNothing) {
     Bench bench(team);
     ReadSpec spec{.threads = 2, .max_passes = 1};
     spec.end = Stonewall{1h};
-    const ReadTally tally = team.run(spec, [&](const ReadSpec& mine) { return bench.engine->run(mine); });
+    const RunTally tally = team.run(spec, [&](const ReadSpec& mine) { return bench.engine->run(mine); });
     EXPECT_FALSE(tally.failure);
     EXPECT_EQ(tally.samples, kFiles);
     EXPECT_EQ(tally.stonewall_bytes, tally.bytes);
@@ -115,7 +115,7 @@ TEST(ReadTeam, AFailureOfOneIsTheFailureOfAllAndNoRankWaits) {
     ReadSpec spec{.threads = 2};
     spec.end = Stonewall{20ms};
     if (!ranks.root()) bench.backend.fail_on(std::string(bench.samples.name(kFiles - 1)));
-    const ReadTally tally = team.run(spec, [&](const ReadSpec& mine) { return bench.engine->run(mine); });
+    const RunTally tally = team.run(spec, [&](const ReadSpec& mine) { return bench.engine->run(mine); });
     ASSERT_TRUE(tally.failure);
     EXPECT_EQ(tally.failure->code, Errc::io);
   });

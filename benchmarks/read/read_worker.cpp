@@ -82,7 +82,7 @@ void ReadRun::stand_at_wall(std::span<const std::unique_ptr<ReadWorker>> workers
 
 void ReadRun::note_error(Error error) {
   std::lock_guard lock(mutex);
-  if (first_errors.size() < ReadTally::kErrorsNamed) first_errors.push_back(error.message());
+  if (first_errors.size() < RunTally::kErrorsNamed) first_errors.push_back(error.message());
   if (on_error == OnError::skip) return;
   if (!failure) failure = std::move(error);
   stop_.store(true, std::memory_order_relaxed);
@@ -154,7 +154,7 @@ void ReadWorker::loop(ReadRun& run) {
 }
 
 void ReadWorker::reset() {
-  tally_ = ReadTally{};
+  tally_ = RunTally{};
   slice_ = Slice{};
   position_ = 0;
   past_deadline_ = wearing_out_ = false;
@@ -370,7 +370,7 @@ void ReadWorker::deliver(ReadRun& run, std::uint64_t bytes, std::int64_t started
 
 void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
   if (ramp_ns_ > 0 && now_ns >= ramp_ns_) {
-    ReadTally fresh;  // wrong bytes are never excused by the time at which they came
+    RunTally fresh;  // wrong bytes are never excused by the time at which they came
     fresh.errors = fresh.wrong = tally_.wrong;
     fresh.first_wrong = std::move(tally_.first_wrong);
     tally_ = std::move(fresh);

@@ -115,7 +115,7 @@ class ReadWorker {
   const Delivered& delivered() const { return delivered_; }
 
   // After the run, from the thread that joined.
-  const ReadTally& tally() const { return tally_; }
+  const RunTally& tally() const { return tally_; }
   std::int64_t last_done_ns() const { return last_done_ns_; }
   std::uint64_t taken() const { return taken_; }  // samples; also while it stands at the stonewall
 
@@ -172,7 +172,7 @@ class ReadWorker {
   bool wearing_out_ = false;  // behind the stonewall
   std::uint64_t taken_ = 0;
 
-  ReadTally tally_;
+  RunTally tally_;
   std::int64_t last_done_ns_ = 0;
   std::int64_t ramp_ns_ = 0;  // > 0 while the ramp lasts
   std::int64_t second_ends_ns_ = 0;

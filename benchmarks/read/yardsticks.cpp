@@ -40,7 +40,7 @@ Yardsticks::Yardsticks(const ReadWork& work, const ReadOptions& options)
             .whole_objects = work.manifest->one_object_a_sample(),
             .order = order_of(work, options)} {}
 
-ReadTally Yardsticks::baseline(const ReadSpec& spec) {
+RunTally Yardsticks::baseline(const ReadSpec& spec) {
   return timed(spec, [&](const LoopEnd& end) {
     return options_.decode ? decoding_loop(spec.threads, end) : baseline_read(plan_, spec.threads, end);
   });
@@ -54,14 +54,14 @@ std::vector<LoopShape> Yardsticks::probe_series(unsigned threads) const {
   return probes;
 }
 
-ReadTally Yardsticks::probe(const LoopShape& shape, const ReadSpec& spec) {
+RunTally Yardsticks::probe(const LoopShape& shape, const ReadSpec& spec) {
   CeilingLoop probe(plan_, shape);
   const Loop loop = [&](const LoopEnd& end) { return probe.run(end); };
   const bool more_may_follow = spec.max_passes == 0 && time_limit(spec.end).count() == 0;
   if (shape.kind != LoopKind::queued || !more_may_follow) return timed(spec, loop);
   ReadSpec pass = spec;
   pass.max_passes = 1;
-  const ReadTally first = timed(pass, loop);
+  const RunTally first = timed(pass, loop);
   const double enough_s =
       std::chrono::duration<double>(std::max(shortest(spec.end) + spec.ramp, kLongPass)).count();
   if (first.failure || interrupted() || first.wall_s >= enough_s) return first;
@@ -72,8 +72,8 @@ ReadTally Yardsticks::probe(const LoopShape& shape, const ReadSpec& spec) {
 
 // A loop starts its threads anew each time, so that passes are asked for in as few calls as their number can
 // be foreseen: one to learn how long a pass takes, one for the rest. Queues are made off the clock.
-ReadTally Yardsticks::timed(const ReadSpec& spec, const Loop& loop, double a_pass_s) {
-  ReadTally tally;
+RunTally Yardsticks::timed(const ReadSpec& spec, const Loop& loop, double a_pass_s) {
+  RunTally tally;
   const std::uint64_t pass = work_.samples->size();
   const std::uint64_t counted_before = work_.backend->moved_bytes().read;
   const double wanted_s = std::chrono::duration<double>(shortest(spec.end) + spec.ramp).count();

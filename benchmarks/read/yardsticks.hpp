@@ -22,20 +22,20 @@ class Yardsticks {
   // decoder behind every read), timed from before its threads start to after they end, for as long as `spec`
   // says: whole passes in sequence where it asks for them. Only samples, bytes, passes, times and the failure
   // are filled in.
-  ReadTally baseline(const ReadSpec& spec);
+  RunTally baseline(const ReadSpec& spec);
 
   // The probes to try for that many clients: those of ceiling_probes(), and queues as deep as the reader's.
   std::vector<LoopShape> probe_series(unsigned threads) const;
   // One probe, timed as the baseline. As a reader's does, the first pass of a queue is thrown away where more
   // may follow and it is short: threads that just began, and memory that nobody touched, are slow.
-  ReadTally probe(const LoopShape& shape, const ReadSpec& spec);
+  RunTally probe(const LoopShape& shape, const ReadSpec& spec);
 
   // Payload that the yardsticks read past the back end, so that it did not count it.
   std::uint64_t uncounted_bytes() const { return uncounted_bytes_; }
 
  private:
   using Loop = std::function<Result<LoopDone>(const LoopEnd& end)>;
-  ReadTally timed(const ReadSpec& spec, const Loop& loop, double a_pass_s = 0);  // where that is known before
+  RunTally timed(const ReadSpec& spec, const Loop& loop, double a_pass_s = 0);  // where that is known before
   Result<LoopDone> decoding_loop(unsigned threads, const LoopEnd& end) const;
 
   const ReadWork work_;
