@@ -9,7 +9,6 @@
 #include "benchmarks/probe/metadata_probe.hpp"
 #include "benchmarks/probe/write_probe.hpp"
 #include "benchmarks/read/block_manifest.hpp"
-#include "benchmarks/read/prepared_repeat.hpp"
 #include "benchmarks/read/read_engine.hpp"
 #include "benchmarks/read/read_team.hpp"
 #include "benchmarks/read/yardsticks.hpp"
@@ -333,7 +332,7 @@ class TierProbe {
       plan.spec.first_pass = repeat;  // in an order of its own
       plan.run = [&](const ReadSpec& spec, const ReadObserver&) { return pass(spec); };
       plan.note = [&](std::string_view what) { say(cell, what); };
-      const std::optional<RepeatFigures> figures = run_repeat(tier_, cache, team_, plan);
+      const std::optional<RepeatFigures> figures = team_.repeat(tier_, cache, plan);
       PENSTOCK_TRY(go_on());
       if (!figures) return success();
       if (figures->tally.failure) return *figures->tally.failure;

@@ -1,4 +1,4 @@
-// A line a second while a measurement runs: for whoever wants to watch, or to plot beside other counters.
+// A line a second while a measurement runs: for whoever wants to watch, or to plot next to other counters.
 #pragma once
 
 #include <cstdint>

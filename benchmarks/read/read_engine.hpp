@@ -16,7 +16,7 @@
 #include "benchmarks/read/read_options.hpp"
 #include "benchmarks/read/run_tally.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "datagen/reading/sample_source.hpp"
+#include "datagen/reading/sample_order.hpp"
 #include "datagen/sample/sample_list.hpp"
 #include "io_backends/backend/backend.hpp"
 

@@ -8,10 +8,9 @@
 #include <variant>
 #include <vector>
 
-#include "benchmarks/read/arrivals.hpp"
 #include "datagen/cache/cache_control.hpp"
 #include "datagen/corpus/corpus.hpp"
-#include "datagen/reading/sample_source.hpp"
+#include "datagen/reading/sample_order.hpp"
 #include "datagen/staging/overlay.hpp"
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/options.hpp"

@@ -244,8 +244,7 @@ void ReadSweep::probe_ceiling(ReadCell& cell) {
 
 std::optional<RepeatFigures> ReadSweep::measure_repeat(ReadCell& cell, RepeatPlan plan) {
   plan.note = [&](std::string_view what) { note_repeat(cell, what); };
-  std::optional<RepeatFigures> figures =
-      run_repeat(*tiers_[cell.tier], *places_[cell.tier]->cache, team_, plan);
+  std::optional<RepeatFigures> figures = team_.repeat(*tiers_[cell.tier], *places_[cell.tier]->cache, plan);
   if (figures) cell.judge(figures->verdict, figures->reason);
   report_fallback(cell.tier);
   return figures;

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "benchmarks/read/live_csv.hpp"
-#include "benchmarks/read/prepared_repeat.hpp"
 #include "benchmarks/read/read_engine.hpp"
 #include "benchmarks/read/read_team.hpp"
 #include "benchmarks/read/yardsticks.hpp"

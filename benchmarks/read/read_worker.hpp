@@ -12,12 +12,10 @@
 #include <thread>
 #include <vector>
 
-#include "benchmarks/read/arrivals.hpp"
 #include "benchmarks/read/read_engine.hpp"
 #include "datagen/codec/png.hpp"
 #include "datagen/format/sample_opener.hpp"
-#include "datagen/reading/collective_order.hpp"
-#include "datagen/reading/sample_source.hpp"
+#include "datagen/reading/sample_order.hpp"
 #include "io_backends/backend/buffer.hpp"
 #include "profiling/spans/span_log.hpp"
 

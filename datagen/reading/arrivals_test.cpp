@@ -1,10 +1,10 @@
-#include "benchmarks/read/arrivals.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
+
+#include "datagen/reading/sample_order.hpp"
 
 namespace penstock {
 namespace {

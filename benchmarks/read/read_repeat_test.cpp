@@ -1,11 +1,10 @@
-#include "benchmarks/read/prepared_repeat.hpp"
-
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <memory>
 #include <vector>
 
+#include "benchmarks/read/read_team.hpp"
 #include "datagen/corpus/corpus_samples.hpp"
 #include "datagen/objects/scripted_backend.hpp"
 #include "io_backends/core/system/interrupt.hpp"
@@ -17,9 +16,9 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kFiles = 20;
 
-class PreparedRepeat : public testing::Test {
+class ReadRepeat : public testing::Test {
  protected:
-  PreparedRepeat() {
+  ReadRepeat() {
     auto backend = std::make_unique<ScriptedBackend>();
     backend_ = backend.get();
     manifest_ = std::make_unique<Manifest>(scripted_files(*backend, kFiles));
@@ -64,7 +63,7 @@ class PreparedRepeat : public testing::Test {
   }
 
   std::optional<RepeatFigures> run(CacheControl& cache, const RepeatPlan& plan) {
-    return run_repeat(tier_, cache, team_, plan);
+    return team_.repeat(tier_, cache, plan);
   }
 
   const std::unique_ptr<Communicator> single_ = single_process();
@@ -79,7 +78,7 @@ class PreparedRepeat : public testing::Test {
   std::vector<ReadSpec> passes_;
 };
 
-TEST_F(PreparedRepeat, EvictsBetweenColdPassesUntilTheyHaveLastedLongEnough) {
+TEST_F(ReadRepeat, EvictsBetweenColdPassesUntilTheyHaveLastedLongEnough) {
   CacheControl cache = control(CacheRequest::cold);
   std::vector<double> seen;
   RepeatPlan wanted = plan();
@@ -96,10 +95,10 @@ TEST_F(PreparedRepeat, EvictsBetweenColdPassesUntilTheyHaveLastedLongEnough) {
     EXPECT_EQ(pass.threads, 3U);
   }
   ASSERT_EQ(seen.size(), 3U);
-  EXPECT_DOUBLE_EQ(seen[2], 0.9) << "the watcher counts from the start of the lap";
+  EXPECT_DOUBLE_EQ(seen[2], 0.9) << "the watcher counts from the start of the repeat";
 }
 
-TEST_F(PreparedRepeat, DropsBetweenColdPassesOfDirectReadsToo) {
+TEST_F(ReadRepeat, DropsBetweenColdPassesOfDirectReadsToo) {
   backend_->change_caps().bypasses_cache = true;
   CacheControl cache = control(CacheRequest::cold, ColdMethod::drop);
   const auto figures = run(cache, plan());
@@ -111,7 +110,7 @@ TEST_F(PreparedRepeat, DropsBetweenColdPassesOfDirectReadsToo) {
   EXPECT_EQ(figures->cache.client_metadata, "cold");
 }
 
-TEST_F(PreparedRepeat, WarmPassesAreOneTurnOfAsManyAsItTakes) {
+TEST_F(ReadRepeat, WarmPassesAreOneTurnOfAsManyAsItTakes) {
   resident_ = true;
   CacheControl cache = control(CacheRequest::warm);
   const auto figures = run(cache, plan());
@@ -121,7 +120,7 @@ TEST_F(PreparedRepeat, WarmPassesAreOneTurnOfAsManyAsItTakes) {
   EXPECT_EQ(shortest(passes_[0].end), 1s);
 }
 
-TEST_F(PreparedRepeat, DurationAndRampGoOnFromPassToPass) {
+TEST_F(ReadRepeat, DurationAndRampGoOnFromPassToPass) {
   CacheControl cache = control(CacheRequest::cold);
   RepeatPlan wanted = plan();
   wanted.spec.end = Duration{1s};
@@ -136,7 +135,7 @@ TEST_F(PreparedRepeat, DurationAndRampGoOnFromPassToPass) {
   EXPECT_EQ(passes_[2].ramp, 0ms);
 }
 
-TEST_F(PreparedRepeat, MeasuresAndSaysSoWhatWouldNotGetCold) {
+TEST_F(ReadRepeat, MeasuresAndSaysSoWhatWouldNotGetCold) {
   resident_ = true;
   CacheControl cache = control(CacheRequest::cold);
   const auto figures = run(cache, plan());
@@ -145,7 +144,7 @@ TEST_F(PreparedRepeat, MeasuresAndSaysSoWhatWouldNotGetCold) {
   EXPECT_EQ(figures->tally.samples, 3 * kFiles);
 }
 
-TEST_F(PreparedRepeat, AFailureEndsItAndIsKept) {
+TEST_F(ReadRepeat, AFailureEndsItAndIsKept) {
   CacheControl cache = control(CacheRequest::cold);
   RepeatPlan wanted = plan();
   wanted.run = [](const ReadSpec&, const ReadObserver&) {
@@ -159,7 +158,7 @@ TEST_F(PreparedRepeat, AFailureEndsItAndIsKept) {
   EXPECT_EQ(figures->tally.failure->what, "cannot read 'x'");
 }
 
-TEST_F(PreparedRepeat, InterruptedBeforeAnythingThereIsNothing) {
+TEST_F(ReadRepeat, InterruptedBeforeAnythingThereIsNothing) {
   CacheControl cache = control(CacheRequest::cold);
   simulate_interrupt(SIGINT);
   const auto figures = run(cache, plan());

@@ -1,11 +1,13 @@
-// Which sample is next: one shared counter that a sweep's threads draw from.
+// Which sample is next, and when: what the threads of a run draw from, and the orders of a pass.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
+#include "datagen/sample/sample_list.hpp"
 #include "io_backends/core/random.hpp"
 
 namespace penstock {
@@ -130,6 +132,83 @@ class PassOrder {
   Permutation permutation_;
   std::uint64_t sorted_from_ = 0;
   std::vector<std::uint64_t> sorted_;  // the window's samples; empty: none yet
+};
+
+// What the ranks of a job read together: one collective read of an object, the same on every rank.
+struct Round {
+  std::uint32_t object = 0;
+  std::optional<std::uint64_t> sample;  // this rank's; none: it takes part with an empty read
+};
+
+// A pass of rounds. The samples of every object are shared among the ranks as RankShare shares a corpus, so
+// that all have about as many rounds to do in it, and each sample is read once a pass. Shuffled: the objects
+// in another order every pass, and each rank's samples of an object, too. One thread.
+class CollectiveOrder {
+ public:
+  // SampleOrder::sequential or ::shuffled.
+  CollectiveOrder(const SampleList& samples, SampleOrder order, std::uint64_t seed, RankShare share);
+
+  std::uint64_t rounds() const { return rounds_; }  // of a pass, the same on every rank
+  Round round(std::uint64_t pass, std::uint64_t position);
+
+ private:
+  struct Stretch {  // neighbouring samples of one object
+    std::uint32_t object = 0;
+    std::uint64_t first = 0;
+    std::uint64_t samples = 0;
+  };
+  struct Place {  // of a stretch in the pass
+    std::uint64_t first_round = 0;
+    std::uint64_t stretch = 0;
+  };
+
+  void begin_pass(std::uint64_t pass);
+  const Place& find(std::uint64_t position);
+
+  const bool shuffled_;
+  const std::uint64_t seed_;
+  const RankShare share_;
+  std::vector<Stretch> stretches_;
+  std::uint64_t rounds_ = 0;
+  std::uint64_t pass_ = UINT64_MAX;
+  std::vector<Place> places_;            // in the order of the pass
+  std::size_t place_ = 0;                // where the last round was
+  std::uint64_t permuted_ = UINT64_MAX;  // the stretch that the permutation is of
+  Permutation permutation_{1, 0};
+};
+
+// An open loop has samples that are due at a rate which does not wait for the tier, as requests of users do.
+// A closed loop asks for the next one when it has the last; where the tier stops for a second, it asks for
+// nothing meanwhile, and one bad latency stands for all those that would have waited.
+struct ClosedLoop {};
+
+struct OpenLoop {
+  double per_second = 0;  // of all ranks together
+  bool poisson = false;   // independent of each other (exponentially distributed gaps), else evenly spaced
+};
+
+// One rank's, of one run. Any thread.
+class Arrivals {
+ public:
+  // Each rank has its own part, between those of the others. `run` tells runs of the same seed apart.
+  Arrivals(const OpenLoop& loop, std::uint64_t seed, const RankShare& share, std::uint64_t run);
+
+  // When the next sample is due, from the start; every time is given out once.
+  std::int64_t next_ns();
+
+  // How many are due from `from_ns` on and before `to_ns`, whether they were given out or not.
+  std::uint64_t between(std::int64_t from_ns, std::int64_t to_ns) const;
+
+ private:
+  std::int64_t due_ns(std::uint64_t number, double& at_ns) const;
+
+  const bool poisson_;
+  const double gap_ns_;
+  const double first_;  // of evenly spaced ones, in gaps
+  const RandomStream random_;
+  std::mutex mutex_;  // of the two below
+  std::uint64_t given_ = 0;
+  double at_ns_ = 0;
 };
 
 }  // namespace penstock

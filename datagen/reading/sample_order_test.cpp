@@ -1,4 +1,4 @@
-#include "datagen/reading/sample_source.hpp"
+#include "datagen/reading/sample_order.hpp"
 
 #include <gtest/gtest.h>
 
