@@ -76,10 +76,14 @@ RunTally gather(const ReadRun& run, std::span<const std::unique_ptr<ReadWorker>>
 
 PassOrder ReadWork::order(const ReadOptions& options) const {
   return {options.order, samples->size(), options.seed,
-          PhysicalWindow{.places = places, .samples = std::max<std::uint64_t>(options.window, 1)}, share};
+          share,         offsets,         std::max<std::uint64_t>(options.window, 1)};
 }
 
-ReadEngine::ReadEngine(const ReadWork& work, const ReadOptions& options) : work_(work), options_(options) {}
+ReadEngine::ReadEngine(const ReadWork& work, const ReadOptions& options)
+    : work_(work),
+      options_(options),
+      objects_(*work.backend,
+               work.manifest->one_object_a_sample() ? 0 : objects_held_open(work.manifest->objects())) {}
 
 ReadEngine::~ReadEngine() = default;
 
@@ -92,7 +96,7 @@ Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const
     std::unique_ptr<ReadEngine> engine(new ReadEngine(work, options));
     PENSTOCK_TRY(engine->open_objects());
     for (unsigned i = 0; i < threads; ++i) {
-      engine->workers_.push_back(std::make_unique<ReadWorker>(engine->work_, options, engine->open_readers_));
+      engine->workers_.push_back(std::make_unique<ReadWorker>(engine->work_, options, engine->objects_));
       PENSTOCK_TRY(engine->workers_.back()->prepare());
     }
     return engine;
@@ -116,11 +120,9 @@ Result<void> ReadEngine::open_objects() {
     return make_error(Errc::exhausted, "--collective holds all " + std::to_string(objects) +
                                            " objects open, and " + std::to_string(held) +
                                            " are what the limit of descriptors leaves: raise it (ulimit -n)");
-  open_readers_.resize(objects);
   for (std::uint64_t i = 0; i < held; ++i) {
-    auto opened = work_.backend->open(work_.samples->name(static_cast<std::uint32_t>(i)));
+    const auto opened = objects_.open(i, work_.samples->name(static_cast<std::uint32_t>(i)));
     if (!opened.ok() && options_.collective) return opened.error();
-    open_readers_[i] = std::move(opened).value_or(nullptr);
   }
   return success();
 }

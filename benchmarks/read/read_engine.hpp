@@ -17,6 +17,7 @@
 #include "benchmarks/read/run_tally.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/reading/sample_order.hpp"
+#include "datagen/reading/sample_reader.hpp"
 #include "datagen/sample/sample_list.hpp"
 #include "io_backends/backend/backend.hpp"
 
@@ -29,8 +30,8 @@ struct ReadWork {
   const Manifest* manifest = nullptr;
   const SampleList* samples = nullptr;  // the manifest's (corpus_samples)
   Backend* backend = nullptr;
-  const std::vector<std::uint64_t>* places = nullptr;  // PhysicalWindow, of SampleOrder::physical
-  RankShare share{};                                   // of every pass
+  const std::vector<std::uint64_t>* offsets = nullptr;  // of SampleOrder::physical: by sample
+  RankShare share{};                                    // of every pass
 
   PassOrder order(const ReadOptions& options) const;
 };
@@ -88,7 +89,7 @@ class ReadEngine {
 
   const ReadWork work_;
   const ReadOptions& options_;
-  std::vector<std::unique_ptr<Reader>> open_readers_;  // by object; null where not held open
+  HeldObjects objects_;
   std::vector<std::unique_ptr<ReadWorker>> workers_;
   std::uint64_t passes_run_ = 0;
 };

@@ -52,14 +52,15 @@ void ReadCell::judge(Verdict what, std::string_view why) {
 }
 
 ReadSweep::ReadSweep(std::vector<Tier*> tiers, const Manifest& manifest, const SampleList& samples,
-                     const ReadOptions& options, Communicator& ranks, SweepWatch watch)
+                     const ReadOptions& options, Communicator& ranks, Progress* progress, LiveCsv* live)
     : tiers_(std::move(tiers)),
       manifest_(manifest),
       samples_(samples),
       options_(options),
       ranks_(ranks),
       team_(ranks),
-      watch_(watch) {
+      progress_(progress),
+      live_(live) {
   for (std::size_t tier = 0; tier < tiers_.size(); ++tier) {
     places_.push_back(std::make_unique<Place>());
     for (const unsigned threads : options_.threads) {
@@ -75,13 +76,13 @@ ReadSweep::~ReadSweep() = default;
 Result<void> ReadSweep::open_place(std::size_t tier) {
   Place& place = *places_[tier];
   if (options_.order == SampleOrder::physical) {
-    if (watch_.progress) watch_.progress->set_note(tiers_[tier]->name + ": looking where samples lie");
+    if (progress_) progress_->set_note(tiers_[tier]->name + ": looking where samples lie");
     PENSTOCK_ASSIGN(place.physical, physical_places(samples_, *tiers_[tier]->backend));
   }
   const ReadWork work{.manifest = &manifest_,
                       .samples = &samples_,
                       .backend = tiers_[tier]->backend.get(),
-                      .places = &place.physical.of_sample,
+                      .offsets = &place.physical.of_sample,
                       .share = team_.share(options_.rank_shift)};
   PENSTOCK_ASSIGN(place.engine, ReadEngine::make(work, options_));
   if (team_.alone())
@@ -104,7 +105,7 @@ void ReadSweep::open_share(Place& place, ReadWork work) const {
     const std::vector<std::uint64_t>& all = place.physical.of_sample;
     place.share_places.assign(all.begin() + static_cast<std::ptrdiff_t>(begin),
                               all.begin() + static_cast<std::ptrdiff_t>(end));
-    work.places = &place.share_places;
+    work.offsets = &place.share_places;
   }
   place.yardsticks = std::make_unique<Yardsticks>(work, options_);
 }
@@ -124,7 +125,7 @@ Result<void> ReadSweep::run() {
     for (const std::size_t cell : order) {
       if (team_.stopped()) break;
       if (!places_[cells_[cell].tier]->given_up) repeat_cell(cells_[cell], repeat);
-      if (watch_.progress) watch_.progress->advance(1);
+      if (progress_) progress_->advance(1);
     }
   }
   judge_cells();
@@ -135,7 +136,7 @@ Result<void> ReadSweep::run() {
 // all buffers.
 void ReadSweep::warm_up(std::size_t tier) {
   Place& place = *places_[tier];
-  if (watch_.progress) watch_.progress->set_note(tiers_[tier]->name + ": warm-up pass");
+  if (progress_) progress_->set_note(tiers_[tier]->name + ": warm-up pass");
   ReadSpec pass{.threads = options_.most_threads(), .max_passes = 1};
   pass.verify = manifest_.facts().checksums;
   const std::chrono::nanoseconds limit = time_limit(options_.end);
@@ -177,16 +178,15 @@ void ReadSweep::read_repeat(ReadCell& cell) {
     if (calls != nullptr) tally.calls = calls->take();
     return tally;
   };
-  if (watch_.live) {
-    watch_.live->begin(tiers_[cell.tier]->name, cell.threads);
-    plan.observer = [&](const ReadProgress& now) { watch_.live->tick(now); };
+  if (live_) {
+    live_->begin(tiers_[cell.tier]->name, cell.threads);
+    plan.observer = [&](const ReadProgress& now) { live_->tick(now); };
   }
   std::optional<RepeatFigures> figures = measure_repeat(cell, std::move(plan));
   if (!figures) return;
   const RunTally& tally = figures->tally;
   place.passes += tally.passes;
-  if (watch_.live)
-    watch_.live->end({.elapsed_s = tally.elapsed_s, .samples = tally.samples, .bytes = tally.bytes});
+  if (live_) live_->end({.elapsed_s = tally.elapsed_s, .samples = tally.samples, .bytes = tally.bytes});
   judge_tally(cell, tally);
   cell.errors += tally.errors;
   if (tally.samples == 0 && tally.errors > 0 && !tally.failure && !team_.stopped())
@@ -303,9 +303,9 @@ void ReadSweep::report_fallback(std::size_t tier) {
 }
 
 void ReadSweep::note_repeat(const ReadCell& cell, std::string_view what) {
-  if (!watch_.progress) return;
-  watch_.progress->set_note(fmt::format("{}, {} thread{}: {}", tiers_[cell.tier]->name, cell.threads,
-                                        cell.threads == 1 ? "" : "s", what));
+  if (!progress_) return;
+  progress_->set_note(fmt::format("{}, {} thread{}: {}", tiers_[cell.tier]->name, cell.threads,
+                                  cell.threads == 1 ? "" : "s", what));
 }
 
 // Of all repeats together: which of them met how many is chance.

@@ -40,17 +40,13 @@ struct ReadCell {
   void judge(Verdict what, std::string_view why);
 };
 
-struct SweepWatch {
-  Progress* progress = nullptr;  // advances by one a repeat of a cell
-  LiveCsv* live = nullptr;
-};
-
 // Borrows all that it is made of. All ranks sweep together: run() is
 // collective and the cells are the same on every rank. One thread.
 class ReadSweep {
  public:
   ReadSweep(std::vector<Tier*> tiers, const Manifest& manifest, const SampleList& samples,
-            const ReadOptions& options, Communicator& ranks, SweepWatch watch);
+            const ReadOptions& options, Communicator& ranks, Progress* progress = nullptr,
+            LiveCsv* live = nullptr);
   ~ReadSweep();
 
   // Measures all cells. A failure of a tier ends that tier's cells with the verdict, not the sweep;
@@ -91,7 +87,8 @@ class ReadSweep {
   const ReadOptions& options_;
   Communicator& ranks_;
   ReadTeam team_;
-  SweepWatch watch_;
+  Progress* progress_;  // advances by one a repeat of a cell
+  LiveCsv* live_;
   std::vector<std::unique_ptr<Place>> places_;
   std::vector<ReadCell> cells_;
   std::uint32_t repeats_measured_ = 0;  // whose spans a profiler was given

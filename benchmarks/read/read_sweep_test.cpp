@@ -38,7 +38,7 @@ class Sweep : public testing::Test {
   }
 
   ReadSweep sweep() {
-    return ReadSweep({&tiers_[0], &tiers_[1]}, manifests_[0], *samples_, options_, *single_, SweepWatch{});
+    return ReadSweep({&tiers_[0], &tiers_[1]}, manifests_[0], *samples_, options_, *single_);
   }
 
   Tier tiers_[2];

@@ -26,11 +26,8 @@ std::string sample_text(const ReadWork& work, const SampleList::Sample& entry) {
 
 ReadRun::ReadRun(std::uint64_t samples, const ReadOptions& options, const RankShare& share,
                  const ReadSpec& what, std::uint64_t first)
-    : source(samples, what.threads,
-             PassLimits{.max_passes = what.max_passes,
-                        .at_least_ns = time_limit(what.end).count() != 0
-                                           ? INT64_MAX
-                                           : (shortest(what.end) + what.ramp).count()}),
+    : source(samples, what.threads, what.max_passes,
+             time_limit(what.end).count() != 0 ? INT64_MAX : (shortest(what.end) + what.ramp).count()),
       spec(what),
       first_pass(first),
       deadline_ns(time_limit(what.end).count()),
@@ -88,12 +85,12 @@ void ReadRun::note_error(Error error) {
   stop_.store(true, std::memory_order_relaxed);
 }
 
-ReadWorker::ReadWorker(const ReadWork& work, const ReadOptions& options,
-                       const std::vector<std::unique_ptr<Reader>>& open_readers)
+ReadWorker::ReadWorker(const ReadWork& work, const ReadOptions& options, HeldObjects& objects)
     : work_(work),
       options_(options),
       whole_objects_(work.manifest->one_object_a_sample()),
-      open_readers_(open_readers),
+      objects_(objects),
+      reader_(*work.backend, objects, whole_objects_, options.depth),
       order_(work.order(options)) {}
 
 std::uint64_t ReadWorker::positions() const {
@@ -114,12 +111,8 @@ Result<void> ReadWorker::prepare() {
   }
   const bool open_loop = std::holds_alternative<OpenLoop>(options_.arrival);
   if (depth == 1 && (rounds_ || open_loop || !work_.backend->caps().queue_of_one)) return success();
-  PENSTOCK_ASSIGN(queue_, deep_queue(*work_.backend, depth));
-  queue_->lend(memory_.first(depth * room));
-  batch_.reserve(depth);
-  completions_.resize(depth);
   free_slots_.reserve(depth);
-  return success();
+  return reader_.use_queue(depth, memory_.first(depth * room));
 }
 
 void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers,
@@ -147,7 +140,7 @@ void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>>
 void ReadWorker::loop(ReadRun& run) {
   if (rounds_)
     loop_together(run);
-  else if (queue_)
+  else if (reader_.queued())
     loop_queue(run);
   else
     loop_alone(run);
@@ -193,7 +186,7 @@ void ReadWorker::loop_alone(ReadRun& run) {
     slot.started_ns = now;
     slot.entry = (*work_.samples)[slot.sample];
     if (run.arrivals && !wait_until_due(run, slot.started_ns, now)) return;
-    const Result<std::uint64_t> got = read(slot);
+    const Result<std::uint64_t> got = reader_.read(0, object_name(slot.entry), slot.entry, slot.room);
     if (got.ok() && *got == slot.entry.length && !inspecting) {
       now = run.now_ns();
       deliver(run, slot.entry.length, slot.started_ns, now);
@@ -232,7 +225,7 @@ void ReadWorker::loop_together(ReadRun& run) {
       const bool ended = run.stopped() || interrupted();
       if (ended && work_.share.ranks == 1) return;
       const Round round = rounds_->round(run.first_pass + slice_.pass, position_);
-      Reader& reader = *open_readers_[round.object];
+      Reader& reader = *objects_.find(round.object);
       slot.started_ns = now;
       if (ended || !round.sample) {
         const Result<void> waited = reader.read_at_all(0, {});
@@ -241,9 +234,9 @@ void ReadWorker::loop_together(ReadRun& run) {
         continue;
       }
       slot.sample = *round.sample;
-      slot.entry = (*work_.samples)[slot.sample];
-      Result<void> outcome = reader.read_at_all(slot.entry.offset, slot.room.first(slot.entry.length));
-      if (outcome.ok()) outcome = inspect(run, slot, slot.entry.length);
+      const SampleList::Sample& sample = slot.entry = (*work_.samples)[slot.sample];
+      Result<void> outcome = reader.read_at_all(sample.offset, slot.room.first(sample.length));
+      if (outcome.ok()) outcome = inspect(run, slot, sample.length);
       now = run.now_ns();
       account(run, slot, outcome, now);
     }
@@ -251,7 +244,6 @@ void ReadWorker::loop_together(ReadRun& run) {
 }
 
 void ReadWorker::loop_queue(ReadRun& run) {
-  batch_.clear();
   free_slots_.clear();
   for (std::size_t i = slots_.size(); i-- > 0;) free_slots_.push_back(static_cast<std::uint32_t>(i));
 
@@ -263,29 +255,29 @@ void ReadWorker::loop_queue(ReadRun& run) {
       more = next(run, now, slot.sample);
       if (!more) break;
       slot.started_ns = now;
-      if (Result<Operation> wanted = operation(slot, free_slots_.back()); wanted.ok()) {
-        batch_.push_back(*wanted);
+      slot.entry = (*work_.samples)[slot.sample];
+      const Result<void> added =
+          reader_.add(free_slots_.back(), object_name(slot.entry), slot.entry, slot.room);
+      if (added.ok())
         free_slots_.pop_back();
-      } else {
-        account(run, slot, wanted.error(), now);
-      }
+      else
+        account(run, slot, added.error(), now);
     }
-    if (!batch_.empty()) {
+    if (!reader_.added().empty()) {
       now = run.now_ns();
-      for (const Operation& started : batch_) slots_[started.tag].started_ns = now;
-      const std::size_t taken = queue_->submit(batch_, Start::with_reap);
-      batch_.erase(batch_.begin(), batch_.begin() + static_cast<std::ptrdiff_t>(taken));
+      for (const Operation& starting : reader_.added()) slots_[starting.tag].started_ns = now;
+      reader_.start(Start::with_reap);
     }
-    if (queue_->in_flight() == 0) {
-      if (batch_.empty() && !more) return;
-      if (batch_.empty()) continue;
+    if (reader_.in_flight() == 0) {
+      if (reader_.added().empty() && !more) return;
+      if (reader_.added().empty()) continue;
       run.note_error(make_error(Errc::internal, "the queue takes no operations although none is in flight"));
+      reader_.forget_added();
       return;
     }
-    const std::size_t reaped = queue_->reap(completions_, 1);
+    const std::span<Completion> came = reader_.reap();
     now = run.now_ns();
-    for (std::size_t i = 0; i < reaped; ++i) {
-      Completion& completion = completions_[i];
+    for (Completion& completion : came) {
       Slot& slot = slots_[completion.tag];
       Result<void> outcome = completion.bytes.ok() ? inspect(run, slot, *completion.bytes)
                                                    : Result<void>(std::move(completion.bytes).error());
@@ -296,36 +288,10 @@ void ReadWorker::loop_queue(ReadRun& run) {
   }
 }
 
-Result<Reader*> ReadWorker::reader_of(Slot& slot) {
-  const SampleList::Sample& entry = slot.entry;
-  if (Reader* held = open_readers_[entry.object].get()) return held;
-  if (slot.reader == nullptr || slot.reader_object != entry.object) {
-    slot.reader = nullptr;
-    PENSTOCK_ASSIGN(slot.reader, work_.backend->open(work_.samples->name(entry.object)));
-    slot.reader_object = entry.object;
-  }
-  return slot.reader.get();
-}
-
-Result<std::uint64_t> ReadWorker::read(Slot& slot) {
-  const SampleList::Sample& entry = slot.entry;
-  if (whole_objects_)
-    return work_.backend->read_object(work_.samples->name(entry.object), entry.length, slot.room);
-  PENSTOCK_ASSIGN(Reader * reader, reader_of(slot));
-  PENSTOCK_TRY(reader->read_at(entry.offset, slot.room.first(entry.length)));
-  return entry.length;
-}
-
-Result<Operation> ReadWorker::operation(Slot& slot, std::uint64_t tag) {
-  const SampleList::Sample& entry = slot.entry = (*work_.samples)[slot.sample];
-  if (whole_objects_)
-    return Operation{.what = ReadObject{.name = work_.samples->name(entry.object),
-                                        .length_hint = entry.length,
-                                        .out = slot.room},
-                     .tag = tag};
-  PENSTOCK_ASSIGN(Reader * reader, reader_of(slot));
-  const auto out = slot.room.first(entry.length);
-  return Operation{.what = ReadAt{.reader = reader, .offset = entry.offset, .out = out}, .tag = tag};
+// The name is two loads, which may miss the cache: "" where the object is open already.
+std::string_view ReadWorker::object_name(const SampleList::Sample& entry) const {
+  const bool needed = whole_objects_ || objects_.find(entry.object) == nullptr;
+  return needed ? work_.samples->name(entry.object) : std::string_view();
 }
 
 Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, std::uint64_t bytes) {

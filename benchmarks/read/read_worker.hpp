@@ -16,6 +16,7 @@
 #include "datagen/codec/png.hpp"
 #include "datagen/format/sample_opener.hpp"
 #include "datagen/reading/sample_order.hpp"
+#include "datagen/reading/sample_reader.hpp"
 #include "io_backends/backend/buffer.hpp"
 #include "profiling/spans/span_log.hpp"
 
@@ -80,8 +81,7 @@ class ReadRun {
 
 class ReadWorker {
  public:
-  ReadWorker(const ReadWork& work, const ReadOptions& options,
-             const std::vector<std::unique_ptr<Reader>>& open_readers);
+  ReadWorker(const ReadWork& work, const ReadOptions& options, HeldObjects& objects);
 
   Result<void> prepare();  // makes buffers and the queue; before the first run
 
@@ -123,9 +123,7 @@ class ReadWorker {
     std::uint64_t sample = 0;
     SampleList::Sample entry;  // of that sample: the list is too large for a cache
     std::int64_t started_ns = 0;
-    bool wrong = false;              // its bytes, which account() counts
-    std::unique_ptr<Reader> reader;  // of an object that is not held open by the engine
-    std::uint64_t reader_object = UINT64_MAX;
+    bool wrong = false;  // its bytes, which account() counts
   };
 
   void reset();
@@ -135,9 +133,7 @@ class ReadWorker {
   void loop_together(ReadRun& run);
   bool next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample);
   bool wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns);
-  Result<Reader*> reader_of(Slot& slot);
-  Result<std::uint64_t> read(Slot& slot);
-  Result<Operation> operation(Slot& slot, std::uint64_t tag);
+  std::string_view object_name(const SampleList::Sample& entry) const;
   Result<void> inspect(const ReadRun& run, Slot& slot, std::uint64_t bytes);
   void account(ReadRun& run, Slot& slot, const Result<void>& outcome, std::int64_t end_ns);
   void deliver(ReadRun& run, std::uint64_t bytes, std::int64_t started_ns, std::int64_t end_ns);
@@ -149,13 +145,11 @@ class ReadWorker {
   const ReadWork work_;
   const ReadOptions& options_;
   const bool whole_objects_;  // each sample is the whole of an object
-  const std::vector<std::unique_ptr<Reader>>& open_readers_;
+  HeldObjects& objects_;
 
   Buffer memory_;
   std::vector<Slot> slots_;
-  std::unique_ptr<Queue> queue_;
-  std::vector<Operation> batch_;
-  std::vector<Completion> completions_;
+  SampleReader reader_;  // goes before the memory that it reads to
   std::vector<std::uint32_t> free_slots_;
   std::optional<SampleOpener> opener_;  // and
   std::unique_ptr<PictureDecoder> decoder_;

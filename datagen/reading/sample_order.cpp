@@ -15,24 +15,26 @@ std::uint64_t slice_length(std::uint64_t samples, unsigned threads) {
 
 }  // namespace
 
-SampleSource::SampleSource(std::uint64_t samples, unsigned threads, PassLimits limits)
+SampleSource::SampleSource(std::uint64_t samples, unsigned threads, std::uint64_t max_passes,
+                           std::int64_t at_least_ns)
     : samples_(samples),
       slice_(slice_length(samples, threads)),
       slices_a_pass_((samples + slice_ - 1) / slice_),
-      limits_(limits),
+      max_passes_(max_passes),
+      at_least_ns_(at_least_ns),
       limit_(slices_a_pass_) {
   assert(samples > 0);
 }
 
 std::uint64_t PassOrder::in_window(std::uint64_t position) {
-  const std::uint64_t from = position / window_.samples * window_.samples;
+  const std::uint64_t from = position / window_ * window_;
   if (sorted_.empty() || sorted_from_ != from) {
-    const std::uint64_t end = std::min(from + window_.samples, length_);
+    const std::uint64_t end = std::min(from + window_, length_);
     sorted_.clear();
     for (std::uint64_t i = from; i < end; ++i) sorted_.push_back(first_ + permutation_.at(i));
-    const std::vector<std::uint64_t>& places = *window_.places;
+    const std::vector<std::uint64_t>& offsets = *offsets_;
     std::sort(sorted_.begin(), sorted_.end(), [&](std::uint64_t a, std::uint64_t b) {
-      return places[a] != places[b] ? places[a] < places[b] : a < b;
+      return offsets[a] != offsets[b] ? offsets[a] < offsets[b] : a < b;
     });
     sorted_from_ = from;
   }
@@ -42,8 +44,8 @@ std::uint64_t PassOrder::in_window(std::uint64_t position) {
 bool SampleSource::extend(std::uint64_t ticket, std::int64_t now_ns) {
   std::lock_guard lock(mutex_);
   while (ticket >= limit_.load(std::memory_order_relaxed)) {
-    if (limits_.max_passes != 0 && passes() >= limits_.max_passes) ended_ = true;
-    if (now_ns >= limits_.at_least_ns) ended_ = true;
+    if (max_passes_ != 0 && passes() >= max_passes_) ended_ = true;
+    if (now_ns >= at_least_ns_) ended_ = true;
     if (ended_) return false;
     limit_.store(limit_.load(std::memory_order_relaxed) + slices_a_pass_, std::memory_order_release);
   }

@@ -18,12 +18,6 @@ enum class SampleOrder : std::uint8_t {
   physical,  // shuffled, and each window of the shuffle as it lies on the device
 };
 
-// When a run over a corpus ends. Times in nanoseconds since the run's start.
-struct PassLimits {
-  std::uint64_t max_passes = 0;  // whole passes; 0: as many as the time asks for
-  std::int64_t at_least_ns = 0;  // another pass is added until this much time has gone by
-};
-
 // A few neighbouring positions of one pass.
 struct Slice {
   std::uint64_t pass = 0;
@@ -36,8 +30,9 @@ struct Slice {
 // relaxed fetch_add, and a lock only between passes. Any thread.
 class SampleSource {
  public:
-  // `samples` > 0. Slices are short where passes are, so that threads finish together.
-  SampleSource(std::uint64_t samples, unsigned threads, PassLimits limits);
+  // `samples` > 0. Ends after `max_passes` whole passes (0: as many as the time asks for), or with the pass
+  // in which `at_least_ns` went by. Slices are short where passes are, so that threads finish together.
+  SampleSource(std::uint64_t samples, unsigned threads, std::uint64_t max_passes, std::int64_t at_least_ns);
 
   // False when there is no more. `now_ns`: the caller's time since the start.
   bool take(std::int64_t now_ns, Slice& slice) {
@@ -58,17 +53,12 @@ class SampleSource {
   const std::uint64_t samples_;
   const std::uint64_t slice_;
   const std::uint64_t slices_a_pass_;
-  const PassLimits limits_;
+  const std::uint64_t max_passes_;
+  const std::int64_t at_least_ns_;
   alignas(64) std::atomic<std::uint64_t> next_{0};
   alignas(64) std::atomic<std::uint64_t> limit_;
   std::mutex mutex_;
   bool ended_ = false;
-};
-
-// How SampleOrder::physical sorts; nothing else looks at it.
-struct PhysicalWindow {
-  const std::vector<std::uint64_t>* places = nullptr;  // by sample, smaller first; outlives the order
-  std::uint64_t samples = 0;                           // sorted at a time; at least 1
 };
 
 // The part of each pass that is this rank's. The corpus is cut into runs of neighbours, one a rank, equally
@@ -90,9 +80,17 @@ struct RankShare {
 // pass, the same on every machine. One thread.
 class PassOrder {
  public:
-  PassOrder(SampleOrder order, std::uint64_t samples, std::uint64_t seed, PhysicalWindow window = {},
-            RankShare share = {})
-      : order_(order), samples_(samples), seed_(seed), window_(window), share_(share), permutation_(1, 0) {
+  // `offsets` (by sample; they outlive the order) and `window` (samples sorted at a time, at least 1) are of
+  // SampleOrder::physical.
+  PassOrder(SampleOrder order, std::uint64_t samples, std::uint64_t seed, RankShare share = {},
+            const std::vector<std::uint64_t>* offsets = nullptr, std::uint64_t window = 1)
+      : order_(order),
+        samples_(samples),
+        seed_(seed),
+        share_(share),
+        offsets_(offsets),
+        window_(window),
+        permutation_(1, 0) {
     begin(0);
   }
 
@@ -124,8 +122,9 @@ class PassOrder {
   SampleOrder order_;
   std::uint64_t samples_;
   std::uint64_t seed_;
-  PhysicalWindow window_;
   RankShare share_;
+  const std::vector<std::uint64_t>* offsets_;
+  std::uint64_t window_;
   std::uint64_t pass_ = UINT64_MAX;
   std::uint64_t first_ = 0;   // of the share
   std::uint64_t length_ = 0;  // of the share
