@@ -1,5 +1,5 @@
-// The front door: finds the command, parses its line by its table, runs it, and turns what it returns into an
-// exit code.
+// The main program: finds the command, parses its line by its table of options, runs it, and turns its result
+// into an exit code.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -222,7 +222,7 @@ int finish_job(const Launch& launch, const CommandInfo& command, const std::vect
   };
   if (Result<void> joinable = check_launch(launch); !joinable.ok()) return here(std::move(joinable).error());
   Result<std::unique_ptr<Communicator>> ranks = join_ranks(launch);
-  if (!ranks.ok()) return finish(std::move(ranks).error(), command.name);  // nobody can speak for this one
+  if (!ranks.ok()) return finish(std::move(ranks).error(), command.name);  // no rank 0 can report it
   Result<int> result = leave_together(**ranks, command.name, run_command(**ranks, command, argv));
   return launch.rank == 0 ? finish(std::move(result), command.name) : 0;
 }

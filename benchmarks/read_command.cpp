@@ -39,8 +39,8 @@ Result<void> check_collective(const Tier& tier) {
       fmt::format("tier '{}' has no collective reads: only the back end mpiio has (mpiio:PATH)", tier.name));
 }
 
-// Whether some of the corpus's objects, spread over all of it, are there: a tier that nobody copied to should
-// be told before anything is measured.
+// Checks that some of the corpus's objects, spread over all of it, exist: a tier without a copy of the corpus
+// must fail before anything is measured.
 Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string_view corpus) {
   const std::uint64_t looks = std::min<std::uint64_t>(samples.objects(), kObjectsInspected);
   for (std::uint64_t i = 0; i < looks; ++i) {
@@ -104,7 +104,7 @@ Result<ReadSubject> open_all(const CommandContext& context, const ReadOptions& a
     return make_error(Errc::invalid_argument, "--only-tiers needs a --tier to measure");
   if (options.flag("only-tiers") && options.given("overlay"))
     return make_error(Errc::invalid_argument,
-                      "--overlay stands in the corpus's own place, which --only-tiers leaves out");
+                      "--overlay replaces the corpus's own tier, which --only-tiers leaves out");
   if (options.given("overlay")) PENSTOCK_TRY(lay_over(corpus, options.text("overlay")));
   PENSTOCK_ASSIGN(std::vector<Tier> others, open_tiers(options.texts("tier"), corpus.tier.name));
   if (asked.collective) {

@@ -320,7 +320,7 @@ def trained_by_dlio(corpora, folder, form, files, samples_per_file):
 
 
 def dlio(corpora):
-    """DLIO's own program and readers, over links in a folder `train` beside an empty `valid`: it lists both."""
+    """DLIO's own program and readers, over links in a folder `train` next to an empty `valid`: it lists both."""
     if not (DLIO / "bin" / "dlio_benchmark").exists():
         raise Skipped(f"no DLIO in {DLIO}: 'ci/interop dlio' fetches it")
     said = []

@@ -36,7 +36,7 @@ constexpr OptionSpec kOptions[] = {
     {.name = "resume",
      .role = OptionRole::work,
      .type = OptionType::flag,
-     .help = "fail unless a copy of this corpus was begun there (a copy goes on by itself where it stopped)",
+     .help = "fail unless there is a copy of this corpus to resume (a copy resumes without this flag, too)",
      .group = "Copy"},
     {.name = "durability",
      .role = OptionRole::work,
@@ -113,7 +113,7 @@ Result<void> check_started(const Corpus& corpus, Tier& to) {
     if (there.error().code != Errc::not_found) return there.error();
   }
   return make_error(Errc::not_found,
-                    fmt::format("no copy of {} was begun in '{}': leave --resume out to begin one",
+                    fmt::format("there is no copy of {} in '{}' to resume: leave --resume out to start one",
                                 printable(corpus.name), to.root));
 }
 

@@ -47,14 +47,14 @@ constexpr OptionSpec kOptions[] = {
     {.name = "format",
      .role = OptionRole::work,
      .value = "FORMAT",
-     .help = "how samples lie in objects; the recipe's own if absent (--list)",
+     .help = "how samples are stored in objects; the recipe's own if absent (--list)",
      .group = kWhat},
     {.name = "samples",
      .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
-     .help = "so many samples; without --samples, --bytes, --scale and --size-for as many as the real data "
-             "set has",
+     .help = "number of samples; without --samples, --bytes, --scale and --size-for as many as the real "
+             "data set has",
      .group = kWhat,
      .at_least = 1},
     {.name = "bytes",
@@ -100,7 +100,7 @@ constexpr OptionSpec kOptions[] = {
      .type = OptionType::flag,
      .help =
          "go on with an unfinished data set; what is there and right is kept; of a finished one, make "
-         "again what is missing or of another size; where none was begun, begin it if the line says how many",
+         "again what is missing or of another size; where there is none, start it if the line says how many",
      .group = kHow},
     {.name = "dry-run",
      .role = OptionRole::output,

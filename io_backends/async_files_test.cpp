@@ -146,7 +146,7 @@ TEST_P(AsyncFiles, ReadsMoreThanOneRequestBrings) {
   const std::filesystem::path file = scratch_.path() / "large";
   std::ofstream(file) << "";
   if (::truncate(file.c_str(), static_cast<off_t>(kBytes)) != 0)
-    GTEST_SKIP() << "this file system has no files of so many bytes";
+    GTEST_SKIP() << "this file system has no files of that size";
   const Fd written(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
   const Bytes tail = pattern(4 * 4'096);
   ASSERT_EQ(::pwrite(written.get(), tail.data(), tail.size(), static_cast<off_t>(kBytes - tail.size())),
@@ -206,8 +206,8 @@ TEST_P(AsyncFiles, FilesThatTakeEachOthersPlaceInTheTableAreToldApart) {
   EXPECT_TRUE(in_child_process([&] {
     rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-    // The table is as large as what the limit leaves beside the depth, and a descriptor's place in it is what
-    // is left of it by division.
+    // The table's size is the limit less the depth, and a descriptor's slot in it is the descriptor modulo
+    // that size.
     const rlimit low{kDepth + kPlaces, before.rlim_max};
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
     auto queue = backend_->queue(kDepth);
@@ -390,7 +390,7 @@ TEST_F(LibaioQueues, WhatOneHadOfTheKernelTheNextGets) {
   }));
 }
 
-// As where a filter comes into force late: nobody waits for ever for reads that are in flight.
+// As where a filter comes into force late: no call waits for ever for reads that are in flight.
 TEST_F(LibaioQueues, ReadsFailWhereTheKernelAnswersNoMore) {
   Backend& backend = *tier_.backend;
   auto writer = backend.create("object", 5'000);
@@ -446,7 +446,7 @@ std::ptrdiff_t contexts_of_the_kernel() {
   return std::count(words, {}, "/[aio]");
 }
 
-// Queues of these depths, one besides the other, and how many contexts there are more than before. Another
+// Queues of these depths, next to each other, and how many contexts there are more than before. Another
 // test takes for a moment all that the machine has, and threads do the work of queues that begin then: after
 // a while it is tried again.
 std::ptrdiff_t contexts_with(Backend& backend, std::initializer_list<std::size_t> depths,

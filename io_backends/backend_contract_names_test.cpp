@@ -143,7 +143,7 @@ TEST_P(Contract, OneHolderOfALock) {
 
 TEST_P(Contract, SaysWhatIsFree) {
   const auto free = names().free_bytes();
-  if (!free) {  // nobody knows of an object store
+  if (!free) {  // an object store has no such number
     EXPECT_ERRC(Errc::unsupported, free);
     return;
   }

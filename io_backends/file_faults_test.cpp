@@ -3,7 +3,7 @@
 //
 // Faults are injected into the C library's calls where a way goes through them. What does not is left out,
 // and held to be untouched: the kernel opens and reads for a ring of uring, and reads for a queue of libaio,
-// by itself; mmap copies from memory. They meet the real faults below, which need nobody's help: limits,
+// by itself; mmap copies from memory. They meet the real faults below, which are not injected: limits,
 // rights, files that shrink and vanish. ESTALE and EIO have no real cause on a sound machine.
 #include <fcntl.h>
 #include <sched.h>
@@ -368,8 +368,7 @@ TEST_P(DirectFaults, FallingBackToThePageCacheIsDecidedByTheFirstFileAtTheLatest
     const auto expect_buffered = [](const Subject& mine) {
       EXPECT_FALSE(mine.backend->caps().bypasses_cache);
       EXPECT_FALSE(mine.backend->caps().queue_of_one);
-      const std::vector<std::string> remarks =
-          mine.backend->remarks();  // and that threads stand in for a ring
+      const std::vector<std::string> remarks = mine.backend->remarks();  // and that threads replace a ring
       EXPECT_EQ(
           std::count_if(remarks.begin(), remarks.end(),
                         [](const std::string& one) { return one.find("fallback=buffered") != one.npos; }),

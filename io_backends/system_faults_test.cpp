@@ -70,7 +70,7 @@ using penstock::Call;
 using penstock::shortened;
 using penstock::struck;
 
-// NOLINTBEGIN(cppcoreguidelines-*,cert-*,misc-*): these stand in for the C library's.
+// NOLINTBEGIN(cppcoreguidelines-*,cert-*,misc-*): these replace the C library's.
 extern "C" {
 
 // By another call of liburing that does the same; absent where the suite is built without it.

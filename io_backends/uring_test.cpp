@@ -99,7 +99,7 @@ TEST_P(Uring, WhatCompletesWhileAReadIsPreparedKeepsItsSlot) {
   }
 }
 
-// As where a filter comes into force late, or the kernel drops completions: nobody waits for ever, and no
+// As where a filter comes into force late, or the kernel drops completions: no call waits for ever, and no
 // memory is written to any more.
 TEST_P(Uring, ReadsFailWhereTheRingAnswersNoMore) {
   ASSERT_OK(put("large", pattern(1U << 20U)));

@@ -73,8 +73,8 @@ Result<void> check_kind(const MiniAppInfo& app, const Corpus& corpus) {
                     app.recipe));
 }
 
-// PNG has no parts that could be decoded alone: an option without effect is a mistake, and beside JPEG it is
-// said.
+// PNG has no parts that could be decoded alone: an option without effect is a mistake. Where a corpus holds
+// JPEG too, it is a note.
 Result<void> check_decode(const MiniAppInfo& app, const std::string& decode, const Corpus& corpus) {
   if (!app.pictures || decode == "full") return success();
   const std::string_view codec = payload_codec(corpus.manifest.facts().codec);

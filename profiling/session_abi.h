@@ -1,21 +1,21 @@
-// What a watched process writes and the rest of Penstock reads. With memory_fence.hpp it is all that both
-// sides share, the library inside other people's processes (profiling/interpose) being one: C11 or C++, no
-// other header of ours, nothing but integers of fixed size. Records are in memory and in files as they stand
-// here, in the byte order of the machine.
+// The format in which a watched process writes and the rest of Penstock reads. With memory_fence.hpp it is
+// all that both sides share; one side is the library inside other programs (profiling/interpose). It is C11
+// or C++, includes no other header of ours, and has only integers of fixed size. Records are in memory and in
+// files as they are here, in the byte order of the machine.
 //
-// Numbers keep their meaning for ever; new ones come behind the last. Who reads passes over a component that
-// it does not know, and over what it finds in `reserved`.
+// Numbers keep their meaning for ever; new ones are added after the last. A reader skips a component that it
+// does not know, and what it finds in `reserved`.
 #ifndef PENSTOCK_PROFILING_SESSION_ABI_H
 #define PENSTOCK_PROFILING_SESSION_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// What a thread was at.
+// What a thread did.
 enum penstock_component {
   PENSTOCK_READ = 0,  // bytes of a sample, from asking for them to having them
   PENSTOCK_LOAD =
-      1,  // a sample, from asking for its bytes to its place in the batch: read and all that follows
+      1,  // a sample, from asking for its bytes to its place in the batch: the read and all that follows
   PENSTOCK_DECODE = 2,     // detail: which stage of the transform, counting from 0
   PENSTOCK_TRANSFORM = 3,  // any other stage of it, as resizing; detail: as above
   PENSTOCK_TRAIN = 4,      // a step in the accelerator
@@ -36,12 +36,12 @@ enum penstock_wait {
 #define PENSTOCK_NO_EPOCH UINT32_MAX
 #define PENSTOCK_NO_NUMBER UINT64_MAX
 
-// One thread was at one thing for some time. Times are of CLOCK_MONOTONIC of its machine.
+// One thread did one thing for some time. Times are CLOCK_MONOTONIC of its machine.
 struct penstock_span {
   int64_t begin_ns;
   int64_t end_ns;   // not before begin_ns
   uint64_t number;  // of the sample in its manifest, or of the step, counting from 0; or PENSTOCK_NO_NUMBER
-  uint64_t bytes;   // that were moved; 0 where nothing was or nobody counts
+  uint64_t bytes;   // that were moved; 0 if none were, or if they are not counted
   uint32_t epoch;   // counting from 0; or PENSTOCK_NO_EPOCH
   uint32_t thread;  // as gettid() says
   uint16_t component;  // enum penstock_component
@@ -50,32 +50,31 @@ struct penstock_span {
 };
 
 // --- A session: a folder of mode 0700 with one file of mode 0600 for each image of a process (a fork begins
-// a new one, and so does an exec). A file is a header and, after it, blocks. It is mapped while it is
-// written, so that what is in it survives any end of its process; docs/session_format.md says how it is
-// read.
+// a new one, and so does an exec). A file is a header followed by blocks. It is mapped while it is written,
+// so what is in it survives any end of its process; docs/session_format.md says how it is read.
 
 #define PENSTOCK_SESSION_MAGIC "PNSTKSES"  // 8 bytes, without the NUL
 #define PENSTOCK_SESSION_VERSION 3
 #define PENSTOCK_SESSION_BYTE_ORDER 0x01020304u
 #define PENSTOCK_SESSION_SUFFIX ".session"  // of a process's file; <pid>-<begin_monotonic_ns><suffix>
 
-// A block begins at a multiple of this behind the header, and its size is a multiple of it.
+// A block begins at a multiple of this after the header, and its size is a multiple of it.
 #define PENSTOCK_BLOCK_GRANULE 16384u
 #define PENSTOCK_HEADER_BYTES 16384u
 
 enum penstock_process_state {
-  PENSTOCK_RUNNING = 0,   // or killed: nobody could say any more
+  PENSTOCK_RUNNING = 0,   // or killed: then the process could not change it
   PENSTOCK_ENDED = 1,     // by exit(), _exit() or quick_exit()
-  PENSTOCK_EXECUTED = 2,  // its process went on as another program, which has a file of its own
-  PENSTOCK_STOPPED = 3    // recording was ended, the process goes on
+  PENSTOCK_EXECUTED = 2,  // its process executed another program, which has a file of its own
+  PENSTOCK_STOPPED = 3    // recording was ended, the process continues
 };
 
-// What this file's begin was. Between files of one process that do not follow upon each other nobody looked.
+// Why this file began. Between two files of a process that do not continue each other nothing was recorded.
 enum penstock_begun {
-  PENSTOCK_BEGUN_PROCESS = 0,   // the program's, or a fork's
-  PENSTOCK_BEGUN_ATTACHED = 1,  // somebody attached to the running process
+  PENSTOCK_BEGUN_PROCESS = 0,   // the program began, or was forked
+  PENSTOCK_BEGUN_ATTACHED = 1,  // a user attached to the running process
   PENSTOCK_BEGUN_CALLED = 2,    // the program asked for it: a window
-  PENSTOCK_BEGUN_BETWEEN = 3    // a window's end, in a process that is watched outside of windows as well
+  PENSTOCK_BEGUN_BETWEEN = 3    // a window ended, in a process that is also watched outside of windows
 };
 
 enum penstock_clock {
@@ -93,13 +92,13 @@ struct penstock_kernel_io {
   uint64_t write_bytes;
 };
 
-// Two readings of one moment: ticks to CLOCK_MONOTONIC is a line through two of these.
+// Two readings at one moment. Two of these give the line from ticks to CLOCK_MONOTONIC.
 struct penstock_moment {
   uint64_t ticks;
   int64_t monotonic_ns;
 };
 
-// At the file's begin. What is 0 or empty nobody could say. Texts end with NUL or with their field.
+// At the begin of the file. 0 and empty mean not known. Texts end with NUL or with their field.
 struct penstock_session_header {
   char magic[8];
   uint32_t version;
@@ -110,59 +109,59 @@ struct penstock_session_header {
   uint32_t parent_pid;
   uint32_t state;             // enum penstock_process_state
   uint32_t clock;             // enum penstock_clock
-  uint32_t forked;            // 1: begun by a fork within a watched process, not by an exec
+  uint32_t forked;            // 1: a fork of a watched process began it, not an exec
   uint32_t control;           // bit 0: segments are kept; whoever may write the file may switch it
   uint64_t process_start;     // of /proc/PID/stat (field 22), which tells two processes of one pid apart
   int64_t begin_realtime_ns;  // CLOCK_REALTIME at `begin`
   struct penstock_moment begin;
   struct penstock_moment later[2];  // [later_index] is the newest whole reading
   uint32_t later_index;
-  uint32_t kernel_end_known;               // 1: kernel_end holds
+  uint32_t kernel_end_known;               // 1: kernel_end is valid
   uint64_t ticks_per_s;                    // measured when the library was loaded: good to a thousandth
-  int64_t end_monotonic_ns;                // 0 while the process runs, or nobody saw its end
+  int64_t end_monotonic_ns;                // 0 while the process runs, or if it was killed
   struct penstock_kernel_io kernel_begin;  // when the library was loaded, or 0 after a fork
   struct penstock_kernel_io kernel_end;    // the last that was read
   uint64_t file_end;                       // no block begins here or after it
   uint64_t dropped_records;  // (thread, file) pairs that found no room: their operations are counted nowhere
-  uint64_t dropped_operations;  // operations of such pairs, and of handlers that came upon an update in their
-                                // own thread, where they could not be counted after it
-  uint64_t dropped_segments;    // that found no room, or gave theirs to newer ones
+  uint64_t dropped_operations;  // operations of such pairs, and of handlers that interrupted an update of
+                                // their own thread and could not be counted after it
+  uint64_t dropped_segments;    // that found no room, or were replaced by newer ones
   uint64_t dropped_spans;
-  uint64_t unnamed;  // operations on descriptors that nobody saw being opened and /proc could not name
+  uint64_t unnamed;  // operations on descriptors whose open was not seen and that /proc could not name
   uint32_t rank;     // of the launcher's job, and how many there are; 0 of 0 without one
   uint32_t ranks;
-  uint32_t command_bytes;  // the arguments with a NUL behind each, cut at the field's end
+  uint32_t command_bytes;  // of the arguments with a NUL after each, cut at the field's end
   uint32_t begun;          // enum penstock_begun
   char host[64];
   char executable[1024];
   char directory[1024];  // the working directory at `begin`
   char command[4096];
   uint64_t trace_limit;     // bytes of segments that this file has at most; 0: no limit
-  uint32_t inherited_from;  // pid of the process that was forked and whose control this began with; 0: none
+  uint32_t inherited_from;  // pid of the forked process whose control this began with; 0: none
   uint32_t no_room;         // errno of the last block that the file could not grow by; 0: none
 };
 
 enum penstock_block_kind {
-  PENSTOCK_BLOCK_FREE = 0,      // nobody has begun it
+  PENSTOCK_BLOCK_FREE = 0,      // not in use
   PENSTOCK_BLOCK_COUNTERS = 1,  // struct penstock_counters
-  PENSTOCK_BLOCK_NAMES = 2,     // struct penstock_name and its text, one behind the other
+  PENSTOCK_BLOCK_NAMES = 2,     // struct penstock_name and its text, one after the other
   PENSTOCK_BLOCK_SEGMENTS = 3,  // struct penstock_segment
   PENSTOCK_BLOCK_SPANS = 4,     // struct penstock_span
   PENSTOCK_BLOCK_THREADS = 5,   // struct penstock_thread
-  PENSTOCK_BLOCK_EVENTS = 6     // struct penstock_event and its text, one behind the other
+  PENSTOCK_BLOCK_EVENTS = 6     // struct penstock_event and its text, one after the other
 };
 
 #define PENSTOCK_BLOCK_MAGIC 0x4b4c4250u  // "PBLK" where the low byte comes first
 
-// 64 bytes at the begin of each block; what it holds stands after it without gaps.
+// 64 bytes at the begin of each block; its entries follow without gaps.
 struct penstock_block {
   uint32_t magic;
   uint16_t kind;
-  uint16_t entry_bytes;  // of a fixed entry; 0 where entries have sizes of their own
+  uint16_t entry_bytes;  // of a fixed entry; 0 if entries have sizes of their own
   uint64_t bytes;        // of the whole block
-  uint64_t used;         // bytes behind this header that hold whole entries; it grows after they are written
+  uint64_t used;         // bytes of whole entries after this header; it grows after they are written
   uint64_t renewed;  // of segments: how often it was emptied (`used` is 0 before this grows) for newer ones
-  uint64_t next;     // the writer's own: of full ones of segments, which is the next oldest
+  uint64_t next;     // for the writer alone: offset of the next oldest full block of segments
   uint64_t reserved[3];
 };
 
@@ -171,7 +170,7 @@ enum penstock_layer {
   PENSTOCK_STDIO = 1,  // streams: bytes that the program received or gave
   PENSTOCK_RING = 2,   // io_uring and libaio
   PENSTOCK_MPIIO = 3,  // above POSIX: the same bytes once more
-  PENSTOCK_HDF5 = 4,   // likewise
+  PENSTOCK_HDF5 = 4,   // also above POSIX
   PENSTOCK_LAYERS = 5
 };
 
@@ -188,12 +187,12 @@ enum penstock_form {
 };
 
 // What one thread did to one file through one layer. There may be several of one (thread, file, layer): they
-// are to be added. Rules of `sequential` and `consecutive` are Darshan's: a read is sequential if it begins
-// behind the last byte that the one before it read, consecutive if it begins right behind that, where "the
-// last byte" of a file of which nothing has been read yet is byte 0.
+// are to be added. The rules of `sequential` and `consecutive` are Darshan's: a read is sequential if it
+// begins after the last byte of the read before it, and consecutive if it begins directly after that byte.
+// For a file of which nothing has been read yet, the last byte is byte 0.
 struct penstock_counters {
   uint64_t file;  // of struct penstock_name
-  uint64_t name;  // where in this file the struct penstock_name begins; 0 where no room was left for it
+  uint64_t name;  // offset in this file of the struct penstock_name; 0 if there was no room for it
   uint32_t thread;
   uint16_t layer;    // enum penstock_layer
   uint8_t last_was;  // 1: its last operation was a read, 2: a write
@@ -217,7 +216,7 @@ struct penstock_counters {
   uint32_t read_sizes[PENSTOCK_SIZE_BUCKETS];
 
   uint64_t last_read;  // the last byte that was read
-  uint64_t size;       // of the file, as far as it has been seen: by stat, or by the last byte that was moved
+  uint64_t size;       // of the file as far as it is known: by stat, or by the last byte that was moved
   uint64_t mapped_bytes;
   uint64_t first_ticks;  // begin of the first operation
   uint64_t last_ticks;   // end of the last one that was neither a read nor a write
@@ -236,8 +235,8 @@ struct penstock_counters {
   uint64_t last_write_ticks;
 };
 
-// The same of most files: opened, looked at, read in a few pieces, closed. Two lines of a processor's cache,
-// in blocks of their own. What has no counter here, and what comes more often than a byte can count, begins a
+// The same for most files, which are opened, inspected, read in a few pieces, and closed. Two cache lines, in
+// blocks of their own. What has no counter here, and what comes more often than a byte can count, begins a
 // whole entry.
 struct __attribute__((may_alias)) penstock_brief {
   uint64_t file;  // as in penstock_counters, up to meta_ticks
@@ -272,35 +271,35 @@ struct __attribute__((may_alias)) penstock_brief {
 };
 
 enum penstock_file_kind {
-  PENSTOCK_REGULAR = 0,  // or nobody knows
+  PENSTOCK_REGULAR = 0,  // or not known
   PENSTOCK_DIRECTORY = 1,
-  PENSTOCK_OTHER_FILE = 2,  // a pipe, a socket, a terminal, a device: what no tier holds
+  PENSTOCK_OTHER_FILE = 2,  // a pipe, a socket, a terminal, a device: not on a tier
 };
 
 // A file's absolute name, as the program called it. `file` is the same for the same name in every process.
 struct penstock_name {
   uint64_t file;    // XXH3_64bits of the text; 0 is none
-  uint32_t length;  // of the text behind this, without NUL
+  uint32_t length;  // of the text after this, without NUL
   uint16_t kind;    // enum penstock_file_kind
   uint16_t reserved;
   // then the text, and zeros up to a multiple of 8
 };
 
-// A thread, for as long as it lives. Bytes on all descriptors, named or not.
+// One thread, from its first call to its end. Bytes on all descriptors, named or not.
 struct penstock_thread {
   uint32_t thread;  // gettid()
   uint32_t reserved;
   uint64_t begin_ticks;
   uint64_t end_ticks;       // PENSTOCK_NEVER while it runs
   uint64_t kernel_read;     // through calls that the kernel adds to rchar, streams' own reads included
-  uint64_t kernel_written;  // likewise wchar
+  uint64_t kernel_written;  // the same for wchar
   uint64_t ring_read;       // through io_uring and libaio, which it does not add
   uint64_t ring_written;
   uint64_t spliced;  // through splice, tee and vmsplice, which it does not add
   uint64_t mapped;   // bytes that were mapped of files
   char name[16];
   uint64_t missed;        // calls that failed on names of which the thread knows no file
-  uint64_t missed_ticks;  // that they took
+  uint64_t missed_ticks;  // time of these calls
   uint64_t spare[3];
 };
 
@@ -334,10 +333,10 @@ enum penstock_event_kind {
   PENSTOCK_EVENT_FORK = 0,   // `pid` is the child's
   PENSTOCK_EVENT_EXEC = 1,   // text: what is executed
   PENSTOCK_EVENT_SPAWN = 2,  // `pid` is the child's, text: what it executes
-  PENSTOCK_EVENT_MARK = 3,   // text: what the program or its user said
+  PENSTOCK_EVENT_MARK = 3,   // text: a note of the program or its user
   PENSTOCK_EVENT_REAP =
       4,  // the child `pid` has ended and was waited for: its counters are now this process's, too
-  // This file is the process's window number `pid` (from 1), text: its label. What is said last holds.
+  // This file is the process's window number `pid` (from 1), text: its label. The last one is valid.
   PENSTOCK_EVENT_WINDOW = 5
 };
 
@@ -345,38 +344,38 @@ struct penstock_event {
   uint64_t ticks;
   uint32_t pid;
   uint16_t kind;    // enum penstock_event_kind
-  uint16_t length;  // of the text behind this
+  uint16_t length;  // of the text after this
   // then the text, and zeros up to a multiple of 8
 };
 
-// --- What is asked of the library from outside: `penstock profile attach` and `detach` begin a thread in the
-// process that runs penstock_profile_request() on one of these, which is its answer as well.
+// --- What is asked of the library from outside. `penstock profile attach` and `detach` begin a thread in the
+// process. It runs penstock_profile_request() on one of these, which also takes the answer.
 
 enum penstock_asked { PENSTOCK_ASKED_ATTACH = 1, PENSTOCK_ASKED_DETACH = 2 };
 
 struct penstock_request {
   uint32_t asked;       // enum penstock_asked
   uint32_t trace;       // attach: 1 keeps segments
-  uint32_t done;        // 1: the answer is there
+  uint32_t done;        // 1: the answer is complete; stored last
   int32_t failed;       // 0, or errno
-  uint64_t slots;       // attach: rewritten; detach: that held a wrapper and hold their first value again
+  uint64_t slots;       // attach: rewritten; detach: that have their first value again
   uint64_t objects;     // that they are in
-  uint64_t unrestored;  // detach: slots that hold something else than their first value
-  uint64_t unloaded;    // detach: slots that went with their objects
-  uint64_t give_back;   // memory that the asker mapped and that nobody needs at the next request, or 0
+  uint64_t unrestored;  // detach: slots that have another value than their first
+  uint64_t unloaded;    // detach: slots that were unloaded with their objects
+  uint64_t give_back;   // memory that the asker mapped, to be unmapped at the next request; or 0
   uint64_t give_back_bytes;
   char folder[1024];     // attach: the session's, absolute
-  char said[256];        // where it failed
-  uint64_t trace_limit;  // attach: as of the header; 0: what the library takes by itself
+  char said[256];        // why it failed
+  uint64_t trace_limit;  // attach: for the header; 0: the library's default
 };
 #define PENSTOCK_NO_TRACE_LIMIT UINT64_MAX  // in a request
 
-// A program that has spans of its own gives them to the profiler where it runs under it; elsewhere this is
-// null:
+// A program that has spans of its own gives them to the profiler if it runs under it; otherwise this is null:
 //
 //   if (penstock_profile_span != NULL) penstock_profile_span(&span);
 //
-// The span is copied to the session, as one of the calling thread's. Takes no lock and allocates nothing.
+// The span is copied to the session, as one of the calling thread's. Nothing is allocated on the program's
+// heap. A lock is taken only for a new block of the file, and where a step's span begins a new window.
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -128,7 +128,7 @@ Result<int> run(const CommandContext& context) {
       return subcommand.run(context, folder, context.positionals.subspan(1));
     names.push_back(subcommand.name);
   }
-  return unknown_name("verb of 'penstock baseline'", context.positionals[0], names);
+  return unknown_name("subcommand of 'penstock baseline'", context.positionals[0], names);
 }
 
 }  // namespace
@@ -143,7 +143,7 @@ const CommandInfo command_baseline{
     .examples =
         {"penstock baseline set main runs/monday.jsonl   # from now on baseline:main stands for that file",
          "penstock baseline list                         # each, and whether its files are as they were"},
-    .arguments = "VERB ...",
+    .arguments = "SUBCOMMAND ...",
     .min_arguments = 1,
     .max_arguments = INT_MAX,
     .subcommands = subcommands};

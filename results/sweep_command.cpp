@@ -56,7 +56,7 @@ constexpr OptionSpec kOptions[] = {
      .type = OptionType::integer,
      .value = "N",
      .fallback = "0",
-     .help = "submit again by itself, so many times at most, while a job leaves something",
+     .help = "submit again by itself, at most N times, while a job leaves something",
      .group = "Slurm",
      .at_least = 0},
 };
@@ -142,10 +142,11 @@ class Sweep {
       return success();
     }
     if (const auto added = check_only_added(history.identity, identity); !added.ok())
-      return make_error(Errc::invalid_argument,
-                        fmt::format("{}: the sweep '{}' was begun otherwise: {}; give it another name, or "
-                                    "remove '{}' to begin anew (its records stay)",
-                                    file_, spec().name, added.error().what, journal().string()));
+      return make_error(
+          Errc::invalid_argument,
+          fmt::format("{}: the sweep '{}' was started differently: {}; give it another name, or "
+                      "remove '{}' to start anew (its records stay)",
+                      file_, spec().name, added.error().what, journal().string()));
     work_.seed = history.seed;
     work_.suite = history.suite;
     identity["seed"] = work_.seed;

@@ -295,7 +295,7 @@ class TierProbe {
                                  SampleOrder order) {
     const ReadOptions options{.order = order, .seed = settings_.seed};
     Yardsticks yardsticks(work(set), options);
-    const auto probe_name = [&](const LoopShape& shape, const ReadSpec& pass) {
+    const auto measure_once = [&](const LoopShape& shape, const ReadSpec& pass) {
       const std::uint64_t before = yardsticks.uncounted_bytes();
       RunTally tally = yardsticks.probe(shape, pass);
       cell.uncounted_bytes += yardsticks.uncounted_bytes() - before;
@@ -307,7 +307,7 @@ class TierProbe {
       ProbeFigure once;
       once.name = name;
       PENSTOCK_TRY(measure_reads(
-          cell, once, set, [&](const ReadSpec& pass) { return probe_name(shape, pass); }, 1));
+          cell, once, set, [&](const ReadSpec& pass) { return measure_once(shape, pass); }, 1));
       if (once.bytes_per_s.empty() || once.bytes_per_s.front() <= best_rate) continue;
       best_rate = once.bytes_per_s.front();
       best = shape;
@@ -317,7 +317,7 @@ class TierProbe {
     figure.name = name;
     figure.loop = best->name();
     PENSTOCK_TRY(
-        measure_reads(cell, figure, set, [&](const ReadSpec& pass) { return probe_name(*best, pass); }));
+        measure_reads(cell, figure, set, [&](const ReadSpec& pass) { return measure_once(*best, pass); }));
     cell.figures.push_back(std::move(figure));
     return success();
   }

@@ -54,10 +54,10 @@ struct ProbeCell {
 // write.sequential.1m.<depth>     that many such files a client at once, a thread each: each depth above 1
 // write.random.<block>.1          the same blocks, each once anywhere in a new file, where the back end can
 //                                 (Caps::write_at)
-// write.small_files.112k.<depth>  whole files of 112 KiB, so many a client at once, a thread each: 1 and each
-//                                 depth, each file until its bytes would survive a power cut
+// write.small_files.112k.<depth>  whole files of 112 KiB, <depth> per client at once, a thread each: 1 and
+//                                 each depth, each file until its bytes would survive a power cut
 // read.sequential.1m.1            the files of write.sequential.1m.1, a read at a time of each client
-// read.sequential.1m.best         the same by the best of the ladder's loops (datagen/yardsticks/ceiling.hpp)
+// read.sequential.1m.best         the same by the best loop of the series (datagen/yardsticks/ceiling.hpp)
 // read.random.<block>.<depth>     blocks at random offsets of them, each block and depth of the settings
 // read.small_files.112k.<depth>   whole files of 112 KiB, that many in flight a client: 1 and each depth
 // read.small_files.112k.best      the same by the best of the probe series's loops

@@ -1,4 +1,4 @@
-// The write probes of tiers --probe: objects of bytes that nobody can spare writing.
+// The write probes of tiers --probe. No tier can skip their bytes: they neither compress nor repeat.
 #pragma once
 
 #include <chrono>

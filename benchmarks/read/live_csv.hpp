@@ -1,4 +1,4 @@
-// A line a second while a measurement runs: for whoever wants to watch, or to plot next to other counters.
+// Writes a line a second while a measurement runs, to watch it or to plot it with other counters.
 #pragma once
 
 #include <cstdint>

@@ -64,7 +64,7 @@ TEST(ReadEngine, AnOpenLoopCountsFromWhenSamplesWereDue) {
   EXPECT_EQ(tally.latency_ns.count(), tally.samples);
   EXPECT_GE(tally.latency_ns.percentile(50), tally.late_ns.percentile(50));
   const RunTally closed = engine->run({.threads = 3, .max_passes = 1});
-  EXPECT_EQ(closed.samples, kFiles) << "a lap that is no open loop waits for nothing";
+  EXPECT_EQ(closed.samples, kFiles) << "a closed loop has no late reads";
   EXPECT_EQ(closed.late_ns.count(), 0U);
 }
 

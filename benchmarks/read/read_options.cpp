@@ -79,8 +79,7 @@ Result<void> parse_end(const Options& line, ReadOptions& options) {
                       "--duration and --stonewall say both how long a repeat lasts: leave one out");
   if (line.has("duration")) options.end = Duration{line.duration("duration")};
   if (line.has("stonewall")) options.end = Stonewall{line.duration("stonewall")};
-  // The bound of `short` that the user did not give; the last sample may end a little before the time is
-  // over.
+  // The bound of `short` without --min-time; the last sample may end a little before the time is over.
   if (!std::holds_alternative<Passes>(options.end) && !line.given("min-time"))
     options.min_time = std::min(options.min_time, time_limit(options.end) * 9 / 10);
   if (!std::holds_alternative<Stonewall>(options.end) && time_limit(options.end).count() == 0)

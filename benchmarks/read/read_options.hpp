@@ -25,7 +25,7 @@ inline constexpr OptionSpec kReadOptionTable[] = {
     {.name = "tier",
      .role = OptionRole::target,
      .value = "TIER",
-     .help = "one more place that holds the same objects (`penstock copy`), measured beside the corpus's own",
+     .help = "one more tier that holds the same objects (`penstock copy`), measured after the corpus's own",
      .group = "Corpus",
      .repeated = true},
     {.name = "only-tiers",
@@ -143,10 +143,10 @@ inline constexpr OptionSpec kReadOptionTable[] = {
     {.name = "rate",
      .role = OptionRole::work,
      .value = "N/s[,poisson]",
-     .help = "an open loop: so many samples a second are due on all threads together, whether the tier keeps "
+     .help = "an open loop: N samples per second are due on all threads together, whether the tier keeps "
              "up or not, evenly or "
-             "at random; latencies count from then. A repeat lasts --duration, else --min-time; leaves "
-             "baseline and ceiling out",
+             "at random; a latency counts from when its sample is due. A repeat lasts --duration, else "
+             "--min-time; leaves baseline and ceiling out",
      .group = "Duration"},
     {.name = "ramp",
      .role = OptionRole::work,

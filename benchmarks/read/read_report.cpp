@@ -72,7 +72,7 @@ std::string upper(std::string text) {
 std::string cache_text(const Record& record) {
   const auto text = [&](const char* layer) { return record.cache.value(layer, "unknown"); };
   const std::string client = text("client_data");
-  if (client == "memory") return "lies in memory: never cold";
+  if (client == "memory") return "in memory; the cache state does not apply";
   std::string words = client == "none" ? "no client cache" : "client data " + client;
   if (record.cache.contains("resident_fraction_before") &&
       record.cache["resident_fraction_before"].is_number())
@@ -250,7 +250,7 @@ std::string scaling_note(std::span<const Record> records) {
     baseline = baseline || baseline_ratio(record).has_value();
   }
   if (!explained) return "";
-  return fmt::format("scaling{} of the repeats' own ratios, not ratios of the medians beside them\n",
+  return fmt::format("scaling{} of the ratios of single repeats, not ratios of the medians in this table\n",
                      baseline ? " and baseline: medians" : ": medians");
 }
 

@@ -125,7 +125,7 @@ TEST_F(ReadReport, AnEmulatedTierIsDescribedAsOne) {
 }
 
 TEST_F(ReadReport, AVerdictWithoutANumberStandsWhereTheNumberWould) {
-  cell_.judge(Verdict::not_cold, "9% lies in the page cache");
+  cell_.judge(Verdict::not_cold, "9% is in the page cache");
   EXPECT_EQ(table().find("10.0"), std::string::npos);
   EXPECT_NE(table().find("not_cold"), std::string::npos);
   EXPECT_EQ(record().metrics.at("samples_per_s").samples.size(), 1U) << "the record keeps what was measured";

@@ -334,7 +334,7 @@ void ReadSweep::judge_cells() {
     if (cell.ceiling_bytes_per_s > 0 && typical > kCeilingTolerance * cell.ceiling_bytes_per_s)
       cell.judge(
           Verdict::ceiling_invalid,
-          fmt::format("reads are {:.3g} times as fast as the best rung of the probe ladder ({}): that was "
+          fmt::format("reads are {:.3g} times as fast as the best probe of the probe series ({}): it is "
                       "no ceiling",
                       typical / cell.ceiling_bytes_per_s, cell.ceiling_probe));
     if (team_.stopped() && cell.repeats.size() < options_.repeats)

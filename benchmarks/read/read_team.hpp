@@ -44,9 +44,9 @@ class ReadTeam {
   bool alone() const { return ranks_.size() == 1; }
   RankShare share(std::uint64_t shift) const;
 
-  // Runs `mine` on every rank, the clocks started behind a barrier, and joins what they did: bytes, samples
-  // and latencies of all, the wall of the slowest, `ranks` one by one. Where the repeat ends by time,
-  // rank 0's figures so far say how many passes all of them add, so that every pass is read whole, by all.
+  // Runs `mine` on every rank and joins the results: bytes, samples and latencies of all, the wall time of
+  // the slowest, `ranks` one by one. The clocks start after a barrier. Where a repeat ends by time, rank 0's
+  // figures so far decide how many passes all ranks add, so that every pass is read whole, by all.
   using Mine = std::function<RunTally(const ReadSpec&)>;
   RunTally run(const ReadSpec& spec, const Mine& mine);
 

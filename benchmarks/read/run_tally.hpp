@@ -100,8 +100,8 @@ struct RunTally {
   // Adds another run of the same cell that came after this one: times and seconds go on.
   void append(const RunTally& later);
   // Of all ranks that ran at the same time, each of which has an entry of `ranks`. The bytes that the others
-  // had delivered when the first rank was done are taken from their own rate up to their own first thread's
-  // end.
+  // had delivered when the first rank was done are computed from each rank's own rate up to the end of its
+  // first thread.
   static RunTally over_ranks(std::span<const RunTally> each);
 
   // As a rank sends it to another.

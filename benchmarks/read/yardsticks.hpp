@@ -26,8 +26,8 @@ class Yardsticks {
 
   // The probes to try for that many clients: those of ceiling_probes(), and queues as deep as the reader's.
   std::vector<LoopShape> probe_series(unsigned threads) const;
-  // One probe, timed as the baseline. As a reader's does, the first pass of a queue is thrown away where more
-  // may follow and it is short: threads that just began, and memory that nobody touched, are slow.
+  // One probe, timed as the baseline. Like a reader, it discards a queue's first pass where that is short and
+  // more may follow: new threads and untouched memory are slow.
   RunTally probe(const LoopShape& shape, const ReadSpec& spec);
 
   // Payload that the yardsticks read past the back end, so that it did not count it.

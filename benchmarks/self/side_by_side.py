@@ -19,7 +19,7 @@ LACKING = 77
 
 
 class Failed(Exception):
-    """What went wrong, in words for people."""
+    """What went wrong, as a sentence for the user."""
 
 
 def say(words):
@@ -64,7 +64,7 @@ def folder_in(folder):
     made = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        own = tempfile.TemporaryDirectory(dir=folder, prefix="penstock-beside-")
+        own = tempfile.TemporaryDirectory(dir=folder, prefix="penstock-pairs-")
     except OSError as error:
         raise Failed(f"cannot write to {folder}: {error.strerror}") from error
     with own as path:

@@ -46,7 +46,7 @@ endif()
 # and write nothing that two have. The thread sanitizer does not watch them (with each pixel looked at, every data set would
 # take a quarter of a minute), and for the others they are optimised, as tests wait for little else.
 function(penstock_arithmetic)
-  set_source_files_properties(${ARGN} TARGET_DIRECTORY ${PENSTOCK_ROOM} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  penstock_apart(${ARGN})
   if(PENSTOCK_SANITIZE MATCHES "thread")
     set(options -fno-sanitize=thread)
   elseif(PENSTOCK_SANITIZE)

@@ -57,7 +57,7 @@ function(penstock_find_hdf5 prefix parallel)
   endforeach()
 endfunction()
 penstock_find_hdf5(hdf5 FALSE hdf5-serial hdf5)
-penstock_optional(hdf5 PkgConfig::hdf5 "reading through HDF5's own library, beside Penstock's own reader and writer")
+penstock_optional(hdf5 PkgConfig::hdf5 "reading through HDF5's own library, in addition to Penstock's own reader and writer")
 penstock_find_hdf5(hdf5_mpio TRUE hdf5-mpi hdf5-openmpi hdf5)
 penstock_optional(hdf5-mpio PkgConfig::hdf5_mpio "HDF5's own library over MPI-IO (driver mpio)")
 

@@ -3,6 +3,12 @@
 # file alone, so that each has to include what it uses (.ci/run --full).
 option(PENSTOCK_UNITY "Compile neighbouring sources of a library together: less time for a whole build" OFF)
 
+# penstock_apart(SOURCE...): sources of the current component that stay apart as well: they use the registry of commands, which a test of
+# their neighbours does not have.
+function(penstock_apart)
+  set_source_files_properties(${ARGN} TARGET_DIRECTORY ${PENSTOCK_ROOM} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # penstock_unity(): groups the sources of all components' libraries. Called once all of them are known.
 function(penstock_unity)
   if(NOT PENSTOCK_UNITY)

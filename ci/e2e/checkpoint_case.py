@@ -1,4 +1,4 @@
-"""What the tests of `penstock checkpoint` share: its exit codes, payloads, tiers that are slow or full, and short words for the verbs."""
+"""What the tests of `penstock checkpoint` share: its exit codes, payloads, tiers that are slow or full, and short names of subcommands."""
 
 import os
 import pathlib

@@ -32,7 +32,7 @@ class CorpusTest(CliTest):
         return self.dir / name
 
     def as_another_user(self):
-        """For run_cli(): root may do everything, so that another runs the command. Nobody else needs to change."""
+        """For run_cli(): root may do everything, so that the user nobody runs the command. Any other user runs it as is."""
         if os.geteuid() != 0:
             return {}
         self.dir.chmod(0o755)

@@ -31,7 +31,7 @@ def present(folder, pattern):
 
 
 def slabs_dropped():
-    """How often dentries and inodes were dropped since the machine started; skips the test where nobody counts."""
+    """How often dentries and inodes were dropped since the machine started; skips the test where the kernel does not count."""
     counted = re.search(r"^drop_slab (\d+)$", pathlib.Path("/proc/vmstat").read_text(encoding="ascii"), re.MULTILINE)
     if counted is None:
         raise unittest.SkipTest("this kernel does not count what is dropped")

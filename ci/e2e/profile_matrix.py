@@ -123,7 +123,7 @@ class Matrix(Profiled):
         for row in rows:
             with self.subTest(row=row):
                 if row in left_out:
-                    print(f"{group} {row}: skipped, what it needs is not to be had here", file=sys.stderr)
+                    print(f"{group} {row}: skipped, what it needs is not available here", file=sys.stderr)
                     continue
                 self.check_row(group, row, files)
         self.assertEqual(session["dropped"], 0)

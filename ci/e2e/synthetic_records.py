@@ -203,7 +203,7 @@ def with_pairs(rates, suite="tuning", pairs=16, spread=0.02):
 
 
 def many(count):
-    """So many records of many works: 25 batch sizes, two cache states, two tiers, five thread counts, again and again."""
+    """`count` records of many works: 25 batch sizes, two cache states, two tiers, five thread counts, again and again."""
     records = []
     for number in range(count):
         batch, rest = number % 25, number // 25

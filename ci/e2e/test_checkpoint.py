@@ -169,7 +169,7 @@ class DuringATraining(CheckpointTest):
 
 class Usage(CheckpointTest):
     def test_wrong_arguments(self):
-        for args, words in (((), ["VERB"]), (("save",), ["STORE"]), (("sav", "slow"), ["sav", "save"]),
+        for args, words in (((), ["SUBCOMMAND"]), (("save",), ["STORE"]), (("sav", "slow"), ["sav", "save"]),
                             (("ls", "slow", "--payload", "1MiB"), ["--payload", "save"]), (("drain", "a", "b", "--to", "c"), ["restore"]),
                             (("ls", "slow", "--seed", 1), ["--seed", "save"]), (("save", "slow", *PAYLOAD, "--results", "x"), ["--results"]),
                             (("save", "slow"), ["--payload", "--from"]), (("save", "slow", *PAYLOAD, "--from", "x"), ["either"]),

@@ -34,7 +34,7 @@ class AnyInstant(CheckpointCase):
         return self.words("--accelerator", "emulated:step=5ms", *args, app=app, tiers=tiers, every=EVERY, **kwargs)
 
     def all_states(self):
-        """Step -> the bytes that the training has then, as one that nobody disturbed saved them."""
+        """Step -> the bytes that the training has then, as an undisturbed training saved them."""
         self.run_cli(*self.training("stream", "--steps", STEPS + 4, "--keep", STEPS, slow="undisturbed", fast=None))
         folder = self.dir / "undisturbed" / "ckpt" / "default"
         states = {int(path.name.split(".")[0]): (path / "rank-0.bin").read_bytes() for path in folder.iterdir()}
@@ -139,7 +139,7 @@ class AnyInstant(CheckpointCase):
         for wiped in (False, True):
             lost = [kill.lost for kill in kills if kill.wiped == wiped]
             if lost:
-                print(f"  fast tier {'wiped' if wiped else 'there'}: steps lost of those before the newest save begun: "
+                print(f"  fast tier {'wiped' if wiped else 'there'}: steps lost of those before the newest save started: "
                       f"mean {statistics.mean(lost):.2f}, most {max(lost)}", file=sys.stderr)
         self.assertLess(sources["nothing"], KILLS, "there was never anything to lose")
 

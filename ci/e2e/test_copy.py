@@ -81,7 +81,7 @@ class Copy(CorpusTest):
     def test_a_full_target(self):
         root = self.corpus()
         self.fails("copy", root, "--to", f"{self.dir / 'small'},capacity=100k", words=["needs", "free"])
-        self.assertFalse((self.dir / "small").exists(), "nothing was begun")
+        self.assertFalse((self.dir / "small").exists(), "no copy was started")
         done = self.fails("copy", root, "--to", f"{self.dir / 'full'},fail=write:enospc@#20..", words=[message("objects-there")])
         self.assertRegex(done.stderr, "(?i)no space")
         self.assertNotIn(".penstock/manifest", self.tree(self.dir / "full"))

@@ -207,7 +207,7 @@ class Targets(GenerateTest):
         for out in ("none", "empty"):
             for words in ((), ("--dry-run",)):
                 done = self.run_cli("generate", "imagenet", "--out", out, "--resume", *words, expect=1)
-                self.assertIn(message("nothing-begun"), done.stderr)
+                self.assertIn(message("no-unfinished-data-set"), done.stderr)
                 self.assertIn("--samples", done.stderr)
         self.assertEqual(tree(self.dir), {"empty": None})
         for out in ("none", "empty"):  # a script says the same line until it is done

@@ -1,4 +1,4 @@
-"""The commands of docs/why_numbers_differ.md run as they stand there, ours and fio's; benchmarks/self/peers do what they say."""
+"""The commands of docs/why_numbers_differ.md run unchanged, ours and fio's; benchmarks/self/peers do what they say."""
 
 import ctypes
 import json
@@ -111,7 +111,7 @@ class Peers(penstock_cli.CliTest):
         sides = {row["side"]: row["theirs"] for row in map(json.loads, done.stdout.splitlines())}
         self.assertEqual(set(sides), {"uring", "baseline"} | ({"fio", "device"} if shutil.which("fio") else set()))
         self.assertGreater(min(sides.values()), 0)
-        # In each of two rounds before uring's pass and before fio's, and twice (again behind the proof) before the baseline's and the pass beside it.
+        # In each of two rounds: once before uring's pass and before fio's, twice (again after the proof) before each of the baseline's two passes.
         self.assertGreaterEqual(penstock_cli.slabs_dropped() - before, 2 * (1 + 4 + ("fio" in sides)))
         self.assertEqual(sorted(os.listdir(self.dir)), there)
 

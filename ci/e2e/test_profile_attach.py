@@ -83,7 +83,7 @@ class Attach(AttachTest):
             self.assertLessEqual(detached["slots_restored"] + detached["slots_unloaded"] - attached["slots"], 20)
             self.assertGreaterEqual(detached["slots_restored"] + detached["slots_unloaded"], attached["slots"])
             pauses += [attached["stopped_ms"], detached["stopped_ms"]]
-            # What is done while nobody looks is seen by nobody.
+            # What the program does while it is detached is in no session.
             self.tell(process, "batch 7")
             session, files = self.report(self.folder / f"s{i}")
             self.assertEqual(session["problems"], [])

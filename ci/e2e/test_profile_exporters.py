@@ -218,7 +218,7 @@ class TensorBoard(Exporters):
         folder, _, files = self.session("workers", True)
         logs, _ = self.export(folder)
         trace, = logs.glob("plugins/profile/*/*.xplane.pb")
-        shutil.copy(trace, self.dir)  # the plugin writes beside it
+        shutil.copy(trace, self.dir)  # the plugin writes into the trace's folder
         events = read_by("xprof", "trace", self.dir / trace.name)["events"]
         lines = {event["args"]["name"]: (event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"}
         processes = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Input pipelines that nobody here wrote, under the profiler: PyTorch's DataLoader, its workers joined and killed, and TensorFlow's
+"""Input pipelines of other projects under the profiler: PyTorch's DataLoader, its workers joined and killed, and TensorFlow's
 tf.data on TFRecord and on pictures. Files by their bytes against strace and against their sizes; what tf-Darshan found of
 TensorFlow; and the scaling chart of an unmodified reader, drawn from its sessions alone.
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Programs that nobody here wrote, under the profiler: their bytes by file against what strace saw, what fio says of itself, and
-the sizes of files that are read whole. What they give out is what they give out without it."""
+"""Programs of other projects under the profiler: their bytes by file against what strace saw, what fio says of itself, and
+the sizes of files that are read whole. Their output is the same as without the profiler."""
 
 import hashlib
 import json

@@ -58,7 +58,7 @@ class Seen(RunningTest):
         foreign, _ = self.browser.requests()
         self.assertEqual([url for url in foreign if not url.startswith(f"http://127.0.0.1:{page.port}/")], [])
         self.assertEqual(self.browser.complaints(), [])
-        self.assertEqual(self.browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), True, "nothing is beside the page")
+        self.assertEqual(self.browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), True, "the page is no wider than the window")
         if painted and self.charts:
             for name, said, pixels in self.browser.evaluate(PAINTED):
                 self.assertEqual(said, "yes", name)

@@ -23,7 +23,7 @@ class Snapshots(ControlTest):
             self.assertEqual((row["files"], row["session"]), (1, str(copy)))
             told, files = self.report(copy)
             self.assertEqual(told["problems"], [])
-            self.assertLess(told["coverage"]["wchar"]["kernel"], 4096)  # what the session takes itself is nobody's writing
+            self.assertLess(told["coverage"]["wchar"]["kernel"], 4096)  # the session's own writes do not count
             seen = files[str(self.data)]["reads"]
             self.assertGreater(seen, before)
             before = seen

@@ -430,7 +430,7 @@ class MpiIo(RanksTest):
                                 "--json")
             self.assertEqual(json.loads(done.stdout)["verdict"], "ok")
         self.assertEqual([file.name for file in corpus.iterdir() if not file.name.endswith(".tfrecord")], [".penstock"],
-                         "nothing is left beside the shards")
+                         "only the shards are left")
 
 
 @unittest.skipUnless(open_mpi() and MPIO_CHECK.exists(), "needs Open MPI's mpirun and a build with HDF5's parallel library")

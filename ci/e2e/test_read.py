@@ -259,14 +259,14 @@ class Cache(ReadTest):
     def test_warm_is_proven(self):
         record, = self.read(self.corpus(), "--scan", "--threads", "1", "--no-ceiling", "--cache", "warm")
         if record["cache"]["client_data"] == "memory":
-            self.skipTest("the temporary folder lies in memory: nothing to warm")
+            self.skipTest("the temporary folder is in memory: nothing to warm")
         self.assertEqual(record["cache"]["client_data"], "warm")
         self.assertGreaterEqual(record["cache"]["resident_fraction_before"], 0.99)
 
     def test_cold_is_proven_before_every_repeat(self):
         record, = self.read(self.corpus(files=200), "--scan", "--threads", "2", "--cache", "cold")
         if record["cache"]["client_data"] == "memory":
-            self.skipTest("the temporary folder lies in memory: nothing there is ever cold")
+            self.skipTest("the temporary folder is in memory: nothing there is ever cold")
         self.assertEqual(record["cache"]["client_data"], "cold", record["reason"])
         self.assertLessEqual(record["cache"]["resident_fraction_before"], 0.01)
         self.assertEqual(record["cache"]["method"], "evict")
@@ -286,7 +286,7 @@ class Cache(ReadTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         cache = json.loads(done.stdout)["cache"]
         if cache["client_data"] == "memory":
-            self.skipTest("the temporary folder lies in memory: nothing there is ever cold")
+            self.skipTest("the temporary folder is in memory: nothing there is ever cold")
         self.assertEqual((cache["client_data"], cache["client_metadata"], cache["method"]), ("bypassed", "cold", "drop"))
         self.assertGreaterEqual(penstock_cli.slabs_dropped() - before, 2, "before every repeat")
 
@@ -300,14 +300,14 @@ class Cache(ReadTest):
         self.assertEqual(record["cache"]["client_data"], "memory")
         self.assertIsNone(record["cache"].get("resident_fraction_before"))
         done = self.run_cli("read", folder, "--scan", "--threads", "1", "--cache", "cold", "--no-ceiling", *QUICK)
-        self.assertIn(message("never-cold"), done.stdout)
+        self.assertIn(message("cache-state-not-apply"), done.stdout)
 
     def test_another_user_on_roots_files_is_unverified_and_never_a_made_up_zero(self):
         if os.geteuid() != 0 or shutil.which("setpriv") is None:
             self.skipTest("needs root and setpriv to become somebody else")
         corpus = self.corpus()
         os.chmod(self.dir, 0o755)
-        program = self.dir / "penstock"  # where nobody may run it
+        program = self.dir / "penstock"  # a copy that is not executable
         shutil.copy(penstock_cli.PENSTOCK, program)
         out = self.dir / "out"
         out.mkdir()
@@ -322,7 +322,7 @@ class Cache(ReadTest):
             self.assertEqual(done.returncode, 0, done.stderr)
             record = json.loads(done.stdout)
             if record["cache"]["client_data"] == "memory":
-                self.skipTest("the temporary folder lies in memory")
+                self.skipTest("the temporary folder is in memory")
             self.assertEqual(record["cache"]["client_data"], "unverified")
             self.assertIsNone(record["cache"].get("resident_fraction_before"))
             self.assertEqual(record["cache"]["method"], "evict")

@@ -29,7 +29,7 @@ PAINTED = """[...document.querySelectorAll('figure.chart')].map((figure) => {
 })"""
 
 
-# Text whose contrast with what lies behind it is too low: WCAG 2.1 asks 4.5, or 3 of large text.
+# Text whose contrast with its background is too low: WCAG 2.1 asks 4.5, or 3 of large text.
 LOW_CONTRAST = """(() => {
   const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
   const light = (colour) => {
@@ -173,7 +173,7 @@ class Page(CliTest):
             self.show(records, width=420, height=900)
             self.check_quiet()
             self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), 420)
-        alone = self.browser.evaluate("[...document.querySelectorAll('.beside > figure')].filter((figure) => !figure.parentElement.querySelector('table')).length")
+        alone = self.browser.evaluate("[...document.querySelectorAll('.side-by-side > figure')].filter((figure) => !figure.parentElement.querySelector('table')).length")
         self.assertEqual(alone, 0)
 
     def test_keyboard_reads_a_chart_and_a_record(self):

@@ -125,7 +125,7 @@ class Reading(SlurmTest):
                          [(0, "node1", 0), (1, "node1", 1), (2, "node2", 0), (3, "node2", 1)])
         apart = CLOCK_STEP_NS if pathlib.Path("/proc/self/ns/time").exists() else 0
         for rank in ranks:
-            self.assertEqual(len(rank["clock"]), 2, "before the measurement and behind it")
+            self.assertEqual(len(rank["clock"]), 2, "before the measurement and after it")
             for clock in rank["clock"]:
                 known = apart if rank["host"] == "node2" else 0
                 self.assertLessEqual(abs(clock["offset_ns"] - known), clock["error_ns"])
@@ -231,7 +231,7 @@ class Generating(SlurmTest):
         done = self.srun("generate", "imagenet", "--out", "/dev/shm/made", *SMALL, expect=1)
         self.assertEqual(done.stderr.count("penstock generate:"), 1, done.stderr)
         self.assertIn(message("rank-2", n=2, n2=4), done.stderr)
-        self.assertEqual(self.there("run", "-N", 2, "-n", 2, "find", "/dev/shm", "-type", "f").stdout, "", "nothing was begun")
+        self.assertEqual(self.there("run", "-N", 2, "-n", 2, "find", "/dev/shm", "-type", "f").stdout, "", "no copy was started")
 
     def test_killed_on_one_node_and_resumed_by_others(self):
         self.corpus("whole", MANY)

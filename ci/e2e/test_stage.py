@@ -180,7 +180,7 @@ class FromProfileToDecision(Stage):
         plain = {"slow": str(self.corpus), "fast": str(self.fast)}
         advice = self.advise(plan=None, **plain)
         if advice["session"]["cached_bytes"] < 0.99 * self.bytes:
-            self.skipTest("this machine does not say what it caches, or lies in memory")
+            self.skipTest("this machine does not report its page cache, or the folder is in memory")
         self.assertEqual(advice["verdict"], "don't stage")
         self.assertIn(message("page-cache"), advice["reason"])
         self.assertEqual(self.advise("--cache", "cold", plan=None, **plain)["session"]["cached_bytes"], 0)
@@ -190,7 +190,7 @@ class FromProfileToDecision(Stage):
         self.fails("advise", "session", "--fast", self.fast_tier, "--capacity", "1GiB", code=2, words=["--slow"])
         self.fails("advise", "session", *both, code=2, words=["--capacity"])
         self.fails("advise", *both, "--capacity", "1GiB", code=2, words=["SESSION"])
-        self.fails("advise", "session", "--slow", self.dir, "--fast", self.fast, "--capacity", "1GiB", code=2, words=[message("lie-each-other")])
+        self.fails("advise", "session", "--slow", self.dir, "--fast", self.fast, "--capacity", "1GiB", code=2, words=[message("one-inside-other")])
         for option, tier in (("--fast", f"fast=posix:{self.dir}/fsat,{FAST}"), ("--slow", self.dir / "crpus")):
             words = {"--slow": self.slow_tier, "--fast": self.fast_tier, option: tier}
             self.fails("advise", "session", *(word for pair in words.items() for word in pair), "--capacity", "1GiB", words=[message("no-folder"), option])
@@ -248,7 +248,7 @@ class SomebodyElsesProgram(Stage):
         line, = self.records("stage", "revert", "plan.json", expect=1)
         self.assertEqual(line["verdict"], "degraded")
         self.assertEqual([path.name for path in farm.iterdir()], ["mine"])
-        self.fails("apply", "plan.json", "--link-farm", self.corpus / "farm", code=2, words=[message("lies-tier")])
+        self.fails("apply", "plan.json", "--link-farm", self.corpus / "farm", code=2, words=[message("inside-tier")])
         self.fails("apply", "plan.json", "--link-farm", self.dir, words=[message("not-made-this-plan")])
 
 

@@ -76,7 +76,7 @@ class Sweep(SweepTest):
         self.two_places()
         plan = self.run_cli("sweep", self.file(READ), "--dry-run").stdout.splitlines()
         self.assertEqual(len(plan), 13, "a line of figures, then one a run")
-        self.assertFalse((self.dir / "penstock-results").exists(), "nothing was begun")
+        self.assertFalse((self.dir / "penstock-results").exists(), "no run was started")
         lines = self.run_cli("sweep", "sweep.yaml", "--json").stdout.splitlines()
         lines = [json.loads(line) for line in lines]
         self.assertEqual([line["kind"] for line in lines], ["run"] * 12 + ["cell"] * 4 + ["sweep"])

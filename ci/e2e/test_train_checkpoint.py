@@ -48,7 +48,7 @@ class Saving(CheckpointCase):
         self.assertFalse((self.dir / "fast").exists())
 
     def test_steps_that_work_tell_how_much_longer_a_drain_makes_them(self):
-        # A drain takes two seconds, and the ten steps that it begins beside much less.
+        # A drain takes two seconds, and the ten steps during which it starts much less.
         record = self.train("--steps", 20, "--accelerator", "emulated:step=2ms,burn=cpu:1", every=10,
                             tiers=("--checkpoint-to", "slow,write_limit=1MiB/s", "--burst-buffer", "fast", "--payload", "2MiB"))
         for name in ("step_inflation", "burn_rounds_per_s", "step_overshoot"):

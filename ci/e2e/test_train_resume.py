@@ -103,7 +103,7 @@ class GoingOn(CheckpointCase):
             done = self.run_cli(*self.words("--steps", 9, "--resume", "--sample-log", "log", *args, **kwargs), expect=2)
             for word in ("run 'default' cannot go on here", *words):
                 self.assertIn(word, done.stderr)
-        self.assertEqual((self.dir / "log").read_text(), log, "nothing was begun")
+        self.assertEqual((self.dir / "log").read_text(), log, "no training was started")
         shutil.copytree(self.made / "pictures", self.dir / "copy")
         record = self.train("--steps", 9, "--resume", "--prefetch", 3, data="copy")
         self.assertEqual(value(record, "steps"), 3, "the same corpus elsewhere, and another pipeline, are the same training")

@@ -173,8 +173,8 @@ Result<CacheOutcome> CacheControl::prepare() {
     outcome.verdict = requested_ == CacheRequest::cold ? Verdict::not_cold : Verdict::not_warm;
     outcome.reason = "after " + std::to_string(kCacheTries) + " tries " +
                      std::to_string(static_cast<int>(census.fraction() * 100)) + "% of '" + tier_.name +
-                     "' lies in the page cache; " + std::string(cache_request_name(requested_)) +
-                     " means at " + (requested_ == CacheRequest::cold ? "most 1%" : "least 99%");
+                     "' is in the page cache; " + std::string(cache_request_name(requested_)) + " means at " +
+                     (requested_ == CacheRequest::cold ? "most 1%" : "least 99%");
   }
   if (state.method == "drop" && calls_.drop().ok()) state.client_metadata = "cold";
   return outcome;

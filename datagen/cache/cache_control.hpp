@@ -29,7 +29,7 @@ inline constexpr double kColdAtMost = 0.01;
 inline constexpr double kWarmAtLeast = 0.99;
 inline constexpr int kCacheTries = 3;
 
-// The calls to the machine, so that tests can stand in for a kernel that refuses or forgets nothing.
+// The calls to the kernel, so that a test can replace it by one that refuses, or that evicts nothing.
 struct PageCacheCalls {
   std::function<Result<Residency>(const std::filesystem::path&)> residency = penstock::residency;
   std::function<Result<void>(const std::filesystem::path&)> evict = penstock::evict;
@@ -46,8 +46,8 @@ struct CacheOutcome {
 // One corpus on one tier. prepare() before every repeat; it is never timed. One thread (it starts helpers of
 // its own).
 //
-// invalid_argument where the state cannot be had of the tier, whatever is tried: what it keeps mapped
-// (`keep=1`) stays in memory, also for the tiers beside it.
+// invalid_argument where the tier can never reach the state: what it keeps mapped (`keep=1`) stays in
+// memory, for the other tiers too.
 Result<void> check_cache_request(const Tier& tier, CacheRequest requested);
 
 // What is proven: the share of the corpus's files that is in this machine's page cache, asked of the kernel

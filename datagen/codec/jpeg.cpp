@@ -24,9 +24,9 @@ constexpr std::uint64_t kMostUnboundedPixels = std::uint64_t{1} << 22;
 constexpr std::size_t kMostBytesPerPixel = 6;
 constexpr std::size_t kMostHeaderBytes = 2048;
 constexpr JDIMENSION kRowsAtOnce = 16;
-// libjpeg-turbo stores a line that begins at a multiple of its vectors' size past the caches, which is right
-// for pixels that nobody reads soon; of a part each line is copied at once, from memory then (a tenth of all
-// the time).
+// libjpeg-turbo stores a line that begins at a multiple of its vectors' size past the caches. That is right
+// for pixels that are read late. A part's lines are copied at once, and would come from memory (a tenth of
+// the whole time).
 constexpr std::size_t kOffAlignment = 1;
 
 // libjpeg reports by calling back and expects not to be returned to. Between setjmp and longjmp no object

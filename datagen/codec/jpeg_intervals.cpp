@@ -300,7 +300,7 @@ Result<IntervalBits> JpegCodes::find(std::span<const std::byte> jpeg, const Jpeg
     return not_ours(jpeg.size(), "the interval is cut short");
   Bits bits(jpeg, interval);
   Wanted wanted(groups);
-  // Nobody can predict where blocks end, so nothing branches there: what comes next is looked up.
+  // The end of a block is unpredictable, so nothing branches there: what comes next is looked up.
   constexpr std::size_t kBlocks = 6;  // of a unit: four of luma, then both colours
   std::array<const Table*, 2 * kBlocks> tables{};
   for (std::size_t block = 0; block < kBlocks; ++block) {

@@ -198,7 +198,7 @@ TEST(JpegIntervals, RefuseWhatIsNotOfOurEncoder) {
     EXPECT_FALSE(jpeg_layout(std::span(jpeg).first(cut)).ok()) << cut;
   const JpegInterval first = jpeg_layout(jpeg).value().intervals.front();
   EXPECT_FALSE(JpegCodes::of(jpeg)->find(jpeg, first, 1000, kSingly).ok())
-      << "so many units are not in there";
+      << "the interval has fewer than 1000 units";
   for (std::size_t at = 0; at < first.begin; ++at) {
     std::vector<std::byte> bent = jpeg;
     bent[at] ^= std::byte{0x81};

@@ -85,9 +85,9 @@ Result<bool> inspect_names(const Options& options, const Generation& generation,
   if (complete) return true;
   if (resume && !started && !has_count(options))
     return make_error(Errc::not_found,
-                      fmt::format("nothing was begun in '{}' that --resume could go on with: say how many "
-                                  "samples to begin with (--samples, --bytes, --scale or --size-for), or "
-                                  "leave --resume out for the whole data set",
+                      fmt::format("there is no unfinished data set in '{}' to resume: say how many samples "
+                                  "to make (--samples, --bytes, --scale or --size-for), or leave --resume "
+                                  "out for the whole data set",
                                   tier.root));
   PENSTOCK_TRY(check_may_write(tier));
   PENSTOCK_TRY(check_room(tier, generation, started));

@@ -24,8 +24,8 @@ struct BlockCounts {
 // share of duplicates stays that of the whole. One thread.
 //
 // Blocks are told apart by 64 bits of hash, of which every bit depends on every bit of the block: among a
-// million different blocks two are taken for equal once in thirty million corpora. Nobody is expected to
-// forge them.
+// million different blocks two are taken for equal once in thirty million corpora. The hash does not resist
+// forged blocks.
 class BlockCensus {
  public:
   static constexpr std::size_t kMost = std::size_t{1} << 20;

@@ -56,7 +56,7 @@ class PictureMeter {
     if (facts_.failed++ == 0) facts_.failure = where + ": " + why;
   }
 
-  // `where` it lies, in words.
+  // `where`: its location, as text for a message.
   Result<void> add(std::span<const std::byte> picture, const std::string& where) {
     const Result<bool> told = is_png_not_jpeg(picture);
     if (!told.ok()) {

@@ -89,7 +89,7 @@ std::string content_text(const Content& content, std::uint64_t samples_in_all, c
   const BlockCounts& blocks = content.blocks;
   table.row(
       {"blocks of 4 KiB",
-       fmt::format("{} where they lie in objects: {} all zero, {} copies of others{}",
+       fmt::format("{} at multiples of 4 KiB in objects: {} all zero, {} copies of others{}",
                    format_count(blocks.inspected), format_count(blocks.zero), format_count(blocks.duplicate),
                    blocks.compared + blocks.zero < blocks.inspected
                        ? fmt::format(" among {} that were compared", format_count(blocks.compared))

@@ -188,7 +188,7 @@ TEST_F(CopyTest, RefusesItselfAndOtherCorpora) {
   builder.add_sample({.length = 1, .object = builder.add_object("x.jpg", 1)});
   ASSERT_TRUE(builder.publish(*other.backend).ok());
   EXPECT_EQ(copy_corpus(from, other, {}).error().code, Errc::already_exists);
-  Tier started = tier(target_ + "-begun");
+  Tier started = tier(target_ + "-started");
   put(*started.backend, kCopyingName, "0123456789abcdef");
   EXPECT_EQ(copy_corpus(from, started, {}).error().code, Errc::already_exists);
   Tier unreadable = tier(target_ + "-unreadable");

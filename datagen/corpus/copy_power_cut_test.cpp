@@ -68,7 +68,7 @@ class CopyOnDisk : public testing::TestWithParam<const char*> {
     disk_ = *std::move(disk);
   }
   Tier target() const { return open_tier("t=posix:" + (disk_->path() / "copy").string()).value(); }
-  // Nobody has anything of it open.
+  // No file of it may be open.
   void cut_the_power() {
     ASSERT_OK(disk_->cut());
     ASSERT_OK(disk_->restart());

@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// What a scan found besides samples; `text` in words ("left out: 12 .gif, 1 .db; ..."), empty if nothing.
+// What a scan found besides samples; `text` describes it ("left out: 12 .gif, 1 .db; ..."), or is empty.
 struct ScanReport {
   std::uint64_t left_out = 0;         // objects whose extension is not wanted
   std::uint64_t hidden = 0;           // objects and folders whose name starts with a dot
@@ -79,7 +79,7 @@ inline constexpr OptionSpec kManifestOption{
     .name = "manifest",
     .role = OptionRole::target,
     .value = "FILE",
-    .help = "the corpus's manifest, where it does not lie in the folder itself",
+    .help = "the corpus's manifest, where it is not in the folder itself",
     .group = "Corpus"};
 inline constexpr OptionSpec kTypesOption{
     .name = "types",

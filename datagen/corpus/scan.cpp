@@ -170,7 +170,7 @@ class SampleLister {
   std::string name_;
   std::vector<std::uint32_t> numbers_;  // of the object's labels, among all
   std::vector<bool> used_;              // by label
-  std::string first_array_;             // of nobody: "'val/x' in 'a.h5'"
+  std::string first_array_;             // that is part of no sample: "'val/x' in 'a.h5'"
   std::string first_member_;
   std::string first_without_samples_;
 };

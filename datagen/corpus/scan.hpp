@@ -1,4 +1,4 @@
-// --scan: a manifest of what is in a tier, where nobody made one.
+// --scan: makes a manifest of the objects of a tier that has none.
 #pragma once
 
 #include "datagen/corpus/corpus.hpp"

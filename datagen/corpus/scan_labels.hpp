@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// Numbers names as they come, while they are not so many that no manifest could hold them. One thread.
+// Numbers names in the order of their first use, as long as a manifest can hold all of them. One thread.
 class ScanLabels {
  public:
   // Of all names together; each takes a few bytes more.
@@ -53,12 +53,12 @@ class ScanLabels {
 
 // The numbers that labels have in the end, and their names by these.
 struct FinalLabels {
-  std::vector<std::uint32_t> numbers;  // by the number they had as they came; kNoLabel: nobody's
+  std::vector<std::uint32_t> numbers;  // by their number in ScanLabels; kNoLabel: no sample has it
   std::vector<std::string> names;
 };
 
-// Labels that are all decimal numbers are these numbers: nobody's 0 to 9 become anything else. Others are
-// numbered in byte order of their names. Those that no sample has are left out.
+// Labels that are all decimal numbers keep these numbers: 0 to 9 stay 0 to 9. Others are numbered in byte
+// order of their names. Those that no sample has are left out.
 FinalLabels final_labels(const std::vector<std::string>& names, const std::vector<bool>& used);
 
 }  // namespace penstock

@@ -19,7 +19,7 @@ struct ScanFormat {
   std::unique_ptr<Format> format;
 };
 
-// The formats that tell their objects by name first; "files" takes what nobody else claims.
+// The formats that know their objects by name come first; "files" takes what no other format claims.
 Result<std::vector<ScanFormat>> scan_formats(const std::string& types);
 
 // One name for all, or "mixed".

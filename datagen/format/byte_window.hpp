@@ -20,7 +20,7 @@ class ByteWindow {
  public:
   virtual ~ByteWindow() = default;
 
-  // The bytes from `offset` on, valid until the next call. `truncated` where there are not so many.
+  // `length` bytes from `offset` on, valid until the next call. `truncated` where there are fewer.
   virtual Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length) = 0;
 
   // An error of that kind that names the object and the offset.

@@ -20,7 +20,7 @@ namespace penstock {
 
 class CoalescingWriter {
  public:
-  static constexpr std::size_t kGathered = std::size_t{1} << 20;  // written once there are so many
+  static constexpr std::size_t kGathered = std::size_t{1} << 20;  // bytes gathered before a write
   static constexpr std::size_t kLarge = std::size_t{16} << 10;    // what one call needs to pass uncopied
   static constexpr std::size_t kPage = 4096;
 

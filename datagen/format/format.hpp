@@ -106,7 +106,7 @@ class Format {
     std::string_view label_name;
     Placement placement;
     std::string_view codec = {};  // "jpeg", "jpeg.tfrecord.gz"; "": as the object's name says
-    bool statistics = false;      // is called so: no sample if alone in its object beside others with samples
+    bool statistics = false;      // by its name: no sample if alone in its object while others hold samples
     Aside arrays_left_out{};      // told once, with one of the object's samples
     Aside files_left_out{};       // of an archive; likewise
   };

@@ -322,7 +322,7 @@ class ObjectReader {
         break;
       }
       case kExternalFiles:
-        object_.unreadable = "its bytes lie in other files";
+        object_.unreadable = "its bytes are in other files";
         break;
       case kLink:
         right = read_link(message, object_);
@@ -353,7 +353,7 @@ class ObjectReader {
     if (heap == kHdf5Nowhere) return success();
     return source_.error(
         Errc::unsupported, address,
-        "a group whose links lie in a heap (dense storage), which is not read; write it with "
+        "a group whose links are in a heap (dense storage), which is not read; write it with "
         "libver='earliest' or fewer links");
   }
 

@@ -18,8 +18,8 @@ struct Hdf5Dataset {
   std::string name;  // "climate/data": in the group climate
   Element element = Element::u8;
   std::vector<std::uint64_t> shape{};
-  // Stored as so many chunks, each of all of the sides but a part of the first; 0: contiguous. The bytes are
-  // the same, one chunk behind another.
+  // The number of chunks: each has a part of the first side and all of the others; 0: contiguous. The bytes
+  // are the same, one chunk after another.
   std::uint64_t chunks = 0;
   std::uint64_t bytes() const;
 };

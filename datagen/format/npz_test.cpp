@@ -262,7 +262,7 @@ TEST_F(Npz, OffsetsThatLeadNowhereAreSaidAsTheyAre) {
               "sample 0 of 'x' from element 0 to -5 of 3");
 }
 
-// What nobody but Python reads is next to the samples and does not hide them.
+// Arrays that only Python reads are next to the samples and do not hide them.
 TEST_F(Npz, ArraysThatAreNotReadAreSkipped) {
   constexpr std::string_view kPickled = "{'descr': '|O', 'fortran_order': False, 'shape': (2,), }\n";
   const auto pickle =

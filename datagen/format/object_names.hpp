@@ -23,14 +23,14 @@ inline constexpr OptionSpec kShardsOption{
     .role = OptionRole::work,
     .type = OptionType::integer,
     .value = "N",
-    .help = "so many objects, of equally many samples (else of 128 MiB or somewhat more)",
+    .help = "number of objects, with equally many samples (else objects of 128 MiB or somewhat more)",
     .at_least = 1};
 inline constexpr OptionSpec kSamplesPerFileOption{
     .name = "samples_per_file",
     .role = OptionRole::work,
     .type = OptionType::integer,
     .value = "N",
-    .help = "so many samples an object; 1: named after the sample",
+    .help = "samples per object; 1: the object is named after the sample",
     .at_least = 1};
 
 // Where an object that is one sample lies: by class as its key says, in no folder, or in one of K.

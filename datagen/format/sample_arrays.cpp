@@ -100,8 +100,8 @@ Result<void> SampleArrays::add(const SampleBytes& sample) {
     if (kept_bytes_ > kMostKept)
       return make_error(
           Errc::unsupported,
-          fmt::format("'{}' would have more than {} MiB beside its payload, which wait in memory for "
-                      "its end: put fewer samples into an object",
+          fmt::format("'{}' would have more than {} MiB in addition to its payload, which stay in memory "
+                      "until its end: put fewer samples into an object",
                       name_, kMostKept >> 20U));
     kept_crc32c_[f] = crc32c_of(field, kept_crc32c_[f]);
     for (const std::span<const std::byte> piece : field.pieces)

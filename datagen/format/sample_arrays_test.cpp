@@ -140,7 +140,7 @@ TEST(ChooseSamples, WhatBelongsToNoSampleIsCountedAndNamed) {
   EXPECT_EQ(left_out({stored("a", {9}), labels("a_offsets", {3}), labels("label", {2}), stored("b/a", {9}),
                       labels("b/a_offsets", {3}), labels("b/label", {2})}),
             "3 from b/a");
-  // So many of one kind are no fields of one sample.
+  // Several of one kind are no fields of one sample.
   EXPECT_EQ(left_out({labels("label", {}), stored("img0", {4, 4}), stored("img1", {4, 3}),
                       stored("img2", {4, 4}), stored("factor", {})}),
             "2 from img1");

@@ -21,9 +21,9 @@ constexpr std::size_t tar_padding(std::uint64_t bytes) {
   return static_cast<std::size_t>((kTarBlock - bytes % kTarBlock) % kTarBlock);
 }
 
-// Appends what stands before a regular file's content: mode 644, of nobody, of 1970, so that the same content
-// makes the same archive. Names that the header has no room for get a pax header in front, sizes from 8 GiB
-// on are in base 256.
+// Appends the header of a regular file: mode 644, no owner, time 0 (1970), so that the same content makes the
+// same archive. Names that do not fit into the header get a pax header in front, sizes from 8 GiB on are in
+// base 256.
 void put_tar_header(std::vector<std::byte>& out, std::string_view name, std::uint64_t bytes);
 
 struct TarMember {

@@ -213,8 +213,7 @@ class TarScan {
   // Of an array in NumPy's format the sample is what follows its header.
   Result<void> give() {
     if (!group_.payload) {
-      if (!group_.label_file.empty())
-        leave_out(group_.label_file, "a label that no file of its key stands beside");
+      if (!group_.label_file.empty()) leave_out(group_.label_file, "a label without a file of the same key");
       return success();
     }
     if (group_.codec == "npy") {

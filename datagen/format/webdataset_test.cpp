@@ -156,12 +156,11 @@ std::string left_out(const std::vector<std::string>& names) {
 
 TEST(WebDataset, FilesThatNoSampleHasAreCountedAndNamed) {
   EXPECT_EQ(left_out({"a.jpg", "a.jpg", "b.jpg"}), "1 from a.jpg, the second file of that name");
-  EXPECT_EQ(left_out({"a.cls", "b.png", "b.jpg"}),
-            "2 from a.cls, a label that no file of its key stands beside");
+  EXPECT_EQ(left_out({"a.cls", "b.png", "b.jpg"}), "2 from a.cls, a label without a file of the same key");
   EXPECT_EQ(left_out({"b.png", "b.jpg"}), "1 from b.jpg, whose sample is 'b.png'");
   EXPECT_EQ(left_out({"a.jpg", "a.cls", "a.cls"}), "1 from a.cls, the second label of its sample");
   EXPECT_EQ(left_out({"a.jpg", "b.jpg", "a.cls", "b.cls"}),
-            "2 from a.cls, a label that no file of its key stands beside");
+            "2 from a.cls, a label without a file of the same key");
   EXPECT_EQ(left_out({"a.json", "a.cls", "a.jpg", "a.txt", "a.mask.png", "b.left.jpg", "b.right.jpg"}), "0");
 }
 

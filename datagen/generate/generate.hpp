@@ -37,8 +37,8 @@ struct Generated {
 // Makes what is missing; with `resume`, of a finished data set what is gone or of another size, by a stat of
 // each object (`corrupt`, naming the object, where this build would make other bytes of it). Holds the
 // target's lock meanwhile (`busy` if another process does). `out` says how far it came, also when this fails
-// or is interrupted: then the journal is there and --resume goes on, or, where out.begun is false, nothing is
-// there that was not before.
+// or is interrupted: then the journal is there and --resume goes on. Where out.started is false, the target
+// is as it was before.
 //
 // Collective: every rank gets the same words and makes its share of the objects in the same place, which all
 // must see (`not_found` where one does not); rank 0 alone looks at what is there, and makes the manifest. A

@@ -113,8 +113,8 @@ TEST_P(GenerateOnDisk, PowerCutsLeaveAWholeOrAnUnfinishedDataSet) {
 INSTANTIATE_TEST_SUITE_P(Kind, GenerateOnDisk, testing::Values("ext4", "xfs"),
                          [](const auto& row) { return row.param; });
 
-// The first run hears of it when it syncs. The second finds all objects in the page cache as they should be,
-// and nobody tells it anything.
+// The first run gets the error when it syncs. The second finds all objects in the page cache as they should
+// be, and gets no error.
 TEST(GenerateOnFailingDisk, ResumeKeepsOnlyWhatTheDeviceHas) {
   const auto disk = LoopDisk::make("xfs", "90M");
   if (!disk && disk.error().code == Errc::unsupported) GTEST_SKIP() << disk.error().message();
@@ -141,7 +141,7 @@ TEST(GenerateOnFailingDisk, ResumeKeepsOnlyWhatTheDeviceHas) {
   expect_same(tree_of(target), tree_of(whole));
 }
 
-// Nobody would look at its bytes again.
+// No later run reads its bytes again.
 TEST(GeneratePowerCut, WhatIsMendedHasItsBytesOnTheDeviceBeforeItsName) {
   ScratchFolder scratch;
   std::set<std::string> synced;

@@ -204,7 +204,7 @@ TEST(GenerateRanks, ASignalAtTheStartSaysWhetherThereIsSomethingToGoOnWith) {
   for (const Outcome& outcome : outcomes) {
     ASSERT_FALSE(outcome.done.ok());
     EXPECT_EQ(outcome.done.error().code, Errc::interrupted);
-    EXPECT_EQ(outcome.made.started, left) << "what can be gone on with is said to have begun";
+    EXPECT_EQ(outcome.made.started, left) << "started exactly where there is something to resume";
   }
 }
 

@@ -161,8 +161,8 @@ Result<GenerationState> parse_generation_state(std::string_view text, std::strin
                            .settings = json.at("settings").get<std::map<std::string, std::string>>()};
   } catch (const std::exception&) {
     return make_error(Errc::corrupt,
-                      fmt::format("'{}' is damaged, and without it nothing tells what was begun "
-                                  "there: remove the folder and start again",
+                      fmt::format("'{}' is damaged, and only this file tells what the folder is to "
+                                  "hold: remove the folder and start again",
                                   name));
   }
 }

@@ -39,7 +39,7 @@ std::uint32_t journal_key(const GenerationState& state);
 // corrupt, saying what is missing; `name` is the file's in messages.
 Result<GenerationState> parse_generation_state(std::string_view text,
                                                std::string_view name = kGenerationStateName);
-// What differs, in words ("seed 7, not 8"); "" when nothing does.
+// Describes what differs ("seed 7, not 8"); "" when nothing does.
 std::string difference(const GenerationState& there, const GenerationState& wanted);
 
 // Nothing when there is no state file. `root` is the tier's, for messages.

@@ -54,7 +54,7 @@ Result<GenerationState> load_finished(Tier& tier) {
                          .settings = facts.settings};
 }
 
-// Beside the state of an unfinished data set: whether it is finished all the same. The state goes last.
+// Whether a data set is finished although its unfinished state is still there: that is removed last.
 Result<bool> is_finished(Tier& tier, const GenerationState& state) {
   const Result<GenerationState> there = load_finished(tier);
   if (there.ok()) return difference(*there, state).empty();
@@ -206,11 +206,11 @@ Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume
                       "add --resume to go on with it, or remove the folder");
     const std::string differs = difference(*state, wanted);
     if (differs.empty() && state->fingerprint != wanted.fingerprint)
-      return occupied(tier,
-                      fmt::format("was begun by another build, whose '{}' makes other bytes", wanted.recipe),
-                      "go on with that build, or remove the folder");
+      return occupied(
+          tier, fmt::format("was started by another build, whose '{}' makes other bytes", wanted.recipe),
+          "go on with that build, or remove the folder");
     if (differs.empty()) return is_finished(tier, wanted);
-    return occupied(tier, fmt::format("was begun with {}", differs),
+    return occupied(tier, fmt::format("was started with {}", differs),
                     "say the same to --resume, or choose another folder");
   }
   const bool finished = backend.names().stat(kManifestName).ok();

@@ -51,7 +51,7 @@ struct Generation {
 };
 
 // `format` "" is the recipe's own. Settings that are not given are the recipe's where the format is its own,
-// and containers that nobody sized hold 128 MiB or more, by rounding their number down. Unknown plug-ins and
+// and containers without a given size hold 128 MiB or more (their number is rounded down). Unknown plug-ins,
 // keys, values out of range and numbers that overflow are invalid_argument. `threads` is
 // RecipeRequest::threads.
 Result<Generation> plan_generation(std::string_view recipe, std::string_view format,

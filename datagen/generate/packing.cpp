@@ -78,7 +78,7 @@ class Zeros final : public Crc32Source {
     return bytes_;
   }
 
-  std::uint32_t crc32() const override { return 0; }  // nobody will look
+  std::uint32_t crc32() const override { return 0; }  // it is never checked
 
  private:
   FieldBytes of(std::uint64_t bytes, std::vector<std::span<const std::byte>>& pieces) const {

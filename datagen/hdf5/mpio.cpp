@@ -25,7 +25,7 @@ Result<const Hdf5MpioModule*> mpio_module() {
                           "libopenmpi-dev, libhdf5-openmpi-dev), or use the driver reader");
   };
   PENSTOCK_ASSIGN(const MpiModule* const mpi, mpi_module());
-  PENSTOCK_TRY(mpi->files({}));  // starts MPI where nobody has
+  PENSTOCK_TRY(mpi->files({}));  // starts MPI unless it runs
   static const Result<void*> symbol = module_symbol(kModuleFile, kHdf5MpioModuleSymbol, kOwnNamesFirst);
   if (!symbol.ok()) return missing(symbol.error().what);
   const Hdf5MpioModule* const found = reinterpret_cast<Hdf5MpioModuleFunction>(*symbol)();

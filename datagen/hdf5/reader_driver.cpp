@@ -94,7 +94,7 @@ H5FD_class_t driver_class() {
   H5FD_class_t made{};
 #if H5_VERSION_GE(1, 13, 2)
   made.version = H5FD_CLASS_VERSION;
-  made.value = static_cast<H5FD_class_value_t>(513);  // 512 and above belong to whoever asks nobody
+  made.value = static_cast<H5FD_class_value_t>(513);  // 512 and above need no registration
 #endif
   made.name = "penstock_reader";
   made.maxaddr = kMostBytes;

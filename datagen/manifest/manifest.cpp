@@ -243,7 +243,7 @@ Result<void> Manifest::check() const {
   bool own_objects = samples() == objects();
   for (std::uint64_t i = 0; i < samples(); ++i) {
     const SampleEntry& entry = state.entries[i];
-    if (entry.object >= objects()) return damaged(fmt::format("sample {} lies in no object", i));
+    if (entry.object >= objects()) return damaged(fmt::format("sample {} is in no object", i));
     const std::uint64_t size = state.object_bytes[entry.object];
     if (entry.length > size || entry.offset > size - entry.length)
       return damaged(fmt::format("sample {} lies outside its object", i));

@@ -51,9 +51,9 @@ struct ManifestFacts {
 // Open manifest: immutable, any thread.
 //
 // Opening is O(1) in the number of samples: it checks the header (with its checksum), the bounds of every
-// section, and the facts. check() is the one pass over the rest. What nobody may rely on is that check() was
-// called: every accessor keeps within the file whatever the bytes say, and answers "not there" (below) where
-// they make no sense. Damage is `corrupt`, a manifest of a newer penstock `unsupported`; never a crash, and
+// section, and the facts. check() is the one pass over the rest. Accessors do not rely on a call of check():
+// each keeps within the file whatever the bytes say, and answers "not there" (below) where they make no
+// sense. Damage is `corrupt`, a manifest of a newer penstock `unsupported`; never a crash, and
 // never more memory than a small multiple of the file. A consistent manifest may still claim sizes that its
 // objects lack: reads of those are `truncated`.
 class Manifest {
@@ -116,8 +116,8 @@ class ManifestBuilder {
   void resize_samples(std::uint64_t count);
   void set_sample(std::uint64_t index, const SampleEntry& entry);
 
-  // For makers that know their labels' numbers last: every sample of label n gets numbers[n], or none where
-  // there are not so many.
+  // For makers that know their labels' numbers last: every sample of label n gets numbers[n], or no label
+  // where `numbers` is shorter.
   void relabel(std::span<const std::uint32_t> numbers);
   void set_object_bytes(std::uint32_t object, std::uint64_t bytes);
   void set_object_crc32c(std::uint32_t object, std::uint32_t crc32c);  // nothing unless object_checksums

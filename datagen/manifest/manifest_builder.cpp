@@ -66,7 +66,7 @@ Result<Header> ManifestBuilder::State::totals() const {
   bool own_objects = out.samples == out.objects;
   for (std::uint64_t i = 0; i < out.samples; ++i) {
     const SampleEntry& entry = entries.at(i);
-    if (entry.object >= out.objects) return wrong(fmt::format("sample {} lies in no object", i));
+    if (entry.object >= out.objects) return wrong(fmt::format("sample {} is in no object", i));
     const std::uint64_t size = object_bytes.at(entry.object);
     if (entry.length > size || entry.offset > size - entry.length)
       return wrong(fmt::format("sample {} lies outside its object", i));

@@ -245,7 +245,7 @@ TEST_F(HostileManifest, SizesThatNoFileHasAreRefused) {
   }
 }
 
-// Nobody looks at such an object through a sample, but copies and verdicts count its bytes.
+// No sample leads to such an object, but copies and verdicts count its bytes.
 TEST_F(HostileManifest, SizesOfObjectsWithoutSamplesAreCheckedToo) {
   const auto built = [](std::initializer_list<std::uint64_t> sizes) {
     ManifestBuilder builder(ManifestFacts{});

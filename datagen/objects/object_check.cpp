@@ -176,7 +176,7 @@ Result<WrongObject> check_object_size(Namespace& names, const Manifest& manifest
   if (!there.ok() && there.error().code != Errc::not_found && there.error().sys_errno != ELOOP)
     return blamed_on_object(there.error());
   if (!there.ok()) return WrongObject{object, {ObjectState::vanished, there.error().message()}};
-  if (there->folder) return WrongObject{object, {ObjectState::vanished, "a folder stands in its place"}};
+  if (there->folder) return WrongObject{object, {ObjectState::vanished, "a folder has its name"}};
   return WrongObject{object, verdict_of_size(there->bytes, manifest.object_bytes(object)), there->bytes};
 }
 

@@ -69,7 +69,7 @@ Result<WholeObjects> whole_objects(const Manifest& manifest) {
       for (; i < manifest.samples() && manifest.sample(i).object == object; ++i) ++held.samples;
       if (object >= seen.size())
         return make_error(Errc::corrupt, "the manifest is damaged: sample " + std::to_string(held.first) +
-                                             " lies in no object");
+                                             " is in no object");
       if (seen[object])
         return make_error(Errc::unsupported,
                           "the samples of '" + std::string(manifest.object_name(object, scratch)) +

@@ -66,8 +66,8 @@ class ArrayRecipe : public Recipe {
   mutable std::array<std::unique_ptr<const NoiseStock>, 3> stocks_;  // made when a maker needs them
 };
 
-// For a setting "shape": invalid_argument unless it has so many sides of at most 2^28 elements (1 GiB of f32)
-// in all.
+// For a setting "shape": invalid_argument unless it has `sides` sides and at most 2^28 elements (1 GiB of
+// f32).
 Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t sides);
 
 // Writes `value`, an element of its field's type, into a part.

@@ -1,4 +1,4 @@
-// Random numbers drawn one after another, where nobody needs the n-th alone.
+// Random numbers drawn one after another, for code that never needs the n-th alone.
 #pragma once
 
 #include <cstdint>

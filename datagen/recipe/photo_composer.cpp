@@ -223,7 +223,7 @@ void PhotoComposer::draw_bits(Own& own, RandomStream bits) {
   }
 }
 
-// `changed`: of this strip's bits, in words.
+// `changed`: a bit for each flip of this strip, 64 to a word.
 void PhotoComposer::put_strip(Own& own, std::size_t place, const std::uint64_t* changed) {
   const std::uint32_t which = chosen_[place];
   const Strip& strip = own.stock->strips[which];

@@ -16,7 +16,7 @@
 namespace penstock {
 
 // One field: a baseline JPEG of 4:2:0, mostly within 1% of photo_bytes(), with its checksum, in pieces that
-// nobody copied. No two samples have the same strips with the same bits; a comment names the sample. Each
+// are not copied. No two samples have the same strips with the same bits; a comment names the sample. Each
 // maker keeps the strips that it uses (some MiB), to flip bits in; the stock must outlive it.
 class PhotoComposer final : public SampleMaker {
  public:
@@ -70,7 +70,7 @@ class PhotoComposer final : public SampleMaker {
   std::vector<std::unique_ptr<Own>> classes_;
   std::vector<std::uint32_t> chosen_;   // strips of the sample at hand
   std::vector<bool> again_;             // for each of them: the picture has it already
-  std::vector<std::uint64_t> changed_;  // bits of theirs, in words
+  std::vector<std::uint64_t> changed_;  // a bit for each of their flips
   std::vector<std::span<const std::byte>> pieces_;
   std::vector<std::vector<std::byte>> copies_;  // of strips that a picture has twice
   std::size_t copies_used_ = 0;

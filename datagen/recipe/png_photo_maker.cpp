@@ -7,7 +7,7 @@ namespace penstock {
 namespace {
 
 constexpr double kUsualDensity = 1.7;  // bytes a pixel of the median picture, measured
-constexpr double kCloseEnough = 0.04;
+constexpr double kPngCloseEnough = 0.04;
 constexpr int kMostTries = 4;
 constexpr std::uint32_t kProbeBands = 8;
 constexpr std::uint32_t kProbeRows = 8;
@@ -61,7 +61,7 @@ Result<std::span<const FieldBytes>> PngPhotoMaker::make(std::uint64_t index) {
     paint();
     PENSTOCK_ASSIGN(png_, encoder_.encode(pixels_));
     const double off = wanted / static_cast<double>(png_.size());
-    if (std::abs(off - 1.0) <= kCloseEnough || tries == kMostTries) break;
+    if (std::abs(off - 1.0) <= kPngCloseEnough || tries == kMostTries) break;
     shape = resized(shape, shape.pixels() * off);
   }
   made_ = {.pieces = {&png_, 1}, .bytes = png_.size()};

@@ -72,7 +72,7 @@ struct RecipeInfo {
   OptionTable options;         // for --set key=value
   std::string_view source;     // the paper or data set that it follows
   std::uint64_t full_samples;  // of the real thing
-  std::string_view sizes;      // the distribution in words: "log-normal, median 112 KB"
+  std::string_view sizes;      // describes their distribution: "log-normal, median 112 KB"
   std::string_view format;     // that the real thing has: what --format is without being said
   // Of that format, likewise; nullptr is none.
   std::span<const RecipeSetting> (*format_settings)(const Options& options);

@@ -20,7 +20,7 @@ namespace penstock {
 struct Scenery {
   explicit Scenery(std::uint64_t seed, unsigned threads = 0);  // 0: as many as there are processors
 
-  static constexpr std::size_t kSharp = 4;  // the first so many canvases are in focus, with things in them
+  static constexpr std::size_t kSharp = 4;  // number of canvases that come first: in focus, with things
   std::vector<Canvas> canvases;             // then backdrops: clouds, and things out of focus
   NoiseField grain;                         // fine detail: equal power in each octave from 2 to 32 pixels
   NoiseField patches;                       // smooth: 32 to 512 pixels

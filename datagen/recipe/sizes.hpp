@@ -42,8 +42,8 @@ inline constexpr OptionSpec kDeviationOption{
     .type = OptionType::size,
     .value = "SIZE",
     .help = "standard deviation of the sizes, at most the mean (else in the real proportion to it)"};
-// What the two were given as; invalid_argument out of their ranges. A deviation that nobody gave keeps its
-// proportion to the mean.
+// The values of the two options; invalid_argument out of their ranges. Without the option the deviation keeps
+// its proportion to the mean.
 Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real);
 
 struct ClassCount {

@@ -26,7 +26,7 @@ struct Field {
   // instead (a JPEG file), and has no shape.
   std::vector<std::uint64_t> shape{};
   bool varies = false;
-  // Of a field that varies: as an array of one sample its length has so many sides of 1 after it, (N, 1, 1).
+  // Of a field that varies: an array of one sample has this many sides of 1 after its length, (N, 1, 1).
   unsigned ones = 0;
   bool one_chunk = false;  // formats that can, store each sample of it as one chunk
 };

@@ -125,7 +125,7 @@ Result<std::string> prefix_of(const Corpus& corpus, const Tier& slow) {
   }
   return make_error(
       Errc::invalid_argument,
-      fmt::format("the corpus '{}' does not lie in the plan's slow tier, {}", corpus.tier.root, slow.root));
+      fmt::format("the corpus '{}' is not inside the plan's slow tier, {}", corpus.tier.root, slow.root));
 }
 
 // That each copy is there and of its original, as far as sizes and times tell.

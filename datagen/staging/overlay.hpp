@@ -31,12 +31,12 @@ inline constexpr OptionSpec kOverlayOption{
 // The tier's own folder, where it should have one and there is none.
 std::optional<std::filesystem::path> missing_folder(const Tier& tier);
 
-// What a plan's tiers are opened as: one that no other tier of the same name is open beside. not_found where
-// its folder is missing.
+// Opens a tier of a plan under its name there, which no other open tier may have. invalid_argument where its
+// path means another folder than when the plan was made; not_found where the folder is missing.
 Result<Tier> open_planned_tier(const PlannedTier& planned);
 
-// Whether the file is still what the plan was made for; what is different in words, "" where nothing is. The
-// time of its last change counts where the tier has native paths.
+// Describes how the file differs from the one that the plan was made for; "" where it does not. The time of
+// its last change counts where the tier has native paths.
 std::string changed_since(Tier& slow, const PlannedFile& file);
 
 // Reads an object of the plan from the fast tier, any other from the slow one; "prefix/" stands before the

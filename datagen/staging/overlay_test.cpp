@@ -135,8 +135,7 @@ TEST_F(Overlay, AnOriginalThatWasChangedIsAnError) {
 TEST_F(Overlay, AnotherCorpusIsAnError) {
   ASSERT_OK(save_staging_plan(plan(), plan_file().string()));
   Corpus elsewhere = open_corpus(fast().string(), {.scan = true, .types = "any"}).value();
-  EXPECT_ERRC(Errc::invalid_argument, lay_over(elsewhere, plan_file()),
-              "does not lie in the plan's slow tier");
+  EXPECT_ERRC(Errc::invalid_argument, lay_over(elsewhere, plan_file()), "is not inside the plan's slow tier");
 }
 
 TEST_F(Overlay, APlanThatStagesNothingIsAnError) {

@@ -1,5 +1,5 @@
-// What `stage apply` knows of its own work on a fast tier, so that it goes on where it was stopped and
-// `stage revert` takes away no more than it brought. It lies on that tier, beside nothing that others made.
+// What `stage apply` has done on a fast tier, so that it goes on where it was stopped and `stage revert`
+// removes only what it brought. It is kept on that tier, in a folder of Penstock's own.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct StagedCopy {
 
 struct StagedState {
   std::string plan;  // its id
-  // Files of the plan that are there and that nobody copied, sorted: never to be removed.
+  // Files of the plan that were there before any apply, sorted: never to be removed.
   std::vector<std::string> found{};
   std::vector<std::string> folders{};  // that were not, parents first
   std::vector<std::string> farms{};    // absolute paths of link farms that were started

@@ -13,7 +13,7 @@ struct Room {
   std::uint64_t bytes = 0;
   std::uint64_t block_bytes = 1;         // what holds an object is a multiple of it
   std::uint64_t folder_bytes = 0;        // that a small folder takes
-  std::optional<std::uint64_t> objects;  // that many more, folders too; nothing: nobody counts them
+  std::optional<std::uint64_t> objects;  // that many more, folders too; nothing: it does not count them
 
   std::uint64_t taken_by(std::uint64_t object_bytes) const;  // in whole blocks
 };

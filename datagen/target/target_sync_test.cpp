@@ -80,7 +80,7 @@ TEST_F(FailingDisk, WhatIsForgottenIsReadFromTheDevice) {
   const auto sync = TargetSync::begin(*tier_);
   ASSERT_OK(sync);
   sync->begin_to_judge();
-  EXPECT_FALSE(sync->forget("object").ok()) << "bytes were lost, which nobody who has it open was told";
+  EXPECT_FALSE(sync->forget("object").ok()) << "bytes were lost, and no open file got the error";
   EXPECT_OK(sync->forget("object"));
   EXPECT_FALSE(is_whole("object"));
   EXPECT_FALSE(sync->forget("nothing").ok());

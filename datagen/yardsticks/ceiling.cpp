@@ -168,7 +168,7 @@ Result<LoopDone> CeilingLoop::run_queued(LoopEnd end) {
   if (all.ok())
     all->untimed = untimed;
   else
-    lanes_.clear();  // what is in flight there is nobody's any more
+    lanes_.clear();  // reads in flight there are not waited for
   return all;
 }
 

@@ -83,7 +83,7 @@ class Reader {
 
 enum class IfExists : std::uint8_t { fail, replace };
 
-// An object in the making. Nobody sees it before publish(); destroyed unpublished, it leaves nothing behind.
+// An object in the making. It is invisible before publish(); destroyed unpublished, it leaves nothing behind.
 // One thread.
 class Writer {
  public:

@@ -10,8 +10,8 @@
 
 namespace penstock {
 
-// Counts what crossed a back end. Adding is one relaxed add on a line that (up to 64 threads) nobody else
-// writes; sum() is exact once the adders are quiet. The only global state is the number that each thread
+// Counts what crossed a back end. Adding is one relaxed add on a cache line of the thread's own (up to 64
+// threads); sum() is exact once the adders are quiet. The only global state is the number that each thread
 // draws when it first adds to any counter.
 class MovedCounter {
  public:

@@ -39,8 +39,8 @@ struct SiteNames {
 Result<SiteFile> read_site_file(const std::filesystem::path& file, std::string_view command,
                                 const SiteNames& known);
 
-// The site's launcher: the words before a program of which `{ranks}` are to be started. Set by the front door
-// before a command runs; `mpirun -n {ranks}` where no file names one.
+// The site's launcher: the words before a program of which `{ranks}` are to be started. The main program sets
+// it before a command runs; `mpirun -n {ranks}` where no file names one.
 void set_site_launcher(std::vector<std::string> launcher);
 const std::vector<std::string>& site_launcher();
 

@@ -76,7 +76,7 @@ class Options {
 
   // Checks every word against the tables: an unknown key is an error that names the nearest valid one and
   // lists them all; a bad value names the key and the owner ("tier option 'limit' of 'disk'": owner = "tier
-  // option"; those of a command line are called as they stand there, "--limit": owner = kOnCommandLine).
+  // option"; those of a command line are named as on the line, "--limit": owner = kOnCommandLine).
   static Result<Options> parse(std::span<const OptionTable> tables, std::span<const OptionWord> words,
                                std::string_view owner);
   static Result<Options> parse(OptionTable table, std::span<const OptionWord> words, std::string_view owner);

@@ -14,8 +14,8 @@
 
 namespace penstock {
 
-// In bytes, powers of two. Lengths are multiples of `offset`. What kBufferAlignment stands for is safe where
-// nobody knows better.
+// In bytes, powers of two. Lengths are multiples of `offset`. kBufferAlignment is safe where the file's own
+// alignment is unknown.
 struct alignas(std::uint64_t) DirectAlignment {  // fit to be loaded in one piece
   std::uint32_t memory = kBufferAlignment;
   std::uint32_t offset = kBufferAlignment;

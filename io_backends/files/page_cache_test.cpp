@@ -12,7 +12,7 @@ namespace {
 class PageCache : public testing::Test {
  protected:
   void SetUp() override {
-    if (inspect_path(scratch_.path()).memory) GTEST_SKIP() << "the temporary folder lies in memory";
+    if (inspect_path(scratch_.path()).memory) GTEST_SKIP() << "the temporary folder is in memory";
   }
   std::filesystem::path write(const std::string& name, std::size_t bytes) {
     auto path = scratch_.path() / name;

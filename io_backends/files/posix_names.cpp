@@ -23,7 +23,7 @@ class LockFile final : public Lock {
   Fd fd_;
 };
 
-// Who holds a lock, in words that tell a process of before a reboot from one of now.
+// Names the holder of a lock. The boot's id tells processes before a reboot from those after it.
 std::string holder() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
@@ -196,7 +196,7 @@ Result<std::unique_ptr<Lock>> PosixNamespace::lock(std::string_view name) {
       return make_error(Errc::busy, "'" + root_.full(name) + "' is locked by another process (" +
                                         read_holder(fd.get()) + ")");
     }
-    // The file may have been removed between opening and locking it: then nobody else would see our lock.
+    // The file may have been removed between opening and locking it: then no other process sees our lock.
     struct stat mine {};
     struct stat named {};
     PENSTOCK_ASSIGN(const int root, root_.fd());

@@ -15,8 +15,8 @@ namespace penstock {
 FullIo pread_full(int fd, std::uint64_t offset, std::span<std::byte> out);
 
 // The same from a descriptor with O_DIRECT, for any offset, length and memory: one call where `offset` and
-// `out` are aligned as the file wants it (the ragged end lands beside `out`), else through a buffer of 1 MiB
-// that each thread keeps.
+// `out` are aligned as the file wants it (the unaligned end goes through a buffer), else through a buffer of
+// 1 MiB that each thread keeps.
 FullIo pread_direct(int fd, const DirectAlignment& wanted, std::uint64_t offset, std::span<std::byte> out);
 
 // Either, as the descriptor was opened.

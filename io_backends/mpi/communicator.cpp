@@ -60,7 +60,7 @@ class MpiRanks final : public Communicator {
   void report_signal(int signal) override;
   int heard_signal() override;
   bool meet(std::chrono::milliseconds patience) override;
-  // Whose turn it is may be waiting for a rank that waits for this one: nobody is asked.
+  // Takes no turn: the thread that has it may be waiting for a rank that waits for this one.
   void abandon(int exit_code) override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
 
  private:
@@ -252,7 +252,7 @@ MpiRanks::~MpiRanks() {
   }
 }
 
-// Nobody looks whether it was sent: who has left needs no signal.
+// The sends are not waited for: a rank that has left needs no signal.
 void MpiRanks::report_signal(int signal) {
   if (listening_.empty()) return;
   std::call_once(reported_once_, [&] {

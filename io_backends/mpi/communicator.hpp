@@ -7,7 +7,7 @@
 
 namespace penstock {
 
-// Starts MPI where nobody has. Once in a process.
+// Starts MPI unless it runs. Once in a process.
 Result<std::unique_ptr<Communicator>> join_mpi();
 
 }  // namespace penstock

@@ -23,7 +23,7 @@ Communicator* job() {
   return ranks.ok() ? ranks->get() : nullptr;
 }
 
-// Bytes that nobody reads, and that therefore take no memory.
+// Bytes that are never read, and that therefore take no memory.
 class Promised {
  public:
   explicit Promised(std::size_t bytes)

@@ -24,8 +24,8 @@ Result<int> start() {
   be_alone_without_pmix(launch);
   // Open MPI would start a daemon next to a process that no launcher started; it is for spawning more.
   if (launch.ranks <= 1) ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
-  // For file pointers shared by ranks, which nobody uses here, it would make and remove a file next to each
-  // file that is opened.
+  // For file pointers shared by ranks, which Penstock does not use, it would make and remove a file next to
+  // each file that is opened.
   ::setenv("OMPI_MCA_sharedfp", "^lockedfile", 0);
   const KeptByMpi kept;
   int threads = MPI_THREAD_SINGLE;

@@ -53,7 +53,7 @@ Error refused(const Answer& answer, const Settings& settings, std::string_view o
     case 403:
       return error(Errc::permission_denied, 0,
                    settings.credentials.key_id.empty()
-                       ? "the server lets nobody without credentials do that: set AWS_ACCESS_KEY_ID and "
+                       ? "the server refuses that without credentials: set AWS_ACCESS_KEY_ID and "
                          "AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials"
                        : "this user may not do that in bucket " + bucket);
     case 404:

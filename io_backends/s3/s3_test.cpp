@@ -56,7 +56,7 @@ TEST_F(S3, AnUnknownKeyAndNoneAtAllAreRefusedWithAMessage) {
 }
 
 TEST_F(S3, ABucketThatIsNotThereIsNamed) {
-  auto made = make(server.url() + "-of-nobody/prefix");
+  auto made = make(server.url() + "-missing/prefix");
   ASSERT_OK(made);
   Bytes out(10);
   EXPECT_ERRC(Errc::not_found, (*made)->open("object"), "bucket-of-nobody");
@@ -253,7 +253,7 @@ TEST_F(S3, AServerThatIsKilledAndComesBack) {
   EXPECT_EQ(server.deaths_to_come(), 0U);
 }
 
-// Nobody listens on the port meanwhile. The one thread that drives the queue says how long that is.
+// No server listens on the port meanwhile. The one thread that drives the queue decides how long that is.
 TEST_F(S3, AServerThatIsAwayForAWhile) {
   const Bytes bytes = pattern(100'000, 3);
   ASSERT_OK(put("small", bytes));

@@ -64,7 +64,7 @@ class Store {
   std::set<std::string, std::less<>> no_objects_;  // names on the way that were no objects when looked at
 };
 
-// A word that nobody else draws.
+// A random word: no two calls on any machine return the same one.
 std::string draw_mark();
 
 std::unique_ptr<Writer> make_writer(Store& store, std::string_view name, std::uint64_t bytes_hint);

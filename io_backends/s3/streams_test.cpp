@@ -192,7 +192,7 @@ TEST_P(Streams, NeverMixTwoObjects) {
       EXPECT_ERRC(Errc::io, got, "replaced");
     }
   }
-  server.stop();  // nobody counts any more
+  server.stop();  // no thread counts any more
 }
 
 // As above, with the first piece there before the second is asked for.
@@ -265,12 +265,12 @@ TEST_P(Streams, AFailureEndsThemAll) {
   server.spoil(Mishap::forbidden, 1, "GET", std::string(kSecond));
   Bytes out(4 * kPart);
   EXPECT_ERRC(Errc::permission_denied, read("large", out, out.size()), "large");
-  EXPECT_FALSE(gate.expired()) << "waits for streams that nobody needs";
+  EXPECT_FALSE(gate.expired()) << "waits for streams whose bytes are not needed";
   const Bytes then = out;
   gate.open();
   expect_read("large", bytes);
   EXPECT_EQ(out, then);
-  server.stop();  // nobody is at the gate any more
+  server.stop();  // no thread waits at the gate any more
 }
 
 TEST_P(Streams, AServerThatIsGoneForGood) {
@@ -317,7 +317,7 @@ TEST_F(S3Queues, DestroyedWithStreamsInFlightCutThemOff) {
   gate.open();
   Bytes out(10);
   EXPECT_OK(backend->read_object("large", 10, out));
-  server.stop();  // nobody is at the gate any more
+  server.stop();  // no thread waits at the gate any more
 }
 
 // Works off eight objects of three parts each, and says how many requests there were at once.

@@ -149,7 +149,7 @@ bool TestServer::dies() {
 
 bool TestServer::turns_away(int socket) {
   if (!std::exchange(turns_away_, false)) return false;
-  const linger at_once{1, 0};  // a reset, as from a machine where nobody listens
+  const linger at_once{1, 0};  // a reset, as from a port without a listener
   ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   ::close(socket);
   return true;

@@ -33,7 +33,7 @@ class LoopDisk {
   std::filesystem::path path() const { return folder_ / "mount"; }
   Result<void> mend() const;
   Result<void> cut() const { return shut_down_file_system(path()); }
-  // Mounted anew, after a cut or without one. Nobody has a file of it open.
+  // Mounted anew, after a cut or without one. No file of it may be open.
   Result<void> restart() const;
   // All that was written is on the device.
   Result<void> sync() const;

@@ -101,7 +101,7 @@ inline bool leave_descriptors(rlim_t count) {
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-// The same as a user without rights: nobody, when the tests run as root.
+// The same as a user without rights: the user nobody, when the tests run as root.
 template <class Body>
 bool as_plain_user(Body body) {
   return in_child_process([&] {

@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kSharedMemory = "/dev/shm";
 constexpr std::uint64_t kWorthNaming = 16U << 20U;
 
-// Beside pseudo file systems: images of programs, desktops, and memory that is no folder for files.
+// In addition to pseudo file systems: images of programs, desktops, and memory that is no folder for files.
 constexpr std::string_view kNoTiers[] = {"hugetlbfs", "squashfs",        "iso9660",
                                          "erofs",     "fuse.gvfsd-fuse", "fuse.snapfuse"};
 

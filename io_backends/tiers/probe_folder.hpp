@@ -10,8 +10,8 @@
 
 namespace penstock {
 
-// Takes away what killed probes left: folders whose locks nobody holds. Not on a network, where the locks of
-// other machines may not be seen.
+// Removes what killed probes left: folders whose locks no process holds. Not on a network, where the locks of
+// other machines may be invisible.
 void sweep_dead_probes(Tier& tier);
 
 // "penstock-probe-<id>" on the tier, made by what is put there.

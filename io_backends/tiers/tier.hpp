@@ -80,7 +80,7 @@ OptionTable tier_options();
 TierFacts inspect_path(const std::filesystem::path& path);
 
 // What inspect_path() is made of: the facts of the mount that `path` lies on, from the text of a mountinfo;
-// and a Lustre layout (the bytes of the attribute lustre.lov) in words: "4 x 1.0 MiB".
+// and the text of a Lustre layout (the bytes of the attribute lustre.lov): "4 x 1.0 MiB".
 TierFacts facts_from_mountinfo(std::istream& mountinfo, std::string_view path);
 std::string describe_lustre_layout(std::span<const std::byte> layout);
 

@@ -13,9 +13,9 @@ namespace penstock {
 // One thread at a time.
 class AckLog {
  public:
-  // Made where it is not there, and synced with its folder; lines go behind those that it has. A last one
-  // that was torn, by a power cut or a full disk, told nobody of anything and is taken away. invalid_argument
-  // where what is there is the begin of no such line.
+  // Creates the file if it is missing, and syncs it with its folder; new lines are appended. A torn last line
+  // (a power cut, a full disk) was never acknowledged and is removed. invalid_argument where the end of the
+  // file is no beginning of such a line.
   static Result<AckLog> open(const std::string& path);
 
   // "120 fast", synced.

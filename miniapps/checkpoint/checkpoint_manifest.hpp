@@ -56,8 +56,8 @@ struct CheckpointFile {
   friend bool operator==(const CheckpointFile&, const CheckpointFile&) = default;
 };
 
-// What the order of a training's samples follows from, beside its seed and its ranks. Whoever goes on with it
-// has to have the same. "" and 0 of checkpoints that are of no training.
+// What determines the order of a training's samples, in addition to its seed and its ranks. A training that
+// resumes from it must have the same. "" and 0 in checkpoints that no training made.
 struct TrainedWork {
   std::string app;                 // "alexnet"
   std::string corpus;              // checksum of its manifest

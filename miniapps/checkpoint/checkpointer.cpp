@@ -122,9 +122,9 @@ Result<Saved> TieredCheckpointer::save(const SaveRequest& request) {
   return saved;
 }
 
-// Collective: until the thread is done with the last snapshot, and that has found room; true where it is not,
-// and nobody is to wait for it. A rank that found none, or failed, has left the others' threads waiting for
-// its part: hence all look together.
+// Collective. Waits until the thread has written the last snapshot, with free space for it; true where it has
+// not and `patience` does not wait. A rank without free space, or that failed, leaves the others' threads
+// waiting for its part: hence all ranks look together.
 Result<bool> TieredCheckpointer::clear_memory(const Patience& patience) {
   if (snapshots_ == nullptr) return false;
   for (;;) {

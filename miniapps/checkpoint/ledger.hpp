@@ -36,7 +36,7 @@ class CheckpointLedger {
   CheckpointCounts counts() const;
   std::vector<CheckpointTimes> times() const;
 
-  // The first error of a thread that nobody waits for: all that is asked later fails with it.
+  // The first error of a background thread: all later calls fail with it.
   void fail(Error error);
   Result<void> failure() const;
 

@@ -62,7 +62,7 @@ TEST_P(OnDisk, PowerCutsLeaveWhatWasAcknowledged) {
   EXPECT_GT(swept.points, 100U);
 }
 
-// Journals put names into an order that nobody promised: there, some syncs of folders are not missed.
+// Journals order names although POSIX does not ask for it: there, some syncs of folders are not missed.
 TEST_P(OnDisk, SyncsThatAreLeftOutAreMissed) {
   const std::set<std::string> hidden{"no_tmp_dir_fsync", "no_new_parent_fsync", "no_grandparent_fsync",
                                      "no_root_fsync"};

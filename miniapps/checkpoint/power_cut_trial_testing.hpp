@@ -27,7 +27,7 @@ inline std::vector<std::byte> bytes_of_step(std::uint64_t step, unsigned rank) {
   return pattern(rank == 0 ? 30'000 : 1'001, static_cast<unsigned>(step) * 2 + rank);
 }
 
-// What the training was told. Lies in memory that a killed process shares with who looks afterwards.
+// What the training was told. It is in memory that the killed process shares with the test.
 struct Acknowledged {
   std::array<bool, kSteps + 1> fast{};
   std::array<bool, kSteps + 1> durable{};

@@ -25,13 +25,13 @@ enum class DrainFate : std::uint8_t {
 
 struct FailedDrain {
   DrainFate fate = DrainFate::later;
-  bool quarantined = false;        // a copy was put away, of whichever tier
+  bool quarantined = false;        // a copy was moved there, on either tier
   Result<void> moved = success();  // why one that should have been was not
   std::string why;                 // what was found wrong, or what copying said
 };
 
-// After copy_checkpoint() from `fast` to `slow` has failed with `error`: reads what may be wrong and puts
-// away what is. Whoever asks holds the run's locks of both.
+// After copy_checkpoint() from `fast` to `slow` has failed with `error`: reads both copies and moves wrong
+// ones to quarantine. The caller holds the run's locks of both.
 FailedDrain look_into_failed_drain(CheckpointStore& fast, CheckpointStore& slow,
                                    const CheckpointManifest& manifest, const Error& error);
 

@@ -24,7 +24,7 @@ std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) {
   return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-// The bytes that a promise or a note says; 0 where a power cut tore it: nobody who made it is left then.
+// The bytes in the text of a promise or a note; 0 where a power cut tore it: its process is gone then.
 std::uint64_t bytes_in_text(std::string_view text) {
   std::uint64_t bytes = 0;
   const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), bytes);

@@ -28,14 +28,14 @@ void forget_promise(const StoreFiles& files, std::string_view making);
 // Whether the name in taken/ is a note of that.
 bool is_note_of(std::string_view name, std::string_view making);
 
-// Of one rank that writes to a folder in the making. What goes wrong with a note is nobody's business: the
-// room that it would have set free stays promised. One thread.
+// Of one rank that writes to a folder in the making. A note that fails does no harm: the space that it would
+// have freed stays promised. One thread.
 class TakenRoom {
  public:
   TakenRoom(const StoreFiles& files, std::string_view making) : files_(files), making_(making) {}
 
-  // A file of the rank is begun, it has a writer, and more of it is written. Whoever writes files of several
-  // ranks notes all under the first.
+  // A file of the rank is started, its writer is created, and bytes of it are written. A writer of files of
+  // several ranks notes all under the first.
   void begins(std::uint64_t rank, std::uint64_t bytes);
   void created();
   void wrote(std::uint64_t bytes);

@@ -57,7 +57,7 @@ TEST_F(Runs, ThatSomebodyHasAreLeftAsTheyAre) {
       const auto lock = store->lock_run("run", what);
       ASSERT_OK(lock);
       EXPECT_ERRC(Errc::busy, take_run("run", slow_, &fast_));
-      EXPECT_TRUE(is_there("slow/" + litter)) << "nothing is swept beside who is at work";
+      EXPECT_TRUE(is_there("slow/" + litter)) << "nothing is swept while another process works";
       EXPECT_FALSE(fast->paired("run")->has_value()) << "nothing is noted either";
     }
   }

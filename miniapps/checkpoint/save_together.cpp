@@ -172,8 +172,8 @@ Result<void> SaveTogether::committed(const CheckpointManifest& manifest, bool fa
   return ledger_.failure();
 }
 
-// As write_together(), but ranks hear of each other by their parts in the folder: no collective call may be
-// made beside the training's own.
+// As write_together(), but ranks find each other's parts in the folder: no collective call may run at the
+// same time as the training's own.
 Result<void> SaveTogether::write_snapshot(SaveWork& work) {
   std::vector<CheckpointFile> written;
   PENSTOCK_TRY(write_mine(work, written));

@@ -34,9 +34,9 @@ LostWork lost_work(std::span<const CheckpointTimes> times, double wall_s, Failur
 // where nothing was drained.
 std::optional<double> drain_overlap(std::span<const CheckpointTimes> times);
 
-// How much longer steps are beside a drain: for each drain, or several without a gap between them, the median
-// of the steps that lay in it, by half at least, over that of those in the gaps before and after it; the
-// median of these ratios. Nothing where no drain has three of either.
+// How much longer steps are during a drain. For each drain (several without a gap count as one): the median
+// of the steps that were in it, by half at least, over that of the steps in the gaps before and after it. The
+// median of these ratios; nothing where no drain has three steps of each kind.
 std::optional<double> step_inflation(std::span<const Stretch> steps, std::span<const CheckpointTimes> times);
 
 // Seconds between checkpoints that lose the least to saving (which holds the training for cost_s) and to

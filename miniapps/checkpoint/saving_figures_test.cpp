@@ -67,7 +67,7 @@ TEST(StepInflation, ComparesStepsInADrainWithOthers) {
 }
 
 TEST(StepInflation, ComparesEachDrainWithWhatLiesAroundIt) {
-  // The machine gets slower all the while; beside the first two drains steps take a tenth longer.
+  // The machine gets slower all the while; during the first two drains steps take a tenth longer.
   std::vector<CheckpointTimes> times;
   std::vector<Stretch> steps;
   for (int gap = 0; gap < 4; ++gap) {

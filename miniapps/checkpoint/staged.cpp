@@ -80,8 +80,8 @@ Result<CheckpointFile> Staged::write_pieces(std::string_view name, std::uint64_t
   return file;
 }
 
-// The checksums are taken beside the writing, where the machine has a thread for them: in memory they take a
-// quarter as long as it.
+// The checksums are computed in parallel with the writing, where the machine has a thread for them: in memory
+// they take a quarter as long as it.
 Result<CheckpointFile> Staged::write(std::string_view name, std::uint64_t rank,
                                      std::span<const std::byte> bytes) {
   std::vector<std::uint32_t> chunks(whole_chunks(bytes.size()));
@@ -97,7 +97,7 @@ Result<CheckpointFile> Staged::write(std::string_view name, std::uint64_t rank,
   try {
     if (chunks.size() > 1) syncing = std::jthread(take_all);
   } catch (const std::system_error&) {
-    // no thread to be had
+    // no thread: checksums are taken after the writing
   }
   Result<CheckpointFile> file = write_pieces(
       name, rank, bytes.size(),
@@ -112,7 +112,7 @@ Result<CheckpointFile> Staged::write(std::string_view name, std::uint64_t rank,
   return file;
 }
 
-// A rank that died, or wrote somewhere else, must not leave a checkpoint that nobody can read.
+// A rank that died, or wrote somewhere else, must not leave an unreadable checkpoint.
 Result<void> Staged::all_there(const CheckpointManifest& manifest) const {
   const StoreFiles files(store_.tier());
   PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list(folder_));

@@ -191,15 +191,15 @@ class CheckpointStore {
   // All of them.
   Result<void> verify(std::string_view run, const CheckpointManifest& manifest) const;
 
-  // Removes what is left of a run that has no checkpoints any more: folder, pair, locks. For a name that
-  // nobody will use again, and no lock of it is held.
+  // Removes what is left of a run that has no checkpoints any more: folder, pair, locks. The name must not be
+  // used again, and no lock of it may be held.
   Result<void> forget(std::string_view run);
 
   // Out of ckpt/: into trash/ and gone, or into quarantine/ with `why` next to it.
   Result<void> remove(std::string_view run, const CheckpointId& id);
   Result<void> quarantine(std::string_view run, const CheckpointId& id, std::string_view why);
 
-  // Writes LATEST; what goes wrong is nobody's business.
+  // Writes LATEST; errors are ignored, since it is only a hint.
   void hint_latest(std::string_view run, const CheckpointId& id) noexcept;
 
  private:

@@ -1,5 +1,5 @@
-// What a store does to its tier, in words of files and folders: each error says which store it was. And the
-// names of its folders.
+// The operations of a store on the files and folders of its tier: each error names the store. And the names
+// of its folders.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ inline constexpr std::string_view kStoreTmp = "tmp";
 inline constexpr std::string_view kStoreCommitted = "ckpt";
 inline constexpr std::string_view kStoreTrash = "trash";
 inline constexpr std::string_view kStoreQuarantine = "quarantine";
-// Beside them, while `penstock checkpoint bench` measures what the tier takes at best.
+// Next to them, while `penstock checkpoint bench` measures the tier's ceiling.
 inline constexpr std::string_view kCeilingFolder = "penstock-ceiling";
 inline constexpr std::string_view kStoreFolders[] = {
     kStoreLocks, kStoreReserved, kStoreTaken, kStoreTmp, kStoreCommitted, kStoreTrash, kStoreQuarantine};
@@ -77,8 +77,8 @@ class StoreFiles {
   Result<void> sync_dir(std::string_view folder) const { return named(backend().names().sync_dir(folder)); }
   // An object or an empty folder; gone already is fine.
   Result<void> remove(std::string_view name) const;
-  // With all that it holds, where nobody else is at work but perhaps others who remove it, too. What links
-  // lead to stays. Gone already is fine.
+  // With all that it holds. Other processes may remove it at the same time, and none may write to it. What
+  // links lead to stays. Gone already is fine.
   Result<void> remove_tree(const Entry& entry) const;
   Result<void> remove_tree(std::string_view name) const;
 

@@ -243,7 +243,7 @@ TEST(CheckpointRoom, NotesOfNoPromiseAreOfNoConsequence) {
   EXPECT_GT(*store->room(), before + 490'000);
   EXPECT_LT(*store->room(), before + 500'000);
   ASSERT_OK(store->sweep("a", "save"));
-  EXPECT_EQ(names_in(store.backend(), "taken").size(), 3U) << "what is of nobody, or another run's";
+  EXPECT_EQ(names_in(store.backend(), "taken").size(), 3U) << "those of no run, and of another run";
 }
 
 TEST(CheckpointRoom, TornPromisesPromiseNothing) {

@@ -70,7 +70,7 @@ std::string tables(const BenchSetup& setup, std::span<const Record> records, con
                {fmt::format("drain {}", rate_unit(output))},
                {"of ceiling"},
                {"overlap"},
-               {"steps beside"},
+               {"step inflation"},
                {"skips"}});
   Table lost({{"lost on average when", Align::left},
               {"processes end"},

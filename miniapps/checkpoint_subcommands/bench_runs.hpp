@@ -18,7 +18,7 @@ bool is_bench_run(std::string_view run);
 // Removes such a run with all that the store has of it; false where somebody holds a lock of it.
 Result<bool> remove_bench_run(CheckpointStore& store, const std::string& run);
 
-// All that nobody is at work on: those of processes that were killed. Returns how many runs went.
+// Removes the runs that no process works on: those of killed processes. Returns their number.
 Result<std::uint64_t> sweep_bench_runs(CheckpointStore& store);
 
 }  // namespace penstock

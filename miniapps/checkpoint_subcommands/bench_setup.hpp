@@ -40,7 +40,7 @@ Result<BenchSetup> resolve_bench(const CommandContext& context, StoreArguments a
 // What a tier of memory holds is gone with the machine, whatever was synced.
 bool forgets(const Tier& tier);
 
-// The tables for people, a line for each arm, and what they come to in words.
+// The tables for people, a line for each arm, and sentences about them.
 std::string bench_report(const BenchSetup& setup, int ranks, std::span<const Record> records,
                          const Output& output);
 

@@ -1,4 +1,4 @@
-// `penstock checkpoint VERB STORE...`: the state of a training on a slow tier and a fast one in front of it.
+// `penstock checkpoint SUBCOMMAND STORE...`: a training's state on a slow tier and a fast one in front of it.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kWhich = "Which checkpoints (all verbs)";
+constexpr std::string_view kWhich = "Which checkpoints (all subcommands)";
 constexpr std::string_view kSave =
     "save: one checkpoint, over all ranks (payload and burst buffer: of bench, too)";
 constexpr std::string_view kFull = "save and bench: where the fast tier is full";
@@ -268,7 +268,7 @@ const CommandInfo command_checkpoint{
          "fast, durable",
          "penstock checkpoint restore /dev/shm/bb /pfs/ckpt --to restored   # the newest that is whole, on "
          "either tier"},
-    .arguments = "VERB STORE...",
+    .arguments = "SUBCOMMAND STORE...",
     .min_arguments = 1,
     .max_arguments = 9,
     .measures = true,

@@ -33,7 +33,7 @@ Result<std::vector<Entry>> files_of(Tier& tier) {
     };
     if (entry.folder) return refuse("is a folder: a checkpoint is files alone");
     if (entry.name == kRestartName)
-      return refuse("is what restore leaves beside the files that it gives back: remove it first");
+      return refuse("is what restore writes next to the restored files: remove it first");
     if (const Result<void> named = check_checkpoint_file_name(entry.name); !named.ok())
       return make_error(named.error().code,
                         fmt::format("--from '{}': {}", tier.root, printable(named.error().what)));

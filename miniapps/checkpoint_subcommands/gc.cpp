@@ -20,7 +20,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kWorks[] = {"save", "drain"};  // what locks and folders in tmp/ are called after
+constexpr std::string_view kLockingWorks[] = {"save",
+                                              "drain"};  // what locks and folders in tmp/ are called after
 
 struct Cleared {
   std::string run;
@@ -120,7 +121,7 @@ Result<Cleared> clear(std::span<CheckpointStore* const> stores, const std::strin
   Cleared cleared{.run = run, .locked = ""};
   std::vector<std::unique_ptr<Lock>> locks;
   for (CheckpointStore* store : stores) {
-    for (const std::string_view work : kWorks) {
+    for (const std::string_view work : kLockingWorks) {
       Result<std::unique_ptr<Lock>> lock = store->lock_run(run, work);
       if (!lock.ok() && lock.error().code == Errc::busy && !options.has("run")) {
         cleared.locked = lock.error().message();
@@ -131,7 +132,7 @@ Result<Cleared> clear(std::span<CheckpointStore* const> stores, const std::strin
     }
   }
   for (CheckpointStore* store : stores) {
-    for (const std::string_view work : kWorks) {
+    for (const std::string_view work : kLockingWorks) {
       PENSTOCK_ASSIGN(const std::uint64_t swept, store->sweep(run, work));
       cleared.swept += swept;
     }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kLocks = "locks";
 
-// The holder's words; none where nobody holds it.
+// The holder's text; none where no process holds it.
 Result<std::optional<std::string>> holder_of(const std::filesystem::path& path) {
   const Fd file(retry_eintr([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
   if (!file && errno == ENOENT) return std::optional<std::string>();

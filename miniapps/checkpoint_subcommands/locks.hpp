@@ -16,8 +16,8 @@ struct HeldLock {
   std::string holder;  // in its own words: process, host, boot
 };
 
-// Looks, and takes none, so that nobody who begins meanwhile finds the run busy. None where the tier is not
-// of files that this machine can ask.
+// Takes no lock, so that a process that starts meanwhile does not find the run busy. None where the tier has
+// no files of this machine.
 Result<std::optional<std::vector<HeldLock>>> held_locks(const CheckpointStore& store);
 
 }  // namespace penstock

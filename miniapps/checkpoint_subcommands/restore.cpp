@@ -144,13 +144,13 @@ Error nothing_restorable(const Restart& restart) {
                         restart.run, restart.rejected.size()));
 }
 
-struct Asked {
+struct PreparedRestore {
   NamedStores stores;
   std::optional<Tier> to;
 };
 
-Result<Asked> open_asked(const CommandContext& context, StoreArguments arguments) {
-  Asked asked;
+Result<PreparedRestore> open_asked(const CommandContext& context, StoreArguments arguments) {
+  PreparedRestore asked;
   PENSTOCK_ASSIGN(asked.stores, open_stores(arguments, true));
   if (context.options.given("to")) {
     PENSTOCK_ASSIGN(asked.to, open_tier(context.options.text("to")));
@@ -187,7 +187,7 @@ Result<int> checkpoint_restore(const CommandContext& context, StoreArguments arg
   Communicator& ranks = context.communicator;
   const SignalsForAll signals(ranks);
   const auto start = std::chrono::steady_clock::now();
-  Result<Asked> asked = open_asked(context, arguments);
+  Result<PreparedRestore> asked = open_asked(context, arguments);
   const Result<void> opened = agree(ranks, outcome_of(asked));
   if (!opened.ok() && ends_in_4(opened.error())) return fail_with_4(context, opened.error());
   PENSTOCK_TRY(opened);

@@ -104,13 +104,13 @@ CheckpointPolicy policy_of(const Options& options) {
 }
 
 // All that a rank needs before it meets the others.
-struct Asked {
+struct PreparedSave {
   Places places;
   SavedContent content;
   std::optional<AckLog> log;  // rank 0's
 };
 
-Result<Asked> prepare(const CommandContext& context, StoreArguments arguments) {
+Result<PreparedSave> prepare(const CommandContext& context, StoreArguments arguments) {
   const Options& options = context.options;
   const Communicator& ranks = context.communicator;
   if (options.given("payload") == options.given("from"))
@@ -122,7 +122,7 @@ Result<Asked> prepare(const CommandContext& context, StoreArguments arguments) {
                                             ? SavedContent::of_folder(options.text("from"), rank, size)
                                             : SavedContent::of_payload(options.text("payload"), rank, size,
                                                                        context.seed, step_of(options)));
-  Asked asked{std::move(places), std::move(content), {}};
+  PreparedSave asked{std::move(places), std::move(content), {}};
   if (options.given("ack-log") && ranks.root()) {
     PENSTOCK_ASSIGN(asked.log, AckLog::open(options.text("ack-log")));
   }
@@ -138,7 +138,7 @@ struct Outcome {
 };
 
 // Collective. Waits as long as --wait and --timeout say.
-Result<Outcome> save(Asked& asked, const std::string& run, const CommandContext& context) {
+Result<Outcome> save(PreparedSave& asked, const std::string& run, const CommandContext& context) {
   const Options& options = context.options;
   CheckpointPolicy policy = policy_of(options);
   policy.run = run;
@@ -250,7 +250,7 @@ void print_saved(const Outcome& outcome, const Places& places, const Output& out
 Result<int> checkpoint_save(const CommandContext& context, StoreArguments arguments) {
   Communicator& ranks = context.communicator;
   const SignalsForAll signals(ranks);
-  Result<Asked> asked = prepare(context, arguments);
+  Result<PreparedSave> asked = prepare(context, arguments);
   PENSTOCK_TRY(agree(ranks, outcome_of(asked)));
   PENSTOCK_ASSIGN(const std::string run,
                   of_root(ranks, ranks.root() ? run_to_save(asked->places, context.options)

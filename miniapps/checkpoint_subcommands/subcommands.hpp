@@ -1,6 +1,6 @@
-// The verbs of `penstock checkpoint`: one function each, in a file of its name. They get the line's STOREs,
-// in order, and return the exit code. An Error is the main program's, but for `busy`, which ends the command
-// with kLocked.
+// The subcommands of `penstock checkpoint`: one function each, in a file of its name. They get the line's
+// STOREs, in order, and return the exit code. The main program handles an Error, except `busy`, which ends
+// the command with kLocked.
 #pragma once
 
 #include <span>
@@ -12,12 +12,12 @@
 
 namespace penstock {
 
-// What the command may exit with beside 0, 1, 2 and 77.
+// Exit codes of the command in addition to 0, 1, 2 and 77.
 inline constexpr int kNotDurable = 3;
 inline constexpr int kNothingRestorable = 4;
 inline constexpr int kLocked = 5;
 
-// What restore writes beside the files that it gives back.
+// What restore writes next to the restored files.
 inline constexpr std::string_view kRestartName = "restart.json";
 
 using StoreArguments = std::span<const std::string>;
@@ -33,7 +33,7 @@ Result<int> checkpoint_drain(const CommandContext& context, StoreArguments argum
 Result<int> checkpoint_gc(const CommandContext& context, StoreArguments arguments);
 Result<int> checkpoint_status(const CommandContext& context, StoreArguments arguments);
 
-// What ends a verb with an exit code of its own, said on stderr as the main program would; by rank 0 for all.
+// Prints an error that has an exit code of its own to stderr, as the main program would; on rank 0 only.
 void report_failed(const CommandContext& context, const Error& error);
 
 }  // namespace penstock

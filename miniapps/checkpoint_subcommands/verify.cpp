@@ -37,8 +37,8 @@ Result<void> read_copy(const CheckpointStore& store, const CheckpointManifest& m
   return success();
 }
 
-// A copy alone: its manifest, then every byte. A training that goes on beside may prune or evict it, and save
-// that step once more: then it is another one that is looked at.
+// A copy alone: its manifest, then every byte. A running training may prune or evict it, and save that step
+// once more: then the new one is verified.
 Result<Verified> verify_copy(const FoundCheckpoint& found, FoundCopy& copy, Progress& shown) {
   Verified verified{.tier = copy.store->tier().name, .run = found.run, .id = found.id, .problem = ""};
   for (;;) {

@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
 constexpr std::chrono::microseconds kSpin{20};
-constexpr std::chrono::milliseconds kInterruptPoll{50};
+constexpr std::chrono::milliseconds kStepInterruptPoll{50};
 constexpr std::chrono::hours kLongestStep{24};
 
 constexpr OptionSpec kEmulatedOptions[] = {
@@ -58,7 +58,7 @@ Result<void> wait_until(SteadyTime deadline) {
   const SteadyTime wake = deadline - kSpin;
   for (SteadyTime now = Clock::now(); now < wake; now = Clock::now()) {
     PENSTOCK_TRY(check_interrupt());
-    sleep_until(std::min(wake, now + kInterruptPoll));
+    sleep_until(std::min(wake, now + kStepInterruptPoll));
   }
   while (Clock::now() < deadline) {
   }

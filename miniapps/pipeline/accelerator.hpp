@@ -41,7 +41,7 @@ class Accelerator {
   virtual std::chrono::nanoseconds nominal_step() const = 0;  // mean; 0: none is known
   // Whether steps take time, which input can hide behind.
   virtual bool computes() const { return nominal_step().count() > 0; }
-  // Whether it can take batches of that layout (Treatment::layout()); invalid_argument with the remedy.
+  // Whether it can take batches of that layout (Transform::layout()); invalid_argument with the remedy.
   virtual Result<void> takes(std::string_view /*layout*/) const { return success(); }
   // Makes ready for batches of that layout and of that many samples, which may take memory and seconds. Once,
   // before the first step; fails like takes(), and with exhausted and interrupted.
@@ -72,9 +72,9 @@ struct AcceleratorGroup {
 // the accelerator (Verdict::client_bound). Waiting burns no core (unless told to): it sleeps towards the
 // deadline and spins for the last 20 microseconds at most.
 //
-// With "jitter=2ms" steps take up to so much more or less, evenly spread, drawn by the seed. With
-// "burn=cpu:0.5" a step occupies that many processors of this machine, as real training does beside its
-// accelerator, instead of sleeping: what the input pipeline has left is less then. That is a fixed amount of
+// With "jitter=2ms" steps take up to 2 ms more or less, evenly spread, drawn by the seed. With
+// "burn=cpu:0.5" a step occupies that many processors of this machine, as real training does in addition to
+// its accelerator, instead of sleeping: the input pipeline has less left then. That is a fixed amount of
 // work, which prepare() finds out for this machine before anything else goes on (burner.hpp), and the step is
 // over when it is done: where something else takes the processors, steps get longer. Of what one takes beyond
 // its nominal time the accelerator counts as waiting, not as busy.

@@ -3,7 +3,7 @@
 // What it promises, for any number of workers and any timing:
 //  - Position i of an epoch's order goes to slot i % B of the epoch's batch i / B (B: the batch size), as
 //    long as nothing was skipped before it.
-//  - Batches are handed over in order. At most max(K, 1) batches that have not been handed over are begun at
+//  - Batches are handed over in order. At most max(K, 1) batches that have not been handed over are open at
 //    any time (K: the prefetch depth): with K > 0 these are open from the start, the next one opens when one
 //    is handed over. With K = 0 a batch opens when the consumer asks for it, so that nothing runs ahead of
 //    the accelerator.
@@ -16,8 +16,8 @@
 //    which samples are bad, and on nothing else, every sample is tried at most once an epoch, and an epoch
 //    has as many batches as its good samples fill, whatever K is.
 //  - A batch whose holes cannot be filled, because its epoch has no samples left, is given up; its good
-//    samples count as tail. An epoch that yields no batch at all ends the plan (Head::barren) rather than
-//    going round for ever.
+//    samples count as tail. An epoch that yields no batch at all ends the plan (Head::empty_epoch) rather
+//    than going round for ever.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,7 @@ struct Ticket {
   std::size_t place = 0;  // of its batch in the pool
 };
 
-// A loaded sample that fills a hole in another batch. Nobody else uses either slot meanwhile.
+// A loaded sample that fills a hole in another batch. No other thread uses either slot meanwhile.
 struct SampleMove {
   std::size_t from_place = 0;  // in the pool
   std::uint32_t from_slot = 0;

@@ -150,7 +150,7 @@ TEST(BatchPlan, OpensAtMostTheDepthAhead) {
       newest = ticket->batch;
       plan.done(*ticket);
     }
-    EXPECT_EQ(newest, handed + 2) << "three batches that nobody has yet, and no more";
+    EXPECT_EQ(newest, handed + 2) << "three batches that are not handed over, and no more";
     plan.request();
     EXPECT_FALSE(plan.can_take()) << "asking opens nothing";
     plan.hand_over();

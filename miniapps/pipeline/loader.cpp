@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kInterruptPoll{50};
 
-double seconds(std::uint64_t nanoseconds) {
-  return static_cast<double>(nanoseconds) * 1e-9;
+double seconds(std::uint64_t ns) {
+  return static_cast<double>(ns) * 1e-9;
 }
 
 std::uint64_t nanoseconds_since(StageTimer::Clock::time_point then) {

@@ -23,7 +23,7 @@ struct TrainerRequest {
   // substream i of the stream "train.network", in the order output, input, line, column. Biases are 0.
   std::uint64_t seed = 0;
   float rate = 0.001F;  // of learning: AlexNet diverges at 0.01 from such weights
-  // Asked before each part of a layer; an error ends the step. Null: nobody is.
+  // Called before each part of a layer; an error ends the step. Null: no call.
   Result<void> (*may_go_on)() = nullptr;
 };
 

@@ -19,7 +19,7 @@ struct StageTally {
   double blocked_s = 0;  // waited for room downstream
 };
 
-// Hands out items in a fixed order whatever the threads behind it do. next() is called by one thread.
+// Hands out items in a fixed order whatever its own threads do. next() is called by one thread.
 // Destroying a stage asks its threads to stop, waits for the sample that each has in hand, and throws the
 // rest away; it never waits for anybody to pull.
 template <class T>

@@ -36,7 +36,7 @@ TEST(StepBarrier, DividesTheWaitByWhoCameLast) {
     EXPECT_GE(over.straggler, 0ns);
     EXPECT_GE(over.barrier, 0ns);
     EXPECT_LE(over.straggler + over.barrier, over.at - came);
-    EXPECT_EQ(over.straggler == 0ns, over.last) << "who waits for nobody was the last";
+    EXPECT_EQ(over.straggler == 0ns, over.last) << "only the last one does not wait";
     if (over.last) ++last;
   });
   EXPECT_EQ(last, 1);

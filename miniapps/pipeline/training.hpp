@@ -28,15 +28,15 @@ struct StepTimes {
   std::int64_t over_ns = 0;       // the next one could begin: the deadline, or when all ranks had ended it
   std::int64_t straggler_ns = 0;  // of the time from end to over, as StepBarrier divides it
   std::int64_t barrier_ns = 0;
-  std::int64_t aside_ns = 0;       // of the time between handed and the step before: the interlude's, and
-  std::int64_t collective_ns = 0;  // of that, directly behind the step before: the collective's
+  std::int64_t aside_ns = 0;       // in BeforeStep and in the collective, between the step before and handed
+  std::int64_t collective_ns = 0;  // of that, in the collective, directly after the step before
 };
 
 struct TrainingRun {
   std::vector<StepTimes> steps;     // those that were finished, on all ranks
   std::uint64_t batch = 0;          // samples a step
   std::uint64_t last = 0;           // steps that this rank ended as the last of several
-  std::int64_t aside_after_ns = 0;  // the interlude's and the collective's behind the last step
+  std::int64_t aside_after_ns = 0;  // in BeforeStep and in the collective after the last step
   std::optional<Error> failure;     // why it ended early; Errc::interrupted when the user stopped it
 };
 
@@ -49,9 +49,9 @@ using StepObserver = std::function<Result<bool>(std::uint64_t step, const Batch&
 // as validating. Whether it did anything; an error ends the run as its failure.
 using BeforeStep = std::function<Result<bool>(std::uint64_t step, const Batch* next)>;
 
-// What all ranks do together between steps, such as saving what they have learned. `hold` is called, behind
-// the watcher and before the next batch is asked for, when so many steps have ended and `due`, which says the
-// same on every rank. No rank holds one unless all have come: where one has failed since the step, the run
+// What all ranks do together between steps, such as saving what they have learned. `hold` is called after a
+// step for which `due` is true: after the observer and before the next batch is asked for. `due` returns the
+// same on every rank. No rank calls `hold` unless all have come: where one has failed since the step, the run
 // ends. An error ends the run, too.
 struct StepCollective {
   std::function<bool(std::uint64_t steps)> due{};
@@ -70,18 +70,18 @@ TrainingRun run_training(Stage<const Batch*>& input, Accelerator& accelerator, S
 // accelerators computed, straggler_s, barrier_s and aside_s; of a rank alone the last step's overshoot is in
 // none.
 struct TrainingFigures {
-  double wall_s = 0;         // to the end of the last step, or of the interlude after it
+  double wall_s = 0;         // to the end of the last step, or of BeforeStep after it
   double first_batch_s = 0;  // to the first batch in the accelerator's hands
   double input_wait_s = 0;   // the accelerator had nothing to do, the wait for the first batch included
   double straggler_s = 0;    // waited for other ranks, which ended their steps later
   double barrier_s = 0;      // for ranks and accelerators to find each other at the end of steps
-  double aside_s = 0;        // interludes
+  double aside_s = 0;        // in BeforeStep and in collectives
   double samples = 0;
   double payload_bytes = 0;
   std::optional<double> step_overshoot;  // median of (end - begin) / nominal - 1; absent without a nominal
                                          // step
   // What the accelerators computed, (steps - 1) * nominal where they all take as long, over end of the last
-  // step - end of the first, less the interludes between: the first step is left out on both sides. Absent
+  // step - end of the first, less aside_s between: the first step is left out on both sides. Absent
   // below two steps and where nothing computed.
   std::optional<double> utilization;
   // As DLIO reckons (its utils/statscounter.py, compute_metrics_train, one block an epoch): of each epoch the

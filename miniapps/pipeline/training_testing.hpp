@@ -1,4 +1,4 @@
-// For the tests of training: input without a pipeline behind it.
+// For the tests of training: input without a pipeline.
 #pragma once
 
 #include <optional>

@@ -67,7 +67,7 @@ class StageTimer {
   std::uint64_t index_ = 0;
 };
 
-// The parts of a worker's day that every app has come first; those of the transform follow.
+// The parts of a worker's time that every app has come first; those of the transform follow.
 inline constexpr std::size_t kPartRead = 0;
 inline constexpr std::size_t kPartFirstOwn = 1;
 
@@ -84,8 +84,8 @@ class SampleTransform {
   virtual ~SampleTransform() = default;
 
   // Fills `slot` whole (of a file: as far as its samples go), or fails: corrupt when the sample is not what
-  // the app takes. laps.lap(kPartFirstOwn + i) ends its i-th stage (in the order of Transform::stages()); the
-  // last one ends before it returns. After an error the slot's content is undefined.
+  // the app takes. timer.end_part(kPartFirstOwn + i) ends its i-th stage, in the order of
+  // Transform::stages(); the last one ends before it returns. After an error the slot's content is undefined.
   virtual Result<void> apply(const SampleKey& key, std::span<const std::byte> stored,
                              std::span<std::byte> slot, StageTimer& timer) = 0;
 };

@@ -36,8 +36,9 @@ Result<std::vector<Tier>> open_both(const Options& options) {
   const auto a = std::filesystem::weakly_canonical(*slow, failed);
   const auto b = std::filesystem::weakly_canonical(*fast, failed);
   if (std::ranges::mismatch(a, b).in1 == a.end() || std::ranges::mismatch(b, a).in1 == b.end())
-    return make_error(Errc::invalid_argument, fmt::format("'{}' and '{}' lie in each other: name two folders",
-                                                          slow->native(), fast->native()));
+    return make_error(Errc::invalid_argument,
+                      fmt::format("'{}' and '{}': one of them is inside the other; name two separate folders",
+                                  slow->native(), fast->native()));
   return tiers;
 }
 
@@ -50,7 +51,7 @@ Result<void> check_folder(const Tier& tier, std::string_view option) {
                                 missing->native(), option));
 }
 
-// What -o would replace. Copies of a plan that nobody has any more can be taken back by nobody.
+// What -o would replace. Without its plan, copies could never be reverted.
 Result<void> check_replaced(const std::string& path) {
   std::error_code failed;
   if (!std::filesystem::is_regular_file(path, failed) || std::filesystem::file_size(path, failed) == 0)

@@ -87,7 +87,7 @@ void report_changed(const ApplyOutcome& outcome) {
       outcome.changed.size()));
 }
 
-// Links of an earlier apply that nobody asked to make anew.
+// Links of an earlier apply that this one was not asked to make anew.
 void report_old_links(const StagedState& state, const ApplyOutcome& outcome) {
   const bool copied_before =
       std::any_of(outcome.changed_names.begin(), outcome.changed_names.end(),

@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kNamed = 5;
+constexpr std::size_t kMostNamed = 5;
 
 Json to_json(const StagingPlan& plan, const RevertOutcome& outcome) {
   return {{"kind", "reverted"},
@@ -43,11 +43,11 @@ std::string to_text(const StagingPlan& plan, const RevertOutcome& outcome, const
 }
 
 int show(const CommandContext& context, const StagingPlan& plan, const RevertOutcome& outcome) {
-  for (std::size_t i = 0; i < std::min(outcome.kept.size(), kNamed); ++i)
+  for (std::size_t i = 0; i < std::min(outcome.kept.size(), kMostNamed); ++i)
     warn(fmt::format("not removed: {}", printable(outcome.kept[i])));
   if (!outcome.kept.empty())
     warn(fmt::format(
-        "{} are not what stage apply put there: look at them, and take away yourself what nobody needs",
+        "{} are not what stage apply put there: check them, and remove by hand what is not needed",
         outcome.kept.size()));
   if (context.output.json)
     print_json(to_json(plan, outcome));
@@ -74,7 +74,7 @@ Result<int> stage_revert(const CommandContext& context, StageArguments plans) {
     return nothing_there(context, plan);
   }
   PENSTOCK_TRY(state);
-  // Links go first: nobody is to follow one that leads nowhere.
+  // Links go first: no program may find one that leads nowhere.
   std::vector<std::string> others;
   for (const std::string& farm : state->farms) {
     if (!farm_is_there(farm))

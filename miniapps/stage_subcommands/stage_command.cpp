@@ -1,4 +1,4 @@
-// `penstock stage VERB ...`: from a profile to a decision: what to put on a faster tier, and doing it.
+// `penstock stage SUBCOMMAND ...`: decides from a profile what to copy to a faster tier, and copies it.
 #include <fmt/format.h>
 
 #include <climits>
@@ -63,8 +63,8 @@ constexpr OptionSpec kOptions[] = {
      .type = OptionType::choice,
      .value = "asis|cold",
      .fallback = "asis",
-     .help = "asis: what lies in this machine's page cache now costs nothing on either tier; cold: as if "
-             "nothing did",
+     .help = "asis: what is in this machine's page cache now costs nothing on either tier; cold: as if "
+             "the page cache were empty",
      .group = kAdvise},
     {.name = "include",
      .role = OptionRole::work,
@@ -193,7 +193,7 @@ const CommandInfo command_stage{
         "no room, a file in the way, a file that is no plan); 2 usage. advise writes some 96 MiB to the fast "
         "tier, a folder\n"
         "that has to be there, and takes them away again.",
-    .arguments = "VERB SESSION|PLAN...",
+    .arguments = "SUBCOMMAND SESSION|PLAN...",
     .min_arguments = 1,
     .max_arguments = INT_MAX,
     .subcommands = subcommand_options,

@@ -1,4 +1,4 @@
-// The verbs of `penstock stage`: one function each, in a file of its name. They get the line's nouns behind
+// The subcommands of `penstock stage`: one function each, in a file of its name. They get the arguments after
 // the subcommand and return the exit code.
 #pragma once
 

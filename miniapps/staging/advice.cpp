@@ -168,7 +168,7 @@ class Advisor {
   std::vector<StagingItem> items_;
 };
 
-std::string percent(double part) {
+std::string signed_percent(double part) {
   return fmt::format("{:+.1f}%", part * 100);
 }
 
@@ -182,9 +182,9 @@ std::string why_not(const Advice& advice, const SessionWork& work, const AdviceR
   const PredictedGain& gain = advice.plan.predicted;
   const double bytes = static_cast<double>(std::max<std::uint64_t>(work.bytes(), 1));
   if (work.cached_bytes() >= 0.99 * bytes)
-    return "what it read lies in this machine's page cache, which no tier is faster than; --cache cold asks "
-           "what "
-           "would be if it did not";
+    return "what it read is in this machine's page cache, and no tier is faster than that; --cache cold "
+           "predicts "
+           "the gain with an empty page cache";
   if (advice.capacity == 0) return "the fast tier has no room";
   if (advice.outcomes.front().chosen.empty()) {
     const bool fits = std::any_of(work.files.begin(), work.files.end(),
@@ -192,9 +192,11 @@ std::string why_not(const Advice& advice, const SessionWork& work, const AdviceR
     return fits ? "the fast tier gives no file sooner than the slow one"
                 : "not one file fits into the fast tier's room";
   }
-  if (gain.gain < kLeastGain) return fmt::format("it would bring {}, and costs a copy", percent(gain.gain));
+  if (gain.gain < kLeastGain)
+    return fmt::format("it would bring {}, and costs a copy", signed_percent(gain.gain));
   if (gain.low <= 0)
-    return fmt::format("nothing is sure to be gained: {} to {}", percent(gain.low), percent(gain.high));
+    return fmt::format("nothing is sure to be gained: {} to {}", signed_percent(gain.low),
+                       signed_percent(gain.high));
   if (request.epochs != 0 && gain.break_even_epochs > static_cast<double>(request.epochs))
     return fmt::format("copying takes {:.3g} s and pays after {}, of which {} are to come", gain.copy_s,
                        epochs_text(gain.break_even_epochs), request.epochs);

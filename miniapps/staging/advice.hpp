@@ -47,7 +47,7 @@ struct Advice {
   LineFit fast;
 };
 
-// `free_bytes`: of the fast tier; UINT64_MAX where nobody knows. Deterministic for a seed.
+// `free_bytes`: of the fast tier; UINT64_MAX where unknown. Deterministic for a seed.
 Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const AdviceRequest& request,
                       std::uint64_t free_bytes);
 

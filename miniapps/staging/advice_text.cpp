@@ -41,7 +41,7 @@ std::string session_text(const SessionWork& work, const Output& output) {
   left_out(work.odd_names, "whose names are no UTF-8, or too long");
   if (const double cached = work.cached_bytes(); cached > 0)
     text +=
-        fmt::format("in memory: {} of it lie in this machine's page cache, and count as read from there\n",
+        fmt::format("in memory: {} of it are in this machine's page cache, and count as read from there\n",
                     size_text(cached, output));
   return text;
 }

@@ -147,7 +147,7 @@ Result<void> check_farm(const fs::path& farm, const Tier& slow, const Tier& fast
     if (is_inside(farm, tier->root))
       return make_error(
           Errc::invalid_argument,
-          fmt::format("'{}' lies in tier '{}': put the links somewhere else", farm.native(), tier->name));
+          fmt::format("'{}' is inside tier '{}': put the links somewhere else", farm.native(), tier->name));
   }
   std::error_code failed;
   if (ours || !fs::exists(fs::symlink_status(farm, failed))) return success();

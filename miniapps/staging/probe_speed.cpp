@@ -50,7 +50,7 @@ struct Part {
   SampleList files{};
 };
 
-// Every so many-th of the ranks, so that any beginning of them has about the same mean.
+// The positions in golden-ratio steps, so that any first part of them has about the mean of all.
 std::vector<std::size_t> spread_order(std::size_t count) {
   std::size_t step = std::max<std::size_t>(static_cast<std::size_t>(static_cast<double>(count) * 0.618), 1);
   while (std::gcd(step, count) != 1) ++step;

@@ -115,7 +115,7 @@ TEST_F(SessionWorkTest, SpansOfTheProgramGoBeforeItsCalls) {
   ASSERT_OK(found);
   EXPECT_TRUE(found->by_spans);
   EXPECT_EQ(found->threads, 3U);
-  EXPECT_NEAR(found->observed_s, 1, 1e-6) << "an epoch is 4000 bytes, and so many were in spans";
+  EXPECT_NEAR(found->observed_s, 1, 1e-6) << "an epoch is 4000 bytes, and 4000 were in spans";
   EXPECT_NEAR(found->think_s, 0.5, 1e-6);
 }
 

@@ -23,8 +23,8 @@ namespace penstock {
 
 inline constexpr std::size_t kMostKnots = 8;
 
-// Reads of some sizes, as so many of each of a table's sizes: what a linear combination of the times that
-// were measured there comes to. (The time between two sizes is taken to be on the line between theirs.)
+// Reads of any sizes, as numbers of reads of each of a table's sizes: their time is a linear combination of
+// the times measured there. (The time of a size between two of them is on the line between theirs.)
 using Demand = std::array<double, kMostKnots>;
 void add(Demand& sum, const Demand& more, double times = 1);
 
@@ -34,7 +34,7 @@ struct SpeedTable {
   std::vector<unsigned> threads;  // that read at once, rising, each at least 1
   // [thread count][size][repeat]: seconds of wall time a read, all threads together.
   std::vector<std::vector<std::vector<double>>> read_s;
-  std::vector<double> write_s;  // [size], durably, by the threads that copy; empty: nobody wrote
+  std::vector<double> write_s;  // [size], durably, by the threads that copy; empty: not measured
 
   // A read of that many bytes. Behind the largest size the line through the last two goes on.
   Demand reads_of(double bytes) const;
@@ -77,8 +77,8 @@ class Work {
  public:
   Work(const SpeedTable& table, const CellTimes& times, const Demand& demand);
 
-  // Seconds, with so many threads at it; between the counts that were measured rates are interpolated, behind
-  // the last they stay. 0 where there is nothing to do.
+  // Seconds that this many threads take. Rates are interpolated between the measured thread counts, and
+  // constant beyond the last. 0 where there is nothing to do.
   double seconds(double threads) const;
   // The fewest threads that do it in that many seconds; infinite where none do.
   double threads_for(double seconds) const;

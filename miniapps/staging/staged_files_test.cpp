@@ -361,7 +361,7 @@ TEST_F(StagedFiles, AFarmIsNotInATier) {
   const StagingPlan all = plan();
   const Tier on_slow = on(all.slow);
   const Tier on_fast = on(all.fast);
-  EXPECT_ERRC(Errc::invalid_argument, check_farm(slow() / "farm", on_slow, on_fast, false), "lies in tier");
+  EXPECT_ERRC(Errc::invalid_argument, check_farm(slow() / "farm", on_slow, on_fast, false), "is inside tier");
   const Tier memory = open_tier("mem:farm-test").value();
   EXPECT_ERRC(Errc::invalid_argument, check_farm(farm(), on_slow, memory, false), "no folder");
 }

@@ -28,7 +28,7 @@ class EpochCounter {
   void exclude(std::uint64_t bytes) {
     if (!epochs_.empty()) epochs_.back().consumed += bytes;
   }
-  // Of all epochs; none where nobody counts.
+  // Of all epochs; none where the bytes are not counted.
   std::vector<EpochBytes> finish() {
     settle();
     return fetched_before_ ? std::move(epochs_) : std::vector<EpochBytes>();

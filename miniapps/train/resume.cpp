@@ -92,7 +92,7 @@ Result<void> prove(const Restart& restart, const Communicator& ranks) {
   return success();
 }
 
-// Held by rank 0 while it looks, so that nobody prunes or evicts what is being read.
+// Held by rank 0 while it looks, so that no process prunes or evicts what is being read.
 Result<std::vector<std::unique_ptr<Lock>>> lock_all(const Stores& stores, const std::string& run) {
   std::vector<std::unique_ptr<Lock>> locks;
   for (CheckpointStore* const store : stores.all) {

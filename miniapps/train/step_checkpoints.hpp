@@ -1,4 +1,4 @@
-// Saves the state of a training every so many steps, between two of them, through the Checkpointer.
+// Saves the state of a training every N steps, between two of them, through the Checkpointer.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// --checkpoint-every and what goes with it: how a training saves its state every so many steps.
+// --checkpoint-every and what goes with it: how a training saves its state every N steps.
 #pragma once
 
 #include <chrono>

@@ -55,8 +55,8 @@ class Timeline {
 
   SpanLog& log() { return *log_; }  // LoaderSettings::spans
 
-  // Of the thread that made the steps, when they are over: their spans, and what all come to.
-  // `interlude` is what went on between them.
+  // Called by the thread that made the steps, when they are over: records their spans and sums up all spans.
+  // `before_step` is the component of what ran between them.
   TimelineFigures end(const TrainingRun& run, SteadyTime start,
                       penstock_component before_step = PENSTOCK_VALIDATION);
   // After end(), or without: a table of what there is.
@@ -80,7 +80,7 @@ class Timeline {
 };
 
 // The spans of the steps, from times that the training took anyway: of each step an iteration, the wait for
-// its batch, the interlude, the step itself, and the wait for other ranks. `start` as for run_training().
+// its batch, `before_step`, the step itself, and the wait for other ranks. `start` as for run_training().
 std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, std::uint32_t thread,
                                       penstock_component before_step = PENSTOCK_VALIDATION);
 

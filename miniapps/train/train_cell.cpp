@@ -180,7 +180,7 @@ Result<void> Cell::quarantine_copy(std::unique_ptr<BatchSource> input,
   return success();
 }
 
-// The path, for tiers beside the corpus's own with their name in it, before that position.
+// The path; for tiers other than the corpus's own with their name in it, before that position.
 std::string Cell::of_this_tier(const std::string& path, std::size_t before) const {
   if (&tier_ == &corpus_.tier) return path;
   return path.substr(0, before) + "." + tier_.name + path.substr(before);

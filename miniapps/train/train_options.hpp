@@ -19,7 +19,7 @@ inline constexpr OptionSpec kTrainOptions[] = {
     {.name = "workload",
      .role = OptionRole::work,
      .value = "FILE",
-     .help = "for dlio: the YAML file that describes the run; flags given beside it go before what it says",
+     .help = "for dlio: the YAML file that describes the run; flags on the line override what it says",
      .group = "Corpus"},
     {.name = "validation",
      .role = OptionRole::work,
@@ -29,7 +29,7 @@ inline constexpr OptionSpec kTrainOptions[] = {
     {.name = "tier",
      .role = OptionRole::target,
      .value = "TIER",
-     .help = "one more place that holds the same objects, measured beside the corpus's own",
+     .help = "one more tier that holds the same objects, measured after the corpus's own",
      .group = "Corpus",
      .repeated = true},
     kOverlayOption,
@@ -73,15 +73,15 @@ inline constexpr OptionSpec kTrainOptions[] = {
      .role = OptionRole::work,
      .value = "none|emulated:step=TIME[,jitter=TIME][,burn=cpu:CORES]|cpu[:threads=N][,classes=N]",
      .help = "what consumes the batches: nothing at all; something that is busy that long with each (jitter: "
-             "more or less by up to that; burn: with so many processors busy beside it); or AlexNet, really "
+             "more or less by up to that; burn: with CORES processors busy meanwhile); or AlexNet, really "
              "trained on the processors (oneDNN)",
      .group = "Training"},
     {.name = "accelerators",
      .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
-     .help = "so many of them for each process, with --batch samples each a step, which all begin together "
-             "(default: 1)",
+     .help = "number of accelerators of each process, with --batch samples each a step; all begin each step "
+             "together (default: 1)",
      .group = "Training",
      .at_least = 1},
     {.name = "find-accelerators",
@@ -103,7 +103,7 @@ inline constexpr OptionSpec kTrainOptions[] = {
      .value = "FILE",
      .help =
          "write a line 'epoch step rank index' for each sample consumed (FILE.NAME for further tiers, and "
-         "under a launcher .RANK behind it; of a search the last run's); with --resume it goes on behind the "
+         "under a launcher .RANK after it; of a search the last run's); with --resume it goes on after the "
          "steps that the checkpoint holds",
      .group = "Training"},
     {.name = "timeline",
@@ -142,7 +142,7 @@ inline constexpr OptionSpec kTrainOptions[] = {
     {.name = "payload",
      .role = OptionRole::work,
      .value = "NAME|SIZE",
-     .help = "what is saved: a model by name, NAME/N for an N-th of it, or so many bytes (default: "
+     .help = "what is saved: a model by name, NAME/N for an N-th of it, or SIZE bytes (default: "
              "alexnet-adam)",
      .group = "Checkpoints"},
     {.name = "keep",

@@ -30,7 +30,7 @@ struct TrainOutcome {
                                    // barrier_s of the figures divided
   LoaderLosses losses;
   std::vector<double> bytes_by_second;  // consumed
-  std::vector<EpochBytes> epochs;       // none where nobody counts what was fetched
+  std::vector<EpochBytes> epochs;       // none where fetched bytes are not counted
   std::optional<Error> failure;
   std::uint64_t training_files = 0;  // loaded, by an app that loads whole files; all ranks' sum, as is
   ValidationFigures validation;      // this, and this

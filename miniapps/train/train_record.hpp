@@ -22,9 +22,8 @@ void record_outcome(const TrainOutcome& outcome, const TrainSetup& setup, Trial&
 Result<void> record_input_alone(Communicator& ranks, const std::vector<TrainingRun>& parts,
                                 const TrainOutcome& outcome, Trial& trial);
 
-// What devices and servers delivered over what all epochs consumed; absent where nobody can tell: nobody
-// counts, or the count stood still although the page cache did not hold the data (some file systems never
-// move it).
+// What devices and servers delivered over what all epochs consumed. Absent where it is not counted, or where
+// the count did not change although the page cache did not hold the data (some file systems never count).
 std::optional<double> device_bytes_fraction(const std::vector<EpochBytes>& epochs, const CacheState& cache);
 // The same by epoch.
 void record_epochs(const std::vector<EpochBytes>& epochs, Trial& trial);

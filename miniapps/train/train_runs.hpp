@@ -24,8 +24,8 @@ class TrainRuns {
 
   // The record has kInARow runs with the most accelerators which were all kept busy, each run a sample of its
   // metrics; `accelerators_fed` is their number over all ranks. Where not even one is fed, it is 0, and the
-  // runs those with one. What a further one missed it by is said beside it. The first run that fails ends the
-  // search, and is the record.
+  // runs those with one. The record also says what one more accelerator lacked. The first run that fails ends
+  // the search, and is the record.
   static constexpr unsigned kInARow = 5;
   Result<CellEnd> find_accelerators(const Tier& tier);
 

@@ -167,7 +167,7 @@ Result<void> check_resumable(const TrainSetup& setup, const Corpus& corpus) {
   };
   const TrainedWork& was = from.trainer.work;
   const TrainedWork now = trained_work(setup, corpus);
-  if (!was.app.empty()) {  // else it is no training's, and nobody said
+  if (!was.app.empty()) {  // else no training made it
     if (was.app != now.app) return refuse("it is one of 'train " + was.app + "'");
     if (was.corpus != now.corpus)
       return refuse("the manifest of its corpus has the checksum " + was.corpus + ", that of '" +

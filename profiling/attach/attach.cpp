@@ -1,3 +1,9 @@
+// What attach and detach ask of the library in the target, and how the library comes there.
+//
+// All C++ code runs in the main thread of the command, without locks; it may allocate. A SIGINT or SIGTERM
+// only sets a flag (interrupt.hpp). The assembler code runs in the target, in a thread that was started for
+// it. There all signals are blocked, and nothing of the program's is held or waited for, but what dlopen()
+// itself needs.
 #include "profiling/attach/attach.hpp"
 
 #include <dlfcn.h>
@@ -15,13 +21,14 @@ namespace penstock {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(10);
-constexpr auto kLoadPatience = std::chrono::seconds(60);  // a loader that waits for another load
+constexpr auto kLoadPatience = std::chrono::seconds(60);  // dlopen() waits for other threads' loads
 constexpr const char* kRequest = "penstock_profile_request";
 constexpr const char* kAsked = "penstock_profile_asked";
 constexpr std::size_t kError = 256;
 constexpr std::size_t kPath = 4096;
 
-// What the code below works on, in the other process.
+// The memory that the code below works on, in the target. The command writes it whole before the thread
+// begins.
 struct Loading {
   std::uint64_t path;
   std::uint64_t mode;
@@ -47,7 +54,12 @@ static_assert(offsetof(Loading, dlopen) == 24 && offsetof(Loading, dlsym) == 32 
               "the code below knows them");
 
 #if defined(__x86_64__)
-// dlopen(path, mode), dlsym(that, name), and a call of what that gave; where one fails, what dlerror() says.
+// The function of the new thread: dlopen(path, mode), dlsym(that, name), and a call of the result with
+// `request`. It has no relocations, as it is copied to any address: all calls go by pointers in Loading. rbx
+// has the address of Loading, and one push aligns the stack for the calls. dlopen() may call malloc and run
+// constructors, as in any thread of the program. If one of them fails, the text of dlerror() is copied, the
+// thread detaches itself (penstock_profile_request() does that otherwise), and `failed` is stored last: the
+// command reads the text once it sees it.
 __asm__(
     ".pushsection .rodata\n"
     "penstock_loading_begin:\n"
@@ -101,7 +113,10 @@ std::string_view loading_code() {
 }
 #endif
 
-// The process's answer, and what the loader said where it gave none.
+// Waits for the target's answer, at most 60 s, by reading its memory. `done` is stored there after the rest
+// of the answer, so a request that is done is complete. `failed` comes in the same way from the code above.
+// Nothing is taken back on a timeout: the target's thread may still do what it was asked for, into memory
+// that stays mapped.
 Result<penstock_request> answer(const Target& target, std::uint64_t asked, std::uint64_t loading) {
   const auto until = std::chrono::steady_clock::now() + kLoadPatience;
   while (std::chrono::steady_clock::now() < until) {
@@ -125,7 +140,9 @@ Result<penstock_request> answer(const Target& target, std::uint64_t asked, std::
                   target.pid()));
 }
 
-// Of a library that is loaded already: it has a place for what is asked.
+// If the library is loaded already, it has memory for a request. The request is written before the thread
+// begins, which is what orders the two. Two commands that ask at the same time use the same memory, and one
+// of the requests is lost.
 Result<penstock_request> ask_library(const Target& target, const penstock_request& request,
                                      std::chrono::nanoseconds& stopped) {
   const auto function = target.library_symbol(kRequest);
@@ -144,6 +161,7 @@ Result<penstock_request> ask_library(const Target& target, const penstock_reques
   return answer(target, asked->address, 0);
 }
 
+// Addresses in the target, from its libc's symbols. Before glibc 2.34 they may be absent or have other names.
 Result<void> find_functions(const Target& target, Loading& loading) {
   const auto find = [&](const char* name, const char* older, std::uint64_t& to) {
     auto found = target.libc_function(name);
@@ -163,10 +181,14 @@ Result<void> find_functions(const Target& target, Loading& loading) {
                   target.pid()));
 }
 
+// The first attach. Memory is mapped in the target: a page of code, then Loading. `fill` runs in the helper
+// process (remote_thread.hpp) between the mapping and the start of the thread; what it changes is that
+// process's copy. The memory cannot be unmapped when the thread ends, which runs in it: the library does that
+// at the next request.
 Result<penstock_request> load_library(const Target& target, const std::string& library,
                                       const penstock_request& request, std::chrono::nanoseconds& stopped) {
-  constexpr std::uint64_t kPage = 4096;
-  constexpr std::uint64_t kBytes = kPage + (sizeof(Loading) + kPage - 1) / kPage * kPage;
+  constexpr std::uint64_t kPageBytes = 4096;
+  constexpr std::uint64_t kBytes = kPageBytes + (sizeof(Loading) + kPageBytes - 1) / kPageBytes * kPageBytes;
   Loading loading{};
   PENSTOCK_TRY(find_functions(target, loading));
   if (library.size() >= kPath)
@@ -177,9 +199,9 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
   std::strncpy(loading.name_text, kRequest, sizeof loading.name_text - 1);
   RemoteThread thread;
   thread.memory_bytes = kBytes;
-  thread.code_bytes = kPage;
+  thread.code_bytes = kPageBytes;
   thread.fill = [&](std::uint64_t memory, RemoteThread& filled) -> Result<void> {
-    const std::uint64_t place = memory + kPage;
+    const std::uint64_t place = memory + kPageBytes;
     loading.path = place + offsetof(Loading, path_text);
     loading.name = place + offsetof(Loading, name_text);
     loading.error = place + offsetof(Loading, error_text);
@@ -195,12 +217,14 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
   };
   PENSTOCK_ASSIGN(const StartedThread started, begin_thread_in(target, thread, kPatience));
   stopped = started.stopped;
-  const std::uint64_t place = started.memory + kPage;
+  const std::uint64_t place = started.memory + kPageBytes;
   return answer(target, place + offsetof(Loading, asked), place);
 }
 
 }  // namespace
 
+// If the command is stopped or killed after the thread was started, the target finishes the request by
+// itself.
 Result<Attached> attach_to(const Target& target, const std::string& library,
                            const std::filesystem::path& folder, const KeptCalls& trace) {
   penstock_request request{};
@@ -225,6 +249,7 @@ Result<Attached> attach_to(const Target& target, const std::string& library,
   return attached;
 }
 
+// The same way; the library stays loaded, because threads may be inside it.
 Result<Detached> detach_from(const Target& target) {
   const auto not_attached = [&] {
     return make_error(

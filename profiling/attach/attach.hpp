@@ -1,5 +1,9 @@
-// Attaching to a process that runs: libpenstock_profile.so is loaded into it by a thread of its own, its
-// calls are led to the library's wrappers, and back again.
+// Attaches to a running process and detaches from it: a thread of its own loads libpenstock_profile.so there,
+// and its calls are led to the library's wrappers, or back again.
+//
+// Two processes are involved. The functions here run in the main thread of `penstock profile attach` or
+// `detach`; they read and write the other process's memory, and allocate freely. In the other process, called
+// the target, one thread is stopped for milliseconds (tracee.hpp), and a new thread does the rest.
 #pragma once
 
 #include <chrono>
@@ -16,26 +20,26 @@ namespace penstock {
 struct Attached {
   std::uint64_t slots = 0;
   std::uint64_t objects = 0;
-  std::chrono::nanoseconds stopped{0};  // the one thread that was
+  std::chrono::nanoseconds stopped{0};  // how long one thread was
 };
 struct KeptCalls {
   bool on = false;
-  std::optional<std::uint64_t> limit;  // bytes; 0: none; not given: what the library takes by itself
+  std::optional<std::uint64_t> limit;  // bytes; 0: none; not given: the library's default
 };
-// Its session begins in `folder` (absolute, empty, its owner's). already_exists where it is watched;
-// timed_out where no thread of it came to a place from which that could be done.
+// The target's session begins in `folder` (absolute, empty, owned by the target's user). already_exists if it
+// is watched; timed_out if no thread of it came to a safe point.
 Result<Attached> attach_to(const Target& target, const std::string& library,
                            const std::filesystem::path& folder, const KeptCalls& trace);
 
 struct Detached {
-  std::uint64_t slots = 0;  // that hold their first value again
+  std::uint64_t slots = 0;  // that have their first value again
   std::uint64_t objects = 0;
-  std::uint64_t unrestored = 0;  // hold something else
-  std::uint64_t unloaded = 0;    // went with their objects
+  std::uint64_t unrestored = 0;  // that have another value
+  std::uint64_t unloaded = 0;    // that were unloaded with their objects
   std::string folder;
   std::chrono::nanoseconds stopped{0};
 };
-// not_found where nobody has attached to it.
+// not_found if the process was not attached to.
 Result<Detached> detach_from(const Target& target);
 
 }  // namespace penstock

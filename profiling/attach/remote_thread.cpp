@@ -1,3 +1,10 @@
+// Begins a thread in the target, by a helper process.
+//
+// begin_thread_in() and hear() run in the command's main thread; all other functions run in the helper, which
+// is forked from it and has one thread. The helper allocates and uses streams; that is safe as the command
+// has no other thread that could hold a lock at the fork. No locks are used. Ctrl-C: the command passes it
+// on, and the helper stops only between two attempts (check_interrupt()), never while a thread of the target
+// is stopped.
 #include "profiling/attach/remote_thread.hpp"
 
 #include <fmt/format.h>
@@ -37,6 +44,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
+// Threads begin and end meanwhile: the list is a hint.
 std::vector<pid_t> threads_of(pid_t pid) {
   std::vector<pid_t> threads;
   std::error_code failed;
@@ -47,7 +55,8 @@ std::vector<pid_t> threads_of(pid_t pid) {
 }
 
 enum class At { waits, runs, elsewhere };
-// What the kernel says of a thread that is not disturbed for it.
+// What the kernel says of a thread, without stopping it. The thread may be elsewhere a moment later;
+// Tracee::is_safe() decides.
 At where_is(pid_t pid, pid_t thread) {
   std::ifstream in(fmt::format("/proc/{}/task/{}/syscall", pid, thread));
   std::string word;
@@ -75,13 +84,14 @@ At where_is(pid_t pid, pid_t thread) {
     case SYS_write:
     case SYS_pwrite64:
     case SYS_openat:
-      return At::runs;  // at a device, most likely: it goes on at once
+      return At::runs;  // probably at a device: it continues soon
     default:
       return At::elsewhere;  // an interrupted epoll_wait() would fail with EINTR
   }
 }
 
-// Those that wait can be stopped without anybody noticing. Where none does, those that run.
+// Threads that wait can be stopped without the program noticing. If there is none, or if `all`, those that
+// run.
 std::vector<pid_t> candidates(pid_t pid, bool all) {
   std::vector<pid_t> waiting;
   std::vector<pid_t> running;
@@ -102,7 +112,9 @@ Result<std::uint64_t> kernel_result(Result<std::uint64_t> result, std::string_vi
   return result;
 }
 
-// Where the memory lies that it was given, or 0.
+// The thread is stopped and prepared (tracee.cpp). Returns the address of the mapped memory, or 0. Order: the
+// memory is filled before it becomes code, and pthread_create() is called last: everything that the new
+// thread reads is there. On an error the memory stays mapped, as unmapping it would need one more call.
 Result<std::uint64_t> begin_by(Tracee& tracee, const Target& target, RemoteThread& thread,
                                std::uint64_t create) {
   std::uint64_t memory = 0;
@@ -124,6 +136,9 @@ Result<std::uint64_t> begin_by(Tracee& tracee, const Target& target, RemoteThrea
   return memory;
 }
 
+// In the helper. Tries one thread after the other, and detaches from each before the next: only one is
+// stopped at a time. The first round takes threads that wait; later ones follow any thread through more
+// calls.
 Result<StartedThread> begin_from_here(const Target& seen, RemoteThread thread,
                                       std::chrono::milliseconds patience) {
   Target target = seen;
@@ -159,7 +174,7 @@ Result<StartedThread> begin_from_here(const Target& seen, RemoteThread thread,
                   target.pid()));
 }
 
-// What the helper says, in one write; the words of an error follow.
+// What the helper reports, in one write; the text of an error follows.
 struct Said {
   StartedThread started;
   Errc code = Errc::internal;
@@ -168,9 +183,11 @@ struct Said {
   bool ok = false;
 };
 
+// The helper. setsid(): a signal to the command's process group does not reach it. _exit(): the destructors
+// and exit handlers are the command's. Exceptions end here, for the same reason.
 [[noreturn]] void help(int pipe, const Target& target, const RemoteThread& thread,
                        std::chrono::milliseconds patience) {
-  constexpr std::size_t kMostWords = 2048;  // with the rest below what a pipe takes at once
+  constexpr std::size_t kMostWords = 2048;  // with the rest less than PIPE_BUF, so one write is whole
   ::setsid();
   ::prctl(PR_SET_NAME, "profile-attach");
   Said said;
@@ -193,7 +210,8 @@ struct Said {
   ::_exit(::write(pipe, out.data(), out.size()) < 0 ? 1 : 0);
 }
 
-// What the helper wrote. Ctrl-C is passed on to it: it stops where it may.
+// In the command: reads what the helper wrote, until the pipe is closed. Ctrl-C is passed on to the helper,
+// which stops where it may.
 std::string hear(int pipe, pid_t helper) {
   std::string heard;
   for (bool passed_on = false;;) {
@@ -210,6 +228,8 @@ std::string hear(int pipe, pid_t helper) {
 
 }  // namespace
 
+// The write end is closed here after the fork, or the pipe would never end. The helper is waited for whatever
+// it reported, so that no zombie is left and the target is released before this returns.
 Result<StartedThread> begin_thread_in(const Target& target, RemoteThread thread,
                                       std::chrono::milliseconds patience) {
   std::array<int, 2> ends{};

@@ -1,3 +1,13 @@
+// Stops one thread of the target at a safe point, and makes it call functions there.
+//
+// All code runs in the helper process's only thread, the tracer. It may allocate and use stdio, and holds no
+// locks. The question at each place is what the target's thread holds: it must be stopped where it holds no
+// lock of malloc or of the loader, because what it is made to call (mmap(), pthread_create()) may need these.
+// ptrace stops this one thread only, so a lock that another thread of the target holds is released in time.
+//
+// Signals to the target's thread: until prepare() they are delivered as usual (to_stop(), to_system_call()).
+// From prepare() to detach() all are blocked in it, so no handler of the program runs on the borrowed stack.
+// If another thread of the target forks meanwhile, the child has that thread alone.
 #include "profiling/attach/tracee.hpp"
 
 #if defined(__x86_64__)
@@ -26,28 +36,30 @@ constexpr std::uint64_t kInstruction = 2;  // bytes of `syscall`
 constexpr std::uint64_t kRedZone = 128;
 constexpr std::uint64_t kScratch = 512;
 constexpr std::uint64_t kStackWanted = 16384;  // below the thread's own, for what is called
-constexpr auto kPatience = std::chrono::seconds(5);
+constexpr auto kStopPatience = std::chrono::seconds(5);
 
-// What the kernel gives for a system call that is to be made again when the thread goes on.
+// Results inside the kernel of an interrupted system call that will be made again when the thread continues:
+// ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK.
 bool is_made_again(std::uint64_t result) {
   const auto code = static_cast<std::int64_t>(result);
   return code == -512 || code == -513 || code == -514 || code == -516;
 }
 constexpr std::int64_t kWithRestartBlock = -516;
 
-// System calls that neither malloc nor the loader makes, wherever in libc they stand: a thread that makes one
-// holds no lock of theirs, unless a handler came upon it. They are made again, if they were interrupted,
-// without the program noticing.
-constexpr std::array kWaits{SYS_restart_syscall,  // of one of these, or of a futex, with a time
+// System calls that neither malloc nor the loader makes, wherever in libc they are: a thread that makes one
+// holds no lock of theirs, unless it is in a handler that interrupted one. If they are interrupted, the
+// kernel makes them again, and the program does not notice.
+constexpr std::array kWaits{SYS_restart_syscall,  // one of these, or a futex, with a timeout
                             SYS_nanosleep,       SYS_clock_nanosleep, SYS_poll,  SYS_ppoll,
                             SYS_select,          SYS_pselect6,        SYS_wait4, SYS_waitid};
-// The same, but not to be interrupted: the thread is followed to the begin of one.
+// The same, but they must not be interrupted, as they would return early or with EINTR. The thread is stopped
+// only at the begin of one, before the kernel has done anything.
 constexpr std::array kOthers{SYS_write,      SYS_writev,     SYS_pwrite64,   SYS_pwritev,     SYS_pwritev2,
                              SYS_pread64,    SYS_preadv,     SYS_preadv2,    SYS_readv,       SYS_lseek,
                              SYS_fstat,      SYS_newfstatat, SYS_statx,      SYS_fsync,       SYS_fdatasync,
                              SYS_getdents64, SYS_sendfile,   SYS_epoll_wait, SYS_epoll_pwait, SYS_recvfrom,
                              SYS_sendto,     SYS_accept4,    SYS_getppid,    SYS_unlink};
-// These malloc and the loader make as well, but by functions of their own.
+// malloc and the loader make these as well, but in functions of their own; so the function decides.
 struct OfFunction {
   long number;
   const char* function;
@@ -57,11 +69,13 @@ constexpr std::array kOfFunctions{OfFunction{SYS_read, "read"}, OfFunction{SYS_o
                                   OfFunction{SYS_close, "close"}};
 
 bool is_condition_wait(const user_regs_struct& regs) {
-  // pthread_cond_wait, sem_wait, pthread_join; malloc's and the loader's locks wait by FUTEX_WAIT.
+  // pthread_cond_wait(), sem_wait(), pthread_join(). Locks of malloc and the loader wait by FUTEX_WAIT
+  // instead.
   return static_cast<long>(regs.orig_rax) == SYS_futex &&
          (static_cast<int>(regs.rsi) & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
 }
 
+// Whether this is the code to which handlers return: rt_sigreturn, in the two forms of libcs.
 bool ends_handler(std::span<const std::byte> code) {
   static constexpr std::array<unsigned char, 9> kLong{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
   static constexpr std::array<unsigned char, 7> kShort{0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
@@ -71,6 +85,8 @@ bool ends_handler(std::span<const std::byte> code) {
 
 }  // namespace
 
+// The thread runs on. TRACESYSGOOD marks stops at system calls (0x80), so that they are not taken for a
+// SIGTRAP.
 Result<Tracee> Tracee::seize(const Target& target, pid_t thread) {
   if (::ptrace(PTRACE_SEIZE, thread, nullptr, PTRACE_O_TRACESYSGOOD) != 0) {
     const int failed = errno;
@@ -82,6 +98,7 @@ Result<Tracee> Tracee::seize(const Target& target, pid_t thread) {
   return Tracee(target, thread);
 }
 
+// The thread goes with it: the moved-from object's destructor must not detach.
 Tracee::Tracee(Tracee&& other) noexcept
     : target_(other.target_),
       thread_(std::exchange(other.thread_, -1)),
@@ -104,6 +121,8 @@ Error Tracee::lost(std::string_view what) const {
   return make_error(Errc::io, fmt::format("thread {} of process {} {}", thread_, target_->pid(), what));
 }
 
+// Polls, so that a thread that never stops cannot hang the helper. __WALL: also for threads that are not the
+// leader.
 Tracee::Wait Tracee::wait(int& status, Clock::time_point until) const {
   for (unsigned tries = 0;; ++tries) {
     const pid_t got = ::waitpid(thread_, &status, __WALL | WNOHANG);
@@ -127,6 +146,8 @@ Result<void> Tracee::wait_for_stop(int& status, Clock::time_point until, std::st
   return success();
 }
 
+// After PTRACE_INTERRUPT. Other stops may come first: a signal on its way is delivered, or the program would
+// lose it; a stop at a system call is just continued. A group stop (SIGSTOP) is not ours to end.
 Result<void> Tracee::to_stop(Clock::time_point until) {
   for (;;) {
     int status = 0;
@@ -136,12 +157,15 @@ Result<void> Tracee::to_stop(Clock::time_point until) {
       if (WSTOPSIG(status) != SIGTRAP) return lost("is being stopped by somebody else");
       return success();
     }
-    // A signal on its way: it has it.
+    // A signal on its way is delivered.
     const int signal = WSTOPSIG(status);
     ::ptrace(PTRACE_CONT, thread_, nullptr, (signal & 0x80) != 0 ? 0 : signal);
   }
 }
 
+// To the next begin or end of a system call. Signals are delivered on the way; their handlers' system calls
+// are stops as well. at_begin_ alternates: the kernel reports begin and end in turn. While the thread runs
+// borrowed code, a fault is not delivered, because the program's handler knows nothing of that code.
 Result<void> Tracee::to_system_call(Clock::time_point until) {
   int signal = 0;
   for (;;) {
@@ -160,14 +184,18 @@ Result<void> Tracee::to_system_call(Clock::time_point until) {
   }
 }
 
+// At the begin of a system call: it is replaced by sched_yield, so that it does not happen, and the thread
+// comes to its end.
 Result<void> Tracee::skip_system_call() {
   user_regs_struct regs{};
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return lost("is gone");
   regs.orig_rax = SYS_sched_yield;  // harmless, and allowed wherever the profiler is
   if (::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0) return lost("is gone");
-  return to_system_call(Clock::now() + kPatience);
+  return to_system_call(Clock::now() + kStopPatience);
 }
 
+// False in all cases where the thread is merely in a bad place. It was never changed then, and detach() is
+// enough.
 Result<bool> Tracee::stop_at_safe_point(std::chrono::milliseconds patience, int calls) {
   const auto until = Clock::now() + patience;
   stopped_at_ = Clock::now();
@@ -184,20 +212,24 @@ Result<bool> Tracee::stop_at_safe_point(std::chrono::milliseconds patience, int 
     if (moved.ok()) continue;
     if (moved.error().code != Errc::timed_out) return moved.error();
     if (::ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr) == 0)
-      if (const Result<void> again = to_stop(Clock::now() + kPatience); !again.ok()) return again.error();
+      if (const Result<void> again = to_stop(Clock::now() + kStopPatience); !again.ok()) return again.error();
     return false;
   }
   PENSTOCK_TRY(prepare());
   return true;
 }
 
+// The thread is stopped. Whether it holds nothing that pthread_create() or mmap() may need: it is in a system
+// call of libc's that is about to begin or will be made again, of a kind that neither malloc nor the loader
+// makes; there is stack; and it is not in a handler. Any doubt is "no": another thread, or this one's next
+// call, may do.
 bool Tracee::is_safe() const {
   user_regs_struct regs{};
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return false;
   const auto number = static_cast<long>(regs.orig_rax);
   if (number < 0 || !target_->is_libc_code(regs.rip)) return false;
-  if (!at_begin_ && !is_made_again(regs.rax)) return false;  // it runs, or has just made a call
-  // By libc's syscall() programs make the calls of their own locks, and of allocators of their own.
+  if (!at_begin_ && !is_made_again(regs.rax)) return false;  // it was running, or a call has ended
+  // Programs use libc's syscall() for their own locks and allocators, about which nothing is known.
   const auto within = [&](const char* function) {
     const auto symbol = target_->libc_function(function);
     return symbol && regs.rip >= symbol->address && regs.rip <= symbol->address + symbol->bytes;
@@ -213,8 +245,9 @@ bool Tracee::is_safe() const {
   return stack != nullptr && stack->writable && regs.rsp - stack->begin > kStackWanted && !is_in_handler();
 }
 
-// A handler may have come upon anything, malloc included. On its stack stands the address of the code that
-// ends it, which is the same everywhere. What merely looks so makes us choose another thread.
+// A handler may have interrupted anything, also malloc. Then the stack has the return address of the code
+// that ends handlers, which is the same everywhere. So all words on the stack (256 KiB at most) that point to
+// code are checked. A word that only looks like that makes us choose another thread.
 bool Tracee::is_in_handler() const {
   constexpr std::uint64_t kMostStack = 256 << 10;
   constexpr std::size_t kCode = 9;
@@ -244,11 +277,17 @@ bool Tracee::is_in_handler() const {
     const std::size_t whole = got > 0 ? static_cast<std::size_t>(got) / kCode : 0;
     for (std::size_t i = 0; i < whole; ++i)
       if (ends_handler(bytes[i])) return true;
-    from += std::max<std::size_t>(whole, 1);  // at a mapping's end, or the kernel's own
+    from += std::max<std::size_t>(whole, 1);  // it could not be read: a mapping's end, or the vdso
   }
   return false;
 }
 
+// Saves all that detach() restores: registers, the vector registers and the blocked signals; then blocks all
+// signals. The interrupted system call is not made now: the saved rip is set back to its `syscall`
+// instruction with its number in rax, so that the thread makes it again after detach(). orig_rax of -1 tells
+// the kernel not to restart anything by itself. Until the last line detach() restores nothing; an error
+// before it means that the thread is gone. scratch_ is below the red zone, which the program's code may use
+// without moving the stack pointer.
 Result<void> Tracee::prepare() {
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &before_) != 0) return lost("is gone");
   const bool again = at_begin_ || is_made_again(before_.rax);
@@ -272,8 +311,10 @@ Result<void> Tracee::prepare() {
   return success();
 }
 
-// Until it comes back to the `syscall` that it stood behind, with its stack where we put it: what it has in
-// rax is the number of a call, which is not made, and what the function gave.
+// Runs until the called function returns. Its return address is the `syscall` instruction at the saved rip;
+// so the thread stops at the begin of a system call, with our stack pointer and the function's result as the
+// number in orig_rax. That call is skipped. The same address with another stack pointer is a system call that
+// the function itself makes there.
 Result<std::uint64_t> Tracee::run_to(std::uint64_t stack, Clock::time_point until) {
   for (;;) {
     PENSTOCK_TRY(to_system_call(until));
@@ -287,39 +328,46 @@ Result<std::uint64_t> Tracee::run_to(std::uint64_t stack, Clock::time_point unti
   }
 }
 
+// Makes the thread execute the `syscall` instruction at the saved rip with other registers: two stops, begin
+// and end.
 Result<std::uint64_t> Tracee::system_call(long number, std::span<const std::uint64_t> words) {
   user_regs_struct regs = before_;
   std::array<unsigned long long*, 6> places{&regs.rdi, &regs.rsi, &regs.rdx, &regs.r10, &regs.r8, &regs.r9};
   for (std::size_t i = 0; i < places.size(); ++i) *places[i] = i < words.size() ? words[i] : 0;
   regs.rax = static_cast<std::uint64_t>(number);
   if (::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0) return lost("is gone");
-  const auto until = Clock::now() + kPatience;
+  const auto until = Clock::now() + kStopPatience;
   PENSTOCK_TRY(to_system_call(until));
   PENSTOCK_TRY(to_system_call(until));
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return lost("is gone");
   return std::uint64_t{regs.rax};
 }
 
+// rax = 0: a variadic function has no vector arguments. The return address is written below scratch(), and
+// rsp is as after a call instruction, so that the stack is aligned.
 Result<std::uint64_t> Tracee::call(std::uint64_t function, std::span<const std::uint64_t> words) {
   user_regs_struct regs = before_;
   std::array<unsigned long long*, 4> places{&regs.rdi, &regs.rsi, &regs.rdx, &regs.rcx};
   for (std::size_t i = 0; i < places.size(); ++i) *places[i] = i < words.size() ? words[i] : 0;
   regs.rip = function;
   regs.rax = 0;
-  regs.rsp = scratch_ - sizeof(std::uint64_t);  // as if somebody had called it
+  regs.rsp = scratch_ - sizeof(std::uint64_t);
   const std::uint64_t back = before_.rip;
   if (!target_->write(regs.rsp, &back, sizeof back) || ::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0)
     return lost("is gone");
-  return run_to(scratch_, Clock::now() + kPatience);
+  return run_to(scratch_, Clock::now() + kStopPatience);
 }
 
+// Also from the destructor, whatever failed before. Registers can only be restored while the thread is
+// stopped, so it is stopped first. Signals are unblocked after the registers are right, and delivered once
+// the thread runs.
 void Tracee::detach() {
   if (thread_ <= 0) return;
   if (!stopped_) {
-    // Between stops nothing can be taken back; it comes to one, or ends.
+    // While it runs nothing can be restored; it comes to a stop, or ends.
     ::ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr);
     int status = 0;
-    stopped_ = wait(status, Clock::now() + kPatience) == Wait::stopped;
+    stopped_ = wait(status, Clock::now() + kStopPatience) == Wait::stopped;
   }
   if (prepared_ && stopped_) {
     if (at_begin_) static_cast<void>(skip_system_call().ok());

@@ -145,7 +145,7 @@ inline constexpr std::size_t kMostBins = 200;
 
 static_assert(sizeof(PosixRecord) == 704 && sizeof(StdioRecord) == 248 && sizeof(DxtRecord) == 104 &&
                   sizeof(DxtSegment) == 32 && sizeof(HeatmapRecord) == 48,
-              "records lie in files");
+              "records are written to files as they are in memory");
 
 struct Job {
   std::int64_t uid = 0;

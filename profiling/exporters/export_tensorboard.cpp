@@ -109,7 +109,7 @@ class Exporter {
     return histogram("sizes/file", report_.summary.file_sizes, 0);
   }
 
-  // `sum` of all sizes; 0 where nobody knows.
+  // `sum` of all sizes; 0 where it is unknown.
   Result<void> histogram(std::string_view tag, const std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS>& sizes,
                          double sum) {
     std::vector<double> ends;

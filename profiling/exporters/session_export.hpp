@@ -34,7 +34,7 @@ Result<DarshanCounts> export_darshan(const Session& session, const FileSums& sum
                                      const SessionFilter& filter, WholeFile& to);
 
 // What TensorBoard shows. `events`: bandwidth and operations over time, histograms of the sizes of reads,
-// writes and files, and tables in words. `trace`: for its profile plugin, an XSpace with a line for each
+// writes and files, and tables as text. `trace`: for its profile plugin, an XSpace with a line for each
 // thread and one for each file; the longest kMostTracedCalls calls where more were kept; null for none.
 inline constexpr std::uint64_t kMostTracedCalls = 1'000'000;
 struct TensorBoardCounts {

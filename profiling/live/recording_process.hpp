@@ -43,7 +43,7 @@ struct SessionProcesses {
   std::vector<RecordingProcess> between_files;
 };
 Result<SessionProcesses> session_processes(const std::filesystem::path& folder);
-// not_found: there is none of that number, nobody watches it, or its session was removed under it;
+// not_found: there is none of that number, it is not watched, or its session was removed under it;
 // permission_denied: it is another user's.
 Result<RecordingProcess> recording_process(int pid);
 

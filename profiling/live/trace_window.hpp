@@ -19,8 +19,8 @@ struct TraceTargets {
   std::vector<RecordingProcess> processes;     // these, whatever file they go on with
   std::vector<std::uint64_t> ranks;            // of the folders', only these; empty: all
 };
-// By words of a command line: a process's number, or a session's folder. not_found for a process that nobody
-// watches and for a folder that is not there.
+// By words of a command line: a process's number, or a session's folder. not_found for a process that is not
+// watched and for a folder that is not there.
 Result<TraceTargets> trace_targets(std::span<const std::string> words);
 
 // What became of one of those that are meant.

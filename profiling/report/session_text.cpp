@@ -74,7 +74,7 @@ std::string pattern(const LayerSum& all) {
                      std::uint64_t consecutive, std::uint64_t first) {
     const std::uint64_t neither = ops > sequential + first ? ops - sequential - first : 0;
     return fmt::format(
-        "{}: {} first of a thread in a file, {} sequential behind it ({} of all consecutive), {} not", what,
+        "{}: {} first of a thread in a file, {} sequential after it ({} of all consecutive), {} not", what,
         share(first, ops), share(sequential, ops), share(consecutive, ops), share(neither, ops));
   };
   std::string text;
@@ -102,11 +102,11 @@ std::string coverage_text(const Session& session, const SessionCoverage& coverag
   unknown(coverage.cut_processes, "whose files were cut short");
   if (coverage.ring_bytes > 0)
     text +=
-        fmt::format("; beside it {} through io_uring and libaio", bytes_text(coverage.ring_bytes, output));
+        fmt::format("; in addition {} through io_uring and libaio", bytes_text(coverage.ring_bytes, output));
   if (coverage.spliced_bytes > 0)
     text += fmt::format("; {} spliced", bytes_text(coverage.spliced_bytes, output));
   if (coverage.mapped_bytes > 0)
-    text += fmt::format("; {} mapped (how much of it was touched nobody saw)",
+    text += fmt::format("; {} mapped (how much of it was touched is unknown)",
                         bytes_text(coverage.mapped_bytes, output));
   return text;
 }
@@ -265,7 +265,7 @@ std::vector<Fact> session_facts(const Session& session, const SessionSummary& su
                    format_count(all.failures)) +
            (summary.coverage.missed == 0
                 ? ""
-                : fmt::format("; beside them {} on names that were not there, in {}",
+                : fmt::format("; in addition {} on names that were not there, in {}",
                               count_of(summary.coverage.missed, "call that failed", "calls that failed"),
                               seconds_text(summary.coverage.missed_ns)))});
   facts.push_back({"time in I/O",

@@ -91,7 +91,7 @@ bool has_token(const HttpRequest& request, std::string_view token) {
 bool is_from_here(const HttpRequest& request, std::uint16_t port) {
   const auto host = request.header("host");
   const auto is_ours = [&](std::string_view name) {
-    // Nobody writes the port that http has by itself.
+    // Browsers leave out the default port of http.
     if (port == kHttpPort && (name == "127.0.0.1" || name == "localhost")) return true;
     return name == fmt::format("127.0.0.1:{}", port) || name == fmt::format("localhost:{}", port);
   };

@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-// 128 bits that nobody can guess, in hexadecimal digits. An error where the system has none.
+// 128 random bits of the system, in hexadecimal digits. An error where the system has none.
 Result<std::string> make_token();
 
 // Takes as long whatever the first difference's place is.
@@ -33,8 +33,8 @@ struct SocketEnds {
   std::uint32_t remote = 0;
   std::uint16_t remote_port = 0;
 };
-// Whose socket that is, by the text of /proc/net/tcp or tcp6 (an IPv4 address within IPv6). Nothing where
-// there is none, or where nobody holds it any more: the kernel calls that one root's.
+// The user of that socket, by the text of /proc/net/tcp or tcp6 (an IPv4 address within IPv6). Nothing where
+// there is none, or where no process holds it any more: the kernel then reports root.
 std::optional<uid_t> socket_owner(std::string_view table, const SocketEnds& ends);
 // Of the other end of an accepted connection within this machine.
 std::optional<uid_t> peer_of(int fd);

@@ -1,5 +1,5 @@
-// A small HTTP server for people of this machine alone: it listens on 127.0.0.1, answers one request a
-// connection, and lets nobody hold it up.
+// A small HTTP server for users of this machine alone: it listens on 127.0.0.1, answers one request per
+// connection, and never waits for a slow client.
 #pragma once
 
 #include <chrono>

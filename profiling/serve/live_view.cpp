@@ -1,3 +1,8 @@
+// The live view's thread and its text.
+//
+// work() and all that it calls run in the inspecting thread, without mutex_ but where it is named; json() and
+// end() run in the server's main thread (live_view.hpp). Everything may allocate: this is penstock's own
+// process, not the observed one, whose files are only read. No signal handler comes here.
 #include "profiling/serve/live_view.hpp"
 
 #include <fmt/format.h>
@@ -19,17 +24,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kOften{1};
-constexpr int kShare = 4;                 // a look takes at most such a part of the time
+constexpr std::chrono::seconds kViewInterval{1};
+constexpr int kViewShare = 4;             // an inspection takes at most 1/4 of the time
 constexpr std::size_t kMostPoints = 600;  // ten minutes
 constexpr double kMostDrawn = 300;        // of a whole run
 constexpr std::size_t kMostFiles = 50;
-constexpr std::size_t kMostProcesses = 1000;  // that are named
+constexpr std::size_t kMostNamedProcesses = 1000;  // that are listed
 
 double now_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+// The same file by another name, for example through a link. Each stat() may wait for a remote file system.
 bool same_file(const std::string& one, const std::string& other) {
   struct stat a {};
   struct stat b {};
@@ -49,30 +55,40 @@ void append_process(std::string& out, const RecordingProcess& process) {
 
 }  // namespace
 
+// The text is set before the thread begins, so json() always has one.
 LiveView::LiveView(std::filesystem::path folder, SessionFilter filter)
     : folder_(std::move(folder)), filter_(std::move(filter)) {
   text_ = R"("looked": false, "running": false, "error": "")";
   thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
 }
 
+// thread_ is the last member, so it is destroyed first: it is asked to stop and joined while all that it uses
+// still exists.
 LiveView::~LiveView() = default;
 
+// Main thread. mutex_ is held for the copy alone.
 std::string LiveView::json() const {
   const std::scoped_lock lock(mutex_);
   return text_;
 }
 
+// Inspecting thread, without the lock on entry. The text is complete before the lock is taken.
 void LiveView::publish(std::string text) {
   const std::scoped_lock lock(mutex_);
   text_ = std::move(text);
 }
 
+// Main thread. The stop is requested first: it wakes work(), which then needs the lock. A stop between
+// work()'s test and its wait is not lost, because wait_until() tests the stop token itself.
 bool LiveView::end(std::chrono::milliseconds most) {
   thread_.request_stop();
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, most, [this] { return ended_; });
 }
 
+// The inspecting thread's whole life. An error is published like a result, and the next inspection tries
+// again. After one it waits three times as long as that took, so that a large session costs at most a quarter
+// of a processor. ended_ is set under the lock, as the last act: end() may then let the process exit.
 void LiveView::work(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const Clock::time_point begin = Clock::now();
@@ -82,7 +98,7 @@ void LiveView::work(const std::stop_token& stop) {
       publish(std::move(text));
     }
     const Clock::time_point now = Clock::now();
-    const auto due = std::max(begin + kOften, now + (kShare - 1) * (now - begin));
+    const auto due = std::max(begin + kViewInterval, now + (kViewShare - 1) * (now - begin));
     std::unique_lock lock(mutex_);
     changed_.wait_until(lock, stop, due, [] { return false; });
   }
@@ -91,7 +107,8 @@ void LiveView::work(const std::stop_token& stop) {
   changed_.notify_all();
 }
 
-// A copy of a session says that its processes run, and they do: elsewhere.
+// Whether the process writes to this session and not to the one that this is a copy of: a copy also says that
+// its processes run. The answer is remembered for each file, since finding it means reading /proc/PID/maps.
 bool LiveView::is_of_here(const RecordingProcess& process) {
   if (!process.here) return true;
   const auto [known, fresh] = known_.try_emplace(process.file, true);
@@ -103,18 +120,22 @@ bool LiveView::is_of_here(const RecordingProcess& process) {
   return known->second;
 }
 
-// An exception in a thread is the end of the process, which then could disarm nothing.
+// An exception that leaves a thread ends the process, which could then disarm nothing. Memory may be what is
+// short, so the previous state is freed first.
 Result<void> LiveView::try_look() {
   try {
     return look();
   } catch (const std::exception& problem) {
-    before_.reset();  // its memory may be what is short
+    before_.reset();
     over_ = false;
     return make_error(Errc::exhausted,
                       fmt::format("cannot look at '{}': {}", folder_.string(), problem.what()));
   }
 }
 
+// One inspection, in the inspecting thread, without the lock until publish(). The processes are listed before
+// the session is read: a process that ends in between is inspected once more, while the other order would
+// miss what it wrote last. An error in reading the session leaves the state as it was.
 Result<void> LiveView::look() {
   PENSTOCK_ASSIGN(std::vector<RecordingProcess> processes, recording_processes(folder_));
   std::erase_if(processes, [&](const RecordingProcess& process) { return !is_of_here(process); });
@@ -129,13 +150,13 @@ Result<void> LiveView::look() {
                         static_cast<double>(change.bytes_written), static_cast<double>(change.operations)});
     if (history_.size() > kMostPoints) history_.pop_front();
   }
-  if (over_) {  // it goes on after all: what happens now, again
+  if (over_) {  // a process of the session runs again: back to what happens now
     history_.clear();
     exact_ = true;
   }
   over_ = processes.empty();
   if (over_) draw_all(now->session);
-  // Of what has ended there is no rate, but all that it did.
+  // A session that has ended has no rate, but totals.
   const Change whole = over_ ? change_of(nullptr, now->look, kMostFiles) : Change{};
   publish(written(now->look, over_ ? whole : change, processes));
   before_ = std::move(now);
@@ -143,7 +164,7 @@ Result<void> LiveView::look() {
   return success();
 }
 
-// The whole run's history in place of the last minutes'.
+// Inspecting thread: replaces the last minutes' history by that of the whole run.
 void LiveView::draw_all(const Session& session) {
   const FileSums sums(session);
   const SessionSummary summary = inspect_session(session, sums, filter_, "file", 1).summary;
@@ -164,6 +185,7 @@ void LiveView::draw_all(const Session& session) {
                         read[i], written[i], operations[i]});
 }
 
+// Inspecting thread. Writes the members of the JSON object; changes nothing.
 std::string LiveView::written(const Look& look, const Change& change,
                               const std::vector<RecordingProcess>& processes) const {
   std::string out;
@@ -183,7 +205,7 @@ std::string LiveView::written(const Look& look, const Change& change,
                    point.bytes_written, point.operations);
   }
   fmt::format_to(to, R"(], "process_count": {}, "processes": [)", processes.size());
-  for (std::size_t i = 0; i < processes.size() && i < kMostProcesses; ++i) {
+  for (std::size_t i = 0; i < processes.size() && i < kMostNamedProcesses; ++i) {
     if (i > 0) out += ", ";
     append_process(out, processes[i]);
   }

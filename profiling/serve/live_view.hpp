@@ -1,5 +1,12 @@
-// What a session does now, looked at once a second by a thread of its own: who asks sees the same as all
-// others, and costs nothing more. Of a session in which nothing runs: all that it did.
+// What a session does now, inspected about once a second by a thread of its own. All readers get the same
+// text, and a reader costs nothing more. If nothing runs in the session, it is the whole run.
+//
+// Threads: the server's main thread makes the view, asks json() and ends it. The inspecting thread (work())
+// is the only one that uses the members from before_ to exact_, so these need no lock. mutex_ guards text_
+// and ended_ alone and is held for a copy of a string, never while files are read. Both threads may allocate.
+// The process forks only from the main thread, for helpers that are executed (side_job.hpp).
+// Signals: SIGINT and SIGTERM set a flag that the main thread reads (interrupt.hpp); no handler uses this
+// class.
 #pragma once
 
 #include <condition_variable>
@@ -22,13 +29,13 @@ namespace penstock {
 class LiveView {
  public:
   LiveView(std::filesystem::path folder, SessionFilter filter);
-  ~LiveView();  // waits for a look that is under way
+  ~LiveView();  // waits for an inspection that is running
   LiveView(const LiveView&) = delete;
   LiveView& operator=(const LiveView&) = delete;
 
   // Members of a JSON object: "running": true, ... Any thread.
   std::string json() const;
-  // Ends the looks; false where one is under way still after so long.
+  // Ends the inspections; false if one is still running after `most`. Main thread.
   bool end(std::chrono::milliseconds most);
 
  private:
@@ -55,12 +62,12 @@ class LiveView {
 
   const std::filesystem::path folder_;
   const SessionFilter filter_;
-  // Of the looking thread alone.
+  // For the inspecting thread alone.
   std::unique_ptr<Seen> before_;
   std::deque<Point> history_;
   std::map<std::string, bool> known_;  // files of running processes: whether they are really theirs
-  bool over_ = false;                  // nothing runs, and all was looked at since
-  bool exact_ = true;                  // the history is what happened when, not what is likely
+  bool over_ = false;                  // nothing runs, and all was inspected since
+  bool exact_ = true;                  // the history has the times of calls, not estimates
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;

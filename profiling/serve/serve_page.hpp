@@ -1,5 +1,5 @@
-// The page of `penstock profile serve`: one HTML file with all that it needs, which asks nobody but its own
-// server for numbers.
+// The page of `penstock profile serve`: one HTML file with all that it needs. It gets its numbers from its
+// own server only.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Work of our own program that takes its time, done by a process of its own: whoever waits for it holds up
-// nobody else, and it can be ended.
+// Long work of our own program, done by a process of its own: it delays no other request, and it can be
+// ended.
 #pragma once
 
 #include <sys/types.h>

@@ -52,7 +52,7 @@ struct LayerSum {
 };
 
 struct FileSum {
-  std::uint64_t file = 0;   // its key; 0 for all that nobody could name
+  std::uint64_t file = 0;   // its key; 0 for all whose name is unknown
   std::string_view path;    // is in a mapping; "" where it has no name
   bool shares_key = false;  // with another name
   unsigned kind = PENSTOCK_REGULAR;

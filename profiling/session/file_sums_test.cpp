@@ -90,7 +90,7 @@ TEST_F(FileSumsTest, TwoNamesOfOneKeyStayApart) {
   one.name = bytes.add_name(one.file, "/data/other");
   one.bytes_read = 7;
   bytes.add(one);
-  one.name = 0;  // belongs to one of them: nobody can tell to which
+  one.name = 0;  // belongs to one of them: which one is unknown
   one.bytes_read = 1;
   bytes.add(one);
   bytes.write(folder_.path());
@@ -107,7 +107,7 @@ TEST_F(FileSumsTest, WhatHasNoNameTakesThatOfItsKey) {
   penstock_counters counters = first.counters_of("/data/a", 100, 1, 100);
   counters.name = 0;
   first.add(counters);
-  counters.file = 4711;  // nobody knows this one, and the name is another file's
+  counters.file = 4711;  // no other entry has this key, and the name is another file's
   counters.name = first.add_name("/data/c");
   first.add(counters);
   first.write(folder_.path());

@@ -163,8 +163,8 @@ void group_processes(Session& session) {
                    });
 }
 
-// Whether a process of that number left a file that was begun not long before `since`, or later: the child of
-// a spawn may be quicker than its parent's note of it.
+// Whether a process of that number left a file that was started not long before `since`, or later: the child
+// of a spawn may be quicker than its parent's note of it.
 class Watched {
  public:
   explicit Watched(const Session& session) {

@@ -68,7 +68,7 @@ struct SessionProcess {
 // that was started by a process that was attached to.
 struct UnwatchedProgram {
   std::uint32_t pid = 0;
-  std::string_view program;  // is in a mapping; "" where nobody said
+  std::string_view program;  // is in a mapping; "" where unknown
   bool by_attached = false;
 };
 
@@ -77,7 +77,7 @@ struct Session {
   std::vector<SessionProcess> processes;              // by begin
   std::vector<UnwatchedProgram> unwatched;
   std::vector<int> exit_codes;        // of what was run, as session.json says; -1: not known
-  std::vector<std::string> detached;  // besides each: when it was detached from, UTC; "" where it was not
+  std::vector<std::string> detached;  // for each: when it was detached from, UTC; "" where it was not
   std::vector<std::string> problems;  // files that were not read, or only in part, and why
   std::size_t unread_files = 0;       // of these: not read, or only in part, and in no other state either
 };

@@ -22,9 +22,9 @@ struct Share {
   std::uint64_t kernel_written = 0;
   std::uint64_t seen_read = 0;
   std::uint64_t seen_written = 0;
-  bool known = true;    // to its end
-  bool broken = false;  // there is an image whose end nobody knows, and it is not the last
-  bool cut = false;     // a file lacks some of what was seen
+  bool known = true;                        // to its end
+  bool broken = false;                      // the end of an image that is not the last is unknown
+  bool cut = false;                         // a file lacks some of what was seen
   std::optional<std::size_t> counted_with;  // a process whose counters hold the end of this one's
 };
 
@@ -87,8 +87,8 @@ class Tree {
   using Key = std::pair<std::string_view, std::uint32_t>;
   static Key key(const SessionImage& image, std::uint32_t pid) { return {image.host(), pid}; }
 
-  // Of those of that number the one that was begun last before the child. A process may do its first I/O, and
-  // have its file started, behind the end of a child: what counts is its own begin.
+  // Of those of that number the one that started last before the child. A process may do its first I/O, and
+  // have its file started, after the end of a child: what counts is its own begin.
   std::optional<std::size_t> latest(const std::multimap<Key, std::size_t>& among, const Key& pid,
                                     std::size_t child) const {
     std::optional<std::size_t> best;
@@ -213,8 +213,7 @@ SessionCoverage coverage_of(const Session& session) {
                         process.last().header().state != PENSTOCK_STOPPED && !lives(process.last(), host) &&
                         !tree.left_alone(*parent, i);
     if (!reaped) continue;
-    if (shares[i].broken)
-      shares[*parent].broken = true;  // it holds bytes, and nobody can tell whose they are
+    if (shares[i].broken) shares[*parent].broken = true;  // it holds bytes of an unknown process
     const penstock_kernel_io given = handed_on(process, host);
     shares[*parent].kernel_read -= given.rchar;
     shares[*parent].kernel_written -= given.wchar;

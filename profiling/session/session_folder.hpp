@@ -18,7 +18,7 @@ struct SessionNote {
   std::vector<std::string> exclude;
   bool trace = false;
   std::string started;  // UTC, ISO 8601
-  std::string ended;    // "" while it runs, or nobody saw the end; without an exit code: it was detached from
+  std::string ended;    // "" while it runs, or the end is unknown; without an exit code: it was detached from
   int exit_code = -1;   // 128 + signal where one ended it; -1: not yet
 };
 

@@ -5,7 +5,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint32_t kMostRanks = 1U << 22U;  // more are nobody's
+constexpr std::uint32_t kMostRanks = 1U << 22U;  // more are an error of the file
 
 // The image that says of a rank; null where none does.
 const penstock_session_header* launched(const SessionProcess& process) {

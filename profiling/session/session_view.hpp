@@ -46,7 +46,7 @@ class SessionClock {
   std::int64_t monotonic_ns(std::uint64_t ticks) const;
   std::int64_t realtime_ns(std::int64_t monotonic_ns) const;  // since 1970
   double duration_ns(std::uint64_t ticks) const { return static_cast<double>(ticks) * ns_per_tick_; }
-  bool known() const { return known_; }  // false: nobody measured the ticks, and they are taken for ns
+  bool known() const { return known_; }  // false: the ticks were not measured, and count as ns
 
  private:
   penstock_moment begin_{};

@@ -1,5 +1,5 @@
-// The windows of a session: files that were begun and ended while their process went on, because somebody
-// attached to it, or because the program or its steps said so.
+// The windows of a session: files that start and end while their process goes on, because a user attached to
+// it, or because the program or its steps asked for it.
 #pragma once
 
 #include <cstdint>

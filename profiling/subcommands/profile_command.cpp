@@ -1,4 +1,4 @@
-// `penstock profile VERB ...`: what the I/O of any program does.
+// `penstock profile SUBCOMMAND ...`: what the I/O of any program does.
 #include <climits>
 #include <string>
 #include <vector>
@@ -196,7 +196,7 @@ const CommandInfo command_profile{
         "77 a libc or a processor that cannot be attached to; 130 and 143 ended by Ctrl-C and SIGTERM "
         "('attach' has\n"
         "then detached again).",
-    .arguments = "VERB ...",
+    .arguments = "SUBCOMMAND ...",
     .min_arguments = 1,
     .max_arguments = INT_MAX,
     .subcommands = subcommand_options,

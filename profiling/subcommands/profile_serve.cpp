@@ -87,7 +87,7 @@ Result<int> profile_serve(const CommandContext& context, ProfileArguments argume
     server.step(served.busy() ? kOften : kSeldom, answer);
     served.look(server);
   }
-  // A look at millions of files takes some seconds, and nobody waits for what it finds any more.
+  // A look at millions of files takes some seconds, and its result is not needed any more.
   if (!served.end(kMostEnd)) ::_exit(128 + interrupt_signal());
   return 0;
 }

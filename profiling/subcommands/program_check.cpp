@@ -83,7 +83,7 @@ Result<void> check_elf(const std::string& program, int fd, const std::string& st
   if (!loader->named)
     return not_watchable(program,
                          "it is linked statically, so that no library can be loaded into it; link it "
-                         "dynamically, or use the dynamic build that many systems have beside it");
+                         "dynamically, or use the dynamic build that many systems also have");
   if (loader->path.find("ld-musl") != std::string::npos)
     return not_watchable(program, "it is linked against musl, and the library for it against glibc");
   return success();
@@ -102,7 +102,7 @@ Result<void> check(const std::string& program, int depth) {
   if (::stat(program.c_str(), &status) != 0) return errno_error(errno, "cannot look at", program);
   const bool rights = gains_rights(program, status);
   const Fd fd(retry_eintr([&] { return ::open(program.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
-  // A program may be executable and not readable: then nobody can tell, and it is tried.
+  // A program may be executable and not readable: then it cannot be checked, and is tried.
   if (!fd)
     return rights ? Result<void>(not_watchable(program, "it runs with more rights than its caller"))
                   : success();

@@ -23,7 +23,7 @@ class HeldSignals {
     sigaddset(&held, SIGCHLD);
     for (const int signal : kForwarded) sigaddset(&held, signal);
     held_ = held;
-    std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, nobody learns how a child ended
+    std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, a child's exit status is lost
     ::pthread_sigmask(SIG_BLOCK, &held, &before_);
   }
   ~HeldSignals() {

@@ -84,7 +84,7 @@ std::string train_title(const Record& record) {
          (emulation(record).empty() ? "" : " (emulated)");
 }
 
-// What may tell train records apart, in words; a row for each.
+// The texts that may tell train records apart; a row for each.
 std::vector<std::vector<std::string>> train_texts(std::span<const Record* const> records,
                                                   std::string_view but = "") {
   // The title has the app; the state that the cache was in stands for the one that was asked for.

@@ -45,7 +45,7 @@ std::string corpus_name(const Record& record);
 // The cache state that was asked for: the `cache` parameter, else what the client's data was.
 std::string cache_name(const Record& record);
 // The state that it was really in: what was asked for, or "in memory", "cache bypassed", "cold unverified"
-// (nobody could tell).
+// (the machine could not tell).
 std::string cache_state(const Record& record);
 
 // The options that make the data tier slower, smaller or faulty than what it stands on: "limit=50MB/s,
@@ -59,7 +59,7 @@ bool is_usable(const Record& record);
 // What must be equal for two read records to be compared, besides tier, threads, cache and labels. `but`: a
 // parameter that may differ.
 std::string read_work(const Record& record, std::string_view but = "");
-// What may tell such work apart, in words; a row for each record (titles_of()).
+// The texts that may tell such work apart; a row for each record (titles_of()).
 std::vector<std::vector<std::string>> read_texts(std::span<const Record* const> records,
                                                  std::string_view but = "");
 

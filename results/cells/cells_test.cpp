@@ -18,7 +18,7 @@ TEST(Cells, TiersOfOneNameAreToldApartByWhatTheyAre) {
   };
   std::vector<Record> records{cell("posix:/a", 1, 900), cell("/b", 2, 1800), cell("direct:/a", 1, 200),
                               cell("posix:/a,limit=50MB/s", 1, 47)};
-  records.push_back(read_cell("root", 4, "warm", 1900));  // of which nobody knows
+  records.push_back(read_cell("root", 4, "warm", 1900));  // without a spec
   std::vector<Record*> all;
   for (Record& record : records) all.push_back(&record);
   distinguish_tiers(std::span(all).first(2));

@@ -31,8 +31,8 @@ struct PeerCurve {
 };
 std::vector<PeerCurve> peer_curves(std::span<const Record> records);
 
-// It may be shown beside a group: it reads a tier of that name, the group is of one process, and what went
-// past the page cache is not held against what came out of it.
+// It may be shown with a group: it reads a tier of that name, the group is of one process, and direct I/O is
+// not compared with reads from the page cache.
 bool is_comparable(const PeerCurve& peer, const ReadGroup& group);
 
 }  // namespace penstock

@@ -59,7 +59,7 @@ std::string places_of(const SavingGroup& group) {
          (fast.empty() ? "" : " behind " + fast);
 }
 
-// What may tell groups apart, in words; a row for the first record of each.
+// The texts that may tell groups apart; a row for the first record of each.
 std::vector<std::vector<std::string>> saving_texts(std::span<const Record* const> records) {
   constexpr std::array<std::string_view, 2> kNamedAnyway{"arm", "payload"};
   std::vector<std::vector<std::string>> rows = work_rows(records, kNamedAnyway);

@@ -155,7 +155,7 @@ void describe_unverified(const Shown& records, std::vector<Sentence>& out) {
     out.push_back(
         {Tone::caution, "unverified",
          fmt::format(
-             "Whether {} was {} is unverified in {}: this machine would not say what lies in its cache.",
+             "Whether {} was {} is unverified in {}: this machine does not report what is in its cache.",
              tier, state, count == 1 ? "1 cell" : fmt::format("{} cells", count))});
   }
 }

@@ -1,5 +1,5 @@
-// What the records say in words: the sentences under a table on stdout and at the top of the report. Every
-// sentence is computed; where the data for one is lacking there is none.
+// The sentences about records, printed under a table on stdout and at the top of the report. Every sentence
+// is computed; where the data for one is lacking there is none.
 //
 // The rules:
 //  - A tier stops scaling at the first thread count after which no measured count brings 10% more. A curve
@@ -60,7 +60,7 @@ inline constexpr double kSameRate = 0.05;
 inline constexpr double kNoisySpread = 0.20;
 inline constexpr double kCeilingTolerance = 1.02;
 inline constexpr double kDecodingLimits = 2;  // a ceiling this many times the decoded rate: decoding limits
-inline constexpr double kSlowerSteps = 0.05;  // steps beside a drain: less is not worth a word
+inline constexpr double kSlowerSteps = 0.05;  // steps during a drain: less is not reported
 inline constexpr double kAcceleratorImages = 200;  // samples/s that one accelerator takes, for "at most N"
 
 // Findings first, then cautions, then failures.
@@ -85,7 +85,7 @@ Scaling judge_scaling(std::span<const ScalingPoint> curve);  // by rising thread
 // without both.
 std::optional<double> hidden_by_prefetch(const TrainGroup& group, std::uint64_t prefetch);
 
-// samples_per_s over baseline_samples_per_s: the median of the laps' ratios where both have as many repeats.
+// samples_per_s over baseline_samples_per_s: the median of the repeats' ratios where both have equally many.
 std::optional<double> baseline_ratio(const Record& record);
 
 // A record of the curve against that with the fewest threads, in the same way: repeats of a sweep are

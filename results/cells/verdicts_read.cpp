@@ -1,4 +1,4 @@
-// What read records say: scaling, tiers next to each other, cold beside warm, baseline and ceiling.
+// The sentences about read records: scaling, tiers and cache states compared, baseline and ceiling.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -58,7 +58,7 @@ bool measured_once(const ReadCurve& curve) {
   });
 }
 
-// What rests on a single repeat is no finding: nobody knows how far a second would lie apart.
+// What rests on a single repeat is no finding: its spread is unknown.
 Tone tone_of(std::initializer_list<const ReadCurve*> about) {
   return std::any_of(about.begin(), about.end(), [](const ReadCurve* curve) { return measured_once(*curve); })
              ? Tone::caution
@@ -86,7 +86,7 @@ std::string in_group(const ReadGroup& group, const std::vector<const ReadCurve*>
     }
     if (std::find(states.begin(), states.end(), state) == states.end()) states.push_back(state);
     exceptions += fmt::format("; {} {}", curve->tier,
-                              state == "in memory"         ? "lies in memory"
+                              state == "in memory"         ? "is in memory"
                               : state == "cache bypassed"  ? "bypasses the cache"
                               : state == "no client cache" ? "has no client cache"
                                                            : "is " + state);

@@ -106,7 +106,7 @@ TEST(Sentences, WhatIsInMemoryIsNeverCalledCold) {
   Record fast = read_cell("fast", 1, "cold", 500);
   fast.cache["client_data"] = "memory";
   EXPECT_EQ(only({read_cell("disk", 1, "cold", 100), fast}, "tiers"),
-            "fast feeds 5.0x of disk at 1 thread (cold; fast lies in memory).");
+            "fast feeds 5.0x of disk at 1 thread (cold; fast is in memory).");
   EXPECT_TRUE(has(only({fast}, "accelerators"), "(in memory;"));
   fast.parameters["cache"] = "warm";
   EXPECT_TRUE(has(only({fast}, "accelerators"), "(in memory;"));
@@ -128,7 +128,7 @@ TEST(Sentences, WhatBypassesTheCacheOrIsUnverifiedIsCalledSo) {
   Record memory = read_cell("fast", 1, "warm", 1000);
   memory.cache["client_data"] = "memory";
   EXPECT_EQ(only({direct, memory}, "tiers"),
-            "fast feeds 2.0x of direct at 1 thread (direct bypasses the cache; fast lies in memory).");
+            "fast feeds 2.0x of direct at 1 thread (direct bypasses the cache; fast is in memory).");
   Record cold = direct;
   cold.parameters["cache"] = "cold";
   cold.metrics["payload_bytes_per_s"].samples = {1, 1, 1};

@@ -235,7 +235,7 @@ std::string runs_of(const std::vector<std::size_t>& numbers) {
   return enumerate(parts);
 }
 
-// Epochs for which no device moved anything measured this machine's memory, unless that was the wish.
+// Epochs for which no device moved anything measured this machine's memory, unless the request was warm.
 void describe_cached_epochs(const TrainGroup& group, std::vector<Sentence>& out) {
   constexpr double kServedFromMemory = 0.01;
   for (const auto& [prefetch, record] : group.at) {
@@ -321,7 +321,7 @@ void describe_checkpoints(const TrainGroup& group, std::vector<Sentence>& out) {
   }
 }
 
-// Of apps that load whole files, beside what the study that they reproduce reckoned.
+// Of apps that load whole files: their rates next to those of the study that they reproduce.
 void describe_files(const TrainGroup& group, std::vector<Sentence>& out) {
   for (const auto& [prefetch, record] : group.at) {
     const auto files = metric_value(*record, "file_reads");

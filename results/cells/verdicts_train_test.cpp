@@ -227,7 +227,7 @@ TEST(Sentences, EpochsThatCameFromMemoryAreNamed) {
   run_metric(record, "epoch_device_bytes_fraction", {0});
   EXPECT_TRUE(has(only({record}, "cached_epochs"), "Epoch 1 of"));
   record.parameters["cache"] = "warm";
-  EXPECT_TRUE(said({record}, "cached_epochs").empty()) << "that was the wish";
+  EXPECT_TRUE(said({record}, "cached_epochs").empty()) << "warm was requested";
 }
 
 TEST(Sentences, DlioIsHeldToItsOwnArithmetic) {

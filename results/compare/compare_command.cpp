@@ -51,7 +51,8 @@ constexpr OptionSpec kOptions[] = {
     {.name = "history",
      .role = OptionRole::work,
      .type = OptionType::flag,
-     .help = "the nouns are results of many days: say where they changed (advisory, exit 0; needs 30 runs)",
+     .help = "the arguments are results of many days: print where they changed (advisory, exit 0; needs 30 "
+             "runs)",
      .group = kWhat},
     {.name = "alpha",
      .role = OptionRole::work,
@@ -111,7 +112,7 @@ Result<std::pair<std::string, std::string>> which_arms(const std::string& named,
                                                           [](const auto& arm) { return arm != "base"; })};
     return make_error(
         Errc::invalid_argument,
-        fmt::format("the records have {}: --arms BASE,NEW names two of them, and two nouns compare "
+        fmt::format("the records have {}: --arms BASE,NEW names two of them, and two arguments compare "
                     "two sets of results",
                     arms_text(arms)));
   }

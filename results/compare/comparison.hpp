@@ -5,8 +5,8 @@
 // matched_cells.hpp):
 //  - Where both sides carry `pair` of one suite with different arms, the i-th base is compared with the
 //    i-th candidate, each by the median of its run: d = ln(candidate / base), its sign turned so that
-//    positive is worse. Otherwise a rank-sum test stands in, and the comparison says "unpaired: drift
-//    not excluded". It takes one median a run where both sides have enough runs, since the repeats of
+//    positive is worse. Otherwise a rank-sum test is used, and the comparison says "unpaired: drift
+//    not excluded". It takes one median per run where both sides have enough runs, since the repeats of
 //    one run resemble each other, and else every sample.
 //  - A regression is a one-sided exact p, Holm-adjusted over all M tested metrics, of at most `alpha`
 //    *and* a Hodges-Lehmann effect of at least `least_effect`. Better is the same with the sign turned.
@@ -79,7 +79,7 @@ struct CompareSettings {
 };
 
 struct ComparedMetric {
-  std::string cell;    // "read imagenet, disk, threads 4, cache cold": in words, the same on both sides
+  std::string cell;    // "read imagenet, disk, threads 4, cache cold": the same on both sides
   std::string metric;  // "samples_per_s"; "" where the outcome is of the whole cell
   std::string unit;
   GateOutcome outcome = GateOutcome::same;

@@ -14,7 +14,7 @@ namespace penstock {
 std::string format_metric(double value, const std::string& unit, const Output& output);
 // "-10.2% (-11.0% to -9.3%)", "+3.1%", "from 0".
 std::string change_text(const ComparedMetric& row);
-// What became of a row in words, with its reason: "REGRESSION", "no change", "inconclusive: 5 pairs where
+// The text of a row's outcome, with its reason: "REGRESSION", "no change", "inconclusive: 5 pairs where
 // ...".
 std::string outcome_text(const ComparedMetric& row);
 // "1 regression, 1 missing, 4 the same; 6 metrics tested, ...": how all rows ended and by which rule.

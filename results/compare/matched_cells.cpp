@@ -32,7 +32,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstPa
     {"cache", "cache "},
 }};
 
-// Fact -> value, both in words: "threads" -> "4", "tier data" -> "disk (posix)".
+// Fact -> value, both as text: "threads" -> "4", "tier data" -> "disk (posix)".
 using Facts = std::map<std::string, std::string>;
 
 std::string text_of(const Json& object, std::string_view name) {
@@ -133,7 +133,7 @@ std::set<std::string> telling_facts(const Side& base, const Side& candidate, boo
     std::erase_if(names, [&](const std::string& name) {
       if (side.variety(name) > 1) return false;
       if (name.starts_with(kOptionsOf)) return true;
-      // What only newer programs know, and nobody asked for, is what the older ones did.
+      // An option that only newer programs know, and that was not given, means what the older ones did.
       return !side.known_by_all(name) && !asked_for(side, name);
     });
     return names;

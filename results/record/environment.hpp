@@ -17,7 +17,7 @@ Json inspect_environment();
 
 // The cgroup limits that hold for this process: the tightest on the way to the root, version 1 and 2; {} when
 // there are none. Keys: version, path, memory_bytes, cpus (quota / period), io (the io.max or blkio.throttle
-// lines). `root` stands in for "/" in tests.
+// lines). `root` replaces "/" in tests.
 Json cgroup_limits(const std::filesystem::path& root);
 
 // The median cost of one steady_clock read.
@@ -27,7 +27,7 @@ double clock_read_ns();
 std::uint64_t memory_bytes();
 
 // What may be taken of it now, as its MemAvailable and the cgroup's limit say, without the system having to
-// end somebody for it: page cache gives way, what is in tmpfs does not. 0: nobody knows.
+// end a process for it: page cache gives way, what is in tmpfs does not. 0: unknown.
 std::uint64_t memory_left();
 
 }  // namespace penstock

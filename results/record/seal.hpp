@@ -30,7 +30,7 @@ Result<std::optional<Seal>> check_seal(std::string_view line, const Json& json);
 // after the other.
 class SealedRuns {
  public:
-  // Each in words ("line 3 of 3 of a run is missing"), "" where nothing is.
+  // Each returns a text ("line 3 of 3 of a run is missing"), or "" where nothing is missing.
   std::string at(const Seal& seal);
   std::string at_end();
   // A line that could not be read, which is named elsewhere: it is not missing as well.

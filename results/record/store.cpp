@@ -186,9 +186,9 @@ Result<fs::path> write_records(const fs::path& folder, std::span<const Record> r
 
 namespace {
 
-// 0, or the errno of what could not be made. What is missing of the folder is made below a name that nobody
-// else has: another process that looks likewise, or writes, must not meet a folder that goes away again.
-// Names in `made` what it made, from the outermost.
+// 0, or the errno of what could not be made. What is missing of the folder is made below a unique name:
+// another process that checks likewise, or writes, must not meet a folder that is removed again. `made` gets
+// the names of what it made, from the outermost.
 int make_file_in(const fs::path& folder, std::vector<fs::path>& made) {
   std::error_code code;
   fs::path at = folder;

@@ -32,9 +32,9 @@ using StoreStep = std::function<Result<void>(std::string_view step)>;
 Result<std::filesystem::path> write_records(const std::filesystem::path& folder,
                                             std::span<const Record> records, const StoreStep& step = {});
 
-// Whether write_records() could make its file there, asked before anything is measured: by making what is
-// missing of the folder, below a name of its own beside it, and an empty file in it, since permissions do not
-// tell what a file system takes. All is taken away again; others that do the same at once do not matter.
+// Whether write_records() could make its file there, asked before anything is measured. Permissions do not
+// tell what a file system takes. So it makes what is missing of the folder, under a unique name next to it,
+// and an empty file in it, and removes both. Other processes may do the same at once.
 Result<void> check_results_folder(const std::filesystem::path& folder);
 
 struct StoredRecord {
@@ -57,7 +57,7 @@ struct RecordSet {
 // a baseline does not hold any more.
 Result<RecordSet> read_records(std::span<const std::filesystem::path> paths);
 
-// Beside it, which of its run's lines it is, where it is sealed.
+// A record, and where its line is sealed also which line of its run it is.
 struct RecordLine {
   Record record;
   std::optional<Seal> seal;

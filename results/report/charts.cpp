@@ -85,7 +85,7 @@ Chart series_chart(const std::vector<NamedSeries>& rows, const Output& output) {
   chart.title = "Payload over time";
   chart.x_label = "seconds";
   chart.y_label = rate_unit(output);
-  chart.summary = "Bytes delivered in each interval of the measurement; the table beside it summarises them";
+  chart.summary = "Bytes delivered in each interval of the measurement; the table next to it summarises them";
   std::set<double> times;
   for (const NamedSeries& row : rows)
     for (std::size_t i = 0; i < row.series->values.size(); ++i)

@@ -130,7 +130,7 @@ Chart bandwidth_chart(const ReadGroup& group, const std::vector<PeerCurve>& peer
   }
   if (drop_far_ceilings(chart, kFarCeiling))
     chart.title += fmt::format(" (ceilings more than {:.0f} times as high are left out)", kFarCeiling);
-  chart.summary = chart.title + ", a line for each tier; the table beside it holds the numbers";
+  chart.summary = chart.title + ", a line for each tier; the table next to it holds the numbers";
   return chart;
 }
 
@@ -141,7 +141,7 @@ Chart ranks_chart(const RankGroup& group, const Output& output) {
   chart.y_label = rate_unit(output);
   chart.x_doubles = true;
   chart.summary =
-      chart.title + ", a line for each tier and number of threads; the table beside it holds the numbers";
+      chart.title + ", a line for each tier and number of threads; the table next to it holds the numbers";
   std::vector<const Cells*> cells;
   for (const RankCurve& curve : group.curves) cells.push_back(&curve.at);
   chart.x = all_counts(cells);
@@ -161,7 +161,7 @@ Chart latency_chart(const ReadGroup& group, std::vector<std::string>& tiers) {
   chart.x_doubles = true;
   chart.logarithmic = true;
   chart.summary =
-      chart.title + ", median and 99th percentile of each tier; the table beside it holds the numbers";
+      chart.title + ", median and 99th percentile of each tier; the table next to it holds the numbers";
   std::vector<const Cells*> cells;
   for (const ReadCurve& curve : group.curves) cells.push_back(&curve.at);
   chart.x = all_counts(cells);

@@ -148,7 +148,7 @@
       this.figure.querySelector("figcaption").append(toggle);
     }
 
-    // The most rows that a reader scrolls through; all of them stand in the CSV.
+    // The most rows that a reader scrolls through; all of them are in the CSV.
     static mostRows = 1000;
 
     listNumbers(details) {

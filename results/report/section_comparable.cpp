@@ -1,4 +1,4 @@
-// Beside each other: jobs with more and fewer ranks, and what other programs measured of the same tiers.
+// What to compare with: jobs with more and fewer ranks, and what other programs measured of the same tiers.
 #include <fmt/format.h>
 
 #include "io_backends/core/cli/table.hpp"
@@ -68,7 +68,7 @@ std::string ranks_section(const std::vector<Record>& records, PageState& state) 
                          state.answers({"rank_scaling"}));
   for (std::size_t i = 0; i < groups.size(); ++i) {
     Chart chart = ranks_chart(groups[i], state.output);
-    std::string part = "<div class=\"beside\">\n";
+    std::string part = "<div class=\"side-by-side\">\n";
     if (!chart.series.empty()) part += state.place(std::move(chart));
     part += ranks_table(groups[i], state).html() + "</div>\n";
     out += part_html(i, group_anchor("ranks", i), groups[i].title, part);
@@ -106,7 +106,7 @@ std::string peers_section(const std::vector<Record>& records, PageState& state) 
   return state.open_section(
              "peers", "Other programs",
              "They do work of their own: another order, other blocks, often another cache state. Where "
-             "tier and threads are the same they are drawn beside Reading.",
+             "tier and threads are the same, the charts of Reading show them too.",
              answer) +
          table.html() + "</section>\n";
 }

@@ -1,4 +1,4 @@
-// The first screen: the numbers that the experiment was for, and what the records say in words.
+// The first screen: the numbers that the experiment was for, and the sentences about the records.
 #include <fmt/format.h>
 
 #include <algorithm>

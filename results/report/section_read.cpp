@@ -56,7 +56,7 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
                    {"of ceiling", Kind::number,
                     "this row against the best that probes of this tier reached with the same clients"},
                    {"client cache", Kind::words,
-                    "where the data lay, and how much of it was proven to lie in this machine's memory "
+                    "where the data was, and how much of it was proven to be in this machine's memory "
                     "before each repeat"},
                    {"verdict", Kind::words, ""},
                    {"record", Kind::number, ""}});
@@ -153,12 +153,12 @@ std::string read_section(const std::vector<Record>& records, PageState& state) {
     std::string part;
     if (const HtmlTable labels = label_table(group, groups, state); !labels.empty()) part += labels.html();
     Chart chart = bandwidth_chart(group, peers, state.tiers, state.output);
-    part += "<div class=\"beside\">\n";
+    part += "<div class=\"side-by-side\">\n";
     if (!chart.series.empty()) part += state.place(std::move(chart));
     part += bandwidth_table(group, state).html() + "</div>\n";
     if (const HtmlTable latency = latency_table(group); !latency.empty()) {
       Chart percentiles = latency_chart(group, state.tiers);
-      part += "<div class=\"beside\">\n";
+      part += "<div class=\"side-by-side\">\n";
       if (!percentiles.series.empty()) part += state.place(std::move(percentiles));
       part += latency.html() + "</div>\n";
     }

@@ -40,7 +40,7 @@ std::string metric_text(const std::string& name, const Metric& metric, const Out
   return format_number(value) + (metric.unit == "1" ? "" : " " + metric.unit);
 }
 
-// The number that a record is about, in words.
+// The text of the number that a record is about.
 std::string main_value(const Record& record, const Output& output) {
   for (const char* name :
        {"payload_bytes_per_s", "samples_per_s", "checkpoint_block_s", "drain_bytes_per_s", "wall_s"})
@@ -148,9 +148,9 @@ std::string series_section(const std::vector<Record>& records, PageState& state)
       Chart chart = series_chart(rows, state.output);
       chart.title = common + ": payload over time";
       const std::string title = chart.title;
-      out +=
-          part_html(part, group_anchor("time", part), title,
-                    "<div class=\"beside\">\n" + state.place(std::move(chart)) + table.html() + "</div>\n");
+      out += part_html(
+          part, group_anchor("time", part), title,
+          "<div class=\"side-by-side\">\n" + state.place(std::move(chart)) + table.html() + "</div>\n");
       ++part;
     }
   return out + "</section>\n";
@@ -247,7 +247,7 @@ std::string records_section(const std::vector<Record>& records, const std::vecto
                             PageState& state) {
   std::string out = state.open_section("records", "Every record",
                                        "One row for each measured cell, the failed ones too. The raw numbers "
-                                       "stand in this page and can be saved.",
+                                       "are in this page and can be saved.",
                                        answer_html(usable_text(records), ""));
   out +=
       "<p class=\"script-only\"><button type=\"button\" id=\"save-records\">Save all records (JSON "

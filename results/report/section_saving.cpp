@@ -60,7 +60,7 @@ HtmlTable block_table(const std::string& title, const std::vector<Row>& rows, co
                    {"drain " + std::string(rate_unit(output)), Kind::number, ""},
                    {"of ceiling", Kind::number, "of the slow tier's"},
                    {"overlap", Kind::number, "the share of draining in which no save held the training"},
-                   {"steps", Kind::number, "beside a drain, against the others"},
+                   {"steps", Kind::number, "during a drain, against the others"},
                    {"skips", Kind::number, ""},
                    {"runs", Kind::number, ""},
                    {"records", Kind::number, ""}});
@@ -97,7 +97,7 @@ HtmlTable lost_table(const std::string& title, const std::vector<Row>& rows) {
                   {{"saved", Kind::words, ""},
                    {"processes end", Kind::number, ""},
                    {"the node is lost", Kind::number, "with its fast tier"},
-                   {"power fails", Kind::number, "takes what lies in memory alone"},
+                   {"power fails", Kind::number, "takes what is in memory alone"},
                    {"save every (Young)", Kind::number, "what loses least at the mean time between failures"},
                    {"(Daly)", Kind::number, ""}});
   for (const Row& row : rows)
@@ -134,7 +134,7 @@ HtmlTable written_table(const SavingGroup& group, const Output& output) {
 }
 
 std::string rows_html(const std::string& title, const std::vector<Row>& rows, PageState& state) {
-  return "<div class=\"beside\">\n" + block_bars(title, rows, state) +
+  return "<div class=\"side-by-side\">\n" + block_bars(title, rows, state) +
          block_table(title, rows, state).html() + lost_table(title, rows).html() + "</div>\n";
 }
 
@@ -152,7 +152,7 @@ std::string over_time(const SavingGroup& group, PageState& state) {
     if (!stack.empty()) stacks += "<div class=\"stack\">\n" + stack + "</div>\n";
   }
   const HtmlTable table = written_table(group, state.output);
-  return table.empty() ? "" : "<div class=\"beside\">\n" + stacks + table.html() + "</div>\n";
+  return table.empty() ? "" : "<div class=\"side-by-side\">\n" + stacks + table.html() + "</div>\n";
 }
 
 std::vector<Row> trainings(const std::vector<Record>& records) {
@@ -174,7 +174,7 @@ std::string saving_section(const std::vector<Record>& records, PageState& state)
   std::string out = state.open_section(
       "checkpoints", "Checkpoints",
       "A save straight to the slow tier holds the training until all is there. Through a fast tier it holds "
-      "it until that has all, and the rest drains beside the steps. Volatile: a loss of power takes what "
+      "it until that has all, and the rest drains during the steps. Volatile: a loss of power takes what "
       "the fast tier holds.",
       state.answers({groups.empty() ? "saving.held" : "saving.block", "saving.advice"}));
   for (std::size_t i = 0; i < groups.size(); ++i) {

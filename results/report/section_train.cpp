@@ -85,7 +85,7 @@ std::string stages_html(const TrainGroup& group, PageState& state) {
     HtmlTable table(caption, {{"stage", Kind::words, ""},
                               {"busy", Kind::number, "worked, summed over its threads"},
                               {"starved", Kind::number, "waited for the stage before it"},
-                              {"blocked", Kind::number, "waited for room in the queue behind it"},
+                              {"blocked", Kind::number, "waited for space in the queue after it"},
                               {"busy share", Kind::number, ""}});
     std::vector<Bar> bars;
     for (const StageTimes& stage : stages) {
@@ -97,7 +97,7 @@ std::string stages_html(const TrainGroup& group, PageState& state) {
                  format_seconds(stage.blocked_s),
                  stage.total_s() > 0 ? format_percent(stage.busy_s / stage.total_s()) : "-"});
     }
-    out += "<div class=\"beside\">\n" + state.place_bars(caption, bars) + table.html() + "</div>\n";
+    out += "<div class=\"side-by-side\">\n" + state.place_bars(caption, bars) + table.html() + "</div>\n";
   }
   return out;
 }
@@ -117,7 +117,7 @@ std::string overlap_bars(const TrainGroup& group, PageState& state) {
                      {"starved", "reading alone", std::max(0.0, *read - *both)},
                      {"idle", "neither", std::max(0.0, *wall - *read - *steps + *both)}}});
   }
-  return bars.empty() ? "" : state.place_bars("Reading beside steps in the timeline of " + group.title, bars);
+  return bars.empty() ? "" : state.place_bars("Reading and steps in the timeline of " + group.title, bars);
 }
 
 // Reading by merged intervals and by their sum, side by side.
@@ -147,10 +147,11 @@ std::string timeline_html(const TrainGroup& group, PageState& state) {
   }
   if (table.empty()) return "";
   const std::string bars = overlap_bars(group, state);
-  return (bars.empty() ? table.html() : "<div class=\"beside\">\n" + bars + table.html() + "</div>\n") +
+  return (bars.empty() ? table.html() : "<div class=\"side-by-side\">\n" + bars + table.html() + "</div>\n") +
          "<p class=\"lead\">Merged intervals count what several workers do at a time once. They hold what "
          "reads "
-         "wait for: the device, its queue, the network, and, beside decoding and steps, a free processor. So "
+         "wait for: the device, its queue, the network, and, while others decode or step, a free processor. "
+         "So "
          "they are no device time, and bytes over them are no device's bandwidth.</p>\n";
 }
 
@@ -159,7 +160,7 @@ std::string waterfalls_html(const TrainGroup& group, PageState& state) {
   for (const auto& [prefetch, record] : group.at)
     out += waterfall_html(fmt::format("Where the time went, {} with prefetch {}", group.title, prefetch),
                           *record, state);
-  return out.empty() ? out : "<div class=\"beside\">\n" + out + "</div>\n";
+  return out.empty() ? out : "<div class=\"side-by-side\">\n" + out + "</div>\n";
 }
 
 // One number each: how busy the accelerator was, or, where none has a step, the rate.
@@ -201,7 +202,7 @@ std::string train_section(const std::vector<Record>& records, PageState& state) 
                                        "accelerator steps at fixed deadlines. Prefetching "
                                        "lets the next batches form while a step runs. A stage is busy, "
                                        "starved by the stage before it, or blocked by the "
-                                       "queue behind it; the times are summed over its threads.",
+                                       "queue after it; the times are summed over its threads.",
                                        state.answers({"fed", "utilization", "grid", "lost", "bottleneck"}));
   const std::vector<TrainGrid> grids = train_grids(records);
   for (std::size_t i = 0; i < grids.size(); ++i)
@@ -209,7 +210,7 @@ std::string train_section(const std::vector<Record>& records, PageState& state) 
                      grid_html(grids[i], state));
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const TrainGroup& group = groups[i];
-    std::string part = "<div class=\"beside\">\n" + prefetch_bars(group, state);
+    std::string part = "<div class=\"side-by-side\">\n" + prefetch_bars(group, state);
     part += prefetch_table(group, state).html() + "</div>\n";
     part += waterfalls_html(group, state);
     part += stages_html(group, state);

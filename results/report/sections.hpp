@@ -13,7 +13,7 @@ namespace penstock::report {
 
 // Two sets of records held against each other.
 struct NamedComparison {
-  std::string base;  // what they are, in words
+  std::string base;  // a title of the set
   std::string candidate;
   Comparison comparison;
 };

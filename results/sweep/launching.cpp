@@ -59,7 +59,7 @@ std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCe
 Result<void> check_launcher(const SweepSpec& spec) {
   if (spec.launcher.empty()) return success();
   if (spec.ranks.empty() && spec.nodes.empty())
-    return make_error(Errc::invalid_argument, "'launcher' needs 'ranks' or 'nodes' beside it");
+    return make_error(Errc::invalid_argument, "'launcher' needs 'ranks' or 'nodes', too");
   for (const std::string& word : split(spec.launcher)) {
     std::string rest = word;
     for (const std::string_view place : kPlaces)

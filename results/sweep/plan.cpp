@@ -150,8 +150,7 @@ Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec) {
   for (const SweepAxis& axis : spec.grid)
     for (const SweepSetting& setting : spec.fixed)
       if (axis.key == setting.key)
-        return make_error(Errc::invalid_argument,
-                          fmt::format("'{}' stands in 'fixed' and in 'grid'", axis.key));
+        return make_error(Errc::invalid_argument, fmt::format("'{}' is in 'fixed' and in 'grid'", axis.key));
   std::vector<SweepCell> cells{
       SweepCell{.key = "", .title = "", .settings = {}, .arguments = spec.arguments}};
   for (const SweepAxis& axis : spec.grid) {

@@ -44,9 +44,9 @@ std::vector<std::size_t> round_order(const std::vector<SweepCell>& cells, std::u
 std::vector<std::size_t> arm_order(const SweepSpec& spec, const SweepCell& cell, std::uint64_t seed,
                                    std::uint64_t round);
 
-// The words behind the program's name for one run, without what a single run is given beside (results, label,
-// pair, seed). Options are spelled by the command's table: lists with commas, flags alone; one that is not in
-// it is repeated once for each value.
+// The words after the program's name for one run, without those that single runs get in addition (results,
+// label, pair, seed). Options are spelled by the command's table: lists with commas, flags alone; one that is
+// not in it is repeated once for each value.
 std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& cell, std::size_t arm,
                                        const CommandInfo& command);
 // The text with {run} replaced by `run`: a word that no other run has, for what each run needs anew.

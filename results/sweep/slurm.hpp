@@ -45,8 +45,8 @@ std::optional<double> seconds_of_job_left(const std::string& job);
 // "29:59", "1-02:03:04"; nothing for UNLIMITED and the like.
 std::optional<double> parse_slurm_time(std::string_view text);
 
-// Until the job is over, interrupted, or nobody knows of it any more. With `progress` a line on stderr: its
-// phase, and the turns done of `turns`.
+// Waits until the job is over, interrupted, or unknown to Slurm. With `progress` a line on stderr: its phase,
+// and the turns done of `turns`.
 Result<JobState> follow_job(const std::string& job, const SweepSpec& spec, std::uint64_t turns,
                             bool progress);
 

@@ -20,8 +20,8 @@ struct SweepSetting {
   std::vector<std::string> values;
 };
 
-// One dimension of the grid; each of its values is what one cell's setting holds. The key "nouns" stands for
-// the command's positionals.
+// One dimension of the grid; each of its values is what one cell's setting holds. One key means the command's
+// arguments.
 struct SweepAxis {
   std::string key;
   std::vector<std::vector<std::string>> values;

@@ -80,8 +80,8 @@ class SweepState {
   static std::filesystem::path records_folder(const std::filesystem::path& results, std::string_view name,
                                               std::string_view arm);
 
-  // Only looks: also while another process works on it. not_found where nothing was begun; corrupt names the
-  // line that is no entry though good ones follow it.
+  // Changes nothing, so it may run while another process works on it. not_found where there is no sweep;
+  // corrupt names the line that is no entry though good ones follow it.
   static Result<SweepHistory> look(const std::filesystem::path& results, std::string_view name);
 
   // Makes the folder and the journal where there are none, waits for up to `patience_s` where another process

@@ -1,6 +1,6 @@
-// Micro-benchmark: decoding imagenet's pictures whole, scaled down by the decoder, and of each a part alone.
-// Processor time of one thread; each beside the same pictures decoded whole, right after one another, in
-// changing order.
+// Micro-benchmark: decodes imagenet's pictures whole, scaled down by the decoder, and of each a part alone.
+// It measures the processor time of one thread. Each way and the whole decode of the same pictures run
+// directly after each other, in changing order.
 #include <string>
 
 #include "benchmarks/self/micro/microbench.hpp"

@@ -1,5 +1,5 @@
 // Micro-benchmark: what a queue costs besides the read itself: 16 reads of one byte in flight, by every back
-// end's own queue and by threads, besides the same reads one after another without a queue.
+// end's own queue and by threads, against the same reads one after another without a queue.
 #include <string>
 
 #include "benchmarks/self/micro/bench_folder.hpp"

@@ -110,6 +110,6 @@ void add(Microbench& to) {
 }  // namespace
 
 const MicrobenchInfo microbench_read_at{
-    .name = "read_at", .summary = "reads of every back end, warm, beside the plain loop", .add = add};
+    .name = "read_at", .summary = "reads of every back end, warm, against the plain loop", .add = add};
 
 }  // namespace penstock

@@ -14,8 +14,8 @@
 //   penstock_io_calls logged FILE CALLS LOG        reads of 100 bytes, each followed by how many there have
 //   been, durably in LOG
 //
-//   penstock_io_calls slices FILE MS SLICE         as pread, for so many milliseconds; says of each slice of
-//   that many, in FILE.PID.slices: begin and end (ns since 1970), calls, processor time in ns
+//   penstock_io_calls slices FILE MS SLICE         as pread, for MS milliseconds; writes for each slice of
+//   SLICE ms to FILE.PID.slices: begin and end (ns since 1970), calls, processor time in ns
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>

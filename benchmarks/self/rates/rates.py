@@ -107,7 +107,7 @@ class Target:
             shutil.rmtree(folder)
 
     def forget(self, files):
-        """After a row: makes room for the next where that harms nobody; `files`: how many each sample had."""
+        """After a row: frees space for the next row where files are in memory or few; `files`: how many each sample had."""
         if self.memory or files * self._count <= FEW_FILES:
             shutil.rmtree(self.scratch)
             self.scratch.mkdir()
@@ -140,7 +140,7 @@ def enough_samples(sample_bytes, most_bytes, step, min_seconds, seconds_of):
 
 
 def listing(folder):
-    """(bytes, name) of every file of a data set, without what Penstock itself keeps beside it."""
+    """(bytes, name) of every file of a data set, without Penstock's own files."""
     found = []
     for path, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name != ".penstock")

@@ -45,7 +45,7 @@ inline std::uint32_t crc_update(const CrcTables& tables, std::uint32_t crc,
 // Product of two polynomials modulo the CRC's, coefficients reflected: bit 31 is x^0.
 constexpr std::uint32_t crc_multiply(std::uint32_t polynomial, std::uint32_t a, std::uint32_t b) {
   std::uint32_t product = 0;
-  for (int i = 0; i < 32; ++i, a <<= 1U) {  // masks, since nobody can predict these branches
+  for (int i = 0; i < 32; ++i, a <<= 1U) {  // masks: these branches cannot be predicted
     product ^= b & (0U - (a >> 31U));
     b = (b >> 1U) ^ (polynomial & (0U - (b & 1U)));
   }

@@ -176,7 +176,7 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
   CommandLine line;
   // Any number is taken here: the value of a misspelt flag lands among the arguments, and the flag is what to
   // speak of.
-  if (command.max_arguments > 0) app.add_option("nouns", line.arguments)->expected(0, kAnyNumber);
+  if (command.max_arguments > 0) app.add_option("arguments", line.arguments)->expected(0, kAnyNumber);
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 takes words from the back
     app.parse(std::move(reversed));

@@ -64,7 +64,7 @@ std::string first_argument_choices(const CommandInfo& command, const ArgumentCho
 std::string bash_offer(const OptionSpec& spec) {
   switch (value_kind(spec)) {
     case ValueKind::words:
-      return fmt::format("_penstock_words '{}'", joined(value_choices(spec)));
+      return fmt::format("_penstock_choices '{}'", joined(value_choices(spec)));
     case ValueKind::tier:
       return "_penstock_tiers";
     case ValueKind::folder:
@@ -80,7 +80,7 @@ std::string bash_offer(const OptionSpec& spec) {
 
 constexpr std::string_view kBashHead =
     R"bash(# bash completion of penstock. Written by penstock from its option tables.
-_penstock_words() { COMPREPLY=($(compgen -W "$1" -- "$cur")); }
+_penstock_choices() { COMPREPLY=($(compgen -W "$1" -- "$cur")); }
 _penstock_files() {
   local IFS=$'\n'
   compopt -o filenames 2> /dev/null
@@ -101,16 +101,17 @@ _penstock_nothing() { compopt +o default 2> /dev/null; COMPREPLY=(); }
 
 constexpr std::string_view kBashTail = R"bash(_penstock() {
   local IFS=$' \t\n'
-  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command verb i nouns=0 word before
+  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command subcommand i arguments=0 word
+  local before
   COMPREPLY=()
   if [[ $cur == = ]]; then cur=; elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi
   if ((COMP_CWORD == 1)); then
-    _penstock_words "$(_penstock_commands) help --help --version"
+    _penstock_choices "$(_penstock_commands) help --help --version"
     return
   fi
   command=${COMP_WORDS[1]}
   if [[ $command == help ]]; then
-    _penstock_words "$(_penstock_commands)"
+    _penstock_choices "$(_penstock_commands)"
     return
   fi
   for ((i = 2; i < COMP_CWORD; i++)); do
@@ -119,16 +120,16 @@ constexpr std::string_view kBashTail = R"bash(_penstock() {
     before=${COMP_WORDS[i - 1]}
     if [[ $word == -* || $word == = || $before == = ]]; then continue; fi
     if [[ $before == -* ]] && _penstock_takes_value "$command:$before"; then continue; fi
-    nouns=$((nouns + 1))
-    if ((nouns == 1)) && _penstock_has_verb "$command:$word"; then verb=:$word; fi
+    arguments=$((arguments + 1))
+    if ((arguments == 1)) && _penstock_has_subcommand "$command:$word"; then subcommand=:$word; fi
   done
   if [[ $prev == -* ]] && _penstock_takes_value "$command:$prev"; then
     _penstock_value "$command:$prev"
   elif [[ $cur == -* ]]; then
-    _penstock_words "$(_penstock_flags "$command$verb")"
-  elif ((nouns == 0)); then
-    word=$(_penstock_nouns "$command")
-    if [[ -n $word ]]; then _penstock_words "$word"; else _penstock_files; fi
+    _penstock_choices "$(_penstock_flags "$command$subcommand")"
+  elif ((arguments == 0)); then
+    word=$(_penstock_arguments "$command")
+    if [[ -n $word ]]; then _penstock_choices "$word"; else _penstock_files; fi
   else
     _penstock_files
   fi
@@ -200,9 +201,12 @@ void add_zsh_arguments(std::string& out, const Place& place, std::string_view in
 }
 
 void add_zsh_subcommands(std::string& out, const CommandInfo& command) {
-  out += fmt::format("      if (( CURRENT == 2 )); then\n        _values verb {}\n        return\n      fi\n",
-                     first_argument_choices(command, {}));
-  out += "      local verb=$words[2]\n      shift words\n      (( CURRENT-- ))\n      case $verb in\n";
+  out += fmt::format(
+      "      if (( CURRENT == 2 )); then\n        _values subcommand {}\n        return\n      fi\n",
+      first_argument_choices(command, {}));
+  out +=
+      "      local subcommand=$words[2]\n      shift words\n      (( CURRENT-- ))\n"
+      "      case $subcommand in\n";
   for (const SubcommandOptions& subcommand : subcommands_of(command)) {
     out += fmt::format("        {})\n", subcommand.subcommand);
     add_zsh_arguments(out, {&command, subcommand.subcommand}, "          ", "'*:place:_files'");
@@ -244,7 +248,7 @@ std::string bash_completion(const std::vector<const CommandInfo*>& commands,
                             const ArgumentChoices& arguments) {
   std::string names;
   std::string flags = "_penstock_flags() {\n  case $1 in\n";
-  std::string first = "_penstock_nouns() {\n  case $1 in\n";
+  std::string first = "_penstock_arguments() {\n  case $1 in\n";
   std::string subcommands;
   for (const CommandInfo* command : commands) {
     names += fmt::format("{}{}", names.empty() ? "" : " ", command->name);
@@ -258,9 +262,9 @@ std::string bash_completion(const std::vector<const CommandInfo*>& commands,
   }
   const std::string has_subcommand =
       subcommands.empty()
-          ? "_penstock_has_verb() { return 1; }\n"
+          ? "_penstock_has_subcommand() { return 1; }\n"
           : fmt::format(
-                "_penstock_has_verb() {{\n  case $1 in\n    {}) return 0 ;;\n  esac\n  return 1\n}}\n",
+                "_penstock_has_subcommand() {{\n  case $1 in\n    {}) return 0 ;;\n  esac\n  return 1\n}}\n",
                 subcommands);
   return fmt::format("{}_penstock_commands() {{ echo '{}'; }}\n{}  esac\n}}\n{}  esac\n}}\n{}{}{}", kBashHead,
                      names, flags, first, has_subcommand, bash_values(commands), kBashTail);

@@ -1,4 +1,4 @@
-// How many of something, in words.
+// A count as text, with singular and plural: "1 file", "3 files".
 #pragma once
 
 #include <cstdint>

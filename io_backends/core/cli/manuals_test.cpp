@@ -38,7 +38,7 @@ constexpr CommandInfo kVerbal{.name = "verbal",
                               .summary = "does them",
                               .options = kOptions,
                               .run = nullptr,
-                              .synopsis = "penstock verbal VERB",
+                              .synopsis = "penstock verbal SUBCOMMAND",
                               .examples = {"one", "two"},
                               .subcommands = subcommands};
 
@@ -80,7 +80,7 @@ TEST(Manuals, CompletionsKnowSubcommandsChoicesAndPlaces) {
   const std::string bash = bash_completion(commands, {{"plain", {"alexnet", "cosmo"}}});
   EXPECT_TRUE(has(bash, "plain) echo 'alexnet cosmo' ;;"));
   EXPECT_TRUE(has(bash, "verbal) echo 'save ls' ;;"));
-  EXPECT_TRUE(has(bash, "plain:--order) _penstock_words 'sequential shuffled' ;;"));
+  EXPECT_TRUE(has(bash, "plain:--order) _penstock_choices 'sequential shuffled' ;;"));
   EXPECT_TRUE(has(bash, "plain:--to) _penstock_tiers ;;"));
   EXPECT_TRUE(has(bash, "plain:--threads | plain:-t) _penstock_nothing ;;"));
   const std::string zsh = zsh_completion(commands, {});

@@ -1,4 +1,4 @@
-// Commands that have verbs (`penstock checkpoint save`), whose options are for some of the verbs alone.
+// Commands with subcommands (`penstock checkpoint save`), whose options may belong to some subcommands only.
 #pragma once
 
 #include <span>
@@ -16,14 +16,14 @@ struct SubcommandOptions {
   std::span<const std::string_view> takes;  // long names; what no subcommand takes is the command's own
 };
 
-// invalid_argument, with the verbs that take it, for an option of another verb that stands on the line: that
-// is a mistake. One from a configuration file is meant for that verb, and is not looked at. `-o` is "output".
+// invalid_argument for an option on the line that only other subcommands take, with their names: that is a
+// mistake. An option from a configuration file is meant for those, and is not checked. `-o` is "output".
 Result<void> check_subcommand_options(std::string_view subcommand,
                                       const std::vector<SubcommandOptions>& subcommands,
                                       std::span<const std::string> argv);
 
-// Of a command's table of verbs, each with a `name` and the long names of options that it `takes`. The table
-// outlives what is given.
+// From a command's table of subcommands, each with a `name` and the long names of options that it `takes`.
+// The table outlives the result.
 template <class Subcommand>
 std::vector<SubcommandOptions> options_of(const std::vector<Subcommand>& subcommands) {
   std::vector<SubcommandOptions> all;
@@ -39,7 +39,7 @@ Result<const Subcommand*> find_subcommand(std::string_view command,
     if (subcommand.name == word) return &subcommand;
     names.push_back(subcommand.name);
   }
-  return unknown_name("verb of 'penstock " + std::string(command) + "'", word, names);
+  return unknown_name("subcommand of 'penstock " + std::string(command) + "'", word, names);
 }
 
 }  // namespace penstock

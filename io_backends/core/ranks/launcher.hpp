@@ -24,8 +24,8 @@ struct MpiModule {
   const char* version;  // of the build: another one's classes may look otherwise
   // Whether MPI can be asked who the ranks are, without asking; every rank of the job gets the same answer.
   Result<void> (*can_meet)(const Launch& launch);
-  // Both start MPI in this process where nobody has; it ends with the process. `files` is `unsupported` where
-  // this MPI cannot be had from more than one thread.
+  // Both start MPI in this process unless it runs; it ends with the process. `files` is `unsupported` where
+  // this MPI cannot be used by more than one thread.
   Result<std::unique_ptr<Communicator>> (*join)();
   Result<std::unique_ptr<MpiFiles>> (*files)(MpiHints hints);
 };

@@ -16,7 +16,7 @@ Result<std::string> module_path(const char* file) {
   for (const fs::path& folder : {program, libraries})
     if (fs::path path = folder / file; fs::exists(path, unknown)) return path.string();
   return make_error(Errc::unsupported,
-                    fmt::format("{} lies neither beside the program nor in '{}'", file, libraries.string()));
+                    fmt::format("{} is neither next to the program nor in '{}'", file, libraries.string()));
 }
 
 Result<void*> module_symbol(const char* file, const char* symbol, int flags) {

@@ -10,10 +10,10 @@
 namespace penstock {
 
 // Installs handlers for SIGINT and SIGTERM that only remember the signal, without SA_RESTART, so that
-// blocking calls return. A second signal ends the process at once, but not within a second: a terminal and
-// the parent (run_program(), timeout(1)) tell a process of the same wish twice. SIGXFSZ is ignored: EFBIG
-// says it. SIGBUS, a mapped file cut short by somebody else, ends the process with a sentence and exit 1.
-// Called once, by the main program, before any thread starts.
+// blocking calls return. A second signal ends the process at once, but not within a second of the first: a
+// terminal and the parent (run_program(), timeout(1)) both send a signal for one Ctrl-C. SIGXFSZ is ignored:
+// EFBIG reports it. SIGBUS, a mapped file that another process truncated, ends the process with a message and
+// exit 1. Called once, by the main program, before any thread starts.
 void catch_interrupts();
 
 // The first signal that asked us to stop, or 0. Lock-free: fit for a hot loop. Any thread.

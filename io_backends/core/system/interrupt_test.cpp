@@ -23,7 +23,8 @@ TEST(Interrupt, TheSameRequestMayComeTwice) {
     EXPECT_EQ(interrupt_signal(), SIGINT);
     EXPECT_ERRC(Errc::interrupted, check_interrupt());
   });
-  if (Clock::now() - begin >= 1s) GTEST_SKIP() << "this machine is too slow to tell one wish from two";
+  if (Clock::now() - begin >= 1s)
+    GTEST_SKIP() << "this machine is too slow: the second signal counts as a request of its own";
   EXPECT_TRUE(lived_on) << "a terminal and the parent both tell a child: it must still write what it has";
 }
 

@@ -148,7 +148,7 @@ class Hog {
   const std::filesystem::path file_;
 };
 
-// Nothing is drained, so that nobody but the training and the file takes room or leaves it.
+// Nothing is drained, so that only the training and the file take or free space.
 TEST_F(FullTier, Row18ForeignFileTakesRoom) {
   if (!own_file_system()) GTEST_SKIP() << "needs a file system of its own";
   const char* const stuck = ",fail=open/drain.:eio@1.0";
@@ -253,7 +253,7 @@ TEST_F(FullTier, Row37TwoRunsOnOneFastTier) {
   const Outcome other = train({.steps = {30, 50, 70}, .fast_options = room_for(3)});
   EXPECT_TRUE(other.all_well()) << other.complaint();
   EXPECT_EQ(whole_steps(fast()), std::vector<std::uint64_t>{20})
-      << "of the first run: nobody evicts another's";
+      << "of the first run: a run evicts only its own";
   policy_.run = "default";
   EXPECT_EQ(restart_step(), 20U);
 }

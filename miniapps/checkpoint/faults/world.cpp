@@ -39,7 +39,7 @@ Result<void> append_synced(const std::string& file, const std::string& line) {
 }
 
 // Of 512 MiB; for who is not root, in a user namespace of its own, where the machine gives one. Root makes
-// none: a namespace keeps all mounts that there are, and with them the disks of tests that run beside.
+// none: a namespace keeps all mounts that there are, and with them the disks of tests that run in parallel.
 bool mount_tmpfs(const std::filesystem::path& folder) {
   std::filesystem::create_directory(folder);
   if (::geteuid() != 0 && (::unshare(CLONE_NEWNS | CLONE_NEWUSER) != 0 ||

@@ -28,8 +28,8 @@ struct Job {
   std::unordered_map<int, memory> arguments;
 };
 
-// What goes from one layer to the next, and in training comes back. The gradient has the value's layout; of
-// what nobody learns from there is none.
+// What goes from one layer to the next, and in training comes back. The gradient has the value's layout; it
+// is empty where no layer learns from it.
 struct Tensor {
   Dims dims;
   memory value;

@@ -1,3 +1,7 @@
+// The rare paths of counting: names, descriptors that are not known, operations of signal handlers, and the
+// change from one session to the next. counting.hpp says which thread and which locks: the log's own thread,
+// inside a wrapper, with no lock held. Nothing here calls malloc, stdio or the locale. System calls are made
+// directly (system_call()), so they are not counted and leave errno alone.
 #include "profiling/interpose/counting/counting.hpp"
 
 #include <fcntl.h>
@@ -20,7 +24,7 @@ constexpr SizeBuckets make_size_buckets() {
   std::size_t bucket = 0;
   for (std::size_t width = 0; width <= 64; ++width) {
     made.of_width[width] = {.limit = ~std::uint64_t{0}, .bucket = bucket};
-    // Numbers of that many binary digits that lie at or above a limit: the bucket changes after it.
+    // A limit has this number of binary digits: the bucket changes after it.
     if (bucket < PENSTOCK_SIZE_BUCKETS - 1 && std::size_t(std::bit_width(kLimits[bucket])) == width) {
       made.of_width[width].limit = kLimits[bucket];
       bucket += 1;
@@ -33,13 +37,17 @@ constexpr SizeBuckets make_size_buckets() {
 
 constinit const SizeBuckets size_buckets = make_size_buckets();
 
+// From Update's constructor, in the outermost update of the thread, with `updating` set. It clears the mark
+// while it waits, or the changing thread would wait for this one for ever. The order inside the loop is the
+// one that Update explains: the mark is stored (sequentially consistent) before `changes` is read again. The
+// changing thread itself never comes here: it makes no Update and has all signals blocked.
 void follow_session(ThreadLog& log, const char* top) noexcept {
   while (session.changes.load(std::memory_order_seq_cst)) {
     log.updating = nullptr;
     while (session.changes.load(std::memory_order_acquire)) {
       system_call(SYS_sched_yield);
     }
-    __atomic_store_n(&log.updating, top, __ATOMIC_SEQ_CST);  // before the look at session.changes
+    __atomic_store_n(&log.updating, top, __ATOMIC_SEQ_CST);
   }
   if (log.retired && log.owner != nullptr && !log.ending &&
       session.state.load(std::memory_order_acquire) == SessionState::running) {
@@ -47,6 +55,9 @@ void follow_session(ThreadLog& log, const char* top) noexcept {
   }
 }
 
+// In a handler that interrupted an update of its own thread. A further handler may interrupt this one, so an
+// entry is claimed by an atomic exchange before it is written. The entries are read only by the outermost
+// update, after all handlers have returned.
 void Update::defer(const ThreadLog::Deferred& one) noexcept {
   std::uint32_t at = log_.deferred_count;
   do {
@@ -54,7 +65,6 @@ void Update::defer(const ThreadLog::Deferred& one) noexcept {
       count_drop(session.header->dropped_operations);
       return;
     }
-    // Another handler may come before, and behind.
   } while (!__atomic_compare_exchange_n(&log_.deferred_count, &at, at + 1, false, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED));
   log_.deferred[at] = one;
@@ -64,6 +74,8 @@ void Update::defer(std::uint64_t file, std::uint64_t name, const Operation& oper
   defer({.operation = operation, .file = file, .name = name});
 }
 
+// Also in a handler. The descriptor's name is asked for only after the update, because log.name and the file
+// table are in use now. Device and inode are kept to detect that the number has become another file's.
 void Update::defer(int fd, const Operation& operation) noexcept {
   struct stat about {};
   if (!inspect(fd, "", about)) {
@@ -77,6 +89,7 @@ void Update::defer(int fd, const Operation& operation) noexcept {
                           .number = about.st_ino};
   const bool moves = operation.call == PENSTOCK_CALL_READ || operation.call == PENSTOCK_CALL_WRITE;
   if (moves && operation.offset < 0) {
+    // The call was made already, so the position is after what it moved.
     const long behind = system_call(SYS_lseek, fd, 0, SEEK_CUR);
     one.operation.offset = behind < operation.length ? 0 : behind - operation.length;
   }
@@ -85,7 +98,8 @@ void Update::defer(int fd, const Operation& operation) noexcept {
 
 namespace {
 
-// Within an update. Null for no file, for one that /proc does not know either, and without room: a drop.
+// Within an update. Null where its operations are kept for no file, where /proc does not know it, and without
+// room, which is a drop.
 penstock_counters* count_of_descriptor(ThreadLog& log, int fd, const Operation& operation) noexcept {
   penstock_counters* c = find_counters(log, fd, operation.layer, operation.call);
   if (c == nullptr) {
@@ -104,8 +118,8 @@ void count_deferred(ThreadLog& log, const ThreadLog::Deferred& one) noexcept {
   const Operation& operation = one.operation;
   if (one.by_descriptor) {
     struct stat about {};
-    // A retired log's names are in a file that is done: they would be nobody's in the one that others go on
-    // with.
+    // A retired log's names are in a file that is done. New descriptions that refer to them would be wrong in
+    // the file that other threads continue with.
     if (!log.retired && inspect(one.fd, "", about) && about.st_dev == one.device &&
         about.st_ino == one.number) {
       count_of_descriptor(log, one.fd, operation);
@@ -119,6 +133,7 @@ void count_deferred(ThreadLog& log, const ThreadLog::Deferred& one) noexcept {
 
 }  // namespace
 
+// Within an update: the table and the blocks are changed.
 penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file,
                                  const Operation& operation) noexcept {
   penstock_counters* c = counters_of(log, file, operation.layer, operation.call, operation.begin);
@@ -131,14 +146,16 @@ penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file,
   return c;
 }
 
+// From the destructors of Update and OuterUpdate, when the mark is cleared. Its own Update keeps handlers
+// from changing the data meanwhile: they defer again, behind the entries that are read here. The count goes
+// back to 0 only if it is still the one that was read; else the loop counts what came in addition.
 void count_all_deferred(ThreadLog& log) noexcept {
-  const Update update(log);  // which has come to another session where there is one: nothing is left then
+  const Update update(log);  // if it moves the log to another session, begin_in_session() drops the entries
   std::uint32_t count = log.deferred_count;
   for (std::uint32_t i = 0; !update.nested() && count != 0;) {
     for (; i < count; ++i) {
       count_deferred(log, log.deferred[i]);
     }
-    // Unless a handler put something by meanwhile.
     if (__atomic_compare_exchange_n(&log.deferred_count, &count, 0U, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED)) {
       return;
@@ -146,6 +163,8 @@ void count_all_deferred(ThreadLog& log) noexcept {
   }
 }
 
+// From count(), with --trace. OuterUpdate is enough while the segment fits in the block; a new block needs an
+// Update, which also looks for another session.
 penstock_counters* count_and_keep(ThreadLog& log, int fd, penstock_counters& counters,
                                   const Operation& operation) noexcept {
   if (room_left(log.segments) < sizeof(penstock_segment)) [[unlikely]] {
@@ -157,6 +176,8 @@ penstock_counters* count_and_keep(ThreadLog& log, int fd, penstock_counters& cou
   return &counters;
 }
 
+// From count() and failed transfers; also in handlers. Nested: only lock-free lookups and defer(), since the
+// table and the cache may be half changed.
 penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operation) noexcept {
   Update update(log);
   if (update.nested()) {
@@ -171,6 +192,8 @@ penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operati
   return count_of_descriptor(log, fd, operation);
 }
 
+// From closed(), before the call. A nested handler must not touch the log's spare description, which the
+// interrupted update may be using; forget() gives the description to the shared lists instead.
 penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept {
   const Description* description = described(fd);
   if (description == nullptr) [[unlikely]] {
@@ -194,7 +217,9 @@ penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept {
 
 namespace {
 
-// The name was taken for a regular file's so far. Within an update.
+// The name was taken for a regular file's so far. Within an update. The store is atomic because other
+// processes read the file while it is written. Not for a retired log: its offsets are into the file before,
+// but at_offset() counts from the begin of the file that is written now.
 [[gnu::cold]] void learn_kind(const ThreadLog& log, const penstock_counters& c,
                               penstock_file_kind kind) noexcept {
   if (c.name == 0 || log.retired) {
@@ -206,6 +231,8 @@ namespace {
   }
 }
 
+// Within an update. A failed operation makes no counters, or a program that probes for files would fill the
+// session with names that do not exist.
 void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& operation, penstock_file_kind kind,
                 std::int64_t size) noexcept {
   penstock_counters* c =
@@ -231,7 +258,8 @@ void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& opera
 
 }  // namespace
 
-// The program's pointer is looked at only where the kernel has done so without complaint.
+// After the call. `path` is the program's pointer: it is read only if the kernel has read it, which EFAULT
+// denies. Nested in a handler: a drop, because log.name is in use.
 void count_path(ThreadLog& log, int at, const char* path, const Operation& operation, penstock_file_kind kind,
                 std::int64_t size) noexcept {
   if (operation.failed == EFAULT) {
@@ -249,6 +277,9 @@ void count_path(ThreadLog& log, int at, const char* path, const Operation& opera
   }
 }
 
+// After the call, which made `fd`. The description is filled before describe() publishes it to other threads.
+// If anything fails the number is forgotten, so that a description of a file that was closed unseen is not
+// used.
 void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
                 const Operation& operation) noexcept {
   if (operation.failed == EFAULT) [[unlikely]] {
@@ -270,7 +301,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
     return;
   }
 #ifdef O_TMPFILE
-  const bool nameless = (flags & O_TMPFILE) == O_TMPFILE;  // `path` is its directory
+  const bool nameless = (flags & O_TMPFILE) == O_TMPFILE;  // `path` names the directory
 #else
   const bool nameless = false;
 #endif
@@ -309,6 +340,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
       keep_call(log, name.file, operation);
     }
   }
+  // Without room the tag is 0, which no description has: the next operation tries again.
   ThreadLog::Cached& entry = cached(log, fd, operation.layer);
   entry.counters = c;
   entry.tag = c == nullptr && description->file != 0
@@ -317,6 +349,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
   describe(fd, description);
 }
 
+// From the wrappers of fclose(), fflush() and closedir(). Null in a nested handler.
 penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept {
   Update update(log);
   return update.nested() ? nullptr : find_counters(log, fd, layer, call);
@@ -324,7 +357,8 @@ penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer, pe
 
 namespace {
 
-// Whether the file is the one of the description's name, by whatever way that leads to it.
+// Whether the descriptor's file is still the one that the description names, by whatever path. Within an
+// update: it uses log.name. It makes up to three system calls, all of them without effect on the program.
 bool still_stands_for(ThreadLog& log, int fd, const Description& description) noexcept {
   AbsoluteName& text = log.name;
   if (name_of_descriptor(fd, text) && text.file == description.file) {
@@ -347,6 +381,7 @@ bool still_stands_for(ThreadLog& log, int fd, const Description& description) no
 
 }  // namespace
 
+// After fstat() has told the kind; does nothing in a nested handler.
 void note_other_file(ThreadLog& log, int fd) noexcept {
   const Update update(log);
   Description* description = described(fd);
@@ -354,7 +389,7 @@ void note_other_file(ThreadLog& log, int fd) noexcept {
     return;
   }
   if (!still_stands_for(log, fd, *description)) {
-    forget(fd);  // it became another file's, and nobody saw how
+    forget(fd);  // a call that no wrapper saw has made it another file's
     return;
   }
   description->kind = PENSTOCK_OTHER_FILE;
@@ -363,6 +398,7 @@ void note_other_file(ThreadLog& log, int fd) noexcept {
   }
 }
 
+// May ask /proc and take a block (file_lock). Nested in a handler it only looks the descriptor up.
 Description* learned_description(ThreadLog& log, int fd) noexcept {
   if (fd < 0) {
     return nullptr;

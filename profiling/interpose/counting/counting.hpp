@@ -1,6 +1,16 @@
-// What an operation adds to the counters. The rules of what is sequential and consecutive, the sizes' buckets
-// and the switches between reads and writes are Darshan's (darshan-runtime, POSIX module), kept per thread
+// Adds operations to a thread's counters. The rules of what is sequential and consecutive, the size buckets
+// and the switches between reads and writes are Darshan's (darshan-runtime, POSIX module), applied per thread
 // and file.
+//
+// Threads: all functions run in a wrapper, in the thread that the log belongs to, before or after the
+// program's call. No lock is held on entry, except a Ring's or Blocks' where asynchronous I/O is counted.
+// Memory: the common path (count(), count_moved(), count_in()) only adds to memory that is mapped already.
+// The rare paths take blocks of the session's file (file_lock) and memory from the kernel. Nothing calls
+// malloc, or uses a FILE or the locale. errno is left alone.
+// Signals: a handler may come at any instruction and do I/O that is counted by the same log. Update detects
+// that and defers the handler's operation. There are no atomic operations on counters: only this thread and
+// its handlers write them, and other processes read them as they are.
+// Forks: a child's first counted call begins a session of its own (thread_lives.cpp).
 #pragma once
 
 #include <errno.h>
@@ -22,7 +32,7 @@ inline const char* stack_top() noexcept {
   return top;
 }
 
-// Each number of binary digits holds at most one limit between buckets.
+// For each number of binary digits there is at most one limit between two buckets.
 struct SizeBucket {
   std::uint64_t limit = 0;  // above it the next one begins
   std::uint64_t bucket = 0;
@@ -37,7 +47,7 @@ inline std::size_t size_bucket(std::uint64_t bytes) noexcept {
   return at.bucket + (bytes > at.limit ? 1 : 0);
 }
 
-// Most files' counters are kept in brief: all that are not whole ones.
+// Most files have counters in brief form (penstock_brief); the others have whole ones.
 inline bool is_brief(const penstock_counters& c) noexcept {
   return c.form == PENSTOCK_BRIEF || c.form == PENSTOCK_CONTINUED;
 }
@@ -47,7 +57,7 @@ inline penstock_brief& in_brief(penstock_counters& c) noexcept {
 inline const penstock_brief& in_brief(const penstock_counters& c) noexcept {
   return reinterpret_cast<const penstock_brief&>(c);
 }
-// Lets `work` have the one or the other.
+// Calls `work` with the counters in their form.
 template <typename Counters, typename Work>
 [[gnu::always_inline]] inline auto as_kept(Counters& c, Work work) noexcept {
   if (is_brief(c)) [[likely]] {
@@ -56,7 +66,7 @@ template <typename Counters, typename Work>
   return work(c);
 }
 
-// One more, if it is so. That none overflows fits() sees to.
+// Adds one if `is_so`. fits() makes sure that no counter overflows.
 template <typename Count>
 [[gnu::always_inline]] inline void add_one(Count& count, bool is_so = true) noexcept {
   count = static_cast<Count>(count + (is_so ? 1U : 0U));
@@ -76,8 +86,7 @@ template <typename Count>
     kept.last_read = static_cast<std::uint64_t>(offset + bytes - 1);
     kept.bytes_read += static_cast<std::uint64_t>(bytes);
     const auto reached = static_cast<std::uint64_t>(offset + bytes);
-    if (reached > kept.size && bytes != 0)
-        [[unlikely]] {  // there may be nothing at all where nothing was moved
+    if (reached > kept.size && bytes != 0) [[unlikely]] {  // a read of 0 bytes may be past the end
       kept.size = reached;
     }
     add_one(kept.read_sizes[size_bucket(static_cast<std::uint64_t>(bytes))]);
@@ -93,7 +102,7 @@ template <typename Count>
   });
 }
 
-// To whole ones only, as all who count see to by fits().
+// Whole counters only: fits() and counters_of() never give brief ones for a write.
 inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t bytes, std::uint64_t begin,
                       std::uint64_t end) noexcept {
   const auto last = static_cast<std::int64_t>(c.last_written);
@@ -117,7 +126,7 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
 // All calls but reads and writes.
 [[gnu::always_inline]] inline void add_other(penstock_counters& c, const Operation& operation) noexcept {
   if (operation.call == PENSTOCK_CALL_SYNC) {
-    c.syncs += 1;  // of whole ones, likewise
+    c.syncs += 1;  // whole counters only, as in add_write()
   } else if (operation.call == PENSTOCK_CALL_MAP) {
     c.maps += 1;
     c.mapped_bytes += static_cast<std::uint64_t>(operation.length);
@@ -160,30 +169,39 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
   }
 }
 
-// The call is in the session by itself, too, where calls are kept (--trace). Within an Update: there may
-// have to be another block for it.
+// Keeps the call as a segment where --trace is on. Within an Update, because it may take another block.
 [[gnu::always_inline]] inline void keep_call(ThreadLog& log, std::uint64_t file,
                                              const Operation& operation) noexcept {
   if (segments_wanted()) [[unlikely]] {
-    const Operation copy = operation;  // so that elsewhere it need not be in memory at all
+    const Operation copy = operation;  // only here: elsewhere the operation stays in registers
     add_segment(log, file, copy);
   }
 }
 
-// What handlers deferred is counted in an update of its own, behind theirs; dropped where the session that it
-// belongs to has ended meanwhile.
+// Counts what handlers deferred, in an update of its own after theirs. Operations whose session has ended
+// meanwhile are dropped.
 [[gnu::cold]] void count_all_deferred(ThreadLog& log) noexcept;
 
-// Gives way to who changes the session, and comes to the new one, if there is one: `updating` is `top` again
-// then.
+// Waits while another thread changes the session, and then moves the log to the session that runs, if there
+// is one. On return `updating` is `top` again. May block, so only outermost updates call it.
 [[gnu::cold]] void follow_session(ThreadLog& log, const char* top) noexcept;
 
-// An update of this thread's log, in which a signal's handler may come.
+// An update of this thread's log. It marks the log (`updating`) for two others:
+//
+// - A handler in the same thread sees the mark and defers its operation instead of changing half-changed
+//   data. Signal fences are enough for that: they keep the compiler from moving the data's stores out of the
+//   marked range.
+// - The thread that changes the session (recording.cpp) waits until no log is marked. It stores `changes`,
+//   makes all threads run a barrier (membarrier) and then reads the marks. So here a plain store of the mark
+//   before the load of `changes` is enough. If the load came first, both sides could miss each other, and
+//   this update would write to a file that is done.
 class Update {
  public:
   explicit Update(ThreadLog& log) noexcept : log_(log) {
     const char* top = stack_top();
-    // Handlers run further down the stack. What is not above has been left by a longjmp().
+    // A handler's frames are below the one that it interrupted. A mark that is not above this frame was left
+    // by a handler that ended with longjmp(), and is overwritten. A handler on an alternate stack above this
+    // thread's own is therefore not recognised.
     nested_ = log.updating != nullptr && log.updating > top;
     if (!nested_) [[likely]] {
       log.updating = top;
@@ -196,6 +214,8 @@ class Update {
   ~Update() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (!nested_) [[likely]] {
+      // The mark goes first, then the count is read: a handler between the two counts its operation itself,
+      // and one before it has left a count that is seen here.
       log_.updating = nullptr;
       std::atomic_signal_fence(std::memory_order_seq_cst);
       if (log_.deferred_count != 0) [[unlikely]] {
@@ -205,12 +225,12 @@ class Update {
   }
   Update(const Update&) = delete;
   Update& operator=(const Update&) = delete;
-  // Came upon another: only defer() is allowed.
+  // Interrupted another update of this thread: only defer() is allowed.
   bool nested() const noexcept { return nested_; }
-  // What there is no room for is dropped.
+  // For a handler: takes no lock and no memory. Without room the operation is dropped.
   void defer(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept;
-  // The same of a descriptor that nobody knows: /proc is asked behind the update. Dropped as well where it
-  // stands for another file by then. An offset of -1 is that of its position.
+  // The same for a descriptor that is not described: /proc is asked after the update. The operation is
+  // dropped if the descriptor refers to another file by then. An offset of -1 is that of its position.
   void defer(int fd, const Operation& operation) noexcept;
 
  private:
@@ -220,8 +240,8 @@ class Update {
   bool nested_;
 };
 
-// The same where nothing is under way, and nothing is written to but what this thread has mapped already:
-// whatever becomes of the session meanwhile.
+// An Update for when no update is marked and only memory is written that this thread has mapped already. It
+// need not look at session.changes: a file that is done stays mapped while a log refers to it.
 class OuterUpdate {
  public:
   explicit OuterUpdate(ThreadLog& log) noexcept : log_(log) {
@@ -243,10 +263,11 @@ class OuterUpdate {
   ThreadLog& log_;
 };
 
-// The rare ways of count(): an unknown descriptor, an update that is under way, counters that are full.
+// The rare cases of count(): a descriptor that is not described, an update that is marked, counters that are
+// full.
 [[gnu::noinline]] penstock_counters* count_slowly(ThreadLog& log, int fd,
                                                   const Operation& operation) noexcept;
-// What follows upon a look at all that, where calls are kept.
+// The rest of count() where calls are kept (--trace).
 [[gnu::noinline]] penstock_counters* count_and_keep(ThreadLog& log, int fd, penstock_counters& counters,
                                                     const Operation& operation) noexcept;
 
@@ -257,11 +278,11 @@ inline ThreadLog::Cached& cached(ThreadLog& log, int fd, penstock_layer layer) n
   return log.cache[(static_cast<unsigned>(fd) + unsigned{layer} * 97U) % ThreadLog::kCached];
 }
 
-// More of one kind and another entry is started, so that no counter overflows.
-// Handlers of signals may add some between a look at fits() and the addition.
+// With more calls of one kind another entry is started, so that no counter overflows. The limits leave room
+// for what handlers add between fits() and the addition: they may count into the same entry.
 constexpr std::uint32_t kMostOperations = 1U << 31U;
 constexpr std::uint32_t kMostInBrief = 192;
-// Of calls that counters in brief have a number for.
+// For calls that brief counters have a counter for.
 template <typename Counters>
 [[gnu::always_inline]] inline std::uint32_t calls_of(const Counters& c, penstock_call call) noexcept {
   switch (call) {
@@ -294,7 +315,7 @@ inline std::uint32_t whole_calls_of(const penstock_counters& c, penstock_call ca
 inline bool only_whole(penstock_call call) noexcept {
   return call == PENSTOCK_CALL_WRITE || call == PENSTOCK_CALL_SYNC || call == PENSTOCK_CALL_MAP;
 }
-// Whether the call may be counted there; else counters_of() has others.
+// Whether the call may be added to these; else counters_of() makes others.
 inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
   if (c.form == PENSTOCK_BRIEF) [[likely]] {
     return !only_whole(call) && calls_of(in_brief(c), call) < kMostInBrief;
@@ -302,8 +323,12 @@ inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
   return c.form != PENSTOCK_CONTINUED && whole_calls_of(c, call) < kMostOperations;
 }
 
-// An operation on a descriptor. Gives the counters that it was added to, as long as nothing else is counted;
-// null where it was not, or not yet.
+// Counts an operation on a descriptor. Returns the counters that it was added to; they are valid until the
+// next operation is counted. Null where it was not counted, or not yet.
+//
+// The serial in the tag decides whether the cached counters are still those of this descriptor's file:
+// closing a descriptor changes it. Another thread may close the descriptor after the check; then the
+// operation still goes to the file that it was made on.
 [[gnu::always_inline]] inline penstock_counters* count(ThreadLog& log, int fd,
                                                        const Operation& operation) noexcept {
   const Description* description = described(fd);
@@ -327,12 +352,12 @@ inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
   return counters;
 }
 
-// Within an update: an operation on a file. Null without room, which is a drop.
+// Within an update: counts an operation on a file. Null without room, which counts as a drop.
 penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file, const Operation& operation) noexcept;
-// For what is counted after its descriptor is gone: its counters (null: for no file), and an operation that
-// fits them.
+// For what is counted after its descriptor is closed: its counters (null: none), which fit `call`.
 penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;
-// Likewise of a descriptor that is about to be closed: it stands for nothing from now on.
+// The same for a descriptor that is about to be closed, which is forgotten at once: after the close another
+// thread may get the same number for another file.
 penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept;
 [[gnu::always_inline]] inline void count_in(ThreadLog& log, penstock_counters& counters,
                                             const Operation& operation) noexcept {
@@ -346,7 +371,7 @@ penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept;
   keep_call(log, counters.file, operation);
 }
 
-// A read or a write on a descriptor: count() without detours.
+// count() for a read or a write, without building an Operation on the common path.
 template <penstock_call kCall>
 [[gnu::always_inline]] inline void count_moved(ThreadLog& log, int fd, penstock_layer layer,
                                                std::int64_t offset, std::int64_t bytes, std::uint64_t begin,
@@ -387,17 +412,17 @@ inline void add_kernel_written(ThreadLog& log, std::int64_t bytes) noexcept {
   log.totals->kernel_written += static_cast<std::uint64_t>(bytes);
 }
 
-// An operation on a name, from the directory `at` (AT_FDCWD or a descriptor). Where it failed, it is counted
-// only if the file is known to this thread.
+// Counts an operation on a name, from the directory `at` (AT_FDCWD or a descriptor). A failed one is counted
+// only if this thread knows the file.
 void count_path(ThreadLog& log, int at, const char* path, const Operation& operation,
                 penstock_file_kind kind = PENSTOCK_REGULAR, std::int64_t size = -1) noexcept;
-// open() and its kin, which made `fd` (or failed: -1): from now on that is known, its position is 0.
+// Counts open() and similar calls, which made `fd` (-1: it failed). The descriptor is described from now on,
+// and its position is 0.
 void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
                 const Operation& operation) noexcept;
-// The descriptor's file, which was opened by name and taken for a regular one, is a pipe, a socket or a
-// device.
+// The descriptor's file was opened by name and taken for a regular one. It is a pipe, a socket or a device.
 [[gnu::cold]] void note_other_file(ThreadLog& log, int fd) noexcept;
-// Asks /proc what a descriptor stands for; null where that does not know either.
+// Asks /proc for a descriptor's file. Null where /proc has no answer, and in a nested handler.
 [[gnu::cold]] Description* learned_description(ThreadLog& log, int fd) noexcept;
 inline Description* known_description(ThreadLog& log, int fd) noexcept {
   Description* description = described(fd);

@@ -1,3 +1,10 @@
+// The table of descriptors and the pool of descriptions.
+//
+// Called by wrappers in any thread, also in handlers and in a fork's child. The table has no lock: each entry
+// is one atomic pointer. Stores release and loads acquire, so that whoever finds a description finds it
+// filled. The pool's locks are held for a few instructions; under one of them a new batch may be asked of the
+// kernel. Nothing calls malloc. A child that is forked while another thread holds a list's lock uses another
+// list.
 #include "profiling/interpose/counting/descriptors.hpp"
 
 #include <new>
@@ -12,8 +19,9 @@ constinit std::atomic<DescriptorPage*> more_descriptors[kDescriptorPages] = {};
 
 namespace {
 
-// Free descriptions: a list for each of some slots, taken with a try, so that threads that open and close at
-// the same time seldom meet.
+// Free descriptions, in several lists, so that threads that open and close at the same time seldom meet. A
+// list is only ever tried: a handler that interrupts its own thread inside one finds it locked and takes the
+// next one, instead of waiting for its own thread.
 constexpr std::size_t kLists = 16;
 constexpr std::size_t kAtOnce = 64;
 struct alignas(64) FreeList {
@@ -23,6 +31,7 @@ struct alignas(64) FreeList {
 FreeList free_lists[kLists];
 thread_local std::size_t own_list __attribute__((tls_model("initial-exec"))) = 0;
 
+// A list that is locked as long as this lives. It starts with the list that the thread had last.
 class Taken {
  public:
   Taken() noexcept {
@@ -43,14 +52,16 @@ class Taken {
   FreeList* list_;
 };
 
-// Serials are never 0 and never come twice.
+// Serials are never 0 and never come twice; 0 is the serial of a free description. Threads reserve 4,096 at
+// once, so that the shared counter is seldom written.
 constexpr std::uint64_t kSerialsAtOnce = 4096;
 std::uint64_t set_serials_aside() noexcept {
   static constinit std::atomic<std::uint64_t> next{kSerialsAtOnce};
   return next.fetch_add(kSerialsAtOnce, std::memory_order_relaxed);
 }
 
-// A description that nobody else knows, as a new one.
+// Fills a description that no other thread can find. The serial is stored last: a thread that still has the
+// pointer of the old use sees its serial change only once the fields are the new ones.
 Description* started(Description* made, std::uint64_t serial) noexcept {
   made->file = 0;
   made->name = 0;
@@ -62,6 +73,7 @@ Description* started(Description* made, std::uint64_t serial) noexcept {
   return made;
 }
 
+// Null without memory. mmap under the list's lock: other threads take another list meanwhile.
 Description* take_free() noexcept {
   Taken list;
   if (list.first() == nullptr) {
@@ -87,8 +99,10 @@ void put_back(Description* description) noexcept {
   list.first() = description;
 }
 
-// Gives the reference back; whether it was the last one, and the description is the caller's alone. Who makes
-// another reference has one: where there is but this one, nobody does.
+// Gives the reference back. True: it was the last one, and the description is the caller's alone. Only who
+// has a reference makes another, so if the caller's is the only one, no atomic subtraction is needed. The
+// acquire loads make what other threads did with the description happen before its next use. Serial 0 makes
+// all threads' cached counters of it invalid.
 bool was_last(Description* description) noexcept {
   if (description->references.load(std::memory_order_acquire) != 1 &&
       description->references.fetch_sub(1, std::memory_order_acq_rel) != 1) {
@@ -98,7 +112,7 @@ bool was_last(Description* description) noexcept {
   return true;
 }
 
-// The page with that number, if there is one.
+// The page with that number; null if it does not exist. Pages are never freed.
 DescriptorPage* page_at(unsigned number) noexcept {
   if (number == 0) {
     return &first_descriptors;
@@ -106,7 +120,8 @@ DescriptorPage* page_at(unsigned number) noexcept {
   return number < kDescriptorPages ? more_descriptors[number].load(std::memory_order_acquire) : nullptr;
 }
 
-// What the descriptor stood for, and does not any more.
+// Takes the description out of the table. The exchange gives it to one caller only, if two threads close the
+// number at once.
 [[gnu::always_inline]] inline Description* taken_away(int fd) noexcept {
   if (described(fd) == nullptr) {
     return nullptr;
@@ -117,7 +132,8 @@ DescriptorPage* page_at(unsigned number) noexcept {
       .exchange(nullptr, std::memory_order_acq_rel);
 }
 
-// The page of a descriptor, made if need be; null without memory, or where the number is none of one.
+// The page of a descriptor, made if necessary; null without memory, or if the number is too large. If two
+// threads make it at once, the second one's exchange fails, and it uses the first one's page.
 DescriptorPage* page_of(unsigned fd) noexcept {
   if (fd < kDescriptorsPerPage) {
     return &first_descriptors;
@@ -148,11 +164,13 @@ Description* described_further(unsigned fd) noexcept {
   return page == nullptr ? nullptr : page->at[fd % kDescriptorsPerPage].load(std::memory_order_acquire);
 }
 
+// Costs an atomic addition on a shared counter; the usual path is SpareDescription.
 Description* make_description() noexcept {
   Description* made = take_free();
   return made == nullptr ? nullptr : started(made, set_serials_aside());
 }
 
+// Within an update of the calling thread's log: a handler would use the same spare description.
 Description* SpareDescription::make() noexcept {
   Description* made = spare_ != nullptr ? spare_ : take_free();
   if (made == nullptr) [[unlikely]] {
@@ -165,6 +183,7 @@ Description* SpareDescription::make() noexcept {
   return started(made, next_serial_++);
 }
 
+// The same rule: within an update, never in a nested handler.
 void SpareDescription::forget(int fd) noexcept {
   Description* before = taken_away(fd);
   if (before == nullptr || !was_last(before)) {
@@ -177,12 +196,15 @@ void SpareDescription::forget(int fd) noexcept {
   }
 }
 
+// Any thread and any handler. The list is put back to only by the last owner.
 void drop_reference(Description* description) noexcept {
   if (was_last(description)) {
     put_back(description);
   }
 }
 
+// The caller's reference moves into the table. Without room the description is dropped, and the descriptor is
+// looked up in /proc at its next use.
 void describe(int fd, Description* description) noexcept {
   DescriptorPage* page = fd < 0 ? nullptr : page_of(static_cast<unsigned>(fd));
   if (page == nullptr) [[unlikely]] {
@@ -191,8 +213,8 @@ void describe(int fd, Description* description) noexcept {
   }
   std::atomic<Description*>& at = page->at[static_cast<unsigned>(fd) % kDescriptorsPerPage];
   if (at.load(std::memory_order_acquire) == nullptr) [[likely]] {
-    at.store(description,
-             std::memory_order_release);  // if two come at once, one is lost, and no more than that
+    // Two threads that describe one free number at once lose one description; the memory stays unused.
+    at.store(description, std::memory_order_release);
     return;
   }
   if (Description* before = at.exchange(description, std::memory_order_acq_rel); before != nullptr) {
@@ -206,6 +228,9 @@ void forget(int fd) noexcept {
   }
 }
 
+// After dup() has succeeded. The caller has no reference of its own: if another thread closes `from` between
+// the two lines, the new descriptor may get a description that is used again. The program itself has that
+// race, too.
 void describe_duplicate(int from, int to) noexcept {
   Description* shared = described(from);
   if (shared == nullptr) {
@@ -216,6 +241,7 @@ void describe_duplicate(int from, int to) noexcept {
   describe(to, shared);
 }
 
+// Before close_range(), and with all numbers when recording begins in a running process.
 void forget_range(unsigned first, unsigned last) noexcept {
   for (unsigned page = first / kDescriptorsPerPage;
        page < kDescriptorPages && page * kDescriptorsPerPage <= last; ++page) {
@@ -231,13 +257,16 @@ void forget_range(unsigned first, unsigned last) noexcept {
   }
 }
 
+// In a fork's child, at its first counted call. The parent's other threads may have held lists' locks;
+// without this their lists would stay locked for ever.
 void for_each_description(void (*visit)(Description& description, void* with), void* with) noexcept {
   for (FreeList& list : free_lists) {
-    list.locked.clear();  // a thread that is not there any more may have held it
+    list.locked.clear();
   }
   for_each_living_description(visit, with);
 }
 
+// A description may be freed and used again while it is visited: `visit` must accept either use.
 void for_each_living_description(void (*visit)(Description& description, void* with), void* with) noexcept {
   for (unsigned number = 0; number < kDescriptorPages; ++number) {
     if (DescriptorPage* page = page_at(number); page != nullptr) {

@@ -1,9 +1,14 @@
-// What the process's descriptors stand for. A Description is what the kernel calls an open file description:
-// it is shared by the descriptors that dup() made of one, and knows the file and the position. Looking one up
-// takes no lock.
+// Which file each descriptor of the process refers to. A Description is what the kernel calls an open file
+// description: the descriptors that dup() made of one share it, and it has the file and the position.
 //
-// Descriptors that were opened before the library was loaded, or by ways that nobody sees, are asked of /proc
-// at their first use.
+// Threads: any thread, in a wrapper. Looking a descriptor up takes no lock. Descriptions are never unmapped,
+// so a pointer stays readable when another thread closes the descriptor; its serial tells that it is another
+// one. Memory comes from the kernel. No malloc, no stdio, and errno is left alone.
+// Signals: all functions but SpareDescription's may be called in a handler.
+// Forks: a child has the parent's table as it was at the fork.
+//
+// Descriptors that were opened before the library was loaded, or by a call that no wrapper saw, are looked up
+// in /proc at their first use.
 #pragma once
 
 #include <sys/types.h>
@@ -24,9 +29,11 @@ struct alignas(64) Description {
   std::atomic<std::uint32_t> references{0};
   std::uint16_t kind = PENSTOCK_REGULAR;
   bool appends = false;
-  std::uint32_t taken_along = 0;  // the last time that names were taken to another session (thread_lives.cpp)
+  std::uint32_t taken_along = 0;  // number of the last copy to another session (thread_lives.cpp)
   Description* next_free = nullptr;
 
+  // Load and store instead of one addition: threads that read through one description at the same time have
+  // no defined order either, and the common case is cheaper.
   void advance(std::int64_t bytes) noexcept {
     position.store(position.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
@@ -40,7 +47,7 @@ struct DescriptorPage {
 extern DescriptorPage first_descriptors;  // most programs have no others
 extern std::atomic<DescriptorPage*> more_descriptors[kDescriptorPages];
 
-// Null for one that nobody knows (yet).
+// Null for a descriptor that is not described (yet).
 Description* described_further(unsigned fd) noexcept;
 inline Description* described(int fd) noexcept {
   const auto number = static_cast<unsigned>(fd);
@@ -52,13 +59,14 @@ inline Description* described(int fd) noexcept {
 Description* make_description() noexcept;
 void drop_reference(Description* description) noexcept;
 
-// A description that a thread has let go of and will need again soon: most files are opened, read and closed
-// by one thread. Only that thread comes here, and no signal's handler within.
+// One description that a thread keeps for its next open(): most files are opened, read and closed by one
+// thread. Only the log's own thread calls it, within an outermost Update, so no handler uses it at the same
+// time.
 class SpareDescription {
  public:
-  // make_description(), from here if there is one.
+  // make_description(), from the spare one if there is one.
   Description* make() noexcept;
-  // forget(), and what nobody uses any more is kept here.
+  // forget(), and a description that has no reference left is kept as the spare one.
   void forget(int fd) noexcept;
 
  private:
@@ -66,19 +74,18 @@ class SpareDescription {
   std::uint64_t next_serial_ = 0;  // of those that are set aside for this thread
 };
 
-// fd is a descriptor of `description` from now on, which gives it the caller's reference. What it was before
-// is let go of.
+// fd refers to `description` from now on and takes the caller's reference. The old description loses one.
 void describe(int fd, Description* description) noexcept;
-// fd is closed, or about to be.
+// fd is closed, or about to be. Before the call: afterwards another thread may have the number.
 void forget(int fd) noexcept;
-// `to` was made by dup() and its kin from `from`.
+// `to` was made by dup() or a similar call from `from`.
 void describe_duplicate(int from, int to) noexcept;
 // All from first to last were closed (close_range, closefrom).
 void forget_range(unsigned first, unsigned last) noexcept;
 
-// For each descriptor that is described, while other threads go on.
+// For each descriptor that is described, while other threads continue.
 void for_each_living_description(void (*visit)(Description& description, void* with), void* with) noexcept;
-// The same, and nothing else may happen meanwhile (a fork's child).
+// The same in a fork's child, whose other threads, if any, are waiting. It resets locks first.
 void for_each_description(void (*visit)(Description& description, void* with), void* with) noexcept;
 
 }  // namespace penstock::interpose

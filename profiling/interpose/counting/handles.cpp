@@ -1,3 +1,6 @@
+// The table of handles. Callers hold no lock of this folder but, in count_handle(), that of a ring or of
+// pending operations. handles_lock is held for a search and never while something is counted. A handler whose
+// own thread holds it gets held() == false and does nothing. Static memory only.
 #include "profiling/interpose/counting/handles.hpp"
 
 #include <fcntl.h>
@@ -18,11 +21,12 @@ struct Entry {
   HandleFile file;
 };
 Entry entries[kMost];
-std::size_t reached = 0;  // none after it is used
+std::size_t reached = 0;  // no entry from here on is in use
 constinit OwnedLock handles_lock;
 
 }  // namespace
 
+// After the library has opened the handle. A handle's number may be used again, so an old entry is replaced.
 void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexcept {
   const Hold hold(handles_lock);
   if (!hold.held()) {
@@ -60,10 +64,14 @@ HandleFile find_handle(unsigned kind, std::uint64_t handle) noexcept {
   return {};
 }
 
+// In a fork's child, with one thread. A parent's thread may have been writing an entry: that one may name a
+// wrong file, which the child can only use if it uses the parent's handle.
 void free_handles_after_fork() noexcept {
   handles_lock.reset();
 }
 
+// After MPI_File_close() and H5Fclose(), before H5Dclose(). If another thread gets the same number in
+// between, its new entry is lost, and its operations are not counted in this layer.
 void forget_handle(unsigned kind, std::uint64_t handle) noexcept {
   const Hold hold(handles_lock);
   if (!hold.held()) {
@@ -77,6 +85,8 @@ void forget_handle(unsigned kind, std::uint64_t handle) noexcept {
   }
 }
 
+// After the library's call. `path` is the program's string. Nested in a handler: not counted, as log.name is
+// in use.
 HandleFile count_named(ThreadLog& log, const char* path, const Operation& operation) noexcept {
   Update update(log);
   AbsoluteName& name = log.name;
@@ -88,6 +98,7 @@ HandleFile count_named(ThreadLog& log, const char* path, const Operation& operat
   return c == nullptr ? HandleFile{} : HandleFile{.file = name.file, .name = c->name};
 }
 
+// May wait in Update for a change of the session, and may take a block (file_lock).
 void count_handle(ThreadLog& log, const HandleFile& file, const Operation& operation) noexcept {
   if (file.file == 0) {
     return;

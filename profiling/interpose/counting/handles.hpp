@@ -1,5 +1,9 @@
-// What handles of other libraries (MPI_File, hid_t) stand for: a file's key and name. Few are open at a time,
-// and opening one costs more than finding it: a table behind a lock.
+// Which file a handle of another library (MPI_File, hid_t) refers to: the file's key and name. Few are open
+// at a time, and opening one takes longer than a linear search, so this is a table under a lock.
+//
+// Callers: wrappers of MPI and HDF5, in any thread; count_handle() also for asynchronous I/O, under the lock
+// of its ring or table. No memory is allocated for the table, and errno is left alone. A handler that
+// interrupts its own thread here finds no handle.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +13,7 @@
 namespace penstock::interpose {
 
 struct HandleFile {
-  std::uint64_t file = 0;  // 0: nobody knows the handle
+  std::uint64_t file = 0;  // 0: the handle is not known
   std::uint64_t name = 0;
 };
 
@@ -17,11 +21,11 @@ struct HandleFile {
 void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexcept;
 HandleFile find_handle(unsigned kind, std::uint64_t handle) noexcept;
 void forget_handle(unsigned kind, std::uint64_t handle) noexcept;
-// In a fork's child, whose parent's other threads may have been at the table.
+// In a fork's child: a thread of the parent may have held the lock.
 void free_handles_after_fork() noexcept;
 
-// An operation in a layer above POSIX on a named file. What it counts for is returned, 0 where it is not
-// recorded.
+// Count an operation in a layer above POSIX, on a named file or on a handle's file. count_named() returns the
+// file that it was counted for, `file` 0 if it was not recorded.
 HandleFile count_named(ThreadLog& log, const char* path, const struct Operation& operation) noexcept;
 void count_handle(ThreadLog& log, const HandleFile& file, const Operation& operation) noexcept;
 

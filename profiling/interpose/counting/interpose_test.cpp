@@ -325,7 +325,7 @@ TEST_F(InSession, ADescriptorsCountersFitWhatIsDoneToIt) {
   EXPECT_EQ(forget_counted(*log, kDescriptor), c);
 }
 
-// Once, whatever number of descriptors it has: what stands at its new place in the old file is nobody's name.
+// Once, whatever number of descriptors it has: at its new offset the old file has no name.
 TEST_F(InSession, ADescriptionsNameIsTakenAlongOnce) {
   constexpr int kDescriptor = 703;
   ThreadLog* log = thread_log();

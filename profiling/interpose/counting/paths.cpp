@@ -1,3 +1,8 @@
+// Names of files, built without a lock and without memory, between the program's call and its return.
+//
+// All functions run in the program's thread, within an Update (paths.hpp). Only functions of libc are called
+// that POSIX allows in handlers, or that only read memory (strchrnul, memmem). All else are direct system
+// calls, which are not counted. snprintf() is avoided, so that neither stdio nor the locale is used.
 #include "profiling/interpose/counting/paths.hpp"
 
 #include <fcntl.h>
@@ -17,18 +22,23 @@ namespace penstock::interpose {
 
 namespace {
 
-// The newest of a few, so that who reads one while others are set keeps a whole text.
+// The working directory: the newest of eight texts. A thread that copies one while another thread calls
+// chdir() still copies a whole text, unless there are eight calls meanwhile. Two threads that call chdir() at
+// the same instant may write the same text; the process has only one directory then, and its next chdir()
+// mends it.
 constexpr std::size_t kDirectories = 8;
 constexpr std::size_t kDirectoryRoom = 4096;
 char directories[kDirectories][kDirectoryRoom];
 std::atomic<unsigned> directory{0};
 
+// The key of the name. 0 means no file, so it is never a key.
 void seal(AbsoluteName& name) noexcept {
   name.file = XXH3_64bits(name.text, name.length);
   name.file = name.file == 0 ? 1 : name.file;
 }
 
-// Appends the parts of `path` to the text, which has no "/" at its end ("" is the root).
+// Appends the parts of `path` to the text, which has no "/" at its end ("" is the root). False: it is too
+// long.
 bool append_parts(AbsoluteName& name, const char* path) noexcept {
   std::size_t length = name.length;
   while (*path != 0) {
@@ -55,11 +65,10 @@ bool append_parts(AbsoluteName& name, const char* path) noexcept {
   return true;
 }
 
-// Copies a path of sixteen bytes and more. False where it may have "//" in it or a part that begins with
-// ".".
+// Copies a path of 16 bytes or more. False if it may have "//" in it, or a part that begins with ".".
 bool copy_plain(char* to, const char* path, std::size_t length) noexcept {
   Sixteen found{};
-  in_sixteens(length, [&](std::size_t at) {  // and looks at the byte behind each
+  in_sixteens(length, [&](std::size_t at) {  // also reads the byte after each 16, at most the NUL
     const Sixteen bytes = sixteen_at(path + at);
     const Sixteen behind = sixteen_at(path + at + 1);
     found |= reinterpret_cast<Sixteen>((bytes == '/') & ((behind == '/') | (behind == '.')));
@@ -70,9 +79,9 @@ bool copy_plain(char* to, const char* path, std::size_t length) noexcept {
   return (halves[0] | halves[1]) == 0;
 }
 
-// Appends the parts of `path` likewise. Most paths are copied as they are: they have neither "//" nor a part
-// that begins with ".", nor
-// "/" at the end.
+// The same, faster: most paths can be copied as they are. They have neither "//" nor a part that begins with
+// ".", nor "/" at the end. `path` is the program's memory, which another thread may be changing; the text is
+// then as undefined as what the kernel read.
 bool append(AbsoluteName& name, const char* path) noexcept {
   const std::size_t length = strlen(path);
   const std::size_t slash = *path == '/' ? 0 : 1;
@@ -89,6 +98,9 @@ bool append(AbsoluteName& name, const char* path) noexcept {
   return true;
 }
 
+// A descriptor's name is read from the session's mapped file. It is there while the session runs and this
+// update is marked: the thread that changes the session waits for it. `directory` is read again after
+// note_working_directory(), which may have moved it.
 bool append_directory_of(AbsoluteName& name, int at) noexcept {
   if (at == AT_FDCWD) {
     const unsigned newest = directory.load(std::memory_order_acquire);
@@ -113,6 +125,8 @@ bool append_directory_of(AbsoluteName& name, int at) noexcept {
 
 }  // namespace
 
+// Within an update: `name` is the log's buffer. The kernel has accepted `path` before, except for requests of
+// io_uring, whose path must be readable when they are submitted.
 bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept {
   name.length = 0;
   name.climbed = false;
@@ -146,6 +160,8 @@ bool inspect(int at, const char* path, struct stat& about) noexcept {
   return system_call(kStat, at, word(path), word(&about), AT_EMPTY_PATH) == 0;
 }
 
+// One readlink in /proc, made directly; it never waits for the file's device. The digits are written by hand,
+// because snprintf() is stdio.
 bool name_of_descriptor(int fd, AbsoluteName& name) noexcept {
   char link[32] = "/proc/self/fd/";
   char digits[12];
@@ -173,6 +189,8 @@ bool name_of_descriptor(int fd, AbsoluteName& name) noexcept {
   return true;
 }
 
+// Any thread, in or out of an update; also when the library is loaded. The text is written before `directory`
+// refers to it.
 void note_working_directory() noexcept {
   const unsigned next = (directory.load(std::memory_order_relaxed) + 1) % kDirectories;
   if (system_call(SYS_getcwd, word(directories[next]), kDirectoryRoom) <= 0) {

@@ -1,5 +1,9 @@
-// A file's absolute name as the program called it: from the root, without "//", "." and "..", links not
-// followed.
+// A file's absolute name as the program called it: from the root, without "//", "." and "..". Symbolic links
+// are not followed.
+//
+// Callers: the counting, within an Update of the calling thread's log, whose `name` is the buffer; therefore
+// never in a nested handler. note_working_directory() and inspect() need no Update and may be called
+// anywhere. No lock, no memory; stdio and the locale are not used. errno is left alone.
 #pragma once
 
 #include <sys/stat.h>
@@ -13,11 +17,11 @@ struct AbsoluteName {
   static constexpr std::size_t kRoom = 4352;
   std::uint64_t file = 0;  // XXH3_64bits of the text, never 0
   std::uint32_t length = 0;
-  bool climbed = false;  // there was a "..": behind a link the text may be another file's
+  bool climbed = false;  // it had "..": after a symbolic link the text may name another file
   char text[kRoom];
 };
 
-// False where it cannot be told: a name that is too long, or a directory that nobody knows.
+// False if it is not known: a name that is too long, or a directory that is not known.
 bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept;
 // Whether it is a name for an open file of the process: /dev/stdin, /dev/fd/3, /proc/self/fd/3.
 bool is_descriptors_name(const AbsoluteName& name) noexcept;
@@ -25,12 +29,12 @@ inline bool names_descriptor(const AbsoluteName& name) noexcept {
   const auto begins = [&name](const char* four) { return __builtin_memcmp(name.text, four, 4) == 0; };
   return (begins("/dev") || begins("/pro")) && is_descriptors_name(name);
 }
-// Of a descriptor, as /proc says: also "pipe:[7]" and what else has no place in a file system.
+// The name of a descriptor by /proc: also "pipe:[7]" and others that are in no file system.
 bool name_of_descriptor(int fd, AbsoluteName& name) noexcept;
-// What a path leads to, links followed; "" is the descriptor `at` itself. False where nothing is there.
+// stat() of a path, links followed; "" is the descriptor `at` itself. False if there is nothing.
 bool inspect(int at, const char* path, struct stat& about) noexcept;
 
-// The working directory has changed (or may have).
+// After the working directory has changed, or may have.
 void note_working_directory() noexcept;
 
 }  // namespace penstock::interpose

@@ -1,3 +1,10 @@
+// Requests of io_uring. Ring::lock is held in all functions (ring_requests.hpp); no other lock is on entry. A
+// handler of the same thread cannot come here, since it does not get the lock. In a fork's child no request
+// of the parent is ever looked at again (forget_rings()).
+//
+// Memory that the program gave the kernel (paths, iovecs, open_how) is read here before the kernel has
+// checked it. io_uring wants it valid until the request is submitted, and this is just before that. A program
+// that submits a bad pointer gets a fault here instead of EFAULT.
 #include "profiling/interpose/counting/ring_requests.hpp"
 
 #include <fcntl.h>
@@ -15,10 +22,11 @@ namespace {
 constexpr std::uint16_t kSilent = 1;      // it succeeds without a completion
 constexpr std::uint16_t kSoftLink = 2;    // if it fails, those after it are not started
 constexpr std::uint16_t kDescriptor = 4;  // an open whose result is a descriptor
-constexpr std::uint16_t kToTable = 8;     // one that lets the kernel choose the place in the ring's table
+constexpr std::uint16_t kToTable = 8;  // an open for which the kernel chooses the entry of the ring's table
 constexpr std::uint16_t kAppends = 16;
 
-// A file by its name, which a request is about to use; its record is made where it is not known yet.
+// The file that a request is about to use by name. Its counters are made if it is not known yet, so that the
+// name is in the session even if the path's memory is gone when the request completes.
 HandleFile named(ThreadLog& log, int at, std::uint64_t path) noexcept {
   Update update(log);
   AbsoluteName& name = log.name;
@@ -31,6 +39,7 @@ HandleFile named(ThreadLog& log, int at, std::uint64_t path) noexcept {
   return {.file = name.file, .name = c == nullptr ? 0 : c->name};
 }
 
+// Copied into the request now: at its completion the descriptor may be another file's.
 HandleFile file_of_request(ThreadLog& log, const Ring& ring, const RingEntry& entry) noexcept {
   if ((entry.flags & kEntryFixedFile) == 0) {
     return file_of(log, entry.fd);
@@ -48,12 +57,15 @@ std::int64_t vector_bytes(const RingEntry& entry) noexcept {
   return static_cast<std::int64_t>(bytes);
 }
 
+// The library's copy of the ring's table of registered files.
 void set_table(Ring& ring, std::uint32_t index, HandleFile file) noexcept {
   if (index < ring.file_count) {
     ring.files[index] = file;
   }
 }
 
+// An operation on a file. Without an offset of its own it begins at the descriptor's position, which is read
+// now and moved when the operation completes.
 void moves(ThreadLog& log, const Ring& ring, const RingEntry& entry, Pending& one, penstock_call call,
            std::int64_t length) noexcept {
   one.call = call;
@@ -79,7 +91,7 @@ void on_name(ThreadLog& log, const RingEntry& entry, Pending& one, penstock_call
 
 void opens(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) noexcept {
   on_name(log, entry, one, PENSTOCK_CALL_OPEN);
-  // openat2 points to its flags, which it begins with.
+  // openat2: `offset` points to a struct open_how, whose first member is its flags.
   const auto* how = reinterpret_cast<const std::uint64_t*>(entry.offset);
   const std::uint64_t flags = entry.opcode == kRingOpenat ? entry.call_flags : how == nullptr ? 0 : *how;
   one.flags |= (flags & O_APPEND) != 0 ? kAppends : 0;
@@ -88,10 +100,12 @@ void opens(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) noe
   } else if (entry.file_index == kAnyFileIndex) {
     one.flags |= kToTable;
   } else {
-    set_table(ring, entry.file_index - 1, one.file);  // those that are linked to it use it already
+    set_table(ring, entry.file_index - 1, one.file);  // now: linked requests after it use this entry
   }
 }
 
+// Before the request is submitted: as soon as the kernel has closed the descriptor, another thread may get
+// its number.
 void closes(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) noexcept {
   one.call = PENSTOCK_CALL_CLOSE;
   one.counts = true;
@@ -101,10 +115,11 @@ void closes(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) no
     set_table(ring, index, {});
   } else {
     one.file = file_of(log, entry.fd);
-    forget(entry.fd);  // nobody may use it from now on
+    forget(entry.fd);
   }
 }
 
+// At the completion, in whatever thread reads it first. Bytes go to that thread's totals.
 void succeeded(ThreadLog& log, Ring& ring, Pending& one, std::int64_t result) noexcept {
   Operation operation{.call = one.call, .layer = PENSTOCK_RING, .begin = one.begin, .end = ticks()};
   if (one.call == PENSTOCK_CALL_READ || one.call == PENSTOCK_CALL_WRITE) {
@@ -113,7 +128,7 @@ void succeeded(ThreadLog& log, Ring& ring, Pending& one, std::int64_t result) no
     (one.call == PENSTOCK_CALL_READ ? log.totals->ring_read : log.totals->ring_written) +=
         static_cast<std::uint64_t>(result);
     if (one.offset >= 0) {
-      one.offset += result;  // of those that give several completions
+      one.offset += result;  // a request may have several completions (multishot)
     }
     if (Description* description = one.moves ? described(one.fd) : nullptr) {
       description->advance(result);
@@ -131,7 +146,7 @@ void succeeded(ThreadLog& log, Ring& ring, Pending& one, std::int64_t result) no
   count_handle(log, one.file, operation);
 }
 
-// One that ended well without saying so.
+// A request that succeeded without a completion. It had its whole length, or it would have had one.
 void silently_succeeded(ThreadLog& log, Ring& ring, std::uint32_t index) noexcept {
   Pending& one = ring.pending.at(index);
   if (one.counts && (one.flags & (kDescriptor | kToTable)) == 0) {
@@ -144,8 +159,8 @@ bool fell_short(const Pending& one, std::int64_t result) noexcept {
   return one.call == PENSTOCK_CALL_READ || one.call == PENSTOCK_CALL_WRITE ? result < one.length : result < 0;
 }
 
-// The request that a completion speaks of: of several with one number the oldest that was to have one, else
-// the oldest that has one because it fell short.
+// The request that a completion belongs to. Several may have the same user_data. Then it is the oldest that
+// always has a completion, else the oldest that has one because it did less than asked.
 std::uint32_t request_of(Ring& ring, const RingCompletion& completion) noexcept {
   std::uint32_t fallen_short = 0;
   for (std::uint32_t index = ring.pending.find(completion.user_data); index != 0;
@@ -163,6 +178,8 @@ std::uint32_t request_of(Ring& ring, const RingCompletion& completion) noexcept 
 
 }  // namespace
 
+// Before the kernel gets the request: it is in the table when its completion is read, even by another thread,
+// which waits for Ring::lock.
 void request_begins(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept {
   const std::uint32_t index = ring.pending.add(entry.user_data);
   if (index == 0) {
@@ -170,6 +187,7 @@ void request_begins(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept
     ring.chain = 0;
     return;
   }
+  // at() stays valid: the table never moves its nodes.
   Pending& one = ring.pending.at(index);
   one.begin = ticks();
   one.flags = (entry.flags & kEntrySkipSuccess) != 0 ? kSilent : 0;
@@ -232,9 +250,11 @@ void request_begins(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept
   }
 }
 
+// Silent requests that precede it in its chain have completed as well, since a chain runs in order. They are
+// counted first, so that positions and tables change in that order.
 void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept {
   if ((completion.flags & kCompletionNotice) != 0 || completion.user_data == ~std::uint64_t{0}) {
-    return;  // the second of a request, and liburing's own timeouts
+    return;  // a request's second completion, and liburing's own timeouts
   }
   const std::uint32_t index = request_of(ring, completion);
   if (index == 0) {
@@ -244,7 +264,7 @@ void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& complet
   while (ring.pending.at(index).before != 0) {
     const std::uint32_t before = ring.pending.at(index).before;
     if ((ring.pending.at(before).flags & kSilent) == 0) {
-      break;  // its own completion is still to come, or has just been skipped
+      break;  // it has a completion of its own
     }
     silently_succeeded(log, ring, before);
   }
@@ -262,7 +282,8 @@ void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& complet
   if ((completion.flags & kCompletionMore) != 0) {
     return;
   }
-  // What fails within a chain takes those after it along, without a word if it was to be silent itself.
+  // A failure ends the chain: the requests after it are cancelled, without completions if the failed one was
+  // to be silent.
   if (fell_short(one, completion.result) && (one.flags & (kSoftLink | kSilent)) == (kSoftLink | kSilent)) {
     while (ring.pending.at(index).behind != 0) {
       ring.pending.remove(ring.pending.at(index).behind);
@@ -271,6 +292,7 @@ void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& complet
   ring.pending.remove(index);
 }
 
+// Only requests without neighbours: in a chain an earlier one may have failed.
 void requests_end(ThreadLog& log, Ring& ring) noexcept {
   for (std::uint32_t i = 1; i <= ring.pending.reached(); ++i) {
     if (ring.pending.holds(i) && (ring.pending.at(i).flags & kSilent) != 0 &&

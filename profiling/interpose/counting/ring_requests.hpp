@@ -1,4 +1,8 @@
-// What requests of a ring mean, from when they are handed over until they are completed.
+// What requests of a ring mean, from when they are submitted until they are completed.
+//
+// All functions: in a wrapper, in any thread, with Ring::lock held by the caller (rings.cpp), which excludes
+// other threads and handlers of the own thread. They may wait in Update for a change of the session and take
+// its file_lock; they allocate nothing and leave errno alone.
 #pragma once
 
 #include "profiling/interpose/counting/pending.hpp"
@@ -7,13 +11,14 @@
 
 namespace penstock::interpose {
 
-// One thread at a time (owner).
+// Of one ring. `next` never changes once the ring is in the list. `fd` is read without the lock. All else is
+// used under `lock`, or by new_ring()'s caller before it stores `fd`.
 struct Ring {
   Ring* next = nullptr;
   std::atomic<int> fd{-1};  // -1: none
   OwnedLock lock;
   RingParameters parameters{};
-  bool by_library = false;  // its requests are looked at where liburing keeps them
+  bool by_library = false;  // liburing's: its requests are read before liburing publishes them
   const char* sq_memory = nullptr;
   const char* cq_memory = nullptr;
   const std::uint32_t* sq_tail = nullptr;
@@ -31,8 +36,8 @@ struct Ring {
 
 void request_begins(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept;
 void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept;
-// Nothing more will come of those that are under way; those that complete in silence have, as far as anybody
-// can tell.
+// The ring ends: no more completions of its requests will be read. Requests that would complete without a
+// completion are taken as completed.
 void requests_end(ThreadLog& log, Ring& ring) noexcept;
 
 }  // namespace penstock::interpose

@@ -1,3 +1,12 @@
+// Rings of io_uring: which ones there are, where their memory is, and what was read of them.
+//
+// All functions run in a thread of the program: in a wrapper around its call, or when the process ends or
+// forks. None of them calls malloc or stdio; memory comes from private_memory(). Two kinds of locks are used,
+// never both at once: rings_lock (the list) and Ring::lock (all members of a ring but `next` and `fd`). Under
+// a ring's lock the counting may take the session's file_lock, and may wait in Update while another thread
+// changes the session. That thread must therefore not wait for a ring's lock while session.changes is set.
+//
+// A signal handler whose own thread holds the lock gets Hold::held() == false and counts nothing.
 #include "profiling/interpose/counting/rings.hpp"
 
 #include <new>
@@ -14,9 +23,10 @@ namespace penstock::interpose {
 namespace {
 
 constinit std::atomic<Ring*> first_ring{nullptr};
-constinit OwnedLock rings_lock;  // of whoever changes the list
+constinit OwnedLock rings_lock;  // for changing the list; reading it needs none
 
-// Rings are never given back, for somebody may be looking: a ring that ended is used again.
+// Takes no lock, so any thread and any handler may call it. Rings are never freed, because another thread may
+// be reading the list. A ring that ended stays in it with fd -1 and is used again.
 Ring* find_ring(int fd) noexcept {
   for (Ring* ring = first_ring.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {
     if (ring->fd.load(std::memory_order_acquire) == fd) {
@@ -26,13 +36,19 @@ Ring* find_ring(int fd) noexcept {
   return nullptr;
 }
 
+// A ring with no descriptor yet. The caller fills it and stores `fd` last: until then no wrapper finds it by
+// a descriptor. No lock is held on entry. Under rings_lock the ring gets fd -3, so that another thread that
+// sets up a ring at the same instant does not take it as a free one.
 Ring* new_ring(int fd, const RingParameters& parameters) noexcept {
-  ring_ends(fd);  // that one is gone, where it is known
+  // The kernel has given the number to a new ring, so the old one is gone. Outside rings_lock: this takes the
+  // old ring's lock.
+  ring_ends(fd);
   const Hold lock(rings_lock);
   Ring* ring = lock.held() ? find_ring(-1) : nullptr;
   if (lock.held() && ring == nullptr) {
     if (void* memory = private_memory(sizeof(Ring))) {
       ring = new (memory) Ring;
+      // `next` first: a reader may follow it as soon as first_ring leads to this ring.
       ring->next = first_ring.load(std::memory_order_relaxed);
       first_ring.store(ring, std::memory_order_release);
     }
@@ -41,6 +57,7 @@ Ring* new_ring(int fd, const RingParameters& parameters) noexcept {
     count_drop(session.header->dropped_records);
     return nullptr;
   }
+  ring->fd.store(-3, std::memory_order_relaxed);
   ring->parameters = parameters;
   const std::uint32_t room = parameters.cq_entries > 4096 ? parameters.cq_entries : 4096;
   ring->pending.make(room * 4);
@@ -51,6 +68,7 @@ const std::uint32_t* at(const char* memory, std::uint32_t offset) noexcept {
   return reinterpret_cast<const std::uint32_t*>(memory + offset);
 }
 
+// Where the ring's memory is. Ring::lock is held, or the ring has no descriptor yet.
 void take_sq_memory(Ring& ring, const char* memory) noexcept {
   ring.sq_tail = at(memory, ring.parameters.sq.tail);
   ring.sq_array =
@@ -63,10 +81,15 @@ void take_cq_memory(Ring& ring, const char* memory) noexcept {
   ring.cq_memory = memory;
 }
 
+// Acquire: the other side (the kernel, or the program) stores the tail after the entries in front of it. Read
+// relaxed, an entry might still be an old one.
 std::uint32_t tail_of(const std::uint32_t* tail) noexcept {
   return __atomic_load_n(tail, __ATOMIC_ACQUIRE);
 }
 
+// Counts all completions that came since the last look. Ring::lock is held. The kernel writes the ring
+// meanwhile, and other threads of the program take completions from it, so nothing stops an entry from being
+// overwritten.
 void take_completions(ThreadLog& log, Ring& ring) noexcept {
   if (ring.cq_tail == nullptr) {
     return;
@@ -82,7 +105,8 @@ void take_completions(ThreadLog& log, Ring& ring) noexcept {
     }
     const RingCompletion completion =
         *reinterpret_cast<const RingCompletion*>(ring.completions + (ring.cq_seen & (room - 1)) * stride);
-    // Another thread may have taken it meanwhile, and the kernel put another one there.
+    // The tail is read again after the copy. If it has moved on by more than the ring's size, the kernel may
+    // have overwritten the entry during the copy, and the copy is discarded.
     tail = tail_of(ring.cq_tail);
     if (tail - ring.cq_seen <= room) {
       ring.cq_seen += 1;
@@ -91,13 +115,15 @@ void take_completions(ThreadLog& log, Ring& ring) noexcept {
   }
 }
 
+// Ring::lock is held; the entry is the program's memory, which the kernel has not taken yet.
 void take_request(ThreadLog& log, Ring& ring, std::uint32_t index) noexcept {
   index &= ring.parameters.sq_entries - 1;
   const unsigned wide = (ring.parameters.flags & kSetupWideEntries) != 0 ? 1U : 0U;
   request_begins(log, ring, ring.entries[index << wide]);
 }
 
-// Of a ring that the program fills by itself: what it has published and nobody has looked at.
+// For a ring that the program fills by itself: the requests that it published since the last look. Ring::lock
+// is held. Rings of liburing are read by look_before() instead, since liburing publishes within its call.
 void take_published(ThreadLog& log, Ring& ring) noexcept {
   if (ring.by_library || ring.sq_tail == nullptr || ring.entries == nullptr) {
     return;
@@ -105,7 +131,7 @@ void take_published(ThreadLog& log, Ring& ring) noexcept {
   const std::uint32_t room = ring.parameters.sq_entries;
   const std::uint32_t tail = tail_of(ring.sq_tail);
   if (tail - ring.sq_seen > room) {
-    ring.sq_seen = tail - room;  // their completions will find nothing: they are counted as dropped there
+    ring.sq_seen = tail - room;  // the completions of these find no request and count as dropped
   }
   for (; ring.sq_seen != tail; ++ring.sq_seen) {
     const std::uint32_t place = ring.sq_seen & (room - 1);
@@ -114,6 +140,9 @@ void take_published(ThreadLog& log, Ring& ring) noexcept {
   ring.chain = 0;
 }
 
+// Counts what is left and empties the ring. Ring::lock is held. Order: requests before completions, or their
+// completions would count as dropped; fd last, since from then on new_ring() may give the ring to another
+// thread.
 void end_ring(ThreadLog& log, Ring& ring) noexcept {
   take_published(log, ring);
   take_completions(log, ring);
@@ -132,6 +161,9 @@ void end_ring(ThreadLog& log, Ring& ring) noexcept {
   ring.fd.store(-1, std::memory_order_release);
 }
 
+// Calls `what` under the lock of the ring with this descriptor. Any thread, no lock held on entry.
+// thread_log() may create the thread's log, with memory from the kernel. The descriptor is compared again
+// under the lock: between the search and the lock the ring may have ended and become another one.
 template <typename Do>
 void with_ring(int fd, Do what) noexcept {
   ThreadLog* log = fd < 0 || !any_rings() ? nullptr : thread_log();
@@ -145,7 +177,8 @@ void with_ring(int fd, Do what) noexcept {
   }
 }
 
-// liburing may have closed the descriptor and go by another number: the memory tells its rings apart.
+// The same for a ring of liburing, which is known by its memory: liburing may have closed the descriptor and
+// use a registered number instead.
 template <typename Do>
 void with_library_ring(const LibraryRing& library, Do what) noexcept {
   ThreadLog* log = any_rings() ? thread_log() : nullptr;
@@ -161,6 +194,7 @@ void with_library_ring(const LibraryRing& library, Do what) noexcept {
   }
 }
 
+// The same for each ring that has a descriptor. The locks are taken one after the other, never two at once.
 template <typename Do>
 void with_all_rings(Do what) noexcept {
   ThreadLog* log = any_rings() ? thread_log() : nullptr;
@@ -185,11 +219,14 @@ void ring_begins(const LibraryRing& library, const RingParameters& parameters) n
   ring->entries = library.sq.all;
   ring->cq_tail = library.cq.tail;
   ring->completions = reinterpret_cast<const char*>(library.cq.all);
+  // Completions that are there already belong to requests that were not seen.
   ring->cq_seen = *library.cq.tail;
   session.rings_seen = true;
   ring->fd.store(library.fd, std::memory_order_release);
 }
 
+// The memory is known only if the program gave it; else ring_mapped() learns it when the program maps the
+// ring.
 void ring_set_up(int fd, const RingParameters& parameters) noexcept {
   ThreadLog* log = thread_log();
   Ring* ring = log == nullptr ? nullptr : new_ring(fd, parameters);
@@ -224,7 +261,7 @@ bool ring_mapped(int fd, std::int64_t offset, void* memory) noexcept {
       take_cq_memory(ring, bytes);
     } else if (offset == 0) {
       take_sq_memory(ring, bytes);
-      if (ring.cq_tail == nullptr) {  // both are in it, on all kernels of today
+      if (ring.cq_tail == nullptr) {  // one mapping has both rings, since Linux 5.4
         take_cq_memory(ring, bytes);
       }
     }
@@ -232,6 +269,8 @@ bool ring_mapped(int fd, std::int64_t offset, void* memory) noexcept {
   return is_ring;
 }
 
+// Before munmap(): afterwards the memory may be gone, and reading it would be a fault in the program's own
+// thread.
 void ring_unmapped(const void* memory, std::size_t bytes) noexcept {
   with_all_rings([&](ThreadLog& log, Ring& ring) {
     const auto* from = static_cast<const char*>(memory);
@@ -245,6 +284,9 @@ void ring_unmapped(const void* memory, std::size_t bytes) noexcept {
   });
 }
 
+// liburing has prepared these requests and publishes them in the call that follows. Completions first: a new
+// request may carry the user_data of one that has just completed. Requests before the call: after it the
+// kernel may have overwritten the entries.
 void look_before(const LibraryRing& library) noexcept {
   with_library_ring(library, [&](ThreadLog& log, Ring& ring) {
     take_completions(log, ring);
@@ -259,6 +301,7 @@ void look_behind(const LibraryRing& library) noexcept {
   with_library_ring(library, [](ThreadLog& log, Ring& ring) { take_completions(log, ring); });
 }
 
+// Any thread, and a handler as well. Completions first, for the reason given at look_before().
 void inspect(int fd) noexcept {
   const auto look = [](ThreadLog& log, Ring& ring) {
     take_completions(log, ring);
@@ -271,6 +314,7 @@ void inspect(int fd) noexcept {
   }
 }
 
+// Ring::lock is held within. file_of() may ask /proc for a descriptor that the library has not seen opened.
 void ring_files(int fd, const int* fds, std::uint32_t count) noexcept {
   with_ring(fd, [&](ThreadLog& log, Ring& ring) {
     if (ring.files != nullptr) {
@@ -294,6 +338,7 @@ void ring_files_updated(int fd, std::uint32_t first, const int* fds, std::uint32
   });
 }
 
+// After io_uring_register() has succeeded: the kernel has read `argument`, so it can be read here.
 void ring_registered(int fd, unsigned what, const void* argument, unsigned count) noexcept {
   switch (what) {
     case kRegisterFiles:
@@ -323,6 +368,9 @@ void ring_registered(int fd, unsigned what, const void* argument, unsigned count
   }
 }
 
+// Before the process ends, executes another program, or recording ends: in the thread that does so, while
+// other threads may still use their rings. Completions are read before and after the requests: a request that
+// was not seen yet may have completed already.
 void settle_rings() noexcept {
   with_all_rings([](ThreadLog& log, Ring& ring) {
     take_completions(log, ring);
@@ -332,11 +380,14 @@ void settle_rings() noexcept {
   });
 }
 
+// Waits for no lock: in a fork's child the thread that held one does not exist, and in begin_recording() the
+// thread that holds one may be waiting for this thread. -2 instead of -1: a parent's thread may have been
+// changing the ring at the fork, so the ring is never used again.
 void forget_rings() noexcept {
   rings_lock.reset();
   for (Ring* ring = first_ring.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {
     ring->lock.reset();
-    ring->fd.store(-2, std::memory_order_relaxed);  // its memory is the parent's
+    ring->fd.store(-2, std::memory_order_relaxed);
   }
   session.rings_seen = false;
 }

@@ -1,12 +1,21 @@
-// What goes through io_uring. A program writes requests into one ring and takes completions from another,
-// both in memory that it shares with the kernel, and needs calls only to have the kernel look. So both rings
-// are looked at whenever such a call comes by: requests before it, completions before it and after it, at
-// the ring's end and at the process's. A completion stays in its place until as many others have come as the
-// ring has room for; those that were overwritten before anybody looked are dropped operations, as are those
-// whose requests nobody saw.
+// Counts what goes through io_uring.
 //
-// A request that succeeds without a completion (IOSQE_CQE_SKIP_SUCCESS) is known to have done so by the
-// completion of one after it in its chain.
+// A program writes requests into one ring and takes completions from another. It shares the memory of both
+// with the kernel and makes a call only to have the kernel process them. So this library reads both rings
+// around each such call: requests before it, completions before and after it. It reads them once more when
+// the ring or the process ends. A completion stays in memory until the ring is full and newer ones overwrite
+// it. Completions that were overwritten unread, and those whose requests were not seen, count as dropped
+// operations.
+//
+// A request may succeed without a completion (IOSQE_CQE_SKIP_SUCCESS). The completion of a later request in
+// its chain shows that it did.
+//
+// Threads: wrappers call these functions in any thread of the program, with none of this library's locks
+// held. Each function takes the lock of its ring. Memory comes from the kernel, not from the program's heap,
+// and errno is left alone.
+// Signals: a handler may call them. If its own thread is inside one of them, the ring's lock is taken: the
+// handler's call is made, and its requests are missed.
+// Forks: a child forgets its parent's rings (forget_rings(), asynchronous.hpp).
 #pragma once
 
 #include <cstddef>
@@ -16,28 +25,30 @@
 
 namespace penstock::interpose {
 
-// A ring that liburing has set up, or is about to take down.
+// A ring of liburing: ring_begins() after liburing has set it up, ring_ends() before liburing unmaps it.
 void ring_begins(const LibraryRing& ring, const RingParameters& parameters) noexcept;
 void ring_ends(const LibraryRing& ring) noexcept;
 void ring_ends(int fd) noexcept;
-// One that the program sets up by itself: its memory is known when it maps it.
+// A ring that the program set up by itself. Its memory is known once the program maps it (ring_mapped()).
 void ring_set_up(int fd, const RingParameters& parameters) noexcept;
 
 inline bool any_rings() noexcept {
   return session.rings_seen;
 }
 
-// Around a call that hands over requests or asks for completions. `fd` of -1: any ring of the program's own.
+// Around a call that submits requests or waits for completions. look_before() reads completions and then
+// requests, look_behind() completions alone, inspect() both. An `fd` of -1 means all rings.
 void look_before(const LibraryRing& ring) noexcept;
 void look_behind(const LibraryRing& ring) noexcept;
 void inspect(int fd) noexcept;
 
-// The ring's own table of files. `fds` may be null: empty places.
+// The ring's own table of registered files, after the kernel has accepted it. A null `fds` means empty
+// entries.
 void ring_files(int fd, const int* fds, std::uint32_t count) noexcept;
 void ring_files_updated(int fd, std::uint32_t first, const int* fds, std::uint32_t count) noexcept;
 void ring_registered(int fd, unsigned what, const void* argument, unsigned count) noexcept;
 
-// Of mmap() and munmap(). Whether `fd` is a ring.
+// After mmap() and before munmap(). ring_mapped() returns whether `fd` is a ring.
 bool ring_mapped(int fd, std::int64_t offset, void* at) noexcept;
 void ring_unmapped(const void* at, std::size_t bytes) noexcept;
 

@@ -1,5 +1,19 @@
 // Which thread has which log: from a thread's first call to its end, over forks, and from one session to the
 // next.
+//
+// Three kinds of threads come here:
+// - a thread of the program, in a wrapper (begin_log(), suspend_log()) or at its end (end_thread());
+// - the thread that changes the session, with Control held and all signals blocked, between session.changes =
+//   true and = false (wait_for_updates(), retire_logs(), take_names_along(), is_written_to());
+// - in a fork's child its only thread (forget_parents_logs()), or the one that makes the first counted call
+//   (take_parents_names_along()).
+//
+// Locks: logs_lock for the lists of logs and the block of threads, begin_lock for the begin of a child's
+// session. They are never held together; the session's file_lock may be taken under either.
+// wait_for_updates() releases logs_lock between two looks, because updates of other threads may need it.
+// Memory comes from the kernel; logs are never freed. No malloc and no FILE of stdio: a wrapper may be called
+// by malloc itself. All thread-local variables are "initial-exec", because another model may allocate at the
+// first access.
 #include <errno.h>
 #include <pthread.h>
 #include <sys/uio.h>
@@ -19,9 +33,10 @@ constinit thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec
 namespace {
 
 thread_local ThreadLog* suspended_log __attribute__((tls_model("initial-exec"))) = nullptr;
-thread_local unsigned suspended __attribute__((tls_model("initial-exec"))) = 0;  // vforks within vforks
+thread_local unsigned suspended __attribute__((tls_model("initial-exec"))) = 0;  // depth of nested vforks
+// While this is set, a call of a handler, or of the code that makes the log, finds no log.
 thread_local bool beginning __attribute__((tls_model("initial-exec"))) = false;
-// What own_log was in the session before: nobody else writes to it, and it is started anew.
+// This thread's log of the session before. No other thread writes to it, so it is used again.
 thread_local ThreadLog* kept_log __attribute__((tls_model("initial-exec"))) = nullptr;
 
 pthread_key_t ended_key;
@@ -33,6 +48,8 @@ constinit ThreadLog* free_logs = nullptr;
 constinit ThreadLog* all_logs = nullptr;  // that were ever made; none is given back
 constinit penstock_block* threads_block = nullptr;
 
+// The thread's totals in the session's file. Takes logs_lock and, for a new block, file_lock. Null without
+// room, and in a handler whose own thread holds logs_lock: then the thread tries again at its next call.
 penstock_thread* add_thread(std::uint32_t thread) noexcept {
   const Hold hold(logs_lock);
   if (!hold.held()) {
@@ -53,6 +70,7 @@ penstock_thread* add_thread(std::uint32_t thread) noexcept {
   return entry;
 }
 
+// By the log's own thread in an update, or by a thread that has a log of no thread.
 void forget_files(ThreadLog& log) noexcept {
   log.files.clear();
   for (ThreadLog::Cached& cached : log.cache) {
@@ -61,7 +79,7 @@ void forget_files(ThreadLog& log) noexcept {
   log.deferred_count = 0;
 }
 
-// Nothing of it points into a session any more.
+// Within an update, or for a log of no thread: nothing of it points into a session any more.
 void begin_anew(ThreadLog& log) noexcept {
   forget_files(log);
   log.counters = log.briefs = log.names = log.segments = log.spans = nullptr;
@@ -71,24 +89,29 @@ void begin_anew(ThreadLog& log) noexcept {
   log.retired = false;
 }
 
-// For the next thread, which fills its blocks.
+// For the next thread, which fills the rest of its blocks. Never called in a handler, so the lock is held
+// here.
 void give_back(ThreadLog& log) noexcept {
   const Hold hold(logs_lock);
   log.next_free = free_logs;
   free_logs = &log;
 }
 
+// The destructor of ended_key: in the thread that ends, after its own function has returned, with no lock
+// held. Destructors of other keys may do I/O before and after this; what they do after it begins another log.
+// Signals are not blocked: `beginning` makes handlers find no log while this one is given away. While the
+// state is `forked` this process has no file yet, so nothing is written.
 void end_thread(void* ended) noexcept {
   auto* log = static_cast<ThreadLog*>(ended);
-  beginning = true;   // a handler that comes now finds nothing to write to
-  own_log = nullptr;  // what other destructors of this thread do begins another log
+  beginning = true;  // before own_log is cleared, or a handler would begin a log in between
+  own_log = nullptr;
   kept_log = nullptr;
   if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
     beginning = false;
     return;
   }
-  log->updating = nullptr;
-  log->ending = true;
+  log->updating = nullptr;  // a mark that longjmp() has left
+  log->ending = true;       // follow_session() must not give it a new session
   {
     const Update update(*log);
     log->totals->end_ticks = ticks();
@@ -104,6 +127,7 @@ void end_thread(void* ended) noexcept {
   beginning = false;
 }
 
+// A log of no thread: a free one, or a new one. Takes logs_lock, but not while it asks the kernel for memory.
 ThreadLog* take_log() noexcept {
   {
     const Hold hold(logs_lock);
@@ -130,12 +154,16 @@ ThreadLog* take_log() noexcept {
   return log;
 }
 
-// Whether its thread is there; one that ended past pthread's own ways says nothing.
+// Whether its thread exists. A thread that ended by a bare exit system call runs no destructor, so its log
+// keeps its owner.
 bool lives(const ThreadLog& log) noexcept {
   return system_call(SYS_tgkill, system_call(SYS_getpid), static_cast<long>(log.thread), 0) == 0;
 }
 
-// The thread finds no log of its own at its next call. Its memory may be gone with it, and be another's.
+// Makes the log's thread find no log at its next call. By the thread that changes the session, under
+// logs_lock, while no thread is inside an update. The other thread may end at any time, and its stack with
+// own_log may be unmapped or another thread's: so the kernel reads it (process_vm_readv() fails instead of a
+// fault), and it is written only if it still refers to this log.
 void disown(const ThreadLog& log) noexcept {
   ThreadLog* own = nullptr;
   ThreadLog* const none = nullptr;
@@ -150,11 +178,11 @@ void disown(const ThreadLog& log) noexcept {
   __atomic_store_n(log.owner, none, __ATOMIC_RELEASE);
 }
 
-// Names that descriptors have are copied from one session to another, by `log`.
+// Copies the names of descriptors from one session to another; `log` writes them.
 struct NamesAlong {
-  const char* from;  // null: they cannot be read any more
+  const char* from;  // null: the old session cannot be read any more
   ThreadLog* log;
-  std::uint32_t time = ++times;  // a description that has several descriptors is come upon several times
+  std::uint32_t time = ++times;  // a description with several descriptors is visited several times
 
   static inline std::uint32_t times = 0;
 };
@@ -172,7 +200,8 @@ void take_name_along(Description& description, void* with) noexcept {
   description.name = add_name(*along.log, name->file, reinterpret_cast<const char*>(name + 1), name->length,
                               static_cast<penstock_file_kind>(name->kind));
 }
-// Of the descriptors of a fork's child.
+// For the descriptors of a fork's child, in its first counted call, before its parent's file is unmapped. The
+// child may have other threads by then; they wait for begin_lock.
 void take_parents_names_along(const char* parents_base) noexcept {
   if (own_log != nullptr) {
     own_log->base = session.base;
@@ -183,6 +212,8 @@ void take_parents_names_along(const char* parents_base) noexcept {
 
 }  // namespace
 
+// By the thread that changes the session. Other threads may close and duplicate descriptors meanwhile, but
+// wait in Update before they use a name. The log is given back, so that the next thread fills its blocks.
 void take_names_along(const char* old_base) noexcept {
   ThreadLog* log = take_log();
   if (log != nullptr) {
@@ -196,6 +227,9 @@ void take_names_along(const char* old_base) noexcept {
   }
 }
 
+// Other threads leave their updates while this one looks, and begin none: they see session.changes (Update,
+// counting.hpp). The lock is released between two looks, because an update may need it to begin a log. A log
+// whose thread has died inside an update is not waited for.
 bool wait_for_updates() noexcept {
   constexpr std::int64_t kPatienceNs = 2'000'000'000;
   const std::int64_t begin_ns = nanoseconds(CLOCK_MONOTONIC);
@@ -217,6 +251,8 @@ bool wait_for_updates() noexcept {
   }
 }
 
+// `retired` is set before own_log is cleared: a thread that still has its pointer finds the log retired in
+// its next Update and moves it to the new session itself.
 void retire_logs() noexcept {
   const Hold hold(logs_lock);
   for (ThreadLog* log = all_logs; log != nullptr; log = log->next_made) {
@@ -244,7 +280,8 @@ void watch_threads() noexcept {
 
 namespace {
 
-// The first to do something in a fork's child begins its session; the others wait for that.
+// Whether a session runs. In a fork's child the first counted call begins one, in any of its threads; the
+// others wait for begin_lock. Within an Update. A handler whose own thread holds the lock records nothing.
 bool session_runs(ThreadLog& log) noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
     const Hold hold(begin_lock);
@@ -252,7 +289,7 @@ bool session_runs(ThreadLog& log) noexcept {
       return false;
     }
     if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
-      own_log = &log;  // takes the names along
+      own_log = &log;  // take_parents_names_along() writes the names with it
       begin_forked(&take_parents_names_along);
       own_log = nullptr;
     }
@@ -262,6 +299,8 @@ bool session_runs(ThreadLog& log) noexcept {
 
 }  // namespace
 
+// Within an Update of the log, in its own thread. kept_log is set first, so that the log is found again if no
+// session runs now. `owner` is set before own_log: retire_logs() finds own_log by it.
 void begin_in_session(ThreadLog& log) noexcept {
   kept_log = &log;
   if (!session_runs(log)) {
@@ -279,19 +318,24 @@ void begin_in_session(ThreadLog& log) noexcept {
   }
 }
 
+// In a wrapper, before the program's call, whenever the thread has no log: first call, new session, fork's
+// child. No lock is held. The call may come from malloc, from a handler, or by way of a wrapper from this
+// function itself, so `beginning` is set first. pthread_setspecific() may call malloc (glibc, for keys from
+// 32 on); it runs while `beginning` is still set, so that the allocator's own calls find no log instead of
+// coming back.
 ThreadLog* begin_log() noexcept {
   if (suspended != 0 || beginning || session.state.load(std::memory_order_acquire) == SessionState::off) {
     return nullptr;
   }
   if (kept_log != nullptr && kept_log->updating != nullptr) {
-    return nullptr;  // a handler that came upon the end of a call which began in the session before
+    return nullptr;  // a handler that interrupts an update which began in the session before
   }
   beginning = true;
   const int saved = errno;
   ThreadLog* log = kept_log != nullptr ? kept_log : take_log();
   if (log != nullptr) {
     log->thread = static_cast<std::uint32_t>(system_call(SYS_gettid));
-    const Update update(*log);  // takes it to the session that runs now, if it was of one before
+    const Update update(*log);  // moves it to the session that runs now, if it is retired
     if (own_log == nullptr) {
       begin_in_session(*log);
     }
@@ -305,16 +349,21 @@ ThreadLog* begin_log() noexcept {
   return log;
 }
 
+// In a fork's child, from after_fork_in_child(), while it has one thread. The locks are reset first: parent's
+// threads that held them do not exist here. The logs of the parent's other threads are not reachable any
+// more; their memory is shared with the parent until it is written to. The forking thread's own log is built
+// anew in place and keeps its table. session.changes may be set by a parent's thread that is not here to
+// clear it.
 void forget_parents_logs() noexcept {
   logs_lock.reset();
   begin_lock.reset();
   if (watching) {
-    pthread_setspecific(ended_key, nullptr);  // another thread may have that log by the time this one ends
+    // Or end_thread() would give the log back although another thread may have it by then.
+    pthread_setspecific(ended_key, nullptr);
   }
   ThreadLog* log = own_log != nullptr ? own_log : kept_log;
   own_log = nullptr;
-  free_logs = nullptr;  // those of the parent's other threads are not reachable, theirs is memory that nobody
-                        // wrote to
+  free_logs = nullptr;
   all_logs = nullptr;
   kept_log = nullptr;
   threads_block = nullptr;
@@ -329,12 +378,17 @@ void forget_parents_logs() noexcept {
   }
 }
 
+// Before vfork() and clone() with CLONE_VM and CLONE_VFORK, in the thread that makes the call. The child runs
+// on this thread's variables, so it and its handlers find no log, while the parent's thread sleeps. It is a
+// count, because such a child may vfork in turn.
 void suspend_log() noexcept {
   if (suspended++ == 0) {
     suspended_log = own_log;
     own_log = nullptr;
   }
 }
+// In the parent, when the child has executed another program or ended. The session may have changed
+// meanwhile.
 void restore_log() noexcept {
   if (--suspended == 0) {
     own_log = suspended_log != nullptr && suspended_log->retired ? nullptr : suspended_log;

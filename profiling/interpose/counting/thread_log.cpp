@@ -1,3 +1,12 @@
+// What is written to a thread's log: blocks, names, counters, segments and spans.
+//
+// All functions run within an Update of the log, in its own thread; the exception is add_name() for
+// take_names_along(), in the thread that changes the session, with a log that no thread uses. No lock is held
+// on entry. A new block takes file_lock in new_block(). No malloc, no stdio, no locale.
+//
+// Other processes read the file while it is written, and the process may be killed at any instruction. So an
+// entry is written whole before use() adds it to its block, and what it refers to (a name) is in the file
+// before it.
 #include "profiling/interpose/counting/thread_log.hpp"
 
 #include <string.h>
@@ -19,7 +28,8 @@ namespace {
 constexpr std::uint64_t kMostBlock = 256U << 10U;
 constexpr std::uint64_t kUsualName = 128;  // bytes
 
-// A new block with room for `bytes`, twice as large as the last. Null without room.
+// A new block with room for `bytes`, twice as large as the last. Null without room, and for a retired log:
+// the file that its blocks are in is done, and a new block would be in the next one.
 [[gnu::cold]] penstock_block* another_block(const ThreadLog& log, penstock_block*& block,
                                             std::uint64_t& last_bytes, penstock_block_kind kind,
                                             std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
@@ -36,7 +46,7 @@ constexpr std::uint64_t kUsualName = 128;  // bytes
   }
   return fresh;
 }
-// The one that there is, or another.
+// The block in use if it has room, or another one.
 [[gnu::always_inline]] inline penstock_block* with_room(const ThreadLog& log, penstock_block*& block,
                                                         std::uint64_t& last_bytes, penstock_block_kind kind,
                                                         std::uint16_t entry_bytes,
@@ -47,7 +57,7 @@ constexpr std::uint64_t kUsualName = 128;  // bytes
   return another_block(log, block, last_bytes, kind, entry_bytes, bytes);
 }
 
-// As memcpy(), without a call.
+// memcpy() without a call, for names of 16 bytes and more.
 void copy_name(char* to, const char* from, std::size_t length) noexcept {
   if (length < sizeof(Sixteen)) [[unlikely]] {
     memcpy(to, from, length);
@@ -59,7 +69,8 @@ void copy_name(char* to, const char* from, std::size_t length) noexcept {
   });
 }
 
-// Where the next entry will stand, while there is time: its memory is as cold as its file is new.
+// Fetches the memory of the next entry, which is as cold as its file is new, while the program does other
+// work.
 void fetch_for_writing(const char* at, std::uint64_t bytes, std::uint64_t room) noexcept {
   constexpr std::uint64_t kLine = 64;
   for (std::uint64_t i = 0; i < bytes && i < room; i += kLine) {
@@ -69,6 +80,7 @@ void fetch_for_writing(const char* at, std::uint64_t bytes, std::uint64_t room) 
 
 }  // namespace
 
+// Also for a log of no thread (take_names_along()). The text is written before use() makes it visible.
 std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
                        penstock_file_kind kind) noexcept {
   const std::uint64_t bytes = sizeof(penstock_name) + (length + 7) / 8 * 8;
@@ -88,7 +100,8 @@ std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std
 
 namespace {
 
-// An entry of that form in its block; null without room.
+// An entry of that form in its block; null without room. Only the fields that differ from 0 are written:
+// blocks begin as zeros.
 template <penstock_form kForm>
 [[gnu::always_inline]] inline penstock_counters* add_counters(ThreadLog& log, std::uint64_t file,
                                                               std::uint64_t name, penstock_layer layer,
@@ -123,7 +136,9 @@ template <penstock_form kForm>
   return add_counters<PENSTOCK_WHOLE>(log, file, name, layer, begin);
 }
 
-// What comes later is counted in `c`, a whole one: it knows what the last operations were.
+// Later operations are counted in `c`, which takes over what is known of the last ones. `c` is in the file
+// before `before` is marked as continued: a reader in between misses nothing, because each entry is counted
+// on its own.
 void go_on(penstock_counters& before, penstock_counters& c) noexcept {
   c.last_was = before.last_was;
   c.last_read = as_kept(before, [](const auto& kept) { return kept.last_read; });
@@ -142,7 +157,8 @@ void go_on(penstock_counters& before, penstock_counters& c) noexcept {
 
 namespace {
 
-// Of a file that has some, which do not fit.
+// For a file whose counters are full or in brief form. The table refers to the new ones last: until then the
+// old ones are still valid.
 [[gnu::noinline]] penstock_counters* further_counters(ThreadLog& log, std::uint64_t slot,
                                                       penstock_counters& before,
                                                       std::uint64_t begin) noexcept {
@@ -157,7 +173,8 @@ namespace {
 
 }  // namespace
 
-// What comes first is a file that is opened for the first time.
+// The most frequent case is a file that is opened for the first time. A handler never runs this while its
+// thread does: the table may be growing.
 penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
                                penstock_call call, std::uint64_t begin) noexcept {
   std::uint64_t slot = log.files.slot_of(file.file, layer);
@@ -185,7 +202,9 @@ penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_
 
 namespace {
 
-// A descriptor that nobody has seen opened.
+// Describes a descriptor that no wrapper saw opened, from /proc and fstat(). Uses log.name, so it must not
+// run in a nested handler. own_log is null while the log is retired or not yet in use; then the name is kept
+// nowhere. The description is complete before describe() shows it to other threads.
 Description* learn(ThreadLog& log, int fd) noexcept {
   AbsoluteName& name = log.name;
   if (!name_of_descriptor(fd, name)) {
@@ -203,7 +222,7 @@ Description* learn(ThreadLog& log, int fd) noexcept {
   description->kind = known && S_ISDIR(about.st_mode)   ? PENSTOCK_DIRECTORY
                       : known && S_ISREG(about.st_mode) ? PENSTOCK_REGULAR
                                                         : PENSTOCK_OTHER_FILE;
-  constexpr char kMemory[] = "/memfd:";  // what memfd_create() made is on no mount
+  constexpr char kMemory[] = "/memfd:";  // memfd_create(): it is on no mount
   if (strncmp(name.text, kMemory, sizeof(kMemory) - 1) == 0) {
     description->kind = PENSTOCK_OTHER_FILE;
   }
@@ -232,6 +251,8 @@ Description* learn(ThreadLog& log, int fd) noexcept {
 
 }  // namespace
 
+// Within an update. Two threads may describe the same descriptor at once: the second description replaces the
+// first (describe()), and its serial makes the cached counters of the first invalid.
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept {
   Description* description = described(fd);
   if (description == nullptr) {
@@ -253,7 +274,7 @@ penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, p
                      .kind = static_cast<penstock_file_kind>(description->kind)},
                     layer, call, ticks());
     if (c == nullptr) {
-      return nullptr;  // there was no room; there may be again
+      return nullptr;  // no room now: the cache stays, so the next call tries again
     }
   }
   known.counters = c;
@@ -263,6 +284,7 @@ penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, p
 
 namespace {
 
+// Takes file_lock. A full block may come back emptied here (trace limit), so no pointer into it may be kept.
 [[gnu::cold]] penstock_block* another_segment_block(ThreadLog& log) noexcept {
   penstock_block* block = log.retired ? nullptr : next_segment_block(log.segments, log.segments_bytes);
   if (block != nullptr) {
@@ -274,6 +296,8 @@ namespace {
 
 }  // namespace
 
+// Within an Update, or an OuterUpdate if the block has room. The entry is stored before use() makes it
+// visible.
 void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept {
   penstock_block* block = log.segments;
   if (room_left(block) < sizeof(penstock_segment)) {
@@ -295,9 +319,10 @@ void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation)
                               .layer = static_cast<std::uint8_t>(operation.layer),
                               .failed = static_cast<std::uint16_t>(operation.failed)};
   use(block, sizeof(penstock_segment));
-  __builtin_prefetch(segment + 2, 1);  // in the line that the next call, or the one after it, reaches into
+  __builtin_prefetch(segment + 2, 1);  // the cache line that one of the next two calls writes to
 }
 
+// From penstock_profile_span(), which the program calls; within an Update.
 void add_span(ThreadLog& log, const penstock_span& span) noexcept {
   penstock_block* block = with_room(log, log.spans, log.spans_bytes, PENSTOCK_BLOCK_SPANS,
                                     sizeof(penstock_span), sizeof(penstock_span));

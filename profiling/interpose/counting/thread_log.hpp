@@ -1,9 +1,13 @@
-// What one thread has to write to: the counters of the files that it uses, its names, segments, spans and
-// totals. Only its thread writes; nothing here takes a lock that another thread takes as often as once in
-// thousands of operations.
+// What one thread writes to: the counters of the files that it uses, its names, segments, spans and totals.
 //
-// A signal's handler may come at any instant and do I/O of its own. An operation that comes while its thread
-// is in the midst of another one's update is deferred, and counted when that is done.
+// Threads: only the log's own thread writes to it, inside a wrapper. The thread that changes the session
+// (recording.cpp) reads and retires the logs of the others; it holds Control. Locks are taken only for a new
+// block of the session's file or a new log, which is less than once in thousands of operations.
+// Memory: a log, its table and its blocks come from the kernel (private_memory(), the session's mapped file).
+// Nothing here calls malloc or uses a FILE or the locale, since the program may be inside malloc.
+// Signals: a handler may come at any instant and do I/O of its own. If its thread is inside an update, its
+// operation is deferred and counted after that update (Update, counting.hpp).
+// Forks: forget_parents_logs(). The child keeps the log of the thread that forked and leaves the others.
 #pragma once
 
 #include <sys/types.h>
@@ -36,7 +40,7 @@ struct ThreadLog {
     std::uint64_t tag = 0;  // serial of a description and the layer
     penstock_counters* counters = nullptr;
   };
-  // What a handler did within an update: to a file, or to a descriptor that nobody knew, which stands for
+  // What a handler did within an update: to a file, or to a descriptor that was not described and referred to
   // that inode.
   struct Deferred {
     Operation operation;
@@ -51,7 +55,7 @@ struct ThreadLog {
   static constexpr std::size_t kMaxDeferred = 32;
 
   penstock_thread* totals = nullptr;
-  const char* volatile updating = nullptr;  // the stack's top in the update that is under way
+  const char* volatile updating = nullptr;  // the stack pointer in the update that runs; null: none
   std::uint32_t thread = 0;
   volatile std::uint32_t deferred_count = 0;
 
@@ -70,25 +74,25 @@ struct ThreadLog {
 
   SpareDescription spare;
 
-  // Where it was started: everything that it points to is in the session whose mapping begins at `base`,
-  // which stays mapped as long as this does not change. Once that session has ended (`retired`) what its
-  // thread was in the midst of may still be counted there, as far as there is room; its next update begins
-  // anew in the session that there is then.
+  // Everything that the log points to is in the session whose mapping begins at `base`. That mapping stays as
+  // long as `base` does not change. When the session has ended, the log is `retired`: an update that was
+  // running may still count there, as far as there is room, and the next one begins in the session that runs
+  // then.
   char* base = nullptr;
   volatile bool retired = false;
   volatile bool ending = false;  // with its thread
-  ThreadLog** owner = nullptr;   // its thread's own_log
+  ThreadLog** owner = nullptr;   // its thread's own_log; null: no thread has this log
   ThreadLog* next_made = nullptr;
 
   ThreadLog* next_free = nullptr;
   Cached cache[kCached];
   Deferred deferred[kMaxDeferred];
-  AbsoluteName name;  // of what an update is about: handlers may have small stacks
+  AbsoluteName name;  // a buffer for updates, because the stacks of handlers may be small
 };
 
 extern constinit thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec")));
 
-// The caller's, started if need be; null where nothing is recorded. Leaves errno alone.
+// The caller's log, made at the first call; null where nothing is recorded. Leaves errno alone.
 [[gnu::cold]] ThreadLog* begin_log() noexcept;
 inline ThreadLog* thread_log() noexcept {
   ThreadLog* log = own_log;
@@ -98,29 +102,30 @@ inline ThreadLog* thread_log() noexcept {
   return begin_log();
 }
 
-// Once, before anything is recorded: what happens when threads end.
+// Once, when the library is loaded: has the logs of threads that end given back.
 void watch_threads() noexcept;
-// In a fork's child.
+// In a fork's child, before its first counted call. Waits for nothing.
 void forget_parents_logs() noexcept;
-// Within an Update of the caller's own log: it is of the session that runs now.
+// Within an Update of the caller's own log: moves it to the session that runs now.
 void begin_in_session(ThreadLog& log) noexcept;
-// While session.changes: waits until no thread is in the midst of an update. False where one stays so for
+// While session.changes is set: waits until no thread is inside an update. False if one still is after two
 // seconds (a stopped thread).
 bool wait_for_updates() noexcept;
-// Then: all logs are those of a session that has ended; threads begin theirs anew.
+// After that: all logs belong to a session that has ended. Threads begin anew at their next call.
 void retire_logs() noexcept;
-// The names that descriptors have are written to the new session as well, for threads that use them on.
-// `old_base` is the old one's.
+// Also then: copies the names of all described descriptors to the new session, for threads that use them on.
+// `old_base` is the mapping of the old one.
 void take_names_along(const char* old_base) noexcept;
-// Whether anybody may still write to what is mapped there.
+// Whether a thread may still write to what is mapped there.
 bool is_written_to(const char* base) noexcept;
-// A child of vfork() runs in its parent's memory, with descriptors of its own: it records nothing.
+// A child of vfork() runs in its parent's memory and on its thread's thread-local variables, with descriptors
+// of its own. It records nothing: between these two calls the thread has no log.
 void suspend_log() noexcept;
 void restore_log() noexcept;
-// Whether this is such a child: then descriptors are not to be described either.
+// Whether this is such a child. Then its descriptors must not be described either: they are not the parent's.
 bool log_suspended() noexcept;
 
-// A file by what its counters are found and made with.
+// What the counters of a file are found and made with.
 struct FileRecord {
   std::uint64_t file = 0;
   std::uint64_t name = 0;      // where its name is in the session, or 0 and then
@@ -128,14 +133,15 @@ struct FileRecord {
   std::uint32_t length = 0;
   penstock_file_kind kind = PENSTOCK_REGULAR;
 };
-// The counters of (file, layer) in this thread that fit the call, made if need be; null where there is no
-// room. `begin`: in ticks, of the operation that this is for.
+// The counters of (file, layer) in this thread that fit the call, made if necessary; null where there is no
+// room. `begin`: the begin of the operation that they are for, in ticks. Within an Update.
 penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
                                penstock_call call, std::uint64_t begin) noexcept;
-// As counters_of() for a descriptor, which may be one that nobody has seen opened; remembered in the cache.
-// Null as well where its operations are kept for no file.
+// counters_of() for a descriptor, which /proc is asked for if it is not described. Remembered in the cache.
+// Null also where its operations are kept for no file. Within an Update.
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;
 
+// Within an update: one kept call, one span of the program. Without room they count as dropped.
 void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept;
 
 void add_span(ThreadLog& log, const penstock_span& span) noexcept;

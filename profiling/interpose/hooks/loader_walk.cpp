@@ -1,3 +1,8 @@
+// Two counters instead of a lock: walks that are running and forks that are running.
+//
+// A mutex would not do: a walk may be interrupted by a handler that forks, and a fork's handlers may walk,
+// both in one thread. Waiting is by polling with a limit, so a child only has to reset the counters. They are
+// sequentially consistent, which the order in the next comment needs.
 #include "profiling/interpose/hooks/loader_walk.hpp"
 
 #include <dlfcn.h>
@@ -16,31 +21,33 @@ namespace {
 
 constexpr std::int64_t kPatienceNs = 5'000'000'000;
 
-// Who enters adds itself first and looks at the other count then (both sequentially consistent): of a walk
-// and a fork that come at the same time at least one sees the other.
+// Whoever enters adds itself first and then reads the other counter. So if a walk and a fork begin at the
+// same time, at least one of them sees the other and waits. If they read first, both could enter.
 constinit std::atomic<unsigned> walks{0};
 constinit std::atomic<unsigned> forks{0};
-// This thread's own: a handler that forks on top of a walk, or one of fork()'s handlers that walks, must not
-// wait for its own thread.
+// This thread's own share: a handler that forks during a walk of its thread, or a handler of fork() that
+// walks, must not wait for its own thread.
 constinit thread_local unsigned walks_here __attribute__((tls_model("initial-exec"))) = 0;
 constinit thread_local unsigned forks_here __attribute__((tls_model("initial-exec"))) = 0;
 
-// The lock, once known. What a process knows holds for its pid: a child that was forked past all wrappers
-// finds another one there.
+// The loader's lock, once it is known, and the process for which this is so. A child that was forked by a
+// call that no wrapper saw has another pid, and must inspect the lock itself.
 constinit std::atomic<const pthread_mutex_t*> lock{nullptr};
 constinit std::atomic<long> known_for{0};
 enum class Loader { usable, unknown, stuck };
 constinit std::atomic<Loader> loader{Loader::usable};
 constinit std::atomic<bool> raw_child{false};
 
-// A handler's child returns into a walk that its parent began: there is nothing to take back.
+// Subtracts one, but not below 0: a child that was forked by a handler returns into a walk that began in its
+// parent, and whose count was reset.
 void take_one(std::atomic<unsigned>& from) noexcept {
   unsigned now = from.load();
   while (now != 0 && !from.compare_exchange_weak(now, now - 1)) {
   }
 }
 
-// False: they did not come to an end in that time.
+// Waits until the counter is 0; false if it is not after 5 s. Any thread, in the program's call, perhaps in a
+// handler. Direct system calls only.
 bool wait_for_none(const std::atomic<unsigned>& of) noexcept {
   const std::int64_t until = nanoseconds(CLOCK_MONOTONIC) + kPatienceNs;
   for (unsigned tries = 0; of.load() != 0; ++tries) {
@@ -53,8 +60,8 @@ bool wait_for_none(const std::atomic<unsigned>& of) noexcept {
   return true;
 }
 
-// --- Where the lock is. It is a recursive mutex within the loader's _rtld_global, at a place that differs by
-// version: what is this thread's within a walk, and is no more after it, is the lock.
+// --- Where the lock is. It is a recursive mutex inside the loader's _rtld_global, at a place that differs by
+// version. The mutex that this thread owns during a walk, and does not own after it, is the lock.
 
 struct Search {
   std::uintptr_t begin = 0;
@@ -63,6 +70,7 @@ struct Search {
   unsigned count = 0;
 };
 
+// Reads glibc's private fields, atomically, because other threads change them. Takes nothing.
 bool is_own(const pthread_mutex_t& one) noexcept {
 #ifdef __GLIBC__
   const auto& data = one.__data;
@@ -76,7 +84,7 @@ bool is_own(const pthread_mutex_t& one) noexcept {
 #endif
 }
 
-// The lock is held, and nothing but memory is looked at.
+// Inside the walk, with the lock held by this thread: reads memory only.
 int find_own(dl_phdr_info*, std::size_t, void* with) noexcept {
   auto& search = *static_cast<Search*>(with);
   const int self = static_cast<int>(system_call(SYS_gettid));
@@ -95,6 +103,9 @@ int find_own(dl_phdr_info*, std::size_t, void* with) noexcept {
   return 1;
 }
 
+// Once in a process, from know_process(), counted as a walk. Only here dlsym() and dladdr1() are called,
+// which take loader locks and may allocate: usually in the library's constructor. If several mutexes fit,
+// none is taken for the lock.
 void find_lock() noexcept {
   Search search;
   void* const at = dlsym(RTLD_DEFAULT, "_rtld_global");
@@ -119,8 +130,8 @@ void find_lock() noexcept {
   }
 }
 
-// In a child nobody has taken the lock since the fork where this is called first. What holds it then is a
-// thread that is not there, or one that forked within a walk of its own.
+// In a fork's child, before it has walked. No thread of the child has taken the lock yet, so if it is held,
+// its owner is a thread that does not exist here, or this thread, which forked inside a walk of its own.
 void inspect_lock() noexcept {
   const pthread_mutex_t* const known = lock.load();
 #ifdef __GLIBC__
@@ -132,6 +143,9 @@ void inspect_lock() noexcept {
   known_for.store(system_call(SYS_getpid));
 }
 
+// Before each walk and each question. The first call finds the lock. A later one in another pid is a child
+// that was forked by a call no wrapper saw: it does what after_raw_fork_in_child() would have done for the
+// loader.
 void know_process() noexcept {
   const long known = known_for.load();
   if (known == 0) {
@@ -149,6 +163,11 @@ void know_process() noexcept {
 
 }  // namespace
 
+// On entry no lock is needed; the loader's is held while `visit` runs. A handler that interrupts this and
+// walks itself is no problem, as the lock is recursive and the counters nest. If a handler forks here, the
+// parent goes on, and the child finds the counters reset (hence the checks for 0). While a fork is running
+// this thread takes its count back, or the two would wait for each other. After 5 s it walks all the same:
+// then the child may find the lock held, which inspect_lock() detects.
 int walk_objects(Visit visit, void* with) noexcept {
   know_process();
   if (loader.load() == Loader::stuck) {
@@ -170,21 +189,25 @@ int walk_objects(Visit visit, void* with) noexcept {
   return result;
 }
 
+// Lock-free. A fork may begin right after it; then walk_objects() waits.
 bool may_walk_objects() noexcept {
   know_process();
   return loader.load() == Loader::usable && forks_here == 0 && forks.load() == 0;
 }
 
+// Lock-free. True also if the lock could not be found, as nothing is known then.
 bool loader_is_stuck() noexcept {
   know_process();
   return loader.load() != Loader::usable;
 }
 
+// In the thread that forks: as a handler of pthread_atfork(), or directly around _Fork(), clone() and
+// syscall(). In a handler that interrupted a walk of its own thread it does not wait.
 void before_fork() noexcept {
   forks_here += 1;
   forks.fetch_add(1);
   if (walks_here == 0) {
-    wait_for_none(walks);  // else the child finds the lock held, and leaves it alone
+    wait_for_none(walks);  // after 5 s the child finds the lock held, and never walks
   }
 }
 
@@ -193,6 +216,8 @@ void after_fork_in_parent() noexcept {
   forks_here -= forks_here == 0 ? 0 : 1;
 }
 
+// In the child, before anything else there that might walk. Only this thread exists. The counters of threads
+// that do not exist are reset, and the lock is inspected before any thread of the child can take it.
 void forget_parents_walks() noexcept {
   walks.store(0);
   forks.store(0);

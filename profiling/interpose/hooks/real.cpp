@@ -1,3 +1,9 @@
+// Finds the functions that wrappers call. All of it runs at the first call of a function, in the program's
+// thread that makes it, perhaps inside malloc, in a handler or in a fork's child.
+//
+// Only this file and slots.cpp call the loader (dlopen(), dlsym(), dladdr()) in wrapped calls. These
+// functions take the loader's lock, which is recursive, so a handler in its own thread does not hang; and
+// they may call malloc. A result is kept, so that it happens once for each function.
 #include "profiling/interpose/hooks/real.hpp"
 
 #include <link.h>
@@ -10,14 +16,15 @@ namespace penstock::interpose {
 
 namespace {
 
-// Names that live as long as their libraries are loaded. Libraries are opened after they were listed: within
-// the listing the loader's locks would be taken the wrong way round.
+// Names that are valid as long as their libraries are loaded. The libraries are opened only after the
+// listing: inside it the loader's locks would be taken in the wrong order.
 constexpr std::size_t kMostLibraries = 512;
 struct Libraries {
   const char* names[kMostLibraries];
   std::size_t count = 0;
 };
 
+// Inside a walk, under the loader's lock: copies pointers, calls nothing.
 int list(dl_phdr_info* about, std::size_t, void* with) noexcept {
   auto* libraries = static_cast<Libraries*>(with);
   if (about->dlpi_name != nullptr && about->dlpi_name[0] != 0 && libraries->count < kMostLibraries) {
@@ -26,8 +33,8 @@ int list(dl_phdr_info* about, std::size_t, void* with) noexcept {
   return 0;
 }
 
-// In a child that must not take the loader's lock, and where nobody else gets it either: the list stays as it
-// is while it is read.
+// The same in a child that must not take the loader's lock. No thread of the child can take it either, so the
+// list of objects cannot change while it is read.
 void list_as_they_are(Libraries& libraries) noexcept {
   for (const link_map* at = _r_debug.r_map; at != nullptr; at = at->l_next) {
     dl_phdr_info about{};
@@ -36,7 +43,8 @@ void list_as_they_are(Libraries& libraries) noexcept {
   }
 }
 
-// Null for what is not there, and for our own.
+// Null if the library does not have it, and for our own function. RTLD_NOLOAD: nothing is loaded, and no
+// constructor runs. Takes the loader's lock for moments.
 void* function_in(const char* library_name, const char* name) noexcept {
   void* library = dlopen(library_name, RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) {
@@ -52,7 +60,7 @@ void* function_in(const char* library_name, const char* name) noexcept {
              : nullptr;
 }
 
-// A frame of its own: who finds a function at once may have little stack.
+// Not inlined: its array is 4 KiB, and a caller that needs no search may have little stack.
 [[gnu::noinline]] void* search(const char* name) noexcept {
   Libraries libraries{};
   if (loader_is_stuck()) {
@@ -72,13 +80,16 @@ void* function_in(const char* library_name, const char* name) noexcept {
 constinit thread_local const char* volatile WithinNext::begin_ __attribute__((tls_model("initial-exec"))) =
     nullptr;
 
+// Reads libc's symbol table only (libc_names.hpp): any thread, handler or child.
 bool is_another_librarys(const char* name, const void* function) noexcept {
   const void* const libcs = libc_function(name);
   return libcs != nullptr && libcs != function;
 }
 
+// Relaxed stores are enough: a function's address refers to code that was mapped before, and every thread
+// finds the same one. errno may change here, before the call is made.
 void* find_real(const char* name, std::atomic<void*>& found) noexcept {
-  // Within a child that libc has not forked dlsym() may wait for ever.
+  // First, because in a child that libc has not forked dlsym() may wait for ever.
   void* function = is_raw_child() ? libc_function(name) : nullptr;
   if (function != nullptr) {
     found.store(function, std::memory_order_relaxed);

@@ -1,9 +1,15 @@
-// How a call is wrapped: the wrapper bears the name of the libc function that it stands in for as its symbol,
-// and another in C++, so that it needs to agree with no declaration of libc's headers.
+// How a call is wrapped. The wrapper has the name of the libc function that it replaces as its symbol, and
+// another name in C++, so that it need not agree with a declaration in libc's headers.
 //
 //   PENSTOCK_WRAP(ssize_t, pread, (int fd, void* out, size_t bytes, off_t offset)) {
 //     ... real_pread(fd, out, bytes, offset) ...
 //   }
+//
+// What holds for every wrapper: it runs in the program's thread, on the program's stack, with no lock of this
+// library held, before main() and after exit() as well. It may be called inside malloc, in a signal handler,
+// and in a fork's or vfork's child. So it must not call malloc, wrapped functions or anything that takes a
+// lock of libc's, and must leave errno as the call left it. Exception: the first call of each function
+// searches for it (find_real()). Wrappers of stdio also lock the program's FILE, like the call itself.
 #pragma once
 
 #include <dlfcn.h>
@@ -19,20 +25,23 @@ namespace penstock::interpose {
 template <typename Signature>
 class Real;
 
-// The next function of that name: of the libraries behind this one, or, where there is none, of those that
-// were loaded later for somebody's own use (dlopen() with RTLD_LOCAL), as MPI and HDF5 are within Python.
-// Where this library itself was loaded later (slots.hpp), the first that any library has. Null where none has
-// it.
+// The next function of that name: in the libraries after this one, or, if there is none, in those that were
+// loaded later for private use (dlopen() with RTLD_LOCAL), as Python does with MPI and HDF5. If this library
+// itself was loaded later (slots.hpp), the first that any library has. Null if there is none.
+//
+// Any thread. dlsym() takes the loader's recursive lock and may call malloc; two threads that search at once
+// find the same. In a child that libc has not forked, that lock may be held for ever: there libc's symbols
+// are read instead (libc_names.hpp), which takes no lock.
 [[gnu::cold]] void* find_real(const char* name, std::atomic<void*>& found) noexcept;
 
-// Whether a function of libc's name is another library's, which makes the call in its own way, syscall()
-// among them. Takes no lock.
+// Whether a function with the name of one of libc's is another library's, which makes the call in its own
+// way, perhaps by syscall(). Takes no lock.
 [[gnu::cold]] bool is_another_librarys(const char* name, const void* function) noexcept;
 
-// Around a call of such a function: its wrapper counts it already, so what it asks of our syscall() goes to
-// the kernel uncounted. Kept is where on the stack it begins: a handler that leaves it by longjmp() leaves no
-// mark behind that holds further up. Any thread; nothing is allocated; in a fork's child it holds on for the
-// thread that forked.
+// Around a call of such a function. Its wrapper counts the call already, so what it asks of our syscall()
+// goes to the kernel uncounted. The mark is the stack address where the call began: a handler that leaves the
+// call by longjmp() leaves a mark that is ignored further up the stack. Any thread; nothing is allocated. In
+// a fork's child it stays for the thread that forked.
 class WithinNext {
  public:
   WithinNext() noexcept : before_(begin_) { begin_ = reinterpret_cast<const char*>(this); }
@@ -51,7 +60,7 @@ class WithinNext {
 };
 
 template <typename Result>
-Result no_such_function() noexcept {  // as a call that the kernel does not know
+Result no_such_function() noexcept {  // like a call that the kernel does not have
   errno = ENOSYS;
   if constexpr (std::is_void_v<Result>) {
     return;
@@ -62,8 +71,9 @@ Result no_such_function() noexcept {  // as a call that the kernel does not know
   }
 }
 
-// Where a function is found. `direct` is what may be called with nothing around it, null until that is known
-// and for ever where it is another library's.
+// Where a function is found. `direct` is the function if it may be called with nothing around it: null until
+// that is known, and always null if it is another library's. Both are written by any thread with the same
+// value, so no lock and no order is needed.
 struct RealPlace {
   const char* name;
   std::atomic<void*> found{nullptr};
@@ -88,7 +98,7 @@ struct RealPlace {
   }
 };
 
-// The function that the program would have called without us. Found at the first call, from any thread.
+// The function that the program would have called without us. Found at the first call, in any thread.
 template <typename Result, typename... Args>
 class Real<Result(Args...)> {
   using Function = Result (*)(Args...);
@@ -96,7 +106,7 @@ class Real<Result(Args...)> {
  public:
   constexpr explicit Real(const char* name) : place_{.name = name} {}
   constexpr std::atomic<void*>* found() { return &place_.found; }
-  // Null where no library of the process has it.
+  // Null if no library of the process has it.
   auto pointer() noexcept { return reinterpret_cast<Function>(place_.find()); }
   Result operator()(Args... args) noexcept {
     auto* function = reinterpret_cast<Function>(place_.direct.load(std::memory_order_relaxed));

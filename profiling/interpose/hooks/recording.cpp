@@ -1,3 +1,11 @@
+// Begins, ends and cuts recording. All functions but look_for_objects() are for the holder of Control: one
+// thread at a time, with all signals blocked.
+//
+// How a change works: session.changes is set, a barrier runs in all threads, and then this thread waits until
+// no log is inside an update. From then on no thread writes to the session; threads that want to wait in
+// Update. So inside change() this thread must not make an Update, must not wait for a lock that a thread may
+// hold while it waits in Update (a ring's, or that of pending operations), and must not call malloc, because
+// a thread may wait while it is inside malloc.
 #include "profiling/interpose/hooks/recording.hpp"
 
 #include <errno.h>
@@ -24,7 +32,9 @@ namespace {
 constinit OwnedLock control_lock;
 constexpr long kSetBytes = 8;
 
-// All threads have seen what this one wrote before, and this one what they did: they pay nothing for it.
+// After this all threads have seen what this thread wrote before it, and this thread sees what they wrote. So
+// they need no fence of their own in each call (Update). Registering is needed once in a process. Where that
+// fails the slow barrier is tried. False where the kernel lacks the call or a filter forbids it.
 bool barrier() noexcept {
   static bool registered = false;
   registered =
@@ -33,7 +43,8 @@ bool barrier() noexcept {
          system_call(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0;
 }
 
-// `what` gives an errno value; nobody is in the midst of an update while it runs.
+// Calls `what` while no thread is inside an update; its result is an errno value. `changes` is cleared
+// whatever happened: until then every counted call of the program waits.
 template <typename What>
 int change(What what) noexcept {
   session.changes.store(true, std::memory_order_seq_cst);
@@ -44,6 +55,8 @@ int change(What what) noexcept {
 
 }  // namespace
 
+// Direct system calls, as sigprocmask() may be another library's. The signals are blocked for this thread
+// only.
 Control::Control() noexcept {
   sigset_t all;
   sigfillset(&all);
@@ -51,17 +64,21 @@ Control::Control() noexcept {
   new (&hold_) Hold(control_lock);
 }
 
+// The lock first: a handler that runs as soon as signals are unblocked may want it.
 Control::~Control() {
   hold_.~Hold();
   system_call(SYS_rt_sigprocmask, SIG_SETMASK, word(&before_), 0, kSetBytes);
 }
 
+// In a fork's child. The signals that a parent's holder had blocked are blocked in its thread only.
 void forget_parents_control() noexcept {
   control_lock.reset();
   forget_parents_windows();
 }
 
-// In a process that goes on nothing that was known of its descriptors and streams holds.
+// The process has run unrecorded, so nothing that was known of its descriptors, streams and operations is
+// still true: all of that is forgotten first. Logs are retired before the new file begins, so that no thread
+// finds a log of the old one with the new state.
 int begin_recording(const char* folder, penstock_begun started, bool segments) noexcept {
   const int failed = change([&]() -> int {
     forget_range(0, ~0U);
@@ -81,6 +98,9 @@ int begin_recording(const char* folder, penstock_begun started, bool segments) n
   return failed;
 }
 
+// Before the change: settle_asynchronous() counts, which makes Updates and takes rings' locks. Inside it: the
+// file is ended while the state is still `running`, then the state is set, then logs are retired.
+// leave_past_files() keeps the addresses valid, because a call that began before may still add there.
 int end_recording() noexcept {
   settle_asynchronous();
   name_last_steps();
@@ -98,6 +118,9 @@ int end_recording() noexcept {
   return failed;
 }
 
+// The new file takes over before logs are retired: threads wait in Update until both are done, and then
+// continue in the new file. Names are copied while the old file is still mapped. If the new file cannot be
+// made, the old one is ended already, and nothing is recorded from then on.
 int cut(penstock_begun started) noexcept {
   name_last_steps();
   return change([&]() -> int {
@@ -118,7 +141,8 @@ int cut(penstock_begun started) noexcept {
   });
 }
 
-// To find them all takes as long as a program does much: what it did meanwhile, past us, does not count.
+// Finding all slots takes some milliseconds. What the program does meanwhile goes partly past us, so the
+// kernel's counters begin after it.
 Rewritten take_slots() noexcept {
   const Rewritten rewritten = rewrite_slots();
   change([]() -> int {
@@ -128,12 +152,15 @@ Rewritten take_slots() noexcept {
   return rewritten;
 }
 
-// Called by watched calls, with nothing held, in children of forks as well: there the loader's lock may be
-// held by a thread that is not there.
+// Called by wrapped calls, in any thread, with no lock held; also in a fork's child, where a thread that does
+// not exist may hold the loader's lock. It must not be called inside malloc, which a holder of Control may
+// need; only the wrappers of open() and dlsym() and their variants call it. A handler may call it: it never
+// interrupts a holder of Control, where signals are blocked. Cheap questions come first, without a lock.
+// Control is taken only if there is something new.
 void look_for_objects() noexcept {
   if (!may_walk_objects()) {
     if (loader_is_stuck()) {
-      session.may_have_loaded.store(false);  // what cannot be loaded need not be looked for
+      session.may_have_loaded.store(false);  // nothing can be loaded, so nothing need be looked for
     }
     return;
   }
@@ -141,7 +168,7 @@ void look_for_objects() noexcept {
     return;
   }
   const Control control;
-  // Who was waited for has most likely looked already.
+  // Asked again: the thread that was waited for has probably done it.
   if (recording.began_here && is_running() && has_unseen_objects()) {
     rewrite_slots();
   }

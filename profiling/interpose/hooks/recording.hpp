@@ -1,4 +1,4 @@
-// Recording begins, ends, and goes from one file to the next, while the program's threads run.
+// Begins and ends recording, and goes from one file to the next, while the program's threads run.
 #pragma once
 
 #include <signal.h>
@@ -9,8 +9,13 @@
 
 namespace penstock::interpose {
 
-// Who holds it changes what is recorded: one at a time, and no handler on top of it, for one that does I/O
-// would wait for us, and we for it.
+// Its holder changes what is recorded: one thread at a time, with all signals blocked. A handler that did I/O
+// in that thread would wait for the change (Update, counting.hpp), and the change is made by the thread that
+// it interrupted. Order: signals are blocked before the lock is taken, and unblocked after it is released.
+//
+// Holders: threads of the program in penstock_profile_*() and in look_for_objects(), and the thread that
+// `penstock profile attach` and `detach` begin. The lock is taken before all others of this library. Not
+// recursive: held twice by one thread it would only be held once; no code does that.
 class Control {
  public:
   Control() noexcept;
@@ -24,31 +29,31 @@ class Control {
     Hold hold_;
   };
 };
-// In a fork's child: the thread that held it may not be there, and windows are its own.
+// In a fork's child: the thread that held it may not exist, and the child's windows are its own.
 void forget_parents_control() noexcept;
 
 inline bool is_running() noexcept {
   return session.state.load(std::memory_order_acquire) == SessionState::running;
 }
 
-// What follows is for who holds Control. Each int is 0 or an errno value: EBUSY where a thread stays in the
-// midst of an update and ENOSYS without membarrier(), where what was recorded is recorded on; others of
-// making the file, where nothing is recorded from then on.
+// What follows is for the holder of Control. Each int is 0 or an errno value. EBUSY: a thread stays inside an
+// update. ENOSYS: there is no membarrier(). In both cases recording continues as before. Other values come
+// from making the file; then nothing is recorded from now on.
 
 struct Recording {
-  bool began_here = false;  // it began while the program ran, and ends likewise
+  bool began_here = false;  // it began while the program ran, and ends while it runs
   bool attached = false;    // from outside
   bool window_is_open = false;
 };
 extern Recording recording;
 
-// In an absolute folder that is there.
+// In an absolute folder that exists.
 int begin_recording(const char* folder, penstock_begun started, bool segments) noexcept;
 int end_recording() noexcept;
-// One file ends, another begins, and no call is lost between them.
+// One file ends and another begins; no call is lost between them.
 int cut(penstock_begun started) noexcept;
-// Calls come to their wrappers from now on. What the kernel counted before is nobody's, if threads let us say
-// so; else coverage lacks it.
+// Calls are led to their wrappers from now on. What the kernel counted before does not count for this
+// session; if a thread stays inside an update that cannot be set, and coverage is lower.
 Rewritten take_slots() noexcept;
 
 }  // namespace penstock::interpose

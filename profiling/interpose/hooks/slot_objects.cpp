@@ -1,3 +1,9 @@
+// Reads the dynamic section of a loaded object, and changes one slot of it while the program runs.
+//
+// The members of SlotObject run under the loader's lock (slot_objects.hpp). Blocking there, malloc, dlsym()
+// or any counted call would deadlock with a thread that waits for that lock, so there are only reads of
+// mapped memory and direct system calls. Slots are changed only with Control held, which blocks all signals.
+// Other threads run the code whose slots are changed.
 #include "profiling/interpose/hooks/slot_objects.hpp"
 
 #include <dlfcn.h>
@@ -26,6 +32,8 @@ constexpr std::uint32_t kAddress = R_AARCH64_GLOB_DAT;
 constexpr std::uint32_t kInData = R_AARCH64_ABS64;
 #endif
 
+// sysconf() only reads memory here. The first call is usually in this library's constructor (is_preloaded());
+// two threads would store the same value.
 std::uintptr_t page_bytes() noexcept {
   static const auto bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   return bytes;
@@ -37,10 +45,11 @@ std::uintptr_t page_begin(std::uintptr_t at) noexcept {
 }  // namespace
 
 std::uintptr_t SlotObject::address(std::uintptr_t pointer) const noexcept {
-  // glibc has made addresses of them, but not in what it may not write to (the kernel's own object).
+  // glibc has turned the offsets into addresses, except in what it may not write to (the kernel's vdso).
   return pointer < about_.dlpi_addr ? pointer + about_.dlpi_addr : pointer;
 }
 
+// Reads headers and the dynamic section only. The walk's lock keeps the object from being unloaded.
 SlotObject::SlotObject(const dl_phdr_info& about) noexcept : about_(about) {
   const ElfW(Dyn)* dynamic = nullptr;
   for (unsigned i = 0; i < about.dlpi_phnum; ++i) {
@@ -89,7 +98,7 @@ void SlotObject::each(void (*visit)(const SlotPlace& place, void* with), void* w
   if (relocations_ != 0) {
     each_of(relocations_, relocation_bytes_, visit, with);
   }
-  // Some linkers let DT_RELA reach over these, too.
+  // Some linkers include these in DT_RELA: each slot is visited once.
   if (calls_ != 0 && !(calls_ >= relocations_ && calls_ < relocations_ + relocation_bytes_)) {
     each_of(calls_, call_bytes_, visit, with);
   }
@@ -119,6 +128,7 @@ void SlotObject::each_of(std::uintptr_t relocations, std::uintptr_t bytes,
   }
 }
 
+// Whether the address is in code of this object, by its own headers; nothing is locked or called.
 bool SlotObject::has_code_at(std::uintptr_t at) const noexcept {
   for (unsigned i = 0; i < about_.dlpi_phnum; ++i) {
     const ElfW(Phdr)& part = about_.dlpi_phdr[i];
@@ -135,8 +145,11 @@ bool SlotObject::is_protected(const void* at) const noexcept {
   return place >= protected_ && place < protected_end_;
 }
 
+// Control is held, and the loader's lock; other threads may write to that place at any time. A read would say
+// nothing, and a write of the old value could undo another thread's.
 bool is_writable(void* at) noexcept {
-  // Adds nothing to it, atomically: the only question that changes neither the place nor what others write.
+  // The kernel adds 0 to the word atomically (FUTEX_WAKE_OP). That fails with EFAULT where the memory is not
+  // writable, and changes nothing where it is.
   std::uint32_t unused = 0;
   auto* word_at = reinterpret_cast<std::uint32_t*>(reinterpret_cast<std::uintptr_t>(at) & ~std::uintptr_t{3});
   const long add_nothing = static_cast<long>(FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0));
@@ -144,10 +157,15 @@ bool is_writable(void* at) noexcept {
                      add_nothing) >= 0;
 }
 
+// Another thread may be loading the object right now, without the lock of this walk. It makes the protected
+// part read-only last, so as long as that part is writable its slots may still change.
 bool SlotObject::is_being_loaded() const noexcept {
   return protected_end_ > protected_ && is_writable(reinterpret_cast<void*>(protected_));
 }
 
+// Other threads may call through the slot at this moment: they get the old function or the new one, since an
+// aligned word is stored at once. The page is never without read access. Two stores to one page never
+// overlap, as Control is held; the loader does not protect pages of objects that are complete.
 void SlotObject::store(std::uintptr_t* at, std::uintptr_t value) const noexcept {
   const auto page = static_cast<long>(page_begin(reinterpret_cast<std::uintptr_t>(at)));
   const auto bytes = static_cast<long>(page_bytes());
@@ -161,9 +179,10 @@ void SlotObject::store(std::uintptr_t* at, std::uintptr_t value) const noexcept 
   }
 }
 
-// --- dlopen() and its kin find out by their return address who calls them: whose search paths hold, and
-// whose next. So nothing may be called on their behalf, and who comes behind them looks what they have
-// loaded: dlsym(), by which a program gets at what it has opened, and whoever opens a file.
+// --- dlopen() and similar functions find out by their return address who calls them: whose search paths are
+// used, and which object is the next. So they must be entered as if the program had called them, and nothing
+// can be done after they return. Objects that they have loaded are looked for later: at dlsym(), by which a
+// program gets functions of what it has opened, and when it opens a file.
 #if defined(__x86_64__)
 namespace {
 
@@ -179,19 +198,28 @@ constinit Wrapped wrapped_dlvsym{.name = "dlvsym", .real = &dlvsym_found};
 }  // namespace
 
 extern "C" {
+// Written by ready_loader_wrappers(), before a slot leads to a wrapper, and read by the wrappers' jumps. A
+// plain word each: assembler reads them without a lock.
 __attribute__((used, visibility("hidden"))) void* penstock_real_dlopen = nullptr;
 __attribute__((used, visibility("hidden"))) void* penstock_real_dlmopen = nullptr;
 __attribute__((used, visibility("hidden"))) void* penstock_real_dlsym = nullptr;
 __attribute__((used, visibility("hidden"))) void* penstock_real_dlvsym = nullptr;
+// Called by the wrappers below in the program's thread, before dlopen(), with no lock held. It reads the
+// clock and stores to atomics: it must not load, wait or allocate, and errno is left alone.
 __attribute__((used, visibility("hidden"))) void penstock_will_load() noexcept {
   will_load();
 }
+// Before dlsym(), with no lock of ours held. look_for_objects() may take Control, with signals blocked, and
+// walk the objects. A program that calls dlsym() while its thread is in a walk of its own holds the loader's
+// lock already, which is recursive.
 __attribute__((used, visibility("hidden"))) void penstock_has_loaded() noexcept {
   if (session.may_have_loaded.load(std::memory_order_relaxed)) {
     look_for_objects();
   }
 }
 
+// Saves the three registers that have arguments, calls `before`, and jumps to the function with the program's
+// return address on the stack. Three pushes also align the stack for the call.
 #define PENSTOCK_TAIL_CALL(name, before, real)               \
   __attribute__((visibility("hidden"), naked)) void name() { \
     __asm__(                                                 \
@@ -219,6 +247,7 @@ std::span<const LoaderWrapper> loader_wrappers() noexcept {
   return all;
 }
 
+// Under Control, outside of any walk, after the functions were found.
 void ready_loader_wrappers() noexcept {
   penstock_real_dlopen = dlopen_found.load(std::memory_order_relaxed);
   penstock_real_dlmopen = dlmopen_found.load(std::memory_order_relaxed);

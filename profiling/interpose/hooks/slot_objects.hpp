@@ -1,4 +1,9 @@
-// A loaded object, as the loader keeps it in memory: where it calls other objects' functions.
+// One loaded object as it is in memory: where it calls other objects' functions.
+//
+// Callers: slots.cpp, in the thread that holds Control (all signals blocked), inside a walk over the loaded
+// objects, that is, under the loader's lock; is_preloaded() in any thread, also inside a walk. Therefore
+// nothing here calls the loader, waits, or allocates, except store() and is_writable(), which make system
+// calls.
 #pragma once
 
 #include <link.h>
@@ -14,7 +19,7 @@ namespace penstock::interpose {
 struct SlotPlace {
   std::uintptr_t* at;
   const char* name;
-  bool is_call;       // a JUMP_SLOT, which may wait to be bound
+  bool is_call;       // a JUMP_SLOT: the loader may bind it at the first call
   bool is_undefined;  // the object has no such function itself
 };
 
@@ -25,9 +30,10 @@ class SlotObject {
   bool has_code_at(std::uintptr_t address) const noexcept;
   // The loader makes this read-only once it has bound everything there (RELRO).
   bool is_protected(const void* at) const noexcept;
-  // It has not done so yet: addresses may be as they are in the file.
+  // The loader has not done so yet: addresses may still be as they are in the file.
   bool is_being_loaded() const noexcept;
-  // At once for whoever reads it; what is protected is so again afterwards.
+  // Stores a whole word, which other threads read while they call through the slot. A protected page is made
+  // writable for the store and read-only again.
   void store(std::uintptr_t* at, std::uintptr_t value) const noexcept;
   const dl_phdr_info& about() const noexcept { return about_; }
   std::uintptr_t end() const noexcept { return end_; }
@@ -49,18 +55,19 @@ class SlotObject {
   std::uintptr_t end_ = 0;
 };
 
-// Whether this process may write there; nothing is changed.
+// Whether this process may write there, without changing anything.
 bool is_writable(void* at) noexcept;
 
-// What stands in for the loader's own functions, which are told by who calls them: these leave no frame.
+// Wrappers of the loader's own functions, which find out by the return address who calls them. So these
+// wrappers leave no frame on the stack.
 struct LoaderWrapper {
   Wrapped* wrapped;
   void (*wrapper)();
 };
 std::span<const LoaderWrapper> loader_wrappers() noexcept;
-// Before a slot leads to one of them.
+// Before a slot is set to one of them.
 void ready_loader_wrappers() noexcept;
-// A load begins.
+// Any thread, before a load: from now on objects may have been loaded that were not seen. No lock.
 void will_load() noexcept;
 
 }  // namespace penstock::interpose

@@ -1,3 +1,9 @@
+// Rewrites and restores slots. slots.hpp says who calls what.
+//
+// State: `names`, `slots`, `objects`, `own_base` and `complete` are used with Control held and are plain
+// variables. The atomics after them are what any thread asks without a lock, in wrapped calls.
+// Memory: Grown takes it from the kernel, because it grows under the loader's lock, where malloc may wait for
+// a thread that waits for that lock.
 #include "profiling/interpose/hooks/slots.hpp"
 
 #include <dlfcn.h>
@@ -26,7 +32,7 @@ namespace penstock::interpose {
 
 namespace {
 
-// Each wrapped name, found by its hash.
+// Each wrapped name, found by its hash. Filled once, under Control.
 constexpr std::size_t kMostNames = 1024;
 constexpr std::size_t kNameTable = 4096;
 struct Name {
@@ -77,16 +83,18 @@ struct Grown {
 Grown<Slot> slots;
 Grown<Object> objects;
 std::uintptr_t own_base = 0;
-// Of a look that goes on: no object was in the midst of being loaded, and there was memory.
+// Of the search that is running: no object was being loaded, and there was memory.
 bool complete = true;
-// What the last look that ended had left undone; read by whoever wonders whether another is worth it. Written
-// in the end: until then whoever has opened an object waits for who looks, instead of using it as it is.
+// How many objects had been loaded at the last complete search. Stored at its end: until then a thread that
+// has loaded an object waits for Control in look_for_objects(), instead of using the object unwatched.
 constexpr unsigned long long kIncomplete = ~0ULL;
 std::atomic<unsigned long long> loads_seen{kIncomplete};
+// How many more searches are worth it; the last two are for loads that take long (worth_a_look()).
 std::atomic<unsigned> looks_left{0};
 std::atomic<std::int64_t> load_ns{0};  // when the last load began
 std::atomic<std::int64_t> late_look_ns{0};
 
+// Also under the loader's lock: no call but strcmp().
 std::size_t place_of(const char* name) noexcept {
   std::uint32_t hash = 2166136261U;
   for (; *name != 0; ++name) {
@@ -95,10 +103,10 @@ std::size_t place_of(const char* name) noexcept {
   return hash % kNameTable;
 }
 
-// kMostNames where it is none of ours.
+// kMostNames if it is not a wrapped name.
 std::size_t find_name(const char* text) noexcept {
   if (text[0] == '_' && text[1] == 'Z') {
-    return kMostNames;  // C++'s, of which there may be a hundred thousand
+    return kMostNames;  // a C++ name: an object may have a hundred thousand
   }
   for (std::size_t i = place_of(text); name_table[i] != 0; i = (i + 1) % kNameTable) {
     if (strcmp(names[name_table[i] - 1U].wrapped->name, text) == 0) {
@@ -120,6 +128,9 @@ void add_name(Wrapped& wrapped, std::uintptr_t wrapper) noexcept {
   name_table[i] = static_cast<std::uint16_t>(++name_count);
 }
 
+// Under Control, outside of any walk: dladdr(), dlopen() and dlsym() take the loader's lock and may call
+// malloc. The calls of malloc may come back as wrapped calls in this thread; nothing is held then that they
+// need.
 void make_names() noexcept {
   if (name_count != 0) {
     return;
@@ -148,9 +159,11 @@ bool is_own(const dl_phdr_info& about) noexcept {
   return about.dlpi_addr == own_base;
 }
 
-// --- Under the loader's lock, and with forks held up (loader_walk.hpp): within a walk nothing of the
-// loader's may be called, nothing may be waited for, and memory comes from the kernel alone.
+// --- From here to see_order(): callbacks of a walk (loader_walk.hpp). The loader's lock is held, forks wait,
+// and Control is held but for see_loads() and see_order(). Nothing of the loader may be called, nothing may
+// be waited for, and memory comes from the kernel alone.
 
+// First walk: which names any object imports. Only their functions are looked up, after the walk.
 int mark_imported(dl_phdr_info* about, std::size_t, void* loads) noexcept {
   if (!is_own(*about)) {
     SlotObject(*about).each(
@@ -177,6 +190,7 @@ std::uint32_t index_of(const dl_phdr_info& about, std::uintptr_t end) noexcept {
   return objects.add(fresh) ? static_cast<std::uint32_t>(objects.count - 1) : ~0U;
 }
 
+// A slot is known by its address and object: another object may be loaded to the same addresses later.
 Slot* known_slot(const std::uintptr_t* at, std::uint32_t object) noexcept {
   for (std::size_t i = 0; i < slots.count; ++i) {
     if (slots.at[i].at == at && slots.at[i].object == object) {
@@ -192,6 +206,9 @@ struct Rewriting {
   bool again;  // slots of it are known already
 };
 
+// Decides about one slot and stores the wrapper. Program threads call through the slot meanwhile: the word is
+// read once and stored once. The slot is remembered before it is changed, because without memory it must
+// stay: it could not be restored.
 void rewrite(const SlotPlace& place, void* with) noexcept {
   auto& rewriting = *static_cast<Rewriting*>(with);
   const std::size_t index = find_name(place.name);
@@ -200,17 +217,18 @@ void rewrite(const SlotPlace& place, void* with) noexcept {
     return;
   }
   const std::uintptr_t value = __atomic_load_n(place.at, __ATOMIC_RELAXED);
-  // Not bound yet: it leads back into its own object, which has the loader bind it.
+  // Not bound yet: it leads back into its own object's code, which has the loader bind it.
   const bool calls_bound_later = place.is_call && place.is_undefined;
   const bool unbound = calls_bound_later && rewriting.object->has_code_at(value);
   if (value != real && !unbound) {
-    // As it is in the file: the loader has not come to it.
+    // Still as it is in the file: another thread is loading the object.
     const std::uintptr_t base = rewriting.object->about().dlpi_addr;
     if (calls_bound_later && value < base && rewriting.object->has_code_at(base + value)) {
       complete = false;
     }
     return;
   }
+  // The loader protects this place last, so it may still be writing to it.
   if (rewriting.object->is_protected(place.at) && is_writable(place.at)) {
     complete = false;
     return;
@@ -229,6 +247,7 @@ void rewrite(const SlotPlace& place, void* with) noexcept {
   rewriting.object->store(place.at, names[index].wrapper);
 }
 
+// An object that is being loaded is left for the next search.
 int rewrite_object(dl_phdr_info* about, std::size_t, void*) noexcept {
   if (is_own(*about)) {
     return 0;
@@ -246,6 +265,8 @@ int rewrite_object(dl_phdr_info* about, std::size_t, void*) noexcept {
   return 0;
 }
 
+// Only a slot that still has our wrapper is changed: the program may have stored something else. Its object
+// is found by its address range, since it may have been unloaded and another one may be there.
 int restore_object(dl_phdr_info* about, std::size_t, void* with) noexcept {
   auto& restored = *static_cast<Restored*>(with);
   const SlotObject object(*about);
@@ -268,7 +289,7 @@ int restore_object(dl_phdr_info* about, std::size_t, void* with) noexcept {
     if (__atomic_load_n(slot.at, __ATOMIC_RELAXED) == names[slot.name].wrapper) {
       object.store(slot.at, slot.first);
     }
-    // The loader may have bound it meanwhile, or just be loading the object once more, where it lay before.
+    // The loader may have bound it meanwhile, or may be loading the object once more at the same address.
     const std::uintptr_t value = __atomic_load_n(slot.at, __ATOMIC_RELAXED);
     const bool as_linked =
         value == 0 || (value < about->dlpi_addr && object.has_code_at(about->dlpi_addr + value));
@@ -278,12 +299,13 @@ int restore_object(dl_phdr_info* about, std::size_t, void* with) noexcept {
   return 0;
 }
 
+// Any thread. The count is the same for all objects: the first one is enough.
 int see_loads(dl_phdr_info* about, std::size_t, void* with) noexcept {
   *static_cast<unsigned long long*>(with) = about->dlpi_adds;
   return 1;
 }
 
-// Where we stand among the loaded objects, and where libc does.
+// Which comes first among the loaded objects: this library, or libc.
 struct Order {
   std::uintptr_t us;
   std::uintptr_t libc;
@@ -298,6 +320,8 @@ int see_order(dl_phdr_info* about, std::size_t, void* with) noexcept {
 
 }  // namespace
 
+// Any thread, also in handlers; usually first in the library's constructor. The answer never changes, so two
+// threads that ask at once store the same.
 bool is_preloaded() noexcept {
   static std::atomic<int> first{0};
   int known = first.load(std::memory_order_relaxed);
@@ -312,6 +336,10 @@ bool is_preloaded() noexcept {
   return known != 2;
 }
 
+// Control is held and all signals are blocked, but no walk runs on entry: find_real() calls dlsym(), which
+// would take the loader's locks in the wrong order inside a walk. Order: a load that begins now is announced
+// first; functions are found before slots lead to their wrappers, or a wrapper called at once would have to
+// search.
 Rewritten rewrite_slots() noexcept {
   make_names();
   if (objects.count == 0) {
@@ -327,13 +355,17 @@ Rewritten rewrite_slots() noexcept {
     }
   }
   ready_loader_wrappers();
-  // A thread that was just having a slot bound writes to it behind our back, once.
+  // Twice: a thread whose call is being bound by the loader right now stores the function over our wrapper,
+  // once.
   walk_objects(&rewrite_object, nullptr);
   walk_objects(&rewrite_object, nullptr);
   loads_seen.store(complete ? loads : kIncomplete, std::memory_order_release);
   return {.slots = slots.count, .objects = objects.count};
 }
 
+// Control is held. Threads may still be inside wrappers, and the program may have kept their addresses; so
+// wrappers stay, and work without recording. may_have_loaded is cleared last: nothing needs to be looked for
+// any more.
 Restored restore_slots() noexcept {
   Restored restored;
   for (std::size_t i = 0; i < objects.count; ++i) {
@@ -349,6 +381,9 @@ Restored restore_slots() noexcept {
   return restored;
 }
 
+// Any thread, before it loads something; with no lock, stores only. may_have_loaded is stored last: a thread
+// that sees it must also see that searches are left, or it would clear it and this load would never be
+// noticed.
 void will_load() noexcept {
   constexpr unsigned kLooks = 1000;  // a load may bring nothing
   load_ns.store(nanoseconds(CLOCK_MONOTONIC));
@@ -356,12 +391,15 @@ void will_load() noexcept {
   session.may_have_loaded.store(true);
 }
 
+// Any thread, in a wrapped call; no lock of ours. It may walk the objects (has_unseen_objects()), whose lock
+// a thread that loads something holds for moments only.
 bool worth_a_look() noexcept {
   unsigned left = looks_left.load();
   while (left != 0 && !looks_left.compare_exchange_weak(left, left - 1)) {
   }
   if (left == 0) {
-    // While a load lasts other threads may have opened as many files: a few looks more are left for its end.
+    // Other threads may have used up all searches while one thread's load was running. A few more are left
+    // for its end: one every 100 ms, for 10 s.
     constexpr std::int64_t kLongLoadNs = 10'000'000'000;
     constexpr std::int64_t kPauseNs = 100'000'000;
     const std::int64_t now = nanoseconds(CLOCK_MONOTONIC);
@@ -374,11 +412,13 @@ bool worth_a_look() noexcept {
     if (looks_left.load() == 0) {
       return false;
     }
-    session.may_have_loaded.store(true);  // a load has started meanwhile
+    session.may_have_loaded.store(true);  // a load began between the two lines above: keep looking
   }
   return has_unseen_objects();
 }
 
+// Any thread. A walk that only reads a count. Not equal also after an incomplete search, which is to be
+// repeated.
 bool has_unseen_objects() noexcept {
   const unsigned long long seen = loads_seen.load(std::memory_order_acquire);
   unsigned long long loads = 0;

@@ -1,11 +1,15 @@
-// How calls come to the wrappers where the library was not there when the program was linked to its own
-// (it was attached, or opened by the program): the slots by which the loaded objects call other objects'
-// functions, and keep their addresses (relocations JUMP_SLOT and GLOB_DAT, and addresses in data), are
-// rewritten from the function to its wrapper, while threads run, and back. A slot is changed only if it holds
-// the function that the wrapper stands in for, or waits to be bound to it; what is bound to somebody else's
-// function of that name stays so.
+// Leads a running program's calls to the wrappers. Where the library was preloaded, the loader has done that.
+// Where it was attached, or opened by the program, slots are rewritten while threads run: the words by which
+// the loaded objects call other objects' functions or keep their addresses (relocations JUMP_SLOT and
+// GLOB_DAT, and addresses in data). They are restored when recording ends. A slot is changed only if it has
+// the function that the wrapper replaces, or waits to be bound to it. A slot that has another library's
+// function of that name stays.
 //
-// To rewrite and to restore is for who holds Control (recording.hpp); the rest is for any thread.
+// Locks: rewrite_slots() and restore_slots() are for the thread that holds Control (recording.hpp), which
+// blocks all signals. The rest is for any thread and any handler, with no lock held.
+// Memory: from the kernel, but rewrite_slots() calls dlsym() and dlopen(), which may call malloc. So it must
+// not be called in a handler or by an allocator; look_for_objects() says how that is avoided.
+// Forks: none happens during a walk over the objects (loader_walk.hpp).
 #pragma once
 
 #include <atomic>
@@ -13,26 +17,26 @@
 
 namespace penstock::interpose {
 
-// Whether the library was loaded before the program's own, so that everything is bound to it already.
+// Whether the library was loaded before the program's own libraries, so that all calls lead to it already.
 bool is_preloaded() noexcept;
 
 struct Rewritten {
   std::uint64_t slots = 0;
   std::uint64_t objects = 0;
 };
-// All that are loaded now; also those that were loaded since the last time. Null slots: there is no memory.
+// In all objects that are loaded now, also in those loaded since the last time. 0 slots: no memory.
 Rewritten rewrite_slots() noexcept;
 
 struct Restored {
-  std::uint64_t slots = 0;  // hold their first value again
+  std::uint64_t slots = 0;  // have their first value again
   std::uint64_t objects = 0;
-  std::uint64_t differing = 0;  // hold something else, which is no wrapper either
-  std::uint64_t unloaded = 0;   // are gone with their objects
+  std::uint64_t differing = 0;  // have another value, which is not a wrapper either
+  std::uint64_t unloaded = 0;   // were in objects that have been unloaded
 };
 Restored restore_slots() noexcept;
 
-// Where objects may have been loaded (session.may_have_loaded), who is about to use them calls
-// look_for_objects(), which does nothing where none was.
+// If objects may have been loaded (session.may_have_loaded), a call that is likely to use them next calls
+// look_for_objects(), which does nothing if none was. Any thread. errno is not kept.
 bool worth_a_look() noexcept;
 bool has_unseen_objects() noexcept;
 [[gnu::cold]] void look_for_objects() noexcept;

@@ -1,3 +1,9 @@
+// Streams: their table, and what can only be derived slowly.
+//
+// Called by wrappers of stdio in any thread. The members of OnStream run under the FILE's lock if there may
+// be other threads; stream_at() takes no lock; settle_streams() takes none either, on purpose. Memory comes
+// from the kernel. Nothing calls malloc, and stdio is never called: it would be counted, and might wait for a
+// lock.
 #include "profiling/interpose/hooks/streams.hpp"
 
 #include "profiling/interpose/counting/blocks.hpp"
@@ -14,6 +20,8 @@ constexpr unsigned kMagic = 0xfbad0000U;  // the upper half of _flags
 
 }  // namespace
 
+// If two threads make a page at once, the second one's exchange fails and it uses the first one's. Release
+// and acquire: whoever finds the page finds it zeroed. Also in handlers.
 Stream* stream_at(int fd) noexcept {
   const auto number = static_cast<unsigned>(fd);
   if (number >= kStreamPages * kStreamsPerPage) {
@@ -40,6 +48,9 @@ std::int64_t kernel_position(int fd) noexcept {
   return at < 0 ? -1 : at;
 }
 
+// From OnStream's constructor, under the FILE's lock: a stream that is seen for the first time, in this
+// process or on this descriptor. stream_ is set only for keep() and is null again afterwards, as the
+// constructor may still leave the call unwatched.
 void OnStream::meet(Stream& stream) noexcept {
   const std::int64_t at = kernel_position(fd_);
   stream.file = file_;
@@ -52,12 +63,16 @@ void OnStream::meet(Stream& stream) noexcept {
   stream_ = nullptr;
 }
 
+// After a failed call, before the program can write again: its position is still that of the failure.
 std::int64_t OnStream::written_before_failure(std::int64_t at_most) const noexcept {
   const std::int64_t at = kernel_position(fd_);
   const std::int64_t bytes = at < 0 ? 0 : at - (stream_->position - unwritten_);
   return bytes < 0 ? 0 : bytes > at_most ? at_most : bytes;
 }
 
+// `f` may be a copy that was made while another thread was in a call (settle_streams()). So its pointers are
+// only compared and subtracted here, never followed. The Stream is then changed without a lock: at worst some
+// bytes are counted twice or not at all.
 void OnStream::settle(ThreadLog& log, Stream& stream, const FILE& f, int fd) noexcept {
   Operation operation{.layer = PENSTOCK_STDIO, .offset = stream.position};
   if (stream.read_end == f._IO_read_end && f._IO_read_ptr > stream.read_ptr) {
@@ -67,7 +82,7 @@ void OnStream::settle(ThreadLog& log, Stream& stream, const FILE& f, int fd) noe
     operation.call = PENSTOCK_CALL_WRITE;
     operation.length = f._IO_write_ptr - stream.write_ptr;
   } else {
-    // Other streams' calls write what a stream holds: fflush(NULL), a read from a terminal.
+    // Calls on other streams write what this one holds: fflush(NULL), a read from a terminal.
     const std::int64_t written = (stream.write_ptr - stream.write_base) - unwritten(f);
     if (written > 0) {
       add_kernel_written(log, written);
@@ -98,17 +113,18 @@ void OnStream::settle(ThreadLog& log, Stream& stream, const FILE& f, int fd) noe
   count(log, fd, operation);
 }
 
+// Under the stream's lock, after the call. One system call, and only if the buffer was filled again.
 std::int64_t received(const OnStream& on, const FILE& f, const Before& before) noexcept {
   const Filled now(f);
   if (before.same(f)) {
     return on.unread_before() - unread(f);  // all from what was in the buffer
   }
-  // The buffer was filled at least once. How much is in it now the last time brought.
+  // The buffer was filled at least once. What it has now came with the last filling.
   const std::int64_t at_least = on.unread_before() + (now.end - f._IO_buf_base) - unread(f);
   const std::int64_t at = kernel_position(f._fileno);
-  // Before the last time the whole buffer was used up, as often as need be; at the end of the file the last
-  // time brought nothing, and the one before it less than the whole. What does not fit is a position that
-  // other processes move as well.
+  // Before the last filling the whole buffer was used, as often as necessary. At the end of the file the last
+  // filling brought nothing, and the one before it less than a whole buffer. A number that fits neither comes
+  // from a position that other processes move as well.
   const std::int64_t before_that = at < 0 ? -1 : at - unread(f) - on.stream().position - at_least;
   const std::int64_t room = f._IO_buf_end - f._IO_buf_base;
   const bool fits = before_that > 0 && room > 0 &&
@@ -116,6 +132,10 @@ std::int64_t received(const OnStream& on, const FILE& f, const Before& before) n
   return at_least + (fits ? before_that : 0);
 }
 
+// By the thread that ends the process, executes another program or calls fflush(NULL), perhaps in a handler.
+// No FILE is locked: another thread may hold its lock for ever, for example in a read from a terminal. A FILE
+// may have been freed by a call that no wrapper saw, so the kernel copies it (copy_memory()), which fails
+// instead of a fault. The copy is used only if it still looks like a stream of this descriptor.
 void settle_streams() noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {

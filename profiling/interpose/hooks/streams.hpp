@@ -1,12 +1,22 @@
-// What goes through libc's streams (FILE). Bytes are those that the program received or gave. What the kernel
-// moved beneath is told from the stream's own pointers, which glibc's headers make public for their macros:
+// Counts what goes through libc's streams (FILE). Bytes are those that the program received or gave. What the
+// kernel moved is derived from the stream's own pointers, which glibc's headers make public for their macros:
 //
 //   the kernel read   what the call gave the program, and by how much more the buffer holds unread
 //   the kernel wrote  what the program gave, and by how much less the buffer holds unwritten
 //
-// getc_unlocked() and putc_unlocked() are macros that move these pointers without any call. So what is known
-// of a stream includes where its pointers were when the last call ended: what they have moved since, the
-// program moved. It is counted as one operation with the next call, or when the process ends.
+// getc_unlocked() and putc_unlocked() are macros that move these pointers without any call. So where the
+// pointers were when the last call ended is remembered. What they moved since then, the program moved; it is
+// counted as one operation with the next call, or when the process ends.
+//
+// Threads: wrappers of stdio call this in any thread of the program. A Stream is used under its FILE's own
+// lock (OnStream). Where the program has one thread, or does its own locking (__fsetlocking), no lock is
+// taken.
+// Memory: pages of Streams come from the kernel. This code never calls stdio but flockfile() and
+// funlockfile(), and never malloc. errno is left alone.
+// Signals: stdio is not safe in handlers, and this adds nothing: a handler that uses the same FILE may find
+// its Stream half updated, which gives wrong counts and no fault. FILE locks are recursive, so it does not
+// hang.
+// Forks: a child counts its streams anew (stream_process).
 #pragma once
 
 #include <pthread.h>
@@ -16,14 +26,14 @@
 
 extern "C" {
 extern char __libc_single_threaded __attribute__((weak));
-// The cleanup handlers that glibc keeps for old programs: two stores, where today's need a sigsetjmp().
+// Cleanup handlers in glibc's old form: two stores, where the present one needs a sigsetjmp().
 void _pthread_cleanup_push(struct _pthread_cleanup_buffer*, void (*)(void*), void*) noexcept;
 void _pthread_cleanup_pop(struct _pthread_cleanup_buffer*, int) noexcept;
 }
 
 namespace penstock::interpose {
 
-// Of a stream, under its lock. Zeroed memory is one that nobody knows.
+// What is known of a stream, used under its lock. Zeroed memory is a stream that is not known.
 struct Stream {
   const FILE* file;
   std::int64_t position;  // of the next byte for the program; of a pipe, how many there were
@@ -33,7 +43,7 @@ struct Stream {
   const char* write_ptr;
   std::uint32_t process;      // stream_process when this was written: a fork's child counts anew
   std::uint32_t pushed_back;  // bytes that were received already and will be once more
-  std::uint64_t ticks;        // when somebody last looked at the clock for it
+  std::uint64_t ticks;        // when the clock was last read for it
 };
 extern std::uint32_t stream_process;
 
@@ -43,9 +53,9 @@ struct StreamPage {
   Stream at[kStreamsPerPage];
 };
 extern std::atomic<StreamPage*> stream_pages[kStreamPages];
-// Of the stream on `fd`; null without memory.
+// The Stream of `fd`, made if necessary; null without memory. Takes no lock. Pages are never freed.
 Stream* stream_at(int fd) noexcept;
-// The same, null where nobody has asked for it before.
+// The same, null if it was never asked for.
 inline Stream* known_stream(int fd) noexcept {
   const auto number = static_cast<unsigned>(fd);
   if (number >= kStreamPages * kStreamsPerPage) [[unlikely]] {
@@ -54,13 +64,14 @@ inline Stream* known_stream(int fd) noexcept {
   StreamPage* page = stream_pages[number / kStreamsPerPage].load(std::memory_order_acquire);
   return page == nullptr ? nullptr : &page->at[number % kStreamsPerPage];
 }
-// The descriptor is another file's now: the stream's place in it is to be asked for anew.
+// The descriptor is another file's now, so the stream's position must be asked for anew. Takes no lock.
 inline void forget_stream(int fd) noexcept {
   if (Stream* stream = known_stream(fd)) {
     stream->file = nullptr;
   }
 }
-// What macros have moved so far, of all streams: before the process ends.
+// Counts what macros have moved so far, for all streams: before the process ends or executes another program,
+// and around fflush(NULL).
 void settle_streams() noexcept;
 
 constexpr int kInBackup = 0x100;  // _flags: the pointers are those of what ungetc() pushed back
@@ -71,17 +82,17 @@ constexpr int kEndSeen = 0x10;
 constexpr int kErrorSeen = 0x20;
 constexpr int kUserLocks = 0x8000;  // __fsetlocking(FSETLOCKING_BYCALLER)
 
-// Other threads may be at the same stream.
+// Whether other threads may use the same stream.
 inline bool threads_may_be() noexcept {
   return &__libc_single_threaded == nullptr || __libc_single_threaded == 0;
 }
 
-// -1: no descriptor's, but memory, or a program's own functions.
+// -1 for a stream without a descriptor: memory, or functions of the program.
 inline int descriptor_of(const FILE& f) noexcept {
   return (f._flags & kIsFile) != 0 ? f._fileno : -1;
 }
 
-// Bytes in the buffer that the program has not received, or not given to the kernel yet.
+// Bytes in the buffer that the program has not received, or that the kernel has not received yet.
 inline std::int64_t unread(const FILE& f) noexcept {
   return f._IO_read_end - f._IO_read_ptr +
          ((f._flags & kInBackup) != 0 ? f._IO_save_end - f._IO_save_base : 0);
@@ -90,7 +101,7 @@ inline std::int64_t unwritten(const FILE& f) noexcept {
   return f._IO_write_ptr - f._IO_write_base;
 }
 
-// Where the program is in what the buffer holds of the file, whatever it pushed back.
+// The program's place in what the buffer has of the file, without what it pushed back.
 struct Filled {
   explicit Filled(const FILE& f) noexcept
       : at((f._flags & kInBackup) != 0 ? f._IO_save_base : f._IO_read_ptr),
@@ -99,8 +110,8 @@ struct Filled {
   const char* end;
 };
 
-// The same, and what tells that the buffer was filled anew, as often as may be, while a call was made: where
-// glibc knows the kernel to be, or else what the buffer begins with.
+// The same before a call, and what shows afterwards whether the buffer was filled again, once or several
+// times: the kernel's position as glibc knows it, or else the first bytes of the buffer.
 struct Before : Filled {
   explicit Before(const FILE& f) noexcept : Filled(f), offset(f._offset) {
     room = f._IO_buf_end - f._IO_buf_base;
@@ -119,8 +130,10 @@ struct Before : Filled {
   char begin[16] = {};
 };
 
-// A call on a stream, whose lock is held as long as this lives where there are other threads; then the call
-// itself takes it once more. A thread that is cancelled meanwhile lets go of it.
+// Around one call on a stream. The FILE's lock is held as long as this lives if there may be other threads;
+// the call itself then takes it once more. If the thread is cancelled meanwhile, a cleanup handler releases
+// it. Without the lock another thread's call could move the pointers between the looks before and after the
+// call, and bytes would be counted twice or not at all.
 class OnStream {
  public:
   explicit OnStream(FILE* file) noexcept : file_(file), fd_(descriptor_of(*file)) {
@@ -161,13 +174,13 @@ class OnStream {
   OnStream(const OnStream&) = delete;
   OnStream& operator=(const OnStream&) = delete;
 
-  // Otherwise the call is nothing but made.
+  // If not, the call is made and not counted.
   bool watched() const noexcept { return stream_ != nullptr; }
   ThreadLog& log() const noexcept { return *log_; }
   Stream& stream() const noexcept { return *stream_; }
 
-  // Before a call that will likely go to the kernel. What the buffer alone answers takes less time than a
-  // look at the clock: it is counted with none, and as of the last look, unless segments are kept.
+  // Before a call that will probably reach the kernel. What the buffer alone answers takes less time than
+  // reading the clock. It is counted without a time, and dated by the last reading, unless segments are kept.
   void time_it() noexcept { begin_ = ticks(); }
   void time_read(std::size_t bytes) noexcept {
     if (static_cast<std::int64_t>(bytes) > unread_) {
@@ -180,7 +193,8 @@ class OnStream {
     }
   }
 
-  // After it: that many bytes were received, or given. Where none were, `failed` is errno if it failed.
+  // After the call: `bytes` were received, or given. If there were none, the stream's error flag says whether
+  // it failed, with errno.
   void was_read(std::int64_t bytes) noexcept {
     const std::int64_t from_kernel = bytes + unread(*file_) - unread_;
     if (from_kernel > 0) {
@@ -220,13 +234,13 @@ class OnStream {
     count_it(operation);
     keep();
   }
-  // Neither: a call of its own, which may have written what was unwritten. `failed`: errno.
+  // A call that is neither; it may have written what was unwritten. `failed`: errno.
   void was(penstock_call call, int failed) noexcept {
     wrote_from(unwritten_);
     count_it({.call = call, .layer = PENSTOCK_STDIO, .failed = failed});
     keep();
   }
-  // A call that counts as nothing.
+  // A call that is not counted itself.
   void was_nothing() noexcept {
     wrote_from(unwritten_);
     keep();
@@ -254,7 +268,8 @@ class OnStream {
     stream_->write_ptr = file_->_IO_write_ptr;
   }
 
-  // What the pointers of `f` (the stream, or a copy of it) say that happened since the last call.
+  // Counts what the pointers of `f` (the stream, or a copy of it) show to have happened since the last call.
+  // Under the stream's lock, except for copies.
   static void settle(ThreadLog& log, Stream& stream, const FILE& f, int fd) noexcept;
 
  private:
@@ -270,7 +285,7 @@ class OnStream {
       kernel_written(bytes);
     }
   }
-  // glibc lets go of what it could not write. Where the kernel is in the file tells how far it came.
+  // glibc drops what it could not write. The kernel's position in the file shows how much it wrote.
   [[gnu::cold]] std::int64_t written_before_failure(std::int64_t at_most) const noexcept;
   void count_it(Operation operation) noexcept {
     if (begin_ != 0 || segments_wanted()) {
@@ -293,10 +308,10 @@ class OnStream {
   _pthread_cleanup_buffer cleanup_;
 };
 
-// Where the kernel is in the file; -1 where it has no position.
+// The kernel's position in the file; -1 where it has none. One direct system call.
 std::int64_t kernel_position(int fd) noexcept;
-// For calls that do not say how many bytes they gave the program: after one, these, by what was in the buffer
-// before it. Of a file it is exact; of a pipe as long as the call filled the buffer no more than once.
+// For calls that do not return how many bytes they gave the program: that number, from what was in the buffer
+// before. It is exact for a file, and for a pipe if the call filled the buffer at most once.
 std::int64_t received(const OnStream& on, const FILE& file, const Before& before) noexcept;
 
 }  // namespace penstock::interpose

@@ -1,5 +1,7 @@
-// What the wrappers have in common: the time of the call, and what is counted of it. errno is left as the
-// call left it.
+// What the wrappers have in common: they take the time of the program's call and count it afterwards. They
+// run in the program's thread, with no lock of this library held; real.hpp says what a wrapper may do. errno
+// is left as the call left it. Without a log (nothing is recorded, or a vfork's child) the call is only made.
+// Signals: a handler that interrupts the counting is counted after it (Update, counting.hpp).
 #pragma once
 
 #include "profiling/interpose/counting/counting.hpp"
@@ -17,7 +19,7 @@ template <typename Result>
   return 0;
 }
 
-// Where a call that goes on from the descriptor's position begins; -1 where nobody knows the descriptor.
+// Where a call that uses the descriptor's position begins; -1 if the descriptor is not known.
 inline Description* positioned(ThreadLog& log, int fd, std::int64_t& offset) noexcept {
   Description* description = known_description(log, fd);
   offset = description == nullptr ? -1 : description->position.load(std::memory_order_relaxed);

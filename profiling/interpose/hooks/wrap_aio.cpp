@@ -1,13 +1,12 @@
-// POSIX's asynchronous I/O: threads of libc read and write where nobody sees them. An operation is counted
-// once, when the program learns that it has ended, or when the program ends.
+// POSIX asynchronous I/O: threads of libc read and write, past all wrappers. An operation is counted once,
+// when the program learns that it has ended, or when the program ends.
 #include <aio.h>
 
 #include "profiling/interpose/counting/asynchronous.hpp"
 #include "profiling/interpose/counting/blocks.hpp"
 #include "profiling/interpose/hooks/wrap.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
-                                      // for
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
 
 namespace {
 

@@ -6,8 +6,7 @@
 
 #include "profiling/interpose/hooks/descriptor_calls.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
-                                      // for
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
 
 namespace {
 

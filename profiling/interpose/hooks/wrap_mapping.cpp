@@ -1,8 +1,7 @@
 // Files in memory. What is mapped is known; what of it is touched the kernel alone knows.
 #include "profiling/interpose/hooks/mapping_calls.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
-                                      // for
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
 
 PENSTOCK_WRAP(void*, mmap, (void* at, size_t bytes, int protection, int flags, int fd, off64_t offset)) {
   return mapped(fd, flags, bytes, offset,

@@ -8,8 +8,7 @@
 #include "profiling/interpose/counting/paths.hpp"
 #include "profiling/interpose/hooks/stat_calls.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
-                                      // for
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
 
 PENSTOCK_WRAP(int, stat, (const char* path, struct stat* about)) {
   return stat_of_name(AT_FDCWD, path, about, [&] { return real_stat(path, about); });

@@ -1,4 +1,13 @@
-// How processes begin, become others, and end.
+// Wrappers of calls that make, replace, end and wait for processes.
+//
+// Threads: each wrapper runs in the program's thread that makes the call, with no lock of this library held.
+// Events take the session's file_lock for moments.
+// Memory: nothing is allocated; programs call these functions between fork and exec, and _exit() in handlers.
+// stdio's streams are not used.
+// Signals: a handler may call all of these. If its thread is inside an update or holds file_lock, what it
+// would add is deferred or counts as dropped.
+// Forks: in the child, locks are released and the parent's session is left before anything is counted.
+// vfork's child runs in its parent's memory and is not recorded (log_suspended()).
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,11 +34,12 @@
 #include "profiling/interpose/writer/system.hpp"
 #include "profiling/interpose/writer/windows.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
-                                      // for
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
 
 namespace penstock::interpose {
 
+// Before the process ends or executes another program, in the thread that does it, perhaps a handler; other
+// threads run on. Counts what streams and asynchronous I/O have moved without a wrapped call.
 void settle() noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::running) {
     settle_streams();
@@ -38,11 +48,17 @@ void settle() noexcept {
   }
 }
 
+// In a child of _Fork(), clone() or syscall(): no handler of pthread_atfork() has run there.
 void after_raw_fork_in_child() noexcept {
   after_fork_in_child();
   note_raw_fork();
 }
 
+// In the child, which has one thread: as the handler of fork(), or right after the other calls. No lock is
+// held, and nothing is waited for, since the owners of locks do not exist here; each function resets its own.
+// Order: walks first, so that find_real() can tell whether the loader may be called. Then the session is left
+// before logs are forgotten: from then on a counted call begins a session of the child's own, instead of
+// adding to the parent's file. A handler that runs before that adds to the parent's counters.
 void after_fork_in_child() noexcept {
   forget_parents_walks();
   forget_parents_control();
@@ -57,6 +73,8 @@ void after_fork_in_child() noexcept {
 
 }  // namespace penstock::interpose
 
+// libc's fork() runs our handlers (pthread_atfork(), load.cpp). The event is added after it, so the child's
+// session may begin before the event. In the child there is nothing left to do here.
 PENSTOCK_WRAP(pid_t, fork, ()) {
   const pid_t pid = real_fork();  // runs after_fork_in_child() in the child
   if (pid > 0) {
@@ -77,7 +95,9 @@ PENSTOCK_WRAP(pid_t, _Fork, ()) {
   return pid;
 }
 
-// Without CLONE_VM it is a fork; with it and CLONE_VFORK what vfork() is. Anything else are threads.
+// clone() without CLONE_VM is a fork; with it and CLONE_VFORK it is what vfork() is. All others make threads.
+// begin_clone() is the child's first function, on the stack that the program gave. `with` is on the parent's
+// stack, of which a fork's child has a copy.
 namespace {
 struct Started {
   int (*function)(void*);
@@ -121,26 +141,31 @@ PENSTOCK_WRAP(int, clone, (int (*function)(void*), void* stack, int flags, void*
 }
 // NOLINTEND(cert-dcl50-cpp)
 
-// vfork() returns twice on one stack: what it leaves there the child overwrites. So the return address is
-// kept aside, in the thread's own memory, which both have in common as well, but which the child has no
-// reason to write to.
+// vfork() returns twice on one stack: what a wrapper leaves there, the child overwrites. So the return
+// address is kept in thread-local memory. Parent and child share that too, but the child has no reason to
+// write to it, unless it vforks in turn, for which there are kVforks places. No function of this library may
+// have a frame while the child runs: so the code below is assembler, and penstock_before_vfork() and
+// penstock_after_vfork() have returned, or not started, when it does.
 #if defined(__x86_64__)
 extern "C" {
 struct VforkEnd {
   long result;
   void* back;
 };
-// Children of vfork may vfork in turn; deeper than this nobody goes.
 constexpr unsigned kVforks = 16;
 thread_local void* penstock_vfork_back[kVforks] __attribute__((tls_model("initial-exec"))) = {};
 thread_local unsigned penstock_vforks __attribute__((tls_model("initial-exec"))) = 0;
-// What such a child becomes, where that takes no library: in this memory its parent finds it.
+// What such a child executes, if that program cannot load this library: written by the child (before_exec()),
+// read by its parent, which shares the memory.
 thread_local char penstock_vfork_program[512] __attribute__((tls_model("initial-exec"))) = {};
+// In the parent's thread, before the system call. Nothing is allocated; errno is not touched.
 __attribute__((used)) void penstock_before_vfork(void* back) noexcept {
   penstock_vfork_back[penstock_vforks++ % kVforks] = back;
   penstock_vfork_program[0] = 0;
   suspend_log();
 }
+// In the parent's thread, when the child has executed or ended, or the call has failed. restore_log() comes
+// first: add_event() and log_suspended() must see the parent's state.
 __attribute__((used)) VforkEnd penstock_after_vfork(long result) noexcept {
   restore_log();
   void* back = penstock_vfork_back[--penstock_vforks % kVforks];
@@ -183,12 +208,13 @@ PENSTOCK_WRAP(pid_t, vfork, ()) {
 
 namespace {
 
-// What is executed can take a library, as far as its first bytes tell: no static program, none that gains
-// rights.
+// Whether the program can load this library, as far as its first bytes show: no static program, and none that
+// gains rights. Between fork and exec, also in vfork's child: a small buffer on the stack, and direct system
+// calls.
 bool is_watchable(const char* path) noexcept {
   const long fd = system_call(SYS_openat, AT_FDCWD, word(path), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
-    return true;  // the kernel says what is wrong with it
+    return true;  // execve() will report the error
   }
   struct stat about {};
   alignas(8) char begin[1024];
@@ -218,14 +244,17 @@ bool is_watchable(const char* path) noexcept {
   return header.e_type != ET_EXEC && header.e_type != ET_DYN;
 }
 
+// In the thread that executes, before the call; other threads run until the kernel ends them. In a vfork's
+// child nothing is recorded: the variables are its parent's, and only the program's name is left for it.
+// Order: the event and settle() add to the session, so end_session() is last.
 void before_exec(const char* path) noexcept {
 #if defined(__x86_64__)
   if (log_suspended() && path != nullptr && !is_watchable(path)) {
     strncpy(penstock_vfork_program, path, sizeof(penstock_vfork_program) - 1);
   }
 #endif
-  // A fork's child that has done nothing leaves no file, unless it becomes what leaves none either: then it
-  // says which.
+  // A fork's child that has counted nothing leaves no file. But if it executes a program that will not leave
+  // one either, it begins a session, which says which program that was.
   if (!log_suspended() && session.state.load(std::memory_order_acquire) == SessionState::forked &&
       path != nullptr && !is_watchable(path)) {
     begin_log();
@@ -236,6 +265,8 @@ void before_exec(const char* path) noexcept {
     end_session(PENSTOCK_EXECUTED);
   }
 }
+// Only if the call has failed: the session continues, and other threads never stopped adding to it. errno is
+// kept: nothing here changes it.
 int after_failed_exec(int result) noexcept {
   if (!log_suspended()) {
     resume_session();
@@ -250,6 +281,8 @@ int after_failed_exec(int result) noexcept {
 
 }  // namespace
 
+// The new environment is built on this thread's stack (alloca), since malloc is not allowed between fork and
+// exec.
 PENSTOCK_WRAP(int, execve, (const char* path, char* const arguments[], char* const environment[])) {
   PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
   before_exec(path);
@@ -286,6 +319,7 @@ PENSTOCK_WRAP(int, execveat,
   return after_failed_exec(real_execveat(at, path, arguments, watched.get(), flags));
 }
 
+// execl() and its variants: the list becomes an array on the stack, for the same reason.
 // NOLINTBEGIN(cert-dcl50-cpp): these are variadic
 #define PENSTOCK_ARGUMENTS(first)                                                        \
   va_list more;                                                                          \
@@ -321,6 +355,8 @@ PENSTOCK_WRAP(int, execle, (const char* path, const char* first, ...)) {
 // NOLINTEND(cert-dcl50-cpp)
 
 namespace {
+// Around posix_spawn(): libc makes the child in the parent's memory, by clone() inside itself, without this
+// library's wrappers. So only the event is added, after success.
 template <typename Spawn>
 int spawned(pid_t* pid, const char* path, Spawn spawn) noexcept {
   pid_t child = 0;
@@ -351,7 +387,9 @@ PENSTOCK_WRAP(int, posix_spawnp,
   });
 }
 
-// Children that were waited for: the kernel adds what it counted of them to their parent's.
+// Children that were waited for: from then on the kernel's counters of this process include theirs, so the
+// event is needed to compare. Added after the call, with errno kept; the wait itself may block, and no lock
+// is held then.
 namespace {
 void note_reaped(pid_t pid) noexcept {
   if (pid > 0 && !log_suspended()) {
@@ -404,6 +442,10 @@ PENSTOCK_WRAP(int, waitid, (int kind, unsigned which, siginfo_t* info, int flags
 }
 
 namespace {
+// In the thread that ends the process, perhaps a handler that interrupted anything. What its own thread has
+// locked is skipped (Hold::held()), so it never waits for itself; operations that it has deferred are lost.
+// Other threads run on; what they add after this is in the mapped file all the same. exit() comes by the
+// library's destructor (load.cpp).
 void before_end() noexcept {
   if (!log_suspended()) {
     settle();

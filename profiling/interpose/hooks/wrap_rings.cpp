@@ -1,16 +1,28 @@
-// liburing's entry points. It makes its system calls inline, and much of it is inline in its header, in the
-// program itself: what is exported is where the rings are looked at.
+// Wrappers of liburing. It makes its system calls inline, and much of it is inline in its header, that is, in
+// the program itself. So the exported functions are where the rings are read.
+//
+// Threads: each wrapper runs in the program's thread that makes the call, with no lock of this library held.
+// It waits for the ring's own lock if another thread is reading the ring.
+// Memory: nothing is allocated but a Ring, from the kernel. No stdio, no locale. liburing returns -errno, so
+// errno is not used; the functions of rings.hpp leave it alone.
+// Signals: liburing is not made for handlers. One that uses it all the same is served: where its own thread
+// holds the ring's lock, the call is made and not counted.
+// Forks: a child's calls on rings of its parent are made and not counted (forget_rings()).
+// Order: requests are read before the call, because afterwards the kernel may overwrite them. Completions are
+// read before it (it may wait for room) and after it (it may have brought more). A ring that ends is read
+// before the call, which unmaps its memory; what the kernel was told to register is noted after it has
+// agreed.
 #include <signal.h>
 #include <time.h>
 
 #include "profiling/interpose/counting/rings.hpp"
 #include "profiling/interpose/hooks/real.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
-                                      // for
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
 
 namespace {
 
+// Around a call on a ring of liburing.
 template <typename Call>
 int inspected(const LibraryRing& ring, Call call) noexcept {
   look_before(ring);
@@ -19,9 +31,10 @@ int inspected(const LibraryRing& ring, Call call) noexcept {
   return result;
 }
 
+// Around a call on a ring by its descriptor; -1 for all rings.
 template <typename Call>
 int inspected(int fd, unsigned flags, Call call) noexcept {
-  constexpr unsigned kRegisteredRing = 1U << 4U;  // `fd` is a number of another kind
+  constexpr unsigned kRegisteredRing = 1U << 4U;  // `fd` is an index of a registered ring, not a descriptor
   const int which = (flags & kRegisteredRing) != 0 ? -1 : fd;
   inspect(which);
   const int result = call();
@@ -29,6 +42,7 @@ int inspected(int fd, unsigned flags, Call call) noexcept {
   return result;
 }
 
+// After the call that set the ring up. The program has not got the ring yet, so no request is missed.
 int started(int result, const LibraryRing& ring, const RingParameters& parameters) noexcept {
   if (result == 0) {
     ring_begins(ring, parameters);
@@ -55,6 +69,7 @@ PENSTOCK_WRAP(int, io_uring_queue_init_mem,
 PENSTOCK_WRAP(int, io_uring_queue_mmap, (int fd, RingParameters* parameters, LibraryRing* ring)) {
   return started(real_io_uring_queue_mmap(fd, parameters, ring), *ring, *parameters);
 }
+// Before the call: it unmaps what ring_ends() reads.
 PENSTOCK_WRAP(void, io_uring_queue_exit, (LibraryRing * ring)) {
   ring_ends(*ring);
   real_io_uring_queue_exit(ring);
@@ -94,6 +109,8 @@ PENSTOCK_WRAP(int, __io_uring_get_cqe,
                sigset_t* signals)) {
   return inspected(*ring, [&] { return real___io_uring_get_cqe(ring, completion, submit, count, signals); });
 }
+// It submits nothing, so only completions are read: before the call, as it may tell the kernel to fill the
+// ring again, and after it.
 PENSTOCK_WRAP(unsigned, io_uring_peek_batch_cqe,
               (LibraryRing * ring, RingCompletion** completions, unsigned count)) {
   look_behind(*ring);
@@ -105,6 +122,7 @@ PENSTOCK_WRAP(int, __io_uring_sqring_wait, (LibraryRing * ring)) {
   return inspected(*ring, [&] { return real___io_uring_sqring_wait(ring); });
 }
 
+// Registered files: after success, when the kernel has read the list, which is therefore valid memory.
 PENSTOCK_WRAP(int, io_uring_register_files, (LibraryRing * ring, const int* files, unsigned count)) {
   const int result = real_io_uring_register_files(ring, files, count);
   if (result >= 0) {
@@ -152,7 +170,7 @@ PENSTOCK_WRAP(int, io_uring_unregister_files, (LibraryRing * ring)) {
   return result;
 }
 
-// Those of liburing that are no more than system calls.
+// liburing's functions that are bare system calls, on rings that the program fills by itself.
 PENSTOCK_WRAP(int, io_uring_setup, (unsigned entries, RingParameters* parameters)) {
   const int fd = real_io_uring_setup(entries, parameters);
   if (fd >= 0) {
@@ -160,6 +178,8 @@ PENSTOCK_WRAP(int, io_uring_setup, (unsigned entries, RingParameters* parameters
   }
   return fd;
 }
+// Requests are noted before the call, in which the kernel takes them. The call may block; no lock is held
+// then.
 PENSTOCK_WRAP(int, io_uring_enter,
               (unsigned fd, unsigned submit, unsigned count, unsigned flags, sigset_t* signals)) {
   return inspected(static_cast<int>(fd), flags,

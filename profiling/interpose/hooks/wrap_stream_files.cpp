@@ -6,8 +6,7 @@
 #include "profiling/interpose/hooks/streams.hpp"
 #include "profiling/interpose/writer/system.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
-                                      // for
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
 
 namespace {
 
@@ -23,7 +22,7 @@ int flags_of(const char* mode) noexcept {
   }
 }
 
-// A new stream: nobody has moved its pointers yet. Those that append stand at the end already.
+// A new stream, whose pointers have not moved yet. A stream that appends is at the end already.
 void met(FILE* file) noexcept {
   const int saved = errno;
   if (file != nullptr && descriptor_of(*file) >= 0) {

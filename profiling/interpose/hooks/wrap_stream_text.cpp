@@ -5,8 +5,7 @@
 #include "profiling/interpose/hooks/streams.hpp"
 #include "profiling/interpose/hooks/transfers.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
-                                      // for
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
 
 namespace {
 

@@ -1,8 +1,14 @@
-// libc's syscall(): system calls by their numbers are counted as the functions are that make them.
+// Wrapper of libc's syscall(): a system call by its number is counted like the function that makes it.
 //
-// Each goes to the kernel here, none to a function of that name: the next library's may be an interposer that
-// is made of syscall() (tcmalloc's mmap()), and would come back for ever. Called by any thread, also by
-// allocators and within handlers: nothing here allocates from the program's heap.
+// Each call goes directly to the kernel, not to the function of that name: the next library may define that
+// function by syscall() (tcmalloc's mmap()), and would come back here for ever.
+// Threads: any thread of the program makes the call, with no lock of this library held; also inside malloc,
+// so nothing here allocates from the program's heap or uses stdio or the locale.
+// Signals: may be called in handlers. A handler's call is made first, and its counting is deferred if its
+// thread is inside an update (Update, counting.hpp).
+// Forks: by number they run no handlers of pthread_atfork(); of_processes() does what these do. Calls that
+// make a thread, or a child in the same memory, do not reach C++ code at all (wrap_syscall() below).
+// errno: set as libc's syscall() sets it, and left alone by the counting after it.
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -19,8 +25,7 @@
 #include "profiling/interpose/hooks/stat_calls.hpp"
 #include "profiling/interpose/hooks/transfers.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
-                                      // for
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
 
 namespace {
 
@@ -37,18 +42,21 @@ long with_errno(long result) noexcept {
   return result;
 }
 
+// One call as the program made it; calling the object makes it.
 struct Arguments {
   long number, a, b, c, d, e, f;
   long operator()() const noexcept { return with_errno(system_call(number, a, b, c, d, e, f)); }
   int fd() const noexcept { return static_cast<int>(a); }
 };
 
-// Calls on names, from the directory of the first argument or from the working directory.
+// Calls on names, from the directory `at`. The path is the program's memory; it is read only after the kernel
+// has read it.
 template <typename Call>
 long on_name(int at, long path, penstock_file_kind kind, Call call) noexcept {
   return counted_path(PENSTOCK_CALL_OTHER, at, pointer<const char>(path), kind, call);
 }
 
+// Reads and writes. The wrappers' own templates (transfers.hpp) make the call and count it after its return.
 long transfer(const Arguments& made) noexcept {
   switch (made.number) {
     case SYS_read:
@@ -83,6 +91,8 @@ int as_int(Call call) noexcept {
   return static_cast<int>(call());
 }
 
+// Calls that make, copy, move or close descriptors. What is closed is forgotten before the call: after it
+// another thread may have the number. What is made is described after it.
 long of_descriptors(const Arguments& made) noexcept {
   const auto call = [&] { return as_int(made); };
   switch (made.number) {
@@ -135,6 +145,7 @@ long of_descriptors(const Arguments& made) noexcept {
   }
 }
 
+// stat() and its relatives, and calls on names: counted after the call.
 long of_names(const Arguments& made) noexcept {
   const auto call = [&] { return as_int(made); };
   switch (made.number) {
@@ -168,7 +179,7 @@ long of_names(const Arguments& made) noexcept {
     case SYS_chdir:
     case SYS_fchdir: {
       const long result = made();
-      if (result == 0) {
+      if (result == 0 && !log_suspended()) {
         note_working_directory();
       }
       return result;
@@ -178,6 +189,7 @@ long of_names(const Arguments& made) noexcept {
   }
 }
 
+// Asynchronous I/O: requests are read before the call, completions after it. errno stays that of the call.
 long of_queues(const Arguments& made) noexcept {
   switch (made.number) {
     case SYS_io_submit:
@@ -215,6 +227,9 @@ long of_queues(const Arguments& made) noexcept {
   }
 }
 
+// exit_group, execve and forks by number. In the child only this thread exists: it must release locks and
+// forget the parent's session before anything is counted, so after_raw_fork_in_child() comes first. libc's
+// own handlers have not run in it, which note_raw_fork() remembers.
 long of_processes(const Arguments& made) noexcept {
   switch (made.number) {
     case SYS_exit_group:
@@ -226,6 +241,8 @@ long of_processes(const Arguments& made) noexcept {
     case SYS_execve:
       return execute(pointer<const char>(made.a), pointer<char*>(made.b), pointer<char*>(made.c));
     default: {  // a fork
+      // Waits until no thread walks over the loaded objects, at most some seconds: the loader's lock would
+      // stay taken in the child.
       before_fork();
       const long pid = made();
       if (pid == 0) {
@@ -243,12 +260,13 @@ long of_processes(const Arguments& made) noexcept {
   }
 }
 
+// Calls that are handled even inside another library's function (WithinNext).
 bool is_of_processes(long number) noexcept {
   switch (number) {
 #ifdef SYS_fork
     case SYS_fork:
 #endif
-    case SYS_clone:  // of a process with memory of its own: the others do not come here
+    case SYS_clone:  // without CLONE_VM: the others do not come here
     case SYS_clone3:
     case SYS_exit_group:
       return true;
@@ -261,11 +279,14 @@ bool is_of_processes(long number) noexcept {
 
 extern "C" {
 
+// Called by wrap_syscall() below, in any thread and handler, on the program's stack. The sorting is a switch,
+// so that it needs no table that must be filled first: the call may come before this library's constructor
+// has run.
 __attribute__((used)) long penstock_syscall(long number, long a, long b, long c, long d, long e,
                                             long f) noexcept {
   const Arguments made{number, a, b, c, d, e, f};
-  // Another library's function, whose wrapper counts it, is made of this. Processes are made and ended as
-  // ever: libc's handlers do not run in a child that is forked in this way.
+  // Inside another library's function whose wrapper counts the call already. Forks and ends are handled even
+  // so, because a child needs what of_processes() does.
   if (WithinNext::is_under_way() && !is_of_processes(number)) [[unlikely]] {
     return made();
   }
@@ -357,7 +378,7 @@ __attribute__((used)) long penstock_syscall(long number, long a, long b, long c,
 #ifdef SYS_fork
     case SYS_fork:
 #endif
-    case SYS_clone:  // of a process with memory of its own: the others do not come here
+    case SYS_clone:  // without CLONE_VM: the others do not come here
     case SYS_clone3:
     case SYS_exit_group:
     case SYS_execve:
@@ -373,14 +394,17 @@ __attribute__((used)) long penstock_syscall_failed(long result) noexcept {
 }
 constinit std::atomic<void*> penstock_real_syscall{nullptr};
 PENSTOCK_WRAPPED(syscall, &penstock_real_syscall)
-// What makes a thread, or a process in this one's memory, returns twice on one stack: it goes to the kernel
-// without a frame of ours, as libc has it.
+// Calls that make a thread, or a process in this one's memory, return twice on one stack: the child would
+// overwrite a frame of ours that the parent still needs. They go to the kernel without a frame, as in libc.
+// So does rt_sigreturn, which never returns, and a clone3 without arguments, by which programs ask whether it
+// exists. This code uses registers only and changes none that the caller keeps; a signal may come anywhere in
+// it.
 __attribute__((visibility("default"), naked)) long wrap_syscall() __asm__("syscall");
 __attribute__((visibility("default"), naked)) long wrap_syscall() {
   __asm__(
       "cmpq $56, %rdi\n"  // SYS_clone: CLONE_VM among its flags
       "je 1f\n"
-      "cmpq $435, %rdi\n"  // SYS_clone3: they lie where it points to
+      "cmpq $435, %rdi\n"  // SYS_clone3: its flags are where rsi points to
       "je 2f\n"
       "cmpq $58, %rdi\n"  // SYS_vfork
       "je 3f\n"
@@ -390,7 +414,7 @@ __attribute__((visibility("default"), naked)) long wrap_syscall() {
       "1: testq $0x100, %rsi\n"
       "jnz 3f\n"
       "jmp 0b\n"
-      "2: testq %rsi, %rsi\n"  // a probe: the kernel says what it thinks of it
+      "2: testq %rsi, %rsi\n"  // no arguments: the kernel answers
       "jz 3f\n"
       "testq $0x100, (%rsi)\n"
       "jz 0b\n"

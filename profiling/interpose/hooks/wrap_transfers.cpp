@@ -6,8 +6,7 @@
 
 #include "profiling/interpose/hooks/transfers.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are outside of any namespace, as what they stand in
-                                      // for
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
 
 PENSTOCK_WRAP(ssize_t, read, (int fd, void* out, size_t bytes)) {
   return transfer_on<PENSTOCK_CALL_READ>(fd, [&] { return real_read(fd, out, bytes); });

@@ -1,8 +1,8 @@
 // Two threads that fork all the time while the program is attached to: one by fork(), whose children load a
 // library, and one by what libc has no handlers for. Each child opens and reads FILE.
 //
-//   penstock_profile_forking FILE PLUGIN   says "ready"; to each line that it is told: children begun, ended,
-//                                          hung, failed, and forks that were tried while somebody walked
+//   penstock_profile_forking FILE PLUGIN   says "ready"; to each line that it reads: children started, ended,
+//                                          hung, failed, and forks that were tried during a walk
 //
 // Its dl_iterate_phdr() stands before libc's. It holds a walk up, once the first object has been seen, until
 // both threads have tried to fork.

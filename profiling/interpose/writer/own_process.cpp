@@ -1,3 +1,5 @@
+// file_lock is held, or no other thread records (own_process.hpp). No function of libc is called that takes a
+// lock or allocates: a fork's child calls this too.
 #include "profiling/interpose/writer/own_process.hpp"
 
 #include <fcntl.h>
@@ -9,6 +11,8 @@
 
 namespace penstock::interpose {
 
+// A descriptor exists for moments; it is closed on exec. EINTR ends the reading early: files of /proc do not
+// give it.
 std::size_t read_text(const char* path, char* to, std::size_t room) noexcept {
   const long fd = system_call(SYS_openat, AT_FDCWD, word(path), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
@@ -49,7 +53,7 @@ bool read_kernel_io(penstock_kernel_io& io) noexcept {
 std::uint64_t process_start() noexcept {
   char text[1024] = {};
   read_text("/proc/self/stat", text, sizeof(text) - 1);
-  const char* at = strrchr(text, ')');  // a command's name may hold anything
+  const char* at = strrchr(text, ')');  // the name before it may contain anything
   for (int field = 2; at != nullptr && field < 22; ++field) {
     at = strchr(at + 1, ' ');
   }

@@ -1,3 +1,11 @@
+// Begins and ends a session's file. session.hpp says who may call what.
+//
+// file_lock is held by begin_session(), begin_kernel_counters(), set_later_moment(), end_session() and
+// add_event(). open_session() and begin_forked() need none: in the library's constructor, and in a child's
+// first call under begin_lock, no other thread writes to the session. No lock is taken under file_lock. The
+// program's heap is not used, except by strerror() in open_session(), which runs when the library is loaded.
+// getenv() is called when a file begins; a program that changes its environment in another thread at that
+// time races with it.
 #include "profiling/interpose/writer/session.hpp"
 
 #include <errno.h>
@@ -26,6 +34,7 @@ void copy_text(char* to, std::size_t room, const char* from) noexcept {
   to[length] = 0;
 }
 
+// strtoul() of digits: no allocation, no locale.
 std::uint32_t from_environment(const char* a, const char* b) noexcept {
   for (const char* name : {a, b}) {
     if (const char* value = getenv(name); value != nullptr && *value != 0) {
@@ -35,19 +44,21 @@ std::uint32_t from_environment(const char* a, const char* b) noexcept {
   return 0;
 }
 
-// What a file follows upon.
+// What a file continues.
 struct Before {
-  const penstock_session_header* header = nullptr;  // still mapped; null where there is none to look at
-  bool forked = false;                              // it is a fork's parent's
-  bool segments = false;                            // what to begin with where no file says so
+  const penstock_session_header* header = nullptr;  // still mapped; null if there is none to read
+  bool forked = false;                              // it is the file of a fork's parent
+  bool segments = false;                            // the initial setting if no file has one
 };
 
+// Relaxed: another process writes this bit at any time, and nothing else depends on it.
 std::uint32_t control_in(const penstock_session_header& header) noexcept {
   return __atomic_load_n(&header.control, __ATOMIC_RELAXED) & 1U;
 }
 
-// What was asked of the parent holds for the child, also what is asked until now; but not of a file that the
-// parent has left for another one.
+// What was asked of the parent holds for the child, also what is asked until now. It does not hold if the
+// parent has left that file for another one. The parent may store its state at this moment: either value is
+// right then.
 bool inherits(const Before& before) noexcept {
   if (before.header == nullptr || !before.forked) {
     return before.header != nullptr;
@@ -56,7 +67,10 @@ bool inherits(const Before& before) noexcept {
   return state == PENSTOCK_RUNNING || state == PENSTOCK_ENDED;
 }
 
-// Who switched the file before while this one was started did not see it yet.
+// Another process may have switched the old file after its bit was copied, because it did not see the new
+// file yet. It writes the bit (pwrite()) and then looks for new files; here the new file is made visible
+// (magic), and behind a full fence the old bit is read again. So at least one of the two sees the other. The
+// exchange leaves a bit alone that was set in the new file already.
 void take_late_word(const penstock_session_header& before, std::uint32_t taken) noexcept {
   memory_fence(std::memory_order_seq_cst);
   const std::uint32_t now = control_in(before);
@@ -66,7 +80,9 @@ void take_late_word(const penstock_session_header& before, std::uint32_t taken) 
   }
 }
 
-// It becomes the session's with its word in it: calls that began before go on meanwhile, and ask.
+// Fills the header of a new file. `control` is stored before session.header is: other threads that are in a
+// call read it at once (segments_wanted()). `magic` is stored last, as a reader takes the file for a session
+// by it. If the process is killed before that, the file is not a session.
 void fill_header(penstock_session_header& h, const Before& before) noexcept {
   const bool forked = before.forked;
   const bool takes_word = inherits(before);
@@ -93,7 +109,8 @@ void fill_header(penstock_session_header& h, const Before& before) noexcept {
   system_call(SYS_readlinkat, AT_FDCWD, word("/proc/self/exe"), word(h.executable), sizeof(h.executable) - 1);
   system_call(SYS_getcwd, word(h.directory), sizeof(h.directory));
   h.command_bytes = static_cast<std::uint32_t>(read_text("/proc/self/cmdline", h.command, sizeof(h.command)));
-  // What the kernel has counted so far is nobody's but ours; a forked process's counters began with it.
+  // What the kernel has counted so far is this library's own reading. A forked process's counters began at
+  // the fork.
   file.own_read = forked ? file.own_read : 0;
   if (!forked && read_kernel_io(h.kernel_begin)) {
     h.kernel_begin.syscr += 2;
@@ -110,7 +127,8 @@ void fill_header(penstock_session_header& h, const Before& before) noexcept {
   }
 }
 
-// The state is the caller's to set.
+// Makes the file and its first mapping. The caller sets session.state, and holds file_lock where other
+// threads run. If it fails, session.base is the old mapping again; nothing of the old file was touched.
 bool begin_file(const Before& before) noexcept {
   file.bytes = 0;
   file.own_read = 0;
@@ -138,6 +156,7 @@ bool begin_file(const Before& before) noexcept {
 
 }  // namespace
 
+// Reads the environment, without a lock.
 bool wants_segments() noexcept {
   const char* trace = getenv("PENSTOCK_PROFILE_TRACE");
   return trace != nullptr && *trace == '1';
@@ -147,6 +166,8 @@ int session_failure() noexcept {
   return failure != 0 ? failure : ENOSPC;
 }
 
+// In the library's constructor, when the program usually has one thread. errno and stdio may be used freely
+// here; the message goes to descriptor 2 directly, as stderr's buffer is the program's.
 void open_session() noexcept {
   const char* folder = getenv("PENSTOCK_PROFILE_SESSION");
   if (folder == nullptr || *folder != '/' || strlen(folder) >= sizeof(session.folder)) {
@@ -165,6 +186,8 @@ void open_session() noexcept {
   system_call(SYS_write, STDERR_FILENO, word(said), length);
 }
 
+// By the holder of Control, while session.changes is set. state `running` is stored last: from then on a
+// thread's next call may begin a log in this file.
 bool begin_session(const char* folder, penstock_begun started, bool segments,
                    const penstock_session_header* before) noexcept {
   if (file.ticks_per_s == 0) {
@@ -185,6 +208,9 @@ bool begin_session(const char* folder, penstock_begun started, bool segments,
   return true;
 }
 
+// By the holder of Control, while session.changes is set: no thread adds to the totals that are subtracted
+// here. What threads have counted since recording began belongs to the session, so the kernel's counters
+// begin before it.
 void begin_kernel_counters() noexcept {
   const Hold hold(file_lock);
   penstock_kernel_io io{};
@@ -210,18 +236,25 @@ void begin_kernel_counters() noexcept {
 
 namespace {
 
-bool forked_between_files = false;  // another thread of the parent was taking it from one file to the next
+// Read once by begin_forked().
+bool forked_between_files = false;  // the parent was changing files at the fork
 
 }  // namespace
 
+// In the child, with one thread; it takes no lock. The parent's file stays mapped until begin_forked(),
+// because names of descriptors are in it. The state is stored relaxed, as there is no other thread.
 void leave_parents_session() noexcept {
   file_lock.reset();
   forked_between_files = session.changes.load(std::memory_order_relaxed);
   session.state.store(SessionState::forked, std::memory_order_relaxed);
 }
 
+// In the child's first counted call, under begin_lock, in any of its threads; the others wait there. It is a
+// wrapped call, perhaps in a handler or inside malloc: no heap. Order: the parent's file is unmapped after
+// take_along() has read it, and the state is stored last, since it releases the other threads.
 bool begin_forked(void (*take_along)(const char* parents_base)) noexcept {
-  // Between two files nothing says what is mapped where: it is left alone.
+  // Between two files session.base and file.reserved may not belong together, so nothing is unmapped and
+  // nothing copied.
   char* parents = forked_between_files ? nullptr : session.base;
   const std::uint64_t parents_bytes = file.reserved;
   const bool started = begin_file({.header = forked_between_files ? nullptr : session.header,
@@ -239,7 +272,8 @@ bool begin_forked(void (*take_along)(const char* parents_base)) noexcept {
 
 namespace {
 
-// The lock is held.
+// file_lock is held. Readers take later[later_index]; the other one is written and then made the newest, so
+// that a reader or a crash never finds a half-written pair.
 void set_moment() noexcept {
   penstock_session_header& h = *session.header;
   const std::uint32_t next = 1 - (__atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U);
@@ -249,6 +283,7 @@ void set_moment() noexcept {
 
 }  // namespace
 
+// In any counted call, within an update. A handler whose own thread holds the lock stores nothing.
 void set_later_moment() noexcept {
   const Hold hold(file_lock);
   if (hold.held()) {
@@ -256,6 +291,10 @@ void set_later_moment() noexcept {
   }
 }
 
+// In exit, exec, a handler that calls _exit(), or by the holder of Control. Without the lock (a handler in
+// its own thread) it still stores the end, without a new moment. Order: the kernel's counters before the flag
+// that they are known, and the state last: a reader that sees it finds the rest. The file is cut last, since
+// it is only space.
 void end_session(penstock_process_state state) noexcept {
   if (session.state.load(std::memory_order_acquire) != SessionState::running || !is_own_session()) {
     return;
@@ -277,6 +316,7 @@ void end_session(penstock_process_state state) noexcept {
   }
 }
 
+// After a failed exec. The state is stored last: until then readers take the session for ended.
 void resume_session() noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::running) {
     session.header->end_monotonic_ns = 0;
@@ -285,6 +325,8 @@ void resume_session() noexcept {
   }
 }
 
+// Any thread and handler, no lock held on entry; `text` is the program's memory and is cut at 4,096 bytes.
+// The entry is written before `used` is stored with release: readers and a crash see it whole or not at all.
 void add_event(penstock_event_kind kind, std::uint32_t pid, const char* text) noexcept {
   if (session.state.load(std::memory_order_acquire) != SessionState::running) {
     return;

@@ -1,3 +1,6 @@
+// How the session's file grows. file_lock is held in all functions (session_file.hpp), by a thread of the
+// program in a wrapped call, perhaps inside malloc: so there are only direct system calls, no heap, and no
+// stdio. A signal may come at any instruction; its handler gets no block while its own thread is here.
 #include "profiling/interpose/writer/session_file.hpp"
 
 #include <errno.h>
@@ -20,8 +23,8 @@ constinit int failure = 0;
 
 namespace {
 
-// What has just been written is still in the processor's cache when the first records come to stand there;
-// but each growth is a mapping of its own, of which a process has some ten thousands.
+// Small growths keep what was just written in the cache when the first records go there. But each growth is a
+// mapping of its own, of which a process may have some ten thousand.
 constexpr std::uint64_t kUsualGrowth = 512U << 10U;
 constexpr std::uint64_t kMostGrowth = 16U << 20U;
 constexpr std::uint64_t kMostReserved = std::uint64_t{1} << 38U;
@@ -36,8 +39,9 @@ std::uint64_t bytes_of_environment(const char* name, std::uint64_t otherwise) no
   return value != nullptr && *value >= '0' && *value <= '9' && *end == 0 ? bytes : otherwise;
 }
 
+// Before a file begins. PROT_NONE and NORESERVE: addresses only, no memory.
 bool reserve() noexcept {
-  // Where the program's addresses are limited, little of them is ours.
+  // Under a limit of address space the program needs most of it itself.
   rlimit limit{};
   std::uint64_t most = kMostReserved;
   if (system_call(SYS_prlimit64, 0, RLIMIT_AS, 0, word(&limit)) == 0 && limit.rlim_cur != RLIM_INFINITY) {
@@ -58,12 +62,13 @@ bool reserve() noexcept {
 
 namespace {
 
-// The session's file, by its name: no descriptor is kept, since programs close all they find. It is the same
-// file only if it has the same number on the same device: the name may mean another one by now (chroot, a
-// mount).
+// Opens the session's file by its name: no descriptor is kept, since programs close all that they find. It is
+// the same file only if it has the same number on the same device: the name may be another file's by now
+// (chroot, a mount). The descriptor exists for moments. A fork of another thread at that time may inherit it;
+// it is closed on exec.
 long open_own(int flags) noexcept {
   long fd = system_call(SYS_openat, AT_FDCWD, word(file.path), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
-  if (fd >= 0 && fd <= STDERR_FILENO) {  // these numbers are what somebody is about to open
+  if (fd >= 0 && fd <= STDERR_FILENO) {  // the program may be about to open one of these numbers
     const long higher = system_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     system_call(SYS_close, fd);
     fd = higher;
@@ -84,8 +89,9 @@ long open_own(int flags) noexcept {
   return fd;
 }
 
-// Writes so many zeros there, which takes their place on the device and half the time of pages that are first
-// touched in a mapping.
+// Writes zeros there. That takes the place on the device, and half the time of first touching pages in a
+// mapping. A signal may interrupt it (EINTR), which is not an error. What was written counts as this
+// library's own.
 bool write_zeros(long fd, std::uint64_t from, std::uint64_t bytes) noexcept {
   static const char zeros[PENSTOCK_BLOCK_GRANULE] = {};
   constexpr std::size_t kAtOnce = 64;
@@ -115,9 +121,9 @@ bool write_zeros(long fd, std::uint64_t from, std::uint64_t bytes) noexcept {
   return true;
 }
 
-// Maps pages, ready for writes, before the program waits for each of them. Where files are in memory the
-// kernel maps a stretch of those that are there at the first look at one, for a quarter of what it takes to
-// ask it for each; elsewhere it is asked to, if it can be (Linux 5.14).
+// Has the pages mapped for writing before the program waits for each of them. For a file in memory, one read
+// maps a stretch of pages, in a quarter of the time of asking for each. For others the kernel is asked, if it
+// can (Linux 5.14).
 void touch(char* at, std::uint64_t bytes) noexcept {
   if (file.in_memory) {
     constexpr std::uint64_t kStretch = 65536;  // fault_around_bytes: from one multiple to the next
@@ -134,9 +140,12 @@ void touch(char* at, std::uint64_t bytes) noexcept {
 
 }  // namespace
 
-// Raw calls, for mmap itself is wrapped.
+// Order: zeros are written before the new part is mapped. Mapped first, a full disk would be a SIGBUS in the
+// program at a later store. file.bytes grows last, so that a block is never outside of the mapping. Direct
+// calls, as mmap() itself is wrapped. If the process is killed in between, the file ends with zeros, which
+// readers take for free blocks.
 bool grow_to(std::uint64_t bytes, int flags) noexcept {
-  // A file that grows beyond what the program may write would end it by SIGXFSZ.
+  // Beyond the program's limit of file sizes a write would end it by SIGXFSZ.
   rlimit most{};
   if (bytes > file.reserved || bytes > file.limit ||
       (system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, word(&most)) == 0 && bytes > most.rlim_cur)) {
@@ -166,12 +175,14 @@ bool grow_to(std::uint64_t bytes, int flags) noexcept {
     touch(fresh, growth);
     file.bytes = bytes;
   } else {
-    system_call(SYS_ftruncate, fd, static_cast<long>(file.bytes));  // what there was room for is not kept
+    system_call(SYS_ftruncate, fd, static_cast<long>(file.bytes));  // gives back what was written
   }
   system_call(SYS_close, fd);
   return grown;
 }
 
+// When the session ends. Pages after the new end stay mapped, and touching them would be a SIGBUS; so
+// file.bytes shrinks as well, and no block is there.
 void give_back_spare_room() noexcept {
   const std::uint64_t end = session.header->file_end;
   const long fd = end < file.bytes ? open_own(0) : -1;
@@ -183,10 +194,14 @@ void give_back_spare_room() noexcept {
   }
 }
 
+// One system call, where blocks are made and at the end: such a child must not write to its parent's file.
 bool is_own_session() noexcept {
   return session.header->pid == static_cast<std::uint32_t>(system_call(SYS_getpid));
 }
 
+// file_lock is held. The growth is a fraction of the file, or just the block if there is no room for more.
+// `magic` is stored before `file_end`: a reader, or a crash, finds no block within the file that has no
+// header.
 penstock_block* add_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
   if (!is_own_session()) {
     return nullptr;
@@ -214,6 +229,7 @@ penstock_block* add_block(penstock_block_kind kind, std::uint16_t entry_bytes, s
   return block;
 }
 
+// Within an update, or with a lock of the logs held (add_thread()); see the order in thread_lives.cpp.
 penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
   const Hold hold(file_lock);
   return hold.held() ? add_block(kind, entry_bytes, bytes) : nullptr;
