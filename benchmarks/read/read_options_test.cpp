@@ -81,12 +81,12 @@ TEST(ReadOptions, WhatContradictsItselfIsRefused) {
   const std::vector<std::vector<OptionWord>> lines{
       {{"duration", "1s"}, {"stonewall", "1s"}},
       {{"rate", "500"}, {"depth", "2"}},
-      {{"rate", "500"}, {"collective", ""}},
-      {{"collective", ""}, {"threads", "2"}},
-      {{"collective", ""}, {"depth", "2"}},
-      {{"collective", ""}, {"duration", "1s"}},
-      {{"collective", ""}, {"stonewall", "1s"}},
-      {{"collective", ""}, {"order", "physical"}},
+      {{"rate", "500"}, {"collective", "1"}},
+      {{"collective", "1"}, {"threads", "2"}},
+      {{"collective", "1"}, {"depth", "2"}},
+      {{"collective", "1"}, {"duration", "1s"}},
+      {{"collective", "1"}, {"stonewall", "1s"}},
+      {{"collective", "1"}, {"order", "physical"}},
       {{"cold-by", "drop"}, {"cache", "warm"}},
       {{"window", "8"}},
       {{"rank-shift", "1"}},
@@ -95,7 +95,7 @@ TEST(ReadOptions, WhatContradictsItselfIsRefused) {
   };
   for (const std::vector<OptionWord>& line : lines)
     EXPECT_ERRC(Errc::invalid_argument, parsed(line)) << line.front().key << " " << line.back().key;
-  const auto collective = parsed({{"collective", ""}});
+  const auto collective = parsed({{"collective", "1"}});
   ASSERT_OK(collective);
   EXPECT_EQ(collective->threads, (std::vector<unsigned>{1}));
 }

@@ -33,7 +33,7 @@ TEST(SlowReader, LowersTheFractionOfTheCeiling) {
     Trial trial;
     record_cell(cell, cell, tier, manifest, 0, trial);
     const Metric& fraction = trial.record().metrics.at("ceiling_fraction");
-    EXPECT_LT(fraction.samples.front(), 0.5) << "depth " << depth;
+    EXPECT_LT(fraction.samples.front(), 0.25) << "depth " << depth;
   }
 }
 
