@@ -96,18 +96,17 @@ void unpack(const Json& json, std::vector<RankFigures>& ranks) {
   for (const Json& rank : json) ranks.push_back({rank[0].get<std::uint64_t>(), rank[1].get<double>()});
 }
 
-void record_figure(const RunTally& tally, double value, const FigureMetrics& metrics, Trial& trial) {
-  if (metrics.unless_zero && value == 0) return;
-  if (metrics.value != nullptr) trial.sample(*metrics.value, value);
-  if (metrics.rate != nullptr) trial.sample(*metrics.rate, per_second(value, tally.*metrics.seconds));
+void record_figure(const RunTally& tally, double value, const RunFigure& figure, Trial& trial) {
+  if (figure.unless_zero && value == 0) return;
+  if (figure.value != nullptr) trial.sample(*figure.value, value);
+  if (figure.rate != nullptr) trial.sample(*figure.rate, per_second(value, tally.*figure.seconds));
 }
-void record_figure(const RunTally& tally, const Histogram& times, const FigureMetrics& metrics,
-                   Trial& trial) {
+void record_figure(const RunTally& tally, const Histogram& times, const RunFigure& figure, Trial& trial) {
   if (tally.samples == 0 || times.count() == 0) return;
-  for (const read_metrics::Percentile& one : metrics.percentiles)
+  for (const read_metrics::Percentile& one : figure.percentiles)
     trial.sample(one.metric, times.percentile(one.percent));
 }
-void record_figure(const RunTally&, const TimesByCall& calls, const FigureMetrics&, Trial& trial) {
+void record_figure(const RunTally&, const TimesByCall& calls, const RunFigure&, Trial& trial) {
   for (const auto& [call, times] : calls) {
     const std::string_view name = timed_call_name(call);
     trial.sample(read_metrics::kCalls, name, static_cast<double>(times.ns.count()));
@@ -115,17 +114,15 @@ void record_figure(const RunTally&, const TimesByCall& calls, const FigureMetric
       trial.sample(one.metric, name, times.ns.percentile(one.percent));
   }
 }
-void record_figure(const RunTally&, const std::vector<RankFigures>& ranks, const FigureMetrics&,
-                   Trial& trial) {
+void record_figure(const RunTally&, const std::vector<RankFigures>& ranks, const RunFigure&, Trial& trial) {
   record_ranks(ranks, kRanksOfRepeat, trial);
 }
 
 // A member that is in no row would be lost between ranks.
 constexpr std::size_t bytes_in_table() {
   std::size_t bytes = 0;
-  RunTally::figures([&](const char*, auto member, AtOnce, const FigureMetrics&) {
-    bytes += sizeof(std::declval<RunTally>().*member);
-  });
+  RunTally::figures(
+      [&](const char*, auto member, const RunFigure&) { bytes += sizeof(std::declval<RunTally>().*member); });
   return bytes;
 }
 static_assert(bytes_in_table() == sizeof(RunTally), "each member of RunTally has a row in its table");
@@ -133,10 +130,10 @@ static_assert(bytes_in_table() == sizeof(RunTally), "each member of RunTally has
 }  // namespace
 
 void RunTally::join(const RunTally& other) {
-  figures([&](const char*, auto member, AtOnce at_once, const FigureMetrics&) {
+  figures([&](const char*, auto member, const RunFigure& figure) {
     using T = std::remove_reference_t<decltype(this->*member)>;
     if constexpr (std::is_arithmetic_v<T>) {
-      if (at_once == AtOnce::max) {
+      if (figure.max) {
         this->*member = std::max(this->*member, other.*member);
         return;
       }
@@ -148,7 +145,7 @@ void RunTally::join(const RunTally& other) {
 void RunTally::append(const RunTally& later) {
   // The second that this one ended in is the other's first.
   const auto second = static_cast<std::size_t>(wall_s);
-  figures([&](const char*, auto member, AtOnce, const FigureMetrics&) {
+  figures([&](const char*, auto member, const RunFigure&) {
     using T = std::remove_reference_t<decltype(this->*member)>;
     if constexpr (std::is_same_v<T, BySecond>)
       add(this->*member, later.*member, second);
@@ -176,27 +173,24 @@ RunTally RunTally::over_ranks(std::span<const RunTally> each) {
 
 Json RunTally::packed() const {
   Json json;
-  figures(
-      [&](const char* name, auto member, AtOnce, const FigureMetrics&) { json[name] = pack(this->*member); });
+  figures([&](const char* name, auto member, const RunFigure&) { json[name] = pack(this->*member); });
   return json;
 }
 
 RunTally RunTally::unpacked(const Json& json) {
   RunTally tally;
-  figures([&](const char* name, auto member, AtOnce, const FigureMetrics&) {
-    unpack(json[name], tally.*member);
-  });
+  figures([&](const char* name, auto member, const RunFigure&) { unpack(json[name], tally.*member); });
   return tally;
 }
 
 void RunTally::record(Trial& trial) const {
-  figures([&](const char*, auto member, AtOnce, const FigureMetrics& metrics) {
+  figures([&](const char*, auto member, const RunFigure& figure) {
     using T = std::remove_cvref_t<decltype(this->*member)>;
     if constexpr (std::is_arithmetic_v<T>)
-      record_figure(*this, static_cast<double>(this->*member), metrics, trial);
+      record_figure(*this, static_cast<double>(this->*member), figure, trial);
     else if constexpr (std::is_same_v<T, Histogram> || std::is_same_v<T, TimesByCall> ||
                        std::is_same_v<T, std::vector<RankFigures>>)
-      record_figure(*this, this->*member, metrics, trial);
+      record_figure(*this, this->*member, figure, trial);
   });
 }
 

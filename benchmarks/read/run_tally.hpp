@@ -21,15 +21,10 @@ namespace penstock {
 
 struct RunTally;
 
-// How the figures of runs at the same time become one. Those of runs one after the other are added.
-enum class AtOnce : std::uint8_t {
-  sum,
-  max,
-  merge,  // as its type is merged: add() in run_tally.cpp
-};
-
-// The metrics of a figure.
-struct FigureMetrics {
+// What is done with a figure. Numbers add up, also those of runs at the same time unless `max`; other types
+// are merged (add() in run_tally.cpp).
+struct RunFigure {
+  bool max = false;  // of runs at the same time the largest counts: a time
   const MetricInfo* value = nullptr;
   const MetricInfo* rate = nullptr;  // a second of `seconds`
   double RunTally::*seconds = nullptr;
@@ -62,35 +57,33 @@ struct RunTally {
   TimesByCall calls;                           // of the back end, where it is traced; ramp included
   std::vector<RankFigures> ranks;              // where several ranks ran together (read_team.hpp)
 
-  // The table: name, member, AtOnce and FigureMetrics of every figure.
+  // The table: name, member and RunFigure of every figure.
   template <class Visit>
   static constexpr void figures(Visit&& visit) {
     using T = RunTally;
-    using enum AtOnce;
     using namespace read_metrics;
-    visit("samples", &T::samples, sum, {.rate = &kSampleRate, .seconds = &T::wall_s});
-    visit("bytes", &T::bytes, sum, {.value = &kPayload, .rate = &kPayloadRate, .seconds = &T::wall_s});
-    visit("errors", &T::errors, sum, {});
-    visit("wrong", &T::wrong, sum, {});
-    visit("passes", &T::passes, max, {});
-    visit("wall_s", &T::wall_s, max, {.value = &kWall});
-    visit("elapsed_s", &T::elapsed_s, max, {});
-    visit("first_done_s", &T::first_done_s, max, {});
-    visit("first_done_bytes", &T::first_done_bytes, sum,
-          {.rate = &kFirstDoneRate, .seconds = &T::first_done_s});
-    visit("stonewall_s", &T::stonewall_s, max, {});
-    visit("stonewall_bytes", &T::stonewall_bytes, sum,
+    visit("samples", &T::samples, {.rate = &kSampleRate, .seconds = &T::wall_s});
+    visit("bytes", &T::bytes, {.value = &kPayload, .rate = &kPayloadRate, .seconds = &T::wall_s});
+    visit("errors", &T::errors, {});
+    visit("wrong", &T::wrong, {});
+    visit("passes", &T::passes, {.max = true});
+    visit("wall_s", &T::wall_s, {.max = true, .value = &kWall});
+    visit("elapsed_s", &T::elapsed_s, {.max = true});
+    visit("first_done_s", &T::first_done_s, {.max = true});
+    visit("first_done_bytes", &T::first_done_bytes, {.rate = &kFirstDoneRate, .seconds = &T::first_done_s});
+    visit("stonewall_s", &T::stonewall_s, {.max = true});
+    visit("stonewall_bytes", &T::stonewall_bytes,
           {.rate = &kStonewallRate, .seconds = &T::stonewall_s, .unless_zero = true});
-    visit("latency_ns", &T::latency_ns, merge, {.percentiles = kOfLatency});
-    visit("late_ns", &T::late_ns, merge, {.percentiles = kOfLateness});
-    visit("due", &T::due, sum, {.rate = &kOfferedRate, .seconds = &T::open_s, .unless_zero = true});
-    visit("open_s", &T::open_s, max, {});
-    visit("bytes_by_second", &T::bytes_by_second, merge, {});
-    visit("first_errors", &T::first_errors, merge, {});
-    visit("first_wrong", &T::first_wrong, merge, {});
-    visit("failure", &T::failure, merge, {});
-    visit("calls", &T::calls, merge, {});
-    visit("ranks", &T::ranks, merge, {});
+    visit("latency_ns", &T::latency_ns, {.percentiles = kOfLatency});
+    visit("late_ns", &T::late_ns, {.percentiles = kOfLateness});
+    visit("due", &T::due, {.rate = &kOfferedRate, .seconds = &T::open_s, .unless_zero = true});
+    visit("open_s", &T::open_s, {.max = true});
+    visit("bytes_by_second", &T::bytes_by_second, {});
+    visit("first_errors", &T::first_errors, {});
+    visit("first_wrong", &T::first_wrong, {});
+    visit("failure", &T::failure, {});
+    visit("calls", &T::calls, {});
+    visit("ranks", &T::ranks, {});
   }
 
   static constexpr std::size_t kErrorsNamed = 5;

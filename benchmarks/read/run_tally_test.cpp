@@ -12,7 +12,7 @@ namespace {
 RunTally tally(std::uint64_t from) {
   RunTally one;
   std::uint64_t next = from;
-  RunTally::figures([&](const char*, auto member, AtOnce, const FigureMetrics&) {
+  RunTally::figures([&](const char*, auto member, const RunFigure&) {
     using T = std::remove_reference_t<decltype(one.*member)>;
     if constexpr (std::is_arithmetic_v<T>) one.*member = static_cast<T>(next++);
   });
