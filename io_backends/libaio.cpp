@@ -1,7 +1,16 @@
-// Back end: a folder of the operating system, many reads in flight from each thread by the kernel's older
-// asynchronous calls (io_submit, io_getevents): for machines that forbid io_uring. Called without a library.
+// Back end: a folder of the operating system, with many reads in flight from each thread by io_submit and
+// io_getevents, the kernel's older asynchronous calls. For machines that forbid io_uring. Needs no library.
 //
-// Only direct reads are truly asynchronous: the kernel works off a buffered one while it is submitted.
+// Only direct reads are asynchronous: the kernel finishes a buffered read while it is submitted.
+//
+// Threads: any thread makes a queue. One thread at a time uses it, and every function of LibaioQueue runs
+// there.
+// Lock: IdleContexts::mutex_, taken when a queue is made or destroyed. A queue has none.
+// Memory: the kernel writes to the caller's memory and to Slot::bounce until it returns an event or the
+// context is destroyed. Reads allocate nothing, except for errors and for a bounce buffer that grows.
+// Ctrl-C: EINTR is tried again, because the kernel may still write. A queue that dies waits for all its
+// reads.
+// Crash: the kernel ends the requests with the process. Nothing here writes to files.
 #include <linux/aio_abi.h>
 #include <sys/syscall.h>
 
@@ -26,7 +35,8 @@ namespace {
 
 constexpr OptionSpec kOptions[] = {kDirectOption, kFallbackOption, kPublishOption};
 
-// A context of the kernel for that many reads at once.
+// A context of the kernel, for up to depth() reads in flight. One thread at a time. Destroying it waits until
+// the kernel writes to no memory of its reads any more.
 class Context {
  public:
   Context() = default;
@@ -43,11 +53,11 @@ class Context {
   }
   std::size_t depth() const { return depth_; }
   bool there() const { return id_ != 0; }
-  // As read(2) returns: how many from the front were taken.
+  // Returns as read(2) does: how many reads from the front the kernel took.
   long submit(std::span<iocb*> reads) {
     return ::syscall(SYS_io_submit, id_, static_cast<long>(reads.size()), reads.data());
   }
-  // How many events came; EINTR is tried again. Waits for at least that many.
+  // Waits for `at_least` events and returns how many came, or -1. A signal does not end it.
   long wait(std::size_t at_least, std::span<io_event> events) {
     return retry_eintr([&] {
       return ::syscall(SYS_io_getevents, id_, static_cast<long>(at_least), static_cast<long>(events.size()),
@@ -60,9 +70,8 @@ class Context {
   std::size_t depth_ = 0;
 };
 
-// Contexts that no queue has now. To destroy one, the kernel waits for grace periods of RCU, some 36 ms
-// whatever its depth: for the next queue it is kept, so that a loop which is measured with its queue's end is
-// not charged for it. Any thread.
+// Contexts that no queue uses now. To destroy one, the kernel waits for grace periods of RCU, about 36 ms at
+// any depth. So it is kept for the next queue, and a measured loop does not include that time. Any thread.
 class IdleContexts {
  public:
   IdleContexts() = default;
@@ -70,10 +79,10 @@ class IdleContexts {
   IdleContexts& operator=(const IdleContexts&) = delete;
   ~IdleContexts() { destroy_all(); }
 
-  // Null where none is deep enough; one of those that are not is destroyed then, so that idle ones and those
-  // in use are never more than the most queues that were at once.
+  // Null if none is deep enough. Then one of the others is destroyed, so that there are never more contexts
+  // than the most queues that existed at once.
   std::unique_ptr<Context> take(std::size_t depth) {
-    std::unique_ptr<Context> too_shallow;  // outlives the lock
+    std::unique_ptr<Context> too_shallow;  // declared before the lock: destroyed without it
     const std::lock_guard lock(mutex_);
     const auto found = std::find_if(contexts_.begin(), contexts_.end(),
                                     [&](const auto& context) { return context->depth() >= depth; });
@@ -87,11 +96,13 @@ class IdleContexts {
     contexts_.erase(found);
     return context;
   }
+  // From a queue's destructor, on its thread. May allocate.
   void keep(std::unique_ptr<Context> context) {
     const std::lock_guard lock(mutex_);
     contexts_.push_back(std::move(context));
   }
-  // As many at once as there are threads to wait for them.
+  // By queue() when the kernel has no reads left, and at the end of the back end. Holds the lock all the
+  // time, so no other thread gets a context that is being destroyed. Each of up to 64 threads waits for one.
   void destroy_all() {
     const std::lock_guard lock(mutex_);
     std::atomic<std::size_t> next{0};
@@ -112,7 +123,7 @@ class IdleContexts {
 class LibaioFiles final : public PosixFiles {
  public:
   LibaioFiles(std::string_view path, const Options& options) : PosixFiles(path, options) {
-    // For no reads at all: invalid, where it is not forbidden. A context that works takes long to give back.
+    // A context for no reads: EINVAL where the calls are allowed. A real context would take long to destroy.
     Context trial;
     const int failed = trial.set_up(0);
     caps_.async = failed == EINVAL;
@@ -141,6 +152,8 @@ class LibaioQueue final : public Queue {
     prepared_.reserve(depth);
     for (std::size_t i = depth; i > 0; --i) free_.push_back(i - 1);
   }
+  // Waits, also after Ctrl-C: until its event comes, the kernel may write to the memory of a read. Only an
+  // idle context is kept for others.
   ~LibaioQueue() override {
     while (in_kernel_ > 0 && wait(1)) continue;
     if (in_kernel_ == 0 && context_->there()) files_.idle_contexts().keep(std::move(context_));
@@ -157,8 +170,8 @@ class LibaioQueue final : public Queue {
     Aim aim;
     std::size_t bytes = 0;  // wanted
     bool in_kernel = false;
-    Fd opened;      // of an object
-    Buffer bounce;  // where direct I/O cannot go straight to its place
+    Fd opened;      // of a ReadObject
+    Buffer bounce;  // for direct I/O, if `out` is not aligned; the kernel writes here
   };
 
   void start(const Operation& operation);
@@ -172,11 +185,11 @@ class LibaioQueue final : public Queue {
   LibaioFiles& files_;
   std::vector<Slot> slots_;
   std::vector<std::size_t> free_;
-  std::vector<iocb*> prepared_;  // not with the kernel yet
+  std::vector<iocb*> prepared_;  // not handed to the kernel yet; point into slots_, which never grows
   std::vector<io_event> events_;
   std::size_t in_kernel_ = 0;
   Fifo<Completion> done_;
-  std::unique_ptr<Context> context_;  // dies first: the kernel may still write to what is above
+  std::unique_ptr<Context> context_;  // last, so destroyed first: the kernel may write to slots_
 };
 
 std::size_t LibaioQueue::submit(std::span<const Operation> operations, Start start) {
@@ -186,6 +199,7 @@ std::size_t LibaioQueue::submit(std::span<const Operation> operations, Start sta
   return taken;
 }
 
+// The slot is taken only if the read goes to the kernel. Else it is done here, blocking, and waits in done_.
 void LibaioQueue::start(const Operation& operation) {
   const std::size_t index = free_.back();
   Slot& slot = slots_[index];
@@ -202,7 +216,7 @@ void LibaioQueue::start(const Operation& operation) {
       {operation.tag, started.ok() ? perform(files_, operation) : Result<std::uint64_t>(started.error())});
 }
 
-// Whether the slot's request is for the kernel; else the operation is to be done at once.
+// Fills the slot's request. False if the operation must be done by blocking calls.
 Result<bool> LibaioQueue::prepare(Slot& slot) {
   std::uint64_t offset = 0;
   std::span<std::byte> room;
@@ -219,7 +233,7 @@ Result<bool> LibaioQueue::prepare(Slot& slot) {
   } else {
     const auto& object = std::get<ReadObject>(slot.operation.what);
     PENSTOCK_TRY(check_read_object(object.name, object.length_hint, object.out.size()));
-    if (object.length_hint == 0) return false;  // nobody knows yet how much to read
+    if (object.length_hint == 0) return false;  // the size is not known yet
     PENSTOCK_ASSIGN(slot.opened, files_.open_to_read(object.name));
     PENSTOCK_ASSIGN(direct, files_.alignment(slot.opened.get(), object.name));
     room = object.out;
@@ -236,7 +250,7 @@ Result<bool> LibaioQueue::prepare(Slot& slot) {
   return true;
 }
 
-// Hands what is prepared to the kernel. What it refuses is done at once, in the words of blocking calls.
+// Hands the prepared reads to the kernel. A read that it refuses is done by blocking calls.
 void LibaioQueue::push() {
   std::span<iocb*> rest(prepared_);
   while (!rest.empty()) {
@@ -249,6 +263,7 @@ void LibaioQueue::push() {
       continue;
     }
     if (taken < 0 && errno == EINTR) continue;
+    // EAGAIN: the kernel has no room. With none of ours in it, waiting would last for ever.
     if (taken < 0 && errno == EAGAIN && in_kernel_ > 0 && wait(1)) continue;
     finish(rest.front()->aio_data, -EAGAIN);
     rest = rest.subspan(1);
@@ -256,7 +271,8 @@ void LibaioQueue::push() {
   prepared_.clear();
 }
 
-// Takes what the kernel has done, at least that many. False when it gives no answer: then all has failed.
+// Takes the events of the kernel, at least `at_least`. False if the kernel returns an error; then all reads
+// that it had have failed.
 bool LibaioQueue::wait(std::size_t at_least) {
   const long count = context_->wait(at_least, events_);
   if (count < 0) {
@@ -269,10 +285,12 @@ bool LibaioQueue::wait(std::size_t at_least) {
   return true;
 }
 
-// So that nobody waits for them for ever. Destroying the context waits until nothing is written to memory any
-// more. Where there is no other one, the kernel refuses what comes.
+// Without it the caller would wait for these reads for ever. If no new context can be made, the kernel
+// refuses later reads, and blocking calls do them.
 void LibaioQueue::fail_all(int failed) {
   const std::size_t depth = context_->depth();
+  // First of all: the old context goes, which waits until no read writes to memory. Only after that may their
+  // failures reach the caller, who frees the memory.
   context_ = std::make_unique<Context>();
   static_cast<void>(context_->set_up(depth));
   in_kernel_ = 0;
@@ -296,7 +314,7 @@ std::size_t LibaioQueue::reap(std::span<Completion> out, std::size_t at_least) {
 
 void LibaioQueue::finish(std::size_t index, std::int64_t result) {
   Slot& slot = slots_[index];
-  slot.opened.close();  // what is done again opens it once more
+  slot.opened.close();  // before finish_read(): a read that is done again opens the object itself
   finish(index, files_.finish_read(slot.operation, slot.aim, slot.bytes, result));
 }
 
@@ -315,7 +333,7 @@ Result<std::unique_ptr<Queue>> LibaioFiles::queue(std::size_t depth) {
   if (context == nullptr) {
     context = std::make_unique<Context>();
     int failed = context->set_up(depth);
-    if (failed == EAGAIN) {  // what idle ones have of the machine's reads may be what is lacking
+    if (failed == EAGAIN) {  // idle contexts count against fs.aio-max-nr
       idle_contexts_.destroy_all();
       failed = context->set_up(depth);
     }

@@ -1,5 +1,15 @@
-// Back end: this process's memory. Everyone in the process who names the same path ("mem:scratch") shares one
-// store, which lives until the process ends; other processes see nothing of it.
+// Back end: this process's memory. All back ends of the process with the same path ("mem:scratch") share one
+// store, which lives until the process ends. Other processes do not see it.
+//
+// Threads: any thread calls the back end, its Namespace and a MemReader. One thread at a time uses a
+// MemWriter.
+// Lock: Store::mutex guards the tree and `locked`: shared to look, alone to change. The bytes of an object
+// are not under it. They never change once they have a name, and each Reader holds them by a shared_ptr, so
+// a reader goes on with the old bytes when its object is replaced or removed. The lock of store_of() is
+// never held together with it.
+// Memory: names, nodes and bytes are allocated, some under the lock. For bytes, guarded() turns a
+// std::bad_alloc into ENOMEM. Elsewhere it goes on to the caller, with the lock released.
+// Ctrl-C: nothing here waits except for the lock, so nothing looks for a signal. A crash ends the store.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -40,7 +50,7 @@ struct Node {
   ByName<std::unique_ptr<Node>> children;
 };
 
-// Splits off the first part of a name.
+// Removes the first part of a name and returns it. Both functions only cut views: no lock, no allocation.
 std::string_view next_part(std::string_view& name) {
   const std::size_t end = std::min(name.find('/'), name.size());
   const std::string_view part = name.substr(0, end);
@@ -59,7 +69,7 @@ struct Store {
   Node root;
   std::set<std::string, std::less<>> locked;
 
-  // The node, or null. Under the mutex, as all below.
+  // The node, or null. The caller holds the mutex, shared or alone, for as long as it uses the node.
   Node* find(std::string_view name) {
     Node* node = &root;
     while (!name.empty()) {
@@ -70,7 +80,8 @@ struct Store {
     return node;
   }
 
-  // The folder, made if need be; null when an object is in the way.
+  // The folder, made if it is missing; null if an object is in the way. The caller holds the mutex alone.
+  // Folders that were made before a failure stay.
   Node* make(std::string_view folder) {
     Node* node = &root;
     while (!folder.empty()) {
@@ -84,6 +95,8 @@ struct Store {
   }
 };
 
+// Called when a tier is opened, by any thread. Stores are kept to the end of the process on purpose: a tier
+// that is opened again finds its objects.
 std::shared_ptr<Store> store_of(std::string_view path) {
   static std::mutex mutex;
   static std::map<std::string, std::shared_ptr<Store>, std::less<>> stores;
@@ -97,7 +110,8 @@ Error out_of_memory(std::string_view name) {
   return errno_error(ENOMEM, "no memory for", name);
 }
 
-// Runs `work`, which may allocate, and makes its exceptions errors.
+// Runs `work`, which may allocate, and turns its exceptions into errors. Locks that `work` holds are
+// released.
 template <class Work>
 Result<void> guarded(std::string_view name, Work work) {
   try {
@@ -110,6 +124,7 @@ Result<void> guarded(std::string_view name, Work work) {
   }
 }
 
+// Any thread, without a lock: the bytes are const.
 class MemReader final : public Reader {
  public:
   MemReader(Blob blob, std::string_view name, MovedCounter& moved)
@@ -136,6 +151,8 @@ class MemReader final : public Reader {
   MovedCounter& moved_;
 };
 
+// One thread at a time. The bytes belong to it alone until publish(), so only that takes the lock. Destroyed
+// unpublished, it frees them.
 class MemWriter final : public Writer {
  public:
   MemWriter(Store& store, std::string_view name, MovedCounter& moved)
@@ -156,6 +173,8 @@ class MemWriter final : public Writer {
     spent_ = true;
     Result<void> done;
     PENSTOCK_TRY(guarded(name_, [&] {
+      // The allocation comes before the lock. All else under it, so that the check of IfExists::fail and the
+      // new name are one step.
       auto blob = std::make_shared<const Bytes>(std::move(bytes_));
       const auto [folder, last] = split_last(name_);
       const std::lock_guard lock(store_.mutex);
@@ -214,6 +233,7 @@ class MemWriter final : public Writer {
   bool spent_ = false;
 };
 
+// Destroyed by any thread: takes Store::mutex, allocates nothing. The object of the lock's name stays.
 class MemLock final : public Lock {
  public:
   MemLock(std::shared_ptr<Store> store, std::string_view name) : store_(std::move(store)), name_(name) {}
@@ -233,7 +253,8 @@ class MemNamespace final : public Namespace {
 
   Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
     PENSTOCK_TRY(check_folder_name(folder));
-    std::vector<Entry> entries;  // a visitor may use the store
+    // A copy, since the visitor may use the store: with the lock held, its call would block for ever.
+    std::vector<Entry> entries;
     {
       const std::shared_lock lock(store_->mutex);
       const Node* node = store_->find(folder);
@@ -267,6 +288,8 @@ class MemNamespace final : public Namespace {
     PENSTOCK_TRY(check_object_name(to));
     const auto [from_folder, from_last] = split_last(from);
     const auto [to_folder, to_last] = split_last(to);
+    // All checks come before the extract, under one lock: a failure after it loses the node. Only a
+    // std::bad_alloc for the new key can do that.
     const std::lock_guard lock(store_->mutex);
     if (store_->find(from) == nullptr) return errno_error(ENOENT, "cannot rename", from);
     if (store_->find(to) != nullptr) return errno_error(EEXIST, "cannot rename to", to);
@@ -306,6 +329,8 @@ class MemNamespace final : public Namespace {
     const std::lock_guard lock(store_->mutex);
     Node* parent = store_->make(folder);
     if (parent == nullptr) return errno_error(ENOTDIR, "cannot lock", name);
+    // Does not wait: `busy` where it is held. The empty object stays when the lock is released, as a file
+    // does.
     auto& node = parent->children[std::string(last)];
     if (!node) node = std::make_unique<Node>(Node{std::make_shared<const Bytes>(), {}});
     if (!node->blob) return errno_error(EISDIR, "cannot lock", name);
@@ -314,7 +339,7 @@ class MemNamespace final : public Namespace {
     return std::unique_ptr<Lock>(std::make_unique<MemLock>(store_, name));
   }
 
-  // What the machine says it could still give without swapping.
+  // The memory that is available without swapping, as the kernel reports it. Without a lock.
   Result<std::uint64_t> free_bytes() override {
     std::ifstream meminfo("/proc/meminfo");
     std::string key;
@@ -367,6 +392,7 @@ class MemBackend final : public Backend {
   MovedBytes moved_bytes() const override { return moved_.sum(); }
 
  private:
+  // By open() and read_object(). The lock is released on return. The copy of the shared_ptr keeps the bytes.
   Result<Blob> find(std::string_view name) {
     PENSTOCK_TRY(check_object_name(name));
     const std::shared_lock lock(store_->mutex);

@@ -1,3 +1,9 @@
+// Threads: any thread calls the back end, its Readers and its Namespace. One thread at a time calls a Writer
+// or a Queue. All of them share one Pace, whose two buckets are atomics. There is no lock here.
+// Memory: after a Reader, Writer or Queue is made, only errors allocate here.
+// Ctrl-C: every sleep ends within 50 ms with `interrupted`. A call with a latency that starts after the
+// signal fails at once, also one that cleans up, unless its thread has a WorkOn.
+// Crash: the state is in memory only. What the wrapped back end promises still holds.
 #include "io_backends/decorators/throttled.hpp"
 
 #include <algorithm>
@@ -13,14 +19,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Time = Clock::time_point;
 
-// What the parts of one throttled back end share.
+// The limits of one throttled back end. All of its parts share it.
 struct Pace {
   explicit Pace(const Throttling& throttling)
       : read(throttling.read_bytes_per_s, throttling.latency),
         write(throttling.write_bytes_per_s, throttling.latency),
         latency(throttling.latency) {}
 
-  // Does `call`, which moves `bytes` through `pipe`, and returns when it is due.
+  // Does `call`, which moves `bytes` through `pipe`, and returns when it is due. pass() comes before the
+  // call, so that the time of the call is part of the wait. The bytes are moved by then: after an interrupt
+  // in the wait the caller gets an error although they are.
   template <class Call>
   auto moved(TokenBucket& pipe, std::uint64_t bytes, Call call) -> decltype(call()) {
     const Time due = pipe.pass(bytes, Clock::now());
@@ -28,7 +36,7 @@ struct Pace {
     if (result.ok()) PENSTOCK_TRY(wait(pipe, due));
     return result;
   }
-  // Waits first: what an interrupt ended has changed no name.
+  // Waits before the call: if an interrupt ends the wait, no name has changed.
   template <class Call>
   auto called(Call call) -> decltype(call()) {
     PENSTOCK_TRY(sleep_until(Clock::now() + latency));
@@ -120,6 +128,8 @@ class ThrottledNamespace final : public NamespaceWrapper {
   Pace& pace_;
 };
 
+// An operation is in flights_ while the wrapped queue has it, and then in held_ until it is due. One thread
+// at a time. Nothing allocates after the constructor: all vectors have room for `depth` operations.
 class ThrottledQueue final : public Queue {
  public:
   ThrottledQueue(std::unique_ptr<Queue> inner, std::size_t depth, Pace& pace)
@@ -148,6 +158,8 @@ class ThrottledQueue final : public Queue {
 
   void hold(std::size_t wanted);
 
+  // Destroyed with operations in flight, the wrapped queue waits for them or cuts them off. It does not wait
+  // until they are due.
   const std::unique_ptr<Queue> inner_;
   Pace& pace_;
   FlightTable<Flight> flights_;
@@ -156,6 +168,7 @@ class ThrottledQueue final : public Queue {
   std::vector<Held> held_;  // a heap, the earliest in front
 };
 
+// Does not sleep. Each operation gets the moment when it is due here, so that depth hides latency.
 std::size_t ThrottledQueue::submit(std::span<const Operation> operations, Start start) {
   const Time now = Clock::now();
   operations = operations.first(std::min(operations.size(), scratch_.size() - in_flight()));
@@ -174,7 +187,8 @@ std::size_t ThrottledQueue::submit(std::span<const Operation> operations, Start 
   return operations.size();
 }
 
-// Takes what the wrapped queue has done, waiting until `wanted` completions are held.
+// Takes what the wrapped queue has done. Waits until `wanted` completions are held, due or not. Ctrl-C does
+// not end this wait: the wrapped queue still writes to the caller's memory.
 void ThrottledQueue::hold(std::size_t wanted) {
   const std::size_t missing = wanted > held_.size() ? wanted - held_.size() : 0;
   const std::size_t count = inner_->reap(scratch_, missing);
@@ -182,6 +196,7 @@ void ThrottledQueue::hold(std::size_t wanted) {
     Completion& done = scratch_[i];
     const auto slot = static_cast<std::size_t>(done.tag);
     Flight& flight = flights_.at(slot);
+    // Without a length hint the size is known only now.
     if (!flight.paid && done.bytes.ok()) flight.due = pace_.read.pass(*done.bytes, flight.submitted);
     done.tag = flight.tag;
     held_.push_back({flight.due, std::move(done)});
@@ -197,7 +212,8 @@ std::size_t ThrottledQueue::reap(std::span<Completion> out, std::size_t at_least
   while (count < out.size() && !held_.empty()) {
     const Time due = held_.front().due;
     if (count >= wanted && due > Clock::now()) break;
-    // Interrupted, it does not wait: the bytes are there.
+    // After Ctrl-C it returns the completion early: the bytes are there. Only the first entry may get an
+    // earlier time, since any other would break the order of the heap.
     if (!Pace::wait(pace_.read, due)) held_.front().due = Time::min();
     std::pop_heap(held_.begin(), held_.end(), later);
     out[count++] = std::move(held_.back().completion);
@@ -246,6 +262,9 @@ class ThrottledBackend final : public BackendWrapper {
 
 }  // namespace
 
+// The three functions of the bucket are called by any thread, without a lock. The two atomics guard no other
+// memory, hence relaxed. Each loop repeats until no other thread has changed the value in between, so no time
+// is lost and none is counted twice.
 void TokenBucket::woke(Time due, Time now) {
   if (latency_ns_ == 0) return;  // then it saves up all that it is idle
   constexpr std::int64_t kMost = std::chrono::nanoseconds(kBurst).count();
@@ -269,14 +288,16 @@ TokenBucket::Time TokenBucket::pass(std::uint64_t bytes, Time now) {
   const Time arrived = now + std::chrono::nanoseconds(latency_ns_);
   if (bytes_per_s_ == 0 || bytes == 0) return arrived;
   constexpr double kNsPerS = 1e9;
-  constexpr double kLongest = 1e18;  // some thirty years: what does not fit into 64 bits is never due
+  constexpr double kLongest = 1e18;  // 30 years; more would overflow 64 bits
   const double ns =
       std::min(static_cast<double>(bytes) * kNsPerS / static_cast<double>(bytes_per_s_), kLongest);
   const auto cost = static_cast<std::int64_t>(std::llround(ns));
   const auto now_ns = std::chrono::nanoseconds(now.time_since_epoch()).count();
   std::int64_t free_at = free_at_ns_.load(std::memory_order_relaxed);
   const std::int64_t before = std::chrono::nanoseconds(kBurst).count();
+  // The comparison comes first: free_at starts at INT64_MIN, and now_ns minus that would overflow.
   const std::int64_t idle = free_at < now_ns - before ? before : std::max<std::int64_t>(now_ns - free_at, 0);
+  // Outside of the loop: a second try must not take lateness twice.
   const std::int64_t start = now_ns + latency_ns_ - (latency_ns_ == 0 ? before : take_of_late(idle));
   const std::int64_t latest = now_ns + static_cast<std::int64_t>(kLongest);
   std::int64_t next = 0;

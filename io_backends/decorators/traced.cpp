@@ -1,3 +1,11 @@
+// Threads: any thread calls the back end, its Readers and its Namespace. One thread at a time calls a Writer
+// or a Queue. Each call does the wrapped call first, without a lock, and then notes it in Times.
+// Locks: Times::mutex_ (take, all), then a Shard::mutex (note, take), always in this order. None is held
+// while the wrapped back end works, so a slow call delays no other.
+// Memory: note() may allocate, for the first call of a kind and for each call that a trace keeps. Where that
+// fails in a destructor, the process ends.
+// Ctrl-C: nothing here looks for a signal. A call that it ends returns `interrupted` and counts as an error.
+// Crash: the times are lost. The trace file exists and is empty: it is written when the back end dies.
 #include "io_backends/decorators/traced.hpp"
 
 #include <algorithm>
@@ -20,13 +28,15 @@ using Time = Clock::time_point;
 
 constexpr std::size_t kShards = 64;
 
+// Any thread, without a lock. A number is never used again, so two threads never share a row of the trace.
+// They share a shard only after more than kShards threads have called.
 std::uint32_t thread_number() {
   static std::atomic<std::uint32_t> next{0};
   thread_local const std::uint32_t number = next.fetch_add(1, std::memory_order_relaxed);
   return number;
 }
 
-// One call, when it has ended.
+// One call that has ended. `object` and `error` belong to the caller of note().
 struct Ended {
   TimedCall call{};
   Time started;
@@ -37,10 +47,11 @@ struct Ended {
   std::uint32_t place = 0;  // in a queue, from 1; 0: a blocking call
 };
 
-// What the parts of one traced back end share.
+// The counts of one traced back end. All of its parts note their calls here.
 class Times final : public TimedCalls {
  public:
   explicit Times(std::optional<TraceFile> file) : file_(std::move(file)) {}
+  // Without locks: by contract the Readers, Writers and Queues that note calls are gone.
   ~Times() override {
     if (!file_) return;
     std::vector<const CallTrace*> traces;
@@ -50,7 +61,10 @@ class Times final : public TimedCalls {
     if (!written.ok()) warn(written.error().message());
   }
 
+  // After each call, on the thread that made it. Takes the lock of this thread's shard, which another thread
+  // holds only in take() or if both share the shard.
   void note(const Ended& ended) {
+    // The clock first: the wait for the lock is not the call's time.
     const auto took = Clock::now() - ended.started;
     const auto ns = std::max<std::int64_t>(std::chrono::nanoseconds(took).count(), 0);
     const std::uint64_t moved = ended.error == nullptr ? ended.bytes : 0;
@@ -61,6 +75,8 @@ class Times final : public TimedCalls {
     times.ns.add(static_cast<std::uint64_t>(ns));
     times.bytes += moved;
     times.errors += ended.error == nullptr ? 0 : 1;
+    // Without a trace no thread touches seen_, the only cache line that all share. It only counts, hence
+    // relaxed.
     if (!file_ || seen_.fetch_add(1, std::memory_order_relaxed) >= kMostTraced) return;
     TracedCall call;
     call.started_ns = std::chrono::nanoseconds(ended.started - started_).count();
@@ -74,7 +90,7 @@ class Times final : public TimedCalls {
     shard.trace.add(call, ended.object);
   }
 
-  // Does `what` and notes it, as having moved `bytes`.
+  // Does `what` without a lock, then notes it as a call that moved `bytes`.
   template <class What>
   auto timed(TimedCall call, std::string_view object, What what, std::uint64_t offset = 0,
              std::uint64_t bytes = 0) -> decltype(what()) {
@@ -93,6 +109,8 @@ class Times final : public TimedCalls {
     return result.ok() ? nullptr : &result.error();
   }
 
+  // The thread that runs a repeat, before and after it. Reads one shard after the other, so a call that ends
+  // meanwhile is in this result or in the next one, never in both.
   TimesByCall take() override {
     const std::lock_guard lock(mutex_);
     TimesByCall taken;
@@ -106,6 +124,8 @@ class Times final : public TimedCalls {
     untaken_.clear();
     return taken;
   }
+  // When a record is written. take() has released mutex_ by the time it is locked here; it is not recursive.
+  // What was taken goes to untaken_, so that the next take() still returns it.
   TimesByCall all() override {
     TimesByCall taken = take();
     const std::lock_guard lock(mutex_);
@@ -114,7 +134,7 @@ class Times final : public TimedCalls {
   }
 
  private:
-  struct alignas(64) Shard {
+  struct alignas(64) Shard {  // a cache line of its own: neighbours do not slow each other down
     std::mutex mutex;
     TimesByCall times;
     CallTrace trace;
@@ -133,6 +153,8 @@ class TracedReader final : public ReaderWrapper {
  public:
   TracedReader(std::unique_ptr<Reader> inner, std::string_view name, Times& times)
       : ReaderWrapper(std::move(inner)), name_(name), times_(times) {}
+  // Any thread, the last one that uses the Reader. close() here and not by the base's destructor, so that the
+  // time of closing is known when it is noted.
   ~TracedReader() override {
     const Time started = Clock::now();
     close();
@@ -168,6 +190,7 @@ class TracedWriter final : public WriterWrapper {
  public:
   TracedWriter(std::unique_ptr<Writer> inner, std::string_view name, Times& times)
       : WriterWrapper(std::move(inner)), name_(name), times_(times) {}
+  // As ~TracedReader(). An unpublished Writer removes what it wrote in close(), which is the time noted.
   ~TracedWriter() override {
     const Time started = Clock::now();
     close();
@@ -238,6 +261,7 @@ class TracedNamespace final : public NamespaceWrapper {
   Times& times_;
 };
 
+// One thread at a time, and no lock of its own. After the constructor it allocates nothing, but note() may.
 class TracedQueue final : public Queue {
  public:
   TracedQueue(std::unique_ptr<Queue> inner, std::size_t depth, Times& times)
@@ -249,6 +273,7 @@ class TracedQueue final : public Queue {
 
   std::size_t submit(std::span<const Operation> operations, Start start) override {
     forwarded_.clear();
+    // Before the submit: a wrapped queue may do all of the work in there.
     const Time now = Clock::now();
     for (const Operation& operation : operations.first(std::min(operations.size(), depth_ - in_flight())))
       forwarded_.push_back(unwrapped(operation, flights_.add(flight(operation, now))));
@@ -266,6 +291,7 @@ class TracedQueue final : public Queue {
       flight.ended.bytes = done.bytes.ok() ? *done.bytes : 0;
       flight.ended.error = Times::error_of(done.bytes);
       flight.ended.place = static_cast<std::uint32_t>(slot + 1);
+      // The slot is free only after the last use of `flight`, and of the caller's name in it.
       times_.note(flight.ended);
       done.tag = flight.tag;
       flights_.remove(slot);
@@ -278,7 +304,7 @@ class TracedQueue final : public Queue {
  private:
   struct Flight {
     std::uint64_t tag = 0;
-    Ended ended;  // what is known of it when it begins
+    Ended ended;  // what is known at submit(); its name is the caller's until the operation is reaped
   };
 
   static Flight flight(const Operation& operation, Time now) {
@@ -289,6 +315,8 @@ class TracedQueue final : public Queue {
     return {operation.tag, {.call = TimedCall::read, .started = now, .object = name, .offset = read.offset}};
   }
 
+  // Destroyed with operations in flight, the wrapped queue waits for them or cuts them off. They are not
+  // noted.
   const std::unique_ptr<Queue> inner_;
   const std::size_t depth_;
   Times& times_;
@@ -331,7 +359,7 @@ class TracedBackend final : public BackendWrapper {
   TimedCalls& times() { return times_; }
 
  private:
-  Times times_;
+  Times times_;  // its destructor writes the trace, before the wrapped back end ends
   TracedNamespace names_;
 };
 

@@ -1,9 +1,9 @@
-// The decorator that takes times, the only one: how long each operation took that crossed the seam, and,
-// where asked for, which it was.
+// The decorator that measures how long each operation of a back end takes, and on request writes a trace of
+// them. No other decorator measures time.
 //
-// It stands outside of all others, so that what it sees is what the caller waits for. A blocking call counts
-// from its begin to its return; an operation of a Queue from submit() until reap() hands it out. Each costs
-// two looks at the clock and an addition into a histogram of the calling thread's.
+// It is the outermost decorator, so that it measures what the caller waits for. A blocking call counts from
+// its begin to its return, an operation of a Queue from submit() until reap() returns it. Each costs two
+// reads of the clock and an addition to a histogram of the calling thread.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ enum class TimedCall : std::uint8_t {
   write,  // append, write_at
   publish,
   discard,  // the end of a Writer that did not publish
-  list,     // with what its visitor does
+  list,     // with the time of its visitor
   stat,     // and Reader::size
   make_folders,
   rename,
@@ -37,9 +37,9 @@ enum class TimedCall : std::uint8_t {
 std::string_view timed_call_name(TimedCall call);
 
 struct CallTimes {
-  Histogram ns;              // of all, failures included; its count is theirs
-  std::uint64_t bytes = 0;   // read or written by those that did not fail
-  std::uint64_t errors = 0;  // those that failed
+  Histogram ns;              // durations of all calls, including those that failed
+  std::uint64_t bytes = 0;   // read or written by calls that succeeded
+  std::uint64_t errors = 0;  // calls that failed
 
   void merge(const CallTimes& other);
 };
@@ -47,7 +47,7 @@ struct CallTimes {
 using TimesByCall = std::map<TimedCall, CallTimes>;
 void merge(TimesByCall& into, const TimesByCall& from);
 
-// What a traced back end saw. Threads that are inside a call count it when they come out.
+// The calls of a traced back end. Any thread. A call counts when it returns.
 class TimedCalls {
  public:
   virtual ~TimedCalls() = default;
@@ -57,16 +57,16 @@ class TimedCalls {
   virtual TimesByCall all() = 0;
 };
 
-// Where a trace is written when the back end ends: JSON that chrome://tracing and Perfetto show, one event a
-// line, a row for each thread and for each place in its queues. It holds the first kMostTraced calls and says
-// how many came after them.
+// The most calls that a trace keeps; it says how many came after them. It is written when the back end is
+// destroyed: JSON for chrome://tracing and Perfetto, one event a line, a row for each thread and for each
+// place in its queues.
 inline constexpr std::uint64_t kMostTraced = 1U << 20U;
 
-// With `trace_file` "" no trace. Fails where that cannot be created; what goes wrong in writing it later is a
-// warning on stderr.
+// Without a trace if `trace_file` is "". Fails if the file cannot be created. A later failure to write it is
+// a warning on stderr.
 Result<std::unique_ptr<Backend>> traced(std::unique_ptr<Backend> inner, const std::string& trace_file);
 
-// Of a back end that traced() made; null for others.
+// The counts of a back end that traced() made; null for any other.
 TimedCalls* timed_calls(Backend& backend);
 
 }  // namespace penstock

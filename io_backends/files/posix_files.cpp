@@ -1,3 +1,10 @@
+// Threads: any thread calls the back end and a PosixReader. The thread of a queue calls finish_read().
+// Locks: mutex_ guards remarks_ alone. No lock is held during a system call. Whether files are opened with
+// O_DIRECT (direct_) and what direct reads need (alignment_) are atomics that change at most a few times.
+// Memory: an open allocates the Reader and its name. A read allocates only for an error, and once per thread
+// for direct reads that need a buffer of aligned memory.
+// Ctrl-C: reads are not cut short (full_io() tries EINTR again). The callers look for it between reads.
+// Crash: nothing here writes; see posix_writer.cpp.
 #include "io_backends/files/posix_files.hpp"
 
 #include <fcntl.h>
@@ -12,8 +19,9 @@
 namespace penstock {
 namespace {
 
-// Whether the file system at the root, or of the nearest folder above where that is not there yet, says that
-// it has no direct I/O.
+// Whether the file system of the root says that it has no direct I/O; of the nearest folder above it where
+// the root does not exist yet. In the constructor, before any other thread. A crash leaves nothing, since the
+// file made here has no name.
 bool lacks_direct_io(const std::filesystem::path& root) {
   std::error_code ignored;
   std::filesystem::path folder = root;
@@ -22,7 +30,7 @@ bool lacks_direct_io(const std::filesystem::path& root) {
   const auto lacks = [](const Fd& file) { return file ? !direct_alignment(file.get()) : errno == EINVAL; };
   const Fd fresh(::openat(AT_FDCWD, folder.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600));
   if (fresh || errno == EINVAL) return lacks(fresh);
-  // Nothing can be made there: some file that is there says it.
+  // No file can be made there, so the first files that exist are asked. O_NONBLOCK: a FIFO must not block.
   constexpr int kLooks = 1000;
   constexpr auto kOptions = std::filesystem::directory_options::skip_permission_denied;
   std::filesystem::recursive_directory_iterator entry(folder, kOptions, ignored);
@@ -84,6 +92,8 @@ PosixFiles::PosixFiles(std::string_view path, const PosixSettings& settings)
   if (settings.direct && !direct_.on()) remark(through_the_cache(root_));
 }
 
+// A reference without a lock: neither caps_ nor buffered_caps_ changes once a caller can have it. call_once
+// makes a second thread wait until buffered_caps_ is complete.
 const Caps& PosixFiles::caps() const {
   if (!direct_.left()) return caps_;
   std::call_once(left_direct_, [this] {
@@ -113,6 +123,8 @@ Result<std::unique_ptr<Reader>> PosixFiles::open(std::string_view name) {
   return std::make_unique<PosixReader>(std::move(fd), direct, root_.full(name), moved_);
 }
 
+// The three functions read alignment_ without a lock. Relaxed is enough: both numbers are one atomic and
+// guard no other memory.
 Result<std::optional<DirectAlignment>> PosixFiles::alignment(int fd, std::string_view name) {
   const DirectAlignment known = alignment_.load(std::memory_order_relaxed);
   return !direct_.on() || known.offset == 0 ? ask_alignment(fd, name) : std::optional(known);
@@ -131,15 +143,20 @@ Result<std::optional<DirectAlignment>> PosixFiles::ask_alignment(int fd, std::st
       if (!direct_.may_leave()) return no_direct_io(root_.full(name));
       direct_.leave();
     }
+    // Also where another thread has just left direct I/O: this descriptor may still have been opened with it.
     if (direct_.left()) leave_direct_io(fd);
     return std::optional<DirectAlignment>();
   }
+  // Two threads at once may each store the larger of two, and one is lost. That costs no more than an EINVAL,
+  // after which read_object() and finish_read() ask again.
   const DirectAlignment known = alignment_.load(std::memory_order_relaxed);
   const DirectAlignment both{std::max(known.memory, wanted->memory), std::max(known.offset, wanted->offset)};
   alignment_.store(both, std::memory_order_relaxed);
   return std::optional(both);
 }
 
+// On the thread of the queue, when the kernel is done with the operation's memory: perform() may write there
+// again, and blocks.
 Result<std::uint64_t> PosixFiles::finish_read(const Operation& operation, const Aim& aim, std::size_t bytes,
                                               std::int64_t got, std::string_view failed) {
   if (got < 0 && got != -EINTR && got != -EAGAIN && got != -EINVAL)
@@ -173,7 +190,7 @@ Result<std::uint64_t> PosixFiles::read_object(std::string_view name, std::uint64
     PENSTOCK_TRY(check_fits(name, length, out.size()));
   }
   PENSTOCK_ASSIGN(auto direct, alignment(fd.get(), name));
-  // Not read(2): in a process of several threads that takes a lock for the file's position.
+  // pread, not read(2): in a process with several threads read(2) locks the position of the file.
   FullIo io = pread_whole(fd.get(), direct, 0, out.first(length));
   if (direct && io.sys_errno == EINVAL && io.done == 0) {  // another file system below the same root
     PENSTOCK_ASSIGN(direct, ask_alignment(fd.get(), name));
@@ -205,8 +222,8 @@ Result<Fd> PosixFiles::open_file(std::string_view name, unsigned* mode) {
 }
 
 Result<Fd> PosixFiles::open_to_read(std::string_view name) {
-  // Without waiting: a FIFO in an object's place would keep us until somebody writes to it. On files it
-  // does nothing, but for a lease that somebody has to give back first.
+  // O_NONBLOCK: the open of a FIFO would block until another process writes to it. On a file it matters only
+  // if another process holds a lease: then the second open waits until that is given back.
   const auto open = [&](int flags) {
     auto fd = root_.open(name, flags | O_NONBLOCK, "cannot open");
     if (!fd && fd.error().sys_errno == EWOULDBLOCK) fd = root_.open(name, flags, "cannot open");
@@ -215,10 +232,11 @@ Result<Fd> PosixFiles::open_to_read(std::string_view name) {
   const bool direct = direct_.on();
   auto fd = open(O_RDONLY | (direct ? O_DIRECT : 0));
   if (!fd && direct && fd.error().sys_errno == EINVAL) {
-    // Folders have none either, and have errors of their own.
+    // EINVAL may be about a folder, which is an error of another kind.
     if (auto folder = root_.open(name, O_RDONLY | O_DIRECTORY, "cannot open"); folder.ok()) return folder;
     if (!direct_.may_leave()) return no_direct_io(root_.full(name));
     fd = open(O_RDONLY);
+    // Only after an open without O_DIRECT succeeded: else EINVAL was about something else.
     if (fd.ok()) direct_.leave();
   }
   if (fd.ok() && advice_ != POSIX_FADV_NORMAL) ::posix_fadvise(fd->get(), 0, 0, advice_);

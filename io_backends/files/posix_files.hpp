@@ -1,5 +1,5 @@
-// Files in a folder as objects: what every back end over the operating system's files has in common. One that
-// reads in another way of its own derives from this and overrides what it does otherwise.
+// Files in a folder as objects: the common part of every back end over the operating system's files. A back
+// end that reads in another way derives from PosixFiles and overrides the functions that differ.
 #pragma once
 
 #include <atomic>
@@ -46,8 +46,8 @@ inline constexpr OptionSpec kPublishOption{
 struct PosixSettings {
   bool direct = false;                // O_DIRECT
   bool fallback_to_buffered = false;  // where the file system has no O_DIRECT; else reads and writes fail
-  bool nameless = true;               // objects in the making have no name where the system has such files
-  bool eof_read = false;              // whole objects: one more read, behind their last byte
+  bool nameless = true;               // unpublished objects have no name where the system supports it
+  bool eof_read = false;              // whole objects: one more read after their last byte
   int advice = 0;                     // POSIX_FADV_... for each file that is opened to be read
 };
 
@@ -56,7 +56,7 @@ PosixSettings posix_settings(const Options& options);
 
 class PosixReader : public Reader {
  public:
-  // `direct`: what the descriptor, opened with O_DIRECT, wants; none for a buffered one.
+  // `direct`: the alignment that a descriptor with O_DIRECT needs; none for a buffered one.
   PosixReader(Fd fd, std::optional<DirectAlignment> direct, std::string name, MovedCounter& moved)
       : fd_(std::move(fd)), direct_(direct), name_(std::move(name)), moved_(moved) {}
 
@@ -95,22 +95,21 @@ class PosixFiles : public Backend {
   // For its queues as well. Each sentence is kept once.
   void remark(std::string sentence);
 
-  // O_RDONLY, with O_DIRECT where that is asked for. What is no file may come back too.
+  // O_RDONLY, with O_DIRECT where that is requested. May also return a folder or a special file.
   Result<Fd> open_to_read(std::string_view name);
-  // What direct reads from a file that open_to_read() gave must keep to; none where reads are buffered, as
-  // they are from then on where this finds that the file has no direct I/O and the page cache will do. The
-  // first asks the system, and remembers it together with what others of this back end wanted; the second
-  // asks only where nobody has; the third never does. Right but for another file system below the same root
-  // that wants more: its reads give EINVAL then.
+  // The alignment that direct reads from a file of open_to_read() need; none where reads are buffered. The
+  // first asks the system and keeps the largest answer of this back end. If the file has no direct I/O and
+  // fallback=buffered, it also turns direct I/O off for all later reads. The second asks only if no answer is
+  // kept yet, the third never. Another file system below the same root may need more: then its reads fail
+  // with EINVAL.
   Result<std::optional<DirectAlignment>> ask_alignment(int fd, std::string_view name);
   Result<std::optional<DirectAlignment>> alignment(int fd, std::string_view name);
   std::optional<DirectAlignment> likely_alignment() const;
 
-  // The outcome of a read that was put to the system as `aim` and brought `got` bytes (an errno below 0), of
-  // which `bytes` are wanted: brings them to their place, and counts them. Where there are too few, blocking
-  // calls do it again: they go on where a read was only short, interrupted or would have had to wait, and
-  // know better where direct I/O refused it. Any other errno is the read's, in the words of blocking calls:
-  // `failed` says of what.
+  // Finishes an asynchronous read: the system was given `aim` and returned `got` bytes (or a negative errno),
+  // of which `bytes` are wanted. Copies them to the operation's memory and counts them. A read that was
+  // short, interrupted, would have had to wait, or was refused with EINVAL is done again by blocking calls.
+  // Any other errno is returned with the text of blocking calls; `failed` names the operation.
   Result<std::uint64_t> finish_read(const Operation& operation, const Aim& aim, std::size_t bytes,
                                     std::int64_t got, std::string_view failed = "cannot read");
 
@@ -118,7 +117,7 @@ class PosixFiles : public Backend {
   std::string full_name(const Operation& operation) const;
 
  protected:
-  // As open_to_read(), and `is a directory` for folders. `mode`: what it is, as stat has it.
+  // As open_to_read(), but fails with EISDIR for a folder. `mode`: st_mode of the file.
   Result<Fd> open_file(std::string_view name, unsigned* mode = nullptr);
 
   PosixRoot root_;
@@ -129,11 +128,11 @@ class PosixFiles : public Backend {
  private:
   const bool eof_read_;
   const int advice_;
-  std::atomic<DirectAlignment> alignment_{DirectAlignment{0, 0}};  // zeros: nobody has asked yet
-  mutable std::mutex mutex_;
+  std::atomic<DirectAlignment> alignment_{DirectAlignment{0, 0}};  // zeros: no file was asked yet
+  mutable std::mutex mutex_;                                       // of remarks_
   std::vector<std::string> remarks_;
   mutable std::once_flag left_direct_;
-  mutable Caps buffered_caps_;  // once direct I/O was left
+  mutable Caps buffered_caps_;  // after direct I/O was turned off
   const std::unique_ptr<Namespace> names_;
   PosixWriting writing_{root_, moved_, direct_};
 };

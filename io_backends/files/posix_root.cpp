@@ -1,3 +1,11 @@
+// Threads: any thread calls any function at any time.
+// Lock: mutex_ guards opened_ and the changes of fd_. It is held while the root is opened or stat'ed, never
+// during an mkdir or fsync. fd_ is read without it: acquire pairs with the release of the store.
+// Memory: names and errors allocate. SystemName does not.
+// Ctrl-C: no function looks for a signal. EINTR is tried again, also for fsync, which a signal cannot
+// shorten.
+// Crash: a folder may be lost with the power until the folder above it is synced. make_root() syncs what it
+// makes; make_folders() leaves that to sync_folders_above() or sync_folder().
 #include "io_backends/files/posix_root.hpp"
 
 #include <fcntl.h>
@@ -14,6 +22,8 @@ std::filesystem::path resolve(std::string_view path) {
 }
 
 Result<void> sync_and_close(Fd folder, const PosixRoot& root, std::string_view name) {
+  // EINVAL: this file system does not sync folders. The close comes last, since network file systems report
+  // a failed write there.
   if (retry_eintr([&] { return ::fsync(folder.get()); }) != 0 && errno != EINVAL)
     return root.error(errno, "cannot sync folder", name);
   if (const int failed = folder.close(); failed != 0) return root.error(failed, "cannot close folder", name);
@@ -35,23 +45,27 @@ std::string PosixRoot::full(std::string_view name) const {
   return name.empty() ? path_.string() : (path_ / name).string();
 }
 
+// From the second call on without the lock. A descriptor stays open until this dies, even after make_root()
+// has replaced it: a thread may still use its number, which must not become another file's.
 Result<int> PosixRoot::fd() {
   if (const int fd = fd_.load(std::memory_order_acquire); fd >= 0) return fd;
   const std::lock_guard lock(mutex_);
   if (const int fd = fd_.load(std::memory_order_relaxed); fd >= 0) return fd;
   Fd opened(::open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!opened) return error(errno, "cannot open folder", "");
+  // Into opened_ first: push_back may throw, and fd_ must not name a descriptor that is closed then.
   opened_.push_back(std::move(opened));
   fd_.store(opened_.back().get(), std::memory_order_release);
   return opened_.back().get();
 }
 
+// With or without the lock: it reads no more than fd_.
 bool PosixRoot::gone() const {
   struct stat status {};
   const int fd = fd_.load(std::memory_order_acquire);
   if (fd < 0) return false;
   if (::fstat(fd, &status) != 0) return errno == ESTALE;
-  // FUSE goes on counting the links of a folder that is no more.
+  // FUSE goes on counting the links of a folder that was removed, so the name is looked up, too.
   return status.st_nlink == 0 || (::stat(path_.c_str(), &status) != 0 && errno == ENOENT);
 }
 
@@ -62,6 +76,7 @@ void sweep_temporaries(const Backend& backend, std::string_view folder) {
   std::filesystem::recursive_directory_iterator entry(*root, failure);
   const std::filesystem::recursive_directory_iterator end;
   while (!failure && entry != end) {
+    // The step to the next entry comes first: it reads the entry that is removed then.
     const std::filesystem::path path = entry->path();
     entry.increment(failure);
     std::error_code ignored;
@@ -77,8 +92,12 @@ Result<Fd> PosixRoot::open(std::string_view name, int flags, std::string_view op
   return opened;
 }
 
+// Two threads, or two processes, may make the same folders at once: EEXIST is fine. A folder that was there
+// is taken as synced by its maker.
 Result<void> PosixRoot::make_root() {
   {
+    // The old descriptor is given up only here, under the lock: two threads must not both find it gone and
+    // the second discard what the first has opened anew.
     const std::lock_guard lock(mutex_);
     if (fd_.load(std::memory_order_relaxed) >= 0 && !gone()) return success();
     fd_.store(-1, std::memory_order_release);
@@ -89,7 +108,8 @@ Result<void> PosixRoot::make_root() {
     made /= part;
     const int failed = ::mkdir(made.c_str(), 0777) == 0 ? 0 : errno;
     if (failed == 0) {
-      // The root outlives a power cut from now on, so that objects need only sync what lies below it.
+      // Before the next level: from here on the root survives a power cut, and an object syncs no folder
+      // above it. A folder above that we may not read is not synced.
       Fd folder(::open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
       if (folder) PENSTOCK_TRY(sync_and_close(std::move(folder), *this, ""));
     } else if (struct stat status{}; ::stat(made.c_str(), &status) == 0) {
@@ -102,6 +122,7 @@ Result<void> PosixRoot::make_root() {
   return success();
 }
 
+// Called by a Writer whose first open failed, and by Namespace::make_folders() and lock().
 Result<void> PosixRoot::make_folders(std::string_view folder) {
   PENSTOCK_TRY(make_root());
   if (folder.empty()) return success();
@@ -124,6 +145,8 @@ Result<void> PosixRoot::sync_folder(std::string_view folder) {
   return sync_and_close(std::move(opened), *this, folder);
 }
 
+// After the object has its name: a sync before that would not include it. Only success of all counts, so the
+// order of the folders does not matter.
 Result<void> PosixRoot::sync_folders_above(std::string_view name) {
   do {
     name = parent_of(name);

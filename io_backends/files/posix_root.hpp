@@ -1,4 +1,4 @@
-// A folder of the operating system as the root of a back end: what posix and its kin share. All names are
+// A folder of the operating system as the root of a back end, for all back ends over files. All names are
 // relative to the root and have passed check_object_name() or check_folder_name().
 #pragma once
 
@@ -19,16 +19,16 @@
 
 namespace penstock {
 
-// Names that an object has while it is being made where the file system has no O_TMPFILE; lists leave them
-// out. One that stays behind belonged to a process that was killed and may be deleted.
+// Prefix of the name that an unpublished object has where the file system has no O_TMPFILE. Lists leave such
+// names out. A killed process leaves such a file behind, which may be deleted.
 inline constexpr std::string_view kTemporaryPrefix = ".penstock-tmp-";
 
-// Removes those at and below `folder` ("" is the root), as far as it goes. For whoever knows that nobody is
-// at work there; nothing happens on a back end without native paths.
+// Removes such files at and below `folder` ("" is the root), as far as it can. The caller knows that no
+// process writes there. Does nothing on a back end without native paths.
 void sweep_temporaries(const Backend& backend, std::string_view folder = "");
 
-// A name as the system wants it, without allocating. "" becomes ".". Object names have at most 1024 bytes,
-// and temporary ones little more.
+// A name with a terminating 0 for the system, without allocating. "" becomes ".". Object names have at most
+// 1024 bytes, temporary names a few more.
 class SystemName {
  public:
   explicit SystemName(std::string_view name) {
@@ -48,7 +48,8 @@ class SystemName {
 std::string_view parent_of(std::string_view name);
 
 // Calls `some(done)`, which moves at most wanted - done bytes and returns as read(2) does, until all bytes
-// are moved, the end is reached or it fails; EINTR is tried again.
+// are moved, the end is reached or it fails. EINTR is tried again, so a signal never cuts a read or write in
+// two: the caller looks for it between pieces. Does not allocate.
 struct FullIo {
   std::size_t done = 0;
   int sys_errno = 0;
@@ -73,7 +74,7 @@ FullIo full_io(std::size_t wanted, Some some) {
 // Any thread.
 class PosixRoot {
  public:
-  // Touches nothing. A relative path is taken from the current folder now.
+  // Touches no file. A relative path starts at the current folder of this moment.
   explicit PosixRoot(std::string_view path);
   ~PosixRoot();
   PosixRoot(const PosixRoot&) = delete;
@@ -85,16 +86,17 @@ class PosixRoot {
     return errno_error(sys_errno, operation, full(name));
   }
 
-  // The root's descriptor (O_PATH: fit for the ...at() calls), opened when first asked for.
+  // The root's descriptor (O_PATH: for the ...at() calls), opened by the first call.
   Result<int> fd();
 
-  // Whether somebody removed the folder that fd() stands for. make_folders() then makes it anew.
+  // Whether the folder of fd() was removed. make_folders() then makes it again.
   bool gone() const;
 
-  // O_CLOEXEC is added.
+  // Adds O_CLOEXEC, so that no child process inherits the descriptor.
   Result<Fd> open(std::string_view name, int flags, std::string_view operation);
 
-  // Makes the folder and what is missing on the way, the root and its parents included.
+  // Makes the folder and all missing folders above it, including the root and its parents. Only the root and
+  // its parents are synced.
   Result<void> make_folders(std::string_view folder);
 
   // fsync of the folder.

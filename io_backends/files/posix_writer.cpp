@@ -1,3 +1,10 @@
+// Threads: one thread at a time uses a PosixWriter. All writers of a back end share PosixWriting, whose two
+// flags are hints: a thread that reads an old value makes one more system call. No lock is held here.
+// Memory: a writer with direct I/O allocates its stage of 1 MiB in begin(). Appending allocates nothing.
+// Ctrl-C: nothing looks for a signal, and EINTR is tried again. A publish() that has started goes to its end.
+// The caller looks between appends, and then destroys the writer, which removes the object.
+// Crash: until give_name() the object has no name, or one with kTemporaryPrefix that no list shows. After it
+// the object has its name and all of its bytes. publish() explains what a power cut may take.
 #include "io_backends/files/posix_writer.hpp"
 
 #include <fcntl.h>
@@ -24,7 +31,8 @@ constexpr std::size_t kDirectBlock = 1U << 20U;
 constexpr std::size_t kPiecesAtOnce = 256;
 constexpr std::uint64_t kLeavesBy = 16U << 20U;
 
-// Unique among the processes and hosts that share the folder, for all that matters: time, process and count.
+// Time, process and count: in practice unique among the processes and hosts that share the folder. Any
+// thread.
 std::string temporary_name(std::string_view object) {
   static std::atomic<std::uint64_t> count{0};
   struct timespec now {};
@@ -93,6 +101,8 @@ class PosixWriter final : public Writer {
   bool spent_ = false;
 };
 
+// Called by begin(). Turns direct I/O off for the whole back end, but only after a file could be opened
+// without it: EINVAL may have other causes.
 Result<void> PosixWriter::open_file() {
   const bool direct = writing_.direct.on();
   Result<void> opened = open_file(direct);
@@ -120,17 +130,19 @@ Result<void> PosixWriter::open_file(bool direct) {
   if (!opened) {
     const std::string refused = std::exchange(temporary_, {});
     const int failed = opened.error().sys_errno;
-    // The system looks at O_DIRECT last: where it refuses that, the file is there all the same.
+    // The kernel checks O_DIRECT after it has made the file, so the file exists although the open failed.
     if (const auto root = writing_.root.fd(); direct && failed == EINVAL && root.ok())
       ::unlinkat(*root, SystemName(refused).get(), 0);
     return error(failed, "cannot create");
   }
-  // Told apart only now: EINVAL above may have been about O_DIRECT.
+  // Only now is it known that the file system lacks nameless files: EINVAL above may have been about
+  // O_DIRECT.
   writing_.nameless.store(false, std::memory_order_relaxed);
   fd_ = *std::move(opened);
   return success();
 }
 
+// On the thread that calls Backend::create(). After an error the caller destroys the writer.
 Result<void> PosixWriter::begin(std::uint64_t bytes_hint) {
   auto opened = open_file();
   if (!opened && (opened.error().sys_errno == ENOENT || writing_.root.gone())) {
@@ -138,6 +150,7 @@ Result<void> PosixWriter::begin(std::uint64_t bytes_hint) {
     opened = open_file();
   }
   PENSTOCK_TRY(std::move(opened));
+  // After make_folders(), which may have replaced the root's descriptor. PosixRoot keeps this one open.
   PENSTOCK_ASSIGN(root_, writing_.root.fd());
   if (direct_) stage_.grow(kDirectBlock);
   if (bytes_hint < kReserveFrom) return success();
@@ -160,6 +173,7 @@ Result<void> PosixWriter::usable() const {
                     "the writer of '" + writing_.root.full(name_) + "' has failed or published before");
 }
 
+// Also counts the bytes of a write that failed half-way: write_direct() goes on after them.
 FullIo PosixWriter::write_some(std::uint64_t offset, std::span<const std::byte> bytes) {
   const FullIo io = full_io(bytes.size(), [&](std::size_t done) {
     return ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
@@ -175,8 +189,9 @@ Result<void> PosixWriter::write_all(std::uint64_t offset, std::span<const std::b
   return spend(error(io.sys_errno != 0 ? io.sys_errno : EIO, "cannot write"));
 }
 
-// What is not aligned goes through the page cache; so does what the kernel would not take whole (a limit or
-// the end of the device cuts it between blocks), which then says why.
+// Unaligned bytes go through the page cache. So does the rest of a write that the kernel cut between blocks
+// (at a limit or the end of the device): the buffered write then returns the reason. Only this thread uses
+// the descriptor, so no other write runs while its flags differ.
 Result<void> PosixWriter::write_direct(std::uint64_t offset, std::span<const std::byte> bytes) {
   // NOLINTNEXTLINE(*-reinterpret-cast)
   const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
@@ -205,8 +220,8 @@ Result<void> PosixWriter::flush_stage() {
   return success();
 }
 
-// How many of the bytes the device can take from where they lie. Few are better staged: a call for each would
-// cost more than the copy.
+// How many of the bytes direct I/O can write without a copy. Fewer than a block are copied to the stage,
+// since a call for each would cost more.
 std::size_t PosixWriter::unstaged(std::span<const std::byte> bytes) const {
   // NOLINTNEXTLINE(*-reinterpret-cast)
   const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
@@ -233,8 +248,8 @@ Result<void> PosixWriter::append_staged(std::span<const std::byte> bytes) {
   return success();
 }
 
-// Large objects leave for the device while they are made, so that it does not idle until they are whole and
-// is not asked for all at once then. What goes wrong on the way is told by the sync that publishes them.
+// Starts the write-back of a large object while it is being written. So the device does not idle until the
+// sync, and does not get all bytes at once then. No promise: an error shows in the sync of finish_bytes().
 void PosixWriter::send_on() {
   if (position_ - sent_ < kLeavesBy) return;
   static_cast<void>(::sync_file_range(fd_.get(), static_cast<off_t>(sent_),
@@ -269,7 +284,7 @@ Result<void> PosixWriter::append(std::span<const std::span<const std::byte>> pie
     writing_.moved.add_written(written);
     position_ += written;
     end_ = std::max(end_, position_);
-    // The rest of a short write goes piece by piece.
+    // A short write: the rest goes piece by piece, in order.
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t skip = std::min(written, pieces[i].size());
       written -= skip;
@@ -288,18 +303,21 @@ Result<void> PosixWriter::write_at(std::uint64_t offset, std::span<const std::by
   return write_direct(offset, bytes);
 }
 
+// Everything that can fail for the bytes, before the object has a name. The order matters: the stage is part
+// of the bytes, the truncation of the metadata that the sync writes, and the close reports what is left.
 Result<void> PosixWriter::finish_bytes(Durability wanted) {
   PENSTOCK_TRY(flush_stage());
   end_ = std::max(end_, position_);
   if (reserved_ > end_ && ::ftruncate(fd_.get(), static_cast<off_t>(end_)) != 0)
     return error(errno, "cannot give back the space reserved for");
-  // What goes wrong on the way is told by the sync that follows.
+  // An error shows in the later sync of whoever asked for `leaving`.
   if (wanted == Durability::leaving)
     static_cast<void>(::sync_file_range(fd_.get(), 0, 0, SYNC_FILE_RANGE_WRITE));
-  // fdatasync brings the length along, which is all the metadata that a reader needs.
+  // fdatasync also writes the length, which is all the metadata that a reader needs.
   if (syncs(wanted) && retry_eintr([&] { return ::fdatasync(fd_.get()); }) != 0)
     return error(errno, "cannot sync");
-  // Closing any descriptor of a file makes network file systems say what went wrong with its bytes.
+  // Network file systems report failed writes when a descriptor is closed. A copy is closed, since
+  // give_name() still needs fd_.
   Fd twin(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
   if (!twin) return error(errno, "cannot close");
   if (const int failed = twin.close(); failed != 0) return error(failed, "cannot close");
@@ -312,7 +330,8 @@ Result<void> PosixWriter::link_nameless(const std::string& to) {
     if (::linkat(fd_.get(), "", root_, target.get(), AT_EMPTY_PATH) == 0) return success();
     if (errno != ENOENT) return error(errno, "cannot publish");
   }
-  // Before Linux 6.10 the way above takes CAP_DAC_READ_SEARCH; this one takes /proc, and a microsecond more.
+  // Before Linux 6.10 the link above needs CAP_DAC_READ_SEARCH. This one needs /proc and one more
+  // microsecond.
   const std::string self = "/proc/self/fd/" + std::to_string(fd_.get());
   if (::linkat(AT_FDCWD, self.c_str(), root_, target.get(), AT_SYMLINK_FOLLOW) != 0)
     return error(errno, "cannot publish");
@@ -330,17 +349,21 @@ Result<void> PosixWriter::rename_new(const std::string& from) {
   const SystemName target(name_);
   if (::renameat2(root_, source.get(), root_, target.get(), RENAME_NOREPLACE) == 0) return success();
   if (errno != EINVAL && errno != ENOSYS) return error(errno, "cannot publish");
-  // File systems without RENAME_NOREPLACE (NFS) still make hard links only where nothing stands.
+  // File systems without RENAME_NOREPLACE (NFS): a hard link, too, is made only if the name is free. The link
+  // comes first. A crash between both leaves the temporary name as well, never none.
   if (::linkat(root_, source.get(), root_, target.get(), 0) != 0) return error(errno, "cannot publish");
   ::unlinkat(root_, source.get(), 0);
   return success();
 }
 
+// The moment at which readers see the object, in one atomic system call. A crash before it leaves what was
+// there under this name.
 Result<void> PosixWriter::give_name(IfExists if_exists) {
   if (temporary_.empty()) {
     auto linked = link_nameless(name_);
     if (linked || linked.error().sys_errno != EEXIST || if_exists == IfExists::fail) return linked;
-    // A link cannot replace: the whole object takes a temporary name for an instant.
+    // A link cannot replace. So the object gets a temporary name, and a rename replaces. temporary_ is set
+    // after the link and cleared after the rename: between them discard() has a file to remove.
     const std::string bridge = temporary_name(name_);
     PENSTOCK_TRY(link_nameless(bridge));
     temporary_ = bridge;
@@ -350,6 +373,9 @@ Result<void> PosixWriter::give_name(IfExists if_exists) {
   return success();
 }
 
+// Bytes, then name, then folders. With the name first, a power cut could leave a name without its bytes;
+// with the folders first, their sync would not include the name. Only Durability::file and above sync the
+// bytes: below it a power cut may take them although the name stays.
 Result<void> PosixWriter::publish(Durability wanted, IfExists if_exists) {
   PENSTOCK_TRY(usable());
   spent_ = true;
@@ -360,6 +386,8 @@ Result<void> PosixWriter::publish(Durability wanted, IfExists if_exists) {
   return done;
 }
 
+// By publish() and the destructor; harmless when called again. After a successful publish() nothing is left
+// to remove: temporary_ is empty, and a nameless file without a link ends with its descriptor.
 void PosixWriter::discard() {
   if (!temporary_.empty()) ::unlinkat(root_, SystemName(temporary_).get(), 0);
   temporary_.clear();

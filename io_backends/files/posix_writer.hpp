@@ -1,4 +1,4 @@
-// Making an object in a folder of the operating system so that nobody ever sees half of it.
+// Writes an object into a folder of the operating system. Readers see all of it or nothing.
 #pragma once
 
 #include <atomic>
@@ -13,21 +13,21 @@
 
 namespace penstock {
 
-// How the writers of one back end work; shared by them, any thread.
+// What the writers of one back end share. Any thread.
 struct PosixWriting {
   PosixRoot& root;
   MovedCounter& moved;
   DirectMode& direct;  // where offset, length and memory are aligned
-  // Nameless files (O_TMPFILE) where the file system has them: even SIGKILL leaves nothing behind. Cleared
-  // when it turns out that it has not; then the object has a temporary name until it is published.
+  // Whether to try nameless files (O_TMPFILE), of which even SIGKILL leaves nothing. Cleared for good when
+  // the file system has none. Then an object has a temporary name until it is published.
   std::atomic<bool> nameless{true};
-  // They get their name by their descriptor alone. Cleared where the kernel wants /proc for it.
+  // Whether to link a nameless file by its descriptor alone. Cleared for good where the kernel needs /proc.
   std::atomic<bool> link_by_descriptor{true};
 };
 
-// A Writer for `name`. Reserves `bytes_hint` bytes where that keeps large files in one piece (from 1 MiB, not
-// in memory). With direct I/O, appended bytes go out in aligned blocks of 1 MiB; 1 MiB and more at once that
-// lies aligned in memory, and comes behind whole blocks of 4 KiB, goes out from there without a copy.
+// A Writer for `name`. Reserves `bytes_hint` bytes from 1 MiB on (not in memory), which keeps large files in
+// one piece. With direct I/O, appended bytes are copied and written in aligned blocks of 1 MiB. An append of
+// 1 MiB and more is written without a copy, if its memory is aligned and it starts at a multiple of 4 KiB.
 Result<std::unique_ptr<Writer>> create_posix_object(PosixWriting& writing, std::string_view name,
                                                     std::uint64_t bytes_hint);
 

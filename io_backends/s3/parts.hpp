@@ -1,6 +1,6 @@
-// The parts of a multipart upload on their way. A thread sends them while the caller makes the next: libcurl
-// moves bytes only while somebody drives it, which a caller that computes does not, and the thread takes the
-// checksums of the bodies, too.
+// Sends the parts of a multipart upload on a thread of its own, while the caller makes the next part. libcurl
+// moves bytes only while a thread drives it, and a caller that computes does not. The thread also computes
+// the checksums of the bodies.
 #pragma once
 
 #include <condition_variable>
@@ -22,25 +22,25 @@ namespace penstock::s3 {
 
 using Part = std::vector<std::byte>;
 
-// One thread calls. At most Shape::streams parts are here at once, those that wait for their next try and
-// buffers to use again counted: with the one that the caller fills, a writer holds `streams` + 1 parts.
+// One thread calls. At most Shape::streams parts are in memory here, including those that wait for their next
+// try and spare buffers. With the part that the caller fills, a writer holds `streams` + 1 parts.
 class Parts {
  public:
-  // `exhausted` where the machine gives no thread.
+  // `exhausted` if the machine has no thread left.
   static Result<std::unique_ptr<Parts>> make(Store& store, std::string_view name, std::string_view upload);
-  // What is not on its way whole is cut off, and what is has its answer or its time out: then the upload can
-  // be aborted. Of a thread that ran out of memory, all is cut off.
+  // Cuts off each part whose body is not sent whole, and waits for the answer or timeout of the others. Then
+  // the upload can be aborted. If the thread ran out of memory, all parts are cut off.
   ~Parts();
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
-  // Sends `part` as the next one, and leaves an empty one in its place; waits while too many are here. Fails
-  // when an earlier part failed, as the other calls do, with the part's number, or when the thread has no
-  // memory.
+  // Sends `part` as the next one and leaves an empty one in its place. Waits while too many parts are here.
+  // Fails if an earlier part failed (the error has its number) or the thread ran out of memory. So do state()
+  // and finish().
   Result<void> send(Part& part);
   Result<void> state();
   std::size_t sent() const { return sent_; }
-  // When all have arrived: their ETags.
+  // Waits until all parts have arrived, and returns their ETags.
   Result<std::vector<std::string>> finish();
 
  private:
@@ -61,14 +61,14 @@ class Parts {
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<std::size_t> waiting_;    // numbers of those that the thread has not taken yet
-  std::map<std::size_t, Part> parts_;  // waiting and in flight, by number
-  std::vector<Part> spare_;
+  std::deque<std::size_t> waiting_;    // numbers of the parts that the thread has not taken yet
+  std::map<std::size_t, Part> parts_;  // waiting and in flight, by number; read by libcurl without the lock
+  std::vector<Part> spare_;            // buffers to use again
   std::vector<std::string> etags_;
   std::optional<Error> failed_;
 
-  Client::Lease transfers_;  // the thread's, but for wake()
-  std::jthread thread_;
+  Client::Lease transfers_;  // the thread's, except for wake()
+  std::jthread thread_;      // last: it is joined before what it uses is destroyed
 };
 
 }  // namespace penstock::s3
