@@ -1,3 +1,12 @@
+// Threads: one thread of the command calls make(), run() and the destructor. run() starts a thread for each
+// worker but the first, which works on the thread of run(). The threads end within run().
+// Locks: that of FinishLatch, and those of ReadRun. None is held during a read.
+// Ranks: only spec.at_gate and spec.at_stonewall are collective calls. The thread of run() makes both, once
+// each, also when the run fails, since the other ranks wait in theirs.
+// Memory: make() allocates buffers and queues. run() allocates little, before the clock starts and after it
+// stops.
+// Ctrl-C: workers look for it before each sample. Reads in flight end first. run() returns what was read.
+// Crash: nothing is written.
 #include "benchmarks/read/read_engine.hpp"
 
 #include <algorithm>
@@ -15,6 +24,8 @@
 namespace penstock {
 namespace {
 
+// On the thread of run(), while the others work: relaxed reads of counts that each worker alone writes. The
+// sum is exact only at the end.
 ReadProgress progress_of(std::span<const std::unique_ptr<ReadWorker>> workers, std::int64_t now_ns) {
   ReadProgress progress{.elapsed_s = static_cast<double>(now_ns) * 1e-9};
   for (const std::unique_ptr<ReadWorker>& worker : workers) {
@@ -24,10 +35,11 @@ ReadProgress progress_of(std::span<const std::unique_ptr<ReadWorker>> workers, s
   return progress;
 }
 
-// Lets run() wait for its workers and look up ten times a second.
+// Lets run() wait for its threads, and return ten times a second to report the progress.
 class FinishLatch {
  public:
   explicit FinishLatch(std::size_t expected) : out_(expected) {}
+  // The last step of a thread. Notifies without the lock: run() joins the thread before the latch dies.
   void arrive() {
     {
       std::lock_guard lock(mutex_);
@@ -43,9 +55,10 @@ class FinishLatch {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::size_t out_;
+  std::size_t out_;  // threads that have not arrived
 };
 
+// After all threads are joined, so nothing needs a lock.
 RunTally gather(const ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers) {
   RunTally all;
   std::int64_t last_done_ns = 0;
@@ -107,6 +120,7 @@ Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const
   }
 }
 
+// In make(), before there are workers. Objects that stay open now are found without a lock during a run.
 Result<void> ReadEngine::open_objects() {
   const bool whole_objects = work_.manifest->one_object_a_sample();
   if (options_.collective && whole_objects)
@@ -127,6 +141,8 @@ Result<void> ReadEngine::open_objects() {
   return success();
 }
 
+// The order: start all threads, wait until they are at the gate, start the clock, work, wait, join, gather.
+// The clock starts only when all can read at once.
 RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
   assert(spec.threads > 0 && spec.threads <= workers_.size());
   passes_run_ = spec.first_pass.value_or(passes_run_);
@@ -142,6 +158,7 @@ RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
         finish_latch.arrive();
       });
   } catch (const std::system_error& error) {
+    // The threads that did start wait at the gate: without call_off() the join would last for ever.
     run.call_off();
     threads.clear();
     if (spec.at_gate) spec.at_gate();  // where the other ranks wait
@@ -156,6 +173,7 @@ RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
   workers.front()->work(run, workers, watch);
   while (!finish_latch.wait_for(std::chrono::milliseconds(100)))
     if (watch) watch(run.now_ns());
+  // The join, before anything of the workers is read. They refer to `run`, too.
   threads.clear();
   passes_run_ += run.source.passes();
   return gather(run, workers);

@@ -1,8 +1,8 @@
-// The read engine: threads that take samples of a corpus as fast as a tier gives them.
+// The read engine: threads that read samples of a corpus as fast as the tier delivers them.
 //
 // The hot path of a sample is: the next position (a relaxed add every few samples), its name (two loads), the
 // back end's read into a buffer that is used again, and one clock read, which ends this sample and starts the
-// next. No allocation, no lock, no string.
+// next. It has no allocation, no lock and no string.
 #pragma once
 
 #include <chrono>
@@ -40,27 +40,27 @@ struct ReadWork {
 struct ReadSpec {
   unsigned threads = 1;          // at most ReadOptions::most_threads()
   std::uint64_t max_passes = 0;  // 0: no bound
-  // Counts from the start of the ramp. At a stonewall, or where the passes end before it, all threads stop;
-  // they hear by `at_stonewall` how many samples any rank has, and go on until they have that many.
+  // Counts from the start of the ramp. At a stonewall, or if the passes end before it, all threads stop. Then
+  // `at_stonewall` returns the most samples that any rank has, and they go on until this rank has as many.
   ReadEnd end = Passes{};
-  std::chrono::nanoseconds ramp{0};  // what completes before is thrown away
+  std::chrono::nanoseconds ramp{0};  // completions in this time are not counted
   std::chrono::nanoseconds measured_before{
-      0};               // by earlier runs of the cell: the seconds of the series go on
+      0};               // by earlier runs of the cell: the seconds of the series continue
   bool verify = false;  // compare each sample's CRC32C with the manifest's (which must have them)
-  std::optional<std::uint64_t> first_pass{};  // of the shuffle; absent: behind the run before
+  std::optional<std::uint64_t> first_pass{};  // of the shuffle; absent: the one after the last run
   std::function<void()> at_gate{};            // called when all threads are ready, before the clock starts
-  // Of a run that is measured: under the profiler, each thread gives a span of what it delivered after the
-  // ramp (PENSTOCK_READ without a number; its epoch is this one, of the repeat). Only such a run is an open
-  // loop, where the options ask for one: samples are started when they are due, by the first thread that is
-  // free; latencies count from then.
+  // The number of the repeat, if the run is measured. Then, under the profiler, each thread gives a span of
+  // what it delivered after the ramp (PENSTOCK_READ without a number; its epoch is this number). Only such a
+  // run is an open loop, if the options ask for one: the first thread that is free starts a sample when it
+  // is due, and latencies count from then.
   std::optional<std::uint32_t> measured{};
-  // Called once at the stonewall, by the thread that called run(), with the samples that were taken so far;
-  // returns how many any rank has. Absent: no rank has more.
+  // Called once at the stonewall, by the thread that called run(), with the number of samples taken so far.
+  // Returns the most that any rank has. Absent: no rank has more.
   std::function<std::uint64_t(std::uint64_t taken)> at_stonewall{};
 };
 
-// Called about ten times a second by the thread that called run(), between two of its samples: all that was
-// delivered so far.
+// What was delivered so far. The observer is called about ten times a second by the thread that called run(),
+// between two of its samples.
 struct ReadProgress {
   double elapsed_s = 0;
   std::uint64_t samples = 0;
@@ -72,15 +72,15 @@ using ReadObserver = std::function<void(const ReadProgress&)>;
 // a time. Borrows the options.
 class ReadEngine {
  public:
-  // Makes room for the largest sample, most_threads() * depth times, and opens objects that hold several
-  // samples (as many as descriptors allow; the rest when their turn comes). An object that cannot be opened
-  // now is an error of its samples later, but of a collective reader at once: all stay open, `exhausted`
-  // where that takes too many descriptors.
+  // Allocates memory for the largest sample, most_threads() * depth times. Opens the objects that hold
+  // several samples, as many as the limit of descriptors allows; the others are opened when they are read.
+  // If an object cannot be opened, its samples fail later. A collective reader fails at once: it needs all
+  // objects open, and is `exhausted` if the limit of descriptors is too low.
   static Result<std::unique_ptr<ReadEngine>> make(const ReadWork& work, const ReadOptions& options);
   ~ReadEngine();
 
-  // Every run continues the shuffle where the one before ended: no two passes of an engine have the same
-  // order. Stops between samples when interrupted().
+  // Every run continues the shuffle where the last one ended: no two passes of an engine have the same order.
+  // Stops between samples when interrupted().
   RunTally run(const ReadSpec& spec, const ReadObserver& observer = {});
 
  private:

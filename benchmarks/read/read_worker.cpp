@@ -1,3 +1,15 @@
+// Threads: work() and all that it calls run on one thread per worker. The constructor, prepare() and the
+// results belong to the thread of ReadEngine::run(), before the threads start and after they are joined.
+// open_gate() and call_off() run there, too. So does the work of the first worker, which alone calls `watch`
+// and at_stonewall.
+// Locks: ReadRun::mutex guards the errors. The gate and the stonewall are atomics that threads wait for. No
+// lock is held during a read.
+// Order: a thread writes plain members of ReadRun before it stores to gate_ or wall_, and the others read
+// them after they saw that store. So the stores come last, and they are not relaxed. The relaxed atomics
+// only count or stop.
+// Memory: a sample allocates nothing. A second of a run adds a number, and an error a text.
+// Ctrl-C: looked for before each sample, and every 100 ms while a sample is not due. A read is not cut short.
+// Crash: nothing is written.
 #include "benchmarks/read/read_worker.hpp"
 
 #include <algorithm>
@@ -13,7 +25,7 @@ namespace {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 constexpr std::int64_t kWatchNs = kSecondNs / 10;
-constexpr std::int64_t kSpunNs = 20'000;  // of waiting for a sample to be due
+constexpr std::int64_t kSpunNs = 20'000;  // the last part of a wait is spent reading the clock
 
 std::string sample_text(const ReadWork& work, const SampleList::Sample& entry) {
   std::string words = "'" + std::string(work.samples->name(entry.object)) + "'";
@@ -36,6 +48,7 @@ ReadRun::ReadRun(std::uint64_t samples, const ReadOptions& options, const RankSh
   if (loop != nullptr && spec.measured) arrivals.emplace(*loop, options.seed, share, *spec.measured);
 }
 
+// By each worker. The first one comes when the gate is open already.
 bool ReadRun::wait_at_gate() {
   waiting_.fetch_add(1);
   waiting_.notify_one();
@@ -45,17 +58,20 @@ bool ReadRun::wait_at_gate() {
 
 void ReadRun::open_gate(unsigned workers) {
   for (unsigned here = waiting_.load(); here != workers; here = waiting_.load()) waiting_.wait(here);
+  // The other ranks wait in at_gate, so the clock starts after it. start_ must be there when the gate opens.
   if (spec.at_gate) spec.at_gate();
   start_ = std::chrono::steady_clock::now();
   gate_.store(open);
   gate_.notify_all();
 }
 
+// In place of open_gate(), if a thread could not start: the workers at the gate end.
 void ReadRun::call_off() {
   gate_.store(called_off);
   gate_.notify_all();
 }
 
+// By each worker, after its loop has ended, whatever the reason: one that left it out would block the others.
 void ReadRun::stand_at_wall(std::span<const std::unique_ptr<ReadWorker>> workers, const ReadWorker& one) {
   at_wall_.fetch_add(1);
   at_wall_.notify_one();
@@ -65,6 +81,7 @@ void ReadRun::stand_at_wall(std::span<const std::unique_ptr<ReadWorker>> workers
   }
   for (std::size_t here = at_wall_.load(); here != workers.size(); here = at_wall_.load())
     at_wall_.wait(here);
+  // All others wait now, so their plain members may be read: each added to at_wall_ after it last wrote them.
   std::uint64_t taken = 0;
   for (const std::unique_ptr<ReadWorker>& worker : workers) {
     taken += worker->taken();
@@ -77,6 +94,7 @@ void ReadRun::stand_at_wall(std::span<const std::unique_ptr<ReadWorker>> workers
   wall_.notify_all();
 }
 
+// Any of the threads. The others soon see stop_, and end before their next sample.
 void ReadRun::note_error(Error error) {
   std::lock_guard lock(mutex);
   if (first_errors.size() < RunTally::kErrorsNamed) first_errors.push_back(error.message());
@@ -97,6 +115,8 @@ std::uint64_t ReadWorker::positions() const {
   return rounds_ ? rounds_->rounds() : work_.share.longest(work_.manifest->samples());
 }
 
+// In ReadEngine::make(). The queue is made here and used by the threads of the runs, one after the other,
+// with nothing in flight in between.
 Result<void> ReadWorker::prepare() {
   if (options_.collective) rounds_.emplace(*work_.samples, options_.order, options_.seed, work_.share);
   const std::size_t depth = options_.depth;
@@ -123,6 +143,7 @@ void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>>
   ramp_ns_ = run.spec.ramp.count();
   second_ends_ns_ = ramp_ns_ + kSecondNs - run.spec.measured_before.count() % kSecondNs;
   pass_boundary(run, 0);
+  // On this thread, whose timers it changes, and before the gate.
   const std::optional<PreciseTimers> exact =
       run.arrivals ? std::optional<PreciseTimers>(std::in_place) : std::nullopt;
   if (!run.wait_at_gate()) return;
@@ -160,6 +181,8 @@ void ReadWorker::reset() {
   delivered_.ramp_bytes.store(0, std::memory_order_relaxed);
 }
 
+// The next sample, or false at the end: of the passes, the time, what the stonewall left, or after an error
+// or Ctrl-C. Prefetches the entry of the sample after it into the cache.
 bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) {
   if (past_deadline_ || run.stopped() || interrupted()) return false;
   if (wearing_out_ && !run.wear_out()) return false;
@@ -178,6 +201,7 @@ bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) 
   return true;
 }
 
+// One read at a time. The clock is read once a sample: the end of one is the start of the next.
 void ReadWorker::loop_alone(ReadRun& run) {
   Slot& slot = slots_.front();
   const bool inspecting = options_.decode || run.spec.verify;
@@ -198,7 +222,8 @@ void ReadWorker::loop_alone(ReadRun& run) {
   }
 }
 
-// False: the run ended before. Sleeping ends late by what a timer and a wake-up take: the rest is spun away.
+// False: the run ended before the sample was due. Sleeps in slices of 100 ms, to see Ctrl-C. A sleep ends
+// late by the time of a timer and a wake-up, so the last 20 us are spent reading the clock.
 bool ReadWorker::wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns) {
   due_ns = run.arrivals->next_ns();
   if (run.deadline_ns != 0 && due_ns >= run.deadline_ns && !wearing_out_) {
@@ -215,8 +240,8 @@ bool ReadWorker::wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t
   return true;
 }
 
-// The other ranks wait in every round for this one, also when it has nothing to read there, has failed or was
-// asked to stop: then it goes on with empty reads to the end of the last pass.
+// Collective reads. In every round the other ranks wait for this one, also if it has nothing to read there,
+// has failed or got Ctrl-C. Then it makes empty reads to the end of the last pass.
 void ReadWorker::loop_together(ReadRun& run) {
   Slot& slot = slots_.front();
   std::int64_t now = run.now_ns();
@@ -243,6 +268,8 @@ void ReadWorker::loop_together(ReadRun& run) {
   }
 }
 
+// Several reads in flight. A slot belongs to the back end from add() until its completion is reaped. Returns
+// only when nothing is in flight, also after an error or Ctrl-C: the next run uses the same memory.
 void ReadWorker::loop_queue(ReadRun& run) {
   free_slots_.clear();
   for (std::size_t i = slots_.size(); i-- > 0;) free_slots_.push_back(static_cast<std::uint32_t>(i));
@@ -264,6 +291,7 @@ void ReadWorker::loop_queue(ReadRun& run) {
         account(run, slot, added.error(), now);
     }
     if (!reader_.added().empty()) {
+      // Before the start, so that a latency includes the time of the submit.
       now = run.now_ns();
       for (const Operation& starting : reader_.added()) slots_[starting.tag].started_ns = now;
       reader_.start(Start::with_reap);
@@ -288,7 +316,7 @@ void ReadWorker::loop_queue(ReadRun& run) {
   }
 }
 
-// The name is two loads, which may miss the cache: "" where the object is open already.
+// "" if the object is open already: the name is two loads, which may miss the cache.
 std::string_view ReadWorker::object_name(const SampleList::Sample& entry) const {
   const bool needed = whole_objects_ || objects_.find(entry.object) == nullptr;
   return needed ? work_.samples->name(entry.object) : std::string_view();
@@ -318,6 +346,7 @@ Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, std::uint64_t b
   return success();
 }
 
+// A read that Ctrl-C ended is no error. A wrong checksum is counted before note_error() may stop the run.
 void ReadWorker::account(ReadRun& run, Slot& slot, const Result<void>& outcome, std::int64_t end_ns) {
   if (outcome.ok()) return deliver(run, slot.entry.length, slot.started_ns, end_ns);
   if (outcome.error().code == Errc::interrupted && interrupted()) return;  // next() ends the run
@@ -327,6 +356,8 @@ void ReadWorker::account(ReadRun& run, Slot& slot, const Result<void>& outcome, 
   run.note_error(outcome.error());
 }
 
+// The boundary comes first: a sample that completes after the end of the ramp, or of a second, counts after
+// it.
 void ReadWorker::deliver(ReadRun& run, std::uint64_t bytes, std::int64_t started_ns, std::int64_t end_ns) {
   if (end_ns >= next_boundary_ns_) pass_boundary(run, end_ns);
   tally_.latency_ns.add(static_cast<std::uint64_t>(end_ns - started_ns));
@@ -334,9 +365,11 @@ void ReadWorker::deliver(ReadRun& run, std::uint64_t bytes, std::int64_t started
   delivered_.count(bytes);
 }
 
+// When the clock passes the end of the ramp, of a second, or the deadline, or the watch is due. One
+// comparison per sample replaces four. `watch` may take long: it prints, on the first worker's thread.
 void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
   if (ramp_ns_ > 0 && now_ns >= ramp_ns_) {
-    RunTally fresh;  // wrong bytes are never excused by the time at which they came
+    RunTally fresh;  // the ramp is not counted, except for wrong bytes
     fresh.errors = fresh.wrong = tally_.wrong;
     fresh.first_wrong = std::move(tally_.first_wrong);
     tally_ = std::move(fresh);
@@ -360,6 +393,8 @@ void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
   if (deadline != 0 && !past_deadline_) next_boundary_ns_ = std::min(next_boundary_ns_, deadline);
 }
 
+// The first worker that ends writes first_done_ns and first_done_bytes; they are read after the join. The
+// sums of the others, which still work, are what they are at this moment.
 void ReadWorker::done(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers) {
   const std::int64_t now = run.now_ns();
   if (delivered_.bytes.load(std::memory_order_relaxed) > bytes_before_second_) end_second();

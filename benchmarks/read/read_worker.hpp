@@ -1,4 +1,5 @@
-// One thread of the read engine, and what the threads of one run share. Only read_engine.cpp includes this.
+// One thread of the read engine, and the state that the threads of one run share. Only read_engine.cpp
+// includes this.
 #pragma once
 
 #include <atomic>
@@ -22,7 +23,7 @@
 
 namespace penstock {
 
-// Lives for one run.
+// What the threads of one run share. Made before they start, destroyed after they are joined.
 class ReadRun {
  public:
   ReadRun(std::uint64_t samples, const ReadOptions& options, const RankShare& share, const ReadSpec& spec,
@@ -33,8 +34,8 @@ class ReadRun {
   void open_gate(unsigned workers);  // waits for them, starts the clock, lets them go
   void call_off();
 
-  // At the stonewall the first worker waits for the others, looks at what `workers` did, and asks what is to
-  // be done yet; then all go on, for as long as wear_out() says.
+  // At the stonewall all workers wait. The first one adds up what `workers` did and asks how many samples
+  // are left to read. Then all go on, each as long as wear_out() is true.
   void stand_at_wall(std::span<const std::unique_ptr<ReadWorker>> workers, const ReadWorker& one);
   bool wear_out() { return worn_out_.fetch_add(1, std::memory_order_relaxed) < to_wear_out_; }
 
@@ -56,7 +57,7 @@ class ReadRun {
   const OnError on_error;
   std::optional<Arrivals> arrivals;  // of an open loop
 
-  std::atomic<bool> someone_done{false};  // the first to set it writes the two below
+  std::atomic<bool> someone_done{false};  // the first worker that sets it writes the two below
   std::int64_t first_done_ns = 0;
   std::uint64_t first_done_bytes = 0;
 
@@ -85,16 +86,16 @@ class ReadWorker {
 
   Result<void> prepare();  // makes buffers and the queue; before the first run
 
-  // What each pass is given out in: samples of this rank, or rounds of all ranks.
+  // How many positions a pass has: samples of this rank, or rounds of all ranks.
   std::uint64_t positions() const;
 
-  // The body of the thread. `workers` are those of the run, for what was delivered when the first is done.
-  // `watch`, where there is one, is called with the time about ten times a second.
+  // The body of the thread. `workers` are all of the run: the first that ends adds up what they delivered.
+  // `watch`, if there is one, is called with the time about ten times a second.
   using Watch = std::function<void(std::int64_t now_ns)>;
   void work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers, const Watch& watch = {});
 
-  // What was delivered so far, ramp included, and how much of it the ramp threw away. The worker counts; any
-  // thread reads.
+  // What was delivered so far, with the ramp, and the bytes of the ramp alone. Only the worker writes, so a
+  // load and a store are enough; any thread reads. On a cache line of its own.
   struct alignas(64) Delivered {
     std::atomic<std::uint64_t> samples{0};
     std::atomic<std::uint64_t> bytes{0};
@@ -115,15 +116,15 @@ class ReadWorker {
   // After the run, from the thread that joined.
   const RunTally& tally() const { return tally_; }
   std::int64_t last_done_ns() const { return last_done_ns_; }
-  std::uint64_t taken() const { return taken_; }  // samples; also while it stands at the stonewall
+  std::uint64_t taken() const { return taken_; }  // samples; also while it waits at the stonewall
 
  private:
   struct Slot {                 // of one read in flight
     std::span<std::byte> room;  // in memory_, for the largest sample, in whole blocks of direct I/O
     std::uint64_t sample = 0;
-    SampleList::Sample entry;  // of that sample: the list is too large for a cache
+    SampleList::Sample entry;  // a copy: the list is too large for a cache
     std::int64_t started_ns = 0;
-    bool wrong = false;  // its bytes, which account() counts
+    bool wrong = false;  // its checksum is wrong; account() counts it
   };
 
   void reset();
@@ -149,7 +150,7 @@ class ReadWorker {
 
   Buffer memory_;
   std::vector<Slot> slots_;
-  SampleReader reader_;  // goes before the memory that it reads to
+  SampleReader reader_;  // after memory_, so destroyed before it: a read may be in flight
   std::vector<std::uint32_t> free_slots_;
   std::optional<SampleOpener> opener_;  // and
   std::unique_ptr<PictureDecoder> decoder_;
@@ -159,9 +160,9 @@ class ReadWorker {
   std::optional<CollectiveOrder> rounds_;  // in place of order_ where ranks read together
   Slice slice_;
   std::uint64_t position_ = 0;
-  std::uint64_t ahead_ = 0;  // the sample at position_, asked for while the one before it is read
+  std::uint64_t ahead_ = 0;  // the sample at position_, looked up one sample early
   bool past_deadline_ = false;
-  bool wearing_out_ = false;  // behind the stonewall
+  bool wearing_out_ = false;  // after the stonewall
   std::uint64_t taken_ = 0;
 
   RunTally tally_;
