@@ -1,3 +1,8 @@
+// Threads: any thread calls HeldObjects. A SampleReader belongs to one worker, and is used by one thread at
+// a time.
+// Lock: HeldObjects::mutex_ guards open_. It is not held while an object is opened or read. find() takes no
+// lock.
+// Ctrl-C: nothing looks for it. The caller looks between samples. Crash: nothing is written.
 #include "datagen/reading/sample_reader.hpp"
 
 #include <chrono>
@@ -18,11 +23,14 @@ void delay_reap() {
 
 }  // namespace
 
+// The release store comes last and pairs with the acquire in find(): a thread that sees the pointer sees a
+// complete Reader.
 Result<Reader*> HeldObjects::open(std::uint64_t object, std::string_view name) {
+  // Before the lock: an open may take long, and other threads open other objects meanwhile.
   PENSTOCK_ASSIGN(std::unique_ptr<Reader> mine, backend_.open(name));
   const std::lock_guard lock(mutex_);
   std::atomic<Reader*>& at = readers_[static_cast<std::size_t>(object)];
-  // Another thread may have opened it meanwhile: then this one is closed again.
+  // Another thread may have opened it meanwhile. Then `mine` is closed, after the lock is released.
   if (Reader* const others = at.load(std::memory_order_relaxed)) return others;
   open_.push_back(std::move(mine));
   at.store(open_.back().get(), std::memory_order_release);
@@ -45,6 +53,8 @@ Result<Reader*> SampleReader::reader(std::size_t slot, std::string_view object_n
   if (objects_.holds(object)) return objects_.open(object, object_name);
   Own& own = own_[slot];
   if (own.object != object) {
+    // The old object first: both at once could be more than the limit of descriptors. A failed open leaves
+    // none.
     close(slot);
     PENSTOCK_ASSIGN(own.reader, backend_.open(object_name));
     own.object = object;
@@ -78,6 +88,7 @@ Result<void> SampleReader::add(std::size_t slot, std::string_view object_name, c
   return success();
 }
 
+// What the queue has no room for stays in added_, for the next call.
 void SampleReader::start(Start when) {
   if (added_.empty()) return;
   const std::size_t taken = queue_->submit(added_, when);

@@ -32,7 +32,8 @@ class HeldObjects {
     return holds(object) ? readers_[static_cast<std::size_t>(object)].load(std::memory_order_acquire)
                          : nullptr;
   }
-  // Of an object of that name which it holds; errors are those of Backend::open(). Lives as long as this.
+  // Opens an object that holds() is true for; errors are those of Backend::open(). The Reader lives as long
+  // as this.
   Result<Reader*> open(std::uint64_t object, std::string_view name);
 
  private:
@@ -43,9 +44,10 @@ class HeldObjects {
   std::vector<std::unique_ptr<Reader>> open_;
 };
 
-// One thread, from use_queue() to the end: the queue may be the kernel's, which knows whose it is. Destroyed
-// with reads in flight, it waits for them or cuts them off: what they read to must outlive it. read(), add()
-// and reap() are on the hot path of `read`: they do not allocate, but for errors and to open an object.
+// One thread at a time. While reads are in flight, only the thread that started them: the queue may be one
+// of the kernel, which belongs to a thread. Destroyed with reads in flight, it waits for them or cuts them
+// off, so the memory that they read to must outlive it. read(), add() and reap() are on the hot path of
+// `read`. They allocate only for errors and to open an object.
 class SampleReader {
  public:
   using Sample = SampleList::Sample;
@@ -94,7 +96,7 @@ class SampleReader {
   std::vector<Own> own_;  // by slot, of objects that are not held open
   std::vector<Operation> added_;
   std::vector<Completion> completions_;
-  std::unique_ptr<Queue> queue_;  // goes first: operations in flight need the readers
+  std::unique_ptr<Queue> queue_;  // last, so destroyed first: operations in flight need the Readers
 };
 
 }  // namespace penstock

@@ -1,3 +1,8 @@
+// Threads: a worker of the loader makes, uses and destroys it, without the loader's lock. Only HeldObjects
+// is shared with other workers.
+// Memory: buffers and names grow with the samples. A lack of memory in begin() is an error of that sample;
+// in next() it is a std::bad_alloc, which ends the worker.
+// Ctrl-C: nothing looks for it. A read in flight ends first. Crash: nothing is written.
 #include "miniapps/pipeline/ticket_reader.hpp"
 
 #include <algorithm>
@@ -70,8 +75,8 @@ void TicketReader::grow(Slot& slot) const {
   slot.room = slot.buffer.first(room);
 }
 
-// A whole object is opened for each sample of it, as it is where it is read. What the back end does not have
-// in place is read: a mapping that lost a page stays without what is after it, and its object may have that.
+// Opens a whole object for each sample, as a read does. Bytes that the back end does not have in place are
+// read: a mapping that lost a page has no bytes after it any more, but the object may have them.
 Result<std::uint64_t> TicketReader::inspect(std::uint32_t place) {
   Slot& slot = slots_[place];
   const SampleList::Sample& sample = slot.sample;
@@ -88,7 +93,9 @@ Result<std::uint64_t> TicketReader::inspect(std::uint32_t place) {
   return sample.length;
 }
 
+// The ticket always comes back from next(), also after an error here: the loader must settle it.
 void TicketReader::begin(const Ticket& ticket) {
+  // At a depth of 1 the caller has the only slot, and gives it back by this call.
   if (free_.empty()) set_free(*std::exchange(lent_, std::nullopt));
   const std::uint32_t place = free_.back();
   Slot& slot = slots_[place];
@@ -129,14 +136,15 @@ void TicketReader::give(StoredSample& other) {
   other.reader = reader_.take_reader(*lent_);
 }
 
-// At a depth of 1 the object stays open for the next sample of it; at others there may be as many open as
-// slots.
+// At a depth of 1 the object stays open for its next sample. At others it is closed: there could be as many
+// open as slots.
 void TicketReader::set_free(std::uint32_t slot) {
   if (depth_ > 1) reader_.close(slot);
   free_.push_back(slot);
 }
 
-// Its slot is not used again: the read may still come.
+// The queue returned nothing although reads are in flight. The slot of the lost sample is not used again:
+// the back end may still write to it.
 TicketReader::Arrival TicketReader::broken() {
   --on_their_way_;
   const auto lost =
@@ -147,6 +155,7 @@ TicketReader::Arrival TicketReader::broken() {
 }
 
 TicketReader::Arrival TicketReader::next() {
+  // First of all: by this call the caller gives the last bytes back.
   if (lent_) set_free(*std::exchange(lent_, std::nullopt));
   if (waiting_) {
     const std::uint32_t place = *std::exchange(waiting_, std::nullopt);
