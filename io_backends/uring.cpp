@@ -1,9 +1,15 @@
-// Back end: a folder of the operating system, many reads in flight from each thread by io_uring.
+// Back end: a folder of the operating system, with many reads in flight from each thread by io_uring.
 //
-// A whole object is one chain of three requests, open -> read -> close, which the kernel works off by itself:
-// the open puts the file into a slot of the ring's own table, so that no descriptor of the process is taken.
-// Each chain gives one completion where all goes well: its close. Where the open fails, that is the only one;
-// where the read fails or ends early, that comes first, and the close all the same.
+// A whole object is one chain of three requests, open -> read -> close, which the kernel does in order. The
+// open uses a slot of the ring's own table of files, so that the process needs no descriptor. A chain that
+// succeeds gives one completion, that of the close. If the open fails, its completion is the only one. If the
+// read fails or is short, its completion comes first and that of the close after it.
+//
+// Threads: any thread makes a queue. One thread at a time uses it; all functions of UringQueue run there.
+// Lock: none. The ring belongs to the thread that made it (owner_); a queue that another thread uses gets a
+// new ring. Memory: reads allocate only errors, and paths and bounce buffers that grow; begin() more.
+// Ctrl-C: EINTR is tried again, since the kernel may still write to the memory of a read. A queue that dies
+// waits for all its reads. Crash: the kernel ends the requests with the process. Nothing here writes files.
 #include <fcntl.h>
 #include <liburing.h>
 #include <unistd.h>
@@ -25,9 +31,7 @@
 #include "io_backends/uring/ring.hpp"
 
 namespace penstock {
-
 extern const BackendInfo backend_uring;
-
 namespace {
 
 constexpr OptionSpec kOptions[] = {kDirectOption,
@@ -41,24 +45,24 @@ constexpr OptionSpec kOptions[] = {kDirectOption,
                                     .help = "a thread of the kernel takes submissions (IORING_SETUP_SQPOLL); "
                                             "it keeps a processor busy"}};
 
-constexpr unsigned kKnownAfter = 4;  // reads of an opened object, then the ring's table keeps it
-constexpr std::size_t kPieces = 8;   // that a whole depth of reads is submitted in
-constexpr std::size_t kLentPiece = std::size_t{1} << 30U;  // the kernel takes no more in one piece
+constexpr unsigned kKnownAfter = 4;  // after this many reads an opened object gets into the ring's table
+constexpr std::size_t kPieces = 8;   // a whole depth of reads is submitted in this many pieces
+constexpr std::size_t kLentPiece = std::size_t{1} << 30U;  // the largest buffer that the kernel registers
 constexpr std::size_t kMostAtOnce = INT32_MAX & ~4095;     // bytes that the kernel reads for one request
 
-// The system's own numbers of threads come back: a ring of one that is dead would pass for that of another.
+// Not the system's thread numbers, which it uses again: a new thread would pass for the dead owner of a ring.
 std::uint64_t thread_number() {
   static std::atomic<std::uint64_t> count{0};
   thread_local const std::uint64_t number = ++count;
   return number;
 }
 
-// Whether the kernel only wants to be asked again.
+// Whether the same call may succeed a moment later.
 bool again(int sys_errno) {
   return sys_errno == EINTR || sys_errno == EAGAIN || sys_errno == EBUSY;
 }
 
-// Numbers tell a file from another that got the same descriptor later.
+// Its number tells a file from a later one with the same descriptor.
 class UringReader final : public PosixReader {
  public:
   using PosixReader::PosixReader;
@@ -89,19 +93,17 @@ class UringFiles final : public PosixFiles {
     unsigned mode = 0;
     PENSTOCK_ASSIGN(Fd fd, open_file(name, &mode));
     PENSTOCK_ASSIGN(const auto direct, ask_alignment(fd.get(), name));
-    // Where the file system cannot say beforehand whether a read has to wait, the kernel gives up on each of
-    // a file that was opened so as not to.
+    // Without O_NONBLOCK: some file systems cannot tell whether a read has to wait, and with it the kernel
+    // fails each read there.
     if (S_ISREG(mode)) ::fcntl(fd.get(), F_SETFL, direct ? O_DIRECT : 0);
     return std::make_unique<UringReader>(std::move(fd), direct, root_.full(name), moved_);
   }
 
   Result<std::unique_ptr<Queue>> queue(std::size_t depth) override;
-
   PosixRoot& root() { return root_; }
   bool sqpoll() const { return sqpoll_; }
-
-  // How the ring opens. Without waiting, as everybody here, until some file system turns out to have reads
-  // that always wait.
+  // How the ring opens objects. With O_NONBLOCK, until a read fails with EAGAIN because it would have to
+  // wait.
   int open_flags() const {
     return O_RDONLY | O_LARGEFILE | (direct_.on() ? O_DIRECT : 0) |
            (waits_.load(std::memory_order_relaxed) ? 0 : O_NONBLOCK);
@@ -110,7 +112,7 @@ class UringFiles final : public PosixFiles {
 
  private:
   const bool sqpoll_;
-  std::atomic<bool> waits_{false};
+  std::atomic<bool> waits_{false};  // set for good by any queue's thread; a late reader loses one more read
 };
 
 class UringQueue final : public Queue {
@@ -122,7 +124,6 @@ class UringQueue final : public Queue {
   ~UringQueue() override {
     while (in_kernel_ > 0) take_or_fail(wait(1));
   }
-
   void lend(std::span<std::byte> memory) override {
     lent_ = memory;
     if (ring_ != nullptr && owner_ == thread_number()) keep_lent();
@@ -130,22 +131,20 @@ class UringQueue final : public Queue {
   std::size_t submit(std::span<const Operation> operations, Start start) override;
   std::size_t reap(std::span<Completion> out, std::size_t at_least) override;
   std::size_t in_flight() const override { return in_kernel_ + done_.size(); }
-
-  // Makes the ring for the thread that calls; before anything else.
+  // Makes the ring for the calling thread. Before any other call, and when another thread takes over.
   Result<void> begin();
 
  private:
   enum Step : std::uint64_t { kOpen, kRead, kClose };
   static constexpr unsigned kStepBits = 2;
-  static constexpr int kAll = std::numeric_limits<int>::min();  // the read brought all that it should
-
-  // A file of the ring's table. It stays open there when its Reader is gone, until another file takes its
-  // place or the queue ends: a Reader dies on any thread, and the table belongs to the queue's.
+  static constexpr int kAll = std::numeric_limits<int>::min();  // the read returned all bytes
+  // A file of the ring's table. It stays open after its Reader dies, until another file takes its place or
+  // the queue ends: a Reader may die on any thread, but only the queue's thread may change the table.
   struct Known {
     std::uint64_t number = 0;
     std::uint64_t candidate = 0;
     unsigned reads = 0;      // of the candidate
-    unsigned in_flight = 0;  // reads that mean the file by its place here
+    unsigned in_flight = 0;  // reads in flight that name the file by its place here
   };
   struct Slot {
     Operation operation;
@@ -153,10 +152,10 @@ class UringQueue final : public Queue {
     std::size_t bytes = 0;  // wanted
     int result = kAll;
     bool in_kernel = false;
-    Known* known = nullptr;  // where the file that is read is in the table
+    Known* known = nullptr;  // place of the file in the table, if it is there
     bool open_failed = false;
-    std::string path;  // until the kernel has read it
-    Buffer bounce;     // where direct I/O cannot go straight to its place
+    std::string path;  // stays until the kernel has read it, at the submit
+    Buffer bounce;     // for direct I/O, if `out` is not aligned; the kernel writes here
   };
 
   void keep_lent();
@@ -177,16 +176,16 @@ class UringQueue final : public Queue {
   void finish(std::uint32_t index, Result<std::uint64_t> outcome);
 
   UringFiles& files_;
-  std::uint64_t owner_ = 0;  // thread whose ring it is
+  std::uint64_t owner_ = 0;  // thread that made the ring
   int root_ = -1;
   std::span<std::byte> lent_;
   bool lent_known_ = false;
-  std::vector<Slot> slots_;
+  std::vector<Slot> slots_;  // never grows: the kernel has pointers into it
   std::vector<std::uint32_t> free_;
   std::vector<Known> known_;
-  std::size_t in_kernel_ = 0;
+  std::size_t in_kernel_ = 0;  // includes reads that are prepared and not pushed yet
   Fifo<Completion> done_;
-  std::unique_ptr<UringRing> ring_;  // dies first: the kernel may still write to what is above
+  std::unique_ptr<UringRing> ring_;  // last, so destroyed first: the kernel may write to slots_
 };
 
 Result<void> UringQueue::begin() {
@@ -202,7 +201,7 @@ Result<void> UringQueue::begin() {
   return success();
 }
 
-// Has the kernel keep hold of the memory that was lent, where there is any.
+// Registers the lent memory, so that the kernel keeps its pages in place. With no read in flight.
 void UringQueue::keep_lent() {
   if (std::exchange(lent_known_, false)) ::io_uring_unregister_buffers(&ring_->get());
   if (lent_.empty()) return;
@@ -225,8 +224,8 @@ std::size_t UringQueue::submit(std::span<const Operation> operations, Start star
       return taken;
     }
   }
-  // Many devices, virtual ones above all, complete a whole queue at once. Refilled in one go it would find
-  // nothing to do until the last read is prepared; refilled in pieces it begins with the first.
+  // Many devices, above all virtual ones, complete a whole queue at once. They would idle until the last read
+  // is prepared. In pieces, they start with the first.
   const std::size_t piece = std::max<std::size_t>(slots_.size() / kPieces, 1);
   for (std::size_t i = 0; i < taken; ++i) {
     this->start(operations[i]);
@@ -237,7 +236,7 @@ std::size_t UringQueue::submit(std::span<const Operation> operations, Start star
 }
 
 void UringQueue::start(const Operation& operation) {
-  // Taken before anything is prepared: others may be given back meanwhile.
+  // Taken first: entry() may push, drain and give other slots back.
   const std::uint32_t index = free_.back();
   free_.pop_back();
   Slot& slot = slots_[index];
@@ -257,7 +256,7 @@ void UringQueue::start(const Operation& operation) {
       {operation.tag, started.ok() ? perform(files_, operation) : Result<std::uint64_t>(started.error())});
 }
 
-// Whether the ring has it; else it is to be done at once.
+// Prepares one request. False if the read must be done by blocking calls.
 Result<bool> UringQueue::start_read(std::uint32_t index, const ReadAt& read) {
   if (read.out.empty() || read.offset > static_cast<std::uint64_t>(INT64_MAX) - read.out.size()) return false;
   Slot& slot = slots_[index];
@@ -280,9 +279,11 @@ Result<bool> UringQueue::start_read(std::uint32_t index, const ReadAt& read) {
   return true;
 }
 
+// Prepares a chain. All three requests go in by one submit, since a chain ends at the end of a submit. The
+// read runs only if the open succeeded (IO_LINK), the close also if the read failed (IO_HARDLINK).
 Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& object) {
   PENSTOCK_TRY(check_read_object(object.name, object.length_hint, object.out.size()));
-  if (object.length_hint == 0) return false;  // nobody knows yet how much to read
+  if (object.length_hint == 0) return false;  // the size is not known yet
   PENSTOCK_ASSIGN(root_, files_.root().fd());
   Slot& slot = slots_[index];
   slot.bytes = object.length_hint;
@@ -304,8 +305,8 @@ Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& obj
   return true;
 }
 
-// False where one request does not bring so much: the kernel takes it for a whole success when it has read
-// all that one may, of which a chain says nothing.
+// False if one request cannot read as many bytes. The kernel would read less and call it a success, and a
+// chain does not report how much it read.
 bool UringQueue::take_aim(Slot& slot, const std::optional<DirectAlignment>& direct, std::uint64_t offset,
                           std::span<std::byte> room) {
   if (slot.bytes > kMostAtOnce) return false;
@@ -313,7 +314,7 @@ bool UringQueue::take_aim(Slot& slot, const std::optional<DirectAlignment>& dire
   return slot.aim.padded <= kMostAtOnce;
 }
 
-// The first of that many entries that go in together; none only where the kernel takes nothing any more.
+// The first of `together` entries that one submit hands over; null only if the kernel takes nothing any more.
 io_uring_sqe* UringQueue::entry(unsigned together) {
   io_uring& ring = ring_->get();
   for (int tries = 0; ::io_uring_sq_space_left(&ring) < together; ++tries) {
@@ -337,8 +338,8 @@ void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const Aim& aim) const
   ::io_uring_prep_read(sqe, file, aim.into, bytes, aim.offset);
 }
 
-// Where the file is in the ring's table: there once it was read a few times; null before. Nothing takes
-// the place of a file that reads in flight mean: the kernel may look at them later.
+// The file's place in the ring's table, or null until it was read a few times. A file with reads in flight
+// keeps its place: the kernel may look it up only later, and would read from another file.
 UringQueue::Known* UringQueue::known_place(const UringReader& reader) {
   if (known_.empty()) return nullptr;
   const std::size_t place = static_cast<std::size_t>(reader.fd()) & (known_.size() - 1);
@@ -352,14 +353,14 @@ UringQueue::Known* UringQueue::known_place(const UringReader& reader) {
   const auto index = static_cast<unsigned>(slots_.size() + place);
   int fd = reader.fd();
   if (::io_uring_register_files_update(&ring_->get(), index, &fd, 1) != 1) {
-    here.reads = 0;  // not asked for again at once
+    here.reads = 0;  // do not try again at once
     return nullptr;
   }
   here.number = reader.number();
   return &here;
 }
 
-// Hands what is prepared to the kernel.
+// Hands the prepared requests to the kernel. If it has no room for completions, takes them first.
 void UringQueue::push() {
   if (ring_ == nullptr) return;
   io_uring& ring = ring_->get();
@@ -373,7 +374,7 @@ void UringQueue::push() {
   }
 }
 
-// Hands over what is prepared and waits for that many completions. 0, or the errno.
+// Hands over what is prepared and waits for `completions`, whatever signal comes. 0, or the errno.
 int UringQueue::wait(unsigned completions) {
   io_uring& ring = ring_->get();
   for (;;) {
@@ -411,8 +412,9 @@ std::size_t UringQueue::reap(std::span<Completion> out, std::size_t at_least) {
   return count;
 }
 
-// Takes what the kernel has done. Where it gives no answer any more, but this errno, the rest has failed, and
-// so that nobody waits for it the ring goes; the next operation makes another.
+// Takes the completions. If the kernel returned an errno, all other reads have failed, so that the caller
+// does not wait for ever; the next operation makes a new ring. cut_off() comes first: it waits until the
+// kernel writes to no memory of a read, and only then may the caller learn that its read failed.
 void UringQueue::take_or_fail(int failed) {
   drain();
   if (failed == 0) return;
@@ -476,18 +478,15 @@ Result<std::unique_ptr<Queue>> UringFiles::queue(std::size_t depth) {
   PENSTOCK_TRY(queue->begin());
   return queue;
 }
-
 Result<std::unique_ptr<Backend>> make_uring(std::string_view path, const Options& options) {
   PENSTOCK_TRY(check_folder_given("uring", path));
   return std::make_unique<UringFiles>(path, options);
 }
-
 std::string test_path(const std::filesystem::path& scratch) {
   return (scratch / "uring").string();
 }
 
 }  // namespace
-
 const BackendInfo backend_uring{
     .name = "uring",
     .summary = "files in a folder, many reads in flight from each thread by io_uring",

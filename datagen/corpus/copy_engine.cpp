@@ -1,3 +1,12 @@
+// Threads: the thread of `penstock copy` calls run() and all that is not per object. The threads of
+// parallel_for() call one_object() and what it calls, each with a Worker of its own. The counts are atomics.
+// There is no lock, and none keeps another process from writing to the same target.
+// Memory: a Worker has a buffer of 1 MiB. Opening, creating and messages allocate.
+// Ctrl-C: looked for before each object and between pieces of 1 MiB. The object in the making is dropped, and
+// the outcome is not complete. It is no error.
+// Crash: the order on the target is the mark, the objects, their sync, the manifest, and the removal of the
+// mark. So a manifest is there only with all objects, and a mark without a manifest means that a copy can go
+// on. Each object has its name only when it is whole.
 #include "datagen/corpus/copy_engine.hpp"
 
 #include <fmt/format.h>
@@ -48,7 +57,7 @@ Result<void> put_object(Backend& backend, std::string_view name, std::span<const
   return writer->publish(durability);
 }
 
-// Whether `inner` is `outer` or lies below it, however either is spelled.
+// Whether `inner` is `outer` or a folder below it, also through links and other spellings.
 bool within(const std::filesystem::path& inner, const std::filesystem::path& outer) {
   std::error_code failed;
   if (std::filesystem::equivalent(inner, outer, failed)) return true;
@@ -57,6 +66,7 @@ bool within(const std::filesystem::path& inner, const std::filesystem::path& out
   return !failed && std::ranges::mismatch(above, below).in1 == above.end();
 }
 
+// One copy. Used once, by one thread, which has others call one_object().
 class Copy {
  public:
   Copy(Corpus& from, Tier& to, const CopyHow& how)
@@ -65,7 +75,7 @@ class Copy {
   Result<CopyOutcome> run();
 
  private:
-  struct Worker {
+  struct Worker {  // of one thread
     Buffer buffer{std::size_t{1} << 20};
     std::string name;
   };
@@ -101,6 +111,8 @@ class Copy {
   std::atomic<std::uint64_t> bytes_copied_{0};
 };
 
+// Before anything is written. The manifest is asked before the mark: a crash after finish() has written the
+// one leaves both, and then the copy is finished.
 Result<Target> Copy::inspect_target() {
   const auto here = from_.tier.backend->native_path("");
   const auto there = to_.backend->native_path("");
@@ -124,7 +136,7 @@ Result<Target> Copy::inspect_target() {
     return manifest.error();
   const auto started = read_small(*to_.backend, kCopyingName);
   if (started.ok() && *started == manifest_.checksum()) return Target::started;
-  // A mark that lost its bytes with the power, as earlier builds could leave it, says nothing of anybody.
+  // Earlier builds did not sync the mark, so a power cut could leave one of zeros. It names no corpus.
   const bool lost = started.ok() && started->find_first_not_of('\0') == std::string::npos;
   if (started.ok() && !lost)
     return make_error(Errc::already_exists,
@@ -143,7 +155,7 @@ Result<Target> Copy::inspect_target() {
                                                       to_.root, manifest.error().what, remedy));
 }
 
-// That objects are in, and the manifest.
+// The folders of all objects and of the manifest.
 std::vector<std::string> Copy::folders() const {
   std::set<std::string, std::less<>> seen{".penstock"};
   std::string scratch;
@@ -159,7 +171,8 @@ std::vector<std::string> Copy::folders() const {
   return {seen.begin(), seen.end()};
 }
 
-// What the target has under the names of objects and of their folders, which stay or are replaced.
+// The room that the target's objects and folders of the same names take, which stay or are replaced. Threads
+// only add to the two atomics; relaxed, since they are read after the threads have ended.
 Result<Copy::Taken> Copy::taken_there(const Room& room, std::span<const std::string> folders) {
   std::atomic<std::uint64_t> bytes{0};
   std::atomic<std::uint64_t> objects{0};
@@ -184,10 +197,10 @@ Result<Copy::Taken> Copy::taken_there(const Room& room, std::span<const std::str
   return Taken{bytes.load(), objects.load()};
 }
 
-// Says now what would otherwise fail in the middle.
+// Fails now rather than in the middle of the copy.
 Result<void> Copy::check_room() {
   const auto room = room_of(*to_.backend);
-  if (!room.ok()) return success();  // then the middle it is
+  if (!room.ok()) return success();  // not known: then the copy fails when the target is full
   constexpr std::uint64_t kOwn = 2;  // the mark and the manifest
   const auto parents = room->objects || room->folder_bytes != 0 ? folders() : std::vector<std::string>();
   Taken needed{room->taken_by(manifest_.bytes().size()) + parents.size() * room->folder_bytes,
@@ -199,7 +212,7 @@ Result<void> Copy::check_room() {
     PENSTOCK_ASSIGN(const Taken there, taken_there(*room, parents));
     needed.bytes -= std::min(needed.bytes, there.bytes);
     needed.objects -= std::min(needed.objects, there.objects);
-    if (target_ == Target::started) needed.objects -= 1;  // the manifest comes before the mark goes
+    if (target_ == Target::started) needed.objects -= 1;  // the mark is there; the manifest comes in addition
     if (target_ == Target::finished) needed.objects -= syncs(how_.durability) ? 1 : kOwn;
   }
   if (needed.bytes > room->bytes)
@@ -217,7 +230,7 @@ Result<void> Copy::check_room() {
 }
 
 Result<bool> Copy::is_there(Worker& worker, std::uint64_t object, std::string_view name) {
-  // Durable is what the device has, and the page cache tells nothing of that.
+  // First the page cache is dropped: after a failed write-back it has bytes that the device does not have.
   if (sync_)
     if (const auto forgotten = sync_->forget(name); !forgotten.ok()) {
       if (!concerns_object(forgotten.error())) return forgotten.error();
@@ -238,7 +251,8 @@ Result<bool> Copy::is_there(Worker& worker, std::uint64_t object, std::string_vi
   return verdict.state == ObjectState::right;
 }
 
-// Returns the CRC32C of all the object's bytes, as read from the source.
+// Returns the CRC32C of the object's bytes, as read from the source. The checksum is compared before the
+// publish: wrong bytes never get the name. Every return before it drops the object.
 Result<std::uint32_t> Copy::write_object(Worker& worker, std::uint64_t object, std::string_view name) {
   const std::uint64_t bytes = manifest_.object_bytes(object);
   const auto opened = from_.tier.backend->open(name);
@@ -269,6 +283,8 @@ Result<std::uint32_t> Copy::write_object(Worker& worker, std::uint64_t object, s
   return crc;
 }
 
+// Reads back what was published. A process that dies before the comparison leaves an object that nothing has
+// checked, but no manifest: the next copy checks all objects again.
 Result<void> Copy::transfer(Worker& worker, std::uint64_t object, std::string_view name) {
   PENSTOCK_ASSIGN(const std::uint32_t crc, write_object(worker, object, name));
   const std::uint64_t bytes = manifest_.object_bytes(object);
@@ -276,7 +292,7 @@ Result<void> Copy::transfer(Worker& worker, std::uint64_t object, std::string_vi
     PENSTOCK_ASSIGN(const auto reader, to_.backend->open(name));
     return crc32c_of(*reader, 0, bytes, worker.buffer);
   }();
-  // Where only its samples have checksums, it was not held against the manifest on its way.
+  // If only samples have checksums, write_object() could not compare with the manifest.
   if (back.ok() && *back == crc && manifest_.facts().checksums && !manifest_.object_crc32c(object)) {
     PENSTOCK_ASSIGN(const ObjectVerdict verdict,
                     check_object(*to_.backend, manifest_, index_, object, name, worker.buffer));
@@ -296,6 +312,7 @@ Result<void> Copy::transfer(Worker& worker, std::uint64_t object, std::string_vi
                                                name, to_.root));
 }
 
+// One call per object, on any of the threads. An error stops the others before their next object.
 Result<void> Copy::one_object(Worker& worker, std::uint64_t object) {
   const std::string_view name = manifest_.object_name(object, worker.name);
   PENSTOCK_ASSIGN(const bool there, is_there(worker, object, name));
@@ -311,7 +328,8 @@ Result<void> Copy::one_object(Worker& worker, std::uint64_t object) {
   return success();
 }
 
-// What stands where the object or a folder above it is to be, and that no copy replaces; "" if nothing does.
+// Why the name of the object cannot be used: a file has the name of one of its folders, or a folder has its
+// name. "" if neither is so. Called after a failure, to explain it.
 std::string Copy::in_the_way(std::string_view name) {
   Namespace& names = to_.backend->names();
   for (std::size_t slash = name.find('/'); slash != std::string_view::npos;
@@ -327,8 +345,10 @@ std::string Copy::in_the_way(std::string_view name) {
   return "";
 }
 
+// After all threads have ended well. The order must not change: objects durable, then the manifest, then the
+// mark is removed. Else a power cut could leave a manifest without its objects.
 Result<void> Copy::finish() {
-  // An earlier copy may have left objects, and a manifest, that nobody asked to survive anything.
+  // This copy has synced its own objects. Those of an earlier one may have been copied without a sync.
   if (sync_ && already_there_ > 0) PENSTOCK_TRY(sync_->sync());
   if (target_ != Target::finished || syncs(how_.durability))
     PENSTOCK_TRY(put_object(*to_.backend, kManifestName, manifest_.bytes(), how_.durability));
@@ -348,7 +368,7 @@ Error Copy::advise(Error error) const {
   return error;
 }
 
-// Whether nothing lay in the target before: then all that is in it is ours.
+// Whether the target has no entry. Asked before the mark is written: then all that is there later is ours.
 Result<bool> Copy::target_is_empty() {
   bool empty = true;
   const auto listed = to_.backend->names().list("", [&](const Entry&) {
@@ -359,7 +379,8 @@ Result<bool> Copy::target_is_empty() {
   return empty;
 }
 
-// No object was made, so nothing stays: not the mark, and where the target was empty, no folder.
+// No object was copied, so the mark is removed, and if the target was empty, also the folders that were
+// made. Also after Ctrl-C. Errors are ignored: a folder that others use meanwhile is not empty and stays.
 void Copy::leave_nothing(const std::vector<Worker>& workers, bool was_empty) {
   Namespace& names = to_.backend->names();
   static_cast<void>(names.remove(kCopyingName));
@@ -372,7 +393,8 @@ void Copy::leave_nothing(const std::vector<Worker>& workers, bool was_empty) {
     }
 }
 
-// The folder is there by now.
+// After the mark, which has made the folder, and before the first object: it sees only later write-back
+// errors.
 Result<void> Copy::begin_sync() {
   if (!syncs(how_.durability)) return success();
   PENSTOCK_ASSIGN(sync_, TargetSync::begin(to_));
@@ -388,7 +410,8 @@ Result<CopyOutcome> Copy::run() {
   if (target_ == Target::fresh) {
     const std::string whose = manifest_.checksum();
     PENSTOCK_TRY(
-        // Without it, what is there after a power cut is somebody else's.
+        // Durable before the first object. Otherwise a power cut could leave objects without a mark, and the
+        // next copy would refuse the folder as another program's.
         put_object(*to_.backend, kCopyingName, std::as_bytes(std::span(whose)), Durability::file_and_name));
   }
   std::vector<Worker> workers(how_.threads);
@@ -401,6 +424,7 @@ Result<CopyOutcome> Copy::run() {
       return one;
     });
   }
+  // The threads have ended, so the counts are final from here on.
   if (done.ok()) done = finish();
   if (!done.ok() && target_ == Target::fresh && copied_ == 0 && already_there_ == 0)
     leave_nothing(workers, was_empty);

@@ -1,4 +1,5 @@
-// A verified copy of a corpus to another tier: the same objects and, last of all, the same manifest.
+// Copies a corpus to another tier and verifies the copy: the same objects and, last of all, the same
+// manifest.
 #pragma once
 
 #include <cstdint>
@@ -10,29 +11,29 @@
 
 namespace penstock {
 
-// Says in the target that a copy was started, and of what (the manifest's checksum): only then does copy
-// replace objects. Gone when the copy is complete.
+// The mark: an object on the target with the checksum of the manifest whose copy has started. Only with it
+// does copy replace objects. Removed when the copy is complete.
 inline constexpr std::string_view kCopyingName = ".penstock/copying";
 
 struct CopyHow {
   unsigned threads = 1;
-  // Of every object, also of those that an earlier copy left, and of the manifest behind them.
+  // Of every object, including those of an earlier copy, and of the manifest after them.
   Durability durability = Durability::visible;
-  bool replace = false;  // begin also where others keep things, and replace objects of other content
+  bool replace = false;  // also start in a folder that is not empty, and replace objects of other content
   bool progress = false;
 };
 
 struct CopyOutcome {
   std::uint64_t copied = 0;
-  std::uint64_t already_there = 0;  // right, and left alone
+  std::uint64_t already_there = 0;  // right, and not copied again
   std::uint64_t bytes_copied = 0;
   double seconds = 0;
-  bool complete = false;  // false: interrupted; every object that is there is whole, and there is no manifest
+  bool complete = false;  // false: interrupted; every object on the target is whole, and it has no manifest
 };
 
-// What is there and right stays; everything else is read (and held against the manifest's checksum), written,
-// published, and read back. On an error no manifest is there, half an object never is, and running it again
-// goes on from there.
+// Objects that are there and right stay. Every other object is read, compared with the manifest's checksum,
+// written, published, and read back. After an error the target has no incomplete object, and no manifest
+// unless an earlier copy was complete. The same call goes on from there.
 //
 // invalid_argument: the target is the source or is in it, or is a file. already_exists: it holds another
 // corpus, or anything else and no copy of this one was started there. no_space: what is missing does not fit.

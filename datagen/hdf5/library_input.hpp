@@ -1,5 +1,5 @@
-// A file that HDF5's own library has opened, by whichever driver: compiled for the program with the library
-// that it links, and for the module of the driver mpio with the parallel one.
+// A file that HDF5's own library has opened, with any driver. Compiled twice: into the program with the
+// library that it links, and into the module of the driver mpio with the parallel library.
 #pragma once
 
 #include <hdf5.h>
@@ -14,11 +14,11 @@
 
 namespace penstock {
 
-// HDF5's library as Debian and most others build it has no locks of its own: whoever calls any of its
-// functions holds this meanwhile.
+// Held during every call of the library: as Debian and most others build it, it has no locks of its own.
 std::mutex& hdf5_mutex();
 
-// An identifier of the library's, given back by its own kind of close. With hdf5_mutex() held.
+// An identifier of the library, closed by the function for its kind. Only with hdf5_mutex() held, also when
+// it is destroyed, unless it is empty.
 class Hdf5Id {
  public:
   using Close = herr_t (*)(hid_t);
@@ -41,7 +41,7 @@ class Hdf5Id {
   Close close_ = nullptr;
 };
 
-// While it lives the library writes nothing to stderr; what goes wrong is said by our errors.
+// While it lives the library prints nothing to stderr: our errors report the failure. With hdf5_mutex() held.
 class Hdf5Quiet {
  public:
   Hdf5Quiet() {
@@ -59,7 +59,7 @@ class Hdf5Quiet {
 
 class LibraryInput final : public Hdf5Input {
  public:
-  // `reader` is what the driver `reader` reads through, where that is used.
+  // `reader`: what the HDF5 driver `reader` reads through; null for the other drivers.
   LibraryInput(std::string_view name, std::unique_ptr<Reader> reader)
       : name_(name), reader_(std::move(reader)) {
     source_.reader = reader_.get();
@@ -68,8 +68,8 @@ class LibraryInput final : public Hdf5Input {
 
   ReaderSource& source() { return source_; }
 
-  // Opens `path` with the property list of file access; reads go by that of transfers, which it takes.
-  // `corrupt` where the library says that this is no HDF5. With hdf5_mutex() held.
+  // Opens `path` with a property list for file access. Takes the one for transfers, which reads use.
+  // `corrupt` if the library says that this is no HDF5. With hdf5_mutex() held.
   Result<void> open(const std::string& path, hid_t access, Hdf5Id transfer = {});
 
   Result<Hdf5Shape> shape(const std::string& data_set) override;
@@ -80,10 +80,10 @@ class LibraryInput final : public Hdf5Input {
  private:
   struct OpenSet {
     Hdf5Id set;
-    Hdf5Id space;  // of all of it
+    Hdf5Id space;  // of the whole data set
     Hdf5Shape shape;
   };
-  // Begins a call: what the Reader failed with before counts no more. With hdf5_mutex() held.
+  // First step of a call: forgets an earlier error of the Reader. With hdf5_mutex() held.
   Result<OpenSet> open_set(const std::string& data_set);
   Result<void> check_block(const std::string& data_set, const Hdf5Shape& shape,
                            std::span<const std::uint64_t> begin, std::span<const std::uint64_t> counts,

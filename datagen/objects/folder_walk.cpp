@@ -1,3 +1,11 @@
+// Threads: walk_folders() is called by one thread of a command and lists with several. Each writes to a
+// FolderWalk of its own, without a lock. They share the Frontier alone. The parts are merged after the
+// threads have ended.
+// Lock: Frontier::mutex_. It is not held while a folder is listed.
+// Memory: everything allocates. A std::bad_alloc in a thread stops all of them (StopUnlessDone), and
+// on_threads() turns it into an error.
+// Ctrl-C: a thread looks for it at each entry and then stops the others. A wait in take() ends by that.
+// Crash: nothing is written.
 #include "datagen/objects/folder_walk.hpp"
 
 #include <algorithm>
@@ -13,12 +21,14 @@ namespace penstock {
 
 namespace {
 
-// Folders that wait to be listed. Empty for good once nobody lists one that might add more.
+// Folders that wait to be listed. Any thread. The walk is over when none waits and no thread lists one that
+// may add more: waiting_ alone may be empty for a moment only.
 class Frontier {
  public:
   explicit Frontier(std::string root) { waiting_.push_back(std::move(root)); }
 
-  // False when there is nothing left or work has stopped.
+  // Waits for a folder. False if none is left or stop() was called. After a true the thread calls done() or
+  // stop(), or the other threads wait for ever.
   bool take(std::string& folder) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !waiting_.empty() || busy_ == 0 || stopped_; });
@@ -28,6 +38,7 @@ class Frontier {
     ++busy_;
     return true;
   }
+  // Both changes under one lock: in between, another thread would see the end of the walk.
   void done(std::vector<std::string> found) {
     {
       std::lock_guard lock(mutex_);
@@ -36,6 +47,7 @@ class Frontier {
     }
     changed_.notify_all();
   }
+  // For good, and for all threads: those that wait return, those that list a folder end after it.
   void stop() {
     {
       std::lock_guard lock(mutex_);
@@ -48,10 +60,12 @@ class Frontier {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> waiting_;
-  std::size_t busy_ = 0;
+  std::size_t busy_ = 0;  // threads that list a folder
   bool stopped_ = false;
 };
 
+// Calls stop() at the end of its scope, also when an error returns or an exception unwinds. Allocates
+// nothing.
 class StopUnlessDone {
  public:
   explicit StopUnlessDone(Frontier& frontier) : frontier_(frontier) {}
@@ -67,7 +81,7 @@ class StopUnlessDone {
   bool done_ = false;
 };
 
-// Counts by extension; whatever has more kinds than anybody reads is summed up.
+// Counts by extension. Long extensions, and those after the first 32 of this thread, are counted together.
 void leave_out(FolderWalk& walk, std::string_view extension) {
   constexpr std::size_t kMostKinds = 32;
   const auto known = walk.left_out.find(extension);
@@ -84,7 +98,8 @@ std::string_view last_part(std::string_view name) {
   return slash == std::string_view::npos ? name : name.substr(slash + 1);
 }
 
-// Adds one folder's content to `walk`; folders below it to `deeper`.
+// Adds one folder's content to `walk`, and the folders below it to `deeper`. On the thread that took the
+// folder, without a lock; both belong to it.
 Result<void> list_one(Namespace& names, const std::string& folder,
                       const std::function<std::uint16_t(const Entry&)>& classify, FolderWalk& walk,
                       std::vector<std::string>& deeper) {
@@ -114,6 +129,7 @@ Result<void> list_one(Namespace& names, const std::string& folder,
     }
     return !stopped && !too_long;
   };
+  // Before list(), which calls it on this thread.
   const SkippedEntries special([&](std::string_view name) {
     if (!last_part(name).starts_with('.')) walk.special.emplace_back(name);
   });
@@ -148,7 +164,7 @@ Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
   const auto work = [&](unsigned worker) -> Result<void> {
     std::string folder;
     while (frontier.take(folder)) {
-      StopUnlessDone stop(frontier);  // nobody may wait for folders that this one would have found
+      StopUnlessDone stop(frontier);  // right after take(): without it the others wait for this folder's
       std::vector<std::string> deeper;
       PENSTOCK_TRY(list_one(names, folder, classify, parts[worker], deeper));
       frontier.done(std::move(deeper));
@@ -157,6 +173,7 @@ Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
     return success();
   };
   PENSTOCK_TRY(on_threads(threads, work));
+  // The parts depend on which thread took which folder. The sorts below make the result the same every time.
   FolderWalk all = std::move(parts[0]);
   for (std::size_t i = 1; i < parts.size(); ++i) {
     std::move(parts[i].folders.begin(), parts[i].folders.end(), std::back_inserter(all.folders));

@@ -1,4 +1,5 @@
-// All objects below a root, listed by several threads, in an order that does not depend on them.
+// Lists all objects below a root with several threads. The order of the result does not depend on the
+// threads.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +15,14 @@
 
 namespace penstock {
 
-// What one folder holds, by name in byte order; packed, since there may be millions.
+// The objects of one folder, in byte order of their names. Packed, since there may be millions.
 class FolderListing {
  public:
   struct Item {
     std::uint64_t bytes = 0;
     std::uint32_t name_offset = 0;
     std::uint16_t name_length = 0;
-    std::uint16_t kind = 0;  // as the caller classified it
+    std::uint16_t kind = 0;  // what `classify` returned
   };
 
   std::string path;  // "" is the root
@@ -36,12 +37,12 @@ class FolderListing {
 };
 
 struct FolderWalk {
-  std::vector<FolderListing> folders;  // by path in byte order; those without an item are left out
-  // Extension ("" for none, "..." for all beyond the first few) -> objects not wanted.
+  std::vector<FolderListing> folders;  // in byte order of their paths, without folders that have no item
+  // Extension ("" for none, "..." for long ones and all after a limit) -> number of objects not wanted.
   std::map<std::string, std::uint64_t, std::less<>> left_out;
-  std::uint64_t hidden = 0;           // objects and folders whose name starts with a dot: never looked at
-  std::vector<std::string> links;     // links to folders: not entered, for they may lead in circles
-  std::vector<std::string> dangling;  // wanted links that lead to nothing
+  std::uint64_t hidden = 0;           // objects and folders whose name starts with a dot; they are skipped
+  std::vector<std::string> links;     // links to folders: not entered, since they may lead in circles
+  std::vector<std::string> dangling;  // wanted links whose target does not exist
   std::vector<std::string> special;   // neither objects nor folders: pipes, sockets, devices, links to such
   std::vector<std::string>
       misnamed;  // wanted objects, and folders, whose names are too long for any back end
@@ -50,9 +51,9 @@ struct FolderWalk {
 
 inline constexpr std::uint16_t kNotWanted = 0xffff;
 
-// Lists everything below the root. `classify` says of an object (full name) what it is, or kNotWanted; it is
-// called by all threads. Fails when a folder cannot be listed: a part that is silently missing would be
-// worse. Errc::interrupted when the user stops us.
+// Lists everything below the root. `classify` returns the kind of an object (full name), or kNotWanted; all
+// threads call it at once. Fails if a folder cannot be listed, since a silently missing part would be worse.
+// Errc::interrupted on Ctrl-C.
 Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
                                 const std::function<std::uint16_t(const Entry&)>& classify);
 

@@ -1,3 +1,11 @@
+// Threads: any thread that generates pictures calls StripStock::get(). All threads that want a class at the
+// same time make its cuts together (Slot), each with a CutMaker of its own.
+// Locks: StripStock::mutex_ (of the map), Slot::mutex_ and Codes::mutex_. No thread takes one while it holds
+// another. A finished class is immutable and is read without a lock.
+// Memory: everything allocates. A std::bad_alloc becomes the error `exhausted`, and no thread is left
+// waiting.
+// Ctrl-C: nothing looks for it. A wait ends when the other threads have made their cuts, which is soon.
+// Crash: nothing is written.
 #include "datagen/recipe/strip_stock.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +30,7 @@ constexpr std::uint32_t kEnds = 5;         // of each number of rows that ends h
 constexpr std::uint32_t kMostEndRows = 3;  // such numbers
 constexpr std::uint32_t kLines = 16;       // of a row of coding units
 
-// crc32c_power() of the distances that flips mostly have, looked up.
+// A table of crc32c_power() for the distances that most flips have.
 class ShortPowers {
  public:
   ShortPowers() {
@@ -38,7 +46,7 @@ class ShortPowers {
   std::array<std::uint32_t, 4 * kFlipGroups.spacing> powers_{};
 };
 
-// What flipping the bit of a byte does to the checksum of that byte.
+// How the flip of each bit of a byte changes the checksum of that byte.
 class FlipEffects {
  public:
   FlipEffects() {
@@ -56,15 +64,16 @@ class FlipEffects {
   std::array<std::uint32_t, 8> effects_{};
 };
 
-// Whole ones. Of small strips there are more: no end is lower than one row, so that they alone are to differ
-// in size, and small pictures are to be as seldom like others as large ones.
+// Whole strips per sheet. Small strips need more of them: their ends all have one row, so only whole strips
+// differ in size, and small pictures should resemble each other as rarely as large ones.
 std::uint32_t strips_per_sheet(std::uint32_t width) {
   constexpr std::uint32_t kSheetPixels = 48'000;
   constexpr std::uint32_t kLeast = 4;
   return std::max(kLeast, kSheetPixels / (width * kLines * strip_rows(width)));
 }
 
-// How many numbers of rows ends have, and the one after `which` others: fewer than a whole strip.
+// How many different heights the ends have, and the height of kind `which` in rows. All are below a whole
+// strip.
 std::uint32_t end_kinds(std::uint32_t strip) {
   return std::min(strip - 1, kMostEndRows);
 }
@@ -72,17 +81,19 @@ std::uint32_t end_rows(std::uint32_t strip, std::uint32_t which) {
   return strip * (which + 1) / (end_kinds(strip) + 1);
 }
 
-// A class is cut from that many pictures, in this order: sheets of whole strips, then ends, the lowest first.
+// The number of pictures that a class is cut from, in this order: sheets of whole strips, then ends, the
+// lowest first.
 std::uint32_t cuts_of(std::uint32_t width) {
   return kSheets + kEnds * end_kinds(strip_rows(width));
 }
 
 }  // namespace
 
-// The tables of the encoder's codes, which all classes have in common: a MiB that takes a while to fill.
+// The tables of the encoder's codes, common to all classes: 1 MiB that takes a while to fill.
 class StripStock::Codes {
  public:
-  // Of the first header that anybody gives.
+  // Made from the header of the first call. The lock is held meanwhile on purpose: every other thread needs
+  // the tables, too. They never change after that, so the pointer is used without the lock.
   Result<const JpegCodes*> get(std::span<const std::byte> header) {
     const std::lock_guard lock(mutex_);
     if (!codes_) {
@@ -96,7 +107,8 @@ class StripStock::Codes {
   std::optional<JpegCodes> codes_;
 };
 
-// Makes what comes of one picture, as a class of its own. One thread.
+// Paints one picture and cuts it into strips, as a class of its own. One thread, without a lock except in
+// Codes::get(). Keeps its buffers from one cut to the next.
 class StripStock::CutMaker {
  public:
   CutMaker(const StripStock& stock, RandomStream stream, std::uint32_t width, int percent)
@@ -135,8 +147,7 @@ class StripStock::CutMaker {
     return success();
   }
 
-  // The coding unit at the right end of the last lines before `end`: what follows is coded against its DC
-  // values.
+  // Makes the last coding unit before line `end` grey: the next strip is coded against its DC values.
   void grey_last_unit(std::uint32_t end) {
     constexpr int kGrey = 128;
     for (std::size_t plane = 0; plane < image_.planes.size(); ++plane) {
@@ -169,8 +180,8 @@ class StripStock::CutMaker {
     return success();
   }
 
-  // Checksums of equally long bytes are linear: `effect` is what the bit alone, among zeros, adds. From the
-  // last bit to the first, so that what moves one over the bytes after it grows from that of the one behind.
+  // The checksum of bytes of a given length is linear, so each flip adds a fixed value: the effect of its bit
+  // shifted over all bytes after it. From the last bit to the first, since the shift then grows step by step.
   void keep_flips(const std::vector<FlippableBit>& bits, std::size_t begin) {
     static const ShortPowers kPowers;
     static const FlipEffects kEffects;
@@ -202,7 +213,7 @@ class StripStock::CutMaker {
   YccImage image_;
   Codes& tables_;
   const JpegCodes* codes_ = nullptr;
-  std::vector<std::byte> bytes_;  // of the strip at hand
+  std::vector<std::byte> bytes_;  // of the current strip
   StripClass made_;
 };
 
@@ -228,6 +239,8 @@ void append(StripClass& whole, StripClass part) {
   whole.full += part.full;
 }
 
+// By the last thread of a Slot, with its lock held. The order of the cuts is their number, not the order in
+// which threads made them, so the class depends on its parameters alone.
 Result<StripClass> put_together(std::vector<Result<StripClass>>& cuts) {
   StripClass whole;
   for (Result<StripClass>& cut : cuts) {
@@ -246,16 +259,18 @@ Result<StripClass> put_together(std::vector<Result<StripClass>>& cuts) {
 
 }  // namespace
 
-// A class in the making: every thread that wants it makes cuts until none is left, and the last to end puts
-// them together in their order. Whatever is thrown, each cut ends, and what was not made stays an error.
+// A class that is being made. Every thread that wants it makes cuts until none is left; the last one to end
+// puts them together. Each cut ends, also by an exception. One that was not made stays an error.
 class StripStock::Slot {
  public:
+  // Allocates all that end() needs for an error, so that a lack of memory can be reported later.
   explicit Slot(std::uint32_t width)
       : made_(make_error(Errc::exhausted, fmt::format("no memory for the stock of pictures {} wide", width))),
         cuts_(cuts_of(width), made_) {}
 
   Result<const StripClass*> get(const StripStock& stock, RandomStream stream, std::uint32_t width,
                                 int percent) {
+    // Without the lock. Then waits for the cuts of other threads: a thread that arrives late makes none.
     make_cuts(stock, stream, width, percent);
     std::unique_lock lock(mutex_);
     ready_.wait(lock, [this] { return ended_ == count_; });
@@ -269,30 +284,31 @@ class StripStock::Slot {
     for (std::uint32_t which = next_++; which < count_; which = next_++) {
       try {
         if (!maker) maker.emplace(stock, stream, width, percent);
-        cuts_[which] = maker->make(which);  // this thread's alone until it ends
-      } catch (const std::exception&) {     // no memory: the place says so already
+        cuts_[which] = maker->make(which);  // no other thread uses this element before end()
+      } catch (const std::exception&) {     // no memory: the element has that error already
       }
-      end();
+      end();  // also after an exception, or get() would wait for ever
     }
   }
 
+  // The lock also orders memory: each thread takes it after its cut, so the last one sees all of cuts_.
   void end() {
     const std::lock_guard lock(mutex_);
     if (++ended_ < count_) return;
     try {
       made_ = put_together(cuts_);
-    } catch (const std::exception&) {  // as above
+    } catch (const std::exception&) {  // no memory: made_ has that error already
     }
     ready_.notify_all();
   }
 
   std::atomic<std::uint32_t> next_{0};
-  std::mutex mutex_;  // of ended_, and of made_ until all have
+  std::mutex mutex_;  // of ended_, and of made_ until all cuts have ended
   std::condition_variable ready_;
   std::uint32_t ended_ = 0;
   Result<StripClass> made_;
   std::vector<Result<StripClass>> cuts_;
-  const std::size_t count_ = cuts_.size();
+  const std::size_t count_ = cuts_.size();  // put_together() empties cuts_
 };
 
 StripStock::StripStock(const Scenery& scenery, RandomStream stream)
@@ -304,6 +320,7 @@ Result<const StripClass*> StripStock::get(std::uint32_t width, int quantizer_per
   try {
     Slot* slot = nullptr;
     {
+      // Only to find or add the Slot; it stays where it is for the life of the stock.
       const std::lock_guard lock(mutex_);
       std::unique_ptr<Slot>& place = slots_[key];
       if (place == nullptr) place = std::make_unique<Slot>(width);

@@ -1,16 +1,16 @@
-// A stock of encoded strips of pictures, from which any number of different JPEG files is put together at the
+// A stock of encoded strips of pictures. Any number of different JPEG files is put together from them at the
 // speed of memory.
 //
-// A strip is some rows of 16 lines (fewer than others for the end of a picture), decoded without what stands
-// before it. Strips of one class have the same width, quantizer and Huffman tables, so that a header, any
-// strips in any order and an end make a valid picture. There is no restart marker between them: a decoder
-// knows what a strip begins with all the same, for the last coding unit of each strip is grey, so that the DC
-// values that the next one is coded against are zero, as at the begin of a picture, and its codes fill the
-// last byte. Each strip also knows bits that may be flipped (jpeg_intervals.hpp), in groups, so that flipping
-// fetches few cache lines: with them no two samples share a block of a file system, though they share strips.
+// A strip is some rows of 16 lines, fewer for the end of a picture. It can be decoded without the strip
+// before it. Strips of one class have the same width, quantizer and Huffman tables. So a header, any strips
+// in any order and an end make a valid picture. No restart marker is needed between strips: the last coding
+// unit of each strip is grey, and its codes fill the last byte. So the DC values that the next strip is
+// coded against are zero, as at the begin of a picture. Each strip also has a list of bits that may be
+// flipped (jpeg_intervals.hpp). They are in groups, so that flipping loads few cache lines. By these flips
+// no two samples share a block of a file system, although they share strips.
 //
-// Decoders have nothing to pay for it. (Restart intervals, however long, make libjpeg-turbo take its careful
-// path through all of a picture, which is 5 to 11% slower.)
+// Decoders are not slower for it. Restart intervals of any length would make libjpeg-turbo take its careful
+// path through the whole picture, which is 5 to 11% slower.
 #pragma once
 
 #include <algorithm>
@@ -30,9 +30,9 @@
 
 namespace penstock {
 
-// Rows of a whole strip: a picture has ten to twenty of them. The lower strips are, the smaller a stock can
-// be that has enough different ones for a picture, and the nearer to the processor its caches keep it. Those
-// of the widest pictures are so low that 16 bits count their coding units, as encoders do.
+// Rows of a whole strip. A picture has 10 to 20 strips. Low strips keep the stock small, so that it stays in
+// faster caches. Those of the widest pictures are low enough for 16 bits to count their coding units, as
+// encoders do.
 constexpr std::uint32_t strip_rows(std::uint32_t width) {
   constexpr std::uint32_t kMostRows = 16;
   constexpr std::uint32_t kMostUnits = (65500 + 15) / 16;  // across: what a JPEG may have of pixels
@@ -43,7 +43,7 @@ inline constexpr FlipGroups kFlipGroups{.spacing = 1024, .together = 8, .within 
 
 struct Flip {
   std::uint32_t where = 0;   // byte of its strip, and the bit in it as a mask
-  std::uint32_t crc32c = 0;  // what flipping does to the checksum of its strip
+  std::uint32_t crc32c = 0;  // how flipping changes the checksum of its strip
   Flip(std::uint32_t at, std::uint8_t mask, std::uint32_t crc) : where(at << 8U | mask), crc32c(crc) {}
   std::uint32_t at() const { return where >> 8U; }
   std::byte mask() const { return static_cast<std::byte>(where & 0xffU); }
@@ -61,7 +61,7 @@ struct Strip {
   std::uint32_t power = 0;  // crc32c_power() of its bytes
 };
 
-// Immutable.
+// Immutable, so any thread reads it without a lock.
 struct StripClass {
   std::uint32_t width = 0;
   std::vector<std::byte> header;  // of a picture of this class, of any height
@@ -75,15 +75,15 @@ struct StripClass {
   std::vector<std::uint32_t> sizes;    // theirs, in that order
 };
 
-// Any thread. Classes are made when they are first asked for, by all threads that ask meanwhile, which takes
-// some 7 to 15 ms of processor time for 500 pixels of width; they depend on the scenery, `stream`, width and
-// percentage alone. The scenery must outlive it.
+// Any thread. A class is made by its first get(), together with all threads that ask for it meanwhile. That
+// takes 7 to 15 ms of processor time for 500 pixels of width. A class depends only on the scenery, `stream`,
+// width and percentage. The scenery must outlive the stock.
 class StripStock {
  public:
   StripStock(const Scenery& scenery, RandomStream stream);
   ~StripStock();
 
-  // exhausted where memory runs out. The class lives as long as the stock.
+  // `exhausted` if memory runs out. The class lives as long as the stock.
   Result<const StripClass*> get(std::uint32_t width, int quantizer_percent) const;
 
  private:
@@ -93,7 +93,7 @@ class StripStock {
   const Scenery& scenery_;
   const RandomStream stream_;
   const std::unique_ptr<Codes> codes_;
-  mutable std::mutex mutex_;  // of the map, not of what is in it
+  mutable std::mutex mutex_;  // of the map, not of the Slots in it
   mutable std::map<std::uint64_t, std::unique_ptr<Slot>> slots_;
 };
 

@@ -1,4 +1,13 @@
-// A checkpoint's way from one store to another: a thread reads and proves, the caller's writes.
+// Copies a checkpoint from one store to another. A thread reads and checks it, the caller's thread writes it.
+//
+// Threads: the caller is the drainer's thread, or the main thread of `penstock checkpoint drain`. It runs
+// everything but ReadAhead::read_all() and finish(), which run on the thread that ReadAhead starts.
+// Locks: ReadAhead::mutex_ guards free_, read_, taken_ and failure_. No I/O happens with it held. The caller
+// holds the run's drain lock of the store `to`, which keeps other processes out.
+// Memory: CopyMemory holds four chunks; the first use of each allocates. A lack of memory there is an error.
+// Ctrl-C: if request.interruptible, it ends the copy at the next chunk. Else only gone_on() does.
+// Crash: until commit() the copy is a folder in tmp/, which the next process sweeps. commit() syncs all of
+// it and renames the folder, so a checkpoint that shows is complete.
 #include <fmt/format.h>
 
 #include <array>
@@ -22,8 +31,9 @@ namespace {
 constexpr std::size_t kRing = std::tuple_size_v<CopyMemory>;
 constexpr std::chrono::milliseconds kLookAround{50};
 
-// The chunks of all files of a checkpoint, in order, read ahead by a thread of its own. One thread takes
-// them.
+// Reads the chunks of all files of a checkpoint ahead, in order, on a thread of its own. One other thread
+// takes them. The chunks are a ring: the reader fills a slot that is free, next() returns it, and the next
+// next() frees it. A slot belongs to one thread at a time, so its bytes need no lock.
 class ReadAhead {
  public:
   // `memory` may be null.
@@ -34,7 +44,7 @@ class ReadAhead {
         what_(what),
         memory_(memory != nullptr ? *memory : own_memory_) {}
 
-  // `over`: the thread works on until then though we were asked to stop; null where it does not.
+  // `over`: until it is set, the thread works on after a signal; null: it does not. `over` must outlive this.
   Result<void> start(const std::atomic<bool>* over) {
     try {
       thread_ = std::jthread([this, over](const std::stop_token& stop) {
@@ -48,20 +58,24 @@ class ReadAhead {
     return success();
   }
 
-  // The next chunk, which stays until the call after this one; or what went wrong on the way to it.
+  // The next chunk, which stays until the call after this one; or the error that comes in its place. Waits in
+  // slices of 50 ms to see a signal.
   Result<std::span<const std::byte>> next(bool interruptible) {
     std::unique_lock lock(mutex_);
+    // This frees the chunk of the last call: the caller has written it.
     if (taken_ != 0) ++free_;
     changed_.notify_all();
     while (read_ == taken_ && !failure_) {
       changed_.wait_for(lock, kLookAround);
       if (interruptible) PENSTOCK_TRY(check_interrupt());
     }
+    // Chunks that were read before a failure come first.
     if (read_ == taken_) return *failure_;
     return chunks_[taken_++ % kRing];
   }
 
  private:
+  // Ends early when this is destroyed: a wait at once, a read after its chunk.
   Result<void> read_all(const std::stop_token& stop) {
     for (const CheckpointFile& file : what_) {
       PENSTOCK_ASSIGN(ChunkReader reader, ChunkReader::open(files_, below(folder_, file.name), file));
@@ -72,6 +86,7 @@ class ReadAhead {
           if (!changed_.wait(lock, stop, [&] { return free_ != 0; })) return success();
           --free_;
         }
+        // Without the lock: the slot was free. The count after it, under the lock, hands the bytes over.
         PENSTOCK_ASSIGN(chunks_[slot], reader.read(index, memory_[slot]));
         const std::lock_guard lock(mutex_);
         ++read_;
@@ -81,6 +96,7 @@ class ReadAhead {
     return success();
   }
 
+  // The last step of the thread, always: without a failure_ a next() too many would wait for ever.
   void finish(const Result<void>& done) {
     const std::lock_guard lock(mutex_);
     failure_ = done ? files_.error(Errc::internal, "more was asked for than was saved") : done.error();
@@ -99,11 +115,12 @@ class ReadAhead {
   std::uint64_t read_ = 0;
   std::uint64_t taken_ = 0;
   std::optional<Error> failure_;
-  std::jthread thread_;  // last: it ends before what it uses
+  std::jthread thread_;  // last: it is joined before what it uses is destroyed
 };
 
-// That checkpoint where it was to go: success where its manifest names the same bytes. Who brought it there
-// may have been killed before its name was on the disk.
+// The checkpoint that is already at the destination: success if its manifest names the same bytes. The
+// process that committed it may have been killed before it synced the name. So the folders are synced here,
+// before the caller may call it durable.
 Result<CheckpointManifest> same_there(const CheckpointStore& to, const CheckpointManifest& manifest) {
   auto there = to.manifest(manifest.run, manifest.id);
   if (there && there->files == manifest.files) {
@@ -119,7 +136,8 @@ Result<CheckpointManifest> same_there(const CheckpointStore& to, const Checkpoin
       fmt::format("'{}' is there already: {}", CheckpointStore::folder(manifest.run, manifest.id), why));
 }
 
-// From the device, where the system can be made to forget.
+// Reads the files again. The page cache is dropped before, where that is possible, so that the device is
+// read.
 Result<void> read_again(const StoreFiles& files, const std::string& folder,
                         std::span<const CheckpointFile> written, bool interruptible,
                         const TakeChunk& take = nullptr) {
@@ -132,8 +150,8 @@ Result<void> read_again(const StoreFiles& files, const std::string& folder,
   return success();
 }
 
-// Whether what is there is what its manifest says: already_exists where it is not, so that it stands in
-// the way as another checkpoint would.
+// Whether the checkpoint that is there has the bytes of its manifest. If not, already_exists, as for another
+// checkpoint of the same name.
 Result<void> prove_there(const CheckpointStore& to, const CheckpointManifest& manifest,
                          const CopyRequest& request) {
   const StoreFiles files(to.tier());
@@ -149,6 +167,8 @@ Result<void> prove_there(const CheckpointStore& to, const CheckpointManifest& ma
 
 }  // namespace
 
+// On the caller's thread. Every return before the end leaves the thread of `ahead` to its destructor, and the
+// files to that of Staged, which removes the folder.
 Result<void> Staged::copy_in(const StoreFiles& from, const CheckpointManifest& manifest,
                              const CopyRequest& request) {
   interruptible_ = request.interruptible;
@@ -159,7 +179,8 @@ Result<void> Staged::copy_in(const StoreFiles& from, const CheckpointManifest& m
   PENSTOCK_TRY(ahead.start(request.over));
   for (const CheckpointFile& file : manifest.files) {
     std::uint64_t before = 0;  // bytes of the piece that has just been written
-    // The reader has held each chunk against its checksum: those of the copy are the original's.
+    // The reader has compared each chunk with its checksum, so the copy has the checksums of the original.
+    // When the next piece is requested, the piece before it has been written.
     const auto more = [&](std::uint64_t) -> Result<std::span<const std::byte>> {
       PENSTOCK_TRY(written(before));
       PENSTOCK_ASSIGN(const auto chunk, ahead.next(request.interruptible));
@@ -172,6 +193,8 @@ Result<void> Staged::copy_in(const StoreFiles& from, const CheckpointManifest& m
   return success();
 }
 
+// The order matters: the files are written and synced, then read back, then committed. A read back after the
+// commit would be too late: the checkpoint would show before it is checked.
 Result<CheckpointManifest> copy_checkpoint(const CheckpointStore& from, CheckpointStore& to,
                                            const CheckpointManifest& manifest, const CopyRequest& request) {
   PENSTOCK_TRY(to.still_there());

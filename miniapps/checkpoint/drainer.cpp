@@ -1,3 +1,15 @@
+// Threads: only rank 0 has a Drainer. Its training thread makes and destroys it and calls begin(),
+// evict_one(), held(), wait_for_progress(), idle() and trouble(). add() is called by the thread that
+// committed: the training thread, or that of the snapshots. The drainer's own thread runs work(), drain(),
+// failed(), tidy() and evict_one().
+// Locks: mutex_ guards all members after it up to stop_. No I/O happens with it held. The ledger's lock may
+// be taken under it, never the other way round.
+// Memory: manifests are copied and queued, also with the lock held. A std::bad_alloc in the thread ends it,
+// and the ledger reports that.
+// Ctrl-C: does not end a drain (WorkOn, interruptible = false). finalize() waits for it as long as its
+// patience lasts; the destructor then stops it.
+// Crash: the slow copy is committed by one rename, and the fast copy is removed only after that. begin() of
+// the next process finds what is left: a checkpoint on the fast tier alone is drained again.
 #include "miniapps/checkpoint/drainer.hpp"
 
 #include <algorithm>
@@ -23,6 +35,8 @@ std::uint64_t bytes_of(const std::deque<CheckpointManifest>& manifests) {
 
 }  // namespace
 
+// The order matters. stop_ before over_: once over_ is set, a signal may make the copy fail, and failed()
+// must see stop_ by then, or it would report a lost checkpoint. Then thread_ is joined, as the last member.
 Drainer::~Drainer() {
   {
     const std::lock_guard lock(mutex_);
@@ -32,12 +46,14 @@ Drainer::~Drainer() {
   changed_.notify_all();
 }
 
+// Before the thread exists, so nothing here needs the lock. The caller holds the run's locks of both stores:
+// no other process adds or removes checkpoints of this run meanwhile.
 Result<void> Drainer::begin() {
   PENSTOCK_ASSIGN(std::vector<Listed> found, fast_.list(policy_.run));
   for (Listed& one : found) {
     if (!one.manifest.ok()) {
       const Error& error = one.manifest.error();
-      if (error.code == Errc::unsupported) continue;  // another version's: it stays as it is
+      if (error.code == Errc::unsupported) continue;  // of another version: stays as it is
       PENSTOCK_ASSIGN(const bool moved, quarantine_if_wrong(fast_, policy_.run, one.id, error));
       if (!moved) return error;
       ledger_.count([](CheckpointCounts& counts) { ++counts.quarantined; });
@@ -50,17 +66,20 @@ Result<void> Drainer::begin() {
     (same ? durable_ : pending_).push_back(*std::move(one.manifest));
   }
   found_ = durable_.size();
-  // A copy that a drain committed and was not let to clean up behind.
+  // Fast copies of a process that was killed after the commit on the slow tier and before it removed them.
   while (durable_.size() > policy_.keep_fast) {
     PENSTOCK_ASSIGN(const bool went, evict_one());
     if (!went) break;
   }
   const std::uint64_t backlog = bytes_of(pending_);
   ledger_.count([&](CheckpointCounts& counts) { counts.backlog_bytes = counts.backlog_most = backlog; });
+  // Last: from here on the lists need the lock.
   thread_ = std::jthread([this] { work(); });
   return success();
 }
 
+// The checkpoint is committed on the fast tier. Does not wait. The backlog is counted under the lock, so
+// that two calls cannot store their counts in the wrong order.
 void Drainer::add(CheckpointManifest manifest) {
   const std::lock_guard lock(mutex_);
   pending_.push_back(std::move(manifest));
@@ -72,11 +91,14 @@ void Drainer::add(CheckpointManifest manifest) {
   changed_.notify_all();
 }
 
+// By the training thread (admission) and by the drainer's thread (tidy), perhaps at the same time. Each
+// takes another checkpoint out of durable_, so the reads and the removal need no lock. While it is out,
+// held() does not count it. Every way back without a removal puts it into a list again.
 Result<bool> Drainer::evict_one() {
   for (;;) {
     CheckpointManifest oldest;
-    bool found = false;   // it was durable before this process began
-    bool unread = false;  // and nobody has looked whether it still is
+    bool found = false;   // it was durable before this process started
+    bool unread = false;  // and this process has not read its slow copy
     {
       const std::lock_guard lock(mutex_);
       if (durable_.empty()) return false;
@@ -107,6 +129,7 @@ Result<bool> Drainer::evict_one() {
       trouble_ = whole.error();
       return false;
     }
+    // Only now, when the slow copy is known to be good: until then this may be the last good one.
     const Result<void> removed = fast_.remove(policy_.run, oldest.id);
     if (!removed.ok() && removed.error().code != Errc::not_found) {
       back(durable_);
@@ -123,6 +146,7 @@ Drainer::Held Drainer::held() const {
   return {.bytes = backlog + bytes_of(durable_), .backlog = backlog};
 }
 
+// On the training thread, which looks for signals between calls: nothing here ends by one.
 bool Drainer::wait_for_progress(std::chrono::steady_clock::time_point until) {
   std::unique_lock lock(mutex_);
   const std::uint64_t seen = ended_;
@@ -145,7 +169,9 @@ bool Drainer::sleep_unless_stopped(std::chrono::nanoseconds length) {
   return !changed_.wait_for(lock, length, [&] { return stop_; });
 }
 
-// A signal does not end it: who drains in a grace waits for it, and stops it when that is over.
+// The drainer's thread. A signal does not end it, only stop_. The first of pending_ stays there during its
+// drain: idle() must be false until it is durable. Only this thread removes it, so pop_front() later removes
+// the same.
 void Drainer::work() noexcept {
   const WorkOn in_grace(over_);
   try {
@@ -160,6 +186,8 @@ void Drainer::work() noexcept {
       drain(next);
     }
   } catch (const std::exception& error) {
+    // The lock is free by unwinding. The error first, since a thread that is woken asks for it. What is
+    // pending stays on the fast tier, and the next process drains it.
     ledger_.fail(
         make_error(Errc::internal, "the thread that drains checkpoints died: " + std::string(error.what())));
     const std::lock_guard lock(mutex_);
@@ -169,6 +197,9 @@ void Drainer::work() noexcept {
   }
 }
 
+// After the copy is committed, and so durable, the order is: acknowledge, hint, leave pending_, tidy, wake.
+// The acknowledgement comes before pop_front(): finalize() returns when pending_ is empty, and must have it
+// then.
 void Drainer::drain(const CheckpointManifest& next) {
   const double begin_s = ledger_.now_s();
   const CopyRequest request{.read_back = policy_.read_back,
@@ -198,16 +229,19 @@ void Drainer::drain(const CheckpointManifest& next) {
     const std::uint64_t backlog = bytes_of(pending_);
     ledger_.count([&](CheckpointCounts& counts) { counts.backlog_bytes = backlog; });
   }
-  // What is durable stays so: that its tiers cannot be tidied is no failure of it, and comes up again.
+  // A failure to remove old copies does not undo that this one is durable. The next drain tries again.
   if (const Result<void> tidied = tidy(next.id); !tidied.ok()) {
     const std::lock_guard lock(mutex_);
     trouble_ = tidied.error();
   }
+  // After tidy(), since a thread in wait_for_progress() hopes for room.
   const std::lock_guard lock(mutex_);
   ++ended_;
   changed_.notify_all();
 }
 
+// On the drainer's thread. Reads both copies without the lock to find out what is wrong. Then it waits
+// before the next try, longer each time, and the destructor ends that wait.
 void Drainer::failed(const CheckpointManifest& manifest, Error error) {
   {
     const std::lock_guard lock(mutex_);
@@ -235,6 +269,8 @@ void Drainer::failed(const CheckpointManifest& manifest, Error error) {
   sleep_unless_stopped(pause);
 }
 
+// On the drainer's thread. First the slow tier, then the fast one. The checkpoint that was just drained
+// always stays on the slow tier.
 Result<void> Drainer::tidy(const CheckpointId& newest) {
   PENSTOCK_ASSIGN(const std::uint64_t pruned, prune_checkpoints(slow_, policy_.run, policy_.keep, newest));
   ledger_.count([&](CheckpointCounts& counts) { counts.pruned += pruned; });

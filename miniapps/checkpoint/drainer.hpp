@@ -1,5 +1,6 @@
-// Carries what the fast tier holds to the slow one, oldest first, on a thread of its own; keeps on the fast
-// tier what is not durable, and on the slow one as many as are to be kept.
+// Copies the checkpoints of the fast tier to the slow one, oldest first, on a thread of its own. A
+// checkpoint stays on the fast tier until it is durable. The slow tier keeps the newest ones, as many as the
+// policy says.
 #pragma once
 
 #include <atomic>
@@ -20,42 +21,43 @@
 
 namespace penstock {
 
-// Whoever makes it holds the run's locks of both stores. A drain that fails for the tiers' sake is tried
-// again, later and later, with the fast copy kept; a fast copy that is found wrong goes to quarantine and is
-// the ledger's failure. Any thread.
+// Its owner holds the run's locks of both stores. A drain that fails because of a tier is tried again after
+// growing pauses, and the fast copy stays. A fast copy with wrong bytes goes to quarantine, and the ledger
+// fails. Any thread.
 class Drainer {
  public:
   Drainer(const CheckpointPolicy& policy, CheckpointStore& fast, CheckpointStore& slow,
           CheckpointLedger& ledger)
       : policy_(policy), fast_(fast), slow_(slow), ledger_(ledger) {}
-  ~Drainer();  // ends the copy under way, which leaves nothing of itself
+  ~Drainer();  // ends a copy in progress, of which nothing stays on the slow tier
   Drainer(const Drainer&) = delete;
   Drainer& operator=(const Drainer&) = delete;
 
-  // What earlier processes left is looked at, and the thread begins.
+  // Lists the checkpoints that earlier processes left, and starts the thread.
   Result<void> begin();
 
-  // Committed on the fast tier: to be drained.
+  // Queues a checkpoint that is committed on the fast tier.
   void add(CheckpointManifest manifest);
 
-  // Removes the oldest copy that the slow tier has, too; false where there is none. As long as nothing newer
-  // has been drained here, what an earlier process drained may be the last good one: its slow copy is read
-  // first (with read_back, always). One that is wrong goes to quarantine, and is drained anew from the fast
-  // one; one that cannot be read keeps it.
+  // Removes the oldest fast copy that is also on the slow tier; false if there is none. A checkpoint that an
+  // earlier process drained may be the last good one until this process has drained one. So its slow copy is
+  // read before (with read_back, always). A wrong slow copy goes to quarantine and is drained again from the
+  // fast one. If the slow copy cannot be read, the fast one stays.
   Result<bool> evict_one();
 
-  // Bytes of the run on the fast tier, and those of them that are not durable.
+  // Bytes of the run on the fast tier, and how many of them are not durable.
   struct Held {
     std::uint64_t bytes = 0;
     std::uint64_t backlog = 0;
   };
   Held held() const;
 
-  // Until the next drain has ended, well or not, or until then; whether something is left to drain.
+  // Waits until the next drain has ended, with or without success, or until `until`. Returns whether
+  // something is left to drain.
   bool wait_for_progress(std::chrono::steady_clock::time_point until);
   bool idle() const;
 
-  // What the last drain that failed said, where none has succeeded since.
+  // The last error of a drain or of a removal, until a drain succeeds.
   std::optional<Error> trouble() const;
 
  private:
@@ -69,20 +71,20 @@ class Drainer {
   CheckpointStore& fast_;
   CheckpointStore& slow_;
   CheckpointLedger& ledger_;
-  CopyMemory memory_;  // of the thread
+  CopyMemory memory_;  // of the drainer's thread
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<CheckpointManifest> pending_;  // the first may be on its way
-  std::deque<CheckpointManifest> durable_;  // on the fast tier and on the slow one, oldest first
-  std::size_t found_ = 0;                   // of durable_, the first: those of earlier processes
-  bool drained_one_ = false;                // by this one
+  std::deque<CheckpointManifest> pending_;  // on the fast tier only; the first is being drained
+  std::deque<CheckpointManifest> durable_;  // on both tiers, oldest first
+  std::size_t found_ = 0;                   // how many of durable_, from the front, earlier processes drained
+  bool drained_one_ = false;                // this process has drained one
   std::optional<Error> trouble_;
   std::chrono::nanoseconds pause_{0};
-  std::uint64_t ended_ = 0;  // drains, well or not
+  std::uint64_t ended_ = 0;  // drains that have ended, with or without success
   bool stop_ = false;
-  std::atomic<bool> over_{false};
-  std::jthread thread_;  // last: it ends before what it uses
+  std::atomic<bool> over_{false};  // without the lock, for WorkOn
+  std::jthread thread_;            // last: it is joined before what it uses is destroyed
 };
 
 }  // namespace penstock

@@ -1,3 +1,15 @@
+// Threads: the training loop's thread makes and destroys the loader and calls its public functions. It is
+// the consumer. Each worker thread runs work(), serve(), wait_for_room(), take(), fill(), transform() and
+// settle().
+// Lock: mutex_, one for all. It is not held during reads, transforms and the consumer's step. Samples that
+// are moved to another batch (BatchPlan) are copied with it held.
+// Slots of a batch: a slot belongs to its worker from take() to settle(), then to the plan. The batch belongs
+// to the consumer from the return of next() to its next call. Each hand-over takes the lock, which makes the
+// bytes visible to the next owner. So they need no other lock.
+// Memory: workers allocate buffers that grow, and errors. The order of an epoch is allocated under the lock.
+// Ctrl-C: workers do not look for it. next() returns `interrupted` within 50 ms, and the consumer ends the
+// loader.
+// Crash: nothing is written.
 #include "miniapps/pipeline/loader.hpp"
 
 #include <algorithm>
@@ -24,7 +36,7 @@ std::uint64_t nanoseconds_since(StageTimer::Clock::time_point then) {
   return static_cast<std::uint64_t>((StageTimer::Clock::now() - then).count());
 }
 
-// A sample can be bad; a machine out of memory or a bug of ours is not the sample's fault.
+// Whether another sample may take the slot. Not if memory ran out, on Ctrl-C, or for a bug of ours.
 bool blames_sample(Errc code) {
   return code != Errc::exhausted && code != Errc::internal && code != Errc::interrupted;
 }
@@ -66,6 +78,8 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderInput& input,
       worker.timer = StageTimer(kPartFirstOwn + input.app_transform->stages().size());
       worker.spent_ns = worker.timer.spent_ns();
     }
+    // Before the first thread, which may end at once. If one cannot start, the destructor of `loader` stops
+    // the others.
     loader->working_ = settings.threads;
     for (Worker& worker : loader->workers_) {
       loader->threads_.emplace_back(
@@ -80,6 +94,7 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderInput& input,
   }
 }
 
+// Waits for each worker's current read, whatever its length: close() comes before where that may not return.
 BatchLoader::~BatchLoader() {
   for (std::jthread& thread : threads_) thread.request_stop();  // all at once, before the first is joined
   threads_.clear();
@@ -88,6 +103,7 @@ BatchLoader::~BatchLoader() {
     for (StoredSample& sample : (*input_.pool)[i].stored) sample = {};
 }
 
+// By the consumer. False: a worker is still in the back end, so the process must end without the destructor.
 bool BatchLoader::close(std::chrono::nanoseconds patience) {
   for (std::jthread& thread : threads_) thread.request_stop();
   std::unique_lock lock(mutex_);
@@ -99,7 +115,8 @@ bool BatchLoader::stalled() const {
   return stalled_;
 }
 
-// No worker takes more than its share of what there is to do, so that they come to an end together.
+// With the lock held, and without allocating (both lists have room). No worker takes more than its share of
+// the samples that may be started, so that all end at about the same time.
 bool BatchLoader::take(Worker& worker) {
   worker.taken.clear();
   const std::uint64_t share = (plan_.to_take() + settings_.threads - 1) / settings_.threads;
@@ -113,7 +130,7 @@ bool BatchLoader::take(Worker& worker) {
   return !worker.taken.empty() || worker.reader->on_their_way() > 0;
 }
 
-// Each part of the worker's time is a span, where anyone wants them.
+// Records each part of the worker's time as a span, if spans are requested. Each worker has its own buffer.
 void BatchLoader::follow(Worker& worker) {
   if (settings_.spans == nullptr) return;
   std::vector<std::uint16_t> components{PENSTOCK_READ};
@@ -123,7 +140,8 @@ void BatchLoader::follow(Worker& worker) {
                       std::move(components));
 }
 
-// The reader, whose queue belongs to the thread that submits, lives and dies here.
+// The whole life of a worker thread. The reader is made and destroyed here, since its queue belongs to the
+// thread that submits. Every exception ends in failure_: one that left the thread would end the process.
 void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   std::optional<Error> failure;
   try {
@@ -141,6 +159,7 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   } catch (const std::exception& error) {
     failure = Error{Errc::internal, 0, std::string("reading samples: ") + error.what()};
   }
+  // The reader first: it may wait for the back end, and close() takes working_ == 0 for the end of all reads.
   worker.reader.reset();
   const std::lock_guard lock(mutex_);
   --working_;
@@ -149,6 +168,8 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   if (failure_) work_there_.notify_all();
 }
 
+// With the lock held, which the wait releases. Ends by room, a failure or a stop. Only the first two count
+// as time: the wait for the end of the run does not.
 void BatchLoader::wait_for_room(std::unique_lock<std::mutex>& lock, const std::stop_token& stop,
                                 Worker& worker) {
   worker.waiting_since = StageTimer::Clock::now();
@@ -160,6 +181,8 @@ void BatchLoader::wait_for_room(std::unique_lock<std::mutex>& lock, const std::s
   worker.waiting_since.reset();
 }
 
+// The loop of a worker: take and settle with the lock, read and transform without it. It looks for a stop
+// after each sample, so that a stop only waits for the reads in flight.
 void BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested() && !failure_) {
@@ -171,6 +194,7 @@ void BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
     worker.timer.restart();
     const StageTimer::Clock::time_point begin = worker.timer.last();
     for (const Ticket& ticket : worker.taken) {
+      // The old object is closed before another is opened: there is a limit of mappings (kMostMapped).
       if (in_place()) (*input_.pool)[ticket.place].stored[ticket.slot].reader.reset();
       worker.reader->begin(ticket);
     }
@@ -185,6 +209,7 @@ void BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
 }
 
 Result<void> BatchLoader::transform(Worker& worker, const TicketReader::Arrival& arrival, Batch& batch) {
+  // Without the lock: the slot is this worker's.
   const Ticket& ticket = arrival.ticket;
   const auto opened = worker.opener->open(*arrival.bytes);
   Result<void> applied = opened.ok() ? worker.transform->apply({ticket.epoch, ticket.index}, *opened,
@@ -198,6 +223,8 @@ Result<void> BatchLoader::transform(Worker& worker, const TicketReader::Arrival&
 }
 
 Result<void> BatchLoader::fill(Worker& worker, TicketReader::Arrival& arrival) {
+  // Without the lock, as in transform(). No exception leaves: every ticket must be settled, or the consumer
+  // waits for its batch for ever.
   const Ticket& ticket = arrival.ticket;
   try {
     if (!arrival.bytes.ok()) return std::move(arrival.bytes).error();
@@ -219,6 +246,7 @@ Result<void> BatchLoader::fill(Worker& worker, TicketReader::Arrival& arrival) {
   }
 }
 
+// With the lock held. Allocates the name and the reason, for the first few objects only.
 void BatchLoader::name_skipped(std::uint64_t index, const Error& error) {
   const SampleEntry& entry = input_.manifest->sample(index);
   std::string scratch;
@@ -228,6 +256,8 @@ void BatchLoader::name_skipped(std::uint64_t index, const Error& error) {
                .why = error.message()});
 }
 
+// With the lock held. From here on the slot is no longer this worker's. The batch's time comes before
+// done(), which may make it ready. plan_ may move samples between batches in done() and failed().
 void BatchLoader::settle(Worker& worker, const Ticket& ticket, Result<void> outcome) {
   worker.spent_ns = worker.timer.spent_ns();
   last_sample_ = worker.timer.last();
@@ -249,12 +279,13 @@ void BatchLoader::settle(Worker& worker, const Ticket& ticket, Result<void> outc
   } else if (!failure_) {
     failure_ = std::move(outcome).error();
   }
+  // Only one consumer waits for head_moved_, but every worker may wait for work.
   if (!moved) return;
   head_moved_.notify_one();
   if (failure_ || plan_.can_take()) work_there_.notify_all();
 }
 
-// By stage, then what workers waited for a place.
+// With the lock held. Time by stage, then the time that workers waited for a place.
 std::vector<std::uint64_t> BatchLoader::spent_ns() const {
   std::vector<std::uint64_t> sum(workers_.front().spent_ns.size() + 1, 0);
   for (const Worker& worker : workers_) {
@@ -265,6 +296,7 @@ std::vector<std::uint64_t> BatchLoader::spent_ns() const {
   return sum;
 }
 
+// The consumer's, with the lock held. Divides its wait by what the workers did meanwhile.
 void BatchLoader::account_wait(StageTimer::Clock::time_point since, const std::vector<std::uint64_t>& before,
                                const Batch* got) {
   const std::vector<std::uint64_t> after = spent_ns();
@@ -286,13 +318,14 @@ std::vector<LostTime> BatchLoader::lost() const {
   const auto all =
       static_cast<double>(std::accumulate(worked_ns_.begin(), worked_ns_.end(), std::uint64_t{0}));
   double late = seconds(woke_late_ns_);
-  if (all <= 0) late += seconds(consumer_waited_ns_);  // too short for a worker to say what it was at
+  if (all <= 0) late += seconds(consumer_waited_ns_);  // too short: no worker ended a part meanwhile
   for (std::size_t i = 0; all > 0 && i < parts.size(); ++i)
     parts[i].seconds = seconds(consumer_waited_ns_) * static_cast<double>(worked_ns_[i]) / all;
   parts.push_back({"queue", late});
   return parts;
 }
 
+// The consumer gives its last batch back by this call: request() frees its place in the pool for the workers.
 Result<const Batch*> BatchLoader::next() try {
   std::unique_lock lock(mutex_);
   plan_.request();
@@ -307,6 +340,7 @@ Result<const Batch*> BatchLoader::next() try {
   return make_error(Errc::exhausted, "no memory left for the order of an epoch");
 }
 
+// The consumer's, with the lock held. A worker that is stuck in the back end is not ended by it: see close().
 void BatchLoader::check_progress(StageTimer::Clock::time_point waiting_since) {
   const auto since = std::max(waiting_since, last_sample_);
   if (settings_.patience.count() == 0 || StageTimer::Clock::now() - since < settings_.patience) return;
@@ -325,6 +359,8 @@ void BatchLoader::check_progress(StageTimer::Clock::time_point waiting_since) {
   work_there_.notify_all();
 }
 
+// The consumer's, with the lock held, which the wait releases. It waits in slices of 50 ms, because a signal
+// wakes no condition variable. failure_ comes first: after it no batch is handed over.
 Result<const Batch*> BatchLoader::pull(std::unique_lock<std::mutex>& lock) {
   const auto since = StageTimer::Clock::now();
   while (true) {

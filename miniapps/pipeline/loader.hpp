@@ -1,19 +1,19 @@
-// The loader: worker threads that turn samples into batches, at most K batches ahead of whoever pulls.
+// The loader: worker threads that turn samples into batches, at most K batches ahead of the consumer.
 //
-// Each worker takes the next samples in order, keeps up to `depth` reads of them on their way, and transforms
-// what comes straight into its slot of the batch: there is no copy and no collating step, and the composition
-// of a batch does not depend on which worker or read was faster (batch_plan.hpp states it exactly).
+// Each worker takes the next samples in order, keeps up to `depth` reads of them in flight, and transforms
+// each sample directly into its slot of the batch. There is no copy and no collating step. The composition
+// of a batch does not depend on which worker or read was faster (batch_plan.hpp has the exact rules).
 //
-// Prefetch. Batches that are ready or in the making, and not yet handed over, are at most K, the prefetch
-// depth. A batch is handed over when next() returns it; from then on it is the accelerator's, until next() is
-// called again. So during a step up to K batches are worked on or wait, and the memory is K + 1 batches (and
-// what reads go to: a sample more than `depth`, a thread). K = 0: no stage runs ahead; the workers touch no
-// sample of batch n + 1 before next() asks for it, which is after step n ended.
+// Prefetch. At most K batches, the prefetch depth, are open or ready and not handed over. next() hands a
+// batch over. From then on it belongs to the accelerator, until next() is called again. So the memory is K +
+// 1 batches, and for each thread buffers for `depth` + 1 samples. K = 0: no stage runs ahead. The workers
+// touch no sample of batch n + 1 before next() asks for it, after step n has ended.
 //
-// Time. A worker's day is divided among `read` (waiting for one included), the transform's own stages, and
-// waiting for a place in an open batch, by one clock read at each change. Of each of these stages the others
-// count as starved (those before it) or blocked (those after it, and the wait for a place), so that a
-// stage's three times always add up to the workers' time. Waiting for the end of the run is not counted.
+// Time. A worker's time is divided into `read` (with the wait for a read), the transform's own stages, and
+// the wait for a place in an open batch. The clock is read once at each change. For each stage, the time of
+// the stages before it counts as starved, that of the stages after it and of the wait for a place as
+// blocked. So the three times of a stage always add up to the workers' time. The wait for the end of the run
+// is not counted.
 #pragma once
 
 #include <chrono>
@@ -41,8 +41,8 @@
 namespace penstock {
 
 enum class BadSample : std::uint8_t {
-  fail,  // the first one ends the run: next() returns its error
-  skip,  // it is counted and named, and another one takes its slot
+  fail,  // the first bad sample ends the run: next() returns its error
+  skip,  // a bad sample is counted and named, and another one takes its slot
 };
 
 // Borrowed: all of it must outlive the loader.
@@ -58,17 +58,17 @@ struct LoaderSettings {
   PlanLimits limits;
   unsigned threads = 1;
   BadSample bad_sample = BadSample::fail;
-  std::size_t depth = 1;                 // reads on their way, a thread
-  std::chrono::nanoseconds patience{0};  // next() fails when no sample came for so long; 0: waits for ever
-  SpanLog* spans = nullptr;  // where what the workers do is kept, span by span: a buffer each, and one behind
-                             // them for the order of epochs; borrowed, as LoaderInput is
+  std::size_t depth = 1;                 // reads in flight for each thread
+  std::chrono::nanoseconds patience{0};  // next() fails if no sample came in this time; 0: waits for ever
+  SpanLog* spans = nullptr;  // one buffer for the spans of each worker, and after them one for the order of
+                             // epochs; borrowed, as LoaderInput is
 };
 
 class BatchLoader final : public BatchSource {
  public:
   // Starts the workers. invalid_argument when the sampler's epoch is smaller than a batch.
   static Result<std::unique_ptr<BatchLoader>> make(const LoaderInput& input, const LoaderSettings& settings);
-  // Waits for the workers however long they take: see close(). Batches have no bytes in place any more.
+  // Waits for the workers without a limit: see close(). After it, batches have no bytes in place any more.
   ~BatchLoader() override;
 
   bool close(std::chrono::nanoseconds patience) override;
@@ -86,9 +86,10 @@ class BatchLoader final : public BatchSource {
     std::vector<Ticket> taken;             // to be started
     std::vector<Ticket> asked;             // started and not settled; under the mutex
     StageTimer timer{1};
-    std::vector<std::uint64_t> spent_ns;                         // of laps, and
-    std::uint64_t waited_ns = 0;                                 // for a place
-    std::optional<StageTimer::Clock::time_point> waiting_since;  // for one, now: all three under the mutex
+    // The next three under the mutex.
+    std::vector<std::uint64_t> spent_ns;                         // by part of the timer, at settle()
+    std::uint64_t waited_ns = 0;                                 // for a place in a batch
+    std::optional<StageTimer::Clock::time_point> waiting_since;  // set while it waits for one
   };
 
   BatchLoader(const LoaderInput& input, const LoaderSettings& settings);
@@ -113,20 +114,20 @@ class BatchLoader final : public BatchSource {
   HeldObjects objects_;
   std::vector<Worker> workers_;
 
-  mutable std::mutex mutex_;  // of all below
-  std::condition_variable_any work_there_;
-  std::condition_variable head_moved_;
+  mutable std::mutex mutex_;                // of all members below, up to threads_
+  std::condition_variable_any work_there_;  // the workers wait for it
+  std::condition_variable head_moved_;      // the consumer waits for it
   BatchPlan plan_;
   std::optional<Error> failure_;
-  LoaderLosses named_;  // and not counted
+  LoaderLosses named_;  // only the names; plan_ counts
   bool stalled_ = false;
   std::size_t working_ = 0;                    // workers that have not ended
-  StageTimer::Clock::time_point last_sample_;  // when one was settled
-  std::vector<std::uint64_t> worked_ns_;  // by stage, and by workers without work, while the consumer waited
-  std::uint64_t consumer_waited_ns_ = 0;  // until batches were there, and
-  std::uint64_t woke_late_ns_ = 0;        // from then on
+  StageTimer::Clock::time_point last_sample_;  // when the last one was settled
+  std::vector<std::uint64_t> worked_ns_;  // by stage, and of workers without work, while the consumer waited
+  std::uint64_t consumer_waited_ns_ = 0;  // until its batch was ready
+  std::uint64_t woke_late_ns_ = 0;        // from then until it ran again
 
-  std::vector<std::jthread> threads_;  // last: joined before what they use dies
+  std::vector<std::jthread> threads_;  // last: joined before what they use is destroyed
 };
 
 }  // namespace penstock

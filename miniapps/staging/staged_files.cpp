@@ -1,3 +1,13 @@
+// Threads: the main thread of `stage apply` or `stage revert` calls the functions of the header. The threads
+// of parallel_for() call one() and what it calls, each with a buffer of its own.
+// Locks: StagedTiers holds a lock file on the fast tier, so one process at a time works on a plan.
+// Apply::mutex_ and Revert::mutex_ guard what the threads share. No file is copied or read with them held;
+// only forget_found() writes the state under its lock.
+// Memory: a buffer of 1 MiB per thread. Names and messages allocate, also under the locks.
+// Ctrl-C: looked for before each file and between pieces of 1 MiB. Then the state is saved, and the outcome
+// is not complete. It is no error.
+// Crash: the state says `unsure` on disk before the first copy. So after a kill the next process takes every
+// file of the plan that was not found before for a copy, and compares it with the original.
 #include "miniapps/staging/staged_files.hpp"
 
 #include <fcntl.h>
@@ -32,7 +42,8 @@ namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 20U;
 
-// What this process makes is nobody else's to read until it has its original's mode.
+// While it lives, new files can be read by this user alone, until take_over() sets the mode of the original.
+// The umask belongs to the whole process, so this is made before the threads and destroyed after them.
 class PrivateMode {
  public:
   PrivateMode() : before_(::umask(0077)) {}
@@ -44,7 +55,8 @@ class PrivateMode {
   const mode_t before_;
 };
 
-// Mode, times and, where this process may, owner.
+// Gives the copy the mode, the times and, as root, the owner of its original. After the publish: a process
+// that is killed in between leaves a private copy, and the next apply calls this again. Any thread.
 void take_over(const Tier& from, const Tier& to, const std::string& name) {
   const auto source = from.backend->native_path(name);
   const auto copy = to.backend->native_path(name);
@@ -63,14 +75,14 @@ Result<std::uint32_t> crc_of(Tier& tier, const std::string& name, std::uint64_t 
   return crc32c_of(*reader, 0, bytes, buffer);
 }
 
-// From the device, where the system can be made to forget.
+// Drops the page cache before, where that is possible, so that the device is read.
 Result<std::uint32_t> read_back(Tier& tier, const std::string& name, std::uint64_t bytes, Buffer& buffer) {
   const auto path = tier.backend->native_path(name);
   if (path && !tier.facts.memory) static_cast<void>(evict(*path));
   return crc_of(tier, name, bytes, buffer);
 }
 
-// Bytes of a file that is there; nothing where none is.
+// The size of a file, or nothing if there is none.
 Result<std::optional<std::uint64_t>> bytes_there(Tier& tier, const std::string& name) {
   const auto there = tier.backend->names().stat(name);
   if (!there.ok() && there.error().code == Errc::not_found) return std::optional<std::uint64_t>();
@@ -81,6 +93,7 @@ Result<std::optional<std::uint64_t>> bytes_there(Tier& tier, const std::string& 
   return std::optional(there->bytes);
 }
 
+// One apply: run() once, on one thread, which has others call one().
 class Apply {
  public:
   Apply(const StagingPlan& plan, StagedTiers& tiers, StagedState& state, unsigned threads, bool progress)
@@ -115,11 +128,11 @@ class Apply {
   const bool progress_;
   const bool was_unsure_;
   std::mutex mutex_;                 // of state_ and outcome_
-  std::atomic<bool> unsure_{false};  // a copy may be there of which we were told that it failed
+  std::atomic<bool> unsure_{false};  // a publish failed and may have left its copy all the same
   ApplyOutcome outcome_;
 };
 
-// Says now what would otherwise fail in the middle.
+// Fails now rather than in the middle, before anything is written.
 Result<void> Apply::check_room() {
   std::uint64_t needed = 0;
   for (const PlannedFile& file : plan_.files) {
@@ -137,6 +150,7 @@ Result<void> Apply::check_room() {
                                 format_size(needed), fast_.name, format_size(*free)));
 }
 
+// After the state with their names is saved: a folder that the state does not name would never be removed.
 Result<void> Apply::make_folders() {
   for (const std::string& folder : state_.folders) {
     PENSTOCK_TRY(fast_.backend->names().make_folders(folder));
@@ -145,7 +159,7 @@ Result<void> Apply::make_folders() {
   return success();
 }
 
-// Also though we were asked to stop.
+// After the threads have ended, hence without the lock. Also after Ctrl-C, which WorkOn hides here.
 Result<void> Apply::save_what_is_there(bool all_inspected) {
   state_.unsure = unsure_ || (was_unsure_ && !all_inspected);
   const std::atomic<bool> over{false};
@@ -153,8 +167,9 @@ Result<void> Apply::save_what_is_there(bool all_inspected) {
   return save_staged_state(*fast_.backend, state_);
 }
 
-// What was found and is gone was taken away meanwhile. Written down before the copy is there, which a killed
-// process could not say.
+// The file was on the tier before the first apply and is gone now, so the copy that comes will be ours.
+// Saved before the copy exists: if the process is killed, revert must not take our copy for the old file.
+// With the lock held while it is written, since state_ must not change meanwhile.
 Result<void> Apply::forget_found(const PlannedFile& file) {
   const std::lock_guard lock(mutex_);
   if (!state_.was_found(file.name)) return success();
@@ -162,6 +177,7 @@ Result<void> Apply::forget_found(const PlannedFile& file) {
   return save_staged_state(*fast_.backend, state_);
 }
 
+// The three functions take the lock for a moment, and allocate. Any of the threads.
 void Apply::keep(const PlannedFile& file, std::uint32_t crc) {
   const std::lock_guard lock(mutex_);
   state_.copied[file.name] = {file.bytes, crc};
@@ -178,7 +194,8 @@ void Apply::report_changed(const PlannedFile& file, const std::string& why) {
   outcome_.changed_names.insert(file.name);
 }
 
-// Whether what is there is what was copied, or for want of a checksum what the original is.
+// Whether a file that is there has the bytes that were copied; those of the original if that is not known.
+// Reads without the lock: each file of the plan belongs to one thread.
 Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, std::uint64_t bytes) {
   const auto other = [&](std::string_view whose) {
     return make_error(
@@ -201,7 +218,7 @@ Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, std::u
   }
   if (crc != *wanted) return other(" than the original");
   if (!found) {
-    take_over(slow_, fast_, file.name);  // who was killed may not have come to it
+    take_over(slow_, fast_, file.name);  // a killed process may not have called it
     keep(file, crc);
   }
   const std::lock_guard lock(mutex_);
@@ -209,6 +226,7 @@ Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, std::u
   return success();
 }
 
+// Copies into a file without a name, then gives it the name. Every return before the publish drops the copy.
 Result<std::uint32_t> Apply::write_copy(Buffer& buffer, const PlannedFile& file, bool& changed) {
   PENSTOCK_ASSIGN(const auto reader, slow_.backend->open(file.name));
   PENSTOCK_ASSIGN(const auto writer, fast_.backend->create(file.name, file.bytes));
@@ -230,12 +248,15 @@ Result<std::uint32_t> Apply::write_copy(Buffer& buffer, const PlannedFile& file,
     return make_error(Errc::corrupt, why);
   }
   if (auto published = writer->publish(Durability::file_and_name, IfExists::fail); !published.ok()) {
+    // The name may be there, if only the sync of its folder failed.
     if (published.error().code != Errc::already_exists) unsure_ = true;
     return std::move(published).error();
   }
   return crc;
 }
 
+// The order matters: forget_found() before the copy exists, keep() right after it does, so that no later
+// failure hides that it is ours. The comparison comes last, and drops a wrong copy.
 Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
   PENSTOCK_TRY(forget_found(file));
   bool changed = false;
@@ -263,6 +284,7 @@ Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
   return success();
 }
 
+// One call per file, on any of the threads. An error stops the others before their next file.
 Result<void> Apply::one(Buffer& buffer, const PlannedFile& file) {
   if (const std::string why = changed_since(slow_, file); !why.empty()) {
     report_changed(file, why);
@@ -276,7 +298,8 @@ Result<ApplyOutcome> Apply::run() {
   const auto start = std::chrono::steady_clock::now();
   PENSTOCK_TRY(check_room());
   const PrivateMode mode;
-  state_.unsure = true;  // as long as we are at work
+  // On disk before the first folder or copy: only this tells later that a process was killed meanwhile.
+  state_.unsure = true;
   PENSTOCK_TRY(save_staged_state(*fast_.backend, state_));
   Result<void> done = make_folders();
   if (done.ok()) {
@@ -289,6 +312,7 @@ Result<ApplyOutcome> Apply::run() {
       return copied;
     });
   }
+  // Also after a failure, or the copies that were made would stay `unsure`.
   const Result<void> saved = save_what_is_there(done.ok() && outcome_.changed.empty());
   if (!done.ok() && done.error().code != Errc::interrupted) {
     Error error = std::move(done).error();
@@ -310,8 +334,8 @@ void add_folders_above(std::string_view name, std::set<std::string>& folders) {
     folders.emplace(name.substr(0, slash));
 }
 
-// What was found and was taken away since then is nobody's any more; what came since an apply said all that
-// it had copied is somebody else's.
+// Updates the list of found files, on the main thread, before anything is written. A found file that is gone
+// leaves the list. A file that is there joins it, unless an apply copied it or a killed one may have.
 Result<StagedState> go_on(const StagingPlan& plan, StagedTiers& tiers, StagedState state) {
   std::vector<std::string> found;
   for (const PlannedFile& file : plan.files) {
@@ -325,6 +349,8 @@ Result<StagedState> go_on(const StagingPlan& plan, StagedTiers& tiers, StagedSta
   return state;
 }
 
+// One revert: run() once, on one thread, which has others call one(). state_ does not change, so it needs no
+// lock. A killed or interrupted revert needs no record: the same call finds the removed copies not there.
 class Revert {
  public:
   Revert(const StagingPlan& plan, StagedTiers& tiers, const StagedState& state)
@@ -345,6 +371,7 @@ class Revert {
     if (!done.ok() && done.error().code != Errc::interrupted) return done.error();
     outcome_.complete = done.ok();
     if (!done.ok()) return std::move(outcome_);
+    // The threads have ended: no lock. The state goes last, and only if nothing of ours stays.
     std::sort(outcome_.kept.begin(), outcome_.kept.end());
     remove_folders();
     if (outcome_.kept.empty()) forget_plan(tiers_, plan_.id);
@@ -352,20 +379,20 @@ class Revert {
   }
 
  private:
-  // "" where it is the copy that was made.
+  // Why the file is not the copy that was made; "" if it is. Reads it without the lock.
   Result<std::string> difference(Buffer& buffer, const PlannedFile& file, std::uint64_t bytes) {
     const auto known = state_.copied.find(file.name);
     if (bytes != file.bytes) return fmt::format("{} bytes in place of {}", bytes, file.bytes);
     PENSTOCK_ASSIGN(const std::uint32_t crc, crc_of(fast_, file.name, bytes, buffer));
     if (known != state_.copied.end())
       return crc == known->second.crc32c ? std::string() : std::string("other bytes than were copied");
-    // Its apply was killed: what the original has as well can go.
+    // Its apply was killed. A file with the bytes of the original can be removed: nothing is lost.
     const auto original = crc_of(slow_, file.name, bytes, buffer);
     if (original.ok() && *original == crc) return std::string();
     return std::string("other bytes than the original, and nobody knows what was copied");
   }
 
-  // What was copied; and where an apply could not say what it copied, all that nobody found.
+  // Whether the file was copied, or may have been by a killed apply. Any of the threads.
   bool is_ours(const std::string& name) const {
     return state_.copied.contains(name) || (state_.unsure && !state_.was_found(name));
   }
@@ -386,6 +413,7 @@ class Revert {
     return success();
   }
 
+  // Children first. The remove fails on a folder that is not empty, and that folder stays.
   void remove_folders() {
     for (auto folder = state_.folders.rbegin(); folder != state_.folders.rend(); ++folder) {
       sweep_temporaries(*fast_.backend, *folder);  // of an apply that was killed
@@ -455,6 +483,8 @@ Result<RevertOutcome> revert_plan(const StagingPlan& plan, StagedTiers& tiers, c
   return Revert(plan, tiers, state).run(threads, progress);
 }
 
+// The state goes before the lock file: another process may take the lock as soon as its name is gone, and
+// must not find the state then. After a power cut before the sync, the state may be there again.
 void forget_plan(StagedTiers& tiers, std::string_view plan_id) {
   Namespace& names = tiers.fast.backend->names();
   for (const std::string& name : {staged_state_name(plan_id), staged_lock_name(plan_id),

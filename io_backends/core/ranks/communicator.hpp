@@ -26,7 +26,7 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual int rank_on_node() const = 0;  // among the ranks that share this one's memory; 0 is there once
+  virtual int rank_on_node() const = 0;  // among the ranks of this node; exactly one of them is 0
   bool root() const { return rank() == 0; }
 
   virtual Result<void> barrier() = 0;
@@ -38,49 +38,50 @@ class Communicator {
   // Rank 0's bytes reach every rank.
   virtual Result<void> broadcast(std::vector<std::byte>& bytes) = 0;
 
-  // This rank's monotonic clock minus rank 0's, by minimum-round-trip exchange, and how far off it may be.
+  // This rank's monotonic clock minus rank 0's, from the exchange with the shortest round trip, and its
+  // error.
   struct ClockOffset {
     std::int64_t offset_ns = 0;
     std::int64_t error_ns = 0;
   };
   virtual Result<ClockOffset> clock_offset() = 0;
 
-  // Says to all other ranks that this signal came here, and waits for none of them; only the first is said.
-  // heard_signal() is what another one has said, or 0; rank 0 may have to ask for it before the others hear.
-  // From any thread, whatever collective call is under way. Nothing is said nor heard where the transport is
-  // for one thread alone (MPI below MPI_THREAD_SERIALIZED).
+  // report_signal() sends a signal that came here to all other ranks and waits for none of them. Only the
+  // first call sends. heard_signal() returns the signal that another rank sent, or 0; the other ranks may
+  // hear it only after rank 0 has called heard_signal(). Any thread, also during a collective call. Both do
+  // nothing if only one thread may use the transport (MPI below MPI_THREAD_SERIALIZED).
   virtual void report_signal(int signal) = 0;
   virtual int heard_signal() = 0;
 
-  // Whether all ranks came here within `patience`; no collective call may follow one that did not succeed.
+  // Collective: whether all ranks called it within `patience`. After a false no collective call may follow.
   virtual bool meet(std::chrono::milliseconds patience) = 0;
-  // Ends every rank, for one that cannot go on alone: returns for a single process only.
+  // Ends every rank, if this one cannot go on. Returns only for a single process.
   virtual void abandon(int exit_code) = 0;
 };
 
 std::unique_ptr<Communicator> single_process();
 
-// Collective: the first rank's error on every rank, "on rank 2 of 4: ..." before it where only some ranks
-// have one; success where none has.
+// Collective: returns the error of the lowest rank that has one on every rank, success if none has. The text
+// starts with "on rank 2 of 4: " if only some ranks have an error.
 Result<void> agree(Communicator& ranks, const Result<void>& mine);
-// Collective: what rank 0 says of what it alone did, on every rank.
+// Collective: returns rank 0's outcome of what it alone did, on every rank.
 Result<void> outcome_of_root(Communicator& ranks, const Result<void>& roots);
-// What agree() takes of what may be more than an outcome.
+// The outcome alone of a Result with a value, for agree().
 template <class T>
 Result<void> outcome_of(const Result<T>& result) {
   return result.ok() ? success() : Result<void>(result.error());
 }
 
-// Collective: runs `work` on every rank and returns what they agree() on. Meanwhile the ranks hear of each
-// other some ten times a second: as soon as one has failed, `stop` is called on each, by another thread than
-// works, and perhaps more than once; stopped work is to return success soon. A signal that comes to one rank
-// comes to all.
+// Collective: runs `work` on a thread of every rank and returns what the ranks agree() on. `work` makes no
+// collective call. About ten times a second the ranks exchange their state. When one rank has failed, each
+// calls `stop`, on the thread that called this, possibly more than once; the work then returns success soon.
+// A signal at one rank reaches all.
 Result<void> work_together(Communicator& ranks, const std::function<Result<void>()>& work,
                            const std::function<void()>& stop);
 
-// While it lives, a signal that comes to one rank comes to all in some tenths of a second, whatever they are
-// at, without a collective call: every rank needs one. It asks ten times a second, on a thread of its own;
-// nothing where there is one rank, or where report_signal() does nothing.
+// While it lives, a signal at one rank reaches all within a few tenths of a second, also during a collective
+// call. Every rank needs one. It asks ten times a second, on a thread of its own. Does nothing with one rank,
+// or where report_signal() does nothing.
 class SignalsForAll {
  public:
   explicit SignalsForAll(Communicator& ranks);
