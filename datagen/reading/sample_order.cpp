@@ -1,3 +1,10 @@
+// Threads: all workers of a run share one SampleSource and one Arrivals. PassOrder and CollectiveOrder
+// belong to one worker each.
+// Locks: SampleSource::mutex_ between two passes, Arrivals::mutex_ for each due time. Both are held for a few
+// computations and never together.
+// Memory: only the first sample of a pass or window allocates, by an order. The shared classes allocate
+// nothing.
+// Ctrl-C: nothing looks for it, and nothing waits. Crash: nothing is written.
 #include "datagen/reading/sample_order.hpp"
 
 #include <algorithm>
@@ -26,6 +33,7 @@ SampleSource::SampleSource(std::uint64_t samples, unsigned threads, std::uint64_
   assert(samples > 0);
 }
 
+// Sorts a window when its first sample is wanted, and keeps it for the others.
 std::uint64_t PassOrder::in_window(std::uint64_t position) {
   const std::uint64_t from = position / window_ * window_;
   if (sorted_.empty() || sorted_from_ != from) {
@@ -41,6 +49,9 @@ std::uint64_t PassOrder::in_window(std::uint64_t position) {
   return sorted_[position - from];
 }
 
+// By each thread whose ticket is beyond the limit: lets one more pass start, or none. ended_ stays set for
+// good. If a later thread could extend after all, the new pass would lack the slices of tickets that were
+// refused before.
 bool SampleSource::extend(std::uint64_t ticket, std::int64_t now_ns) {
   std::lock_guard lock(mutex_);
   while (ticket >= limit_.load(std::memory_order_relaxed)) {
@@ -64,6 +75,8 @@ CollectiveOrder::CollectiveOrder(const SampleList& samples, SampleOrder order, s
   begin_pass(0);
 }
 
+// Depends on the pass and the position alone, so that all ranks read the same object in the same round. A
+// rank with another order would block the others in their collective read.
 Round CollectiveOrder::round(std::uint64_t pass, std::uint64_t position) {
   begin_pass(pass);
   const Place& place = find(position);
@@ -116,21 +129,23 @@ Arrivals::Arrivals(const OpenLoop& loop, std::uint64_t seed, const RankShare& sh
       first_((static_cast<double>(share.rank) + 0.5) / static_cast<double>(share.ranks)),
       random_(RandomStream(seed, "arrivals").substream(run).substream(share.rank)) {}
 
-// `at_ns` is where the one before was.
+// When sample `number` is due. `at_ns`: the time of the one before, which becomes its own. Without the lock.
 std::int64_t Arrivals::due_ns(std::uint64_t number, double& at_ns) const {
   if (poisson_)
     at_ns -= gap_ns_ * portable_log(1 - random_.uniform(number));
   else
-    // Amid its gap: a run of whole gaps has as many, and none is due at its end.
+    // In the middle of its gap: a run of n gaps has n samples, and none is due at its end.
     at_ns = gap_ns_ * (static_cast<double>(number) + first_);
   return static_cast<std::int64_t>(at_ns);
 }
 
+// Number and time change under one lock: with gaps drawn one after the other, each depends on the one before.
 std::int64_t Arrivals::next_ns() {
   const std::lock_guard lock(mutex_);
   return due_ns(given_++, at_ns_);
 }
 
+// Computes all times again from the first, so it neither needs the lock nor disturbs next_ns().
 std::uint64_t Arrivals::between(std::int64_t from_ns, std::int64_t to_ns) const {
   std::uint64_t count = 0;
   double at_ns = 0;

@@ -1,4 +1,5 @@
-// Which sample is next, and when: what the threads of a run draw from, and the orders of a pass.
+// Which sample is next, and when: the source that the threads of a run take samples from, and the orders of
+// a pass.
 #pragma once
 
 #include <atomic>
@@ -15,7 +16,7 @@ namespace penstock {
 enum class SampleOrder : std::uint8_t {
   sequential,
   shuffled,
-  physical,  // shuffled, and each window of the shuffle as it lies on the device
+  physical,  // shuffled, and each window of the shuffle sorted by its offsets on the device
 };
 
 // A few neighbouring positions of one pass.
@@ -25,13 +26,13 @@ struct Slice {
   std::uint64_t end = 0;
 };
 
-// Hands the positions 0 .. samples-1 of pass after pass to threads, each position of a pass once, and never
-// ends in the middle of one: that a pass is the last is decided when it has been given out. take() is one
-// relaxed fetch_add, and a lock only between passes. Any thread.
+// Gives the positions 0 .. samples-1 of pass after pass to threads, each position of a pass once. Never ends
+// in the middle of a pass: whether a pass is the last is decided when all of it was given out. take() is one
+// relaxed fetch_add, and takes a lock only between passes. Any thread.
 class SampleSource {
  public:
-  // `samples` > 0. Ends after `max_passes` whole passes (0: as many as the time asks for), or with the pass
-  // in which `at_least_ns` went by. Slices are short where passes are, so that threads finish together.
+  // `samples` > 0. Ends after `max_passes` whole passes (0: no bound), or with the pass in which
+  // `at_least_ns` is over. Slices of short passes are short, so that threads finish together.
   SampleSource(std::uint64_t samples, unsigned threads, std::uint64_t max_passes, std::int64_t at_least_ns);
 
   // False when there is no more. `now_ns`: the caller's time since the start.
@@ -133,15 +134,15 @@ class PassOrder {
   std::vector<std::uint64_t> sorted_;  // the window's samples; empty: none yet
 };
 
-// What the ranks of a job read together: one collective read of an object, the same on every rank.
+// One collective read of all ranks of a job. The object is the same on every rank.
 struct Round {
   std::uint32_t object = 0;
-  std::optional<std::uint64_t> sample;  // this rank's; none: it takes part with an empty read
+  std::optional<std::uint64_t> sample;  // of this rank; none: it makes an empty read
 };
 
-// A pass of rounds. The samples of every object are shared among the ranks as RankShare shares a corpus, so
-// that all have about as many rounds to do in it, and each sample is read once a pass. Shuffled: the objects
-// in another order every pass, and each rank's samples of an object, too. One thread.
+// A pass of rounds. The samples of each object are divided among the ranks as RankShare divides a corpus. So
+// all ranks have about the same number of rounds in it, and each sample is read once a pass. Shuffled: every
+// pass has another order of the objects, and of each rank's samples of an object. One thread.
 class CollectiveOrder {
  public:
   // SampleOrder::sequential or ::shuffled.
@@ -176,9 +177,9 @@ class CollectiveOrder {
   Permutation permutation_{1, 0};
 };
 
-// An open loop has samples that are due at a rate which does not wait for the tier, as requests of users do.
-// A closed loop asks for the next one when it has the last; where the tier stops for a second, it asks for
-// nothing meanwhile, and one bad latency stands for all those that would have waited.
+// In an open loop, samples are due at a rate that does not wait for the tier, as requests of users do. A
+// closed loop requests the next sample when it has the last one. If the tier stops for a second, it requests
+// nothing meanwhile, and only one latency shows what many requests would have waited.
 struct ClosedLoop {};
 
 struct OpenLoop {
@@ -186,16 +187,16 @@ struct OpenLoop {
   bool poisson = false;   // independent of each other (exponentially distributed gaps), else evenly spaced
 };
 
-// One rank's, of one run. Any thread.
+// The due times of one rank in one run. Any thread.
 class Arrivals {
  public:
-  // Each rank has its own part, between those of the others. `run` tells runs of the same seed apart.
+  // The times of a rank are between those of the others. Runs of the same seed and another `run` differ.
   Arrivals(const OpenLoop& loop, std::uint64_t seed, const RankShare& share, std::uint64_t run);
 
-  // When the next sample is due, from the start; every time is given out once.
+  // When the next sample is due, from the start of the run. Returns each time once.
   std::int64_t next_ns();
 
-  // How many are due from `from_ns` on and before `to_ns`, whether they were given out or not.
+  // How many samples are due from `from_ns` on and before `to_ns`, whether next_ns() returned them or not.
   std::uint64_t between(std::int64_t from_ns, std::int64_t to_ns) const;
 
  private:
@@ -203,11 +204,11 @@ class Arrivals {
 
   const bool poisson_;
   const double gap_ns_;
-  const double first_;  // of evenly spaced ones, in gaps
+  const double first_;  // time of the first, in gaps, if evenly spaced
   const RandomStream random_;
-  std::mutex mutex_;  // of the two below
-  std::uint64_t given_ = 0;
-  double at_ns_ = 0;
+  std::mutex mutex_;         // of the two below
+  std::uint64_t given_ = 0;  // times that next_ns() has returned
+  double at_ns_ = 0;         // the last of them
 };
 
 }  // namespace penstock
