@@ -3,16 +3,22 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "benchmarks/read/block_manifest.hpp"
 #include "benchmarks/read/live_csv.hpp"
 #include "benchmarks/read/read_metrics.hpp"
+#include "benchmarks/read/read_options.hpp"
 #include "benchmarks/read/read_report.hpp"
-#include "benchmarks/read/read_request.hpp"
 #include "benchmarks/read/read_sweep.hpp"
+#include "datagen/codec/png.hpp"
 #include "datagen/commands/command_output.hpp"
 #include "datagen/corpus/corpus.hpp"
+#include "datagen/corpus/corpus_samples.hpp"
+#include "datagen/corpus/shared_corpus.hpp"
+#include "datagen/format/sample_opener.hpp"
 #include "datagen/staging/overlay.hpp"
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/progress.hpp"
@@ -22,175 +28,104 @@
 namespace penstock {
 namespace {
 
-constexpr OptionSpec kOptions[] = {
-    kScanOption,
-    kManifestOption,
-    kTypesOption,
-    {.name = "tier",
-     .role = OptionRole::target,
-     .value = "TIER",
-     .help = "one more tier that holds the same objects (`penstock copy`), measured after the corpus's own",
-     .group = "Corpus",
-     .repeated = true},
-    {.name = "only-tiers",
-     .role = OptionRole::target,
-     .type = OptionType::flag,
-     .help = "leave the corpus's own place out",
-     .group = "Corpus"},
-    kOverlayOption,
-    {.name = "threads",
-     .role = OptionRole::work,
-     .type = OptionType::list,
-     .value = "LIST",
-     .fallback = "1,2,4,8",
-     .help = "workers that read and decode, one row each",
-     .group = "Reading",
-     .at_least = 1},
-    {.name = "depth",
-     .role = OptionRole::work,
-     .type = OptionType::integer,
-     .value = "N",
-     .fallback = "1",
-     .help = "reads that each thread keeps in flight",
-     .group = "Reading",
-     .alias = "iodepth",
-     .at_least = 1},
-    {.name = "order",
-     .role = OptionRole::work,
-     .type = OptionType::choice,
-     .value = "shuffled|sequential|physical",
-     .fallback = "shuffled",
-     .help =
-         "shuffled: anew every pass, from the seed; sequential: as in the manifest; physical: shuffled, then "
-         "--window samples at a time as they lie on the device",
-     .group = "Reading"},
-    {.name = "window",
-     .role = OptionRole::work,
-     .type = OptionType::integer,
-     .value = "N",
-     .fallback = "1024",
-     .help = "of --order physical: samples sorted at a time, where the file system tells by extent, else by "
-             "inode",
-     .group = "Reading",
-     .at_least = 1},
-    {.name = "block",
-     .role = OptionRole::work,
-     .type = OptionType::size,
-     .value = "SIZE",
-     .help = "read blocks of this size, whole ones of every object, in place of the samples",
-     .group = "Reading",
-     .at_least = 1},
-    {.name = "decode",
-     .role = OptionRole::work,
-     .type = OptionType::choice,
-     .value = "none|full",
-     .fallback = "none",
-     .help = "full: every sample, JPEG or PNG, to RGB, by the thread that read it",
-     .group = "Reading"},
-    {.name = "on-error",
-     .role = OptionRole::work,
-     .type = OptionType::choice,
-     .value = "fail|skip",
-     .fallback = "fail",
-     .help = "what a sample that cannot be read or decoded does",
-     .group = "Reading"},
-    {.name = "verify",
-     .role = OptionRole::work,
-     .type = OptionType::flag,
-     .help = "check checksums in the measured repeats too, and count the time; the warm-up pass always does",
-     .group = "Reading"},
-    {.name = "cache",
-     .role = OptionRole::work,
-     .type = OptionType::choice,
-     .value = "cold|warm|asis",
-     .fallback = "warm",
-     .help = "state of the page cache before every repeat, proven where the kernel tells; asis: as it "
-             "happens to be",
-     .group = "Cache"},
-    {.name = "cold-by",
-     .role = OptionRole::work,
-     .type = OptionType::choice,
-     .value = "evict|drop",
-     .fallback = "evict",
-     .help = "evict: the corpus's files; drop: the whole machine's page cache and metadata (root)",
-     .group = "Cache"},
-    {.name = "repeat",
-     .role = OptionRole::repeat,
-     .type = OptionType::integer,
-     .value = "N",
-     .fallback = "3",
-     .help = "repeats of every row, in random order, after a pass that is thrown away",
-     .group = "Duration",
-     .at_least = 1},
-    {.name = "min-time",
-     .role = OptionRole::repeat,
-     .type = OptionType::duration,
-     .value = "TIME",
-     .fallback = "2s",
-     .help = "a repeat takes as many whole passes as last this long, or is marked short; unless given, no "
-             "more than 90% of --duration",
-     .group = "Duration"},
-    {.name = "duration",
-     .role = OptionRole::work,
-     .type = OptionType::duration,
-     .value = "TIME",
-     .help = "a repeat takes exactly this long, wherever the pass stands; one that ends before --min-time is "
-             "marked short",
-     .group = "Duration"},
-    {.name = "stonewall",
-     .role = OptionRole::work,
-     .type = OptionType::duration,
-     .value = "TIME",
-     .help = "as --duration, and then each rank goes on until it has read as many samples as the most "
-             "advanced had by then",
-     .group = "Duration"},
-    {.name = "rate",
-     .role = OptionRole::work,
-     .value = "N/s[,poisson]",
-     .help = "an open loop: N samples per second are due on all threads together, whether the tier keeps "
-             "up or not, evenly or "
-             "at random; a latency counts from when its sample is due. A repeat lasts --duration, else "
-             "--min-time; leaves baseline and ceiling out",
-     .group = "Duration"},
-    {.name = "ramp",
-     .role = OptionRole::work,
-     .type = OptionType::duration,
-     .value = "TIME",
-     .fallback = "0s",
-     .help = "what completes in this time at the start of a repeat is thrown away",
-     .group = "Duration"},
-    {.name = "collective",
-     .role = OptionRole::work,
-     .type = OptionType::flag,
-     .help = "all ranks read each object together, each its part (back end mpiio), one read after the other",
-     .group = "Ranks"},
-    {.name = "rank-shift",
-     .role = OptionRole::work,
-     .type = OptionType::integer,
-     .value = "N",
-     .fallback = "0",
-     .help = "over several ranks: a rank reads in a pass what the rank N after it read in the pass before; "
-             "leaves baseline and ceiling out",
-     .group = "Ranks",
-     .at_least = 0},
-    {.name = "no-baseline",
-     .role = OptionRole::repeat,
-     .type = OptionType::flag,
-     .help = "leave out the simplest loop on the same work",
-     .group = "Yardsticks"},
-    {.name = "no-ceiling",
-     .role = OptionRole::repeat,
-     .type = OptionType::flag,
-     .help = "leave out the probe ladder",
-     .group = "Yardsticks"},
-    {.name = "live-csv",
-     .role = OptionRole::output,
-     .value = "FILE",
-     .help = "a line a second while running: time,tier,threads,files_per_s,mib_per_s",
-     .group = "Output"},
+constexpr std::string_view kFindings[] = {"ceiling_rung", "sorted_by", "checksums", "rank_scaling"};
+
+constexpr std::uint64_t kObjectsInspected = 256;
+
+Result<void> check_collective(const Tier& tier) {
+  if (tier.backend->caps().collective) return success();
+  return make_error(
+      Errc::invalid_argument,
+      fmt::format("tier '{}' has no collective reads: only the back end mpiio has (mpiio:PATH)", tier.name));
+}
+
+// Checks that some of the corpus's objects, spread over all of it, exist: a tier without a copy of the corpus
+// must fail before anything is measured.
+Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string_view corpus) {
+  const std::uint64_t looks = std::min<std::uint64_t>(samples.objects(), kObjectsInspected);
+  for (std::uint64_t i = 0; i < looks; ++i) {
+    const std::string_view name = samples.name(static_cast<std::uint32_t>(i * samples.objects() / looks));
+    const Result<Entry> there = tier.backend->names().stat(name);
+    if (!there.ok() && there.error().code == Errc::not_found && tier.backend_name == "mem")
+      return make_error(
+          Errc::not_found,
+          fmt::format(
+              "tier '{}' is memory of this process, which is empty when a command begins: read from a folder "
+              "in /dev/shm for a tier of memory",
+              tier.name));
+    if (!there.ok() && there.error().code == Errc::not_found)
+      return make_error(Errc::not_found,
+                        fmt::format("tier '{}' lacks '{}' of the corpus; put a copy there first: "
+                                    "penstock copy {} --to {}",
+                                    tier.name, name, corpus, tier.spec));
+  }
+  return success();
+}
+
+Result<void> check_codec(const Corpus& corpus) {
+  PENSTOCK_TRY(SampleOpener::make(corpus.manifest.facts().codec));
+  const std::string_view codec = payload_codec(corpus.manifest.facts().codec);
+  if (codec == "png") return png_available();
+  if (codec.empty() || codec == "mixed" || codec == "jpeg") return success();
+  if (corpus.manifest.facts().recipe == "scan") return success();  // 'raw' by its names: the bytes will tell
+  return make_error(Errc::invalid_argument,
+                    fmt::format("'{}' holds {} samples; --decode full takes jpeg and png: leave it out, and "
+                                "the bytes alone are read",
+                                corpus.name, codec));
+}
+
+struct ReadSubject {
+  Corpus corpus;
+  std::vector<Tier> others;  // of --tier
+  SampleList samples;        // the manifest's, or blocks of its objects
 };
 
-constexpr std::string_view kFindings[] = {"ceiling_rung", "sorted_by", "checksums", "rank_scaling"};
+Result<ReadSubject> open_all(const CommandContext& context, const ReadOptions& asked) {
+  const Options& options = context.options;
+  const std::string& where = context.positionals.front();
+  PENSTOCK_ASSIGN(Corpus corpus, open_corpus(where, {.scan = options.flag("scan"),
+                                                     .manifest_file = options.text("manifest"),
+                                                     .types = options.text("types")}));
+  if (options.has("block")) {
+    if (asked.decode || asked.verify)
+      return make_error(Errc::invalid_argument, "--block reads no samples to decode or to verify");
+    PENSTOCK_ASSIGN(corpus.manifest, block_manifest(corpus.manifest, options.size("block")));
+  }
+  if (asked.decode) PENSTOCK_TRY(check_codec(corpus));
+  PENSTOCK_ASSIGN(SampleList samples, corpus_samples(corpus.manifest));
+  if (asked.verify && !corpus.manifest.facts().checksums)
+    return make_error(
+        Errc::unsupported,
+        fmt::format("'{}' has no checksums to verify against: make them with "
+                    "'penstock describe {} --scan --checksum --save FILE' for --manifest FILE, or "
+                    "leave --verify out",
+                    where, where));
+  if (options.flag("only-tiers") && options.texts("tier").empty())
+    return make_error(Errc::invalid_argument, "--only-tiers needs a --tier to measure");
+  if (options.flag("only-tiers") && options.given("overlay"))
+    return make_error(Errc::invalid_argument,
+                      "--overlay replaces the corpus's own tier, which --only-tiers leaves out");
+  if (options.given("overlay")) PENSTOCK_TRY(lay_over(corpus, options.text("overlay")));
+  PENSTOCK_ASSIGN(std::vector<Tier> others, open_tiers(options.texts("tier"), corpus.tier.name));
+  if (asked.collective) {
+    if (!options.flag("only-tiers")) PENSTOCK_TRY(check_collective(corpus.tier));
+    for (const Tier& tier : others) PENSTOCK_TRY(check_collective(tier));
+  }
+  PENSTOCK_TRY(check_cache_request(corpus.tier, asked.cache));
+  for (const Tier& tier : others) PENSTOCK_TRY(check_cache_request(tier, asked.cache));
+  if (asked.on_error == OnError::fail)
+    for (Tier& tier : others) PENSTOCK_TRY(look_for_objects(tier, samples, where));
+  return ReadSubject{std::move(corpus), std::move(others), std::move(samples)};
+}
+
+// Opens the corpus and the tiers, and checks that they have what the options ask for (checksums, a decoder,
+// objects, collective reads, a sample for each rank) before anything is measured. Collective.
+Result<ReadSubject> open_subject(const CommandContext& context, const ReadOptions& asked) {
+  Result<ReadSubject> opened = open_all(context, asked);
+  PENSTOCK_TRY(agree(context.communicator, outcome_of(opened)));
+  PENSTOCK_TRY(check_shares(context.communicator, opened->corpus));
+  return opened;
+}
 
 // What a table has no room for: the samples that something was wrong with and that ended nothing; and, where
 // there is no table, why a row failed.
@@ -225,34 +160,34 @@ void print_table(const Corpus& corpus, std::span<const Record> records, const Ou
 
 Result<int> run(const CommandContext& context) {
   Communicator& ranks = context.communicator;
-  PENSTOCK_ASSIGN(const SweepSettings settings, sweep_settings(context));
+  PENSTOCK_ASSIGN(const ReadOptions asked, parse_read_options(context));
   PENSTOCK_ASSIGN(LiveCsv live, LiveCsv::open(context.options.text("live-csv")));
-  PENSTOCK_ASSIGN(ReadSubject opened, open_subject(context, settings));
+  PENSTOCK_ASSIGN(ReadSubject opened, open_subject(context, asked));
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   std::vector<Tier*> tiers;
   if (!context.options.flag("only-tiers")) tiers.push_back(&opened.corpus.tier);
   for (Tier& tier : opened.others) tiers.push_back(&tier);
   for (const Tier* tier : tiers) run.measured_tier(*tier);
 
-  const std::uint64_t rows = tiers.size() * settings.threads.size();
+  const std::uint64_t rows = tiers.size() * asked.threads.size();
   std::vector<Trial> trials(rows, run.trial());  // all begin now: their repeats are interleaved
   std::unique_ptr<ReadSweep> sweep;
   {
-    Progress progress(context.output.progress, "read", rows * settings.repeats, "repeats");
-    sweep = std::make_unique<ReadSweep>(tiers, opened.corpus.manifest, opened.samples, settings, ranks,
-                                        SweepWatch{.progress = &progress, .live = &live});
+    Progress progress(context.output.progress, "read", rows * asked.repeats, "repeats");
+    sweep = std::make_unique<ReadSweep>(tiers, opened.corpus.manifest, opened.samples, asked, ranks,
+                                        &progress, &live);
     PENSTOCK_TRY(sweep->run());
   }
   PENSTOCK_TRY(run.inspect_ranks());
-  report_problems(*sweep, tiers, !context.output.json, settings.on_error == OnError::skip);
+  report_problems(*sweep, tiers, !context.output.json, asked.on_error == OnError::skip);
   const std::vector<ReadCell>& cells = sweep->cells();
   for (std::size_t i = 0; i < cells.size(); ++i) {
     Trial& trial = trials[i];
     record_corpus(opened.corpus, trial);
     if (const std::string_view by = sweep->sorted_by(cells[i].tier); !by.empty())
       trial.parameter("sorted_by", by);
-    trial.parameter("min_time_s", std::chrono::duration<double>(settings.min_time).count());
-    const ReadCell& first = cells[i / settings.threads.size() * settings.threads.size()];
+    trial.parameter("min_time_s", std::chrono::duration<double>(asked.min_time).count());
+    const ReadCell& first = cells[i / asked.threads.size() * asked.threads.size()];
     const Tier& tier = *tiers[cells[i].tier];
     PENSTOCK_ASSIGN(
         const std::uint64_t bytes_read,
@@ -274,7 +209,7 @@ extern const CommandInfo command_read;
 const CommandInfo command_read{
     .name = "read",
     .summary = "how fast threads read a corpus's samples from its tiers, cold or warm, raw or decoded",
-    .options = kOptions,
+    .options = kReadOptionTable,
     .run = &run,
     .synopsis = "penstock read CORPUS [--tier TIER]... [--threads LIST] [--cache cold|warm|asis] [options]",
     .examples =

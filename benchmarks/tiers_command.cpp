@@ -9,6 +9,7 @@
 #include "benchmarks/probe/probe_metrics.hpp"
 #include "benchmarks/probe/probe_report.hpp"
 #include "benchmarks/probe/tier_probe.hpp"
+#include "benchmarks/read/read_options.hpp"
 #include "benchmarks/read/read_team.hpp"
 #include "datagen/commands/command_output.hpp"
 #include "datagen/target/target_folder.hpp"

@@ -25,12 +25,12 @@ MetadataProbe::MetadataProbe(Backend& backend, const std::string& folder, unsign
   }
 }
 
-ReadTally MetadataProbe::run(const ReadSpec& spec, const Work& work) {
-  ReadTally tally;
+RunTally MetadataProbe::run(const ReadSpec& spec, const Work& work) {
+  RunTally tally;
   std::vector<std::uint64_t> done(clients_.size());
   if (spec.at_gate) spec.at_gate();
   const Clock::time_point start = Clock::now();
-  const auto over = [&] { return Clock::now() - start >= spec.deadline; };
+  const auto over = [&, limit = time_limit(spec.end)] { return Clock::now() - start >= limit; };
   const auto client_work = [&](unsigned i) -> Result<void> {
     PENSTOCK_ASSIGN(done[i], work(clients_[i], over));
     return success();
@@ -43,7 +43,7 @@ ReadTally MetadataProbe::run(const ReadSpec& spec, const Work& work) {
   return tally;
 }
 
-ReadTally MetadataProbe::create(const ReadSpec& spec) {
+RunTally MetadataProbe::create(const ReadSpec& spec) {
   return run(spec, [&](Client& client, const Over& over) -> Result<std::uint64_t> {
     client.made = 0;
     for (const std::string& object : client.objects) {
@@ -57,7 +57,7 @@ ReadTally MetadataProbe::create(const ReadSpec& spec) {
   });
 }
 
-ReadTally MetadataProbe::remove(const ReadSpec& spec) {
+RunTally MetadataProbe::remove(const ReadSpec& spec) {
   return run(spec, [&](Client& client, const Over&) -> Result<std::uint64_t> {
     for (std::size_t n = 0; n < client.made; ++n) {
       PENSTOCK_TRY(check_interrupt());
@@ -67,8 +67,8 @@ ReadTally MetadataProbe::remove(const ReadSpec& spec) {
   });
 }
 
-ReadTally MetadataProbe::run_over_objects(const ReadSpec& spec,
-                                          const std::function<Result<void>(const std::string&)>& one) {
+RunTally MetadataProbe::run_over_objects(const ReadSpec& spec,
+                                         const std::function<Result<void>(const std::string&)>& one) {
   return run(spec, [&](Client& client, const Over& over) -> Result<std::uint64_t> {
     std::uint64_t done = 0;
     do {
@@ -80,21 +80,21 @@ ReadTally MetadataProbe::run_over_objects(const ReadSpec& spec,
   });
 }
 
-ReadTally MetadataProbe::stat(const ReadSpec& spec) {
+RunTally MetadataProbe::stat(const ReadSpec& spec) {
   return run_over_objects(spec, [&](const std::string& object) -> Result<void> {
     PENSTOCK_TRY(backend_.names().stat(object));
     return success();
   });
 }
 
-ReadTally MetadataProbe::open(const ReadSpec& spec) {
+RunTally MetadataProbe::open(const ReadSpec& spec) {
   return run_over_objects(spec, [&](const std::string& object) -> Result<void> {
     PENSTOCK_TRY(backend_.open(object));
     return success();
   });
 }
 
-ReadTally MetadataProbe::list(const ReadSpec& spec) {
+RunTally MetadataProbe::list(const ReadSpec& spec) {
   return run(spec, [&](Client& client, const Over& over) -> Result<std::uint64_t> {
     std::uint64_t entries = 0;
     do {

@@ -13,20 +13,20 @@
 namespace penstock {
 
 // That many clients, each with a folder of its own below `folder`. Each call works with all of them at once,
-// and a sample of what it returns is one operation. All but remove() end at spec.deadline, create() at
-// kObjectsEach of each client, too. An interrupt is a failure, `interrupted`; what is there then is left to
-// whoever removes the folder.
+// and a sample of what it returns is one operation. All but remove() end at the time limit of `spec`,
+// create() at kObjectsEach of each client, too. An interrupt is a failure, `interrupted`; what is there then
+// is left to whoever removes the folder.
 class MetadataProbe {
  public:
   static constexpr std::size_t kObjectsEach = 1024;
 
   MetadataProbe(Backend& backend, const std::string& folder, unsigned clients);
 
-  ReadTally create(const ReadSpec& spec);  // publishes with Durability::visible
-  ReadTally stat(const ReadSpec& spec);    // of what create() made; so the others
-  ReadTally open(const ReadSpec& spec);    // and close
-  ReadTally list(const ReadSpec& spec);    // again and again the client's folder; a sample is an entry
-  ReadTally remove(const ReadSpec& spec);  // all of them
+  RunTally create(const ReadSpec& spec);  // publishes with Durability::visible
+  RunTally stat(const ReadSpec& spec);    // of what create() made; so the others
+  RunTally open(const ReadSpec& spec);    // and close
+  RunTally list(const ReadSpec& spec);    // again and again the client's folder; a sample is an entry
+  RunTally remove(const ReadSpec& spec);  // all of them
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -38,10 +38,9 @@ class MetadataProbe {
   // `work` returns how many operations it did; `over` says that the time is.
   using Over = std::function<bool()>;
   using Work = std::function<Result<std::uint64_t>(Client& client, const Over& over)>;
-  ReadTally run(const ReadSpec& spec, const Work& work);
+  RunTally run(const ReadSpec& spec, const Work& work);
   // `one` for object after object, round and round.
-  ReadTally run_over_objects(const ReadSpec& spec,
-                             const std::function<Result<void>(const std::string&)>& one);
+  RunTally run_over_objects(const ReadSpec& spec, const std::function<Result<void>(const std::string&)>& one);
 
   Backend& backend_;
   std::vector<Client> clients_;

@@ -21,7 +21,7 @@ class MetadataProbeTest : public testing::Test {
   }
   static ReadSpec spec(std::chrono::nanoseconds deadline) {
     ReadSpec spec;
-    spec.deadline = deadline;
+    spec.end = Duration{deadline};
     return spec;
   }
   static constexpr auto kLong = 1h;
@@ -43,7 +43,7 @@ TEST_F(MetadataProbeTest, DoesWhatItCounts) {
 TEST_F(MetadataProbeTest, ASlowTierIsLeftWithFewerObjects) {
   const Tier there = tier(",latency=1ms");
   MetadataProbe probe(*there.backend, "probe", 1);
-  const ReadTally made = probe.create(spec(10ms));
+  const RunTally made = probe.create(spec(10ms));
   EXPECT_GE(made.samples, 1U);
   EXPECT_LT(made.samples, MetadataProbe::kObjectsEach);
   EXPECT_GE(made.wall_s, 0.01);
@@ -55,11 +55,11 @@ TEST_F(MetadataProbeTest, FaultsAndInterruptsAreFailures) {
   const Tier there = tier(",fail=names:eio@#3..");
   MetadataProbe probe(*there.backend, "probe", 1);
   EXPECT_FALSE(probe.create(spec(kOnce)).failure);
-  const ReadTally failed = probe.stat(spec(kLong));
+  const RunTally failed = probe.stat(spec(kLong));
   ASSERT_TRUE(failed.failure);
   EXPECT_EQ(failed.failure->code, Errc::io);
   simulate_interrupt(SIGINT);
-  const ReadTally stopped = probe.open(spec(kLong));
+  const RunTally stopped = probe.open(spec(kLong));
   simulate_interrupt(0);
   ASSERT_TRUE(stopped.failure);
   EXPECT_EQ(stopped.failure->code, Errc::interrupted);

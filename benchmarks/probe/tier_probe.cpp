@@ -9,7 +9,6 @@
 #include "benchmarks/probe/metadata_probe.hpp"
 #include "benchmarks/probe/write_probe.hpp"
 #include "benchmarks/read/block_manifest.hpp"
-#include "benchmarks/read/prepared_repeat.hpp"
 #include "benchmarks/read/read_engine.hpp"
 #include "benchmarks/read/read_team.hpp"
 #include "benchmarks/read/yardsticks.hpp"
@@ -72,7 +71,7 @@ class TierProbe {
   }
 
  private:
-  using Pass = std::function<ReadTally(const ReadSpec&)>;
+  using Pass = std::function<RunTally(const ReadSpec&)>;
 
   // Of a network all ranks take, of anything else those of a node, whose last looks for all of them.
   Result<void> check_room() {
@@ -221,8 +220,8 @@ class TierProbe {
     // The first is thrown away: the first touch of memory and of free blocks is slow.
     for (std::size_t repeat = 0; repeat <= settings_.repeats; ++repeat) {
       ReadSpec spec{.threads = cell.clients, .max_passes = repeat == 0 ? 1U : 0U};
-      spec.deadline = settings_.min_time;
-      const ReadTally tally = team_.run(spec, [&](const ReadSpec& mine) { return probe.run(mine); });
+      spec.end = Duration{settings_.min_time};
+      const RunTally tally = team_.run(spec, [&](const ReadSpec& mine) { return probe.run(mine); });
       PENSTOCK_TRY(go_on());
       if (tally.failure) return *tally.failure;
       if (repeat == 0) continue;
@@ -253,7 +252,7 @@ class TierProbe {
          .durability = Durability::visible},
         [this](std::uint64_t n) { return small_files_[n].first; },
         [this](unsigned writer) { return noise_seed(1000 + writer); });
-    ReadTally tally = probe.run({.threads = most_clients_, .max_passes = 1});
+    RunTally tally = probe.run({.threads = most_clients_, .max_passes = 1});
     return tally.failure ? Result<void>(*std::move(tally.failure)) : success();
   }
 
@@ -264,10 +263,11 @@ class TierProbe {
   Result<void> measure_depth(ProbeCell& cell, std::string_view name, const ProbeSet& set, unsigned depth,
                              SampleOrder order = SampleOrder::shuffled) {
     // Cold files must not stay mapped: each repeat opens them anew.
+    const ReadOptions options{
+        .threads = {cell.clients}, .depth = depth, .order = order, .seed = settings_.seed};
     std::unique_ptr<ReadEngine> engine;
     const auto ready = [&]() -> Result<void> {
-      auto made = ReadEngine::make(
-          work(set), {.most_threads = cell.clients, .depth = depth, .order = order, .seed = settings_.seed});
+      auto made = ReadEngine::make(work(set), options);
       PENSTOCK_TRY(agree(ranks_, outcome_of(made)));
       engine = *std::move(made);
       return success();
@@ -275,7 +275,7 @@ class TierProbe {
     ProbeFigure figure;
     figure.name = name;
     PENSTOCK_TRY(measure_reads(cell, figure, set, [&](const ReadSpec& pass) {
-      ReadTally tally;
+      RunTally tally;
       if (engine == nullptr) {
         if (Result<void> made = ready(); !made.ok()) {
           tally.failure = std::move(made).error();
@@ -293,10 +293,11 @@ class TierProbe {
   // Tries every loop of the probe series once, and repeats the fastest.
   Result<void> measure_best_loop(ProbeCell& cell, std::string_view name, const ProbeSet& set,
                                  SampleOrder order) {
-    Yardsticks yardsticks(work(set), {.order = order, .seed = settings_.seed});
+    const ReadOptions options{.order = order, .seed = settings_.seed};
+    Yardsticks yardsticks(work(set), options);
     const auto measure_once = [&](const LoopShape& shape, const ReadSpec& pass) {
       const std::uint64_t before = yardsticks.uncounted_bytes();
-      ReadTally tally = yardsticks.probe(shape, pass);
+      RunTally tally = yardsticks.probe(shape, pass);
       cell.uncounted_bytes += yardsticks.uncounted_bytes() - before;
       return tally;
     };
@@ -326,12 +327,12 @@ class TierProbe {
     CacheControl cache(tier_, set.manifest, set.samples, settings_.cache, ColdMethod::evict, most_clients_);
     for (std::size_t repeat = 0; repeat < (repeats == 0 ? settings_.repeats : repeats); ++repeat) {
       PENSTOCK_TRY(go_on());
-      RepeatPlan plan{.what = figure.name, .threads = cell.clients};
-      plan.duration = settings_.min_time;
-      plan.first_pass = repeat;  // in an order of its own
+      RepeatPlan plan{.what = figure.name, .spec = {.threads = cell.clients}};
+      plan.spec.end = Duration{settings_.min_time};
+      plan.spec.first_pass = repeat;  // in an order of its own
       plan.run = [&](const ReadSpec& spec, const ReadObserver&) { return pass(spec); };
       plan.note = [&](std::string_view what) { say(cell, what); };
-      const std::optional<RepeatFigures> figures = run_repeat(tier_, cache, team_, plan);
+      const std::optional<RepeatFigures> figures = team_.repeat(tier_, cache, plan);
       PENSTOCK_TRY(go_on());
       if (!figures) return success();
       if (figures->tally.failure) return *figures->tally.failure;
@@ -343,7 +344,7 @@ class TierProbe {
     return success();
   }
 
-  static void add(ProbeFigure& figure, const ReadTally& tally) {
+  static void add(ProbeFigure& figure, const RunTally& tally) {
     const auto rate = [&](std::uint64_t amount) {
       return tally.wall_s > 0 ? static_cast<double>(amount) / tally.wall_s : 0.0;
     };
@@ -354,7 +355,7 @@ class TierProbe {
 
   // Objects are made and removed by turns until each has lasted; the others look at those of one more turn.
   Result<void> measure_metadata(ProbeCell& cell) {
-    using Step = ReadTally (MetadataProbe::*)(const ReadSpec&);
+    using Step = RunTally (MetadataProbe::*)(const ReadSpec&);
     constexpr std::pair<std::string_view, Step> kSteps[] = {{"metadata.create", &MetadataProbe::create},
                                                             {"metadata.remove", &MetadataProbe::remove},
                                                             {"metadata.stat", &MetadataProbe::stat},
@@ -364,20 +365,20 @@ class TierProbe {
     say(cell, "metadata");
     std::vector<ProbeFigure> figures(std::size(kSteps));
     for (std::size_t i = 0; i < figures.size(); ++i) figures[i].name = kSteps[i].first;
-    const auto take = [&](std::size_t step, ReadTally& into) -> Result<void> {
+    const auto take = [&](std::size_t step, RunTally& into) -> Result<void> {
       ReadSpec spec{.threads = cell.clients, .max_passes = 1};
-      spec.deadline = settings_.min_time;
+      spec.end = Duration{settings_.min_time};
       into.append(team_.run(spec, [&](const ReadSpec& mine) { return (probe.*kSteps[step].second)(mine); }));
       PENSTOCK_TRY(go_on());
       return into.failure ? Result<void>(*into.failure) : success();
     };
     const double wanted_s = std::chrono::duration<double>(settings_.min_time).count();
     for (std::size_t repeat = 0; repeat < settings_.repeats; ++repeat) {
-      std::vector<ReadTally> tallies(figures.size());
+      std::vector<RunTally> tallies(figures.size());
       do {
         for (const std::size_t step : {0U, 1U}) PENSTOCK_TRY(take(step, tallies[step]));
       } while (tallies[0].wall_s < wanted_s);  // removing as many may take far less
-      ReadTally not_counted;
+      RunTally not_counted;
       PENSTOCK_TRY(take(0, not_counted));
       for (std::size_t step = 2; step < figures.size(); ++step) PENSTOCK_TRY(take(step, tallies[step]));
       PENSTOCK_TRY(take(1, not_counted));

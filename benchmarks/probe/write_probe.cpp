@@ -51,12 +51,13 @@ WriteProbe::WriteProbe(Backend& backend, const WriteShape& shape, Name name, con
     noise_.emplace_back(seed(i), std::min(shape.block, shape.object_bytes));
 }
 
-ReadTally WriteProbe::run(const ReadSpec& spec) {
+RunTally WriteProbe::run(const ReadSpec& spec) {
   const std::uint64_t most = spec.max_passes == 0 ? kMostPasses : spec.max_passes;
-  ReadTally tally;
+  RunTally tally;
   if (spec.at_gate) spec.at_gate();
   const Clock::time_point start = Clock::now();
-  const Clock::time_point until = shape_.whole ? Clock::time_point::max() : start + spec.deadline;
+  const std::chrono::nanoseconds limit = time_limit(spec.end);
+  const Clock::time_point until = shape_.whole ? Clock::time_point::max() : start + limit;
   do {
     Done done;
     Result<void> written = write_pass(until, done);
@@ -67,7 +68,7 @@ ReadTally WriteProbe::run(const ReadSpec& spec) {
       break;
     }
     ++tally.passes;
-  } while (Clock::now() - start < spec.deadline && tally.passes < most);
+  } while (Clock::now() - start < limit && tally.passes < most);
   tally.wall_s = tally.elapsed_s = std::chrono::duration<double>(Clock::now() - start).count();
   return tally;
 }

@@ -50,11 +50,11 @@ class WriteProbe {
       std::function<std::uint64_t(unsigned writer)>;  // another for each: some storage keeps equal bytes once
   WriteProbe(Backend& backend, const WriteShape& shape, Name name, const Seed& seed);
 
-  // Passes over all objects until spec.deadline, at most spec.max_passes (0: kMostPasses), each object
-  // published with the durability of the shape before the next one of its writer begins. The deadline cuts
-  // objects short, at least one block of the first of each writer ahead: what was written by then is
+  // Passes over all objects until the time limit of `spec`, at most spec.max_passes (0: kMostPasses), each
+  // object published with the durability of the shape before the next one of its writer begins. The deadline
+  // cuts objects short, at least one block of the first of each writer ahead: what was written by then is
   // published, too, and that time counts. An interrupt is a failure, `interrupted`.
-  ReadTally run(const ReadSpec& spec);
+  RunTally run(const ReadSpec& spec);
 
   // Of all objects those that there are.
   Result<void> remove();

@@ -71,7 +71,7 @@ class WriteProbeTest : public testing::Test {
   }
   static ReadSpec spec(std::chrono::nanoseconds deadline, std::uint64_t most_passes = 0) {
     ReadSpec spec{.max_passes = most_passes};
-    spec.deadline = deadline;
+    spec.end = Duration{deadline};
     return spec;
   }
   static std::uint64_t bytes_of_object(Tier& tier, int n) {
@@ -83,7 +83,7 @@ class WriteProbeTest : public testing::Test {
 TEST_F(WriteProbeTest, WritesAllObjectsOfAPass) {
   Tier there = tier();
   WriteProbe all = probe(there, {.writers = 2, .objects = 3, .object_bytes = 10'000, .block = 4096});
-  const ReadTally tally = all.run(spec(1h, 1));
+  const RunTally tally = all.run(spec(1h, 1));
   EXPECT_FALSE(tally.failure);
   EXPECT_EQ(tally.bytes, 60'000U);
   EXPECT_EQ(tally.samples, 18U) << "blocks, the last of each object shorter";
@@ -118,7 +118,7 @@ TEST_F(WriteProbeTest, RandomBlocksFillTheObject) {
 TEST_F(WriteProbeTest, TheDeadlineCutsObjectsShort) {
   Tier there = tier();
   WriteProbe cut = probe(there, {.writers = 2, .objects = 4, .object_bytes = 1 << 20, .block = 64 << 10});
-  const ReadTally tally = cut.run(spec(1ns));
+  const RunTally tally = cut.run(spec(1ns));
   EXPECT_FALSE(tally.failure);
   EXPECT_EQ(tally.samples, 2U) << "one block of each writer";
   EXPECT_EQ(bytes_of_object(there, 0), 64U << 10U) << "published as far as it is";
@@ -129,25 +129,25 @@ TEST_F(WriteProbeTest, TheDeadlineCutsObjectsShort) {
 TEST_F(WriteProbeTest, WholePassesGoOnBehindIt) {
   Tier there = tier();
   const WriteShape shape{.objects = 4, .object_bytes = 1 << 20, .block = 64 << 10, .whole = true};
-  const ReadTally tally = probe(there, shape).run(spec(1ns));
+  const RunTally tally = probe(there, shape).run(spec(1ns));
   EXPECT_EQ(tally.passes, 1U);
   EXPECT_EQ(tally.bytes, 4U << 20U);
 }
 
 TEST_F(WriteProbeTest, WearsNoDiskForHours) {
   Tier there = tier();
-  const ReadTally tally = probe(there, {.object_bytes = 10, .block = 10}).run(spec(1h));
+  const RunTally tally = probe(there, {.object_bytes = 10, .block = 10}).run(spec(1h));
   EXPECT_EQ(tally.passes, WriteProbe::kMostPasses);
 }
 
 TEST_F(WriteProbeTest, FailuresAndSignalsEndIt) {
   Tier full = tier(",capacity=100k");
-  const ReadTally failed = probe(full, {.object_bytes = 1 << 20, .block = 4096}).run(spec(1h));
+  const RunTally failed = probe(full, {.object_bytes = 1 << 20, .block = 4096}).run(spec(1h));
   ASSERT_TRUE(failed.failure);
   EXPECT_EQ(failed.failure->code, Errc::no_space);
   Tier there = tier();
   simulate_interrupt(SIGINT);
-  const ReadTally stopped = probe(there, {.object_bytes = 10, .block = 10}).run(spec(1h));
+  const RunTally stopped = probe(there, {.object_bytes = 10, .block = 10}).run(spec(1h));
   simulate_interrupt(0);
   ASSERT_TRUE(stopped.failure);
   EXPECT_EQ(stopped.failure->code, Errc::interrupted);

@@ -23,12 +23,9 @@ class LiveCsv {
   void end(const ReadProgress& total);                  // the rest of the last second
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
   void line(const ReadProgress& now);
 
-  std::unique_ptr<std::FILE, Close> file_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_{nullptr, &std::fclose};
   std::string tier_;
   unsigned threads_ = 0;
   ReadProgress last_;

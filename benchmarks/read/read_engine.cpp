@@ -1,3 +1,12 @@
+// Threads: one thread of the command calls make(), run() and the destructor. run() starts a thread for each
+// worker but the first, which works on the thread of run(). The threads end within run().
+// Locks: that of FinishLatch, and those of ReadRun. None is held during a read.
+// Ranks: only spec.at_gate and spec.at_stonewall are collective calls. The thread of run() makes both, once
+// each, also when the run fails, since the other ranks wait in theirs.
+// Memory: make() allocates buffers and queues. run() allocates little, before the clock starts and after it
+// stops.
+// Ctrl-C: workers look for it before each sample. Reads in flight end first. run() returns what was read.
+// Crash: nothing is written.
 #include "benchmarks/read/read_engine.hpp"
 
 #include <algorithm>
@@ -15,6 +24,8 @@
 namespace penstock {
 namespace {
 
+// On the thread of run(), while the others work: relaxed reads of counts that each worker alone writes. The
+// sum is exact only at the end.
 ReadProgress progress_of(std::span<const std::unique_ptr<ReadWorker>> workers, std::int64_t now_ns) {
   ReadProgress progress{.elapsed_s = static_cast<double>(now_ns) * 1e-9};
   for (const std::unique_ptr<ReadWorker>& worker : workers) {
@@ -24,10 +35,11 @@ ReadProgress progress_of(std::span<const std::unique_ptr<ReadWorker>> workers, s
   return progress;
 }
 
-// Lets run() wait for its workers and look up ten times a second.
+// Lets run() wait for its threads, and return ten times a second to report the progress.
 class FinishLatch {
  public:
   explicit FinishLatch(std::size_t expected) : out_(expected) {}
+  // The last step of a thread. Notifies without the lock: run() joins the thread before the latch dies.
   void arrive() {
     {
       std::lock_guard lock(mutex_);
@@ -43,30 +55,20 @@ class FinishLatch {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::size_t out_;
+  std::size_t out_;  // threads that have not arrived
 };
 
-ReadTally gather(const ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers) {
-  ReadTally all;
+// After all threads are joined, so nothing needs a lock.
+RunTally gather(const ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers) {
+  RunTally all;
   std::int64_t last_done_ns = 0;
   for (const std::unique_ptr<ReadWorker>& worker : workers) {
-    const ReadTally& mine = worker->tally();
-    all.samples += mine.samples;
-    all.bytes += mine.bytes;
-    all.errors += mine.errors;
-    all.wrong += mine.wrong;
-    if (all.first_wrong.empty()) all.first_wrong = mine.first_wrong;
-    all.latency_ns.merge(mine.latency_ns);
-    all.late_ns.merge(mine.late_ns);
-    if (mine.bytes_by_second.size() > all.bytes_by_second.size())
-      all.bytes_by_second.resize(mine.bytes_by_second.size());
-    for (std::size_t i = 0; i < mine.bytes_by_second.size(); ++i)
-      all.bytes_by_second[i] += mine.bytes_by_second[i];
+    all.join(worker->tally());
     last_done_ns = std::max(last_done_ns, worker->last_done_ns());
   }
   const std::int64_t from_ns = run.spec.ramp.count();
-  if (run.arrivals && run.spec.deadline.count() != 0 && !run.stopped() && !interrupted()) {
-    const std::int64_t ends_ns = run.spec.deadline.count();
+  if (run.arrivals && run.deadline_ns != 0 && !run.stopped() && !interrupted()) {
+    const std::int64_t ends_ns = run.deadline_ns;
     last_done_ns = std::max(last_done_ns, ends_ns);
     all.due = run.arrivals->between(from_ns, ends_ns);
     all.open_s = static_cast<double>(ends_ns - from_ns) * 1e-9;
@@ -85,92 +87,66 @@ ReadTally gather(const ReadRun& run, std::span<const std::unique_ptr<ReadWorker>
 
 }  // namespace
 
-void ReadTally::append(const ReadTally& other) {
-  // The second that this one ended in is the other's first.
-  const auto second = static_cast<std::size_t>(wall_s);
-  if (!other.bytes_by_second.empty())
-    bytes_by_second.resize(std::max(bytes_by_second.size(), second + other.bytes_by_second.size()));
-  for (std::size_t i = 0; i < other.bytes_by_second.size(); ++i)
-    bytes_by_second[second + i] += other.bytes_by_second[i];
-  samples += other.samples;
-  bytes += other.bytes;
-  errors += other.errors;
-  wrong += other.wrong;
-  if (first_wrong.empty()) first_wrong = other.first_wrong;
-  passes += other.passes;
-  wall_s += other.wall_s;
-  elapsed_s += other.elapsed_s;
-  first_done_s += other.first_done_s;
-  first_done_bytes += other.first_done_bytes;
-  stonewall_s += other.stonewall_s;
-  stonewall_bytes += other.stonewall_bytes;
-  latency_ns.merge(other.latency_ns);
-  late_ns.merge(other.late_ns);
-  due += other.due;
-  open_s += other.open_s;
-  merge(calls, other.calls);
-  for (const std::string& error : other.first_errors)
-    if (first_errors.size() < kErrorsNamed) first_errors.push_back(error);
-  if (!failure) failure = other.failure;
-  ranks.resize(std::max(ranks.size(), other.ranks.size()));
-  for (std::size_t i = 0; i < other.ranks.size(); ++i) {
-    ranks[i].bytes += other.ranks[i].bytes;
-    ranks[i].wall_s += other.ranks[i].wall_s;
-  }
+PassOrder ReadWork::order(const ReadOptions& options) const {
+  return {options.order, samples->size(), options.seed,
+          share,         offsets,         std::max<std::uint64_t>(options.window, 1)};
 }
 
-ReadEngine::ReadEngine(const ReadWork& work, const ReadSettings& settings)
-    : work_(work), settings_(settings) {}
+ReadEngine::ReadEngine(const ReadWork& work, const ReadOptions& options)
+    : work_(work),
+      options_(options),
+      objects_(*work.backend,
+               work.manifest->one_object_a_sample() ? 0 : objects_held_open(work.manifest->objects())) {}
 
 ReadEngine::~ReadEngine() = default;
 
-Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const ReadSettings& settings) {
-  if (settings.most_threads == 0 || settings.depth == 0)
+Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const ReadOptions& options) {
+  const unsigned threads = options.most_threads();
+  if (threads == 0 || options.depth == 0)
     return make_error(Errc::invalid_argument, "reading needs at least one thread and depth 1");
   if (work.manifest->samples() == 0) return make_error(Errc::not_found, "the corpus has no samples to read");
   try {
-    std::unique_ptr<ReadEngine> engine(new ReadEngine(work, settings));
+    std::unique_ptr<ReadEngine> engine(new ReadEngine(work, options));
     PENSTOCK_TRY(engine->open_objects());
-    for (unsigned i = 0; i < settings.most_threads; ++i) {
-      engine->workers_.push_back(
-          std::make_unique<ReadWorker>(engine->work_, engine->settings_, engine->open_readers_));
+    for (unsigned i = 0; i < threads; ++i) {
+      engine->workers_.push_back(std::make_unique<ReadWorker>(engine->work_, options, engine->objects_));
       PENSTOCK_TRY(engine->workers_.back()->prepare());
     }
     return engine;
   } catch (const std::bad_alloc&) {
-    return make_error(Errc::exhausted, "no memory for " + std::to_string(settings.most_threads) +
-                                           " threads with " + std::to_string(settings.depth) +
-                                           " samples of up to " + std::to_string(work.samples->largest()) +
-                                           " bytes each");
+    return make_error(Errc::exhausted, "no memory for " + std::to_string(threads) + " threads with " +
+                                           std::to_string(options.depth) + " samples of up to " +
+                                           std::to_string(work.samples->largest()) + " bytes each");
   }
 }
 
+// In make(), before there are workers. Objects that stay open now are found without a lock during a run.
 Result<void> ReadEngine::open_objects() {
   const bool whole_objects = work_.manifest->one_object_a_sample();
-  if (settings_.collective && whole_objects)
+  if (options_.collective && whole_objects)
     return make_error(Errc::invalid_argument,
                       "--collective has all ranks read each object together, and here every object is one "
                       "sample: read objects that hold many, or --block SIZE of large ones, or leave it out");
   if (whole_objects) return success();
   const std::uint64_t objects = work_.manifest->objects();
   const std::uint64_t held = objects_held_open(objects);
-  if (settings_.collective && held < objects)
+  if (options_.collective && held < objects)
     return make_error(Errc::exhausted, "--collective holds all " + std::to_string(objects) +
                                            " objects open, and " + std::to_string(held) +
                                            " are what the limit of descriptors leaves: raise it (ulimit -n)");
-  open_readers_.resize(objects);
   for (std::uint64_t i = 0; i < held; ++i) {
-    auto opened = work_.backend->open(work_.samples->name(static_cast<std::uint32_t>(i)));
-    if (!opened.ok() && settings_.collective) return opened.error();
-    open_readers_[i] = std::move(opened).value_or(nullptr);
+    const auto opened = objects_.open(i, work_.samples->name(static_cast<std::uint32_t>(i)));
+    if (!opened.ok() && options_.collective) return opened.error();
   }
   return success();
 }
 
-ReadTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
+// The order: start all threads, wait until they are at the gate, start the clock, work, wait, join, gather.
+// The clock starts only when all can read at once.
+RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
   assert(spec.threads > 0 && spec.threads <= workers_.size());
   passes_run_ = spec.first_pass.value_or(passes_run_);
-  ReadRun run(workers_.front()->positions(), settings_, spec, passes_run_);
+  ReadRun run(workers_.front()->positions(), options_, work_.share, spec, passes_run_);
   const std::span<const std::unique_ptr<ReadWorker>> workers = std::span(workers_).first(spec.threads);
   const std::span<const std::unique_ptr<ReadWorker>> others = workers.subspan(1);
   FinishLatch finish_latch(others.size());
@@ -182,11 +158,12 @@ ReadTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
         finish_latch.arrive();
       });
   } catch (const std::system_error& error) {
+    // The threads that did start wait at the gate: without call_off() the join would last for ever.
     run.call_off();
     threads.clear();
     if (spec.at_gate) spec.at_gate();  // where the other ranks wait
     if (spec.at_stonewall) static_cast<void>(spec.at_stonewall(0));
-    ReadTally none;
+    RunTally none;
     none.failure = errno_error(error.code().value(), "cannot start", "a reading thread");
     return none;
   }
@@ -196,6 +173,7 @@ ReadTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
   workers.front()->work(run, workers, watch);
   while (!finish_latch.wait_for(std::chrono::milliseconds(100)))
     if (watch) watch(run.now_ns());
+  // The join, before anything of the workers is read. They refer to `run`, too.
   threads.clear();
   passes_run_ += run.source.passes();
   return gather(run, workers);

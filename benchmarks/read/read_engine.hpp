@@ -1,8 +1,8 @@
-// The read engine: threads that take samples of a corpus as fast as a tier gives them.
+// The read engine: threads that read samples of a corpus as fast as the tier delivers them.
 //
 // The hot path of a sample is: the next position (a relaxed add every few samples), its name (two loads), the
 // back end's read into a buffer that is used again, and one clock read, which ends this sample and starts the
-// next. No allocation, no lock, no string.
+// next. It has no allocation, no lock and no string.
 #pragma once
 
 #include <chrono>
@@ -13,101 +13,54 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/read/arrivals.hpp"
+#include "benchmarks/read/read_options.hpp"
+#include "benchmarks/read/run_tally.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "datagen/reading/sample_source.hpp"
+#include "datagen/reading/sample_order.hpp"
+#include "datagen/reading/sample_reader.hpp"
 #include "datagen/sample/sample_list.hpp"
 #include "io_backends/backend/backend.hpp"
-#include "io_backends/core/histogram.hpp"
-#include "io_backends/decorators/traced.hpp"
-#include "results/cells/rank_figures.hpp"
 
 namespace penstock {
 
 class ReadWorker;
-
-enum class OnError : std::uint8_t { fail, skip };
 
 // What is read. Borrowed: all of it must outlive the engine.
 struct ReadWork {
   const Manifest* manifest = nullptr;
   const SampleList* samples = nullptr;  // the manifest's (corpus_samples)
   Backend* backend = nullptr;
+  const std::vector<std::uint64_t>* offsets = nullptr;  // of SampleOrder::physical: by sample
+  RankShare share{};                                    // of every pass
+
+  PassOrder order(const ReadOptions& options) const;
 };
 
-struct ReadSettings {
-  unsigned most_threads = 1;  // of any run
-  unsigned depth = 1;         // reads in flight of each thread; above 1 through deep_queue()
-  SampleOrder order = SampleOrder::sequential;
-  std::uint64_t seed = 0;
-  PhysicalWindow window{};  // of SampleOrder::physical
-  bool decode = false;      // every sample, JPEG or PNG, to RGB, by the thread that read it
-  OnError on_error = OnError::fail;
-  RankShare share = {};     // of every pass
-  bool collective = false;  // all ranks read each object together (Caps::collective): one thread, depth 1,
-                            // repeats of whole passes, and no object may be one sample
-  std::optional<ArrivalRate> rate{};  // of open-loop repeats: each thread has one blocking read in flight
-};
-
-// One run: how many threads, and when it ends: either after whole passes that together last `at_least`, or at
-// `deadline` wherever it stands.
+// One run: how many threads, and when it ends.
 struct ReadSpec {
-  unsigned threads = 1;                  // at most ReadSettings::most_threads
-  std::uint64_t max_passes = 0;          // 0: no bound
-  std::chrono::nanoseconds at_least{0};  // whole passes are added until this long, ramp not counted
-  std::chrono::nanoseconds deadline{0};  // 0: none; what was started by then is finished and counted
-  std::chrono::nanoseconds ramp{0};      // what completes before is thrown away
+  unsigned threads = 1;          // at most ReadOptions::most_threads()
+  std::uint64_t max_passes = 0;  // 0: no bound
+  // Counts from the start of the ramp. At a stonewall, or if the passes end before it, all threads stop. Then
+  // `at_stonewall` returns the most samples that any rank has, and they go on until this rank has as many.
+  ReadEnd end = Passes{};
+  std::chrono::nanoseconds ramp{0};  // completions in this time are not counted
   std::chrono::nanoseconds measured_before{
-      0};               // by earlier runs of the cell: the seconds of the series go on
+      0};               // by earlier runs of the cell: the seconds of the series continue
   bool verify = false;  // compare each sample's CRC32C with the manifest's (which must have them)
-  std::optional<std::uint64_t> first_pass{};  // of the shuffle; absent: behind the run before
+  std::optional<std::uint64_t> first_pass{};  // of the shuffle; absent: the one after the last run
   std::function<void()> at_gate{};            // called when all threads are ready, before the clock starts
-  // Of a run that is measured: under the profiler, each thread gives a span of what it delivered after the
-  // ramp (PENSTOCK_READ without a number; its epoch is this one, of the repeat).
+  // The number of the repeat, if the run is measured. Then, under the profiler, each thread gives a span of
+  // what it delivered after the ramp (PENSTOCK_READ without a number; its epoch is this number). Only such a
+  // run is an open loop, if the options ask for one: the first thread that is free starts a sample when it
+  // is due, and latencies count from then.
   std::optional<std::uint32_t> measured{};
-  // Samples are started when they are due (ReadSettings::rate), by the first thread that is free; latencies
-  // count from then.
-  bool open_loop = false;
-  // The deadline is a stonewall: there, or where the passes end before it, all threads stop; they hear by
-  // `at_stonewall`, called once by the thread that called run() and given the samples that were taken so far,
-  // how many any rank has, and go on until they have as many, or the passes end.
-  bool stonewall = false;
-  std::function<std::uint64_t(std::uint64_t taken)> at_stonewall{};  // absent: nobody has more
+  // Called once at the stonewall, by the thread that called run(), with the number of samples taken so far.
+  // Returns the most that any rank has. Absent: no rank has more.
+  std::function<std::uint64_t(std::uint64_t taken)> at_stonewall{};
 };
 
-// What one run delivered, ramp excluded. Always comes back, also after a failure: what was measured stays
-// measured.
-struct ReadTally {
-  std::uint64_t samples = 0;           // delivered: read whole, and decoded or verified where asked for
-  std::uint64_t bytes = 0;             // payload of those
-  std::uint64_t errors = 0;            // samples that failed and were skipped (or ended the run)
-  std::uint64_t wrong = 0;             // of those: bytes that differ from the manifest's checksum
-  std::uint64_t passes = 0;            // whole passes given out
-  double wall_s = 0;                   // from the start (or the end of the ramp) to the last completion
-  double elapsed_s = 0;                // as wall_s, with the ramp
-  double first_done_s = 0;             // ... to the moment the first thread found nothing more to do
-  std::uint64_t first_done_bytes = 0;  // delivered by all threads by then
-  double stonewall_s = 0;              // ... to the last completion before the stonewall
-  std::uint64_t stonewall_bytes = 0;   // delivered by then
-  Histogram latency_ns;   // a sample: from before open, or when it was due, to after close, decode and verify
-                          // included
-  Histogram late_ns;      // of an open loop: from when it was due to before open
-  std::uint64_t due = 0;  // of an open loop with a deadline that was reached: samples that were due, and
-  double open_s = 0;      // in how long; wall_s is no shorter
-  std::vector<std::uint64_t> bytes_by_second;  // [i]: in the i-th second of wall_s; the last may be cut short
-  std::vector<std::string> first_errors;       // at most kErrorsNamed
-  std::string first_wrong;                     // what is said of the first of `wrong`
-  std::optional<Error> failure;                // ended the run (OnError::fail), or nothing could be started
-  TimesByCall calls;                           // of the back end, where it is traced; ramp included
-  std::vector<RankFigures> ranks;              // where several ranks ran together (read_team.hpp)
-
-  static constexpr std::size_t kErrorsNamed = 5;
-  // Joins another run of the same cell behind this one: times and seconds go on, histograms merge.
-  void append(const ReadTally& other);
-};
-
-// Called about ten times a second by the thread that called run(), between two of its samples: all that was
-// delivered so far.
+// What was delivered so far. The observer is called about ten times a second by the thread that called run(),
+// between two of its samples.
 struct ReadProgress {
   double elapsed_s = 0;
   std::uint64_t samples = 0;
@@ -116,29 +69,27 @@ struct ReadProgress {
 using ReadObserver = std::function<void(const ReadProgress&)>;
 
 // Keeps buffers, decoders, queues and open readers from run to run; its threads live for one run. One run at
-// a time.
+// a time. Borrows the options.
 class ReadEngine {
  public:
-  // Makes room for the largest sample, most_threads * depth times, and opens objects that hold several
-  // samples (as many as descriptors allow; the rest when their turn comes). An object that cannot be opened
-  // now is an error of its samples later, but of a collective reader at once: all stay open, `exhausted`
-  // where that takes too many descriptors.
-  static Result<std::unique_ptr<ReadEngine>> make(const ReadWork& work, const ReadSettings& settings);
+  // Allocates memory for the largest sample, most_threads() * depth times. Opens the objects that hold
+  // several samples, as many as the limit of descriptors allows; the others are opened when they are read.
+  // If an object cannot be opened, its samples fail later. A collective reader fails at once: it needs all
+  // objects open, and is `exhausted` if the limit of descriptors is too low.
+  static Result<std::unique_ptr<ReadEngine>> make(const ReadWork& work, const ReadOptions& options);
   ~ReadEngine();
 
-  // Every run continues the shuffle where the one before ended: no two passes of an engine have the same
-  // order. Stops between samples when interrupted().
-  ReadTally run(const ReadSpec& spec, const ReadObserver& observer = {});
-
-  const ReadSettings& settings() const { return settings_; }
+  // Every run continues the shuffle where the last one ended: no two passes of an engine have the same order.
+  // Stops between samples when interrupted().
+  RunTally run(const ReadSpec& spec, const ReadObserver& observer = {});
 
  private:
-  ReadEngine(const ReadWork& work, const ReadSettings& settings);
+  ReadEngine(const ReadWork& work, const ReadOptions& options);
   Result<void> open_objects();
 
-  ReadWork work_;
-  ReadSettings settings_;
-  std::vector<std::unique_ptr<Reader>> open_readers_;  // by object; null where not held open
+  const ReadWork work_;
+  const ReadOptions& options_;
+  HeldObjects objects_;
   std::vector<std::unique_ptr<ReadWorker>> workers_;
   std::uint64_t passes_run_ = 0;
 };

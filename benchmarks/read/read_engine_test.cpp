@@ -25,14 +25,16 @@ struct Bench {
   ScriptedBackend backend;
   Manifest manifest;
   SampleList samples;
+  ReadOptions options;  // of the engine that was made last
 
   explicit Bench(std::uint64_t files = kFiles)
       : manifest(scripted_files(backend, files)), samples(corpus_samples(manifest).value()) {}
   explicit Bench(Manifest (*make)(ScriptedBackend&, std::uint64_t), std::uint64_t count)
       : manifest(make(backend, count)), samples(corpus_samples(manifest).value()) {}
 
-  std::unique_ptr<ReadEngine> engine(const ReadSettings& settings) {
-    return ReadEngine::make({.manifest = &manifest, .samples = &samples, .backend = &backend}, settings)
+  std::unique_ptr<ReadEngine> engine(const ReadOptions& asked) {
+    options = asked;
+    return ReadEngine::make({.manifest = &manifest, .samples = &samples, .backend = &backend}, options)
         .value();
   }
 };
@@ -51,19 +53,17 @@ struct Shape {
 
 TEST(ReadEngine, AnOpenLoopCountsFromWhenSamplesWereDue) {
   Bench bench;
-  const auto engine = bench.engine({.most_threads = 3,
-                                    .order = SampleOrder::sequential,
-                                    .seed = 3,
-                                    .rate = ArrivalRate{.per_second = 2000}});
+  const auto engine = bench.engine(
+      {.threads = {3}, .order = SampleOrder::sequential, .arrival = OpenLoop{.per_second = 2000}, .seed = 3});
   const auto begin = std::chrono::steady_clock::now();
-  const ReadTally tally = engine->run({.threads = 3, .deadline = 200ms, .open_loop = true});
+  const RunTally tally = engine->run({.threads = 3, .end = Duration{200ms}, .measured = 0});
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 190ms) << "nothing is read before it is due";
   EXPECT_LE(tally.samples, 400U) << "of those due before the deadline";
   EXPECT_GE(tally.samples, 1U);
   EXPECT_EQ(tally.late_ns.count(), tally.samples);
   EXPECT_EQ(tally.latency_ns.count(), tally.samples);
   EXPECT_GE(tally.latency_ns.percentile(50), tally.late_ns.percentile(50));
-  const ReadTally closed = engine->run({.threads = 3, .max_passes = 1});
+  const RunTally closed = engine->run({.threads = 3, .max_passes = 1});
   EXPECT_EQ(closed.samples, kFiles) << "a closed loop has no late reads";
   EXPECT_EQ(closed.late_ns.count(), 0U);
 }
@@ -73,10 +73,10 @@ TEST(ReadEngine, WhatATierMakesWaitIsInTheLatencyOfAnOpenLoop) {
   const Manifest manifest = scripted_files(*scripted, kFiles);
   const SampleList samples = corpus_samples(manifest).value();
   const auto slow = throttled(std::move(scripted), {.latency = 10ms});
-  const auto engine = ReadEngine::make({.manifest = &manifest, .samples = &samples, .backend = slow.get()},
-                                       {.rate = ArrivalRate{.per_second = 200}})
-                          .value();
-  const ReadTally tally = engine->run({.deadline = 200ms, .open_loop = true});
+  const ReadOptions options{.arrival = OpenLoop{.per_second = 200}};
+  const auto engine =
+      ReadEngine::make({.manifest = &manifest, .samples = &samples, .backend = slow.get()}, options).value();
+  const RunTally tally = engine->run({.end = Duration{200ms}, .measured = 0});
   ASSERT_GE(tally.samples, 2U);
   EXPECT_LE(tally.samples, 20U) << "it takes 10 ms of each";
   // The n-th is due after 5n ms, and ends after 10n ms at the earliest.
@@ -86,13 +86,13 @@ TEST(ReadEngine, WhatATierMakesWaitIsInTheLatencyOfAnOpenLoop) {
 
 TEST(ReadEngine, AnOpenLoopHearsOfTheEndWhileItWaits) {
   Bench bench;
-  const auto engine = bench.engine({.rate = ArrivalRate{.per_second = 0.001}});
+  const auto engine = bench.engine({.arrival = OpenLoop{.per_second = 0.001}});
   const std::jthread user([] {
     std::this_thread::sleep_for(20ms);
     simulate_interrupt(SIGINT);
   });
   const auto begin = std::chrono::steady_clock::now();
-  const ReadTally tally = engine->run({.max_passes = 1, .open_loop = true});
+  const RunTally tally = engine->run({.max_passes = 1, .measured = 0});
   simulate_interrupt(0);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s) << "the first sample is due after 1000 s";
   EXPECT_EQ(tally.samples, 0U);
@@ -104,8 +104,8 @@ TEST_P(EngineShapes, ReadsEverySampleOnceAPass) {
   const Shape shape = GetParam();
   Bench bench;
   const auto engine =
-      bench.engine({.most_threads = shape.threads, .depth = shape.depth, .order = shape.order, .seed = 3});
-  const ReadTally tally = engine->run({.threads = shape.threads, .max_passes = 3, .at_least = 1h});
+      bench.engine({.threads = {shape.threads}, .depth = shape.depth, .order = shape.order, .seed = 3});
+  const RunTally tally = engine->run({.threads = shape.threads, .max_passes = 3, .end = Passes{1h}});
   EXPECT_FALSE(tally.failure);
   EXPECT_EQ(tally.samples, 3 * kFiles);
   EXPECT_EQ(tally.bytes, 3 * bench.manifest.payload_bytes());
@@ -120,22 +120,6 @@ TEST_P(EngineShapes, ReadsEverySampleOnceAPass) {
   EXPECT_EQ(in_series, tally.bytes);
   EXPECT_GE(tally.wall_s, tally.first_done_bytes == tally.bytes ? 0.0 : tally.first_done_s - 1e-3);
   EXPECT_LE(tally.first_done_bytes, tally.bytes);
-}
-
-TEST(ReadTally, SecondsGoOnOverJoinedRuns) {
-  ReadTally cell;
-  cell.wall_s = 1.4;
-  cell.bytes = 14;
-  cell.bytes_by_second = {10, 4};
-  ReadTally pass;  // began 0.4 s into a second
-  pass.wall_s = 1.2;
-  pass.bytes = 12;
-  pass.bytes_by_second = {6, 6};
-  cell.append(pass);
-  EXPECT_EQ(cell.bytes_by_second, (std::vector<std::uint64_t>{10, 10, 6}));
-  ReadTally first;
-  first.append(cell);
-  EXPECT_EQ(first.bytes_by_second, cell.bytes_by_second);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EngineShapes,
@@ -167,7 +151,7 @@ TEST(ReadEngine, ALoneReadGoesByTheQueueWhereTheBackEndAsksForIt) {
   for (const bool asked : {false, true}) {
     Bench bench;
     bench.backend.change_caps().queue_of_one = asked;
-    const ReadTally tally = bench.engine({})->run({.max_passes = 1});
+    const RunTally tally = bench.engine({})->run({.max_passes = 1});
     EXPECT_EQ(tally.samples, kFiles);
     EXPECT_EQ(bench.backend.queues(), asked ? 1 : 0);
   }
@@ -175,7 +159,7 @@ TEST(ReadEngine, ALoneReadGoesByTheQueueWhereTheBackEndAsksForIt) {
 
 TEST(ReadEngine, UsesNoMoreThreadsThanTheSpecAllows) {
   Bench bench;
-  const auto engine = bench.engine({.most_threads = 4});
+  const auto engine = bench.engine({.threads = {4}});
   EXPECT_EQ(engine->run({.threads = 2, .max_passes = 1}).samples, kFiles);
   EXPECT_EQ(engine->run({.threads = 4, .max_passes = 1}).samples, kFiles);
 }
@@ -184,8 +168,8 @@ TEST(ReadEngine, FailsByDefaultAndNamesTheObject) {
   for (const unsigned depth : {1U, 4U}) {
     Bench bench;
     bench.backend.fail_on("s0123");
-    const ReadTally tally =
-        bench.engine({.most_threads = 2, .depth = depth})->run({.threads = 2, .at_least = 1h});
+    const RunTally tally =
+        bench.engine({.threads = {2}, .depth = depth})->run({.threads = 2, .end = Passes{1h}});
     ASSERT_TRUE(tally.failure);
     EXPECT_EQ(tally.failure->code, Errc::io);
     EXPECT_NE(tally.failure->message().find("s0123"), std::string::npos);
@@ -195,19 +179,19 @@ TEST(ReadEngine, FailsByDefaultAndNamesTheObject) {
 TEST(ReadEngine, WhatWasReadBeforeAFailureIsKept) {
   Bench bench;
   bench.backend.fail_on("s0123");
-  EXPECT_EQ(bench.engine({})->run({.at_least = 1h}).samples, 123U);
+  EXPECT_EQ(bench.engine({})->run({.end = Passes{1h}}).samples, 123U);
 }
 
 TEST(ReadEngine, SkipsCountsAndNamesTheFirstFew) {
   for (const unsigned depth : {1U, 4U}) {
     Bench bench;
     for (int i = 10; i < 20; ++i) bench.backend.fail_on("s00" + std::to_string(i));
-    const ReadTally tally = bench.engine({.most_threads = 3, .depth = depth, .on_error = OnError::skip})
-                                ->run({.threads = 3, .max_passes = 1});
+    const RunTally tally = bench.engine({.threads = {3}, .depth = depth, .on_error = OnError::skip})
+                               ->run({.threads = 3, .max_passes = 1});
     EXPECT_FALSE(tally.failure);
     EXPECT_EQ(tally.errors, 10U);
     EXPECT_EQ(tally.samples, kFiles - 10);
-    ASSERT_EQ(tally.first_errors.size(), ReadTally::kErrorsNamed);
+    ASSERT_EQ(tally.first_errors.size(), RunTally::kErrorsNamed);
     EXPECT_NE(tally.first_errors[0].find("s001"), std::string::npos);
   }
 }
@@ -215,7 +199,7 @@ TEST(ReadEngine, SkipsCountsAndNamesTheFirstFew) {
 TEST(ReadEngine, AnObjectThatShrankOrVanishedIsNamed) {
   Bench bench;
   bench.backend.put("s0050", {});
-  const ReadTally shrunk = bench.engine({})->run({.max_passes = 1});
+  const RunTally shrunk = bench.engine({})->run({.max_passes = 1});
   ASSERT_TRUE(shrunk.failure);
   EXPECT_EQ(shrunk.failure->code, Errc::truncated);
   EXPECT_NE(shrunk.failure->message().find("s0050"), std::string::npos);
@@ -225,7 +209,7 @@ TEST(ReadEngine, VerifyTellsWrongBytes) {
   Bench bench;
   bench.backend.put("s0007", std::vector<std::byte>(8));
   EXPECT_FALSE(bench.engine({})->run({.max_passes = 1}).failure) << "not asked, not told";
-  const ReadTally tally = bench.engine({})->run({.max_passes = 1, .verify = true});
+  const RunTally tally = bench.engine({})->run({.max_passes = 1, .verify = true});
   EXPECT_EQ(tally.wrong, 1U);
   ASSERT_TRUE(tally.failure);
   EXPECT_NE(tally.failure->message().find("s0007"), std::string::npos);
@@ -233,7 +217,7 @@ TEST(ReadEngine, VerifyTellsWrongBytes) {
 
 TEST(ReadEngine, DecodingWhatIsNoJpegNamesTheSample) {
   Bench bench(3);
-  const ReadTally tally = bench.engine({.decode = true})->run({.max_passes = 1});
+  const RunTally tally = bench.engine({.decode = true})->run({.max_passes = 1});
   ASSERT_TRUE(tally.failure);
   EXPECT_EQ(tally.failure->code, Errc::corrupt);
   EXPECT_NE(tally.failure->message().find("s0000"), std::string::npos);
@@ -242,8 +226,8 @@ TEST(ReadEngine, DecodingWhatIsNoJpegNamesTheSample) {
 TEST(ReadEngine, ReadsSamplesInsideShards) {
   for (const unsigned depth : {1U, 3U}) {
     Bench bench(scripted_shards, 3);
-    const ReadTally tally =
-        bench.engine({.most_threads = 2, .depth = depth})->run({.threads = 2, .max_passes = 1});
+    const RunTally tally =
+        bench.engine({.threads = {2}, .depth = depth})->run({.threads = 2, .max_passes = 1});
     EXPECT_FALSE(tally.failure);
     EXPECT_EQ(tally.samples, 30U);
     const auto counts = counted(bench.backend.reads());
@@ -254,14 +238,14 @@ TEST(ReadEngine, ReadsSamplesInsideShards) {
 
 TEST(ReadEngine, ADeadlineEndsItInTheMiddleOfAPass) {
   Bench bench;
-  const ReadTally tally = bench.engine({})->run({.deadline = 20ms});
+  const RunTally tally = bench.engine({})->run({.end = Duration{20ms}});
   EXPECT_GE(tally.elapsed_s, 0.019);
   EXPECT_GT(tally.samples, 0U);
 }
 
 TEST(ReadEngine, TheRampIsThrownAway) {
   Bench bench;
-  const ReadTally tally = bench.engine({})->run({.deadline = 200ms, .ramp = 100ms});
+  const RunTally tally = bench.engine({})->run({.end = Duration{200ms}, .ramp = 100ms});
   EXPECT_NEAR(tally.elapsed_s - tally.wall_s, 0.1, 1e-6);
   EXPECT_LT(tally.samples, bench.backend.reads().size());
   EXPECT_EQ(tally.latency_ns.count(), tally.samples);
@@ -270,17 +254,17 @@ TEST(ReadEngine, TheRampIsThrownAway) {
 TEST(ReadEngine, WrongBytesOfTheRampAreErrorsToo) {
   Bench bench(3);
   bench.backend.put("s0001", std::vector<std::byte>(bench.manifest.sample(1).length));
-  const ReadTally tally =
-      bench.engine({.on_error = OnError::skip})->run({.deadline = 60ms, .ramp = 50ms, .verify = true});
+  const RunTally tally =
+      bench.engine({.on_error = OnError::skip})->run({.end = Duration{60ms}, .ramp = 50ms, .verify = true});
   EXPECT_GT(tally.wrong, 0U);
   EXPECT_EQ(tally.errors, tally.wrong);
 }
 
 TEST(ReadEngine, StopsWhenInterrupted) {
   Bench bench;
-  const auto engine = bench.engine({.most_threads = 2, .depth = 2});
+  const auto engine = bench.engine({.threads = {2}, .depth = 2});
   simulate_interrupt(SIGINT);
-  const ReadTally tally = engine->run({.threads = 2, .at_least = 1h});
+  const RunTally tally = engine->run({.threads = 2, .end = Passes{1h}});
   simulate_interrupt(0);
   EXPECT_EQ(tally.samples, 0U);
   EXPECT_FALSE(tally.failure);
@@ -293,14 +277,15 @@ TEST(ReadEngine, AReadThatAnInterruptCutsShortIsNoError) {
     const Manifest manifest = scripted_files(below, kFiles);
     const SampleList samples = corpus_samples(manifest).value();
     const auto slow = throttled(std::move(scripted), {.latency = 1h});
-    const auto engine = ReadEngine::make({.manifest = &manifest, .samples = &samples, .backend = slow.get()},
-                                         {.most_threads = 2, .on_error = on_error})
-                            .value();
+    const ReadOptions options{.threads = {2}, .on_error = on_error};
+    const auto engine =
+        ReadEngine::make({.manifest = &manifest, .samples = &samples, .backend = slow.get()}, options)
+            .value();
     const std::jthread user([&below] {
       while (below.reads().empty()) std::this_thread::yield();
       simulate_interrupt(SIGINT);
     });
-    const ReadTally tally = engine->run({.threads = 2, .max_passes = 1});
+    const RunTally tally = engine->run({.threads = 2, .max_passes = 1});
     simulate_interrupt(0);
     EXPECT_FALSE(tally.failure);
     EXPECT_EQ(tally.errors, 0U);
@@ -308,11 +293,11 @@ TEST(ReadEngine, AReadThatAnInterruptCutsShortIsNoError) {
   }
 }
 
-TEST(ReadTally, AppendingAddsTimesAndMergesLatencies) {
+TEST(RunTally, AppendingAddsTimesAndMergesLatencies) {
   Bench bench(10);
   const auto engine = bench.engine({});
-  ReadTally sum = engine->run({.max_passes = 1});
-  const ReadTally second = engine->run({.max_passes = 2, .at_least = 1h});
+  RunTally sum = engine->run({.max_passes = 1});
+  const RunTally second = engine->run({.max_passes = 2, .end = Passes{1h}});
   const double wall_s = sum.wall_s + second.wall_s;
   sum.append(second);
   EXPECT_EQ(sum.samples, 30U);

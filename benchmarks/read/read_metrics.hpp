@@ -36,6 +36,16 @@ inline constexpr MetricInfo kBaselineRate{"baseline_samples_per_s", "1/s", Bette
 inline constexpr MetricInfo kCeilingRate{"ceiling_bytes_per_s", "B/s", Better::neither};
 inline constexpr MetricInfo kOfCeiling{"ceiling_fraction", "1", Better::higher, "repeat"};
 
+// A metric that is a percentile of a distribution.
+struct Percentile {
+  MetricInfo metric;
+  double percent;
+};
+inline constexpr Percentile kOfCalls[] = {{kCallP50, 50.0}, {kCallP99, 99.0}, {kCallP999, 99.9}};
+inline constexpr Percentile kOfLatency[] = {
+    {kLatencyP50, 50.0}, {kLatencyP95, 95.0}, {kLatencyP99, 99.0}, {kLatencyP999, 99.9}};
+inline constexpr Percentile kOfLateness[] = {{kLateP50, 50.0}, {kLateP99, 99.0}};
+
 inline constexpr MetricInfo kOfCells[] = {
     kSampleRate,    kPayloadRate,   kErrors,       kCalls,      kCallP50,     kCallP99, kCallP999,
     kFirstDoneRate, kStonewallRate, kReadCallRate, kDeviceRate, kOfferedRate, kKeptUp,  kWall,

@@ -20,10 +20,6 @@
 namespace penstock {
 namespace {
 
-double per_second(double amount, double seconds) {
-  return seconds > 0 ? amount / seconds : 0.0;
-}
-
 // The state of the whole cell: the least flattering residency of its repeats, and all device bytes over all
 // that was read meanwhile (a ramp delivers no payload, but it is read).
 CacheState cell_cache(const ReadCell& cell) {
@@ -42,54 +38,16 @@ CacheState cell_cache(const ReadCell& cell) {
   return state;
 }
 
-// A metric that is a percentile of a distribution.
-struct PercentileMetric {
-  MetricInfo metric;
-  double percent;
-};
-constexpr PercentileMetric kOfCalls[] = {
-    {read_metrics::kCallP50, 50.0}, {read_metrics::kCallP99, 99.0}, {read_metrics::kCallP999, 99.9}};
-constexpr PercentileMetric kOfLatency[] = {{read_metrics::kLatencyP50, 50.0},
-                                           {read_metrics::kLatencyP95, 95.0},
-                                           {read_metrics::kLatencyP99, 99.0},
-                                           {read_metrics::kLatencyP999, 99.9}};
-constexpr PercentileMetric kOfLateness[] = {{read_metrics::kLateP50, 50.0}, {read_metrics::kLateP99, 99.0}};
-
-void record_calls(const TimesByCall& calls, Trial& trial) {
-  for (const auto& [call, times] : calls) {
-    const std::string_view name = timed_call_name(call);
-    trial.sample(read_metrics::kCalls, name, static_cast<double>(times.ns.count()));
-    for (const PercentileMetric& one : kOfCalls)
-      trial.sample(one.metric, name, times.ns.percentile(one.percent));
-  }
-}
-
-void record_rates(const RepeatFigures& repeat, Trial& trial) {
-  const ReadTally& tally = repeat.tally;
-  const auto rate = [&](const MetricInfo& metric, std::uint64_t amount, double seconds) {
-    trial.sample(metric, per_second(static_cast<double>(amount), seconds));
+void record_repeat(const RepeatFigures& repeat, Trial& trial) {
+  const RunTally& tally = repeat.tally;
+  tally.record(trial);
+  const auto rate = [&](const MetricInfo& metric, std::uint64_t bytes) {
+    trial.sample(metric, per_second(static_cast<double>(bytes), tally.elapsed_s));
   };
-  rate(read_metrics::kSampleRate, tally.samples, tally.wall_s);
-  rate(read_metrics::kPayloadRate, tally.bytes, tally.wall_s);
-  rate(read_metrics::kFirstDoneRate, tally.first_done_bytes, tally.first_done_s);
-  if (tally.stonewall_bytes != 0)
-    rate(read_metrics::kStonewallRate, tally.stonewall_bytes, tally.stonewall_s);
-  rate(read_metrics::kReadCallRate, repeat.read_call_bytes, tally.elapsed_s);
-  if (repeat.device_bytes) rate(read_metrics::kDeviceRate, *repeat.device_bytes, tally.elapsed_s);
-  if (tally.due > 0) {
-    rate(read_metrics::kOfferedRate, tally.due, tally.open_s);
+  rate(read_metrics::kReadCallRate, repeat.read_call_bytes);
+  if (repeat.device_bytes) rate(read_metrics::kDeviceRate, *repeat.device_bytes);
+  if (tally.due > 0)
     trial.sample(read_metrics::kKeptUp, static_cast<double>(tally.samples) / static_cast<double>(tally.due));
-  }
-  trial.sample(read_metrics::kWall, tally.wall_s);
-  trial.sample(read_metrics::kPayload, static_cast<double>(tally.bytes));
-  record_ranks(tally.ranks, kRanksOfRepeat, trial);
-  record_calls(tally.calls, trial);
-  if (tally.samples == 0) return;
-  for (const PercentileMetric& one : kOfLatency)
-    trial.sample(one.metric, tally.latency_ns.percentile(one.percent));
-  if (tally.late_ns.count() == 0) return;
-  for (const PercentileMetric& one : kOfLateness)
-    trial.sample(one.metric, tally.late_ns.percentile(one.percent));
 }
 
 // The whole seconds of each repeat: what is left at its end is shorter than a second and would look slower.
@@ -180,12 +138,12 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
     trial.parameter("rank_scaling", "strong");
   trial.tier("data", tier);
   trial.cache(cell_cache(cell));
-  for (const RepeatFigures& repeat : cell.repeats) record_rates(repeat, trial);
+  for (const RepeatFigures& repeat : cell.repeats) record_repeat(repeat, trial);
 
   const std::size_t pairs = std::min(cell.repeats.size(), first.repeats.size());
   for (std::size_t i = 0; i < pairs; ++i) {
     const auto rate_of = [&](const ReadCell& of) {
-      const ReadTally& tally = of.repeats[i].tally;
+      const RunTally& tally = of.repeats[i].tally;
       return per_second(static_cast<double>(tally.samples), tally.wall_s);
     };
     trial.sample(read_metrics::kScaling, rate_of(first) > 0 ? rate_of(cell) / rate_of(first)

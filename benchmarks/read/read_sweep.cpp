@@ -23,7 +23,7 @@ double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-double rate(const ReadTally& tally) {
+double rate(const RunTally& tally) {
   return tally.wall_s > 0 ? static_cast<double>(tally.bytes) / tally.wall_s : 0.0;
 }
 
@@ -52,17 +52,18 @@ void ReadCell::judge(Verdict what, std::string_view why) {
 }
 
 ReadSweep::ReadSweep(std::vector<Tier*> tiers, const Manifest& manifest, const SampleList& samples,
-                     const SweepSettings& settings, Communicator& ranks, SweepWatch watch)
+                     const ReadOptions& options, Communicator& ranks, Progress* progress, LiveCsv* live)
     : tiers_(std::move(tiers)),
       manifest_(manifest),
       samples_(samples),
-      settings_(settings),
+      options_(options),
       ranks_(ranks),
       team_(ranks),
-      watch_(watch) {
+      progress_(progress),
+      live_(live) {
   for (std::size_t tier = 0; tier < tiers_.size(); ++tier) {
     places_.push_back(std::make_unique<Place>());
-    for (const unsigned threads : settings_.threads) {
+    for (const unsigned threads : options_.threads) {
       ReadCell& cell = cells_.emplace_back();
       cell.tier = tier;
       cell.threads = threads;
@@ -74,46 +75,39 @@ ReadSweep::~ReadSweep() = default;
 
 Result<void> ReadSweep::open_place(std::size_t tier) {
   Place& place = *places_[tier];
-  if (settings_.order == SampleOrder::physical) {
-    if (watch_.progress) watch_.progress->set_note(tiers_[tier]->name + ": looking where samples lie");
+  if (options_.order == SampleOrder::physical) {
+    if (progress_) progress_->set_note(tiers_[tier]->name + ": looking where samples lie");
     PENSTOCK_ASSIGN(place.physical, physical_places(samples_, *tiers_[tier]->backend));
   }
-  const ReadWork work{.manifest = &manifest_, .samples = &samples_, .backend = tiers_[tier]->backend.get()};
-  const ReadSettings settings{
-      .most_threads = *std::max_element(settings_.threads.begin(), settings_.threads.end()),
-      .depth = settings_.depth,
-      .order = settings_.order,
-      .seed = settings_.seed,
-      .window = {.places = &place.physical.of_sample,
-                 .samples = std::max<std::uint64_t>(settings_.window, 1)},
-      .decode = settings_.decode,
-      .on_error = settings_.on_error,
-      .share = team_.share(settings_.rank_shift),
-      .collective = settings_.collective,
-      .rate = settings_.rate};
-  PENSTOCK_ASSIGN(place.engine, ReadEngine::make(work, settings));
+  const ReadWork work{.manifest = &manifest_,
+                      .samples = &samples_,
+                      .backend = tiers_[tier]->backend.get(),
+                      .offsets = &place.physical.of_sample,
+                      .share = team_.share(options_.rank_shift)};
+  PENSTOCK_ASSIGN(place.engine, ReadEngine::make(work, options_));
   if (team_.alone())
-    place.yardsticks = std::make_unique<Yardsticks>(work, settings);
+    place.yardsticks = std::make_unique<Yardsticks>(work, options_);
   else
-    open_share(place, work, settings);
-  place.cache = std::make_unique<CacheControl>(*tiers_[tier], manifest_, samples_, settings_.cache,
-                                               settings_.cold_by, settings.most_threads);
+    open_share(place, work);
+  place.cache = std::make_unique<CacheControl>(*tiers_[tier], manifest_, samples_, options_.cache,
+                                               options_.cold_by, options_.most_threads());
   return success();
 }
 
 // The yardsticks' loops know nothing of shares: they get a list that holds no more.
-void ReadSweep::open_share(Place& place, ReadWork work, ReadSettings settings) const {
-  const std::uint64_t begin = settings.share.begin(samples_.size(), 0);
-  const std::uint64_t end = settings.share.end(samples_.size(), 0);
+void ReadSweep::open_share(Place& place, ReadWork work) const {
+  const std::uint64_t begin = work.share.begin(samples_.size(), 0);
+  const std::uint64_t end = work.share.end(samples_.size(), 0);
+  work.share = {};
   place.share = samples_.part(begin, end);
   work.samples = &place.share;
-  if (settings.order == SampleOrder::physical) {
+  if (options_.order == SampleOrder::physical) {
     const std::vector<std::uint64_t>& all = place.physical.of_sample;
     place.share_places.assign(all.begin() + static_cast<std::ptrdiff_t>(begin),
                               all.begin() + static_cast<std::ptrdiff_t>(end));
-    settings.window.places = &place.share_places;
+    work.offsets = &place.share_places;
   }
-  place.yardsticks = std::make_unique<Yardsticks>(work, settings);
+  place.yardsticks = std::make_unique<Yardsticks>(work, options_);
 }
 
 std::string_view ReadSweep::sorted_by(std::size_t tier) const {
@@ -124,14 +118,14 @@ Result<void> ReadSweep::run() {
   for (std::size_t tier = 0; tier < tiers_.size(); ++tier) PENSTOCK_TRY(agree(ranks_, open_place(tier)));
   for (std::size_t tier = 0; tier < tiers_.size() && !team_.stopped(); ++tier) warm_up(tier);
   std::vector<std::size_t> order(cells_.size());
-  const RandomStream random(settings_.seed, "cells");
-  for (std::size_t repeat = 0; repeat < settings_.repeats; ++repeat) {
+  const RandomStream random(options_.seed, "cells");
+  for (std::size_t repeat = 0; repeat < options_.repeats; ++repeat) {
     std::iota(order.begin(), order.end(), std::size_t{0});
     shuffle(order, random.substream(repeat));
     for (const std::size_t cell : order) {
       if (team_.stopped()) break;
       if (!places_[cells_[cell].tier]->given_up) repeat_cell(cells_[cell], repeat);
-      if (watch_.progress) watch_.progress->advance(1);
+      if (progress_) progress_->advance(1);
     }
   }
   judge_cells();
@@ -142,14 +136,15 @@ Result<void> ReadSweep::run() {
 // all buffers.
 void ReadSweep::warm_up(std::size_t tier) {
   Place& place = *places_[tier];
-  if (watch_.progress) watch_.progress->set_note(tiers_[tier]->name + ": warm-up pass");
-  ReadSpec pass{.threads = place.engine->settings().most_threads, .max_passes = 1};
+  if (progress_) progress_->set_note(tiers_[tier]->name + ": warm-up pass");
+  ReadSpec pass{.threads = options_.most_threads(), .max_passes = 1};
   pass.verify = manifest_.facts().checksums;
-  if (!pass.verify && settings_.duration.count() != 0) {  // nothing to check: no reason to see all of it
+  const std::chrono::nanoseconds limit = time_limit(options_.end);
+  if (!pass.verify && limit.count() != 0) {  // nothing to check: no reason to see all of it
     pass.max_passes = 0;
-    pass.deadline = settings_.duration;
+    pass.end = Duration{limit};
   }
-  const ReadTally tally = team_.run(pass, [&](const ReadSpec& mine) { return place.engine->run(mine); });
+  const RunTally tally = team_.run(pass, [&](const ReadSpec& mine) { return place.engine->run(mine); });
   place.passes += tally.passes;
   for (ReadCell& cell : cells_)
     if (cell.tier == tier) judge_tally(cell, tally);
@@ -157,9 +152,9 @@ void ReadSweep::warm_up(std::size_t tier) {
 
 void ReadSweep::repeat_cell(ReadCell& cell, std::size_t repeat) {
   const std::size_t index = static_cast<std::size_t>(&cell - cells_.data());
-  const RandomStream draw = RandomStream(settings_.seed, "arms").substream(repeat);
-  if (repeat == 0 && settings_.ceiling) probe_ceiling(cell);
-  if (!settings_.baseline) return read_repeat(cell);
+  const RandomStream draw = RandomStream(options_.seed, "arms").substream(repeat);
+  if (repeat == 0 && options_.ceiling) probe_ceiling(cell);
+  if (!options_.baseline) return read_repeat(cell);
   if (draw.bits(index) % 2 == 0) {
     baseline_repeat(cell);
     read_repeat(cell);
@@ -171,58 +166,52 @@ void ReadSweep::repeat_cell(ReadCell& cell, std::size_t repeat) {
 
 void ReadSweep::read_repeat(ReadCell& cell) {
   Place& place = *places_[cell.tier];
-  RepeatPlan plan{.what = "reading", .threads = cell.threads, .at_least = settings_.min_time};
-  plan.duration = settings_.duration;
-  plan.stonewall = settings_.stonewall;
-  plan.ramp = settings_.ramp;
-  plan.verify = settings_.verify;
-  plan.first_pass = place.passes;
+  RepeatPlan plan{.what = "reading", .spec = {.threads = cell.threads, .end = options_.end}};
+  plan.spec.ramp = options_.ramp;
+  plan.spec.verify = options_.verify;
+  plan.spec.first_pass = place.passes;
+  plan.spec.measured = repeats_measured_++;
   TimedCalls* const calls = timed_calls(*tiers_[cell.tier]->backend);
-  plan.run = [&, number = repeats_measured_++](const ReadSpec& pass, const ReadObserver& observer) {
+  plan.run = [&](const ReadSpec& pass, const ReadObserver& observer) {
     if (calls != nullptr) calls->take();  // what was before
-    ReadSpec measured = pass;
-    measured.measured = number;
-    measured.open_loop = settings_.rate.has_value();
-    ReadTally tally = place.engine->run(measured, observer);
+    RunTally tally = place.engine->run(pass, observer);
     if (calls != nullptr) tally.calls = calls->take();
     return tally;
   };
-  if (watch_.live) {
-    watch_.live->begin(tiers_[cell.tier]->name, cell.threads);
-    plan.observer = [&](const ReadProgress& now) { watch_.live->tick(now); };
+  if (live_) {
+    live_->begin(tiers_[cell.tier]->name, cell.threads);
+    plan.observer = [&](const ReadProgress& now) { live_->tick(now); };
   }
   std::optional<RepeatFigures> figures = measure_repeat(cell, std::move(plan));
   if (!figures) return;
-  const ReadTally& tally = figures->tally;
+  const RunTally& tally = figures->tally;
   place.passes += tally.passes;
-  if (watch_.live)
-    watch_.live->end({.elapsed_s = tally.elapsed_s, .samples = tally.samples, .bytes = tally.bytes});
+  if (live_) live_->end({.elapsed_s = tally.elapsed_s, .samples = tally.samples, .bytes = tally.bytes});
   judge_tally(cell, tally);
   cell.errors += tally.errors;
   if (tally.samples == 0 && tally.errors > 0 && !tally.failure && !team_.stopped())
     give_up(cell.tier, Verdict::failed,
             fmt::format("not one sample could be read; the first: {}", tally.first_errors.front()));
   // Done in less time than was asked for; an interrupted or failed repeat has another reason.
-  if (tally.wall_s < seconds(settings_.min_time) && !tally.failure && !team_.stopped())
+  if (tally.wall_s < seconds(options_.min_time) && !tally.failure && !team_.stopped())
     cell.judge(Verdict::short_time, fmt::format("a repeat lasted {:.3g} s, less than --min-time {:.3g} s",
-                                                tally.wall_s, seconds(settings_.min_time)));
+                                                tally.wall_s, seconds(options_.min_time)));
   cell.repeats.push_back(std::move(*figures));
 }
 
 void ReadSweep::baseline_repeat(ReadCell& cell) {
   Place& place = *places_[cell.tier];
-  RepeatPlan plan{.what = "baseline", .threads = cell.threads, .at_least = settings_.min_time};
-  plan.duration = settings_.duration;
+  RepeatPlan plan{.what = "baseline", .spec = {.threads = cell.threads, .end = options_.end}};
   plan.run = [&](const ReadSpec& pass, const ReadObserver&) { return place.yardsticks->baseline(pass); };
   if (place.given_up || team_.stopped()) return;
   const std::optional<RepeatFigures> figures = measure_repeat(cell, std::move(plan));
   if (!figures) return;
-  const ReadTally& tally = figures->tally;
+  const RunTally& tally = figures->tally;
   if (team_.stopped()) return;
   const bool good = !tally.failure && tally.samples > 0;
   cell.baseline_samples_per_s.push_back(good ? static_cast<double>(tally.samples) / tally.wall_s
                                              : std::numeric_limits<double>::quiet_NaN());
-  if (good && !settings_.decode) raise_ceiling(cell, tally, "baseline");
+  if (good && !options_.decode) raise_ceiling(cell, tally, "baseline");
   if (!good && !std::exchange(place.baseline_reported, true))
     warn(fmt::format("no baseline for '{}': {}", tiers_[cell.tier]->name,
                      tally.failure ? tally.failure->message() : "it read nothing"));
@@ -233,8 +222,8 @@ void ReadSweep::probe_ceiling(ReadCell& cell) {
   Place& place = *places_[cell.tier];
   const auto run_probe = [&](const LoopShape& shape, std::chrono::nanoseconds at_least) {
     if (team_.stopped() || place.given_up) return 0.0;
-    RepeatPlan plan{
-        .what = "probing the ceiling, " + shape.name(), .threads = cell.threads, .at_least = at_least};
+    RepeatPlan plan{.what = "probing the ceiling, " + shape.name(),
+                    .spec = {.threads = cell.threads, .end = Passes{at_least}}};
     plan.run = [&](const ReadSpec& pass, const ReadObserver&) {
       return place.yardsticks->probe(shape, pass);
     };
@@ -244,7 +233,7 @@ void ReadSweep::probe_ceiling(ReadCell& cell) {
     return rate(figures->tally);
   };
   const std::chrono::nanoseconds brief =
-      std::clamp<std::chrono::nanoseconds>(settings_.min_time / 8, kBriefProbe, kLongProbe);
+      std::clamp<std::chrono::nanoseconds>(options_.min_time / 8, kBriefProbe, kLongProbe);
   std::vector<std::pair<double, LoopShape>> probes;
   for (const LoopShape& shape : place.yardsticks->probe_series(cell.threads))
     probes.emplace_back(run_probe(shape, brief), shape);
@@ -255,38 +244,37 @@ void ReadSweep::probe_ceiling(ReadCell& cell) {
 
 std::optional<RepeatFigures> ReadSweep::measure_repeat(ReadCell& cell, RepeatPlan plan) {
   plan.note = [&](std::string_view what) { note_repeat(cell, what); };
-  std::optional<RepeatFigures> figures =
-      run_repeat(*tiers_[cell.tier], *places_[cell.tier]->cache, team_, plan);
+  std::optional<RepeatFigures> figures = team_.repeat(*tiers_[cell.tier], *places_[cell.tier]->cache, plan);
   if (figures) cell.judge(figures->verdict, figures->reason);
   report_fallback(cell.tier);
   return figures;
 }
 
-void ReadSweep::raise_ceiling(ReadCell& cell, const ReadTally& tally, std::string_view probe) const {
-  if (!settings_.ceiling || rate(tally) <= cell.ceiling_bytes_per_s) return;
+void ReadSweep::raise_ceiling(ReadCell& cell, const RunTally& tally, std::string_view probe) const {
+  if (!options_.ceiling || rate(tally) <= cell.ceiling_bytes_per_s) return;
   cell.ceiling_bytes_per_s = rate(tally);
   cell.ceiling_probe = probe;
 }
 
-void ReadSweep::judge_tally(ReadCell& cell, const ReadTally& tally) {
+void ReadSweep::judge_tally(ReadCell& cell, const RunTally& tally) {
   for (const std::string& error : tally.first_errors)
-    if (cell.first_errors.size() < ReadTally::kErrorsNamed &&
+    if (cell.first_errors.size() < RunTally::kErrorsNamed &&
         std::find(cell.first_errors.begin(), cell.first_errors.end(), error) == cell.first_errors.end())
       cell.first_errors.push_back(error);
   const std::string first = tally.first_errors.empty() ? "" : tally.first_errors.front();
-  const bool skipping = settings_.on_error == OnError::skip && tally.samples > 0;
+  const bool skipping = options_.on_error == OnError::skip && tally.samples > 0;
   if (tally.wrong > 0 && !skipping) {
     give_up(cell.tier, Verdict::wrong_bytes, tally.first_wrong);
   } else if (tally.failure) {
     const Verdict verdict = tally.failure->code == Errc::unsupported ? Verdict::skipped : Verdict::failed;
     give_up(cell.tier, verdict, tally.failure->message());
-  } else if (tally.wrong > 0 && !settings_.verify) {  // the warm-up pass: no other looked
+  } else if (tally.wrong > 0 && !options_.verify) {  // the warm-up pass: no other looked
     cell.judge(Verdict::degraded,
                fmt::format("the warm-up pass found {} of wrong bytes; the repeats check nothing without "
                            "--verify, and count {}{}; the first: {}",
                            tally.wrong == 1 ? "1 sample" : fmt::format("{} samples", tally.wrong),
                            tally.wrong == 1 ? "it" : "them",
-                           settings_.decode ? " where the decoder takes such bytes" : "", tally.first_wrong));
+                           options_.decode ? " where the decoder takes such bytes" : "", tally.first_wrong));
   } else if (tally.wrong > 0) {
     cell.judge(Verdict::degraded,
                fmt::format("{} skipped, {} of them for wrong bytes; the first: {}",
@@ -315,9 +303,9 @@ void ReadSweep::report_fallback(std::size_t tier) {
 }
 
 void ReadSweep::note_repeat(const ReadCell& cell, std::string_view what) {
-  if (!watch_.progress) return;
-  watch_.progress->set_note(fmt::format("{}, {} thread{}: {}", tiers_[cell.tier]->name, cell.threads,
-                                        cell.threads == 1 ? "" : "s", what));
+  if (!progress_) return;
+  progress_->set_note(fmt::format("{}, {} thread{}: {}", tiers_[cell.tier]->name, cell.threads,
+                                  cell.threads == 1 ? "" : "s", what));
 }
 
 // Of all repeats together: which of them met how many is chance.
@@ -349,9 +337,9 @@ void ReadSweep::judge_cells() {
           fmt::format("reads are {:.3g} times as fast as the best probe of the probe series ({}): it is "
                       "no ceiling",
                       typical / cell.ceiling_bytes_per_s, cell.ceiling_probe));
-    if (team_.stopped() && cell.repeats.size() < settings_.repeats)
+    if (team_.stopped() && cell.repeats.size() < options_.repeats)
       cell.judge(Verdict::interrupted,
-                 fmt::format("stopped after {} of {} repeats", cell.repeats.size(), settings_.repeats));
+                 fmt::format("stopped after {} of {} repeats", cell.repeats.size(), options_.repeats));
   }
 }
 

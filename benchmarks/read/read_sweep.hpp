@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "benchmarks/read/live_csv.hpp"
-#include "benchmarks/read/prepared_repeat.hpp"
 #include "benchmarks/read/read_engine.hpp"
 #include "benchmarks/read/read_team.hpp"
 #include "benchmarks/read/yardsticks.hpp"
@@ -22,29 +21,6 @@
 #include "results/record/record.hpp"
 
 namespace penstock {
-
-struct SweepSettings {
-  std::vector<unsigned> threads;  // each at least 1
-  unsigned depth = 1;
-  SampleOrder order = SampleOrder::sequential;
-  std::uint64_t window = 1;  // samples of SampleOrder::physical that are sorted at a time
-  CacheRequest cache = CacheRequest::asis;
-  ColdMethod cold_by = ColdMethod::evict;
-  bool decode = false;
-  bool verify = false;  // also in the measured repeats; the warm-up pass always does where it can
-  OnError on_error = OnError::fail;
-  std::chrono::nanoseconds min_time{0};
-  std::chrono::nanoseconds duration{0};  // 0: whole passes; else each repeat lasts this long
-  bool stonewall = false;                // and then goes on until every rank has read as much
-  std::chrono::nanoseconds ramp{0};
-  std::size_t repeats = 1;
-  bool baseline = true;
-  bool ceiling = true;
-  std::uint64_t seed = 0;
-  bool collective = false;            // ReadSettings
-  std::optional<ArrivalRate> rate{};  // of an open loop, which has neither baseline nor ceiling
-  std::uint64_t rank_shift = 0;  // RankShare; not 0: without baseline and ceiling, which stay where they are
-};
 
 // One tier with one number of threads. The i-th baseline repeat was measured right before or right after the
 // i-th repeat, in the same cache state.
@@ -64,17 +40,13 @@ struct ReadCell {
   void judge(Verdict what, std::string_view why);
 };
 
-struct SweepWatch {
-  Progress* progress = nullptr;  // advances by one a repeat of a cell
-  LiveCsv* live = nullptr;
-};
-
-// Borrows the tiers, the manifest, its samples and the ranks, all of which sweep together: run() is
+// Borrows all that it is made of. All ranks sweep together: run() is
 // collective and the cells are the same on every rank. One thread.
 class ReadSweep {
  public:
   ReadSweep(std::vector<Tier*> tiers, const Manifest& manifest, const SampleList& samples,
-            const SweepSettings& settings, Communicator& ranks, SweepWatch watch);
+            const ReadOptions& options, Communicator& ranks, Progress* progress = nullptr,
+            LiveCsv* live = nullptr);
   ~ReadSweep();
 
   // Measures all cells. A failure of a tier ends that tier's cells with the verdict, not the sweep;
@@ -94,15 +66,15 @@ class ReadSweep {
   struct Place;  // what belongs to a tier while the sweep lasts
 
   Result<void> open_place(std::size_t tier);
-  void open_share(Place& place, ReadWork work, ReadSettings settings) const;
+  void open_share(Place& place, ReadWork work) const;
   void warm_up(std::size_t tier);
   void repeat_cell(ReadCell& cell, std::size_t repeat);
   void read_repeat(ReadCell& cell);
   void baseline_repeat(ReadCell& cell);
   void probe_ceiling(ReadCell& cell);
   std::optional<RepeatFigures> measure_repeat(ReadCell& cell, RepeatPlan plan);
-  void raise_ceiling(ReadCell& cell, const ReadTally& tally, std::string_view probe) const;
-  void judge_tally(ReadCell& cell, const ReadTally& tally);
+  void raise_ceiling(ReadCell& cell, const RunTally& tally, std::string_view probe) const;
+  void judge_tally(ReadCell& cell, const RunTally& tally);
   void judge_skipped(ReadCell& cell);
   void judge_cells();
   void give_up(std::size_t tier, Verdict verdict, std::string_view why);
@@ -112,10 +84,11 @@ class ReadSweep {
   std::vector<Tier*> tiers_;
   const Manifest& manifest_;
   const SampleList& samples_;
-  const SweepSettings settings_;
+  const ReadOptions& options_;
   Communicator& ranks_;
   ReadTeam team_;
-  SweepWatch watch_;
+  Progress* progress_;  // advances by one a repeat of a cell
+  LiveCsv* live_;
   std::vector<std::unique_ptr<Place>> places_;
   std::vector<ReadCell> cells_;
   std::uint32_t repeats_measured_ = 0;  // whose spans a profiler was given

@@ -31,27 +31,27 @@ class Sweep : public testing::Test {
       tiers_[i].backend = std::move(backend);
     }
     samples_ = std::make_unique<SampleList>(corpus_samples(manifests_[0]).value());
-    settings_.threads = {1, 3};
-    settings_.repeats = 2;
-    settings_.seed = 5;
-    settings_.ceiling = false;  // its probes take their time
+    options_.threads = {1, 3};
+    options_.repeats = 2;
+    options_.seed = 5;
+    options_.ceiling = false;  // its probes take their time
   }
 
   ReadSweep sweep() {
-    return ReadSweep({&tiers_[0], &tiers_[1]}, manifests_[0], *samples_, settings_, *single_, SweepWatch{});
+    return ReadSweep({&tiers_[0], &tiers_[1]}, manifests_[0], *samples_, options_, *single_);
   }
 
   Tier tiers_[2];
   std::vector<ScriptedBackend*> backends_;
   std::vector<Manifest> manifests_;
   std::unique_ptr<SampleList> samples_;
-  SweepSettings settings_;
+  ReadOptions options_;
   std::unique_ptr<Communicator> single_ = single_process();
 };
 
 TEST_F(Sweep, MeasuresEveryCellWithABaselineForEachRepeatAndACeiling) {
-  settings_.ceiling = true;
-  settings_.threads = {2};
+  options_.ceiling = true;
+  options_.threads = {2};
   ReadSweep all = sweep();
   ASSERT_TRUE(all.run().ok());
   ASSERT_EQ(all.cells().size(), 2U);
@@ -100,7 +100,7 @@ TEST_F(Sweep, ATierThatFailsEndsWithItsReasonAndTheOthersGoOn) {
 
 TEST_F(Sweep, SkippedSamplesDegradeAndAreNamed) {
   backends_[1]->fail_on("s0033");
-  settings_.on_error = OnError::skip;
+  options_.on_error = OnError::skip;
   ReadSweep all = sweep();
   ASSERT_TRUE(all.run().ok());
   for (const ReadCell& cell : all.cells()) {
@@ -128,7 +128,7 @@ TEST_F(Sweep, WrongBytesAreTheVerdictInsteadOfARate) {
 TEST_F(Sweep, SkippedWrongBytesDegradeAndAreNamedAlsoWhereOtherSamplesFailedBeforeThem) {
   for (std::uint32_t i = 0; i < 10; ++i) backends_[0]->fail_on(std::string(samples_->name(i)));
   backends_[0]->put("s0010", std::vector<std::byte>(11));
-  settings_.on_error = OnError::skip;
+  options_.on_error = OnError::skip;
   ReadSweep all = sweep();
   ASSERT_TRUE(all.run().ok());
   EXPECT_EQ(all.cells()[0].verdict, Verdict::degraded);
@@ -141,7 +141,7 @@ TEST_F(Sweep, NothingButWrongBytesIsNoRateEvenWhenSkipping) {
   for (std::uint32_t i = 0; i < kFiles; ++i)
     backends_[0]->put(std::string(samples_->name(i)),
                       std::vector<std::byte>(samples_->largest(), std::byte{0xff}));
-  settings_.on_error = OnError::skip;
+  options_.on_error = OnError::skip;
   ReadSweep all = sweep();
   ASSERT_TRUE(all.run().ok());
   EXPECT_EQ(verdict_exit_code(all.cells()[0].verdict), 1);
@@ -150,7 +150,7 @@ TEST_F(Sweep, NothingButWrongBytesIsNoRateEvenWhenSkipping) {
 
 TEST_F(Sweep, NothingCanBeReadIsAFailureEvenWhenSkipping) {
   for (std::uint32_t i = 0; i < kFiles; ++i) backends_[0]->fail_on(std::string(samples_->name(i)));
-  settings_.on_error = OnError::skip;
+  options_.on_error = OnError::skip;
   ReadSweep all = sweep();
   ASSERT_TRUE(all.run().ok());
   EXPECT_EQ(all.cells()[0].verdict, Verdict::failed);
@@ -165,12 +165,12 @@ TEST_F(Sweep, InterruptedCellsSaySo) {
 }
 
 TEST_F(Sweep, TheSeedDrawsTheOrderOfReads) {
-  settings_.baseline = false;
-  settings_.threads = {1};
-  settings_.order = SampleOrder::shuffled;
+  options_.baseline = false;
+  options_.threads = {1};
+  options_.order = SampleOrder::shuffled;
   std::map<std::uint64_t, std::vector<std::string>> reads;
   for (const std::uint64_t seed : {5U, 5U, 6U}) {
-    settings_.seed = seed;
+    options_.seed = seed;
     backends_[0]->forget_reads();
     ReadSweep all = sweep();
     ASSERT_TRUE(all.run().ok());

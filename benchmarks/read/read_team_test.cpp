@@ -25,11 +25,14 @@ struct Bench {
   ScriptedBackend backend;
   Manifest manifest = scripted_files(backend, kFiles);
   SampleList samples = corpus_samples(manifest).value();
+  ReadOptions options;
   std::unique_ptr<ReadEngine> engine;
 
   explicit Bench(const ReadTeam& team, unsigned threads = 2, unsigned depth = 1)
-      : engine(ReadEngine::make({.manifest = &manifest, .samples = &samples, .backend = &backend},
-                                {.most_threads = threads, .depth = depth, .share = team.share(0)})
+      : options{.threads = {threads}, .depth = depth},
+        engine(ReadEngine::make(
+                   {.manifest = &manifest, .samples = &samples, .backend = &backend, .share = team.share(0)},
+                   options)
                    .value()) {}
 };
 
@@ -37,8 +40,8 @@ TEST(ReadTeam, PassesAreSharedAndFiguresJoined) {
   RankThreads::run(3, [](Communicator& ranks) {
     ReadTeam team(ranks);
     Bench bench(team);
-    const ReadTally tally = team.run({.threads = 2, .max_passes = 2, .at_least = 1h},
-                                     [&](const ReadSpec& spec) { return bench.engine->run(spec); });
+    const RunTally tally = team.run({.threads = 2, .max_passes = 2, .end = Passes{1h}},
+                                    [&](const ReadSpec& spec) { return bench.engine->run(spec); });
     EXPECT_FALSE(tally.failure);
     EXPECT_EQ(tally.samples, 2 * kFiles);
     EXPECT_EQ(tally.bytes, 2 * bench.manifest.payload_bytes());
@@ -57,10 +60,9 @@ TEST(ReadTeam, TheStonewallIsWornOut) {
       ReadTeam team(ranks);
       Bench bench(team, 2, depth);
       ReadSpec spec{.threads = 2};
-      spec.deadline = 30ms;
-      spec.stonewall = true;
-      ReadTally own;
-      const ReadTally tally = team.run(spec, [&](ReadSpec mine) {
+      spec.end = Stonewall{30ms};
+      RunTally own;
+      const RunTally tally = team.run(spec, [&](ReadSpec mine) {
         mine.at_stonewall = [&, exchange = mine.at_stonewall](std::uint64_t here) {
           const std::uint64_t said = here + (ranks.root() ? 1000 : 0);
           taken[static_cast<std::size_t>(ranks.rank())] = said;
@@ -84,9 +86,8 @@ TEST(ReadTeam, OneRankHasNothingToWearOut) {
   ReadTeam team(*single);
   Bench bench(team);
   ReadSpec spec{.threads = 2};
-  spec.deadline = 20ms;
-  spec.stonewall = true;
-  const ReadTally tally = team.run(spec, [&](const ReadSpec& mine) { return bench.engine->run(mine); });
+  spec.end = Stonewall{20ms};
+  const RunTally tally = team.run(spec, [&](const ReadSpec& mine) { return bench.engine->run(mine); });
   EXPECT_FALSE(tally.failure);
   EXPECT_GT(tally.samples, 0U);
   EXPECT_EQ(tally.stonewall_bytes, tally.bytes);
@@ -99,9 +100,8 @@ TEST(ReadTeam, AWallThatIsNotReachedChangesNothing) {
     ReadTeam team(ranks);
     Bench bench(team);
     ReadSpec spec{.threads = 2, .max_passes = 1};
-    spec.deadline = 1h;
-    spec.stonewall = true;
-    const ReadTally tally = team.run(spec, [&](const ReadSpec& mine) { return bench.engine->run(mine); });
+    spec.end = Stonewall{1h};
+    const RunTally tally = team.run(spec, [&](const ReadSpec& mine) { return bench.engine->run(mine); });
     EXPECT_FALSE(tally.failure);
     EXPECT_EQ(tally.samples, kFiles);
     EXPECT_EQ(tally.stonewall_bytes, tally.bytes);
@@ -113,10 +113,9 @@ TEST(ReadTeam, AFailureOfOneIsTheFailureOfAllAndNoRankWaits) {
     ReadTeam team(ranks);
     Bench bench(team);
     ReadSpec spec{.threads = 2};
-    spec.deadline = 20ms;
-    spec.stonewall = true;
+    spec.end = Stonewall{20ms};
     if (!ranks.root()) bench.backend.fail_on(std::string(bench.samples.name(kFiles - 1)));
-    const ReadTally tally = team.run(spec, [&](const ReadSpec& mine) { return bench.engine->run(mine); });
+    const RunTally tally = team.run(spec, [&](const ReadSpec& mine) { return bench.engine->run(mine); });
     ASSERT_TRUE(tally.failure);
     EXPECT_EQ(tally.failure->code, Errc::io);
   });

@@ -1,3 +1,15 @@
+// Threads: work() and all that it calls run on one thread per worker. The constructor, prepare() and the
+// results belong to the thread of ReadEngine::run(), before the threads start and after they are joined.
+// open_gate() and call_off() run there, too. So does the work of the first worker, which alone calls `watch`
+// and at_stonewall.
+// Locks: ReadRun::mutex guards the errors. The gate and the stonewall are atomics that threads wait for. No
+// lock is held during a read.
+// Order: a thread writes plain members of ReadRun before it stores to gate_ or wall_, and the others read
+// them after they saw that store. So the stores come last, and they are not relaxed. The relaxed atomics
+// only count or stop.
+// Memory: a sample allocates nothing. A second of a run adds a number, and an error a text.
+// Ctrl-C: looked for before each sample, and every 100 ms while a sample is not due. A read is not cut short.
+// Crash: nothing is written.
 #include "benchmarks/read/read_worker.hpp"
 
 #include <algorithm>
@@ -13,7 +25,7 @@ namespace {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 constexpr std::int64_t kWatchNs = kSecondNs / 10;
-constexpr std::int64_t kSpunNs = 20'000;  // of waiting for a sample to be due
+constexpr std::int64_t kSpunNs = 20'000;  // the last part of a wait is spent reading the clock
 
 std::string sample_text(const ReadWork& work, const SampleList::Sample& entry) {
   std::string words = "'" + std::string(work.samples->name(entry.object)) + "'";
@@ -24,18 +36,19 @@ std::string sample_text(const ReadWork& work, const SampleList::Sample& entry) {
 
 }  // namespace
 
-ReadRun::ReadRun(std::uint64_t samples, const ReadSettings& settings, const ReadSpec& what,
-                 std::uint64_t first)
-    : source(samples, what.threads,
-             PassLimits{.max_passes = what.max_passes,
-                        .at_least_ns =
-                            what.deadline.count() != 0 ? INT64_MAX : (what.at_least + what.ramp).count()}),
+ReadRun::ReadRun(std::uint64_t samples, const ReadOptions& options, const RankShare& share,
+                 const ReadSpec& what, std::uint64_t first)
+    : source(samples, what.threads, what.max_passes,
+             time_limit(what.end).count() != 0 ? INT64_MAX : (shortest(what.end) + what.ramp).count()),
       spec(what),
       first_pass(first),
-      on_error(settings.on_error) {
-  if (spec.open_loop) arrivals.emplace(*settings.rate, spec.measured.value_or(0));
+      deadline_ns(time_limit(what.end).count()),
+      on_error(options.on_error) {
+  const auto* loop = std::get_if<OpenLoop>(&options.arrival);
+  if (loop != nullptr && spec.measured) arrivals.emplace(*loop, options.seed, share, *spec.measured);
 }
 
+// By each worker. The first one comes when the gate is open already.
 bool ReadRun::wait_at_gate() {
   waiting_.fetch_add(1);
   waiting_.notify_one();
@@ -45,17 +58,20 @@ bool ReadRun::wait_at_gate() {
 
 void ReadRun::open_gate(unsigned workers) {
   for (unsigned here = waiting_.load(); here != workers; here = waiting_.load()) waiting_.wait(here);
+  // The other ranks wait in at_gate, so the clock starts after it. start_ must be there when the gate opens.
   if (spec.at_gate) spec.at_gate();
   start_ = std::chrono::steady_clock::now();
   gate_.store(open);
   gate_.notify_all();
 }
 
+// In place of open_gate(), if a thread could not start: the workers at the gate end.
 void ReadRun::call_off() {
   gate_.store(called_off);
   gate_.notify_all();
 }
 
+// By each worker, after its loop has ended, whatever the reason: one that left it out would block the others.
 void ReadRun::stand_at_wall(std::span<const std::unique_ptr<ReadWorker>> workers, const ReadWorker& one) {
   at_wall_.fetch_add(1);
   at_wall_.notify_one();
@@ -65,6 +81,7 @@ void ReadRun::stand_at_wall(std::span<const std::unique_ptr<ReadWorker>> workers
   }
   for (std::size_t here = at_wall_.load(); here != workers.size(); here = at_wall_.load())
     at_wall_.wait(here);
+  // All others wait now, so their plain members may be read: each added to at_wall_ after it last wrote them.
   std::uint64_t taken = 0;
   for (const std::unique_ptr<ReadWorker>& worker : workers) {
     taken += worker->taken();
@@ -77,45 +94,45 @@ void ReadRun::stand_at_wall(std::span<const std::unique_ptr<ReadWorker>> workers
   wall_.notify_all();
 }
 
+// Any of the threads. The others soon see stop_, and end before their next sample.
 void ReadRun::note_error(Error error) {
   std::lock_guard lock(mutex);
-  if (first_errors.size() < ReadTally::kErrorsNamed) first_errors.push_back(error.message());
+  if (first_errors.size() < RunTally::kErrorsNamed) first_errors.push_back(error.message());
   if (on_error == OnError::skip) return;
   if (!failure) failure = std::move(error);
   stop_.store(true, std::memory_order_relaxed);
 }
 
-ReadWorker::ReadWorker(const ReadWork& work, const ReadSettings& settings,
-                       const std::vector<std::unique_ptr<Reader>>& open_readers)
+ReadWorker::ReadWorker(const ReadWork& work, const ReadOptions& options, HeldObjects& objects)
     : work_(work),
-      settings_(settings),
+      options_(options),
       whole_objects_(work.manifest->one_object_a_sample()),
-      open_readers_(open_readers),
-      order_(settings.order, work.manifest->samples(), settings.seed, settings.window, settings.share) {}
+      objects_(objects),
+      reader_(*work.backend, objects, whole_objects_, options.depth),
+      order_(work.order(options)) {}
 
 std::uint64_t ReadWorker::positions() const {
-  return rounds_ ? rounds_->rounds() : settings_.share.longest(work_.manifest->samples());
+  return rounds_ ? rounds_->rounds() : work_.share.longest(work_.manifest->samples());
 }
 
+// In ReadEngine::make(). The queue is made here and used by the threads of the runs, one after the other,
+// with nothing in flight in between.
 Result<void> ReadWorker::prepare() {
-  if (settings_.collective) rounds_.emplace(*work_.samples, settings_.order, settings_.seed, settings_.share);
-  const std::size_t depth = settings_.depth;
+  if (options_.collective) rounds_.emplace(*work_.samples, options_.order, options_.seed, work_.share);
+  const std::size_t depth = options_.depth;
   const std::size_t room = whole_blocks(std::max<std::uint64_t>(work_.samples->largest(), 1));
   memory_.grow(in_one_piece(depth * room));
   slots_ = std::vector<Slot>(depth);
   for (std::size_t i = 0; i < depth; ++i)
     slots_[i].room = memory_.first(depth * room).subspan(i * room, room);
-  if (settings_.decode) {
+  if (options_.decode) {
     decoder_ = std::make_unique<PictureDecoder>();
     PENSTOCK_ASSIGN(opener_, SampleOpener::make(work_.manifest->facts().codec));
   }
-  if (depth == 1 && (rounds_ || settings_.rate || !work_.backend->caps().queue_of_one)) return success();
-  PENSTOCK_ASSIGN(queue_, deep_queue(*work_.backend, depth));
-  queue_->lend(memory_.first(depth * room));
-  batch_.reserve(depth);
-  completions_.resize(depth);
+  const bool open_loop = std::holds_alternative<OpenLoop>(options_.arrival);
+  if (depth == 1 && (rounds_ || open_loop || !work_.backend->caps().queue_of_one)) return success();
   free_slots_.reserve(depth);
-  return success();
+  return reader_.use_queue(depth, memory_.first(depth * room));
 }
 
 void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers,
@@ -126,11 +143,12 @@ void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>>
   ramp_ns_ = run.spec.ramp.count();
   second_ends_ns_ = ramp_ns_ + kSecondNs - run.spec.measured_before.count() % kSecondNs;
   pass_boundary(run, 0);
+  // On this thread, whose timers it changes, and before the gate.
   const std::optional<PreciseTimers> exact =
-      run.spec.open_loop ? std::optional<PreciseTimers>(std::in_place) : std::nullopt;
+      run.arrivals ? std::optional<PreciseTimers>(std::in_place) : std::nullopt;
   if (!run.wait_at_gate()) return;
   loop(run);
-  if (run.spec.stonewall) {
+  if (std::holds_alternative<Stonewall>(run.spec.end)) {
     run.stand_at_wall(workers, *this);
     wearing_out_ = true;
     past_deadline_ = false;
@@ -143,14 +161,14 @@ void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>>
 void ReadWorker::loop(ReadRun& run) {
   if (rounds_)
     loop_together(run);
-  else if (queue_)
+  else if (reader_.queued())
     loop_queue(run);
   else
     loop_alone(run);
 }
 
 void ReadWorker::reset() {
-  tally_ = ReadTally{};
+  tally_ = RunTally{};
   slice_ = Slice{};
   position_ = 0;
   past_deadline_ = wearing_out_ = false;
@@ -163,6 +181,8 @@ void ReadWorker::reset() {
   delivered_.ramp_bytes.store(0, std::memory_order_relaxed);
 }
 
+// The next sample, or false at the end: of the passes, the time, what the stonewall left, or after an error
+// or Ctrl-C. Prefetches the entry of the sample after it into the cache.
 bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) {
   if (past_deadline_ || run.stopped() || interrupted()) return false;
   if (wearing_out_ && !run.wear_out()) return false;
@@ -181,15 +201,16 @@ bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) 
   return true;
 }
 
+// One read at a time. The clock is read once a sample: the end of one is the start of the next.
 void ReadWorker::loop_alone(ReadRun& run) {
   Slot& slot = slots_.front();
-  const bool inspecting = settings_.decode || run.spec.verify;
+  const bool inspecting = options_.decode || run.spec.verify;
   std::int64_t now = run.now_ns();
   while (next(run, now, slot.sample)) {
     slot.started_ns = now;
     slot.entry = (*work_.samples)[slot.sample];
     if (run.arrivals && !wait_until_due(run, slot.started_ns, now)) return;
-    const Result<std::uint64_t> got = read(slot);
+    const Result<std::uint64_t> got = reader_.read(0, object_name(slot.entry), slot.entry, slot.room);
     if (got.ok() && *got == slot.entry.length && !inspecting) {
       now = run.now_ns();
       deliver(run, slot.entry.length, slot.started_ns, now);
@@ -201,11 +222,11 @@ void ReadWorker::loop_alone(ReadRun& run) {
   }
 }
 
-// False: the run ended before. Sleeping ends late by what a timer and a wake-up take: the rest is spun away.
+// False: the run ended before the sample was due. Sleeps in slices of 100 ms, to see Ctrl-C. A sleep ends
+// late by the time of a timer and a wake-up, so the last 20 us are spent reading the clock.
 bool ReadWorker::wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns) {
   due_ns = run.arrivals->next_ns();
-  const std::int64_t deadline_ns = run.spec.deadline.count();
-  if (deadline_ns != 0 && due_ns >= deadline_ns && !wearing_out_) {
+  if (run.deadline_ns != 0 && due_ns >= run.deadline_ns && !wearing_out_) {
     past_deadline_ = true;
     return false;
   }
@@ -219,17 +240,17 @@ bool ReadWorker::wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t
   return true;
 }
 
-// The other ranks wait in every round for this one, also when it has nothing to read there, has failed or was
-// asked to stop: then it goes on with empty reads to the end of the last pass.
+// Collective reads. In every round the other ranks wait for this one, also if it has nothing to read there,
+// has failed or got Ctrl-C. Then it makes empty reads to the end of the last pass.
 void ReadWorker::loop_together(ReadRun& run) {
   Slot& slot = slots_.front();
   std::int64_t now = run.now_ns();
   while (run.source.take(now, slice_)) {
     for (position_ = slice_.begin; position_ < slice_.end; ++position_) {
       const bool ended = run.stopped() || interrupted();
-      if (ended && settings_.share.ranks == 1) return;
+      if (ended && work_.share.ranks == 1) return;
       const Round round = rounds_->round(run.first_pass + slice_.pass, position_);
-      Reader& reader = *open_readers_[round.object];
+      Reader& reader = *objects_.find(round.object);
       slot.started_ns = now;
       if (ended || !round.sample) {
         const Result<void> waited = reader.read_at_all(0, {});
@@ -238,17 +259,18 @@ void ReadWorker::loop_together(ReadRun& run) {
         continue;
       }
       slot.sample = *round.sample;
-      slot.entry = (*work_.samples)[slot.sample];
-      Result<void> outcome = reader.read_at_all(slot.entry.offset, slot.room.first(slot.entry.length));
-      if (outcome.ok()) outcome = inspect(run, slot, slot.entry.length);
+      const SampleList::Sample& sample = slot.entry = (*work_.samples)[slot.sample];
+      Result<void> outcome = reader.read_at_all(sample.offset, slot.room.first(sample.length));
+      if (outcome.ok()) outcome = inspect(run, slot, sample.length);
       now = run.now_ns();
       account(run, slot, outcome, now);
     }
   }
 }
 
+// Several reads in flight. A slot belongs to the back end from add() until its completion is reaped. Returns
+// only when nothing is in flight, also after an error or Ctrl-C: the next run uses the same memory.
 void ReadWorker::loop_queue(ReadRun& run) {
-  batch_.clear();
   free_slots_.clear();
   for (std::size_t i = slots_.size(); i-- > 0;) free_slots_.push_back(static_cast<std::uint32_t>(i));
 
@@ -260,69 +282,44 @@ void ReadWorker::loop_queue(ReadRun& run) {
       more = next(run, now, slot.sample);
       if (!more) break;
       slot.started_ns = now;
-      if (Result<Operation> wanted = operation(slot, free_slots_.back()); wanted.ok()) {
-        batch_.push_back(*wanted);
+      slot.entry = (*work_.samples)[slot.sample];
+      const Result<void> added =
+          reader_.add(free_slots_.back(), object_name(slot.entry), slot.entry, slot.room);
+      if (added.ok())
         free_slots_.pop_back();
-      } else {
-        account(run, slot, wanted.error(), now);
-      }
+      else
+        account(run, slot, added.error(), now);
     }
-    if (!batch_.empty()) {
+    if (!reader_.added().empty()) {
+      // Before the start, so that a latency includes the time of the submit.
       now = run.now_ns();
-      for (const Operation& started : batch_) slots_[started.tag].started_ns = now;
-      const std::size_t taken = queue_->submit(batch_, Start::with_reap);
-      batch_.erase(batch_.begin(), batch_.begin() + static_cast<std::ptrdiff_t>(taken));
+      for (const Operation& starting : reader_.added()) slots_[starting.tag].started_ns = now;
+      reader_.start(Start::with_reap);
     }
-    if (queue_->in_flight() == 0) {
-      if (batch_.empty() && !more) return;
-      if (batch_.empty()) continue;
+    if (reader_.in_flight() == 0) {
+      if (reader_.added().empty() && !more) return;
+      if (reader_.added().empty()) continue;
       run.note_error(make_error(Errc::internal, "the queue takes no operations although none is in flight"));
+      reader_.forget_added();
       return;
     }
-    const std::size_t reaped = queue_->reap(completions_, 1);
+    const std::span<Completion> came = reader_.reap();
     now = run.now_ns();
-    for (std::size_t i = 0; i < reaped; ++i) {
-      Completion& completion = completions_[i];
+    for (Completion& completion : came) {
       Slot& slot = slots_[completion.tag];
       Result<void> outcome = completion.bytes.ok() ? inspect(run, slot, *completion.bytes)
                                                    : Result<void>(std::move(completion.bytes).error());
-      if (settings_.decode || run.spec.verify) now = run.now_ns();
+      if (options_.decode || run.spec.verify) now = run.now_ns();
       account(run, slot, outcome, now);
       free_slots_.push_back(static_cast<std::uint32_t>(completion.tag));
     }
   }
 }
 
-Result<Reader*> ReadWorker::reader_of(Slot& slot) {
-  const SampleList::Sample& entry = slot.entry;
-  if (Reader* held = open_readers_[entry.object].get()) return held;
-  if (slot.reader == nullptr || slot.reader_object != entry.object) {
-    slot.reader = nullptr;
-    PENSTOCK_ASSIGN(slot.reader, work_.backend->open(work_.samples->name(entry.object)));
-    slot.reader_object = entry.object;
-  }
-  return slot.reader.get();
-}
-
-Result<std::uint64_t> ReadWorker::read(Slot& slot) {
-  const SampleList::Sample& entry = slot.entry;
-  if (whole_objects_)
-    return work_.backend->read_object(work_.samples->name(entry.object), entry.length, slot.room);
-  PENSTOCK_ASSIGN(Reader * reader, reader_of(slot));
-  PENSTOCK_TRY(reader->read_at(entry.offset, slot.room.first(entry.length)));
-  return entry.length;
-}
-
-Result<Operation> ReadWorker::operation(Slot& slot, std::uint64_t tag) {
-  const SampleList::Sample& entry = slot.entry = (*work_.samples)[slot.sample];
-  if (whole_objects_)
-    return Operation{.what = ReadObject{.name = work_.samples->name(entry.object),
-                                        .length_hint = entry.length,
-                                        .out = slot.room},
-                     .tag = tag};
-  PENSTOCK_ASSIGN(Reader * reader, reader_of(slot));
-  const auto out = slot.room.first(entry.length);
-  return Operation{.what = ReadAt{.reader = reader, .offset = entry.offset, .out = out}, .tag = tag};
+// "" if the object is open already: the name is two loads, which may miss the cache.
+std::string_view ReadWorker::object_name(const SampleList::Sample& entry) const {
+  const bool needed = whole_objects_ || objects_.find(entry.object) == nullptr;
+  return needed ? work_.samples->name(entry.object) : std::string_view();
 }
 
 Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, std::uint64_t bytes) {
@@ -338,7 +335,7 @@ Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, std::uint64_t b
                                            ": the checksum differs from the manifest's");
     }
   }
-  if (settings_.decode) {
+  if (options_.decode) {
     const auto opened = opener_->open(slot.room.first(entry.length));
     const Result<void> decoded =
         opened.ok() ? decoder_->decode(*opened, image_) : Result<void>(opened.error());
@@ -349,6 +346,7 @@ Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, std::uint64_t b
   return success();
 }
 
+// A read that Ctrl-C ended is no error. A wrong checksum is counted before note_error() may stop the run.
 void ReadWorker::account(ReadRun& run, Slot& slot, const Result<void>& outcome, std::int64_t end_ns) {
   if (outcome.ok()) return deliver(run, slot.entry.length, slot.started_ns, end_ns);
   if (outcome.error().code == Errc::interrupted && interrupted()) return;  // next() ends the run
@@ -358,6 +356,8 @@ void ReadWorker::account(ReadRun& run, Slot& slot, const Result<void>& outcome, 
   run.note_error(outcome.error());
 }
 
+// The boundary comes first: a sample that completes after the end of the ramp, or of a second, counts after
+// it.
 void ReadWorker::deliver(ReadRun& run, std::uint64_t bytes, std::int64_t started_ns, std::int64_t end_ns) {
   if (end_ns >= next_boundary_ns_) pass_boundary(run, end_ns);
   tally_.latency_ns.add(static_cast<std::uint64_t>(end_ns - started_ns));
@@ -365,9 +365,11 @@ void ReadWorker::deliver(ReadRun& run, std::uint64_t bytes, std::int64_t started
   delivered_.count(bytes);
 }
 
+// When the clock passes the end of the ramp, of a second, or the deadline, or the watch is due. One
+// comparison per sample replaces four. `watch` may take long: it prints, on the first worker's thread.
 void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
   if (ramp_ns_ > 0 && now_ns >= ramp_ns_) {
-    ReadTally fresh;  // wrong bytes are never excused by the time at which they came
+    RunTally fresh;  // the ramp is not counted, except for wrong bytes
     fresh.errors = fresh.wrong = tally_.wrong;
     fresh.first_wrong = std::move(tally_.first_wrong);
     tally_ = std::move(fresh);
@@ -380,7 +382,7 @@ void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
     end_second();
     second_ends_ns_ += kSecondNs;
   }
-  const std::int64_t deadline = wearing_out_ ? 0 : run.spec.deadline.count();
+  const std::int64_t deadline = wearing_out_ ? 0 : run.deadline_ns;
   past_deadline_ = deadline != 0 && now_ns >= deadline;
   next_boundary_ns_ = ramp_ns_ > 0 ? ramp_ns_ : second_ends_ns_;
   if (now_ns >= next_watch_ns_) {
@@ -391,6 +393,8 @@ void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
   if (deadline != 0 && !past_deadline_) next_boundary_ns_ = std::min(next_boundary_ns_, deadline);
 }
 
+// The first worker that ends writes first_done_ns and first_done_bytes; they are read after the join. The
+// sums of the others, which still work, are what they are at this moment.
 void ReadWorker::done(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers) {
   const std::int64_t now = run.now_ns();
   if (delivered_.bytes.load(std::memory_order_relaxed) > bytes_before_second_) end_second();

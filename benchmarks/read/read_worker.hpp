@@ -1,4 +1,5 @@
-// One thread of the read engine, and what the threads of one run share. Only read_engine.cpp includes this.
+// One thread of the read engine, and the state that the threads of one run share. Only read_engine.cpp
+// includes this.
 #pragma once
 
 #include <atomic>
@@ -15,17 +16,17 @@
 #include "benchmarks/read/read_engine.hpp"
 #include "datagen/codec/png.hpp"
 #include "datagen/format/sample_opener.hpp"
-#include "datagen/reading/collective_order.hpp"
-#include "datagen/reading/sample_source.hpp"
+#include "datagen/reading/sample_order.hpp"
+#include "datagen/reading/sample_reader.hpp"
 #include "io_backends/backend/buffer.hpp"
 #include "profiling/spans/span_log.hpp"
 
 namespace penstock {
 
-// Lives for one run.
+// What the threads of one run share. Made before they start, destroyed after they are joined.
 class ReadRun {
  public:
-  ReadRun(std::uint64_t samples, const ReadSettings& settings, const ReadSpec& spec,
+  ReadRun(std::uint64_t samples, const ReadOptions& options, const RankShare& share, const ReadSpec& spec,
           std::uint64_t first_pass);
 
   // Workers wait at the gate until all are there; false: the run was called off.
@@ -33,8 +34,8 @@ class ReadRun {
   void open_gate(unsigned workers);  // waits for them, starts the clock, lets them go
   void call_off();
 
-  // At the stonewall the first worker waits for the others, looks at what `workers` did, and asks what is to
-  // be done yet; then all go on, for as long as wear_out() says.
+  // At the stonewall all workers wait. The first one adds up what `workers` did and asks how many samples
+  // are left to read. Then all go on, each as long as wear_out() is true.
   void stand_at_wall(std::span<const std::unique_ptr<ReadWorker>> workers, const ReadWorker& one);
   bool wear_out() { return worn_out_.fetch_add(1, std::memory_order_relaxed) < to_wear_out_; }
 
@@ -52,10 +53,11 @@ class ReadRun {
   SampleSource source;
   const ReadSpec spec;
   const std::uint64_t first_pass;
+  const std::int64_t deadline_ns;  // 0: none
   const OnError on_error;
   std::optional<Arrivals> arrivals;  // of an open loop
 
-  std::atomic<bool> someone_done{false};  // the first to set it writes the two below
+  std::atomic<bool> someone_done{false};  // the first worker that sets it writes the two below
   std::int64_t first_done_ns = 0;
   std::uint64_t first_done_bytes = 0;
 
@@ -80,21 +82,20 @@ class ReadRun {
 
 class ReadWorker {
  public:
-  ReadWorker(const ReadWork& work, const ReadSettings& settings,
-             const std::vector<std::unique_ptr<Reader>>& open_readers);
+  ReadWorker(const ReadWork& work, const ReadOptions& options, HeldObjects& objects);
 
   Result<void> prepare();  // makes buffers and the queue; before the first run
 
-  // What each pass is given out in: samples of this rank, or rounds of all ranks.
+  // How many positions a pass has: samples of this rank, or rounds of all ranks.
   std::uint64_t positions() const;
 
-  // The body of the thread. `workers` are those of the run, for what was delivered when the first is done.
-  // `watch`, where there is one, is called with the time about ten times a second.
+  // The body of the thread. `workers` are all of the run: the first that ends adds up what they delivered.
+  // `watch`, if there is one, is called with the time about ten times a second.
   using Watch = std::function<void(std::int64_t now_ns)>;
   void work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers, const Watch& watch = {});
 
-  // What was delivered so far, ramp included, and how much of it the ramp threw away. The worker counts; any
-  // thread reads.
+  // What was delivered so far, with the ramp, and the bytes of the ramp alone. Only the worker writes, so a
+  // load and a store are enough; any thread reads. On a cache line of its own.
   struct alignas(64) Delivered {
     std::atomic<std::uint64_t> samples{0};
     std::atomic<std::uint64_t> bytes{0};
@@ -113,19 +114,17 @@ class ReadWorker {
   const Delivered& delivered() const { return delivered_; }
 
   // After the run, from the thread that joined.
-  const ReadTally& tally() const { return tally_; }
+  const RunTally& tally() const { return tally_; }
   std::int64_t last_done_ns() const { return last_done_ns_; }
-  std::uint64_t taken() const { return taken_; }  // samples; also while it stands at the stonewall
+  std::uint64_t taken() const { return taken_; }  // samples; also while it waits at the stonewall
 
  private:
   struct Slot {                 // of one read in flight
     std::span<std::byte> room;  // in memory_, for the largest sample, in whole blocks of direct I/O
     std::uint64_t sample = 0;
-    SampleList::Sample entry;  // of that sample: the list is too large for a cache
+    SampleList::Sample entry;  // a copy: the list is too large for a cache
     std::int64_t started_ns = 0;
-    bool wrong = false;              // its bytes, which account() counts
-    std::unique_ptr<Reader> reader;  // of an object that is not held open by the engine
-    std::uint64_t reader_object = UINT64_MAX;
+    bool wrong = false;  // its checksum is wrong; account() counts it
   };
 
   void reset();
@@ -135,9 +134,7 @@ class ReadWorker {
   void loop_together(ReadRun& run);
   bool next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample);
   bool wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns);
-  Result<Reader*> reader_of(Slot& slot);
-  Result<std::uint64_t> read(Slot& slot);
-  Result<Operation> operation(Slot& slot, std::uint64_t tag);
+  std::string_view object_name(const SampleList::Sample& entry) const;
   Result<void> inspect(const ReadRun& run, Slot& slot, std::uint64_t bytes);
   void account(ReadRun& run, Slot& slot, const Result<void>& outcome, std::int64_t end_ns);
   void deliver(ReadRun& run, std::uint64_t bytes, std::int64_t started_ns, std::int64_t end_ns);
@@ -147,15 +144,13 @@ class ReadWorker {
   void give_span(const ReadRun& run) const;
 
   const ReadWork work_;
-  const ReadSettings& settings_;
+  const ReadOptions& options_;
   const bool whole_objects_;  // each sample is the whole of an object
-  const std::vector<std::unique_ptr<Reader>>& open_readers_;
+  HeldObjects& objects_;
 
   Buffer memory_;
   std::vector<Slot> slots_;
-  std::unique_ptr<Queue> queue_;
-  std::vector<Operation> batch_;
-  std::vector<Completion> completions_;
+  SampleReader reader_;  // after memory_, so destroyed before it: a read may be in flight
   std::vector<std::uint32_t> free_slots_;
   std::optional<SampleOpener> opener_;  // and
   std::unique_ptr<PictureDecoder> decoder_;
@@ -165,12 +160,12 @@ class ReadWorker {
   std::optional<CollectiveOrder> rounds_;  // in place of order_ where ranks read together
   Slice slice_;
   std::uint64_t position_ = 0;
-  std::uint64_t ahead_ = 0;  // the sample at position_, asked for while the one before it is read
+  std::uint64_t ahead_ = 0;  // the sample at position_, looked up one sample early
   bool past_deadline_ = false;
-  bool wearing_out_ = false;  // behind the stonewall
+  bool wearing_out_ = false;  // after the stonewall
   std::uint64_t taken_ = 0;
 
-  ReadTally tally_;
+  RunTally tally_;
   std::int64_t last_done_ns_ = 0;
   std::int64_t ramp_ns_ = 0;  // > 0 while the ramp lasts
   std::int64_t second_ends_ns_ = 0;

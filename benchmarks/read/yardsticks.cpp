@@ -17,53 +17,53 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::nanoseconds kLongPass = std::chrono::seconds(1);  // too long to be thrown away
 
-std::function<std::uint64_t(std::uint64_t)> order_of(const ReadWork& work, const ReadSettings& settings) {
-  if (settings.order == SampleOrder::sequential) return {};
-  if (settings.order == SampleOrder::physical) {
+std::function<std::uint64_t(std::uint64_t)> order_of(const ReadWork& work, const ReadOptions& options) {
+  if (options.order == SampleOrder::sequential) return {};
+  if (options.order == SampleOrder::physical) {
     // One pass, sorted once: its threads share it.
-    PassOrder order(settings.order, work.samples->size(), settings.seed, settings.window);
+    PassOrder order = work.order(options);
     std::vector<std::uint64_t> pass(work.samples->size());
     for (std::uint64_t i = 0; i < pass.size(); ++i) pass[i] = order.sample(0, i);
     return [pass = std::move(pass)](std::uint64_t n) { return pass[n % pass.size()]; };
   }
-  const Permutation permutation(work.samples->size(), PassOrder::pass_seed(settings.seed, 0));
+  const Permutation permutation(work.samples->size(), PassOrder::pass_seed(options.seed, 0));
   return [permutation](std::uint64_t n) { return permutation.at(n % permutation.size()); };
 }
 
 }  // namespace
 
-Yardsticks::Yardsticks(const ReadWork& work, const ReadSettings& settings)
+Yardsticks::Yardsticks(const ReadWork& work, const ReadOptions& options)
     : work_(work),
-      settings_(settings),
+      options_(options),
       plan_{.samples = *work.samples,
             .backend = *work.backend,
             .whole_objects = work.manifest->one_object_a_sample(),
-            .order = order_of(work, settings)} {}
+            .order = order_of(work, options)} {}
 
-ReadTally Yardsticks::baseline(const ReadSpec& spec) {
+RunTally Yardsticks::baseline(const ReadSpec& spec) {
   return timed(spec, [&](const LoopEnd& end) {
-    return settings_.decode ? decoding_loop(spec.threads, end) : baseline_read(plan_, spec.threads, end);
+    return options_.decode ? decoding_loop(spec.threads, end) : baseline_read(plan_, spec.threads, end);
   });
 }
 
 std::vector<LoopShape> Yardsticks::probe_series(unsigned threads) const {
   std::vector<LoopShape> probes = ceiling_probes(plan_, threads);
-  const LoopShape as_deep{LoopKind::queued, threads, settings_.depth};
+  const LoopShape as_deep{LoopKind::queued, threads, options_.depth};
   const auto same = [&](const LoopShape& probe) { return probe.name() == as_deep.name(); };
-  if (settings_.depth > 1 && std::none_of(probes.begin(), probes.end(), same)) probes.push_back(as_deep);
+  if (options_.depth > 1 && std::none_of(probes.begin(), probes.end(), same)) probes.push_back(as_deep);
   return probes;
 }
 
-ReadTally Yardsticks::probe(const LoopShape& shape, const ReadSpec& spec) {
+RunTally Yardsticks::probe(const LoopShape& shape, const ReadSpec& spec) {
   CeilingLoop probe(plan_, shape);
   const Loop loop = [&](const LoopEnd& end) { return probe.run(end); };
-  const bool more_may_follow = spec.max_passes == 0 && spec.deadline.count() == 0;
+  const bool more_may_follow = spec.max_passes == 0 && time_limit(spec.end).count() == 0;
   if (shape.kind != LoopKind::queued || !more_may_follow) return timed(spec, loop);
   ReadSpec pass = spec;
   pass.max_passes = 1;
-  const ReadTally first = timed(pass, loop);
+  const RunTally first = timed(pass, loop);
   const double enough_s =
-      std::chrono::duration<double>(std::max(spec.at_least + spec.ramp, kLongPass)).count();
+      std::chrono::duration<double>(std::max(shortest(spec.end) + spec.ramp, kLongPass)).count();
   if (first.failure || interrupted() || first.wall_s >= enough_s) return first;
   ReadSpec rest = spec;
   rest.at_gate = {};  // the ranks have met there, and some may be done
@@ -72,11 +72,11 @@ ReadTally Yardsticks::probe(const LoopShape& shape, const ReadSpec& spec) {
 
 // A loop starts its threads anew each time, so that passes are asked for in as few calls as their number can
 // be foreseen: one to learn how long a pass takes, one for the rest. Queues are made off the clock.
-ReadTally Yardsticks::timed(const ReadSpec& spec, const Loop& loop, double a_pass_s) {
-  ReadTally tally;
+RunTally Yardsticks::timed(const ReadSpec& spec, const Loop& loop, double a_pass_s) {
+  RunTally tally;
   const std::uint64_t pass = work_.samples->size();
   const std::uint64_t counted_before = work_.backend->moved_bytes().read;
-  const double wanted_s = std::chrono::duration<double>(spec.at_least + spec.ramp).count();
+  const double wanted_s = std::chrono::duration<double>(shortest(spec.end) + spec.ramp).count();
   if (spec.at_gate) spec.at_gate();
   const Clock::time_point start = Clock::now();
   std::chrono::nanoseconds untimed{0};
@@ -84,8 +84,9 @@ ReadTally Yardsticks::timed(const ReadSpec& spec, const Loop& loop, double a_pas
   std::uint64_t passes_more = a_pass_s > 0 ? static_cast<std::uint64_t>(wanted_s / a_pass_s * 1.25) + 1 : 1;
   while (true) {
     LoopEnd end{.first = tally.samples};
-    if (spec.deadline.count() != 0) end.at = start + untimed + spec.deadline;
-    const bool whole_passes = spec.max_passes != 0 || spec.deadline.count() == 0;
+    const std::chrono::nanoseconds limit = time_limit(spec.end);
+    if (limit.count() != 0) end.at = start + untimed + limit;
+    const bool whole_passes = spec.max_passes != 0 || limit.count() == 0;
     if (whole_passes) end.samples = passes_more * pass;
     const Result<LoopDone> done = loop(end);
     if (done.ok()) untimed += done->untimed;

@@ -1,8 +1,7 @@
-#include "datagen/reading/collective_order.hpp"
-
 #include <map>
 #include <set>
 
+#include "datagen/reading/sample_order.hpp"
 #include "io_backends/testing/testing.hpp"
 
 namespace penstock {

@@ -46,7 +46,7 @@ bool blames_sample(Errc code) {
 BatchLoader::BatchLoader(const LoaderInput& input, const LoaderSettings& settings)
     : input_(input),
       settings_(settings),
-      objects_(*input.manifest, *input.backend),
+      objects_(*input.backend, objects_to_hold(*input.manifest, *input.backend)),
       plan_(
           settings.sampler, static_cast<std::uint32_t>(input.pool->shape().samples), input.pool->size() - 1,
           settings.limits,
@@ -146,8 +146,8 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   std::optional<Error> failure;
   try {
     follow(worker);
-    Result<std::unique_ptr<SampleReader>> reader =
-        SampleReader::make(*input_.manifest, *input_.backend, objects_, settings_.depth, in_place());
+    Result<std::unique_ptr<TicketReader>> reader =
+        TicketReader::make(*input_.manifest, *input_.backend, objects_, settings_.depth, in_place());
     if (reader.ok()) {
       worker.reader = *std::move(reader);
       serve(stop, worker);
@@ -198,7 +198,7 @@ void BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
       if (in_place()) (*input_.pool)[ticket.place].stored[ticket.slot].reader.reset();
       worker.reader->begin(ticket);
     }
-    SampleReader::Arrival arrival = worker.reader->next();
+    TicketReader::Arrival arrival = worker.reader->next();
     worker.timer.sample(arrival.ticket.epoch, arrival.ticket.index);
     worker.timer.end_part(kPartRead, arrival.bytes.ok() ? arrival.bytes->size() : 0);
     Result<void> outcome = fill(worker, arrival);
@@ -208,7 +208,7 @@ void BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
   }
 }
 
-Result<void> BatchLoader::transform(Worker& worker, const SampleReader::Arrival& arrival, Batch& batch) {
+Result<void> BatchLoader::transform(Worker& worker, const TicketReader::Arrival& arrival, Batch& batch) {
   // Without the lock: the slot is this worker's.
   const Ticket& ticket = arrival.ticket;
   const auto opened = worker.opener->open(*arrival.bytes);
@@ -222,7 +222,7 @@ Result<void> BatchLoader::transform(Worker& worker, const SampleReader::Arrival&
   return error;
 }
 
-Result<void> BatchLoader::fill(Worker& worker, SampleReader::Arrival& arrival) {
+Result<void> BatchLoader::fill(Worker& worker, TicketReader::Arrival& arrival) {
   // Without the lock, as in transform(). No exception leaves: every ticket must be settled, or the consumer
   // waits for its batch for ever.
   const Ticket& ticket = arrival.ticket;

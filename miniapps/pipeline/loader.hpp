@@ -34,7 +34,7 @@
 #include "miniapps/pipeline/batch.hpp"
 #include "miniapps/pipeline/batch_plan.hpp"
 #include "miniapps/pipeline/batch_source.hpp"
-#include "miniapps/pipeline/sample_reader.hpp"
+#include "miniapps/pipeline/ticket_reader.hpp"
 #include "miniapps/pipeline/transform.hpp"
 #include "profiling/spans/span_log.hpp"
 
@@ -82,7 +82,7 @@ class BatchLoader final : public BatchSource {
   struct Worker {
     std::unique_ptr<SampleTransform> transform;
     std::optional<SampleOpener> opener;
-    std::unique_ptr<SampleReader> reader;  // while its thread lives
+    std::unique_ptr<TicketReader> reader;  // while its thread lives
     std::vector<Ticket> taken;             // to be started
     std::vector<Ticket> asked;             // started and not settled; under the mutex
     StageTimer timer{1};
@@ -99,8 +99,8 @@ class BatchLoader final : public BatchSource {
   void serve(const std::stop_token& stop, Worker& worker);
   void wait_for_room(std::unique_lock<std::mutex>& lock, const std::stop_token& stop, Worker& worker);
   bool take(Worker& worker);
-  Result<void> fill(Worker& worker, SampleReader::Arrival& arrival);
-  Result<void> transform(Worker& worker, const SampleReader::Arrival& arrival, Batch& batch);
+  Result<void> fill(Worker& worker, TicketReader::Arrival& arrival);
+  Result<void> transform(Worker& worker, const TicketReader::Arrival& arrival, Batch& batch);
   Result<const Batch*> pull(std::unique_lock<std::mutex>& lock);
   void check_progress(StageTimer::Clock::time_point waiting_since);
   std::vector<std::uint64_t> spent_ns() const;

@@ -135,8 +135,8 @@ TEST_P(InPlace, ObjectsThatCannotAllBeHeldOpenStayOpenAsLongAsTheirSamplesAreUse
 TEST_P(InPlace, SamplesOfAMappingThatLostBytesAreReadOneByOne) {
   if (std::string(GetParam()) == "mem") GTEST_SKIP() << "its objects do not change";
   make(kSamples, 100);
-  HeldObjects objects(*manifest_, *backend_);
-  const auto reader = SampleReader::make(*manifest_, *backend_, objects, 1, true).value();
+  HeldObjects objects(*backend_, objects_to_hold(*manifest_, *backend_));
+  const auto reader = TicketReader::make(*manifest_, *backend_, objects, 1, true).value();
   const auto take = [&](std::uint64_t index) {
     Ticket ticket;
     ticket.index = index;

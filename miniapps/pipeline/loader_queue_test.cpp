@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "miniapps/pipeline/loader_testing.hpp"
-#include "miniapps/pipeline/sample_reader.hpp"
+#include "miniapps/pipeline/ticket_reader.hpp"
 
 namespace penstock {
 namespace {
@@ -100,8 +100,8 @@ TEST(BatchLoader, AQueueBelongsToOneThreadFromBeginningToEnd) {
 TEST(BatchLoader, WhatIsSubmittedIsStartedBeforeTheNextSampleIsWorkedOn) {
   Pipe pipe(64, 8, 4);
   WatchedBackend watched(pipe.scripted);
-  HeldObjects objects(pipe.manifest, watched);
-  const auto reader = SampleReader::make(pipe.manifest, watched, objects, 8, false).value();
+  HeldObjects objects(watched, objects_to_hold(pipe.manifest, watched));
+  const auto reader = TicketReader::make(pipe.manifest, watched, objects, 8, false).value();
   std::uint64_t next = 0;
   for (; next < 8; ++next) reader->begin({.index = next});
   ASSERT_TRUE(reader->next().bytes.ok());  // four came

@@ -8,7 +8,7 @@
 #include "miniapps/pipeline/file_batches.hpp"
 #include "miniapps/pipeline/loader.hpp"
 #include "miniapps/pipeline/memory_batches.hpp"
-#include "miniapps/pipeline/sample_reader.hpp"
+#include "miniapps/pipeline/ticket_reader.hpp"
 
 namespace penstock {
 namespace {

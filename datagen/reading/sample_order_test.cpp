@@ -1,4 +1,4 @@
-#include "datagen/reading/sample_source.hpp"
+#include "datagen/reading/sample_order.hpp"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ std::vector<std::uint64_t> all_positions(SampleSource& source, std::int64_t now_
 
 TEST(SampleSource, GivesEveryPositionOfAPassOnceAndInOrderToOneThread) {
   for (const std::uint64_t samples : {1U, 2U, 7U, 128U, 129U, 5000U}) {
-    SampleSource source(samples, 1, {.max_passes = 1});
+    SampleSource source(samples, 1, 1, 0);
     const std::vector<std::uint64_t> positions = all_positions(source, kNever);
     ASSERT_EQ(positions.size(), samples);
     for (std::uint64_t i = 0; i < samples; ++i) EXPECT_EQ(positions[i], i);
@@ -29,7 +29,7 @@ TEST(SampleSource, GivesEveryPositionOfAPassOnceAndInOrderToOneThread) {
 }
 
 TEST(SampleSource, AddsWholePassesUntilTheTimeIsOver) {
-  SampleSource source(10, 1, {.at_least_ns = 100});
+  SampleSource source(10, 1, 0, 100);
   Slice slice;
   std::uint64_t taken = 0;
   while (source.take(taken < 25 ? 50 : 100, slice)) taken += slice.end - slice.begin;
@@ -39,14 +39,14 @@ TEST(SampleSource, AddsWholePassesUntilTheTimeIsOver) {
 }
 
 TEST(SampleSource, KeepsToTheMostPassesWhateverTheTime) {
-  SampleSource source(10, 4, {.max_passes = 2, .at_least_ns = 1'000'000});
+  SampleSource source(10, 4, 2, 1'000'000);
   EXPECT_EQ(all_positions(source, 1).size(), 20U);
 }
 
 TEST(SampleSource, ManyThreadsTogetherGetEveryPositionOfEveryPassOnce) {
   constexpr std::uint64_t kSamples = 1000;
   constexpr std::uint64_t kPasses = 7;
-  SampleSource source(kSamples, 4, {.max_passes = kPasses, .at_least_ns = INT64_MAX});
+  SampleSource source(kSamples, 4, kPasses, INT64_MAX);
   std::vector<std::vector<std::uint64_t>> taken(4);
   {
     std::vector<std::jthread> threads;
@@ -94,7 +94,7 @@ TEST(PassOrder, PhysicalSortsEachWindowOfTheShuffle) {
   std::vector<std::uint64_t> places;
   for (std::uint64_t i = 0; i < kSamples; ++i) places.push_back((kSamples - i) / 2);
   PassOrder shuffled(SampleOrder::shuffled, kSamples, 7);
-  PassOrder physical(SampleOrder::physical, kSamples, 7, {&places, kWindow});
+  PassOrder physical(SampleOrder::physical, kSamples, 7, {}, &places, kWindow);
   for (const std::uint64_t pass : {0U, 1U, 0U}) {
     for (std::uint64_t from = 0; from < kSamples; from += kWindow) {
       std::set<std::uint64_t> wanted, got;
@@ -123,7 +123,7 @@ TEST(PassOrder, RanksShareEveryPassAndMoveOnByTheShift) {
       std::vector<std::set<std::uint64_t>> now(kRanks);
       for (std::uint64_t rank = 0; rank < kRanks; ++rank) {
         const RankShare share{.rank = rank, .ranks = kRanks, .shift = 1};
-        PassOrder order(how, kSamples, 7, {&places, 16}, share);
+        PassOrder order(how, kSamples, 7, share, &places, 16);
         const std::uint64_t positions = order.begin(pass);
         EXPECT_LE(positions, share.longest(kSamples));
         for (std::uint64_t i = 0; i < positions; ++i) {

@@ -1,11 +1,10 @@
-#include "benchmarks/read/prepared_repeat.hpp"
-
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <memory>
 #include <vector>
 
+#include "benchmarks/read/read_team.hpp"
 #include "datagen/corpus/corpus_samples.hpp"
 #include "datagen/objects/scripted_backend.hpp"
 #include "io_backends/core/system/interrupt.hpp"
@@ -17,9 +16,9 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kFiles = 20;
 
-class PreparedRepeat : public testing::Test {
+class ReadRepeat : public testing::Test {
  protected:
-  PreparedRepeat() {
+  ReadRepeat() {
     auto backend = std::make_unique<ScriptedBackend>();
     backend_ = backend.get();
     manifest_ = std::make_unique<Manifest>(scripted_files(*backend, kFiles));
@@ -48,12 +47,11 @@ class PreparedRepeat : public testing::Test {
   // Passes that say that each took 0.4 s, and remember what was asked of them.
   RepeatPlan plan() {
     RepeatPlan plan;
-    plan.threads = 3;
-    plan.at_least = 1s;
+    plan.spec = {.threads = 3, .end = Passes{1s}};
     plan.run = [this](const ReadSpec& pass, const ReadObserver& observer) {
       passes_.push_back(pass);
       if (observer) observer({.elapsed_s = 0.1, .samples = 1, .bytes = 2});
-      ReadTally tally;
+      RunTally tally;
       tally.samples = kFiles;
       tally.bytes = 100;
       tally.passes = 1;
@@ -65,7 +63,7 @@ class PreparedRepeat : public testing::Test {
   }
 
   std::optional<RepeatFigures> run(CacheControl& cache, const RepeatPlan& plan) {
-    return run_repeat(tier_, cache, team_, plan);
+    return team_.repeat(tier_, cache, plan);
   }
 
   const std::unique_ptr<Communicator> single_ = single_process();
@@ -80,7 +78,7 @@ class PreparedRepeat : public testing::Test {
   std::vector<ReadSpec> passes_;
 };
 
-TEST_F(PreparedRepeat, EvictsBetweenColdPassesUntilTheyHaveLastedLongEnough) {
+TEST_F(ReadRepeat, EvictsBetweenColdPassesUntilTheyHaveLastedLongEnough) {
   CacheControl cache = control(CacheRequest::cold);
   std::vector<double> seen;
   RepeatPlan wanted = plan();
@@ -100,7 +98,7 @@ TEST_F(PreparedRepeat, EvictsBetweenColdPassesUntilTheyHaveLastedLongEnough) {
   EXPECT_DOUBLE_EQ(seen[2], 0.9) << "the watcher counts from the start of the repeat";
 }
 
-TEST_F(PreparedRepeat, DropsBetweenColdPassesOfDirectReadsToo) {
+TEST_F(ReadRepeat, DropsBetweenColdPassesOfDirectReadsToo) {
   backend_->change_caps().bypasses_cache = true;
   CacheControl cache = control(CacheRequest::cold, ColdMethod::drop);
   const auto figures = run(cache, plan());
@@ -112,32 +110,32 @@ TEST_F(PreparedRepeat, DropsBetweenColdPassesOfDirectReadsToo) {
   EXPECT_EQ(figures->cache.client_metadata, "cold");
 }
 
-TEST_F(PreparedRepeat, WarmPassesAreOneTurnOfAsManyAsItTakes) {
+TEST_F(ReadRepeat, WarmPassesAreOneTurnOfAsManyAsItTakes) {
   resident_ = true;
   CacheControl cache = control(CacheRequest::warm);
   const auto figures = run(cache, plan());
   ASSERT_TRUE(figures);
   ASSERT_EQ(passes_.size(), 1U);
   EXPECT_EQ(passes_[0].max_passes, 0U);
-  EXPECT_EQ(passes_[0].at_least, 1s);
+  EXPECT_EQ(shortest(passes_[0].end), 1s);
 }
 
-TEST_F(PreparedRepeat, DurationAndRampGoOnFromPassToPass) {
+TEST_F(ReadRepeat, DurationAndRampGoOnFromPassToPass) {
   CacheControl cache = control(CacheRequest::cold);
   RepeatPlan wanted = plan();
-  wanted.duration = 1s;
-  wanted.ramp = 500ms;
+  wanted.spec.end = Duration{1s};
+  wanted.spec.ramp = 500ms;
   ASSERT_TRUE(run(cache, wanted));
   ASSERT_EQ(passes_.size(), 3U);
-  EXPECT_EQ(passes_[0].deadline, 1500ms);
+  EXPECT_EQ(time_limit(passes_[0].end), 1500ms);
   EXPECT_EQ(passes_[0].ramp, 500ms);
-  EXPECT_EQ(passes_[1].deadline, 1100ms);
+  EXPECT_EQ(time_limit(passes_[1].end), 1100ms);
   EXPECT_EQ(passes_[1].measured_before, 400ms);
   EXPECT_EQ(passes_[1].ramp, 100ms);
   EXPECT_EQ(passes_[2].ramp, 0ms);
 }
 
-TEST_F(PreparedRepeat, MeasuresAndSaysSoWhatWouldNotGetCold) {
+TEST_F(ReadRepeat, MeasuresAndSaysSoWhatWouldNotGetCold) {
   resident_ = true;
   CacheControl cache = control(CacheRequest::cold);
   const auto figures = run(cache, plan());
@@ -146,11 +144,11 @@ TEST_F(PreparedRepeat, MeasuresAndSaysSoWhatWouldNotGetCold) {
   EXPECT_EQ(figures->tally.samples, 3 * kFiles);
 }
 
-TEST_F(PreparedRepeat, AFailureEndsItAndIsKept) {
+TEST_F(ReadRepeat, AFailureEndsItAndIsKept) {
   CacheControl cache = control(CacheRequest::cold);
   RepeatPlan wanted = plan();
   wanted.run = [](const ReadSpec&, const ReadObserver&) {
-    ReadTally tally;
+    RunTally tally;
     tally.failure = make_error(Errc::io, "cannot read 'x'");
     return tally;
   };
@@ -160,7 +158,7 @@ TEST_F(PreparedRepeat, AFailureEndsItAndIsKept) {
   EXPECT_EQ(figures->tally.failure->what, "cannot read 'x'");
 }
 
-TEST_F(PreparedRepeat, InterruptedBeforeAnythingThereIsNothing) {
+TEST_F(ReadRepeat, InterruptedBeforeAnythingThereIsNothing) {
   CacheControl cache = control(CacheRequest::cold);
   simulate_interrupt(SIGINT);
   const auto figures = run(cache, plan());

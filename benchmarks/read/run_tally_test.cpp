@@ -1,0 +1,96 @@
+#include "benchmarks/read/run_tally.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+// Every member has a value that no other has.
+RunTally tally(std::uint64_t from) {
+  RunTally one;
+  std::uint64_t next = from;
+  RunTally::figures([&](const char*, auto member, const RunFigure&) {
+    using T = std::remove_reference_t<decltype(one.*member)>;
+    if constexpr (std::is_arithmetic_v<T>) one.*member = static_cast<T>(next++);
+  });
+  one.latency_ns.add(from);
+  one.late_ns.add(from + 1);
+  one.bytes_by_second = {from, from + 1};
+  one.first_errors = {"a" + std::to_string(from), "b"};
+  one.first_wrong = "wrong" + std::to_string(from);
+  one.failure = Error{Errc::io, 5, "read"};
+  one.calls[TimedCall::read].ns.add(from);
+  one.calls[TimedCall::read].bytes = from;
+  return one;
+}
+
+TEST(RunTally, SecondsGoOnOverRunsInTurn) {
+  RunTally cell;
+  cell.wall_s = 1.4;
+  cell.bytes = 14;
+  cell.bytes_by_second = {10, 4};
+  RunTally pass;  // began 0.4 s into a second
+  pass.wall_s = 1.2;
+  pass.bytes = 12;
+  pass.bytes_by_second = {6, 6};
+  cell.append(pass);
+  EXPECT_EQ(cell.bytes_by_second, (std::vector<std::uint64_t>{10, 10, 6}));
+  RunTally first;
+  first.append(cell);
+  EXPECT_EQ(first.bytes_by_second, cell.bytes_by_second);
+}
+
+TEST(RunTally, EveryFigureTravelsBetweenRanks) {
+  RunTally sent = tally(100);
+  sent.ranks = {{7, 1.5}, {8, 2.5}};
+  const RunTally got = RunTally::unpacked(sent.packed());
+  EXPECT_EQ(got.packed(), sent.packed());
+  EXPECT_EQ(got.samples, 100U);
+  EXPECT_EQ(got.latency_ns.count(), 1U);
+  EXPECT_EQ(got.calls.at(TimedCall::read).bytes, 100U);
+  ASSERT_TRUE(got.failure);
+  EXPECT_EQ(got.failure->what, "read");
+  EXPECT_EQ(got.ranks.at(1).bytes, 8U);
+}
+
+TEST(RunTally, OfRanksAtTheSameTimeAmountsAddAndTheLongestTimeCounts) {
+  RunTally fast = tally(100);
+  RunTally slow = tally(200);
+  fast.failure.reset();
+  fast.first_done_s = 2;
+  fast.first_done_bytes = 50;
+  slow.first_done_s = 4;
+  slow.first_done_bytes = 100;
+  const RunTally all = RunTally::over_ranks(std::vector<RunTally>{fast, slow});
+  EXPECT_EQ(all.samples, 300U);
+  EXPECT_EQ(all.passes, slow.passes);
+  EXPECT_EQ(all.wall_s, slow.wall_s);
+  EXPECT_EQ(all.open_s, slow.open_s);
+  EXPECT_EQ(all.first_done_s, 2);
+  EXPECT_EQ(all.first_done_bytes, 100U) << "the slow one had read half of its bytes by then";
+  EXPECT_EQ(all.latency_ns.count(), 2U);
+  EXPECT_EQ(all.bytes_by_second, (std::vector<std::uint64_t>{300, 302}));
+  EXPECT_EQ(all.first_errors.size(), 4U);
+  EXPECT_EQ(all.first_wrong, "wrong100");
+  ASSERT_TRUE(all.failure);
+  ASSERT_EQ(all.ranks.size(), 2U);
+  EXPECT_EQ(all.ranks[0].bytes, fast.bytes);
+}
+
+TEST(RunTally, OfRunsInTurnTimesAddToo) {
+  RunTally cell = tally(1);
+  const RunTally later = tally(10);
+  const double wall_s = cell.wall_s + later.wall_s;
+  const std::uint64_t passes = cell.passes + later.passes;
+  cell.append(later);
+  EXPECT_EQ(cell.wall_s, wall_s);
+  EXPECT_EQ(cell.passes, passes);
+  EXPECT_EQ(cell.calls.at(TimedCall::read).ns.count(), 2U);
+  EXPECT_EQ(cell.first_errors.size(), 4U);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,103 @@
+// Threads: any thread calls HeldObjects. A SampleReader belongs to one worker, and is used by one thread at
+// a time.
+// Lock: HeldObjects::mutex_ guards open_. It is not held while an object is opened or read. find() takes no
+// lock.
+// Ctrl-C: nothing looks for it. The caller looks between samples. Crash: nothing is written.
+#include "datagen/reading/sample_reader.hpp"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+// A test is built with a reader that is this slow, to show that `read` notices it. Its yardsticks must not.
+#ifndef PENSTOCK_REAP_DELAY_US
+#define PENSTOCK_REAP_DELAY_US 0
+#endif
+void delay_reap() {
+  if constexpr (PENSTOCK_REAP_DELAY_US > 0)
+    std::this_thread::sleep_for(std::chrono::microseconds(PENSTOCK_REAP_DELAY_US));
+}
+
+}  // namespace
+
+// The release store comes last and pairs with the acquire in find(): a thread that sees the pointer sees a
+// complete Reader.
+Result<Reader*> HeldObjects::open(std::uint64_t object, std::string_view name) {
+  // Before the lock: an open may take long, and other threads open other objects meanwhile.
+  PENSTOCK_ASSIGN(std::unique_ptr<Reader> mine, backend_.open(name));
+  const std::lock_guard lock(mutex_);
+  std::atomic<Reader*>& at = readers_[static_cast<std::size_t>(object)];
+  // Another thread may have opened it meanwhile. Then `mine` is closed, after the lock is released.
+  if (Reader* const others = at.load(std::memory_order_relaxed)) return others;
+  open_.push_back(std::move(mine));
+  at.store(open_.back().get(), std::memory_order_release);
+  return open_.back().get();
+}
+
+SampleReader::SampleReader(Backend& backend, HeldObjects& objects, bool whole_objects, std::size_t slots)
+    : backend_(backend), objects_(objects), whole_objects_(whole_objects), own_(slots) {}
+
+Result<void> SampleReader::use_queue(std::size_t depth, std::span<std::byte> memory) {
+  PENSTOCK_ASSIGN(queue_, deep_queue(backend_, depth));
+  if (!memory.empty()) queue_->lend(memory);
+  added_.reserve(own_.size());
+  completions_.resize(own_.size());
+  return success();
+}
+
+Result<Reader*> SampleReader::reader(std::size_t slot, std::string_view object_name, std::uint32_t object) {
+  if (Reader* const held = objects_.find(object)) return held;
+  if (objects_.holds(object)) return objects_.open(object, object_name);
+  Own& own = own_[slot];
+  if (own.object != object) {
+    // The old object first: both at once could be more than the limit of descriptors. A failed open leaves
+    // none.
+    close(slot);
+    PENSTOCK_ASSIGN(own.reader, backend_.open(object_name));
+    own.object = object;
+  }
+  return own.reader.get();
+}
+
+std::unique_ptr<Reader> SampleReader::take_reader(std::size_t slot) {
+  own_[slot].object = UINT64_MAX;
+  return std::move(own_[slot].reader);
+}
+
+Result<std::uint64_t> SampleReader::read(std::size_t slot, std::string_view object_name, const Sample& sample,
+                                         std::span<std::byte> out) {
+  delay_reap();
+  if (whole_objects_) return backend_.read_object(object_name, sample.length, out);
+  PENSTOCK_ASSIGN(Reader* const by, reader(slot, object_name, sample.object));
+  PENSTOCK_TRY(by->read_at(sample.offset, out.first(static_cast<std::size_t>(sample.length))));
+  return sample.length;
+}
+
+Result<void> SampleReader::add(std::size_t slot, std::string_view object_name, const Sample& sample,
+                               std::span<std::byte> out) {
+  if (whole_objects_) {
+    added_.push_back({.what = ReadObject{object_name, sample.length, out}, .tag = slot});
+    return success();
+  }
+  PENSTOCK_ASSIGN(Reader* const by, reader(slot, object_name, sample.object));
+  out = out.first(static_cast<std::size_t>(sample.length));
+  added_.push_back({.what = ReadAt{by, sample.offset, out}, .tag = slot});
+  return success();
+}
+
+// What the queue has no room for stays in added_, for the next call.
+void SampleReader::start(Start when) {
+  if (added_.empty()) return;
+  const std::size_t taken = queue_->submit(added_, when);
+  added_.erase(added_.begin(), added_.begin() + static_cast<std::ptrdiff_t>(taken));
+}
+
+std::span<Completion> SampleReader::reap() {
+  delay_reap();
+  return std::span(completions_).first(queue_->reap(completions_, 1));
+}
+
+}  // namespace penstock
