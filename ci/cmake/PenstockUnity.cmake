@@ -1,10 +1,11 @@
-# Compiles eight neighbouring sources of a component's library as one (PENSTOCK_UNITY): most of a build's time is headers. A new name in
-# an unnamed namespace must then differ from those of its folder. Plug-ins stay apart: each has its own `kOptions`. `dev` compiles every
-# file alone, so that each has to include what it uses (.ci/run --full).
+# Compiles up to eight neighbouring sources of a component's library as one (PENSTOCK_UNITY), because headers take most of a build's
+# time. A new name in an unnamed namespace must differ from the names in its folder. `dev` compiles each file alone, so that each has
+# to include what it uses (.ci/run --full).
 option(PENSTOCK_UNITY "Compile neighbouring sources of a library together: less time for a whole build" OFF)
 
-# penstock_apart(SOURCE...): sources of the current component that stay apart as well: they use the registry of commands or of views, which a test of
-# their neighbours does not have.
+# penstock_apart(SOURCE...): sources of the current component that are compiled alone. These are plug-ins (each has its own `kOptions`),
+# sources whose names collide with those of their folder, arithmetic with options of its own, and sources that need the registry of
+# commands or of views: tests link their neighbours without it.
 function(penstock_apart)
   set_source_files_properties(${ARGN} TARGET_DIRECTORY ${PENSTOCK_ROOM} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

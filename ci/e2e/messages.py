@@ -8,6 +8,7 @@ def message(key, **fields):
 
 
 MESSAGES = {
+    "no-thread-came-to-a-call": "came to a call from which another thread may be begun",
     "accelerator": "The accelerator of",
     "all-steps": "all its steps",
     "among-those-asked-n": "among those asked for is 'n0",

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
+from messages import message
 from penstock_cli import BUILD, PENSTOCK
 
 LIBRARY = BUILD / "libpenstock_profile.so"
@@ -30,7 +31,13 @@ class AttachTest(unittest.TestCase):
         return done
 
     def ask(self, *words):
-        return json.loads(self.profile(*words, "--json").stdout)
+        """The answer of attach or detach. On a busy machine no thread may come to a call in time: the message says to try again."""
+        for _ in range(5):
+            done = subprocess.run([PENSTOCK, "profile", *map(str, words), "--json"], capture_output=True, text=True, check=False, timeout=120)
+            if message("no-thread-came-to-a-call") not in done.stderr:
+                break
+        self.assertEqual(done.returncode, 0, f"{words}: {done.stdout}{done.stderr}")
+        return json.loads(done.stdout)
 
     def report(self, *sessions):
         rows = [json.loads(line) for line in self.profile("report", "--json", "--all", *sessions).stdout.splitlines()]

@@ -23,6 +23,10 @@ namespace penstock::interpose {
 namespace {
 
 constinit std::atomic<Ring*> first_ring{nullptr};
+// Values of Ring::fd without a descriptor: may be used again; being filled; never used again.
+constexpr int kFree = -1;
+constexpr int kClaimed = -3;
+constexpr int kForgotten = -2;
 constinit OwnedLock rings_lock;  // for changing the list; reading it needs none
 
 // Takes no lock, so any thread and any handler may call it. Rings are never freed, because another thread may
@@ -37,14 +41,14 @@ Ring* find_ring(int fd) noexcept {
 }
 
 // A ring with no descriptor yet. The caller fills it and stores `fd` last: until then no wrapper finds it by
-// a descriptor. No lock is held on entry. Under rings_lock the ring gets fd -3, so that another thread that
-// sets up a ring at the same instant does not take it as a free one.
+// a descriptor. No lock is held on entry. Under rings_lock the ring becomes kClaimed, so that another thread
+// that sets up a ring at the same instant does not take it as a free one.
 Ring* new_ring(int fd, const RingParameters& parameters) noexcept {
   // The kernel has given the number to a new ring, so the old one is gone. Outside rings_lock: this takes the
   // old ring's lock.
   ring_ends(fd);
   const Hold lock(rings_lock);
-  Ring* ring = lock.held() ? find_ring(-1) : nullptr;
+  Ring* ring = lock.held() ? find_ring(kFree) : nullptr;
   if (lock.held() && ring == nullptr) {
     if (void* memory = private_memory(sizeof(Ring))) {
       ring = new (memory) Ring;
@@ -57,7 +61,7 @@ Ring* new_ring(int fd, const RingParameters& parameters) noexcept {
     count_drop(session.header->dropped_records);
     return nullptr;
   }
-  ring->fd.store(-3, std::memory_order_relaxed);
+  ring->fd.store(kClaimed, std::memory_order_relaxed);
   ring->parameters = parameters;
   const std::uint32_t room = parameters.cq_entries > 4096 ? parameters.cq_entries : 4096;
   ring->pending.make(room * 4);
@@ -158,7 +162,7 @@ void end_ring(ThreadLog& log, Ring& ring) noexcept {
   ring.entries = nullptr;
   ring.sq_seen = ring.cq_seen = ring.chain = 0;
   ring.by_library = false;
-  ring.fd.store(-1, std::memory_order_release);
+  ring.fd.store(kFree, std::memory_order_release);
 }
 
 // Calls `what` under the lock of the ring with this descriptor. Any thread, no lock held on entry.
@@ -381,13 +385,13 @@ void settle_rings() noexcept {
 }
 
 // Waits for no lock: in a fork's child the thread that held one does not exist, and in begin_recording() the
-// thread that holds one may be waiting for this thread. -2 instead of -1: a parent's thread may have been
+// thread that holds one may be waiting for this thread. Not kFree: a parent's thread may have been
 // changing the ring at the fork, so the ring is never used again.
 void forget_rings() noexcept {
   rings_lock.reset();
   for (Ring* ring = first_ring.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {
     ring->lock.reset();
-    ring->fd.store(-2, std::memory_order_relaxed);
+    ring->fd.store(kForgotten, std::memory_order_relaxed);
   }
   session.rings_seen = false;
 }
