@@ -169,6 +169,9 @@ Result<int> run(const CommandContext& context) {
   return subcommand->run(context, context.positionals.subspan(1));
 }
 
+// What `export --to records` found in a session: two sessions of the same program did the same work.
+constexpr std::string_view kFindings[] = {"session", "processes"};
+
 }  // namespace
 
 extern const CommandInfo command_profile;
@@ -200,6 +203,7 @@ const CommandInfo command_profile{
     .min_arguments = 1,
     .max_arguments = INT_MAX,
     .subcommands = subcommand_options,
+    .findings = kFindings,
     .metrics = session_metrics::kAll,
 };
 
