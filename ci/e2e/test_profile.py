@@ -5,6 +5,7 @@ import ctypes.util
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import stat
@@ -273,6 +274,19 @@ class Watched(penstock_cli.CliTest):
         self.assertEqual(len(rates[0]["samples"]), len(rates[1]["samples"]))
         for one, other in zip(rates[0]["samples"], rates[1]["samples"]):
             self.assertAlmostEqual(one / other, 1, delta=0.01)
+
+    def test_sessions_of_one_program_share_a_chart(self):
+        (self.dir / "photos").mkdir()
+        for i in range(20):
+            (self.dir / "photos" / f"{i}.jpg").write_bytes(os.urandom(100_000))
+        for threads in (1, 2):
+            self.run_cli("profile", "run", "-o", f"s{threads}", "--", penstock_cli.PENSTOCK, "read", "photos", "--scan", "--threads", threads,
+                         "--min-time", "20ms", "--results", "own", expect=0)
+        self.run_cli("profile", "export", "--to", "records", "s1", "s2", "-o", "runs")
+        self.run_cli("report", "runs", "-o", "r.html")
+        page = (self.dir / "r.html").read_text(encoding="utf-8")
+        charts = json.loads(re.search(r'id="charts">(.*?)</script>', page, re.DOTALL)[1])
+        self.assertEqual([chart["x"] for chart in charts if len(chart["series"]) == 1], [[1, 2]])
 
     def test_children_of_a_process_that_does_nothing_before_they_end(self):
         (self.dir / "data").write_bytes(bytes(20_000_000))

@@ -1,10 +1,15 @@
 // `penstock profile SUBCOMMAND ...`: what the I/O of any program does.
+#include <string_view>
+
 #include "io_backends/core/cli/command.hpp"
 #include "profiling/exporters/session_metrics.hpp"
 
 namespace penstock {
 
 const Registry<CommandInfo>& profile_registry();
+
+// What `export --to records` found in a session: two sessions of the same program did the same work.
+constexpr std::string_view kFindings[] = {"session", "processes"};
 
 extern const CommandInfo command_profile;
 const CommandInfo command_profile{
@@ -31,6 +36,7 @@ const CommandInfo command_profile{
         "then detached again).",
     .arguments = "SUBCOMMAND ...",
     .subcommands = [] { return profile_registry().present(); },
+    .findings = kFindings,
     .metrics = session_metrics::kAll,
 };
 
