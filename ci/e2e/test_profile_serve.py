@@ -78,7 +78,7 @@ class Saved(ServeTest):
         done = subprocess.run([PENSTOCK, "profile", "serve", str(self.session), "--port", str(page.port)], capture_output=True, text=True, check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn(message("somebody-s-already"), done.stderr)
-        for words, what in (([], "one session"), (["no-such"], "neither"), ([str(self.session), "--port", "70000"], "65535"), ([str(self.folder)], "")):
+        for words, what in (([], "SESSION|PID"), (["no-such"], "neither"), ([str(self.session), "--port", "70000"], "65535"), ([str(self.folder)], "")):
             done = subprocess.run([PENSTOCK, "profile", "serve", *words], capture_output=True, text=True, check=False, cwd=self.folder)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(what, done.stderr)
