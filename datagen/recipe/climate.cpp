@@ -100,7 +100,7 @@ const RecipeInfo recipe_climate{
     .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
     .small = kSmall,
     .mean_sample_bytes = 4.0 * (16 * 768 * 1152 + 768 * 1152 + 16 * 4),
-    .fingerprint = 0xcda95fb2,
+    .fingerprint = 0xacf74136,
     .make = make_climate,
 };
 
