@@ -1,16 +1,8 @@
 # penstock_fuzz(TARGET SOURCE [DEFINITION...]): fuzz_TARGET, from a source that has LLVMFuzzerTestOneInput, against the
 # current room. With PENSTOCK_FUZZERS libFuzzer drives it (ci/fuzz runs them all). In every other build a small main feeds
-# it the seeds in the room's fuzz_seeds/TARGET, and what comes of cutting and flipping them, as the test fuzz.TARGET.
-#
-# penstock_unfuzzed(SOURCE...): sources of the current room that no target reaches. A build for libFuzzer goes without them,
-# as without all recipes and commands: they would be half of the work.
+# it the seeds in the room's fuzz_seeds/TARGET, and what comes of cutting and flipping them, as the test fuzz.TARGET. A build for
+# libFuzzer goes without recipes and commands (penstock_plugin). ci/check_fuzz finds sources that parse and are in no target.
 add_custom_target(fuzzers)
-
-function(penstock_unfuzzed)
-  if(NOT PENSTOCK_FUZZERS)
-    target_sources(${PENSTOCK_ROOM} PRIVATE ${ARGN})
-  endif()
-endfunction()
 
 function(penstock_fuzz target source)
   if(NOT PENSTOCK_TESTS AND NOT PENSTOCK_FUZZERS)

@@ -34,7 +34,7 @@ class AttachTest(unittest.TestCase):
         """The answer of attach or detach. On a busy machine no thread may come to a call in time: the message says to try again."""
         for _ in range(5):
             done = subprocess.run([PENSTOCK, "profile", *map(str, words), "--json"], capture_output=True, text=True, check=False, timeout=120)
-            if message("no-thread-came-to-a-call") not in done.stderr:
+            if message("attach-found-no-call") not in done.stderr:
                 break
         self.assertEqual(done.returncode, 0, f"{words}: {done.stdout}{done.stderr}")
         return json.loads(done.stdout)

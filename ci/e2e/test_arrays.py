@@ -161,8 +161,8 @@ print("{}")"""
         corpus = self.records("describe", "theirs", "--scan")[0]
         self.assertEqual((corpus["samples"], corpus["bytes"]), (5 + 5 + 1, 3 * 5 * 2 * 3 * 4))
         self.assertEqual(corpus["labels"]["used"], 5)
-        self.assertIn(message("compressed", name="data.npy"), self.run_cli("describe", "packed", "--scan", expect=77).stderr)
-        self.assertIn(message("do-not-lie-together"), self.run_cli("describe", "fortran", "--scan", expect=77).stderr)
+        self.assertIn(message("array-compressed", name="data.npy"), self.run_cli("describe", "packed", "--scan", expect=77).stderr)
+        self.assertIn(message("samples-not-contiguous"), self.run_cli("describe", "fortran", "--scan", expect=77).stderr)
 
     def test_an_array_a_sample(self):
         """Archives of pictures without any table: each is read, whole, in the order that people count in."""
@@ -181,7 +181,7 @@ print("{}")"""
                             "--no-baseline")[0]
         self.assertEqual(read["metrics"]["payload_bytes"]["samples"], [100 * 8 * 9])
         pair = self.run_cli("describe", "pair", "--scan")
-        self.assertIn(message("array", n=1), pair.stderr)
+        self.assertIn(message("arrays-that", n=1), pair.stderr)
         self.assertIn("1 raw in 1 object ", pair.stdout)
         self.python("h5py, numpy", """
 with h5py.File("hdf5/a.h5", "w") as f:
@@ -255,7 +255,7 @@ json.dump({}, sys.stdout)"""
             for damaged in (whole[:len(whole) // 2], whole[:5]):
                 path.write_bytes(damaged)
                 told = self.run_cli("describe", name, "--scan").stderr
-                self.assertIn(message("cannot-read", n=1), told)
+                self.assertIn(message("arrays-unreadable", n=1), told)
                 self.assertIn(path.name, told)
                 self.assertRegex(told, "at byte [0-9]+")
 

@@ -23,7 +23,7 @@ class Looking(CheckpointTest):
         line = self.subcommand("ls", "fast", "slow")[-1]
         self.assertEqual((line["bytes"], line["ranks"], line["files"], line["epoch"]), (6 << 20, 1, 1, 0))
         self.assertLess(line["age_s"], 600)
-        self.assertIn(message("fast-committed"), self.run_cli("checkpoint", "ls", "fast", "slow").stdout)
+        self.assertIn(message("ls-fast-committed"), self.run_cli("checkpoint", "ls", "fast", "slow").stdout)
 
     def test_nothing_there(self):
         self.save(1, "--run", "gone", fast=None)
@@ -47,7 +47,7 @@ class Looking(CheckpointTest):
         wrong = {(line["tier"], line["step"]) for line in lines[:-1] if line["problem"]}
         self.assertEqual(wrong, {("slow", 1), ("fast", 2)})
         done = self.run_cli("checkpoint", "verify", "fast", "slow", expect=1)
-        self.assertIn(message("rank-bin"), done.stdout)
+        self.assertIn(message("rank-file-name"), done.stdout)
         self.assertIn("2 of 4", done.stdout)
 
     def test_verify_proves_payloads_against_the_seed(self):
@@ -62,8 +62,8 @@ class Looking(CheckpointTest):
         path.write_bytes(other + word + f"{crc32c(other):08x}".encode() + trailer[8:])
         lines = self.subcommand("verify", "slow", expect=1)
         self.assertEqual([bool(line["problem"]) for line in lines[:-1]], [True, False])
-        self.assertIn(message("right-checksums-but"), lines[0]["problem"])
-        self.fails(1, "restore", "slow", "--step", 1, "--to", "out", words=[message("right-checksums")])
+        self.assertIn(message("manifest-right-checksum-but"), lines[0]["problem"])
+        self.fails(1, "restore", "slow", "--step", 1, "--to", "out", words=[message("checksums-right-but-format-wrong")])
         self.assertFalse((self.dir / "out" / "rank-0.bin").exists())
 
     def test_status(self):
@@ -128,7 +128,7 @@ class Clearing(CheckpointTest):
         self.assertTrue(folder.exists(), "somebody may be measuring")
         for path in (*folder.iterdir(), folder):
             os.utime(path, (time.time() - 7200,) * 2)
-        self.assertIn(message("ceiling", name="slow"), self.run_cli("checkpoint", "gc", "slow").stderr)
+        self.assertIn(message("ceiling-leftovers-removed", name="slow"), self.run_cli("checkpoint", "gc", "slow").stderr)
         self.assertFalse(folder.exists())
         self.assertEqual(self.subcommand("verify", "slow")[-1]["wrong"], 0)
 
@@ -190,7 +190,7 @@ class Usage(CheckpointTest):
         self.fails(2, "save", "slow", "slow2", *PAYLOAD, words=["both slow"])
         self.fails(2, "save", "fast", *PAYLOAD, words=["fast"])
         (self.dir / "alias").symlink_to(self.dir / "slow")
-        self.fails(2, "ls", "slow", "alias", words=[message("same-checkpoint-store")])
+        self.fails(2, "ls", "slow", "alias", words=[message("stores-are-the-same")])
 
     def test_a_folder_of_other_things_is_no_store(self):
         (self.dir / "data").mkdir()

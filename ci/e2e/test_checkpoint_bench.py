@@ -204,7 +204,7 @@ class Stopping(BenchTest):
         restored, = self.records("checkpoint", "restore", "slow", "fast")
         self.assertEqual(restored["run"], "mine")
         done = self.run_cli("checkpoint", "gc", "slow", "fast")
-        self.assertIn(message("bench-left"), done.stderr)
+        self.assertIn(message("bench-leftovers-removed"), done.stderr)
         line, = self.records("checkpoint", "ls", "slow", "fast")
         self.assertEqual(line["run"], "mine")
         left = [path for store in ("slow", "fast") for path in (self.dir / store).rglob("bench-*")]

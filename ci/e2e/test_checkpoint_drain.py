@@ -36,7 +36,7 @@ class Draining(CheckpointTest):
     def test_not_durable_in_time_is_exit_3_and_goes_on(self):
         self.drain_stuck(1)
         done = self.run_cli("checkpoint", "drain", "fast", f"slow,{SLOWLY}", "--timeout", "200ms", expect=NOT_DURABLE)
-        self.assertIn(message("goes-there"), done.stderr)
+        self.assertIn(message("same-command-resumes"), done.stderr)
         self.assertEqual(self.states(), {("default", 1, 0): "fast_committed"})
         self.assertFalse(self.in_the_making("slow"))
         self.run_cli("checkpoint", "drain", "fast", "slow", "--timeout", "100s")
@@ -48,7 +48,7 @@ class Draining(CheckpointTest):
         flip(self.file("fast", 1))
         drained, = self.subcommand("drain", "fast", "slow", expect=1)
         self.assertEqual((drained["copied"], drained["quarantined"], drained["verdict"]), (1, 1, "failed"))
-        self.assertIn(message("rank-bin"), drained["problems"][0])
+        self.assertIn(message("rank-file-name"), drained["problems"][0])
         self.assertEqual(self.states(), {("default", 2, 0): "durable"})
         status = {line["role"]: line for line in self.subcommand("status", "fast", "slow")}
         self.assertGreater(status["fast"]["quarantined"], 0)
@@ -66,14 +66,14 @@ class Draining(CheckpointTest):
                 self.save(1, "--run", "r" + str(len(args)), "--keep-fast", 1)
                 flip(self.file("slow", 1, run="r" + str(len(args))))
                 drained, = self.subcommand("drain", "slow", "fast", *args, "--run", "r" + str(len(args)), expect=1)
-                self.assertIn(message("rank-bin"), drained["problems"][0])
+                self.assertIn(message("rank-file-name"), drained["problems"][0])
                 self.assertEqual((drained["copied"], drained["quarantined"], drained["left"]), (1, 1, 0))
                 self.assertEqual(drained["evicted"], 0 if "--keep-fast" in args else 1)
                 self.assertTrue(self.restore("--run", "r" + str(len(args)), stores=("slow",))["proven"])
 
     def test_a_slow_copy_that_cannot_be_read_keeps_the_fast_one(self):
         self.save(1, "--keep-fast", 1)
-        self.fails(1, "drain", "fast", "slow,fail=read/rank-0:eio@1", words=[message("rank-bin")])
+        self.fails(1, "drain", "fast", "slow,fail=read/rank-0:eio@1", words=[message("rank-file-name")])
         self.assertEqual(self.states(), {("default", 1, 0): "both"})
         # One reading that goes wrong on the way is no reason to throw the copy away.
         drained, = self.subcommand("drain", "fast", "slow,fail=read/rank-0:flip@#1", expect=1)
@@ -106,7 +106,7 @@ class Draining(CheckpointTest):
 
     def test_it_wants_one_of_each(self):
         self.save(1)
-        self.fails(2, "drain", "slow", words=[message("one-fast-one-slow")])
+        self.fails(2, "drain", "slow", words=[message("drain-needs-two-stores")])
         self.fails(2, "drain", "slow", "slow", words=["slow"])
 
     def test_one_at_a_time(self):

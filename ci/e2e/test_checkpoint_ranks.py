@@ -32,7 +32,7 @@ class OverRanks(CheckpointTest):
         flip(self.file("fast", 9, name="rank-2.bin"))
         flip(self.file("slow", 9, name="rank-3.bin"))
         done = self.over(4, "checkpoint", "restore", "fast", "slow", expect=NOTHING)
-        self.assertEqual(done.stderr.count(message("found-wrong")), 1, done.stderr)
+        self.assertEqual(done.stderr.count(message("checkpoints-found-wrong")), 1, done.stderr)
 
     def test_files_are_dealt_out(self):
         (self.dir / "state").mkdir()
@@ -48,7 +48,7 @@ class OverRanks(CheckpointTest):
     def test_what_ends_it_is_said_once(self):
         for subcommand in ("ls", "verify", "drain", "gc", "status"):
             done = self.over(2, "checkpoint", subcommand, "slow", expect=2)
-            self.assertEqual(done.stderr.count(message("launched-ranks", n=2)), 1, done.stderr)
+            self.assertEqual(done.stderr.count(message("launched-as-ranks", n=2)), 1, done.stderr)
         done = self.over(2, "checkpoint", "restore", "nowhere", expect=NOTHING)
         self.assertEqual(done.stderr.count("penstock checkpoint:"), 1, done.stderr)
         process = self.started("save", f"slow,{NEVER}", *PAYLOAD)
@@ -58,7 +58,7 @@ class OverRanks(CheckpointTest):
 
     def test_not_durable_in_time(self):
         done = self.over(2, "checkpoint", "save", FULL, "--burst-buffer", "fast", *PAYLOAD, "--timeout", "200ms", expect=NOT_DURABLE)
-        self.assertEqual(done.stderr.count(message("goes-there")), 1, done.stderr)
+        self.assertEqual(done.stderr.count(message("same-command-resumes")), 1, done.stderr)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ class Restoring(CheckpointTest):
         self.save(1)
         shutil.rmtree(self.dir / "fast")
         done = self.run_cli("checkpoint", "restore", "fast", "slow", "--to", "out")
-        self.assertIn(message("going-without"), done.stderr)
+        self.assertIn(message("fast-tier-ignored"), done.stderr)
         self.assertEqual((self.dir / "out" / "rank-0.bin").stat().st_size, 6 << 20)
         self.assertEqual(self.states(), {("default", 1, 0): "durable"})
         self.fails(1, "drain", "fast", "slow", words=["fast"])
@@ -43,7 +43,7 @@ class Restoring(CheckpointTest):
         self.assertEqual(self.restore(stores=("slow",))["lost_steps"], 15)
         self.file("slow", 10, name="MANIFEST").write_bytes(b"")
         done = self.run_cli("checkpoint", "restore", "slow", "--to", "out", expect=NOTHING)
-        self.assertIn(message("found-wrong-2", n=2), done.stderr)
+        self.assertIn(message("count-found-wrong", n=2), done.stderr)
         self.assertEqual(done.stdout.count("rejected"), 2)
         self.assertFalse((self.dir / "out").exists())
 
@@ -52,7 +52,7 @@ class Restoring(CheckpointTest):
             self.save(step, fast=None)
         self.restore("--step", 1, "--to", "out", stores=("slow",))
         self.assertEqual((self.dir / "out" / "rank-0.bin").read_bytes(), self.file("slow", 1).read_bytes())
-        self.fails(NOTHING, "restore", "slow", "--step", 3, words=[message("no-step", n=3), "1, 2"])
+        self.fails(NOTHING, "restore", "slow", "--step", 3, words=[message("no-checkpoint-of-step", n=3), "1, 2"])
         flip(self.file("slow", 2))
         done = self.run_cli("checkpoint", "restore", "slow", "--step", 2, expect=NOTHING)
         for word in ("step 2 of run 'default' is not whole", "rank-0.bin", "that are there: 1"):
@@ -73,9 +73,9 @@ class Restoring(CheckpointTest):
         facts.unlink()
         for stores in (("slow",), ("fast", "slow")):
             for subcommand in ("ls", "verify", "status", "gc"):
-                self.fails(1, subcommand, *stores, words=[message("checkpoints-but-no-store"), message("put-back")])
-            self.fails(NOTHING, "restore", *stores, words=[message("checkpoints-but-no-store")])
-        self.fails(1, "save", "slow", *PAYLOAD, words=[message("checkpoints-but-no-store")])
+                self.fails(1, subcommand, *stores, words=[message("store-file-missing"), message("restore-store-file")])
+            self.fails(NOTHING, "restore", *stores, words=[message("store-file-missing")])
+        self.fails(1, "save", "slow", *PAYLOAD, words=[message("store-file-missing")])
         facts.write_text(text)
         self.assertTrue(self.restore(stores=("slow",))["proven"])
 
@@ -97,7 +97,7 @@ class Restoring(CheckpointTest):
         self.save(1, fast=None)
         (self.dir / "out").mkdir()
         (self.dir / "out" / "rank-0.bin").write_text("mine")
-        self.fails(1, "restore", "slow", "--to", "out", words=[message("rank-bin"), "--replace"])
+        self.fails(1, "restore", "slow", "--to", "out", words=[message("rank-file-name"), "--replace"])
         self.assertEqual((self.dir / "out" / "rank-0.bin").read_text(), "mine")
         self.restore("--to", "out", "--replace", stores=("slow",))
         self.assertEqual((self.dir / "out" / "rank-0.bin").read_bytes(), self.file("slow", 1).read_bytes())
@@ -114,7 +114,7 @@ class Restoring(CheckpointTest):
         self.save(1, fast=None)
         for how in (signal.SIGINT, signal.SIGTERM):
             process = self.started("restore", "slow,read_limit=100kB/s", "--to", f"out{int(how)}")
-            self.until(lambda: any(message("rank-bin") in name for name in self.open_files(process)), "never read")
+            self.until(lambda: any(message("rank-file-name") in name for name in self.open_files(process)), "never read")
             process.send_signal(how)
             process.communicate(timeout=penstock_cli.PATIENCE_S)
             self.assertEqual(process.returncode, 128 + how)

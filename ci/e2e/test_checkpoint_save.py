@@ -46,15 +46,15 @@ class Saving(CheckpointTest):
         self.save(7, what=("--from", "state"))
         restored = self.restore("--to", "out")
         self.assertFalse(restored["proven"], "nobody knows a seed of them")
-        self.fails(2, "save", "slow", "--from", "out", words=["restart.json", message("remove")])
+        self.fails(2, "save", "slow", "--from", "out", words=["restart.json", message("restart-file-in-the-way")])
         (self.dir / "out" / "restart.json").unlink()
         self.assert_same_tree("state", "out")
         for name in ("MANIFEST", "part-1", ".hidden", "new\nline"):
             (self.dir / "state" / name).write_text("x")
-            self.fails(2, "save", "slow", "--from", "state", words=[message("no-name-file-checkpoint")])
+            self.fails(2, "save", "slow", "--from", "state", words=[message("bad-checkpoint-file-name")])
             (self.dir / "state" / name).unlink()
         (self.dir / "state" / "deep").mkdir()
-        self.fails(2, "save", "slow", "--from", "state", words=["deep", message("files-alone")])
+        self.fails(2, "save", "slow", "--from", "state", words=["deep", message("from-takes-files-only")])
         (self.dir / "empty").mkdir()
         self.fails(2, "save", "slow", "--from", "empty", words=["0 files"])
         self.fails(1, "save", "slow", "--from", "nowhere", words=["nowhere"])
@@ -76,7 +76,7 @@ class Saving(CheckpointTest):
             self.assertIn(word, done.stdout)
         self.assertIn("MB/s", self.run_cli("checkpoint", "save", "slow", "fast", *PAYLOAD, "--units", "si").stdout)
         done = self.run_cli("checkpoint", "restore", "fast", "slow", "--to", "out")
-        self.assertIn(message("every-byte-proven-against"), done.stdout)
+        self.assertIn(message("restored-bytes-verified"), done.stdout)
         self.assertIn("default", self.run_cli("checkpoint", "ls", "fast", "slow").stdout)
         self.assertIn("fast", self.run_cli("checkpoint", "status", "fast", "slow").stdout)
 
@@ -96,7 +96,7 @@ class Saving(CheckpointTest):
         self.save(2, "--ack-log", "acks")
         self.save(3, "--ack-log", "acks", fast=None)
         self.assertEqual((self.dir / "acks").read_text().split("\n"), ["1 fast", "1 durable", "2 fast", "2 durable", "3 durable", ""])
-        self.fails(1, "save", "slow", *PAYLOAD, "--ack-log", "no/such/folder/acks", words=[message("log-acknowledgements")])
+        self.fails(1, "save", "slow", *PAYLOAD, "--ack-log", "no/such/folder/acks", words=[message("ack-log-not-written")])
 
     def test_not_durable_in_time_is_exit_3(self):
         line = self.drain_stuck(1, "--ack-log", "acks")
@@ -105,7 +105,7 @@ class Saving(CheckpointTest):
         self.assertEqual(self.states(), {("default", 1, 0): "fast_committed"})
         done = self.run_cli("checkpoint", "save", FULL, "fast", *PAYLOAD, "--step", 2, "--timeout", "100ms", expect=NOT_DURABLE)
         self.assertIn("penstock checkpoint drain", done.stderr)
-        self.assertIn(message("no-room"), done.stderr)
+        self.assertIn(message("no-room-for-checkpoint"), done.stderr)
 
     def test_waiting_for_the_fast_tier_alone(self):
         line = self.save(1, "--wait", "fast", slow=FULL)

@@ -95,7 +95,7 @@ class Compare(CliTest):
     def test_empty_overlap_is_4(self):
         rows, summary = self.rows(side(100, 1, threads=(1,)), side(100, 2, threads=(2,)), expect=4)
         self.assertEqual(sorted(row["outcome"] for row in rows), ["added", "missing"])
-        self.assertIn(message("base-candidate-no-cell"), summary["remarks"])
+        self.assertIn(message("no-common-cell"), summary["remarks"])
 
     def test_failed_benchmark_is_4(self):
         candidate = side(100, 2)
@@ -195,7 +195,7 @@ class Compare(CliTest):
         for words in ([], ["--json"]):
             with open("/dev/full", "w", encoding="utf-8") as full:
                 done = self.run_cli("compare", "base", "candidate", *words, stdout=full, expect=2)
-            self.assertIn(message("cannot-write-comparison"), done.stderr)
+            self.assertIn(message("comparison-not-written"), done.stderr)
 
     # Arms of one sweep.
 
@@ -317,8 +317,8 @@ class Compare(CliTest):
         synthetic.write(self.dir / "all", base, name="20261120T090000Z-read-00c0ffee.jsonl")
         synthetic.write(self.dir / "all", new, name="20261121T090000Z-read-00c0ffef.jsonl")
         done = self.run_cli("compare", "base", "all", "--json", expect=1)
-        self.assertIn(message("records-base-candidate-s"), json.loads(done.stdout.splitlines()[-1])["remarks"][-1])
-        self.assertIn(message("same-records"), self.run_cli("compare", "base", "./base", expect=2).stderr)
+        self.assertIn(message("records-in-both-sides"), json.loads(done.stdout.splitlines()[-1])["remarks"][-1])
+        self.assertIn(message("sides-are-the-same"), self.run_cli("compare", "base", "./base", expect=2).stderr)
 
     # Many days.
 
@@ -336,7 +336,7 @@ class Compare(CliTest):
         self.assertIn("since run 41 of 60 (2026-02-13T03:00:00Z, days/", done.stdout)
         self.assertIn("Advisory", done.stdout)
         self.assertEqual(len([line for line in done.stdout.splitlines() if line.startswith("::warning")]), 1)
-        self.assertIn(message("since-run", n=41), (self.dir / "h.md").read_text())
+        self.assertIn(message("change-since-run", n=41), (self.dir / "h.md").read_text())
         rows = [json.loads(line) for line in self.run_cli("compare", "--history", "days", "--json").stdout.splitlines()]
         changed = [row for row in rows if row.get("metric") == "payload_bytes_per_s"]
         self.assertEqual((changed[0]["verdict"], changed[0]["at"], changed[0]["runs"]), ("worse", 40, 60))

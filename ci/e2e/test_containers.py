@@ -157,7 +157,7 @@ class ScansFindThem(ContainerTest):
         with tarfile.open(self.dir / "theirs" / "a.tar", "w") as archive:
             archive.addfile(tarfile.TarInfo("../../etc/passwd.jpg"))
         told = self.run_cli("describe", "theirs", "--scan", expect=1).stderr
-        self.assertIn(message("leads-out-archive"), told)
+        self.assertIn(message("member-leaves-archive"), told)
 
     def test_names_that_forge_lines_are_escaped(self):
         (self.dir / "theirs").mkdir()
@@ -181,7 +181,7 @@ class Compressed(ContainerTest):
     def setUp(self):
         super().setUp()
         done = self.generate("data", *self.WORDS, expect=None)
-        if message("lacks-zlib") in done.stderr:
+        if message("build-lacks-zlib") in done.stderr:
             self.assertEqual(done.returncode, 77)
             self.skipTest("this build lacks zlib")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -262,7 +262,7 @@ class Compressed(ContainerTest):
         words = ("generate", "cifar10", *self.WORDS, "--samples", 200, "--seed", 3, "--out", "arrays")
         plan = self.records(*words, "--dry-run")[0]
         self.assertIs(plan["bytes_at_most"], True)
-        self.assertIn(message("most-about"), self.run_cli(*words, "--dry-run").stdout)
+        self.assertIn(message("size-at-most-about"), self.run_cli(*words, "--dry-run").stdout)
         self.run_cli(*words)
         made = sum(path.stat().st_size for path in (self.dir / "arrays").glob("*.gz"))
         self.assertLessEqual(made, plan["bytes"])

@@ -58,7 +58,7 @@ class Copy(CorpusTest):
             self.assertLess(len(copied), FILES)
             for name, data in copied.items():
                 self.assertEqual(data, (root / name).read_bytes(), name)
-            self.fails("verify", to, words=[message("beginning-copy"), "penstock copy"])
+            self.fails("verify", to, words=[message("unfinished-copy"), "penstock copy"])
         self.assertGreater(len(copied), 0)
         (rest,) = self.records("copy", root, "--to", to, "--resume")
         self.assertEqual(rest["already_there"], len(copied))
@@ -82,7 +82,7 @@ class Copy(CorpusTest):
         root = self.corpus()
         self.fails("copy", root, "--to", f"{self.dir / 'small'},capacity=100k", words=["needs", "free"])
         self.assertFalse((self.dir / "small").exists(), "no copy was started")
-        done = self.fails("copy", root, "--to", f"{self.dir / 'full'},fail=write:enospc@#20..", words=[message("objects-there")])
+        done = self.fails("copy", root, "--to", f"{self.dir / 'full'},fail=write:enospc@#20..", words=[message("objects-already-copied")])
         self.assertRegex(done.stderr, "(?i)no space")
         self.assertNotIn(".penstock/manifest", self.tree(self.dir / "full"))
         self.run_cli("copy", root, "--to", self.dir / "full")
@@ -115,16 +115,16 @@ class Copy(CorpusTest):
         to = self.dir / "to"
         (to / "dog").mkdir(parents=True)
         (to / "dog" / "0010.jpg").write_bytes(b"the only picture of my dog")
-        self.fails("copy", root, "--to", to, words=[message("there", name="dog"), "--replace"])
+        self.fails("copy", root, "--to", to, words=[message("object-already-there", name="dog"), "--replace"])
         self.assertEqual(self.tree(to), {"dog/0010.jpg": b"the only picture of my dog"})
         (to / "dog" / "mine.txt").write_text("x")
         self.run_cli("copy", root, "--to", to, "--replace")
         self.assertEqual((to / "dog" / "0010.jpg").read_bytes(), content(10))
         self.assertEqual((to / "dog" / "mine.txt").read_text(), "x")
         other = self.corpus("other", files=3)
-        self.fails("copy", other, "--to", to, words=[message("another-corpus")])
-        self.fails("copy", other, "--to", to, "--replace", words=[message("another-corpus"), "--replace is for folders that are no corpus"])
-        self.assertIn(message("another-corpus"), " ".join(self.run_cli("copy", "--help").stdout.split()))
+        self.fails("copy", other, "--to", to, words=[message("other-corpus-there")])
+        self.fails("copy", other, "--to", to, "--replace", words=[message("other-corpus-there"), "--replace is for folders that are no corpus"])
+        self.assertIn(message("other-corpus-there"), " ".join(self.run_cli("copy", "--help").stdout.split()))
 
     def test_the_obstacle_is_named(self):
         root = self.corpus()
@@ -132,21 +132,21 @@ class Copy(CorpusTest):
         self.run_cli("copy", root, "--to", to)
         (to / "dog" / "0010.jpg").unlink()
         (to / "dog" / "0010.jpg").mkdir()
-        done = self.fails("copy", root, "--to", to, words=[message("folder-where-copy-file", name="dog/0010.jpg", to=to)])
-        self.assertIn(message("then-same-command-goes"), done.stderr)
+        done = self.fails("copy", root, "--to", to, words=[message("folder-in-place-of-file", name="dog/0010.jpg", to=to)])
+        self.assertIn(message("same-command-goes-on"), done.stderr)
         (to / "dog" / "0010.jpg").rmdir()
         self.run_cli("copy", root, "--to", to)
         self.assertEqual(self.tree(root), self.tree(to))
         other = self.dir / "other"
         other.mkdir()
         (other / "dog").write_text("of somebody")
-        self.fails("copy", root, "--to", other, "--replace", words=[message("file-where-copy-folder", name="dog", other=other)])
+        self.fails("copy", root, "--to", other, "--replace", words=[message("file-in-place-of-folder", name="dog", other=other)])
         self.assertEqual((other / "dog").read_text(), "of somebody")
 
     def test_one_is_no_plural(self):
         root = self.corpus(files=1)
         self.assertIn("1 of 1 object copied", self.run_cli("copy", root, "--to", self.dir / "to").stdout)
-        self.assertIn(message("there-already", n=1), self.run_cli("copy", root, "--to", self.dir / "to").stdout)
+        self.assertIn(message("count-already-there", n=1), self.run_cli("copy", root, "--to", self.dir / "to").stdout)
         self.assertIn("1 of 1 object checked, 1 right", self.run_cli("verify", root).stdout)
 
     def test_a_damaged_source_is_named(self):
@@ -160,10 +160,10 @@ class Copy(CorpusTest):
         self.fails("copy", root, "--to", self.dir / "to", words=["cat/0011.jpg"])
         self.assertFalse((self.dir / "to" / ".penstock" / "manifest").exists())
         victim.mkdir()
-        self.fails("copy", root, "--to", self.dir / "to", words=["cat/0011.jpg", message("directory")])
+        self.fails("copy", root, "--to", self.dir / "to", words=["cat/0011.jpg", message("is-a-directory")])
         victim.rmdir()
         victim.symlink_to(victim.name)
-        self.fails("copy", root, "--to", self.dir / "to", words=["cat/0011.jpg", message("symbolic-links")])
+        self.fails("copy", root, "--to", self.dir / "to", words=["cat/0011.jpg", message("target-has-symbolic-links")])
         victim.unlink()
         victim.write_bytes(content(11))
         self.run_cli("copy", root, "--to", self.dir / "to", "--resume")
@@ -171,7 +171,7 @@ class Copy(CorpusTest):
 
     def test_a_target_that_lies_is_found_out(self):
         root = self.corpus()
-        self.fails("copy", root, "--to", f"{self.dir / 'to'},fail=flip@0.2", words=[message("came-back")])
+        self.fails("copy", root, "--to", f"{self.dir / 'to'},fail=flip@0.2", words=[message("object-reads-back-wrong")])
 
     def test_usage(self):
         root = self.corpus()

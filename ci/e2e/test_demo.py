@@ -44,7 +44,7 @@ class Demo(penstock_cli.CliTest):
     def test_refuses_a_file(self):
         pathlib.Path(self.dir, "thesis.txt").write_text("precious", encoding="utf-8")
         for out in ("thesis.txt", "thesis.txt/below", "thesis.txt/far/below"):
-            self.assertIn(message("file-below-one-out"), self.run_cli(*self.SMALL, "--out", out, expect=2).stderr)
+            self.assertIn(message("out-is-a-file"), self.run_cli(*self.SMALL, "--out", out, expect=2).stderr)
         self.assertEqual(pathlib.Path(self.dir, "thesis.txt").read_text(encoding="utf-8"), "precious")
 
     def test_control_c_takes_the_data_away(self):

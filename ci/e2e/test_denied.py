@@ -43,7 +43,7 @@ class Denied(penstock_cli.CliTest):
         self.corpus()
         record, = self.records("read", "uring:corpus", "--threads", "2", "--depth", "8", *QUICK)
         self.assertEqual(record["verdict"], "ok", record["reason"])
-        self.assertTrue(any(message("io-uring-not-available") in remark for remark in record["tiers"]["data"]["remarks"]), record)
+        self.assertTrue(any(message("io-uring-unavailable") in remark for remark in record["tiers"]["data"]["remarks"]), record)
 
     def test_every_back_end_reads_what_was_made(self):
         corpus = self.corpus()

@@ -159,7 +159,7 @@ class Faults(penstock_cli.CliTest):
             done = self.resume(name)
             wrong = 6 if name in LABELS else 5
             self.assertIn(f"{wrong} objects of before were missing or wrong and were made again", done.stderr)
-            self.assertIn(message("kept-samples", value=(len(there) - wrong) * FORMATS[name][2] // 24), done.stdout)
+            self.assertIn(message("kept-samples", n=(len(there) - wrong) * FORMATS[name][2] // 24), done.stdout)
 
     def small_disk(self, name):
         """A tier that is full before the data set is whole: a file system where this user may mount one, with room for its

@@ -64,7 +64,7 @@ class Gate(penstock_cli.CliTest):
             self.assertEqual(sorted(line["samples"][cell]), ["A", "B", "T"])
         self.assertNotIn(str(self.dir), (self.dir / "r.jsonl").read_text(encoding="utf-8"))
         self.assertEqual([path.name for path in self.dir.iterdir()], ["r.jsonl"])
-        self.assertIn(message("twice-many"), self.call("proof", "draw", "r.jsonl", expect=1).stderr)
+        self.assertIn(message("proof-needs-twice-as-many"), self.call("proof", "draw", "r.jsonl", expect=1).stderr)
 
     def test_two_programs_are_run_in_turn_and_compared(self):
         if "sweep" not in subprocess.run([penstock_cli.PENSTOCK, "--help"], capture_output=True, text=True, check=False).stdout:
@@ -80,8 +80,8 @@ class Gate(penstock_cli.CliTest):
         self.assertEqual([(row["outcome"], row["paired"], row["base_samples"]) for row in paired], [("inconclusive", True, 2)])
         ElementTree.parse(self.dir / "gate" / "gate.xml")
         self.assertGreater((self.dir / "gate" / "gate.md").stat().st_size, 0)
-        self.assertIn(message("what-changed"), (self.dir / "gate" / "report.html").read_text(encoding="utf-8"))
-        self.assertIn(message("not-empty"), self.call("gate", *words, expect=2).stderr)
+        self.assertIn(message("page-heading-what-changed"), (self.dir / "gate" / "report.html").read_text(encoding="utf-8"))
+        self.assertIn(message("folder-not-empty"), self.call("gate", *words, expect=2).stderr)
 
     def test_a_program_that_is_not_there_is_a_tool_error(self):
         self.assertIn("nowhere", self.call("gate", "--base", self.dir / "nowhere", "--candidate", self.dir / "nowhere", expect=2).stderr)

@@ -122,7 +122,7 @@ class Stopped(GenerateTest):
             self.assertIn("--resume", refused.stderr)
             for command in (("describe", out), ("read", out), ("verify", out)):
                 told = self.run_cli(*command, expect=1)
-                self.assertIn(message("unfinished-data-set-samples", many=many), told.stderr)
+                self.assertIn(message("unfinished-data-set", many=many), told.stderr)
                 self.assertIn("--resume", told.stderr)
             # What was started says the rest: seed, number and settings need not be said again.
             words = told.stderr.strip().rpartition("to finish it: penstock ")[2]
@@ -205,11 +205,11 @@ class Stopped(GenerateTest):
     def test_resume_of_a_finished_one_changes_nothing(self):
         before = tree(self.whole)
         done = self.generate(self.whole, self.SAMPLES, "--resume")
-        self.assertIn(message("nothing-do"), done.stderr)
+        self.assertIn(message("nothing-to-do"), done.stderr)
         # As a run leaves it that is killed behind its last step: what the line leaves open is what it was started with.
         lock = self.whole / ".penstock" / "generate.lock"
         lock.touch()
-        self.assertIn(message("nothing-do"), self.run_cli("generate", "imagenet", "--out", self.whole, "--resume").stderr)
+        self.assertIn(message("nothing-to-do"), self.run_cli("generate", "imagenet", "--out", self.whole, "--resume").stderr)
         self.assertFalse(lock.exists())
         self.assertEqual(tree(self.whole), before)
         self.run_cli("generate", "imagenet", "--out", self.whole, "--resume", "--samples", 5, expect=1)
@@ -223,11 +223,11 @@ class Words(GenerateTest):
         return done.stderr
 
     def test_unknown_names_suggest_the_nearest(self):
-        self.assertIn(message("did-you-mean-2", name="imagenet"), self.refused("imagent", "--out", "out"))
+        self.assertIn(message("did-you-mean", name="imagenet"), self.refused("imagent", "--out", "out"))
         self.assertIn("'--samples'", self.refused("imagenet", "--out", "out", "--sampels", "5"))
-        self.assertIn(message("did-you-mean-2", name="median"), self.refused("imagenet", "--out", "out", "--set", "medain=5KB"))
-        self.assertIn(message("did-you-mean-2", name="files"), self.refused("imagenet", "--out", "out", "--format", "fils"))
-        self.assertIn(message("did-you-mean-2", name="posix"), self.refused("imagenet", "--out", "posx:out"))
+        self.assertIn(message("did-you-mean", name="median"), self.refused("imagenet", "--out", "out", "--set", "medain=5KB"))
+        self.assertIn(message("did-you-mean", name="files"), self.refused("imagenet", "--out", "out", "--format", "fils"))
+        self.assertIn(message("did-you-mean", name="posix"), self.refused("imagenet", "--out", "posx:out"))
         self.assertIn("KEY=VALUE", self.refused("imagenet", "--out", "out", "--set", "median"))
 
     def test_what_is_missing_is_said(self):
@@ -237,7 +237,7 @@ class Words(GenerateTest):
     def test_numbers_out_of_range(self):
         self.assertIn("threads", self.refused("imagenet", "--out", "out", "--threads", "0"))
         self.assertIn("threads", self.refused("imagenet", "--out", "out", "--threads", "1000000"))
-        self.assertIn(message("too-large"), self.refused("imagenet", "--out", "out", "--bytes", "99999999999999999999"))
+        self.assertIn(message("number-too-large"), self.refused("imagenet", "--out", "out", "--bytes", "99999999999999999999"))
         for words in (("--samples", "0"), ("--samples", "-3"), ("--samples", "99999999999999999999"),
                       ("--samples", str(2**63 - 1)), ("--samples", "1e9x"), ("--bytes", "0"), ("--scale", "0"),
                       ("--scale", "-1"), ("--scale", "1e300"), ("--scale", "nan"), ("--samples", "5", "--bytes", "5MB"),
@@ -261,7 +261,7 @@ class Words(GenerateTest):
         plan = json.loads(self.run_cli("generate", "caltech101", "--out", "out", "--threads", 2, "--dry-run", "--json").stdout)
         self.assertGreater(plan["seconds_at_least"], 0)
         self.assertEqual(plan["threads"], 2)
-        self.assertIn(message("made-into-memory-just"),
+        self.assertIn(message("written-to-memory-just-now"),
                       self.run_cli("generate", "caltech101", "--out", "out", "--dry-run").stdout)
 
     def test_size_for_asks_for_what_mlperf_storage_wants(self):
@@ -281,7 +281,7 @@ class Words(GenerateTest):
         self.run_cli("generate", "unet3d", "--out", "whole", *small)
         self.run_cli("generate", "unet3d", "--out", "stopped/part", *small)
         again = self.run_cli("generate", "unet3d", "--out", "stopped/part", *small, "--resume")
-        self.assertIn(message("nothing-do"), again.stderr)
+        self.assertIn(message("nothing-to-do"), again.stderr)
         self.assertEqual(tree(self.dir / "whole"), tree(self.dir / "stopped/part"))
 
     def test_what_comes_out_otherwise_is_said(self):
@@ -296,7 +296,7 @@ class Words(GenerateTest):
         text = self.run_cli("generate", "--list").stdout
         for word in ("imagenet", "1 281 167", "112 KB", "files", "median", "dirs"):
             self.assertIn(word, text)
-        self.assertIn(message("did-you-mean-2", name="imagenet"), self.run_cli("generate", "imagent", "--list", expect=2).stderr)
+        self.assertIn(message("did-you-mean", name="imagenet"), self.run_cli("generate", "imagent", "--list", expect=2).stderr)
         one = self.run_cli("generate", "climate", "--list").stdout
         self.assertIn("--format hdf5", one)
         self.assertNotIn("imagenet", one)

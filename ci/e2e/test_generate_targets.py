@@ -111,7 +111,7 @@ class Targets(GenerateTest):
     @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
     def test_without_room_to_begin_nothing_stays(self):
         with self.mounted("nr_inodes=2") as out:
-            self.assertIn(message("room-more", n=1), self.generate(out, 1, expect=1).stderr)
+            self.assertIn(message("room-for-more-samples", n=1), self.generate(out, 1, expect=1).stderr)
             self.assertEqual(os.listdir(out), [])
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
@@ -123,7 +123,7 @@ class Targets(GenerateTest):
             self.assertEqual(os.listdir(out), [])
             self.assertIn("406 files", self.run_cli(*words, "--samples", 200, "--out", out / "a", "--dry-run").stderr)
             self.run_cli(*words, "--samples", 200, "--out", "source")
-            self.assertIn(message("files-folders", n=403), self.run_cli("copy", "source", "--to", out / "a", expect=1).stderr)
+            self.assertIn(message("count-of-files-and-folders", n=403), self.run_cli("copy", "source", "--to", out / "a", expect=1).stderr)
             slowly = f"posix:{out},latency=10ms"  # for seconds: what is noted of it meanwhile takes no room of its own
             self.run_cli(*words, "--samples", 146, "--out", slowly)  # 292 of them, and 6: all of 299 but one
             shutil.rmtree(out / "n00000000")
@@ -196,10 +196,10 @@ class Targets(GenerateTest):
         self.generate("corpus", 5)
         before = tree(self.dir)
         for words in ((), ("--dry-run",)):
-            self.assertIn(message("corpus-already"), self.generate("corpus", 5, *words, expect=1).stderr)
+            self.assertIn(message("corpus-already-there"), self.generate("corpus", 5, *words, expect=1).stderr)
             for file in ("mine/thesis.tex", "mine/thesis.tex/below"):
-                self.assertIn(message("file"), self.generate(file, 5, *words, expect=2).stderr)
-        self.assertIn(message("nothing-do"), self.generate("corpus", 5, "--dry-run", "--resume").stderr)
+                self.assertIn(message("target-is-a-file"), self.generate(file, 5, *words, expect=2).stderr)
+        self.assertIn(message("nothing-to-do"), self.generate("corpus", 5, "--dry-run", "--resume").stderr)
         self.assertEqual(tree(self.dir), before)
 
     def test_resume_begins_nothing_that_was_not_asked_for(self):
@@ -207,12 +207,12 @@ class Targets(GenerateTest):
         for out in ("none", "empty"):
             for words in ((), ("--dry-run",)):
                 done = self.run_cli("generate", "imagenet", "--out", out, "--resume", *words, expect=1)
-                self.assertIn(message("no-unfinished-data-set"), done.stderr)
+                self.assertIn(message("nothing-to-resume"), done.stderr)
                 self.assertIn("--samples", done.stderr)
         self.assertEqual(tree(self.dir), {"empty": None})
         for out in ("none", "empty"):  # a script says the same line until it is done
             self.generate(out, 5, "--resume")
-            self.assertIn(message("nothing-do"), self.generate(out, 5, "--resume").stderr)
+            self.assertIn(message("nothing-to-do"), self.generate(out, 5, "--resume").stderr)
 
     def test_the_target_is_one_process_at_a_time(self):
         process = self.start("generate", "imagenet", "--out", "posix:out,latency=6ms", "--samples", 400, *SMALL)
@@ -226,8 +226,8 @@ class Targets(GenerateTest):
         process.communicate()
         for done in lines:
             self.assertIn(f"by another 'penstock generate' now (pid {process.pid} host ", done.stderr)
-            self.assertIn(message("wait-until-ends"), done.stderr)
-            self.assertNotIn(message("remove-folder"), done.stderr)
+            self.assertIn(message("wait-for-other-process"), done.stderr)
+            self.assertNotIn(message("remove-whole-folder"), done.stderr)
         self.assertIn("--resume", self.generate("out", 400, expect=1).stderr)
 
     def test_a_place_that_may_not_be_written_is_told_before(self):

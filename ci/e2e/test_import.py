@@ -53,7 +53,7 @@ class Fio(penstock_cli.CliTest):
     def test_a_job_that_fails_is_a_record_that_says_so(self):
         out = self.fio("--filename=/proc/nowhere/file", "--rw=read")
         self.assertEqual(self.page_records(out)[0], 1)
-        self.assertIn(message("fio-did-nothing-this"), (self.dir / "r.html").read_text(encoding="utf-8"))
+        self.assertIn(message("fio-job-idle"), (self.dir / "r.html").read_text(encoding="utf-8"))
 
 
 class Google(penstock_cli.CliTest):

@@ -154,7 +154,7 @@ seed: 7
             if pathlib.Path(f"/proc/{pid}").exists():
                 os.kill(pid, signal.SIGCONT)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(message("does-not-end-itself"), done.stderr)
+        self.assertIn(message("program-on-mount-killed"), done.stderr)
         self.assertFalse(mounted(self.mount))
         self.assertFalse((folder / "pid").exists())
         subprocess.run([MOOSEFS, "up", folder], check=True, stdout=subprocess.DEVNULL)

@@ -45,7 +45,7 @@ class Peers(penstock_cli.CliTest):
                               timeout=penstock_cli.PATIENCE_S)
         # The tier may lack direct I/O: that is said, and no fault of the page. (Without io_uring, threads read.)
         if done.returncode != 0 and "direct=1" in line and not self.has_direct_io():
-            self.assertIn(message("no-direct-i-o"), done.stdout + done.stderr)
+            self.assertIn(message("no-direct-io"), done.stdout + done.stderr)
             self.skipTest(f"no direct I/O here: {line}")
         self.assertEqual(done.returncode, 0, f"{line}\n{done.stdout}\n{done.stderr}")
 
@@ -79,7 +79,7 @@ class Peers(penstock_cli.CliTest):
 
     def skip_without_direct(self, done):
         """A folder for temporary files may be in memory, where some kernels let nothing go past the page cache."""
-        if done.returncode == 1 and message("no-direct-i-o-2") in done.stderr:
+        if done.returncode == 1 and message("tier-without-direct-io") in done.stderr:
             self.skipTest(done.stderr)
 
     @unittest.skipUnless(shutil.which("fio"), "no fio here")
@@ -138,7 +138,7 @@ class Peers(penstock_cli.CliTest):
                               env={**self.env, "PENSTOCK": str(pathlib.Path(penstock_cli.PENSTOCK).resolve())},
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 77, done.stderr)
-        self.assertIn(message("cannot-had-pypi-no"), done.stderr)
+        self.assertIn(message("pypi-unreachable"), done.stderr)
         self.assertEqual(sorted(os.listdir(self.dir)), there)
 
 

@@ -64,11 +64,11 @@ class Run(penstock_cli.CliTest):
         self.assertEqual((note["command"], note["exit_code"]), (["true"], 0))
         self.assertEqual(stat.S_IMODE((self.dir / "s" / "session.json").stat().st_mode), 0o600)
         done = self.profile("true", expect=2)
-        self.assertIn(message("not-empty"), done.stderr)
+        self.assertIn(message("folder-not-empty"), done.stderr)
         self.assertIn("-o", done.stderr)
 
     def test_says_why_a_program_cannot_be_run_or_watched(self):
-        self.assertIn(message("no-program"), self.profile("no-such-program", expect=127).stderr)
+        self.assertIn(message("no-such-program"), self.profile("no-such-program", expect=127).stderr)
         (self.dir / "data").write_text("x")
         self.profile("./data", expect=126)
         (self.dir / "data").chmod(0o755)
@@ -139,10 +139,10 @@ class Report(penstock_cli.CliTest):
         self.assertIn("300-5.session", done.stderr)
         session = json.loads(done.stdout.splitlines()[0])
         self.assertEqual(len(session["problems"]), 2)
-        self.assertIn(message("session-cut-short", n=200), session["problems"][0])
+        self.assertIn(message("session-file-cut-short", n=200), session["problems"][0])
         self.assertEqual(session["coverage"]["cut_processes"], 1)
         text = self.run_cli("profile", "report", "s").stdout
-        self.assertIn(message("whose-files-cut-short"), text)
+        self.assertIn(message("session-files-cut-short"), text)
         self.assertIn("what stood in 2 files of the session", text)
         self.run_cli("profile", "export", "--to", "records", "s", "-o", "runs")
         records = [json.loads(line) for path in (self.dir / "runs").iterdir() for line in path.read_text().splitlines()]
@@ -179,7 +179,7 @@ class Report(penstock_cli.CliTest):
         target = next(path for path in before if path.suffix == ".session")
         for words in (("export", "--to", "csv", "s", "-o", target), ("export", "--to", "records", "s", "-o", "s"),
                       ("report", "s", "--html", target)):
-            self.assertIn(message("session"), self.run_cli("profile", *words, expect=2).stderr)
+            self.assertIn(message("output-inside-session"), self.run_cli("profile", *words, expect=2).stderr)
         self.assertEqual({path: path.read_bytes() for path in session.rglob("*") if path.is_file()}, before)
 
     def test_records_are_drawn_by_the_report(self):

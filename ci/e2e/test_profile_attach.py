@@ -165,8 +165,8 @@ class Attach(AttachTest):
 
     def test_what_is_said(self):
         process, _ = self.busy()
-        self.assertIn(message("not-watched"), self.profile("status", process.pid).stdout)
-        self.assertIn(message("nothing-end"), self.profile("detach", process.pid, expect=1).stderr)
+        self.assertIn(message("process-not-watched"), self.profile("status", process.pid).stdout)
+        self.assertIn(message("nothing-to-detach"), self.profile("detach", process.pid, expect=1).stderr)
         self.profile("attach", process.pid, "-o", self.folder / "s")
         status = self.ask("status", process.pid)
         self.assertEqual((status["watched"], status["how"], status["session"]), (True, "attached", str(self.folder / "s")))
@@ -176,27 +176,27 @@ class Attach(AttachTest):
         self.assertIn(str(self.folder / "data" / "f0"), self.profile("top", "--once", "--all", process.pid).stdout)
         self.profile("detach", process.pid)
         self.assertIn("idle", self.profile("status", process.pid).stdout)
-        self.assertIn(message("nothing-end"), self.profile("detach", process.pid, expect=1).stderr)
+        self.assertIn(message("nothing-to-detach"), self.profile("detach", process.pid, expect=1).stderr)
         self.profile("attach", process.pid, "-o", self.folder / "again")
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         session, _ = self.report(self.folder / "again")
         self.assertEqual(session["processes"], 1)
-        self.assertIn(message("no-process"), self.profile("attach", process.pid, expect=1).stderr)
-        self.assertIn(message("no-process-s-number"), self.profile("attach", "x", expect=2).stderr)
+        self.assertIn(message("no-such-process"), self.profile("attach", process.pid, expect=1).stderr)
+        self.assertIn(message("not-a-process-number"), self.profile("attach", "x", expect=2).stderr)
         self.profile("attach", expect=2)
-        self.assertIn(message("folder"), self.profile("detach", self.folder, expect=2).stderr)
+        self.assertIn(message("session-is-a-folder"), self.profile("detach", self.folder, expect=2).stderr)
 
     def test_exit_codes(self):
         process = self.start("sleep", "60")
         started(process)
         for subcommand in ("snapshot", "serve", "trace on", "trace off"):
-            self.assertIn(message("not-watched"), self.profile(*subcommand.split(), process.pid, expect=1).stderr)
+            self.assertIn(message("process-not-watched"), self.profile(*subcommand.split(), process.pid, expect=1).stderr)
         for subcommand in ("attach", "detach", "status", "snapshot", "serve", "trace on"):
-            self.assertIn(message("no-process"), self.profile(*subcommand.split(), 2 ** 22 + 1, expect=1).stderr)
+            self.assertIn(message("no-such-process"), self.profile(*subcommand.split(), 2 ** 22 + 1, expect=1).stderr)
             self.profile(*subcommand.split(), expect=2)
         done = subprocess.run([PENSTOCK, "profile", "--help"], capture_output=True, text=True, check=True)
-        self.assertIn(message("exit-codes"), done.stdout)
+        self.assertIn(message("help-exit-codes"), done.stdout)
 
     def test_a_session_that_was_removed_under_it(self):
         process, _ = self.busy()
@@ -209,9 +209,9 @@ class Attach(AttachTest):
         self.assertIn(f"attached, but its session '{session}' is gone", said)
         self.assertIn(f"penstock profile detach {process.pid}", said)
         for subcommand in ("snapshot", "trace on", "top --once", "attach"):
-            self.assertIn(message("gone"), self.profile(*subcommand.split(), process.pid, expect=1).stderr)
-        self.assertIn(message("removed-meanwhile"), self.profile("detach", process.pid).stdout)
-        self.assertIn(message("not-watched"), self.profile("status", process.pid).stdout)
+            self.assertIn(message("process-is-gone"), self.profile(*subcommand.split(), process.pid, expect=1).stderr)
+        self.assertIn(message("session-removed-meanwhile"), self.profile("detach", process.pid).stdout)
+        self.assertIn(message("process-not-watched"), self.profile("status", process.pid).stdout)
         self.assertTrue(self.tell(process, "quit").startswith("0 wrong"))
 
     def test_a_report_says_when_it_was_detached_from(self):
@@ -223,7 +223,7 @@ class Attach(AttachTest):
         process.wait()
         said = self.profile("report", self.folder / "s").stdout
         self.assertRegex(said, r"detached from at \d{4}-\d\d-\d\dT")
-        self.assertNotIn(message("nobody-saw-how"), said)
+        self.assertNotIn(message("exit-not-observed"), said)
         session, _ = self.report(self.folder / "s")
         self.assertEqual(session["exit_codes"], [None])
         self.assertRegex(session["detached"][0], r"^\d{4}-\d\d-\d\dT")
@@ -243,7 +243,7 @@ class Attach(AttachTest):
             if attaching.returncode == 0:
                 self.assertTrue(watched)
             elif watched:
-                self.assertIn(message("attached-nevertheless"), err)
+                self.assertIn(message("attached-anyway"), err)
             else:
                 stopped += 1
                 self.assertFalse(session.exists(), out + err)
@@ -287,7 +287,7 @@ class Attach(AttachTest):
                     process = self.start(self.folder / "m")
                     time.sleep(0.1)
                     self.assertIn(word, self.profile("attach", process.pid, "-o", self.folder / "s", expect=2).stderr)
-                    self.assertIn(message("not-watched"), self.profile("status", process.pid).stdout)
+                    self.assertIn(message("process-not-watched"), self.profile("status", process.pid).stdout)
                     self.end(process)
         self.assertFalse((self.folder / "s").exists())
         watched = self.start(PENSTOCK, "profile", "run", "-o", self.folder / "w", "--", "sleep", "60")
@@ -327,8 +327,8 @@ class Attach(AttachTest):
         done = subprocess.run([place / pathlib.Path(PENSTOCK).name, "profile", "attach", str(mine.pid), "-o", "/tmp/never"],
                               capture_output=True, text=True, check=False, user=65534, group=65534, env={**os.environ, "HOME": "/nonexistent"})
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn(message("process-root-s-only", pid=mine.pid), done.stderr)
-        self.assertNotIn(message("attach"), done.stderr)
+        self.assertIn(message("process-of-root", pid=mine.pid), done.stderr)
+        self.assertNotIn(message("attach-advice"), done.stderr)
 
     PYTHON = textwrap.dedent("""
         import sys, threading

@@ -131,7 +131,7 @@ def may_use_mpi():
     if shutil.which("mpirun") is None:
         return "no mpirun here"
     done = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, timeout=60, check=False)
-    return "" if message("open-mpi") in done.stdout else "this mpirun is not Open MPI's"
+    return "" if message("mpirun-is-open-mpi") in done.stdout else "this mpirun is not Open MPI's"
 
 
 class Bounded(ControlTest):
@@ -158,10 +158,10 @@ class Bounded(ControlTest):
         self.assertAlmostEqual(told["drops"]["segments"] + told["calls_kept"]["calls"], whole["calls_kept"]["calls"], delta=20)
         self.assertEqual(len(self.calls(full, self.data)[0]), made)
         self.assertEqual(trace["otherData"]["calls_dropped"], told["drops"]["segments"])
-        self.assertIn(message("oldest"), self.profile("report", "--all", session).stdout)
-        self.assertIn(message("calls-kept"), self.profile("report", "--all", session).stdout)
+        self.assertIn(message("oldest-calls-dropped"), self.profile("report", "--all", session).stdout)
+        self.assertIn(message("calls-kept-count"), self.profile("report", "--all", session).stdout)
         self.profile("report", "--all", "--html", self.folder / "page.html", session)
-        self.assertIn(message("oldest"), (self.folder / "page.html").read_text())
+        self.assertIn(message("oldest-calls-dropped"), (self.folder / "page.html").read_text())
         self.assertIn("missing", self.profile("export", "--to", "chrome", session, "-o", self.folder / "t.json").stderr)
         self.assertEqual(self.ask("export", "--to", "darshan", session, "-o", self.folder / "log")[0]["records"] > 0, True)
         self.assertLess(sum(file.stat().st_size for file in session.glob("*.session")), 2 << 20)
@@ -198,8 +198,8 @@ class OnDemand(ControlTest):
         row, = self.ask("trace", "on", pid)
         self.assertEqual((row["pid"], row["trace"], row["changed"], row["failed"]), (pid, True, True, ""))
         self.assertTrue(self.ask("status", session)[0]["trace"])
-        self.assertIn(message("every-call-kept"), self.profile("status", pid).stdout)
-        self.assertIn(message("before"), self.profile("trace", "on", pid).stdout)
+        self.assertIn(message("status-every-call-kept"), self.profile("status", pid).stdout)
+        self.assertIn(message("unchanged-as-before"), self.profile("trace", "on", pid).stdout)
         time.sleep(0.3)
         self.assertIn("counted", self.profile("trace", "off", session).stdout)
         self.assertFalse(self.ask("status", pid)[0]["trace"])
@@ -213,9 +213,9 @@ class OnDemand(ControlTest):
         self.assertGreater(kept, 0)
         self.assertLess(kept, made)
         self.assertGreaterEqual(told["calls_kept"]["calls"], kept)
-        self.assertIn(message("nothing-runs"), self.profile("trace", "on", session, expect=1).stderr)
-        self.assertIn(message("nothing-runs"), self.profile("status", session).stdout)
-        self.assertIn(message("not-watched"), self.profile("trace", "on", os.getpid(), expect=1).stderr)
+        self.assertIn(message("nothing-running"), self.profile("trace", "on", session, expect=1).stderr)
+        self.assertIn(message("nothing-running"), self.profile("status", session).stdout)
+        self.assertIn(message("process-not-watched"), self.profile("trace", "on", os.getpid(), expect=1).stderr)
 
     def test_arguments_that_make_no_sense(self):
         for words, said in ((("trace",), "on or off"), (("trace", "on"), "on or off"), (("trace", "up", "1"), "on or off"),
@@ -246,7 +246,7 @@ class OnDemand(ControlTest):
         process.send_signal(signal.SIGTERM)
         out, err = tracing.communicate(timeout=30)  # and does not wait for the minute to pass
         self.assertEqual(tracing.returncode, 0, err)
-        self.assertIn(message("then-ended"), out)
+        self.assertIn(message("ended-during-trace"), out)
         process.wait(timeout=30)
 
     def test_forks_and_execs_are_followed(self):
@@ -289,7 +289,7 @@ class OnDemand(ControlTest):
                               self.data, stop], session, env=MPI)
         self.wait_until("all ranks read", lambda: all(path.with_suffix(".said").exists() for path in data))
         refused = self.profile("trace", "on", session, "--for", "1s", "--rank", "7", expect=1)
-        self.assertIn(message("these-ranks"), refused.stderr)
+        self.assertIn(message("no-process-of-these-ranks"), refused.stderr)
         time.sleep(0.5)
         begin_ns = time.time_ns()
         rows = self.ask("trace", "on", session, "--rank", "0..3", "--for", "2s")
@@ -365,7 +365,7 @@ class OtherUsers(ControlTest):
         mine.mkdir(mode=0o700)
         file, = session.glob("*.session")
         (mine / file.name).symlink_to(file)
-        self.assertIn(message("nothing-runs"), self.profile("trace", "on", mine, expect=1).stderr)
+        self.assertIn(message("nothing-running"), self.profile("trace", "on", mine, expect=1).stderr)
         self.end(process)
 
 

@@ -199,14 +199,14 @@ class WithoutRoom(ProgramsTest):
         subprocess.run([PENSTOCK, "profile", "run", "--trace", "-o", disk / "s", "--", calls, "small", self.folder / "small", "20000"],
                        check=True, capture_output=True)
         said = subprocess.run([PENSTOCK, "profile", "report", disk / "s"], check=True, capture_output=True, text=True).stdout
-        self.assertIn(message("session-could-not-grow"), said)
+        self.assertIn(message("session-disk-full"), said)
         self.assertNotIn("--trace-limit", said)
         rows = subprocess.run([PENSTOCK, "profile", "report", "--json", disk / "s"], check=True, capture_output=True, text=True).stdout
         self.assertEqual(json.loads(rows.splitlines()[0])["drops"]["no_room"], "No space left on device")
         (disk / "fill").write_bytes(bytes(os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize))
         nothing = subprocess.run([PENSTOCK, "profile", "run", "-o", disk / "u", "--", calls, "small", self.folder / "small", "10"],
                                  capture_output=True, text=True)
-        self.assertIn(message("no-space-left-device"), nothing.stderr)
+        self.assertIn(message("no-space-left"), nothing.stderr)
 
 
 @needs("fio")

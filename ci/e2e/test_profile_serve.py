@@ -77,7 +77,7 @@ class Saved(ServeTest):
         self.assertRegex(other.stdout.readline(), r"^http://127\.0\.0\.1:\d+/\?token=[0-9a-f]{32}\n$")
         done = subprocess.run([PENSTOCK, "profile", "serve", str(self.session), "--port", str(page.port)], capture_output=True, text=True, check=False)
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn(message("somebody-s-already"), done.stderr)
+        self.assertIn(message("port-in-use"), done.stderr)
         for words, what in (([], "SESSION|PID"), (["no-such"], "neither"), ([str(self.session), "--port", "70000"], "65535"), ([str(self.folder)], "")):
             done = subprocess.run([PENSTOCK, "profile", "serve", *words], capture_output=True, text=True, check=False, cwd=self.folder)
             self.assertNotEqual(done.returncode, 0)
@@ -297,7 +297,7 @@ class Saved(ServeTest):
         self.assertIn("/data/a", [file["path"] for file in live["hottest"]])
         self.assertAlmostEqual(sum(point[2] for point in live["history"]), live["bytes_read"], delta=1)
         self.assertAlmostEqual(sum(point[4] for point in live["history"]), live["operations"], delta=1)
-        self.assertIn(message("nothing-runs"), page.post(self, "/trace?seconds=5", expect=409))
+        self.assertIn(message("nothing-running"), page.post(self, "/trace?seconds=5", expect=409))
         for wrong in ("", "x", "-1", "1.5", "3601", "99999999999999999999"):
             page.post(self, f"/trace?seconds={wrong}", expect=400)
         self.assertIn(b"What the I/O did", page.ask("/report")[2])

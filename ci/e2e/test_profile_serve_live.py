@@ -25,7 +25,7 @@ def may_use_mpi():
     if shutil.which("mpirun") is None:
         return "no mpirun here"
     done = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, timeout=60, check=False)
-    return "" if message("open-mpi") in done.stdout else "this mpirun is not Open MPI's"
+    return "" if message("mpirun-is-open-mpi") in done.stdout else "this mpirun is not Open MPI's"
 
 
 class Live(RunningTest):
@@ -99,7 +99,7 @@ class Live(RunningTest):
         page.post(self, "/trace?seconds=3600")
         os.kill(live["processes"][0]["pid"], signal.SIGTERM)
         process.wait()
-        self.assertIn(message("nothing-runs"), page.post(self, "/trace?seconds=3600", expect=409))
+        self.assertIn(message("nothing-running"), page.post(self, "/trace?seconds=3600", expect=409))
         self.assertFalse(page.live()["trace"]["armed"])
 
     def test_the_end_disarms(self):

@@ -104,12 +104,12 @@ class Seen(RunningTest):
             self.show(page, dark=dark, width=width)
             self.check(page)
             self.picture(f"saved-{'dark' if dark else 'light'}-{width}")
-        self.assertIn(message("saved-session"), self.browser.evaluate("document.getElementById('state').textContent"))
+        self.assertIn(message("page-shows-saved-session"), self.browser.evaluate("document.getElementById('state').textContent"))
         self.assertTrue(self.browser.evaluate("document.getElementById('trace').hidden"))
         report = self.browser.evaluate("document.getElementById('report').href")
         self.browser.open(report, ready="document.documentElement?.dataset.ready === 'yes'")
         self.check(page, painted=False)
-        self.assertIn(message("what-i-o-did"), self.browser.evaluate("document.body.textContent"))
+        self.assertIn(message("page-heading-what-io-did"), self.browser.evaluate("document.body.textContent"))
 
     def test_other_colours_leave_nothing_of_the_last_ones(self):
         self.show(Page(self, self.saved()))

@@ -42,7 +42,7 @@ class Snapshots(ControlTest):
         last = self.folder / "last"
         self.profile("snapshot", session, "-o", last)  # also of one that has ended
         self.assertEqual(self.report(last)[1][str(self.data)]["reads"], made)
-        self.assertIn(message("not-empty"), self.profile("snapshot", session, "-o", last, expect=1).stderr)
+        self.assertIn(message("folder-not-empty"), self.profile("snapshot", session, "-o", last, expect=1).stderr)
 
     def test_what_was_seen_and_what_the_kernel_counted_are_of_one_moment(self):
         data = self.folder / "data of pages"

@@ -91,7 +91,7 @@ class OwnCalls(AttachTest):
         told = [json.loads(line) for line in self.profile("report", "--json", "--all", "--by", "window", session).stdout.splitlines()][1:]
         self.assertEqual([(row["kind"], row["label"], row["begun"]) for row in told],
                          [("window", "all", "window"), ("window", "steps 4 to 7", "window"), ("window", "steps 8 to 9", "window")])
-        self.assertIn(message("steps", n=4, n2=7), self.profile("report", "--by", "window", session).stdout)
+        self.assertIn(message("window-of-steps", n=4, n2=7), self.profile("report", "--by", "window", session).stdout)
 
     STEPS = textwrap.dedent("""
         import ctypes, os, sys

@@ -6,11 +6,13 @@ import os
 import pathlib
 import statistics
 import subprocess
+import sys
 import unittest
 
 import penstock_cli
 
 RATES = penstock_cli.SOURCE / "benchmarks" / "self" / "rates"
+sys.path.insert(0, str(RATES.parent))
 WRITE_CONSTANT = pathlib.Path(penstock_cli.BUILD, "benchmarks", "self", "rates", "penstock_write_constant")
 
 
@@ -46,6 +48,21 @@ class Rates(penstock_cli.CliTest):
         self.assertEqual((self.dir / "there").read_text(encoding="utf-8"), "mine")
         self.assertEqual(call(WRITE_CONSTANT, self.dir, text="ten there\n").returncode, 2)
 
+    def test_ratios_are_those_of_compare(self):
+        os.environ["PENSTOCK_BUILD"] = str(penstock_cli.BUILD)
+        from side_by_side import added_by, ratio_of, surely_above, surely_below
+        plain = [100 + turn for turn in range(8)]
+        figures = ratio_of([1.1 * one for one in plain], plain)
+        self.assertEqual((figures["pairs"], figures["confidence"]), (8, 0.95))
+        self.assertAlmostEqual(figures["theirs"], 103.5)
+        for name in ("ratio", "low", "high"):
+            self.assertAlmostEqual(figures[name], 1.1)
+        self.assertTrue(surely_above(figures, 1.09) and surely_below(figures, 1.11))
+        self.assertFalse(surely_above(figures, 1.11) or surely_below(figures, 1.09))
+        self.assertAlmostEqual(added_by([one + 10 for one in plain], plain)["added"], 10, delta=0.2)
+        few = ratio_of([2, 3], [1, 1])
+        self.assertFalse(surely_above(few, 0) or surely_below(few, 9), "two pairs give no interval")
+
     def test_generate_against_constant_bytes(self):
         out = self.dir / "out"
         done = call(RATES / "generate", "--out", out, "imagenet:files", "unet3d:npz:mean=1MB", "--pairs", 2, "--min-seconds", 0,
@@ -57,7 +74,8 @@ class Rates(penstock_cli.CliTest):
             self.assertEqual((row["pairs"], row["files"]), (2, row["samples"]))
             self.assertGreater(row["bytes"], 1 << 20)
             ratios = [b / a for a, b in zip(row["generate_s"], row["yardstick_s"])]
-            self.assertAlmostEqual(row["ratio"]["median"], statistics.median(ratios))
+            self.assertAlmostEqual(row["ratio"]["ratio"], statistics.geometric_mean(ratios))  # the estimate of two pairs
+            self.assertIsNone(row["ratio"]["low"], "two pairs give no interval")
         self.assertFalse(out.exists(), "it leaves nothing behind")
 
     def test_generate_against_bytes_in_no_cache(self):

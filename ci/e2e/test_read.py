@@ -105,7 +105,7 @@ class Rows(ReadTest):
 
     def test_the_table_says_what_it_measured(self):
         done = self.run_cli("read", self.corpus(), "--scan", "--threads", "1,2", *QUICK)
-        self.assertIn(message("corpus-jpeg-files", n=60), done.stdout)
+        self.assertIn(message("corpus-count-of-jpeg", n=60), done.stdout)
         self.assertRegex(done.stdout, r"tier +threads +files/s +MiB/s +spread +scaling +baseline +of ceiling +p50 ms +p99 ms")
         self.assertRegex(done.stdout, r"\n\S+ +2 +[\d ]+")
         self.assertRegex(done.stdout, r"(stops scaling|still gains|is fastest|gains up to|What more than) (at )?\d thread")
@@ -175,7 +175,7 @@ class Rows(ReadTest):
                 self.assertNotIn("baseline_samples_per_s", metrics)
                 self.assertNotIn("ceiling_bytes_per_s", metrics)
         said = self.run_cli("read", f"posix:{folder},latency=20ms", *flags[1:], "--rate", "1k").stdout
-        self.assertIn(message("did-not-keep-up", n=1), said)
+        self.assertIn(message("arrivals-not-kept-up", n=1), said)
         self.assertNotIn("gains", said, "a rate that was given is no limit")
         for wrong, word in ((("--rate", "fast"), "no number of samples a second"), (("--rate", "9", "--depth", "4"), "leave --depth"),
                             (("--rate", "9", "--collective"), "--collective")):
@@ -194,7 +194,7 @@ class Rows(ReadTest):
             record, = self.read(*flags, "--on-error", "skip", *more)
             self.assertEqual(record["verdict"], "degraded")
             self.assertIn(sentence, record["reason"])
-            self.assertIn(message("wrong-bytes", name="class1/0001.jpg"), record["reason"])
+            self.assertIn(message("wrong-bytes-in-object", name="class1/0001.jpg"), record["reason"])
             errors = record["metrics"]["errors"]["value"]
             (self.assertGreaterEqual if more else self.assertLess)(errors, 1)
             bytes_a_pass = sum(file.stat().st_size for file in folder.rglob("*.jpg")) - (victim.stat().st_size if more else 0)
@@ -213,7 +213,7 @@ class Rows(ReadTest):
             (pictures / f"{i}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows))
                                                + chunk(b"IEND", b""))
         flags = (pictures, "--scan", "--types", "png", "--threads", 1, "--decode", "full", "--no-ceiling")
-        if message("lacks-libpng") not in self.run_cli("read", *flags, *QUICK, expect=None).stderr:
+        if message("build-lacks-libpng") not in self.run_cli("read", *flags, *QUICK, expect=None).stderr:
             record, = self.read(*flags)
             self.assertEqual(record["metrics"]["errors"]["value"], 0)
             self.assertIn("baseline_samples_per_s", record["metrics"])
@@ -222,7 +222,7 @@ class Rows(ReadTest):
             record, = self.read(pictures, "--scan", "--types", "any", "--threads", 1, "--decode", "full", "--no-ceiling")
             self.assertEqual(record["metrics"]["errors"]["value"], 0, record["reason"])
         self.run_cli("generate", "cifar10", "--samples", 20, "--out", self.dir / "arrays")
-        self.assertIn(message("jpeg-png"), self.run_cli("read", self.dir / "arrays", "--decode", "full", expect=2).stderr)
+        self.assertIn(message("decode-needs-jpeg-or-png"), self.run_cli("read", self.dir / "arrays", "--decode", "full", expect=2).stderr)
 
     def test_less_than_the_least_time_is_short(self):
         record, = self.records("read", self.corpus(), "--scan", "--threads", "1", "--duration", "50ms", "--min-time", "1h",
@@ -281,7 +281,7 @@ class Cache(ReadTest):
         before = penstock_cli.slabs_dropped()
         done = self.run_cli("read", tier, "--scan", "--threads", "1", "--cache", "cold", "--cold-by", "drop", "--repeat", "2",
                             "--min-time", "1ms", "--no-ceiling", "--no-baseline", "--json", "--progress", "never", expect=None)
-        if message("no-direct-i-o") in done.stderr:
+        if message("no-direct-io") in done.stderr:
             self.skipTest(done.stderr)
         self.assertEqual(done.returncode, 0, done.stderr)
         cache = json.loads(done.stdout)["cache"]
@@ -300,7 +300,7 @@ class Cache(ReadTest):
         self.assertEqual(record["cache"]["client_data"], "memory")
         self.assertIsNone(record["cache"].get("resident_fraction_before"))
         done = self.run_cli("read", folder, "--scan", "--threads", "1", "--cache", "cold", "--no-ceiling", *QUICK)
-        self.assertIn(message("cache-state-not-apply"), done.stdout)
+        self.assertIn(message("cache-state-does-not-apply"), done.stdout)
 
     def test_another_user_on_roots_files_is_unverified_and_never_a_made_up_zero(self):
         if os.geteuid() != 0 or shutil.which("setpriv") is None:
@@ -328,15 +328,15 @@ class Cache(ReadTest):
             self.assertEqual(record["cache"]["method"], "evict")
             if cold_by == "drop":
                 self.assertIn("drop", done.stderr)
-                self.assertIn(message("evicted-one-one-instead"), done.stderr)
+                self.assertIn(message("files-evicted-one-by-one"), done.stderr)
         done = subprocess.run([*become, "read", f"posix:{corpus},direct=1", "--scan", "--threads", "2", "--cache", "cold", "--cold-by", "drop",
                                "--results", out / "records", "--json", "--no-ceiling", *QUICK], env=environment,
                               cwd=out, capture_output=True, text=True, timeout=penstock_cli.PATIENCE_S, check=False)
-        if message("no-direct-i-o") not in done.stderr:
+        if message("no-direct-io") not in done.stderr:
             self.assertEqual(done.returncode, 0, done.stderr)
             cache = json.loads(done.stdout)["cache"]
             self.assertEqual((cache["client_data"], cache["client_metadata"], cache["method"]), ("bypassed", "unknown", ""))
-            self.assertIn(message("metadata-stays"), done.stderr)
+            self.assertIn(message("metadata-cache-not-dropped"), done.stderr)
             self.assertNotIn("evicted", done.stderr)
 
 

@@ -19,7 +19,7 @@ class Report(CliTest):
     def test_writes_one_page_and_says_the_findings(self):
         done = self.report(synthetic.whole_experiment())
         self.assertIn("disk stops scaling at 4 threads", done.stdout)
-        self.assertIn(message("prefetching-took-away-waiting", n=97), done.stdout)
+        self.assertIn(message("prefetch-hid-waiting", n=97), done.stdout)
         page = (self.dir / "r.html").read_text()
         self.assertIn("disk stops scaling at 4 threads", page)
         self.assertEqual([path.name for path in self.dir.iterdir() if path.name != "runs"], ["r.html"])
@@ -27,16 +27,16 @@ class Report(CliTest):
     def test_saves_by_arm(self):
         done = self.report(synthetic.saving_experiment(), "--units", "si")
         self.assertIn("Saving alexnet-adam through fast (volatile) holds the training 5.00x shorter than straight to disk", done.stdout)
-        self.assertIn(message("pairs-lie-between-x", n=3), done.stdout)
+        self.assertIn(message("pairs-range-of-speedup", n=3), done.stdout)
         self.assertIn("(2 400 and 420.0 MB/s) would allow 5.71x shorter", done.stdout)
         self.assertIn("drained to disk at 378.0 MB/s, 90% of what it takes at best; for 75% of that time", done.stdout)
-        self.assertIn(message("step-took-longer", n=12), done.stdout)
+        self.assertIn(message("checkpoint-slowed-step", n=12), done.stdout)
         for absent in ("skipped", "failed", "nothing is said of ceilings"):
             self.assertNotIn(absent, done.stdout)
         page = (self.dir / "r.html").read_text()
         self.assertIn('id="checkpoints"', page)
         self.assertNotIn('id="other"', page)
-        self.assertIn(message("holds-training-x-shorter"), page)
+        self.assertIn(message("training-held-up-shorter"), page)
 
     def test_json_names_page_records_and_problems(self):
         synthetic.write(self.dir / "runs", synthetic.whole_experiment())
@@ -58,8 +58,8 @@ class Report(CliTest):
         rounds = [synthetic.read(number, "disk", threads, "warm", rate, 400, noise=0, repeats=1, label={"sweep": "s"})
                   for number, (threads, rate) in enumerate([(1, 100), (2, 190), (2, 210), (1, 104), (1, 102), (2, 200)])]
         done = self.report(rounds)
-        self.assertIn(message("r-html-records-rounds", n=6, n2=2), done.stdout)
-        self.assertIn(message("x-thread", n=1), done.stdout)
+        self.assertIn(message("page-written-with-rounds", n=6, n2=2), done.stdout)
+        self.assertIn(message("speedup-over-one-thread", n=1), done.stdout)
         line = json.loads(self.run_cli("report", "runs", "-o", "r.html", "--json").stdout)
         self.assertEqual(line["records"], 6)
 
@@ -120,7 +120,7 @@ class Report(CliTest):
         (self.dir / "runs").mkdir()
         done = self.run_cli("report", "runs", expect=None)
         self.assertIn(done.returncode, (1, 2))
-        self.assertIn(message("no-records", name="runs"), done.stderr)
+        self.assertIn(message("no-records-in-folder", name="runs"), done.stderr)
         self.assertFalse((self.dir / "report.html").exists())
 
     def test_missing_results_are_named(self):

@@ -358,7 +358,7 @@ class Page(CliTest):
         self.show([{**synthetic.read(0, "disk", 1, "cold", 400, 1200), "verdict": "failed", "reason": "cannot open 'x'"}])
         self.check_quiet()
         self.assertEqual(self.browser.evaluate("document.querySelectorAll('figure').length"), 0)
-        self.assertIn(message("cannot-open", name="x"), self.browser.evaluate("document.body.innerText"))
+        self.assertIn(message("page-cannot-open-record", name="x"), self.browser.evaluate("document.body.innerText"))
 
     def test_stays_readable_without_script(self):
         self.browser.call("Emulation.setScriptExecutionDisabled", value=True)

@@ -16,7 +16,7 @@ class Resume(penstock_cli.CliTest):
         self.run_cli(*WORDS, "--out", "data")
         before = tree(self.dir / "data")
         done = self.run_cli(*WORDS, "--out", "data", "--resume", "--json")
-        self.assertIn(message("nothing-do"), done.stderr)
+        self.assertIn(message("nothing-to-do"), done.stderr)
         row = json.loads(done.stdout)
         self.assertEqual((row["kind"], row["recipe"], row["samples"], row["seed"]), ("complete", "climate", 6, 7))
         self.assertEqual(tree(self.dir / "data"), before)
@@ -26,7 +26,7 @@ class Resume(penstock_cli.CliTest):
             done = self.run_cli(*WORDS, "--threads", 1, "--out", f"posix:{self.dir}/full,fail={fault}", expect=1)
             there = re.search(r"(\d+) of 6 samples (?:is|are) there; go on with", done.stderr)
             self.assertEqual(bool(there), said, done.stderr)
-            self.assertIn(message("go"), done.stderr)
+            self.assertIn(message("how-to-go-on"), done.stderr)
             done = self.run_cli("generate", "climate", "--out", "full", "--resume")
             kept = re.search(r"kept (\d+) samples", done.stdout)
             self.assertEqual(kept and kept[1], there and there[1])
@@ -52,7 +52,7 @@ class Resume(penstock_cli.CliTest):
         self.assertIn(f"to make {8 - 2 * len(kept)} samples in {4 - len(kept)} objects", shown)
         (self.dir / "data" / kept[0]).write_bytes(before[kept[0]])
         self.assertEqual(tree(self.dir / "data"), before, "nothing is written")
-        self.assertIn(message("kept-samples", value=2 * len(kept)), self.run_cli("generate", "climate", "--out", "data", "--resume").stdout)
+        self.assertIn(message("kept-samples", n=2 * len(kept)), self.run_cli("generate", "climate", "--out", "data", "--resume").stdout)
         self.assertEqual(plan(), (6, 3, 0, 0))
         (self.dir / "data" / kept[0]).unlink()
         self.assertEqual(plan(), (4, 2, 2, 1))
@@ -75,12 +75,12 @@ class Resume(penstock_cli.CliTest):
         (self.dir / "data" / names[0]).unlink()
         (self.dir / "data" / names[2]).write_bytes(before[names[2]][:-1])
         planned = self.run_cli("generate", "climate", "--out", "data", "--resume", "--dry-run")
-        self.assertNotIn(message("nothing-do"), planned.stderr)
+        self.assertNotIn(message("nothing-to-do"), planned.stderr)
         self.assertIn(names[0], planned.stderr)
         done = self.run_cli("generate", "climate", "--out", "data", "--resume")
         self.assertIn(f"'{names[0]}'", done.stderr)
         self.assertIn("2 of its 7 objects", done.stderr)
-        self.assertIn(message("kept-samples-2", n=4), done.stdout)
+        self.assertIn(message("kept-samples", n=4), done.stdout)
         self.assertEqual(tree(self.dir / "data"), before)
         self.run_cli("verify", "data")
 
@@ -101,11 +101,11 @@ class Resume(penstock_cli.CliTest):
         names = sorted(name for name in before if name.endswith(".h5"))
         (self.dir / "data" / names[0]).write_bytes(before[names[0]][:-1] + b"~")
         (self.dir / "data" / names[1]).unlink()
-        self.assertIn(message("kept-samples-whose-objects", n=5),
+        self.assertIn(message("kept-samples-of-right-size", n=5),
                       self.run_cli("generate", "climate", "--out", "data", "--resume").stdout)
-        self.assertIn(message("bytes-not-read"), self.run_cli("generate", "climate", "--out", "data", "--resume").stderr)
+        self.assertIn(message("bytes-not-checked"), self.run_cli("generate", "climate", "--out", "data", "--resume").stderr)
         told = self.run_cli("verify", "data", expect=1).stderr
-        self.assertIn(message("remove-objects-wrong-bytes"), told)
+        self.assertIn(message("remove-wrong-objects"), told)
         self.assertIn("penstock generate climate --out data --resume", told)
         (self.dir / "data" / names[0]).unlink()
         told = self.run_cli("verify", "data", expect=1).stderr
@@ -123,7 +123,7 @@ class Resume(penstock_cli.CliTest):
             told = self.run_cli(*WORDS, "--out", "data", "--resume", expect=1).stderr
             self.assertIn("penstock describe says how", told)
             told = self.run_cli("describe", "data", expect=1).stderr
-            self.assertIn(message("make-new-one"), told)
+            self.assertIn(message("make-new-corpus"), told)
             self.assertNotIn("json", told)
             self.run_cli(*told.strip().rsplit("penstock ", 1)[1].split())
             self.assertIn("7 right", self.run_cli("verify", "data").stdout)
@@ -144,8 +144,8 @@ class Resume(penstock_cli.CliTest):
         self.run_cli("generate", "climate", "--out", "half", "--resume")
         before = tree(self.dir / "half")
         refused = self.run_cli("describe", "half", *scan, "half/.penstock/manifest", expect=2).stderr
-        self.assertIn(message("seed", name="climate", n=7), refused)
-        self.assertIn(message("remove-first"), refused)
+        self.assertIn(message("unfinished-set-of-seed", name="climate", n=7), refused)
+        self.assertIn(message("remove-folder-first"), refused)
         self.assertEqual(tree(self.dir / "half"), before)
         self.run_cli("copy", "half", "--to", f"posix:{self.dir}/copy,fail=publish:eio@#4..", expect=1)
         refused = self.run_cli("describe", "copy", *scan, "copy/.penstock/manifest", expect=2).stderr
@@ -164,7 +164,7 @@ class Resume(penstock_cli.CliTest):
     def test_a_sample_that_no_object_holds_is_told_before_anything_is_made(self):
         words = ("generate", "unet3d", "--format", "tfrecord", "--set", "mean=600MB", "--set", "deviation=550MB",
                  "--samples", 2000, "--seed", 7, "--set", "shards=2000", "--out", "data", "--dry-run")
-        self.assertIn(message("tf-example-most"), self.run_cli(*words, expect=2).stderr)
+        self.assertIn(message("tf-example-too-large"), self.run_cli(*words, expect=2).stderr)
 
     def test_mending_looks_for_room_first(self):
         self.run_cli(*WORDS, "--out", "data")
@@ -178,12 +178,12 @@ class Resume(penstock_cli.CliTest):
         used = sum(len(content) for content in robbed.values() if content is not None)
         small = f"posix:{self.dir / 'data'},capacity={used + missing - 1}"
         done = self.run_cli("generate", "climate", "--out", small, "--resume", expect=1)
-        self.assertIn(message("objects", n=3), done.stderr)
-        self.assertIn(message("free-make-room"), done.stderr)
+        self.assertIn(message("objects-of-unfinished-set", n=3), done.stderr)
+        self.assertIn(message("free-space-too-small"), done.stderr)
         self.assertEqual(tree(self.dir / "data"), robbed)
         planned = self.run_cli("generate", "climate", "--out", small, "--resume", "--dry-run", "--json")
         self.assertIn("warning: 3 objects of", planned.stderr)
-        self.assertIn(message("make-room"), json.loads(planned.stdout)["refused"])
+        self.assertIn(message("make-room-on-tier"), json.loads(planned.stdout)["refused"])
         self.run_cli("generate", "climate", "--out", f"posix:{self.dir / 'data'},capacity={used + missing + 8192}", "--resume")
         self.assertEqual(tree(self.dir / "data"), before)
 

@@ -74,7 +74,7 @@ class S3(CliTest):
         for args in (("verify", f"s3:{url}/made"), ("generate", "imagenet", "--samples", 3, "--out", f"s3:{url}/other")):
             done = self.run_s3(*args, env={**self.env, "AWS_SECRET_ACCESS_KEY": "wrong-secret"}, expect=1)
             self.assertIn("SignatureDoesNotMatch", done.stderr)
-            self.assertIn(message("secret-key"), done.stderr)
+            self.assertIn(message("s3-secret-key-wrong"), done.stderr)
             self.assertNotIn("wrong-secret", done.stderr + done.stdout)
         self.assertFalse(self.stored("other").exists())
 

@@ -134,7 +134,7 @@ class Reading(SlurmTest):
     def test_a_shift_by_a_node_and_no_progress(self):
         self.corpus()
         done = self.srun("read", "corpus", "--rank-shift", 2, "--verify", *QUICK)
-        self.assertEqual(done.stdout.count(message("ranks-share-samples-every", n=4)), 1, done.stdout)
+        self.assertEqual(done.stdout.count(message("strong-scaling-ranks", n=4)), 1, done.stdout)
         self.assertNotIn("\r", done.stderr)
         self.assertEqual([line for line in done.stderr.splitlines() if not line.startswith(("penstock: record: ", "penstock: warning: "))], [])
         record, = records_in(self.results()[0].read_text())
@@ -145,7 +145,7 @@ class Reading(SlurmTest):
         done = self.srun("read", "nowhere", expect=2)
         self.assertEqual(done.stderr.count("penstock read:"), 1, done.stderr)
         done = self.srun("describe", "corpus", expect=2)
-        self.assertEqual(done.stderr.count(message("launched-ranks", n=4)), 1, done.stderr)
+        self.assertEqual(done.stderr.count(message("launched-as-ranks", n=4)), 1, done.stderr)
         victim = sorted(corpus.rglob("*.JPEG"))[-1]
         victim.write_bytes(bytes(victim.stat().st_size))
         record, = records_in(self.srun("read", "corpus", "--verify", *QUICK, "--json", expect=1).stdout)
@@ -204,7 +204,7 @@ class WithoutPmix(SlurmTest):
         self.corpus()
         for mpi in ("none", "pmi2"):
             done = self.srun("read", "corpus", *QUICK, mpi=mpi, expect=77)
-            self.assertEqual(done.stderr.count(message("srun-mpi-pmix")), 1, done.stderr)
+            self.assertEqual(done.stderr.count(message("srun-needs-pmix")), 1, done.stderr)
             self.assertIn("says 4 ranks", done.stderr)
             self.assertNotIn("MPI_ERRORS_ARE_FATAL", done.stderr)
             self.assertEqual((done.stdout, self.results()), ("", []))
@@ -230,7 +230,7 @@ class Generating(SlurmTest):
     def test_a_place_that_only_one_node_sees_is_refused(self):
         done = self.srun("generate", "imagenet", "--out", "/dev/shm/made", *SMALL, expect=1)
         self.assertEqual(done.stderr.count("penstock generate:"), 1, done.stderr)
-        self.assertIn(message("rank-2", n=2, n2=4), done.stderr)
+        self.assertIn(message("on-rank-of", n=2, n2=4), done.stderr)
         self.assertEqual(self.there("run", "-N", 2, "-n", 2, "find", "/dev/shm", "-type", "f").stdout, "", "no copy was started")
 
     def test_killed_on_one_node_and_resumed_by_others(self):

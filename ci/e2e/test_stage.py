@@ -166,11 +166,11 @@ class FromProfileToDecision(Stage):
         self.assertEqual((advice["verdict"], advice["files"]), ("don't stage", 0))
         self.assertTrue(advice["reason"])
         self.assertEqual(self.planned(), {})
-        self.assertIn(message("don-t-stage"), self.run_cli("stage", "apply", "plan.json").stdout)
+        self.assertIn(message("staging-not-worth-it"), self.run_cli("stage", "apply", "plan.json").stdout)
         self.fails("advise", "none", "--slow", self.slow_tier, "--fast", self.fast_tier, "--capacity", "1GiB")
         late = self.advise("--epochs", 1, fast=f"fast=posix:{self.fast},{FAST},write_limit=1MB/s")
         self.assertEqual(late["verdict"], "don't stage")
-        self.assertIn(message("pays-after"), late["reason"])
+        self.assertIn(message("staging-pays-after"), late["reason"])
 
     def test_what_is_in_the_page_cache_gains_nothing(self):
         self.session()
@@ -182,7 +182,7 @@ class FromProfileToDecision(Stage):
         if advice["session"]["cached_bytes"] < 0.99 * self.bytes:
             self.skipTest("this machine does not report its page cache, or the folder is in memory")
         self.assertEqual(advice["verdict"], "don't stage")
-        self.assertIn(message("page-cache"), advice["reason"])
+        self.assertIn(message("page-cache-holds-corpus"), advice["reason"])
         self.assertEqual(self.advise("--cache", "cold", plan=None, **plain)["session"]["cached_bytes"], 0)
 
     def test_wrong_arguments(self):
@@ -190,7 +190,7 @@ class FromProfileToDecision(Stage):
         self.fails("advise", "session", "--fast", self.fast_tier, "--capacity", "1GiB", code=2, words=["--slow"])
         self.fails("advise", "session", *both, code=2, words=["--capacity"])
         self.fails("advise", *both, "--capacity", "1GiB", code=2, words=["SESSION"])
-        self.fails("advise", "session", "--slow", self.dir, "--fast", self.fast, "--capacity", "1GiB", code=2, words=[message("one-inside-other")])
+        self.fails("advise", "session", "--slow", self.dir, "--fast", self.fast, "--capacity", "1GiB", code=2, words=[message("tiers-inside-each-other")])
         for option, tier in (("--fast", f"fast=posix:{self.dir}/fsat,{FAST}"), ("--slow", self.dir / "crpus")):
             words = {"--slow": self.slow_tier, "--fast": self.fast_tier, option: tier}
             self.fails("advise", "session", *(word for pair in words.items() for word in pair), "--capacity", "1GiB", words=[message("no-folder"), option])
@@ -201,10 +201,10 @@ class FromProfileToDecision(Stage):
         self.fails("apply", "none.json", words=["none.json"])
         for subcommand in ("apply", "revert"):
             for odd in ("/dev/null", self.dir):
-                self.fails(subcommand, odd, code=2, words=[message("no-file"), odd])
+                self.fails(subcommand, odd, code=2, words=[message("not-a-file"), odd])
         self.session()
         self.advise()
-        self.fails("advise", "session", *both, "--capacity", "1GiB", "--include", "*.jpg", words=[message("left-out"), "--include"])
+        self.fails("advise", "session", *both, "--capacity", "1GiB", "--include", "*.jpg", words=[message("candidate-left-out"), "--include"])
         text = (self.dir / "plan.json").read_text()
         (self.dir / "plan.json").write_text(text.replace('"threads":1', '"threads":2'))
         for subcommand in ("apply", "revert"):
@@ -238,7 +238,7 @@ class SomebodyElsesProgram(Stage):
         with open(self.corpus / grown, "ab") as file:
             file.write(b"more")
         done = self.run_cli("stage", "apply", "plan.json", expect=1)
-        self.assertIn(message("still-lead-copies", farm=farm), done.stderr)
+        self.assertIn(message("links-still-lead-to-copies", farm=farm), done.stderr)
         line, = self.records("stage", "apply", "plan.json", "--link-farm", "farm", expect=1)
         self.assertEqual((line["verdict"], line["link_farm"]["to_fast"]), ("degraded", len(files) - 1))
         for name in self.files:
@@ -248,8 +248,8 @@ class SomebodyElsesProgram(Stage):
         line, = self.records("stage", "revert", "plan.json", expect=1)
         self.assertEqual(line["verdict"], "degraded")
         self.assertEqual([path.name for path in farm.iterdir()], ["mine"])
-        self.fails("apply", "plan.json", "--link-farm", self.corpus / "farm", code=2, words=[message("inside-tier")])
-        self.fails("apply", "plan.json", "--link-farm", self.dir, words=[message("not-made-this-plan")])
+        self.fails("apply", "plan.json", "--link-farm", self.corpus / "farm", code=2, words=[message("farm-inside-tier")])
+        self.fails("apply", "plan.json", "--link-farm", self.dir, words=[message("farm-of-another-plan")])
 
 
 class Faults(Stage):
@@ -273,7 +273,7 @@ class Faults(Stage):
     def test_a_full_tier_is_reported_and_does_no_harm(self):
         self.plan(f"{self.fast_tier},fail=write/.bytes:enospc@#7..")
         files = set(self.planned())
-        self.fails("apply", "plan.json", "--threads", 1, words=[message("goes-there"), "space"])
+        self.fails("apply", "plan.json", "--threads", 1, words=[message("same-command-resumes"), "space"])
         some = self.staged()
         self.assertTrue(0 < len(some) < len(files))
         (self.fast / "mine").write_text("mine")
@@ -295,14 +295,14 @@ class Faults(Stage):
         (self.fast / second).unlink()
         self.run_cli("stage", "revert", "plan.json")
         self.assertEqual(self.left(), [])
-        self.assertIn(message("nothing-this-plan"), self.run_cli("stage", "revert", "plan.json").stderr)
+        self.assertIn(message("nothing-of-plan-left"), self.run_cli("stage", "revert", "plan.json").stderr)
 
     def test_what_was_in_the_way_and_is_taken_away_leaves_nothing_behind(self):
         self.plan()
         last = max(self.planned())
         (self.fast / last).parent.mkdir(parents=True, exist_ok=True)
         (self.fast / last).write_bytes(b"mine")
-        self.fails("apply", "plan.json", words=[last, message("take-away")])
+        self.fails("apply", "plan.json", words=[last, message("remove-object-in-the-way")])
         (self.fast / last).unlink()
         self.run_cli("stage", "apply", "plan.json")
         self.assertEqual(self.staged(), set(self.planned()))
@@ -313,14 +313,14 @@ class Faults(Stage):
     def test_links_that_cannot_be_made_and_links_that_were_moved(self):
         self.plan()
         (self.dir / "file").write_bytes(b"")
-        self.fails("apply", "plan.json", "--link-farm", self.dir / "file" / "farm", words=[message("copies-tier", name="fast"), message("stage-revert")])
+        self.fails("apply", "plan.json", "--link-farm", self.dir / "file" / "farm", words=[message("copies-on-tier", name="fast"), message("run-stage-revert")])
         self.assertEqual(self.staged(), set(self.planned()))
         self.run_cli("stage", "revert", "plan.json")
         self.assertEqual(self.left(), [])
         self.run_cli("stage", "apply", "plan.json", "--link-farm", "farm")
         (self.dir / "farm").rename(self.dir / "moved")
         done = self.run_cli("stage", "revert", "plan.json")
-        self.assertIn(message("where-links-made-not", farm=self.dir / "farm"), done.stderr)
+        self.assertIn(message("farm-is-gone", farm=self.dir / "farm"), done.stderr)
         self.assertEqual(self.left(), [])
 
     def test_a_fast_tier_that_is_not_mounted_is_neither_made_nor_called_empty(self):
@@ -328,7 +328,7 @@ class Faults(Stage):
         self.run_cli("stage", "apply", "plan.json")
         self.fast.rename(self.dir / "away")
         for subcommand in ("apply", "revert"):
-            self.fails(subcommand, "plan.json", words=[message("there-no-folder", fast=self.fast), message("mount")])
+            self.fails(subcommand, "plan.json", words=[message("fast-folder-missing", fast=self.fast), message("mount-fast-tier")])
             self.assertFalse(self.fast.exists())
         (self.dir / "away").rename(self.fast)
         line, = self.records("stage", "revert", "plan.json")
@@ -340,8 +340,8 @@ class Faults(Stage):
         before = (self.dir / "plan.json").read_bytes()
         (self.dir / "text").write_text("mine")
         words = ("advise", "session", "--slow", self.slow_tier, "--fast", self.fast_tier, "--capacity", "10MB", *BRIEF)
-        self.fails(*words, "-o", "plan.json", words=[message("place-tier", name="fast"), "penstock stage revert plan.json"])
-        self.fails(*words, "-o", "text", words=[message("no-staging-plan"), message("another-name")])
+        self.fails(*words, "-o", "plan.json", words=[message("files-already-staged", name="fast"), "penstock stage revert plan.json"])
+        self.fails(*words, "-o", "text", words=[message("not-a-staging-plan"), message("choose-another-name")])
         self.assertEqual(((self.dir / "plan.json").read_bytes(), (self.dir / "text").read_text()), (before, "mine"))
         self.run_cli("stage", "revert", "plan.json")
         self.assertEqual(self.left(), [])
@@ -370,7 +370,7 @@ class Faults(Stage):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=penstock_cli.PATIENCE_S)
         self.assertEqual(process.returncode, 130, err)
-        self.assertIn(message("goes-there"), out + err)
+        self.assertIn(message("same-command-resumes"), out + err)
         before = self.staged()
         line, = self.records("stage", "apply", "plan.json")
         self.assertEqual(line["copied"] + line["already_there"], len(files))

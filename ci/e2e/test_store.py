@@ -129,14 +129,14 @@ class Damage(StoreTest):
         told = self.report()
         self.assertEqual(told["records"], 2)
         self.assertEqual(len(told["problems"]), 1)
-        self.assertIn(message("changed-since-written", name=self.file.name, n=2), told["problems"][0])
-        self.assertIn(message("changed-since-written-2"), (self.dir / "r.html").read_text(encoding="utf-8"))
+        self.assertIn(message("record-line-changed", name=self.file.name, n=2), told["problems"][0])
+        self.assertIn(message("record-changed-in-page"), (self.dir / "r.html").read_text(encoding="utf-8"))
 
     def test_what_is_missing_is_named(self):
         self.file.write_text(self.lines[0] + "\n", encoding="utf-8")
         told = self.report()
         self.assertEqual(told["records"], 1)
-        self.assertIn(message("lines-run-missing", name=self.file.name, n=2, n2=3), told["problems"][0])
+        self.assertIn(message("record-lines-missing", name=self.file.name, n=2, n2=3), told["problems"][0])
 
     def test_joined_files_and_those_of_earlier_versions_are_read(self):
         text = self.file.read_text(encoding="utf-8")
@@ -161,7 +161,7 @@ class Baselines(StoreTest):
 
     def test_is_read_wherever_records_are(self):
         done = self.run_cli("baseline", "set", "main")
-        self.assertIn(message("baseline-file", name="main", n=1), done.stdout)
+        self.assertIn(message("baseline-file-count", name="main", n=1), done.stdout)
         self.run_cli(*self.quick("--label", "run=two"))
         self.assertEqual(self.report("baseline:main")["records"], 1)
         self.assertEqual(self.report()["records"], 2)
@@ -177,23 +177,23 @@ class Baselines(StoreTest):
             file.write("\n")
         done = self.run_cli("baseline", "list", expect=1)
         self.assertIn("main", done.stdout)
-        self.assertIn(message("changed", name=self.file.name), done.stderr)
+        self.assertIn(message("record-file-changed", name=self.file.name), done.stderr)
         self.file.unlink()
         done = self.run_cli("report", "baseline:main", "-o", "r.html", expect=1)
-        self.assertIn(message("baseline-does-not-hold", name="main"), done.stderr)
-        self.assertIn(message("gone"), done.stderr)
+        self.assertIn(message("baseline-is-stale", name="main"), done.stderr)
+        self.assertIn(message("process-is-gone"), done.stderr)
 
     def test_is_removed_and_its_files_stay(self):
         self.run_cli("baseline", "set", "main", self.file)
         self.run_cli("baseline", "remove", "main")
         self.assertTrue(self.file.exists())
-        self.assertIn(message("no-baseline", name="main"), self.run_cli("baseline", "remove", "main", expect=1).stderr)
-        self.assertIn(message("no-baseline", name="main"), self.run_cli("report", "baseline:main", "-o", "r.html", expect=1).stderr)
+        self.assertIn(message("no-such-baseline", name="main"), self.run_cli("baseline", "remove", "main", expect=1).stderr)
+        self.assertIn(message("no-such-baseline", name="main"), self.run_cli("report", "baseline:main", "-o", "r.html", expect=1).stderr)
 
     def test_wrong_arguments(self):
-        self.assertIn(message("did-you-mean-2", name="set"), self.run_cli("baseline", "sett", "main", expect=2).stderr)
+        self.assertIn(message("did-you-mean", name="set"), self.run_cli("baseline", "sett", "main", expect=2).stderr)
         self.assertIn("NAME", self.run_cli("baseline", "set", expect=2).stderr)
-        self.assertIn(message("no-name-baseline"), self.run_cli("baseline", "set", "a/b", self.file, expect=2).stderr)
+        self.assertIn(message("bad-baseline-name"), self.run_cli("baseline", "set", "a/b", self.file, expect=2).stderr)
 
     def test_setting_is_all_or_nothing(self):
         self.run_cli("baseline", "set", "main", self.file)

@@ -70,7 +70,7 @@ class Sweep(SweepTest):
 
         again = self.run_cli("sweep", "sweep.yaml")
         self.assertEqual(len(self.records_in()), 12, "all was done")
-        self.assertIn(message("turns-done", n=12), again.stderr)
+        self.assertIn(message("sweep-turns-done", n=12), again.stderr)
 
     def test_the_seed_makes_the_order_and_a_file_may_grow(self):
         self.two_places()
@@ -144,7 +144,7 @@ class Sweep(SweepTest):
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=penstock_cli.PATIENCE_S)
         self.assertEqual(process.returncode, 130, err)
-        self.assertIn(message("left"), err)
+        self.assertIn(message("sweep-turns-left"), err)
         self.assertEqual({record["verdict"] for record in self.records_in()}, {"ok"})
         self.run_cli("sweep", "sweep.yaml")
         self.assert_each_once(self.records_in(), read_cell, CELLS, 3)
@@ -167,7 +167,7 @@ class Sweep(SweepTest):
             self.assertIsNone(process.poll())
         other = self.start("sweep", "sweep.yaml")
         said = other.stderr.readline()
-        self.assertIn(message("waiting-another-process"), said)
+        self.assertIn(message("waiting-for-other-process"), said)
         for each in (other, process):
             each.send_signal(signal.SIGTERM)
             each.communicate(timeout=penstock_cli.PATIENCE_S)
@@ -194,9 +194,9 @@ class Sweep(SweepTest):
             self.assertEqual(orders[2], orders[3][::-1])
         self.assertIn("penstock compare penstock-results/read/base penstock-results/read/new", done.stdout)
         self.assertEqual(self.records_in(), [])
-        self.assertNotIn(message("another-program"), self.run_cli("sweep", "sweep.yaml").stderr)
+        self.assertNotIn(message("program-changed"), self.run_cli("sweep", "sweep.yaml").stderr)
         program.write_text(program.read_text(encoding="utf-8") + "# rebuilt\n", encoding="utf-8")
-        self.assertIn(message("another-program-than", program=program), self.run_cli("sweep", "sweep.yaml").stderr)
+        self.assertIn(message("program-changed-named", program=program), self.run_cli("sweep", "sweep.yaml").stderr)
 
     def test_a_budget_begins_nothing_that_it_cannot_end(self):
         self.two_places()
@@ -227,7 +227,7 @@ class Sweep(SweepTest):
         for record in failed:
             self.assertIn("two", json.dumps(record["parameters"]["tier"]))
             self.assertEqual(record["label"]["sweep"], "read")
-            self.assertIn(message("exit-code"), record["reason"])
+            self.assertIn(message("record-names-exit-code"), record["reason"])
         self.assertIn("failed", done.stdout)
         self.assertEqual(self.run_cli("sweep", "sweep.yaml", expect=1).returncode, 1, "and it stays so")
 
@@ -239,7 +239,7 @@ class Sweep(SweepTest):
         self.assertEqual([record["verdict"] for record in self.records_in()], ["ok"] * 4)
         self.file((self.dir / "sweep.yaml").read_text(encoding="utf-8").replace("name: g", "name: h").replace("mv", "mvx"))
         done = self.run_cli("sweep", "sweep.yaml")
-        self.assertIn(message("ended-exit-code", name="after", n=127), done.stderr)
+        self.assertIn(message("run-ended-with-exit-code", name="after", n=127), done.stderr)
 
     def test_without_slurm_it_says_so(self):
         (self.dir / "bin").mkdir()
@@ -267,7 +267,7 @@ class Sweep(SweepTest):
         self.assertEqual(len(texts), 4)
         for text in texts:
             done = self.run_cli("sweep", self.file(text), "--dry-run")
-            self.assertIn(message("turns-left"), done.stdout)
+            self.assertIn(message("sweep-has-turns-left"), done.stdout)
 
     def test_progress_tells_the_time(self):
         done = self.run_cli("sweep", self.file(READ.replace(", two=posix:copy", "")), "--progress", "always")

@@ -102,7 +102,7 @@ class SlurmSweep(SweepTest):
         _, err = self.end(client, expect=1)
         done = len(self.turns("read"))
         self.assertLess(done, 24)
-        self.assertIn(message("left-2", done=24 - done), err)
+        self.assertIn(message("sweep-count-left", done=24 - done), err)
         self.wait_until_over(job)
         out, err = self.end(self.begin("sweep.yaml", "--slurm"))
         self.assertEqual(len(self.jobs("read")), 2)

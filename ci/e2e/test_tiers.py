@@ -114,7 +114,7 @@ class Tiers(penstock_cli.CliTest):
         self.assertRegex(out, r"(?m)^here +1 +metadata\.create +- +[1-9]")
         probes = re.findall(r"^here +1 +(read\.random\S+)", out, re.MULTILINE)
         self.assertEqual(probes, [f"read.random.{block}.{depth}" for block in ("4k", "128k") for depth in (1, 8, 32)])
-        self.assertIn(message("here-no-write-sequential", n=1, n2=32), out)
+        self.assertIn(message("probe-size-too-small-for-writers", n=1, n2=32), out)
 
     def test_probe_cold_is_proven(self):
         record, = self.records("tiers", "--tier", f"here={self.dir}", *self.PROBE[:-1], "cold", "--threads", "1")

@@ -86,7 +86,7 @@ class Traced(penstock_cli.CliTest):
         self.corpus()
         done = self.run_cli("read", "posix:photos,trace=trace.json", "--manifest", "manifest", "--tier", "b=posix:photos,trace=trace.json",
                             *QUICK, expect=1)
-        self.assertIn(message("trace-another-tier", name="trace.json"), done.stderr)
+        self.assertIn(message("trace-of-another-tier", name="trace.json"), done.stderr)
 
     def test_ranks_write_one_each_and_are_counted_together(self):
         module = pathlib.Path(penstock_cli.PENSTOCK).resolve().parent / "libpenstock_mpi.so"

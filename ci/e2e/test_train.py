@@ -72,15 +72,15 @@ class Ways(TrainTest):
         for data in (("png",), ("scanned", "--scan")):
             for decode, remedy in (("scaled", "leave out --decode scaled"), ("crop", "leave out --decode crop, and add --set crop=random")):
                 done = self.run_cli(*words, "--data", *data, "--decode", decode, expect=2)
-                self.assertIn(message("holds-png-samples-decoded", data=data[0], remedy=remedy), done.stderr)
+                self.assertIn(message("png-decoded-whole", data=data[0], remedy=remedy), done.stderr)
         self.assertFalse((self.dir / "penstock-results").exists())
         said = "--decode scaled is for JPEG, and PNG is decoded whole"
         for way in (("--decode", "full"), ("--set", "crop=random")):
-            self.assertNotIn(message("decoded-whole"), self.run_cli(*words, "--data", "png", *way).stderr)
+            self.assertNotIn(message("samples-decoded-whole"), self.run_cli(*words, "--data", "png", *way).stderr)
         shutil.copytree(self.made / "corpus", self.dir / "scanned", ignore=shutil.ignore_patterns(".penstock"), dirs_exist_ok=True)
         self.assertEqual(self.run_cli(*words, "--data", "scanned", "--scan", "--decode", "scaled").stderr.count(said), 1)
-        self.assertNotIn(message("decoded-whole"), self.run_cli(*words, "--data", "scanned", "--scan").stderr)
-        self.assertNotIn(message("decoded-whole"), self.run_cli(*words, "--data", self.made / "corpus", "--decode", "scaled").stderr)
+        self.assertNotIn(message("samples-decoded-whole"), self.run_cli(*words, "--data", "scanned", "--scan").stderr)
+        self.assertNotIn(message("samples-decoded-whole"), self.run_cli(*words, "--data", self.made / "corpus", "--decode", "scaled").stderr)
 
     def test_the_order_and_the_samples_are_the_same_at_any_depth(self):
         first = self.log("--batch", "8", "--depth", "1")
@@ -121,11 +121,11 @@ class Ways(TrainTest):
                 self.assertEqual(value(mapped, "payload_bytes"), value(record, "payload_bytes"))
             done = self.run_cli("train", "stream", "--data", f"mmap:{data}", "--depth", "4", "--batch", "8", "--steps", "6", "--json")
             self.assertEqual(json.loads(done.stdout)["parameters"]["layout"], "as stored")
-            self.assertIn(message("copied-not-used-place", n=1), done.stderr)
+            self.assertIn(message("mapped-samples-copied", n=1), done.stderr)
             done = self.run_cli("train", "stream", "--data", f"mmap:{data},keep=1", "--cache", "cold", expect=2)
-            self.assertIn(message("leaves-objects-mapped-keep", n=1), done.stderr)
+            self.assertIn(message("mmap-keeps-objects-mapped", n=1), done.stderr)
         done = self.run_cli("train", "stream", "--data", "shards", "--decode", "full", expect=2)
-        self.assertIn(message("decodes-no-pictures"), done.stderr)
+        self.assertIn(message("app-decodes-no-pictures"), done.stderr)
         done = self.run_cli("train", "alexnet", "--data", "shards", expect=2)
         self.assertIn("takes jpeg|png", done.stderr)
 
@@ -242,7 +242,7 @@ class Figures(TrainTest):
         table = self.run_cli("train", "alexnet", "--data", self.made / "corpus", "--tier", f"other=posix:{copy}",
                              "--batch", "8", "--accelerator", "emulated:step=20ms", "--prefetch", "2").stdout
         self.assertRegex(table, r"(?m)^other +5 ")
-        self.assertIn(message("accelerator"), table)
+        self.assertIn(message("accelerator-sentence"), table)
 
     def test_tiers_of_one_name_get_rows_and_logs_of_their_own(self):
         copies = [self.dir / "one", self.dir / "two"]
@@ -265,7 +265,7 @@ class Figures(TrainTest):
     def test_the_table_says_what_was_alternating(self):
         out = self.run_cli("train", "alexnet", "--data", self.made / "corpus", "--batch", "8", "--prefetch", "0",
                            "--accelerator", "emulated:step=10ms").stdout
-        self.assertIn(message("input-steps-alternate"), out)
+        self.assertIn(message("input-alternates-with-steps"), out)
         self.assertRegex(out, r"decode +\d")
 
     def test_list(self):
@@ -298,13 +298,13 @@ class Labels(TrainTest):
             shutil.copy(path, flat / path.name)
         done = self.run_cli("train", "alexnet", "--data", flat, "--scan", "--batch", "8", "--json")
         [record] = map(json.loads, done.stdout.splitlines())
-        self.assertIn(message("no-labels"), done.stderr)
+        self.assertIn(message("corpus-without-labels"), done.stderr)
         self.assertEqual(record["parameters"]["labels"], 0)
 
     def test_labels_come_with_the_corpus(self):
         done = self.run_cli("train", "alexnet", "--data", self.made / "corpus", "--batch", "8", "--json")
         [record] = map(json.loads, done.stdout.splitlines())
-        self.assertNotIn(message("no-labels"), done.stderr)
+        self.assertNotIn(message("corpus-without-labels"), done.stderr)
         self.assertGreater(record["parameters"]["labels"], 0)
 
 

@@ -58,7 +58,7 @@ class Accelerators(TrainTest):
                              (("--cache", "cold"), "in one epoch, behind which no cache is cold: choose --batch 20 or smaller\n"),
                              (("--cache", "cold", "--epochs", 5), "no cache is cold: choose --batch 20 or smaller\n")):
             done = self.run_cli(*words, *more, expect=2)
-            self.assertIn(message("samples-too-few-two", name="corpus", n=40, n2=30), done.stderr)
+            self.assertIn(message("too-few-samples-for-two-steps", name="corpus", n=40, n2=30), done.stderr)
             self.assertIn(remedy, done.stderr)
             self.assertFalse((self.dir / "penstock-results").exists())
 
@@ -82,7 +82,7 @@ class Accelerators(TrainTest):
         process = self.start("train", "stream", "--data", self.made / "corpus", "--find-accelerators", "--batch", "4", "--steps", "4",
                              "--accelerator", "emulated:step=500ms", "--progress", "always", "--json")
         said = ""
-        while message("stream") not in said:  # the search is under way
+        while message("search-started-for-stream") not in said:  # the search is under way
             more = os.read(process.stderr.fileno(), 4096).decode()
             self.assertTrue(more, said)
             said += more

@@ -89,7 +89,7 @@ class Saving(CheckpointCase):
     def test_a_tier_that_fails(self):
         record = self.train("--steps", 6, tiers=("--checkpoint-to", "posix:slow,fail=publish/rank-0.bin:eio@#2", "--payload", "1MiB"), expect=1)
         self.assertEqual(record["verdict"], "failed")
-        self.assertIn(message("checkpoint-step-failed", n=6), record["reason"])
+        self.assertIn(message("checkpoint-of-step-failed", n=6), record["reason"])
         self.assertEqual(self.saved("slow"), [3])
 
 
@@ -123,7 +123,7 @@ class Ending(CheckpointCase):
         self.assertEqual(code, 143, err)
         seen = acks(self.dir / "acks")
         self.assertLess(len(seen["durable"]), len(seen["fast"]))
-        self.assertIn(message("not-durable"), err)
+        self.assertIn(message("checkpoint-not-durable"), err)
         record, = [json.loads(line) for file in (self.dir / "penstock-results").glob("*.jsonl") for line in file.read_text().splitlines()]
         self.assertEqual(record["verdict"], "interrupted")
         last = seen["fast"][-1]
@@ -142,7 +142,7 @@ class Ending(CheckpointCase):
         self.assertGreaterEqual(time.monotonic() - since, 1, "it takes the time that it is given")
         seen = acks(self.dir / "acks")
         self.assertLess(len(seen["durable"]), len(seen["fast"]))
-        self.assertIn(message("not-durable"), err)
+        self.assertIn(message("checkpoint-not-durable"), err)
         last = seen["fast"][-1]
         record = self.train("--steps", last + 2, "--resume", "--ack-log", "acks")
         self.assertEqual(record["parameters"]["resumed_step"], last)
@@ -161,9 +161,9 @@ class Ending(CheckpointCase):
             _, err = process.communicate(timeout=penstock_cli.PATIENCE_S)
             self.assertEqual(process.returncode, 143, err)
             self.assertGreaterEqual(time.monotonic() - since, 0.5 if grace else 0)
-            self.assertIn(message("all-steps"), err)
+            self.assertIn(message("all-steps-done"), err)
             self.assertIn("warning: ", err)
-            self.assertIn(message("not-durable"), err)
+            self.assertIn(message("checkpoint-not-durable"), err)
             self.assertNotIn("penstock train: ", err, "no failure")
             self.assertLess(len(acks(self.dir / "acks")["durable"]), len(acks(self.dir / "acks")["fast"]))
         self.run_cli(*self.words("--steps", last, "--resume", "--ack-log", "acks"))
@@ -174,7 +174,7 @@ class Ending(CheckpointCase):
         self.assertEqual(code, 143, err)
         seen = acks(self.dir / "acks")
         self.assertEqual(seen["durable"], seen["fast"])
-        self.assertNotIn(message("not-durable"), err)
+        self.assertNotIn(message("checkpoint-not-durable"), err)
 
     @unittest.skipUnless(open_mpi(), "needs Open MPI's mpirun and a build with the MPI module")
     def test_killed_ranks_go_on_where_they_stood(self):

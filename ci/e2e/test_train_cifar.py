@@ -87,12 +87,12 @@ class Cifar(RanksTest):
         self.assertEqual(sum(",Checkpoint Listener," in row for row in rows), 3)
 
     def test_wrong_arguments_and_places(self):
-        self.assertIn(message("writes-none"), self.run_cli("train", "stream", "--data", self.made / "corpus", "--checkpoint-to", self.dir, expect=2).stderr)
-        self.assertIn(message("memory"), self.run_cli("train", "cifar", "--data", self.made / "corpus", "--prefetch", 2, expect=2).stderr)
+        self.assertIn(message("app-writes-no-checkpoints"), self.run_cli("train", "stream", "--data", self.made / "corpus", "--checkpoint-to", self.dir, expect=2).stderr)
+        self.assertIn(message("samples-in-memory"), self.run_cli("train", "cifar", "--data", self.made / "corpus", "--prefetch", 2, expect=2).stderr)
         done = self.run_cli("train", "cifar", "--data", self.made / "corpus", "--checkpoint-to", "/proc/nothing", "--epochs", 10000, expect=1)
-        self.assertIn(message("no-checkpoint-can-written"), done.stderr)
+        self.assertIn(message("checkpoint-store-full"), done.stderr)
         self.assertFalse((self.dir / "penstock-results").exists(), "said before anything is measured")
-        self.assertIn(message("leave-out-checkpoint-to"), self.run_cli("train", "cifar", "--data", self.made / "corpus", "--checkpoint-to", self.dir,
+        self.assertIn(message("app-takes-no-checkpoints"), self.run_cli("train", "cifar", "--data", self.made / "corpus", "--checkpoint-to", self.dir,
                                                              "--find-accelerators", "--accelerator", "emulated:step=1ms", expect=2).stderr)
         self.assertIn("--checkpoint-to DIR", self.run_cli("train", "cifar", "--data", self.made / "corpus", "--epochs", 1).stderr)
 

@@ -89,7 +89,7 @@ class TrainOnCpu(RanksTest):
     def test_a_report_is_made_of_it(self):
         self.run_cli(*self.command())
         self.run_cli("report", "penstock-results", "-o", "report.html")
-        self.assertIn(message("accelerator"), (self.dir / "report.html").read_text())
+        self.assertIn(message("accelerator-sentence"), (self.dir / "report.html").read_text())
 
 
 if __name__ == "__main__":

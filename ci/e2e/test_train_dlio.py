@@ -32,15 +32,15 @@ class Dlio(TrainTest):
     def test_a_workload_describes_the_run(self):
         done = self.run_cli("train", "dlio", "--workload", "it.yaml", "--json")
         record = json.loads(done.stdout)
-        self.assertIn(message("model-size-without-effect"), done.stderr)
-        self.assertIn(message("checkpoints-not-written"), done.stderr)
-        self.assertNotIn(message("workload-about"), done.stderr)
+        self.assertIn(message("model-size-has-no-effect"), done.stderr)
+        self.assertIn(message("checkpoints-off-in-workload"), done.stderr)
+        self.assertNotIn(message("workload-says-corpus"), done.stderr)
         for name, wanted in (("batch", 7), ("threads", 2), ("prefetch", 2), ("au", 0.85), ("step_s", 0.005), ("shuffle", "global"),
                              ("workload", "it.yaml")):
             self.assertEqual(record["parameters"][name], wanted, name)
         self.assertEqual(value(record, "steps"), 6)
         self.assertIn("au_dlio", record["metrics"])
-        self.assertIn(message("not-mlperf-storage-result"), self.run_cli("train", "dlio", "--workload", "it.yaml").stdout)
+        self.assertIn(message("not-an-mlperf-result"), self.run_cli("train", "dlio", "--workload", "it.yaml").stdout)
 
     def test_overrides_and_flags_go_before_it(self):
         [record] = self.dlio("++workload.reader.read_threads=3", "++workload.train.epochs=1", "--batch", "3")
@@ -54,7 +54,7 @@ class Dlio(TrainTest):
         done = self.run_cli("train", "dlio", "--workload", "it.yaml", "++workload.reader.read_threads=0", "--steps", "2", "--json")
         parameters = json.loads(done.stdout)["parameters"]
         self.assertEqual((parameters["threads"], parameters["prefetch"]), (1, 0))
-        self.assertIn(message("read-threads-training-reads", n=0), done.stderr)
+        self.assertIn(message("read-threads-zero", n=0), done.stderr)
 
     def test_data_that_are_not_what_the_workload_says_are_noticed(self):
         done = self.run_cli("train", "dlio", "--workload", "it.yaml", "--data", self.made / "corpus", "--steps", "2")
@@ -72,8 +72,8 @@ class Dlio(TrainTest):
                             (("--workload", "it.yaml", "++workload.reader.read_threads=4294967296"), "too large: at most 4096"),
                             (("--workload", "no.yaml"), "no.yaml"), ((), "needs --workload")):
             self.assertIn(said, self.run_cli("train", "dlio", *words, expect=2).stderr)
-        self.assertIn(message("described-flags"), self.run_cli("train", "stream", "--data", "data/unet3d/train", "--workload", "it.yaml", expect=2).stderr)
-        self.assertIn(message("one-word-too-many"), self.run_cli("train", "stream", "x", "--data", "data/unet3d/train", expect=2).stderr)
+        self.assertIn(message("app-described-by-flags"), self.run_cli("train", "stream", "--data", "data/unet3d/train", "--workload", "it.yaml", expect=2).stderr)
+        self.assertIn(message("extra-argument"), self.run_cli("train", "stream", "x", "--data", "data/unet3d/train", expect=2).stderr)
 
 
 def lacking():

@@ -89,7 +89,7 @@ class BadInput(TrainTest):
         self.assertLess(time.monotonic() - begin, 60)
         [record] = map(json.loads, done.stdout.splitlines())
         self.assertEqual(record["verdict"], "failed")
-        self.assertIn(message("no-batch"), record["reason"])
+        self.assertIn(message("no-batch-made"), record["reason"])
         self.assertEqual(value(record, "steps"), 0)
 
     def test_a_scanned_folder_with_something_else_in_it(self):
@@ -175,8 +175,8 @@ class Stuck(TrainTest):
         self.assertLess(time.monotonic() - start, 120)
         self.assertEqual(fast["verdict"], "ok", fast["reason"])
         self.assertEqual(slow["verdict"], "timed_out")
-        self.assertIn(message("no-sample-come-s", n=5), slow["reason"])
-        self.assertIn(message("among-those-asked-n"), slow["reason"])
+        self.assertIn(message("no-sample-for-seconds", n=5), slow["reason"])
+        self.assertIn(message("slow-object-named"), slow["reason"])
         self.assertEqual(behind["verdict"], "skipped")
 
     def test_ctrl_c_does_not_wait_for_it(self):
@@ -225,7 +225,7 @@ class Interrupts(TrainTest):
         os.truncate(folder / ".penstock" / "manifest", 0)
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 1, err)
-        self.assertIn(message("became-shorter"), err)
+        self.assertIn(message("object-became-shorter"), err)
 
     def test_sigterm_in_the_middle_of_a_long_step(self):
         process = self.start_training("--accelerator", "emulated:step=1h", "--prefetch", "3")

@@ -244,9 +244,9 @@ class BadInput(FilesTest):
             self.expect_bad(folder, name, word, flags=("--scan", "--types", "h5"))
 
     def test_wrong_arguments(self):
-        self.assertIn(message("only-trains"), self.run_cli("train", "stream", "--data", self.made / "train", "--validation", self.made / "validation",
+        self.assertIn(message("app-only-trains"), self.run_cli("train", "stream", "--data", self.made / "train", "--validation", self.made / "validation",
                                                   expect=2).stderr)
-        self.assertIn(message("leave-out-validation"), self.run_cli("train", "climate", "--data", self.made / "weather", "--validation",
+        self.assertIn(message("app-takes-no-validation"), self.run_cli("train", "climate", "--data", self.made / "weather", "--validation",
                                                              self.made / "weather", expect=2).stderr)
         self.assertIn("channel 11", self.run_cli("train", "climate", "--data", self.made / "weather", "--set", "channels=0,11",
                                                  expect=2).stderr)
@@ -266,12 +266,12 @@ class BadInput(FilesTest):
             self.assertFalse((self.dir / "penstock-results").exists())
         if open_mpi():
             done = self.over(FILES + 1, "train", "hepcnn", "--data", self.made / "train", expect=2)
-            self.assertIn(message("ranks-cannot-share-files", FILES=FILES + 1, FILES2=FILES), done.stderr)
+            self.assertIn(message("too-few-files-for-ranks", ranks=FILES + 1, files=FILES), done.stderr)
 
     def test_a_validation_that_never_comes_is_said(self):
         words = ("train", "hepcnn", "--data", self.made / "train", "--validation", self.made / "validation", "--batch", 8, "--epochs", 1)
-        self.assertIn(message("nothing-validated"), self.run_cli(*words).stderr)
-        self.assertNotIn(message("nothing-validated"), self.run_cli(*words, "--shuffle", "global").stderr)
+        self.assertIn(message("validation-off"), self.run_cli(*words).stderr)
+        self.assertNotIn(message("validation-off"), self.run_cli(*words, "--shuffle", "global").stderr)
 
     def test_climate_without_its_statistics(self):
         folder, _ = self.copy_of("weather")

@@ -108,7 +108,7 @@ class Training(RanksTest):
         self.assertGreater(lost(record)["straggler"], 0.1)
         self.run_cli("report", "penstock-results", "-o", "report.html")
         if value(record, "straggler_steps") >= 16:
-            self.assertIn(message("others-waited-rank", n=1), (self.dir / "report.html").read_text())
+            self.assertIn(message("ranks-waited-for-slowest", n=1), (self.dir / "report.html").read_text())
 
     def test_a_rank_whose_back_end_hangs_ends_the_job(self):
         hangs = ("--tier", f"slow=posix:{self.made / 'pictures'},latency=1h", "--steps", 3, "--stall-timeout", "5s")
@@ -116,24 +116,24 @@ class Training(RanksTest):
         out, err = self.outcome(self.launch(self.command(*fine), self.command(*hangs)), 120)
         first, second = [json.loads(line) for line in out.splitlines()]
         self.assertEqual(second["verdict"], "timed_out", first["reason"] + err)
-        self.assertIn(message("no-sample-come-s", n=5), second["reason"])
+        self.assertIn(message("no-sample-for-seconds", n=5), second["reason"])
 
     def test_a_folder_that_one_rank_lacks_fails_all(self):
         out, err = self.outcome(self.launch(self.command("--steps", 3, "--json"), self.command("--steps", 3, data=self.dir / "nowhere")), 120)
         self.assertEqual(out, "")
-        self.assertIn(message("rank-2", n=1, n2=2), err)
+        self.assertIn(message("on-rank-of", n=1, n2=2), err)
 
     def test_ranks_that_see_other_data_are_refused(self):
         folder = self.dir / "fewer"
         shutil.copytree(self.made / "pictures", folder)
         next(path for path in folder.rglob("*") if path.suffix.lower() in (".jpeg", ".jpg")).unlink()
         _, err = self.outcome(self.launch(self.command("--scan", "--steps", 3), self.command("--scan", "--steps", 3, data=folder)), 120)
-        self.assertIn(message("different-data-sets"), err)
+        self.assertIn(message("ranks-different-data-sets"), err)
 
     def test_ranks_that_are_told_other_things_are_refused(self):
         for other in (("--steps", 4), ("--steps", 3, "--accelerator", "emulated:step=1ms"), ("--steps", 3, "--tier", "more=posix:.")):
             _, err = self.outcome(self.launch(self.command("--steps", 3), self.command(*other)), 120)
-            self.assertIn(message("different-flags"), err)
+            self.assertIn(message("ranks-different-flags"), err)
 
     def test_ranks_draw_one_seed(self):
         done = self.over(2, "train", "stream", "--data", self.made / "pictures", "--batch", 4, "--steps", 3, "--sample-log", "log")
@@ -164,7 +164,7 @@ class Training(RanksTest):
 
     def test_too_few_samples_for_that_number_of_ranks(self):
         done = self.over(3, *self.command(batch=20), expect=2)
-        self.assertIn(message("samples-each-ranks", n=16, n2=3), done.stderr)
+        self.assertIn(message("samples-for-each-rank", n=16, n2=3), done.stderr)
 
     def endless(self, *args):
         return self.command("--epochs", 100000, "--accelerator", "emulated:step=10ms", *args)

@@ -76,7 +76,7 @@ class GoingOn(CheckpointCase):
         shutil.rmtree(self.dir / "fast")
         self.train("--steps", 4, "--shuffle", "local", ranks=2, every=4)
         done = self.run_cli(*self.words("--epochs", 1, "--shuffle", "local", "--resume", every=4), expect=2)
-        self.assertIn(message("ran-over-ranks", n=2), done.stderr)
+        self.assertIn(message("resume-ran-over-ranks", n=2), done.stderr)
 
     def test_without_a_seed_it_is_the_runs_own(self):
         self.train("--steps", 6, "--sample-log", "first", seed=None)
@@ -87,7 +87,7 @@ class GoingOn(CheckpointCase):
 
     def test_limits_are_the_whole_runs(self):
         self.train("--epochs", 1)
-        self.assertIn(message("made-all-steps"), self.run_cli(*self.words("--steps", 12, "--resume"), expect=0).stderr)
+        self.assertIn(message("training-already-complete"), self.run_cli(*self.words("--steps", 12, "--resume"), expect=0).stderr)
         record = self.train("--epochs", 2, "--resume")
         self.assertEqual(value(record, "steps"), 12)
 
@@ -140,7 +140,7 @@ class GoingOn(CheckpointCase):
         done = self.run_cli(*self.words("--steps", 6, "--resume", "--accelerator", "cpu", app="alexnet", batch=2), expect=None)
         if done.returncode != 77:  # a build without oneDNN
             self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertIn(message("not-checkpoint"), done.stderr)
+            self.assertIn(message("state-not-in-checkpoint"), done.stderr)
 
     def test_an_old_run_is_not_overwritten(self):
         self.train("--steps", 6)
@@ -151,13 +151,13 @@ class GoingOn(CheckpointCase):
         self.assertEqual((self.saved("slow"), self.saved("slow", "another")), ([3, 6], [3, 6]))
 
     def test_nothing_to_go_on_from(self):
-        self.assertIn(message("there-none"), self.run_cli(*self.words("--steps", 6, "--resume"), expect=4).stderr)
-        self.assertIn(message("there-none"), self.run_cli(*self.words("--steps", 6, "--resume", seed=None), expect=4).stderr)
+        self.assertIn(message("no-checkpoint-to-resume"), self.run_cli(*self.words("--steps", 6, "--resume"), expect=4).stderr)
+        self.assertIn(message("no-checkpoint-to-resume"), self.run_cli(*self.words("--steps", 6, "--resume", seed=None), expect=4).stderr)
         self.train("--steps", 6)
         for file in self.dir.glob("*/ckpt/default/*/rank-0.bin"):
             file.write_bytes(file.read_bytes()[:-1] + b"!")
         done = self.run_cli(*self.words("--steps", 9, "--resume"), expect=4)
-        self.assertIn(message("found-wrong-3"), done.stderr)
+        self.assertIn(message("checkpoints-found-wrong"), done.stderr)
 
     def test_a_store_that_cannot_be_read_is_no_fresh_start(self):
         self.train("--steps", 3)

@@ -75,7 +75,7 @@ class ShuffleBufferOfRanks(RanksTest):
     def test_ranks_with_buffers_of_other_sizes_are_refused(self):
         self.corpus(files=50)
         done = self.over(1, *self.command("buffer:5"), ":", "-np", 1, PENSTOCK, *self.command("buffer:6"), expect=2)
-        self.assertIn(message("different-flags"), done.stderr)
+        self.assertIn(message("ranks-different-flags"), done.stderr)
 
 
 if __name__ == "__main__":

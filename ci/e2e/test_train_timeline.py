@@ -192,7 +192,7 @@ class Room(TimelineTest):
     def test_what_there_is_no_room_for_is_said(self):
         done = self.run_cli(*self.words("--epochs", "2", "--timeline", "run.csv", "--timeline-memory", "3k", "--json"))
         [record] = [json.loads(line) for line in done.stdout.splitlines()]
-        self.assertIn(message("timeline-lacks"), done.stderr)
+        self.assertIn(message("timeline-memory-full"), done.stderr)
         dropped, kept = value(record, "timeline_dropped_spans"), value(record, "timeline_spans")
         self.assertGreater(dropped, 0)
         self.assertEqual(len(self.checked(self.dir / "run.csv")), kept)
@@ -204,8 +204,8 @@ class Room(TimelineTest):
         self.train("--epochs", "1", "--prefetch", "2", "--accelerator", "emulated:step=2ms", "--timeline", "run.csv")
         self.run_cli("report", "penstock-results", "-o", "report.html")
         page = (self.dir / "report.html").read_text()
-        self.assertIn(message("reading-timeline-alexnet"), page)
-        self.assertIn(message("they-no-device-time"), page)
+        self.assertIn(message("page-timeline-of-alexnet"), page)
+        self.assertIn(message("waits-are-not-device-time"), page)
 
 
 class Ends(TimelineTest):
@@ -229,7 +229,7 @@ class Ends(TimelineTest):
                                          "--timeline-memory", "4MiB", "--progress", "always", "--json"))
         self.addCleanup(lambda: (process.kill(), process.wait(), process.stdout.close(), process.stderr.close()))
         said = ""
-        while message("input-alone") not in said:  # it is measured for ten seconds
+        while message("measuring-input-alone") not in said:  # it is measured for ten seconds
             more = os.read(process.stderr.fileno(), 4096).decode()
             self.assertTrue(more, said)
             said += more
@@ -237,7 +237,7 @@ class Ends(TimelineTest):
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, err)
         [record] = [json.loads(line) for line in out.splitlines()]
-        self.assertIn(message("before-training-while-input"), record["reason"])
+        self.assertIn(message("failed-in-input-measurement"), record["reason"])
         self.assertEqual(self.checked(self.dir / "run.csv"), [], "a table without rows")
 
     def test_so_does_one_whose_back_end_hangs(self):

@@ -87,7 +87,7 @@ class Containers(penstock_cli.CliTest):
                 self.assertEqual(found.keys(), flipped.keys(), name)
                 for problem, detail in found.values():
                     self.assertEqual(problem, "wrong_bytes")
-                    self.assertIn(message("outside-samples"), detail)
+                    self.assertIn(message("damage-outside-samples"), detail)
                 for victim, place in flipped.items():
                     flip(root / victim, *place)
             self.assertEqual(self.problems(root, expect=0), {})
@@ -215,7 +215,7 @@ class Containers(penstock_cli.CliTest):
         (root / ".penstock" / "manifest").write_bytes(manifest.as_version_1())
         done = self.run_cli("verify", root)
         self.assertIn("3 right", done.stdout)
-        self.assertIn(message("checksums-samples-alone"), done.stderr)
+        self.assertIn(message("only-sample-checksums"), done.stderr)
         self.assertIn("--scan --checksum", done.stderr)
         self.assertEqual(self.records("describe", root)[0]["samples"], 14)
         number, offset, _, _ = manifest.samples[3]

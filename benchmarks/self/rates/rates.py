@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from side_by_side import (BUILD, PENSTOCK, ROOT, Failed, in_turn, parse_size, run, say)
+from side_by_side import BUILD, PENSTOCK, ROOT, Failed, in_turn, parse_size, run, say
 
 WRITE_CONSTANT = BUILD / "benchmarks" / "self" / "rates" / "penstock_write_constant"
 MICROBENCH = BUILD / "benchmarks" / "self" / "micro" / "penstock_microbench"  # where there is Google Benchmark
@@ -180,7 +180,7 @@ def train_alexnet(folder, results, *words, accepted=("ok",)):
 def add_options(parser):
     """Those that every command here has."""
     parser.add_argument("--out", action="append", required=True, metavar="DIR", help="where to write; again for another tier")
-    parser.add_argument("--pairs", type=int, default=5, metavar="N", help="default 5")
+    parser.add_argument("--pairs", type=int, default=6, metavar="N", help="default 6; fewer give no interval")
     parser.add_argument("--min-seconds", type=float, default=2, metavar="S", help="of a sample, default 2")
     parser.add_argument("--most-bytes", type=parse_size, default=0, metavar="SIZE",
                         help="of a data set; default: what there is room for")
@@ -216,7 +216,7 @@ def rows_of(measurements, as_json):
             if as_json:
                 print(json.dumps(row), flush=True)
             else:
-                say(f"{name}: ratio {row['ratio']['median']:.2f}")
+                say(f"{name}: ratio {row['ratio']['ratio']:.2f}")
         except Failed as failure:
             say(f"{name}: {failure}")
             failed += 1
@@ -225,6 +225,14 @@ def rows_of(measurements, as_json):
 
 def spread(values):
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+
+
+def ratio_columns(name, heading="ratio", digits=2):
+    """Columns of show(): a ratio by ratio_of() and the ends of its interval."""
+    def cell(figure):
+        return lambda row: "-" if row[name][figure] is None else f"{row[name][figure]:.{digits}f}"
+
+    return [(heading, cell("ratio")), ("low", cell("low")), ("high", cell("high"))]
 
 
 def show(rows, columns):
