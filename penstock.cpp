@@ -172,7 +172,7 @@ Error one_process_only(const CommandInfo& command, int ranks) {
 Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::span<const std::string> argv) {
   const std::span<const std::string> words = argv.subspan(2);
   const auto read_line = [&]() -> Result<CommandLine> {
-    PENSTOCK_ASSIGN(const Config config, read_config(command, words));
+    PENSTOCK_ASSIGN(const Config config, read_config(command, words, command_registry().present()));
     PENSTOCK_ASSIGN(CommandLine line, parse_with_config(command, words, config));
     if (ranks.size() > 1 && !line.command->ranks) return one_process_only(*line.command, ranks.size());
     return line;
@@ -247,9 +247,9 @@ int main_program(const std::vector<std::string>& argv) {
     return finish(0, "");
   }
   if (word == "--write-manuals" && argv.size() == 3)
-    return finish(write_manuals(argv[2], argument_choices()), "");
+    return finish(write_manuals(argv[2], command_registry().present(), argument_choices()), "");
   if (word == "--tier-names") {
-    for (const std::string& tier : site_tier_names()) print(tier + "\n");
+    for (const std::string& tier : site_tier_names(command_registry().present())) print(tier + "\n");
     return finish(0, "");
   }
   const bool help = word == "help" || word == "--help" || word == "-h";

@@ -152,8 +152,8 @@ std::string or_dash(const std::string& text) {
 // Back end, path and the options that were given.
 std::string place_of(const Tier& tier) {
   std::string text = fmt::format("{}:{}", tier.backend_name, tier.root);
-  if (const auto spec = parse_recorded_tier(tier.spec); spec.ok())
-    for (const OptionWord& option : spec->options) text += fmt::format(",{}={}", option.key, option.value);
+  if (const auto spec = parse_recorded_tier(tier.spec); spec.ok() && !spec->options.empty())
+    text += "," + options_text(spec->options, ",");
   return text;
 }
 

@@ -13,6 +13,7 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/record/baseline.hpp"
+#include "results/record/json_members.hpp"
 
 namespace penstock {
 namespace {
@@ -33,7 +34,7 @@ void print(const std::string& text) {
 }
 
 void print_line(const Json& json) {
-  print(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  print(one_line(json) + "\n");
 }
 
 std::uint64_t bytes_of(const Baseline& baseline) {

@@ -11,16 +11,16 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "io_backends/backend/backend.hpp"
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/system/placement.hpp"
 #include "io_backends/core/system/subprocess.hpp"
 #include "io_backends/core/units.hpp"
+#include "io_backends/tiers/named_tiers.hpp"
 #include "io_backends/tiers/tier.hpp"
 #include "results/record/store.hpp"
 
@@ -123,9 +123,9 @@ Result<Place> named_place(const std::string& text) {
   PENSTOCK_ASSIGN(const Tier tier, open_tier(text));
   PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(text));
   const fs::path folder = fs::path(spec.path) / fmt::format("penstock-demo-{}", ::getpid());
-  std::string options;
-  for (const OptionWord& word : spec.options) options += fmt::format(",{}={}", word.key, word.value);
-  return Place{tier.name, fmt::format("{}={}:{}{}", tier.name, spec.backend, folder.string(), options),
+  return Place{tier.name,
+               fmt::format("{}={}:{}{}{}", tier.name, spec.backend, folder.string(),
+                           spec.options.empty() ? "" : ",", options_text(spec.options, ",")),
                tier.backend->caps().native_path ? folder : fs::path{}, describe_place(tier.facts)};
 }
 
@@ -310,9 +310,7 @@ class Demo {
     const std::string& command = words.front();
     const bool measures = command == "generate" || command == "read" || command == "train";
     if (measures) words.insert(words.end(), {"--results", records().string()});
-    std::string line = "penstock";
-    for (const std::string& word : words)
-      line += word.find_first_of(" '\"$&;()<>*?") == std::string::npos ? " " + word : " '" + word + "'";
+    const std::string line = "penstock " + shell_line(words);
     say(fmt::format("\n== {}\n$ {}\n", title, line));
     log_ << line << '\n';
     log_.flush();
@@ -339,9 +337,8 @@ class Demo {
       files += entry.is_regular_file() ? 1U : 0U;
     const bool kept = context_.options.flag("keep-data");
     if (context_.output.json) {
-      const nlohmann::ordered_json line{
-          {"kind", "demo"},        {"report", report().string()}, {"records", records().string()},
-          {"record_files", files}, {"wall_s", seconds},           {"data_kept", kept}};
+      const Json line{{"kind", "demo"},        {"report", report().string()}, {"records", records().string()},
+                      {"record_files", files}, {"wall_s", seconds},           {"data_kept", kept}};
       fmt::print("{}\n", line.dump());
       return;
     }

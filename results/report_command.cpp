@@ -21,8 +21,10 @@
 #include "results/cells/record_view.hpp"
 #include "results/compare/comparison.hpp"
 #include "results/compare/gate_text.hpp"
+#include "results/compare/matched_cells.hpp"
 #include "results/compare/pooled_rounds.hpp"
 #include "results/export/export_google.hpp"
+#include "results/record/json_members.hpp"
 #include "results/record/store.hpp"
 #include "results/report/page.hpp"
 
@@ -62,12 +64,6 @@ constexpr OptionSpec kOptions[] = {
      .group = "Report"},
 };
 
-std::string listed(const std::vector<fs::path>& paths) {
-  std::string text;
-  for (const fs::path& path : paths) text += (text.empty() ? "'" : ", '") + path.string() + "'";
-  return text;
-}
-
 // What of them lies below: the arms of a sweep have folders of their own.
 std::string folders_with_records(const std::vector<fs::path>& paths) {
   std::set<std::string> found;
@@ -85,24 +81,25 @@ Result<RecordSet> records_in(const std::vector<fs::path>& paths) {
   PENSTOCK_ASSIGN(RecordSet set, read_records(paths));
   for (const std::string& problem : set.problems) warn(problem);
   if (!set.records.empty()) return set;
+  std::vector<std::string> names;
+  for (const fs::path& path : paths) names.push_back("'" + path.string() + "'");
+  const std::string listed = fmt::format("{}", fmt::join(names, ", "));
   const std::string below = folders_with_records(paths);
   if (!below.empty())
     return make_error(
         Errc::not_found,
-        fmt::format("no records in {}, but deeper, which is not looked into: {}", listed(paths), below));
+        fmt::format("no records in {}, but deeper, which is not looked into: {}", listed, below));
   return make_error(Errc::not_found,
                     fmt::format("no records in {}: read {} there; measuring commands write them into "
                                 "--results DIR as *.jsonl",
-                                listed(paths), count_of(set.files.size(), "file")));
+                                listed, count_of(set.files.size(), "file")));
 }
 
 std::string names_of(const std::vector<fs::path>& paths) {
   std::vector<std::string> names;
   for (const fs::path& path : paths)
     names.push_back((path.has_filename() ? path : path.parent_path()).filename().string());
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 // Records that were measured in turn, by suite and arm; arms in order of appearance, "base" first.
@@ -111,14 +108,11 @@ using Arms = std::vector<std::pair<std::string, RecordSet>>;
 std::map<std::string, Arms> arms_of(const RecordSet& set) {
   std::map<std::string, Arms> suites;
   for (const StoredRecord& stored : set.records) {
-    const Json& pair = stored.record.pair;
     const RecordView* const view = find_view(stored.record.command);
-    if (!pair.is_object() || (view != nullptr && view->compares_arms)) continue;
-    const auto suite = pair.find("suite");
-    const auto arm = pair.find("arm");
-    if (suite == pair.end() || arm == pair.end() || !suite->is_string() || !arm->is_string()) continue;
-    Arms& arms = suites[suite->get<std::string>()];
-    const std::string name = arm->get<std::string>();
+    const std::string suite = suite_of(stored.record);
+    const std::string name = arm_of(stored.record);
+    if (suite.empty() || name.empty() || (view != nullptr && view->compares_arms)) continue;
+    Arms& arms = suites[suite];
     auto at = std::find_if(arms.begin(), arms.end(), [&](const auto& one) { return one.first == name; });
     if (at == arms.end()) at = arms.emplace(name == "base" ? arms.begin() : arms.end(), name, RecordSet{});
     at->second.records.push_back(stored);
@@ -144,12 +138,6 @@ std::vector<report::NamedComparison> compare_arms(const RecordSet& set) {
   return found;
 }
 
-Result<void> write_file(const fs::path& path, std::string_view what, std::string_view text) {
-  PENSTOCK_ASSIGN(WholeFile file, WholeFile::create(path.string(), what));
-  PENSTOCK_TRY(file.write(text));
-  return file.publish();
-}
-
 Result<void> write_sheets(const fs::path& folder, const std::vector<report::Sheet>& sheets) {
   std::error_code failed;
   fs::create_directories(folder, failed);
@@ -157,7 +145,8 @@ Result<void> write_sheets(const fs::path& folder, const std::vector<report::Shee
     return make_error(Errc::invalid_argument,
                       fmt::format("cannot make the folder '{}': {}", folder.string(), failed.message()));
   for (const report::Sheet& sheet : sheets) {
-    PENSTOCK_TRY(write_file(folder / (sheet.name + ".csv"), "the numbers", report::csv_text(sheet)));
+    PENSTOCK_TRY(
+        write_whole_file((folder / (sheet.name + ".csv")).string(), "the numbers", report::csv_text(sheet)));
   }
   return {};
 }
@@ -174,7 +163,7 @@ std::string sentences_text(const CommandContext& context, const std::string& out
     Json line{{"report", output}, {"records", found}, {"problems", set.problems}};
     line["sentences"] = changes;
     for (const Sentence& sentence : page.said) line["sentences"].push_back(sentence.text);
-    return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    return one_line(line) + "\n";
   }
   std::string text;
   const std::string together = found == set.records.size()
@@ -186,17 +175,13 @@ std::string sentences_text(const CommandContext& context, const std::string& out
   return text + fmt::format("{}: {} records{}\n", output, found, together);
 }
 
-// What --to makes, and where if --output does not say.
-enum class Form : std::uint8_t { html, csv, google_benchmark };
-
-Result<fs::path> output_of(const CommandContext& context, Form form) {
-  constexpr const char* kUsual[] = {"report.html", "report-csv", "google-benchmark.json"};
-  fs::path output = context.options.given("output") ? context.options.text("output")
-                                                    : kUsual[static_cast<std::size_t>(form)];
-  if (output.empty() || (form != Form::csv && !output.has_filename()))
-    return make_error(
-        Errc::invalid_argument,
-        fmt::format("--output names a {}, not '{}'", form == Form::csv ? "folder" : "file", output.string()));
+// Where to write what --to says.
+Result<fs::path> output_of(const CommandContext& context, std::string_view to) {
+  fs::path output = to == "html" ? "report.html" : to == "csv" ? "report-csv" : "google-benchmark.json";
+  if (context.options.given("output")) output = context.options.text("output");
+  if (output.empty() || (to != "csv" && !output.has_filename()))
+    return make_error(Errc::invalid_argument, fmt::format("--output names a {}, not '{}'",
+                                                          to == "csv" ? "folder" : "file", output.string()));
   return output;
 }
 
@@ -221,12 +206,11 @@ Result<std::vector<report::NamedComparison>> comparisons_of(const CommandContext
 Result<int> run_report(const CommandContext& context) {
   std::vector<fs::path> paths(context.positionals.begin(), context.positionals.end());
   if (paths.empty()) paths.emplace_back("penstock-results");
-  const std::string to = context.options.text("to");
-  const Form form = to == "csv" ? Form::csv : to == "html" ? Form::html : Form::google_benchmark;
-  PENSTOCK_ASSIGN(const fs::path output, output_of(context, form));
+  const std::string& to = context.options.text("to");
+  PENSTOCK_ASSIGN(const fs::path output, output_of(context, to));
   PENSTOCK_ASSIGN(RecordSet set, records_in(paths));
-  if (form == Form::google_benchmark) {
-    PENSTOCK_TRY(write_file(output, "the benchmarks", google_benchmark_json(set)));
+  if (to == "google-benchmark") {
+    PENSTOCK_TRY(write_whole_file(output.string(), "the benchmarks", google_benchmark_json(set)));
     if (context.output.json)
       fmt::print("{}\n", Json{{"report", output.string()}, {"records", set.records.size()}}.dump());
     else
@@ -242,13 +226,13 @@ Result<int> run_report(const CommandContext& context) {
   distinguish_tiers(all);
   const report::Page page =
       report::make_page(set, context.output, context.options.text("title"), comparisons);
-  if (form == Form::csv) {
+  if (to == "csv") {
     PENSTOCK_TRY(write_sheets(output, page.sheets));
   } else {
-    PENSTOCK_TRY(write_file(output, "the report", page.html));
+    PENSTOCK_TRY(write_whole_file(output.string(), "the report", page.html));
   }
   const std::string text =
-      sentences_text(context, output.string(), set, found, comparisons, page, form == Form::csv);
+      sentences_text(context, output.string(), set, found, comparisons, page, to == "csv");
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
 }

@@ -19,7 +19,7 @@
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/system/subprocess.hpp"
 #include "io_backends/core/system/whole_file.hpp"
-#include "results/sweep/launching.hpp"
+#include "results/record/json_members.hpp"
 #include "results/sweep/runner.hpp"
 #include "results/sweep/slurm.hpp"
 #include "results/sweep/spec.hpp"
@@ -188,9 +188,7 @@ class Sweep {
     return line;
   }
 
-  std::string script() const {
-    return batch_script(spec(), work_.cells, batch_files(spec().results, spec().name), line_of_job());
-  }
+  std::string script() const { return batch_script(spec(), work_.cells, line_of_job()); }
 
   Result<int> print_script() const {
     const std::string text = script();
@@ -211,13 +209,11 @@ class Sweep {
     PENSTOCK_ASSIGN(SweepState state, SweepState::open(spec().results, spec().name, kLockPatience_s));
     PENSTOCK_TRY(agree_with_journal(state));
     if (turns_left(work_, state.history()) == 0) return std::string();
-    const BatchFiles files = batch_files(spec().results, spec().name);
-    PENSTOCK_ASSIGN(WholeFile file, WholeFile::create(files.script.string(), "the batch script"));
-    PENSTOCK_TRY(file.write(script()));
-    PENSTOCK_TRY(file.publish());
-    PENSTOCK_ASSIGN(std::string job, submit_batch(files.script));
+    const fs::path file = batch_file(spec());
+    PENSTOCK_TRY(write_whole_file(file.string(), "the batch script", script()));
+    PENSTOCK_ASSIGN(std::string job, submit_batch(file));
     PENSTOCK_TRY(state.submitted(job));
-    note(fmt::format("job {}: {} (what it says: {})", job, files.script.string(), files.log.string()));
+    note(fmt::format("job {}: {} (what it says: {})", job, file.string(), batch_log(spec()).string()));
     return job;
   }
 
@@ -254,8 +250,7 @@ class Sweep {
       const std::string by = itself ? after.end->why : fmt::format("job {}, {}", job, followed->words);
       PENSTOCK_ASSIGN(const int code, conclude(after, left, by));
       if (!moved)
-        note(fmt::format("job {} got nothing done; what it said is in {}", job,
-                         batch_files(spec().results, spec().name).log.string()));
+        note(fmt::format("job {} got nothing done; what it said is in {}", job, batch_log(spec()).string()));
       // A job that was cut off has not done what it was asked for.
       return by_budget ? code : 1;
     }
@@ -293,7 +288,7 @@ class Sweep {
       Json json{{"kind", "run"}, {"cell", cell.key}, {"title", cell.title}, {"repeat", round}};
       if (!spec().arms.empty()) json["arm"] = spec().arms[arm].name;
       json["argv"] = run_line(work_, cell, arm, round, spec().results, "{run}");
-      fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+      fmt::print("{}\n", one_line(json));
     });
   }
 
@@ -324,7 +319,7 @@ class Sweep {
       const Json last{{"kind", "sweep"},    {"name", spec().name},
                       {"results", folders}, {"done", history.turns.size()},
                       {"left", left},       {"ended_by", why}};
-      fmt::print("{}\n", last.dump(-1, ' ', false, Json::error_handler_t::replace));
+      fmt::print("{}\n", one_line(last));
     } else if (!rows.empty()) {
       fmt::print("{}\n", sweep_table(rows, context_.output));
     }

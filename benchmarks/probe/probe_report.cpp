@@ -14,6 +14,7 @@
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/cells/rank_figures.hpp"
+#include "results/record/json_members.hpp"
 
 namespace penstock {
 namespace {
@@ -68,11 +69,9 @@ std::string left_out_text(std::span<const Record> records) {
   std::string text;
   std::set<std::string> said;
   for (const Record& record : records) {
-    const auto left_out = record.parameters.find("left_out");
-    if (left_out == record.parameters.end() || !left_out->is_object()) continue;
-    for (const auto& [probe, why] : left_out->items()) {
-      const std::string words = fmt::format("{}: no {}: {}\n", record.parameters.value("tier", "-"), probe,
-                                            why.is_string() ? why.get<std::string>() : "-");
+    for (const auto& [probe, why] : member_object(record.parameters, "left_out").items()) {
+      const std::string words =
+          fmt::format("{}: no {}: {}\n", record.parameters.value("tier", "-"), probe, any_text(why));
       if (said.insert(words).second) text += words;
     }
   }
@@ -122,25 +121,20 @@ std::string probe_table(std::span<const Record> records, const Output& output) {
                {"ops/s"},
                {"", Align::left}});
   for (const Record& record : records) {
-    const auto word = [&](const char* name) {
-      return record.parameters.contains(name) && record.parameters[name].is_string()
-                 ? record.parameters[name].get<std::string>()
-                 : std::string("-");
-    };
+    const std::string named = member_text(record.parameters, "tier");
+    const std::string tier = named.empty() ? "-" : named;
+    const auto threads = member_number(record.parameters, "threads");
+    const std::string clients = threads ? fmt::format("{:.0f}", *threads) : "-";
     const std::string verdict =
         record.verdict == Verdict::ok ? "" : std::string(verdict_name(record.verdict));
-    const std::string clients =
-        record.parameters.contains("threads") && record.parameters["threads"].is_number()
-            ? record.parameters["threads"].dump()
-            : "-";
     const std::vector<std::string> probes = probes_of(record);
     for (const std::string& probe : probes) {
       const auto bytes = record.metrics.find(probe + ".bytes_per_s");
-      table.row({word("tier"), clients, probe,
+      table.row({tier, clients, probe,
                  bytes == record.metrics.end() ? "-" : format_rate(bytes->second.value(), output),
                  format_number(record.metrics.at(probe + ".ops_per_s").value()), verdict});
     }
-    if (probes.empty()) table.row({word("tier"), clients, "-", "-", "-", verdict + ": " + record.reason});
+    if (probes.empty()) table.row({tier, clients, "-", "-", "-", verdict + ": " + record.reason});
   }
   const auto ranks = records.empty() ? 1 : records[0].parameters.value("ranks", 1);
   std::string text;

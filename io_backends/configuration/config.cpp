@@ -48,9 +48,9 @@ void add_names(const CommandInfo& command, std::vector<std::string_view>& names)
     for (const OptionSpec& spec : table) names.push_back(spec.name);
 }
 
-SiteNames known_names() {
+SiteNames known_names(std::span<const CommandInfo* const> all) {
   SiteNames known;
-  for (const CommandInfo* command : command_registry().present()) {
+  for (const CommandInfo* command : all) {
     known.commands.push_back(command->name);
     add_names(*command, known.flags);
     if (command->name == "tiers") add_names(*command, known.flags_of_tiers);
@@ -72,7 +72,8 @@ std::vector<OptionWord> that_it_takes(const CommandInfo& command, std::vector<Op
 
 }  // namespace
 
-Result<Config> read_config(const CommandInfo& command, std::span<const std::string> words) {
+Result<Config> read_config(const CommandInfo& command, std::span<const std::string> words,
+                           std::span<const CommandInfo* const> all) {
   Config found;
   if (const std::string file = raw_value(words, "config"); !file.empty()) {
     PENSTOCK_ASSIGN(found.words, read_config_file(file));
@@ -83,7 +84,7 @@ Result<Config> read_config(const CommandInfo& command, std::span<const std::stri
   std::vector<std::string> launcher;
   for (const fs::path& path : site_files()) {
     note(fmt::format("flags from {} (--no-config ignores it)", path.string()));
-    PENSTOCK_ASSIGN(SiteFile site, read_site_file(path, command.name, known_names()));
+    PENSTOCK_ASSIGN(SiteFile site, read_site_file(path, command.name, known_names(all)));
     add_missing(site.flags, that_it_takes(command, std::move(site.defaults)));
     add_missing(found.words, site.flags);
     if (!site.flags.empty())
@@ -103,10 +104,10 @@ Result<CommandLine> parse_with_config(const CommandInfo& command, std::span<cons
   return make_error(line.error().code, fmt::format("in {}: {}", config.files, line.error().what));
 }
 
-std::vector<std::string> site_tier_names() {
+std::vector<std::string> site_tier_names(std::span<const CommandInfo* const> all) {
   std::vector<SiteTier> tiers;
   for (const fs::path& path : site_files())
-    if (const Result<SiteFile> site = read_site_file(path, "", known_names()); site.ok())
+    if (const Result<SiteFile> site = read_site_file(path, "", known_names(all)); site.ok())
       add_missing(tiers, site->tiers);
   std::vector<std::string> names;
   for (const SiteTier& tier : tiers) names.push_back(tier.name);

@@ -19,15 +19,17 @@ struct Config {
   std::string files;  // that they come from: "'a.yaml', 'b.yaml'"
 };
 
-// Reads the files, unless --no-config stands among `words`, says on stderr which were there, and sets the
-// named tiers (of a name that both have, the nearer) and the launcher for the rest of the process.
-Result<Config> read_config(const CommandInfo& command, std::span<const std::string> words);
+// Reads the files, which may have flags of `all` commands, unless --no-config stands among `words`, says on
+// stderr which were there, and sets the named tiers (of a name that both have, the nearer) and the launcher
+// for the rest of the process.
+Result<Config> read_config(const CommandInfo& command, std::span<const std::string> words,
+                           std::span<const CommandInfo* const> all);
 
 // Says of what is wrong in a file that it is there.
 Result<CommandLine> parse_with_config(const CommandInfo& command, std::span<const std::string> words,
                                       const Config& config);
 
 // The names of the tiers in the site files, for completions; none where a file is wrong.
-std::vector<std::string> site_tier_names();
+std::vector<std::string> site_tier_names(std::span<const CommandInfo* const> all);
 
 }  // namespace penstock

@@ -3,10 +3,12 @@
 // "fast,limit=1GB/s", "other=fast".
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "io_backends/core/options.hpp"
 #include "io_backends/core/result.hpp"
 #include "io_backends/tiers/tier.hpp"
 
@@ -26,5 +28,8 @@ Result<void> check_named_tier(std::string_view name, std::string_view spec);
 
 // parse_tier() of a text that a record holds, which names of today's site files do not change.
 Result<TierSpec> parse_recorded_tier(std::string_view text);
+
+// "limit=50MB/s,latency=2ms", with `between` in place of the comma.
+std::string options_text(std::span<const OptionWord> words, std::string_view between);
 
 }  // namespace penstock

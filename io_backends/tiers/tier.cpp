@@ -225,6 +225,13 @@ Result<TierSpec> parse_recorded_tier(std::string_view text) {
   return spec;
 }
 
+std::string options_text(std::span<const OptionWord> words, std::string_view between) {
+  std::string text;
+  for (const OptionWord& word : words)
+    text.append(text.empty() ? "" : between).append(word.key).append("=").append(word.value);
+  return text;
+}
+
 namespace {
 
 // The text of the tier that `head` is the name of; nothing where it is none.

@@ -9,23 +9,11 @@
 #include <utility>
 
 #include "io_backends/tiers/named_tiers.hpp"
+#include "results/record/json_members.hpp"
 #include "results/record/shared_metrics.hpp"
 #include "results/record/statistics.hpp"
 
 namespace penstock {
-namespace {
-
-std::string as_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>()
-                           : value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-std::string member_text(const Json& object, std::string_view name) {
-  const auto at = object.find(std::string(name));
-  return at == object.end() || at->is_null() ? "" : as_text(*at);
-}
-
-}  // namespace
 
 std::string corpus_title(const Record& record) {
   const std::string samples = corpus_text(record, "samples");
@@ -65,13 +53,11 @@ std::vector<std::string> titles_of(const std::vector<std::vector<std::string>>& 
 }
 
 std::string parameter_text(const Record& record, std::string_view name) {
-  return member_text(record.parameters, name);
+  return member_any_text(record.parameters, name);
 }
 
 std::optional<double> parameter_number(const Record& record, std::string_view name) {
-  const auto at = record.parameters.find(std::string(name));
-  if (at == record.parameters.end() || !at->is_number()) return std::nullopt;
-  return at->get<double>();
+  return member_number(record.parameters, name);
 }
 
 std::string threads_label(const Record& record) {
@@ -107,29 +93,28 @@ std::optional<double> metric_value(const Record& record, std::string_view name) 
 }
 
 std::string cache_text(const Record& record, std::string_view layer) {
-  return member_text(record.cache, layer);
+  return member_any_text(record.cache, layer);
 }
 
 std::string environment_text(const Record& record, std::string_view name) {
-  return member_text(record.environment, name);
+  return member_any_text(record.environment, name);
 }
 
 std::string corpus_text(const Record& record, std::string_view name) {
-  return member_text(record.corpus, name);
+  return member_any_text(record.corpus, name);
 }
 
 std::string tier_name(const Record& record) {
-  if (const auto data = record.tiers.find("data"); data != record.tiers.end() && data->is_object())
-    if (std::string name = member_text(*data, "name"); !name.empty()) return name;
-  const auto at = record.parameters.find("tier");
-  return at != record.parameters.end() && at->is_string() ? at->get<std::string>() : "data";
+  std::string name = member_text(member_object(record.tiers, "data"), "name");
+  if (name.empty()) name = member_text(record.parameters, "tier");
+  return name.empty() ? "data" : name;
 }
 
 std::string role_name(const Record& record, std::string_view role) {
-  const auto tier = record.tiers.find(std::string(role));
-  if (tier == record.tiers.end() || !tier->is_object()) return "";
-  const auto name = tier->find("name");
-  return name == tier->end() || !name->is_string() ? std::string(role) : name->get<std::string>();
+  const Json* const tier = member(record.tiers, role);
+  if (tier == nullptr || !tier->is_object()) return "";
+  const std::string name = member_text(*tier, "name");
+  return name.empty() ? std::string(role) : name;
 }
 
 std::string corpus_name(const Record& record) {
@@ -184,8 +169,7 @@ bool is_usable(const Record& record) {
 }
 
 std::string emulation(const Record& record) {
-  const auto data = record.tiers.find("data");
-  return data == record.tiers.end() || !data->is_object() ? "" : emulation(*data);
+  return emulation(member_object(record.tiers, "data"));
 }
 
 std::string emulation(const Json& facts) {
@@ -202,14 +186,9 @@ namespace {
 
 // What the data tier is, besides its name and path; "" where the record does not say.
 std::string tier_kind(const Record& record) {
-  const auto data = record.tiers.find("data");
-  if (data == record.tiers.end() || !data->is_object()) return "";
-  const auto tier = parse_recorded_tier(member_text(*data, "spec"));
+  const auto tier = parse_recorded_tier(member_text(member_object(record.tiers, "data"), "spec"));
   if (!tier) return "";
-  std::string kind = tier->backend;
-  for (const OptionWord& option : tier->options)
-    kind.append(", ").append(option.key).append("=").append(option.value);
-  return kind;
+  return tier->backend + (tier->options.empty() ? "" : ", ") + options_text(tier->options, ", ");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io_backends/core/random.hpp"
+#include "results/compare/significance.hpp"
 #include "results/record/statistics.hpp"
 
 namespace penstock {
@@ -16,17 +17,10 @@ constexpr std::size_t kEnoughAsFar = 20;
 
 // Midranks less their mean, so that they add up to 0.
 std::vector<double> centred_ranks(std::span<const double> values) {
-  std::vector<std::size_t> order(values.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
-  std::vector<double> ranks(values.size());
   const double mean = (static_cast<double>(values.size()) + 1) / 2;
-  for (std::size_t from = 0; from < order.size();) {
-    std::size_t to = from;
-    while (to < order.size() && values[order[to]] == values[order[from]]) ++to;
-    for (std::size_t i = from; i < to; ++i) ranks[order[i]] = static_cast<double>(from + 1 + to) / 2 - mean;
-    from = to;
-  }
+  std::vector<double> ranks;
+  for (const std::size_t doubled : doubled_ranks(values))
+    ranks.push_back(static_cast<double>(doubled) / 2 - mean);
   return ranks;
 }
 

@@ -3,27 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 #include <set>
+
+#include "results/cells/cells.hpp"
+#include "results/record/json_members.hpp"
 
 namespace penstock {
 namespace {
 
 using Values = std::set<std::string>;
-
-// The value behind a path of keys, as text; "" where there is none.
-std::string text_at(const Json& json, std::span<const std::string_view> path) {
-  const Json* at = &json;
-  for (const std::string_view key : path) {
-    if (!at->is_object()) return "";
-    const auto found = at->find(std::string(key));
-    if (found == at->end() || found->is_null()) return "";
-    at = &*found;
-  }
-  return at->is_string() ? at->get<std::string>() : at->dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 template <class Read>
 Values values_of(std::span<const Record* const> records, Read read) {
@@ -33,51 +23,55 @@ Values values_of(std::span<const Record* const> records, Read read) {
   return values;
 }
 
-std::string listed(const Values& values) {
-  std::string text;
-  for (const std::string& value : values) text += (text.empty() ? "" : " and ") + value;
-  return text;
-}
-
 // "" where either side does not say.
 std::string difference(std::string_view what, const Values& base, const Values& candidate) {
   if (base.empty() || candidate.empty() || base == candidate) return "";
-  return fmt::format("{}: {} in the base, {} in the candidate", what, listed(base), listed(candidate));
+  return fmt::format("{}: {} in the base, {} in the candidate", what, fmt::join(base, " and "),
+                     fmt::join(candidate, " and "));
 }
 
-struct Place {
+// A member of a record's environment, or of an object in it.
+struct Fact {
   std::string_view words;
-  std::array<std::string_view, 2> path;
-  std::span<const std::string_view> keys() const { return std::span(path).first(path[1].empty() ? 1U : 2U); }
+  std::string_view name;
+  std::string_view object = {};
 };
 
-constexpr std::array<Place, 8> kMachine{{
-    {"another host", {"host", ""}},
-    {"another architecture", {"machine", ""}},
-    {"another processor", {"cpu", ""}},
-    {"other processors allowed", {"cpus", ""}},
-    {"other memory nodes allowed", {"numa", ""}},
-    {"another limit of processors", {"cgroup", "cpus"}},
-    {"another limit of memory", {"cgroup", "memory_bytes"}},
-    {"another limit of devices", {"cgroup", "io"}},
-}};
+constexpr Fact kMachine[] = {
+    {"another host", "host"},
+    {"another architecture", "machine"},
+    {"another processor", "cpu"},
+    {"other processors allowed", "cpus"},
+    {"other memory nodes allowed", "numa"},
+    {"another limit of processors", "cpus", "cgroup"},
+    {"another limit of memory", "memory_bytes", "cgroup"},
+    {"another limit of devices", "io", "cgroup"},
+};
 
-constexpr std::array<Place, 8> kRemarked{{
-    {"the kernel", {"kernel", ""}},
-    {"the operating system", {"os", ""}},
-    {"the governor", {"governor", ""}},
-    {"the build's type", {"build", "type"}},
-    {"the build's flags", {"build", "flags"}},
-    {"the compiler", {"build", "compiler"}},
-    {"the sanitizer", {"build", "sanitizer"}},
-    {"the versions", {"versions", ""}},
-}};
+constexpr Fact kRemarked[] = {
+    {"the kernel", "kernel"},
+    {"the operating system", "os"},
+    {"the governor", "governor"},
+    {"the build's type", "type", "build"},
+    {"the build's flags", "flags", "build"},
+    {"the compiler", "compiler", "build"},
+    {"the sanitizer", "sanitizer", "build"},
+    {"the versions", "versions"},
+};
+
+// How the two sides differ in a fact; "" where they do not.
+std::string difference(const Fact& fact, std::span<const Record* const> base,
+                       std::span<const Record* const> candidate) {
+  const auto read = [&](const Record& record) {
+    const Json& facts = record.environment;
+    return member_any_text(fact.object.empty() ? facts : member_object(facts, fact.object), fact.name);
+  };
+  return difference(fact.words, values_of(base, read), values_of(candidate, read));
+}
 
 std::optional<double> memory_of(std::span<const Record* const> records) {
   for (const Record* const record : records)
-    if (const auto at = record->environment.find("memory_bytes");
-        at != record->environment.end() && at->is_number())
-      return at->get<double>();
+    if (const auto bytes = member_number(record->environment, "memory_bytes")) return bytes;
   return std::nullopt;
 }
 
@@ -87,8 +81,7 @@ std::string file_system_difference(const Cell& cell) {
     for (const auto& [role, tier] : record->tiers.items()) roles.insert(role);
   for (const std::string& role : roles) {
     const auto read = [&](const Record& record) {
-      const std::array<std::string_view, 2> path{role, "fs_type"};
-      return text_at(record.tiers, path);
+      return member_any_text(member_object(record.tiers, role), "fs_type");
     };
     std::string found = difference("another file system under the tier '" + role + "'",
                                    values_of(cell.base, read), values_of(cell.candidate, read));
@@ -100,11 +93,8 @@ std::string file_system_difference(const Cell& cell) {
 }  // namespace
 
 std::string machine_difference(const Cell& cell) {
-  for (const Place& place : kMachine) {
-    const auto read = [&](const Record& record) { return text_at(record.environment, place.keys()); };
-    std::string found = difference(place.words, values_of(cell.base, read), values_of(cell.candidate, read));
-    if (!found.empty()) return found;
-  }
+  for (const Fact& fact : kMachine)
+    if (std::string found = difference(fact, cell.base, cell.candidate); !found.empty()) return found;
   constexpr double kSameMemory = 0.05;  // kernels keep more or less of it for themselves
   const auto before = memory_of(cell.base);
   const auto now = memory_of(cell.candidate);
@@ -115,29 +105,22 @@ std::string machine_difference(const Cell& cell) {
 }
 
 std::string work_difference(const Cell& cell) {
-  constexpr std::array<Place, 2> kCorpus{
-      {{"other data: bytes", {"bytes", ""}}, {"other data: checksum", {"checksum", ""}}}};
-  for (const Place& place : kCorpus) {
-    const auto read = [&](const Record& record) { return text_at(record.corpus, place.keys()); };
-    std::string found = difference(place.words, values_of(cell.base, read), values_of(cell.candidate, read));
+  for (const std::string_view name : {"bytes", "checksum"}) {
+    const auto read = [&](const Record& record) { return corpus_text(record, name); };
+    std::string found = difference(fmt::format("other data: {}", name), values_of(cell.base, read),
+                                   values_of(cell.candidate, read));
     if (!found.empty()) return found;
   }
-  const auto state = [](const Record& record) {
-    const std::array<std::string_view, 1> path{"client_data"};
-    return text_at(record.cache, path);
-  };
+  const auto state = [](const Record& record) { return cache_text(record, "client_data"); };
   return difference("another cache state", values_of(cell.base, state), values_of(cell.candidate, state));
 }
 
 std::vector<std::string> environment_remarks(std::span<const Record* const> base,
                                              std::span<const Record* const> candidate) {
   std::vector<std::string> remarks;
-  for (const Place& place : kRemarked) {
-    const auto read = [&](const Record& record) { return text_at(record.environment, place.keys()); };
-    if (std::string found = difference(place.words, values_of(base, read), values_of(candidate, read));
-        !found.empty())
+  for (const Fact& fact : kRemarked)
+    if (std::string found = difference(fact, base, candidate); !found.empty())
       remarks.push_back(std::move(found));
-  }
   return remarks;
 }
 

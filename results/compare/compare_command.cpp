@@ -16,7 +16,6 @@
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/system/whole_file.hpp"
 #include "results/compare/comparison.hpp"
-#include "results/compare/gate_formats.hpp"
 #include "results/compare/gate_text.hpp"
 #include "results/compare/history.hpp"
 #include "results/compare/matched_cells.hpp"
@@ -96,9 +95,7 @@ RecordSet of_arm(const RecordSet& set, const std::string& arm) {
 }
 
 std::string arms_text(const std::set<std::string>& arms) {
-  std::string text;
-  for (const std::string& arm : arms) text += (text.empty() ? "'" : ", '") + arm + "'";
-  return arms.empty() ? "no arms" : "the arms " + text;
+  return arms.empty() ? "no arms" : fmt::format("the arms '{}'", fmt::join(arms, "', '"));
 }
 
 // The two arms of one set: those that were named, else two of which one is called "base".
@@ -186,12 +183,6 @@ Result<Sides> read_sides(const CommandContext& context) {
   return without_shared(std::move(base), std::move(candidate));
 }
 
-Result<void> write_file(const std::string& path, std::string_view what, const std::string& text) {
-  PENSTOCK_ASSIGN(WholeFile file, WholeFile::create(path, what));
-  PENSTOCK_TRY(file.write(text));
-  return file.publish();
-}
-
 // GitHub reads the summary of a step from the end of a file that all the step's programs write to.
 Result<void> add_to_step_summary(const std::string& text) {
   const char* const path = std::getenv("GITHUB_STEP_SUMMARY");
@@ -217,9 +208,9 @@ struct Forms {
 Result<void> publish(const CommandContext& context, const Forms& forms) {
   PENSTOCK_TRY(check_interrupt());
   if (const std::string path = context.options.text("junit"); !path.empty())
-    PENSTOCK_TRY(write_file(path, "the JUnit file", forms.junit));
+    PENSTOCK_TRY(write_whole_file(path, "the JUnit file", forms.junit));
   if (const std::string path = context.options.text("markdown"); !path.empty())
-    PENSTOCK_TRY(write_file(path, "the Markdown file", forms.markdown));
+    PENSTOCK_TRY(write_whole_file(path, "the Markdown file", forms.markdown));
   const std::string& out = context.output.json ? forms.json : forms.text;
   std::fwrite(out.data(), 1, out.size(), stdout);
   if (context.options.flag("github")) {
@@ -238,10 +229,6 @@ CompareSettings settings_of(const Options& options) {
           .metrics = options.texts("metric"),
           .other_machines = options.flag("other-machines"),
           .commands = command_registry().present()};
-}
-
-void warn_of(const RecordSet& set) {
-  for (const std::string& problem : set.problems) warn(problem);
 }
 
 Result<int> compare(const CommandContext& context) {
@@ -266,7 +253,7 @@ Result<int> history(const CommandContext& context) {
                       "--history takes results: penstock compare --history RESULTS...");
   const std::vector<fs::path> paths(context.positionals.begin(), context.positionals.end());
   PENSTOCK_ASSIGN(const RecordSet set, read_records(paths));
-  warn_of(set);
+  for (const std::string& problem : set.problems) warn(problem);
   const CompareSettings settings = settings_of(context.options);
   PENSTOCK_ASSIGN(const History found, inspect_history(set, settings));
   PENSTOCK_TRY(publish(context, {.text = history_text(found, context.output),

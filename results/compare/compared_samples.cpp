@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <map>
 #include <utility>
 
@@ -19,13 +18,6 @@ std::string_view direction(Better better) {
   return better == Better::higher ? "higher" : better == Better::lower ? "lower" : "neither";
 }
 
-std::vector<double> finite(const std::vector<double>& samples) {
-  std::vector<double> values;
-  std::copy_if(samples.begin(), samples.end(), std::back_inserter(values),
-               [](double sample) { return std::isfinite(sample); });
-  return values;
-}
-
 // The same metric is told by the same words; what differs, else "".
 std::string mismatch(const Metric& one, const Metric& other) {
   if (one.unit != other.unit)
@@ -38,10 +30,6 @@ std::string mismatch(const Metric& one, const Metric& other) {
 }
 
 using PairKey = std::pair<std::string, std::string>;  // suite and index
-struct Partners {
-  std::vector<double> base;
-  std::vector<double> candidate;
-};
 
 }  // namespace
 
@@ -49,17 +37,17 @@ std::optional<ComparedSamples> gather_samples(const Cell& cell, const std::strin
   ComparedSamples found;
   const Metric* first = nullptr;
   const bool arms = are_arms(cell.base, cell.candidate);
-  std::map<PairKey, Partners> partners;
-  const auto add = [&](const Record& record, std::vector<double>& samples, std::vector<double>& runs,
-                       std::vector<double> Partners::*side) {
+  std::map<PairKey, ComparedSamples> partners;
+  const auto add = [&](const Record& record, std::vector<double> ComparedSamples::*side,
+                       std::vector<double>& runs) {
     const auto at = record.metrics.find(metric);
     if (at == record.metrics.end()) return true;
     if (first == nullptr) first = &at->second;
     why = mismatch(*first, at->second);
     if (!why.empty()) return false;
-    const std::vector<double> values = finite(at->second.samples);
+    const std::vector<double> values = finite_samples(at->second.samples);
     if (values.empty()) return true;
-    samples.insert(samples.end(), values.begin(), values.end());
+    (found.*side).insert((found.*side).end(), values.begin(), values.end());
     runs.push_back(median(values));
     if (!arms || !record.pair.contains("index")) return true;
     std::vector<double>& of_pair = partners[{suite_of(record), record.pair["index"].dump()}].*side;
@@ -67,20 +55,22 @@ std::optional<ComparedSamples> gather_samples(const Cell& cell, const std::strin
     return true;
   };
   for (const Record* const record : cell.base)
-    if (!add(*record, found.base, found.base_runs, &Partners::base)) return std::nullopt;
+    if (!add(*record, &ComparedSamples::base, found.base_runs)) return std::nullopt;
   for (const Record* const record : cell.candidate)
-    if (!add(*record, found.candidate, found.candidate_runs, &Partners::candidate)) return std::nullopt;
+    if (!add(*record, &ComparedSamples::candidate, found.candidate_runs)) return std::nullopt;
   if (first != nullptr) {
     found.unit = first->unit;
     found.better = first->better;
   }
   for (const auto& [key, both] : partners) {
-    if (both.base.empty() || both.candidate.empty())
+    if (both.base.empty() || both.candidate.empty()) {
       ++found.alone;
-    else
-      found.pairs.push_back({median(both.base), median(both.candidate)});
+      continue;
+    }
+    found.base_pairs.push_back(median(both.base));
+    found.candidate_pairs.push_back(median(both.candidate));
   }
-  if (found.pairs.empty()) found.alone = 0;
+  if (found.base_pairs.empty()) found.alone = 0;
   return found;
 }
 

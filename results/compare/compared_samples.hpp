@@ -20,12 +20,11 @@ struct ComparedSamples {
   std::vector<double> candidate;
   std::vector<double> base_runs;  // the median of each run that has one
   std::vector<double> candidate_runs;
-  struct Pair {
-    double base = 0;
-    double candidate = 0;
-  };
-  std::vector<Pair> pairs;  // medians of runs of one suite and index; empty where nothing was interleaved
-  std::size_t alone = 0;    // interleaved runs without a partner
+  // Medians of runs of one suite and index, the i-th of one side with that of the other; empty where nothing
+  // was interleaved.
+  std::vector<double> base_pairs;
+  std::vector<double> candidate_pairs;
+  std::size_t alone = 0;  // interleaved runs without a partner
 };
 
 // Absent, with the reason in `why`, where unit, direction or what a sample is differ between any two records.

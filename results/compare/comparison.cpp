@@ -18,10 +18,6 @@
 namespace penstock {
 namespace {
 
-bool matches(const std::string& name, const std::string& pattern) {
-  return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-}
-
 std::string counted(std::size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
@@ -31,7 +27,7 @@ struct Waiting {
   std::size_t row = 0;
   ComparedSamples samples;
   std::vector<double> differences;  // of pairs, positive is worse
-  std::vector<double> base;         // logarithms, of unpaired samples, turned so that more is worse
+  std::vector<double> base;         // logarithms, turned so that more is worse
   std::vector<double> candidate;
   bool enough = false;
 };
@@ -62,7 +58,6 @@ class Comparing {
 
  private:
   ComparedMetric& row(const Cell& cell, const std::string& metric, GateOutcome outcome, std::string reason);
-  bool wanted(const Headlines& headlines, const std::string& metric) const;
   void metric(const Cell& cell, const std::string& name);
   void count(ComparedMetric& row, const ComparedSamples& samples);
   void prepare(Waiting& waiting);
@@ -85,13 +80,6 @@ ComparedMetric& Comparing::row(const Cell& cell, const std::string& metric, Gate
   row.outcome = outcome;
   row.reason = std::move(reason);
   return row;
-}
-
-bool Comparing::wanted(const Headlines& headlines, const std::string& metric) const {
-  if (!settings_.metrics.empty())
-    return std::any_of(settings_.metrics.begin(), settings_.metrics.end(),
-                       [&](const std::string& pattern) { return matches(metric, pattern); });
-  return headlines.contains(metric);
 }
 
 void Comparing::cell(Cell cell) {
@@ -128,7 +116,7 @@ void Comparing::cell(Cell cell) {
   for (const Record* const record : cell.base) headlines.add(*record);
   for (const Record* const record : cell.candidate) headlines.add(*record);
   for (const std::string& name : names)
-    if (wanted(headlines, name)) metric(cell, name);
+    if (settings_.want(name, headlines)) metric(cell, name);
   if (comparison_.rows.size() == rows && settings_.metrics.empty())
     row(cell, "", GateOutcome::inconclusive,
         "the base has no metric by which this command is compared (--metric names others)");
@@ -201,32 +189,27 @@ void Comparing::prepare(Waiting& waiting) {
   const ComparedSamples& samples = waiting.samples;
   const double turn = samples.better == Better::higher ? -1 : 1;
   const std::size_t least = comparison_.least_samples;
-  row.paired = !samples.pairs.empty();
-  if (row.paired) {
-    std::vector<double> base;
-    std::vector<double> candidate;
-    for (const ComparedSamples::Pair& pair : samples.pairs) {
-      base.push_back(pair.base);
-      candidate.push_back(pair.candidate);
-      waiting.differences.push_back(turn * (log_or_zero(pair.candidate) - log_or_zero(pair.base)));
-    }
-    row.base = median(base);
-    row.candidate = median(candidate);
-    row.base_samples = row.candidate_samples = samples.pairs.size();
-    if (samples.alone > 0)
-      row.reason = fmt::format("{} without a partner left out", counted(samples.alone, "run"));
-  } else {
+  row.paired = !samples.base_pairs.empty();
+  const bool by_run = samples.base_runs.size() >= least && samples.candidate_runs.size() >= least;
+  const std::vector<double>& base = row.paired ? samples.base_pairs
+                                    : by_run   ? samples.base_runs
+                                               : samples.base;
+  const std::vector<double>& candidate = row.paired ? samples.candidate_pairs
+                                         : by_run   ? samples.candidate_runs
+                                                    : samples.candidate;
+  row.base = median(base);
+  row.candidate = median(candidate);
+  row.base_samples = base.size();
+  row.candidate_samples = candidate.size();
+  for (const double value : base) waiting.base.push_back(turn * log_or_zero(value));
+  for (const double value : candidate) waiting.candidate.push_back(turn * log_or_zero(value));
+  if (row.paired)
+    for (std::size_t i = 0; i < base.size(); ++i)
+      waiting.differences.push_back(waiting.candidate[i] - waiting.base[i]);
+  else
     unpaired_ = true;
-    const bool by_run = samples.base_runs.size() >= least && samples.candidate_runs.size() >= least;
-    const std::vector<double>& base = by_run ? samples.base_runs : samples.base;
-    const std::vector<double>& candidate = by_run ? samples.candidate_runs : samples.candidate;
-    for (const double value : base) waiting.base.push_back(turn * log_or_zero(value));
-    for (const double value : candidate) waiting.candidate.push_back(turn * log_or_zero(value));
-    row.base = median(base);
-    row.candidate = median(candidate);
-    row.base_samples = base.size();
-    row.candidate_samples = candidate.size();
-  }
+  if (row.paired && samples.alone > 0)
+    row.reason = fmt::format("{} without a partner left out", counted(samples.alone, "run"));
   waiting.enough = std::min(row.base_samples, row.candidate_samples) >= least;
 }
 
@@ -313,13 +296,14 @@ std::vector<const Record*> records_of(const RecordSet& set) {
   return records;
 }
 
-std::string joined(const std::set<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 }  // namespace
+
+bool CompareSettings::want(const std::string& metric, const Headlines& headlines) const {
+  if (metrics.empty()) return headlines.contains(metric);
+  return std::any_of(metrics.begin(), metrics.end(), [&](const std::string& pattern) {
+    return ::fnmatch(pattern.c_str(), metric.c_str(), 0) == 0;
+  });
+}
 
 std::size_t Comparison::count(GateOutcome outcome) const {
   return static_cast<std::size_t>(std::count_if(
@@ -350,9 +334,9 @@ Result<Comparison> compare_records(const RecordSet& base, const RecordSet& candi
     return make_error(
         Errc::invalid_argument,
         fmt::format("nothing to compare by --metric {}{}; the base has {}",
-                    joined({settings.metrics.begin(), settings.metrics.end()}),
+                    fmt::join(std::set(settings.metrics.begin(), settings.metrics.end()), ", "),
                     comparing.undirected().empty() ? "" : " (neither more nor less of it is better)",
-                    joined(comparing.known_metrics())));
+                    fmt::join(comparing.known_metrics(), ", ")));
   if (!overlap) comparison.remarks.emplace_back("base and candidate have no cell in common");
   if (comparing.unpaired())
     comparison.remarks.emplace_back(

@@ -20,6 +20,7 @@
 //    failed; one whose machine, data, unit or direction differs is incomparable.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -45,28 +46,28 @@ enum class GateOutcome : std::uint8_t {
   same,     // no difference that counts; `detectable` says how small a one would have been found
   added,    // only the candidate has it
 };
-constexpr std::string_view outcome_name(GateOutcome outcome) {
-  switch (outcome) {
-    case GateOutcome::regression:
-      return "regression";
-    case GateOutcome::missing:
-      return "missing";
-    case GateOutcome::failed:
-      return "failed";
-    case GateOutcome::incomparable:
-      return "incomparable";
-    case GateOutcome::inconclusive:
-      return "inconclusive";
-    case GateOutcome::better:
-      return "better";
-    case GateOutcome::differs:
-      return "differs";
-    case GateOutcome::same:
-      return "same";
-    case GateOutcome::added:
-      break;
-  }
-  return "added";
+
+// How an outcome is called, in the order of GateOutcome.
+struct OutcomeNames {
+  std::string_view name;     // in JSON and CSV
+  std::string_view text;     // in the table of `compare`
+  std::string_view on_page;  // in the report
+  std::string_view junit;    // the element of JUnit's XML; "" for none
+  std::string_view weight;   // "good", "caution" or "failure": how the report marks it
+};
+inline constexpr std::array<OutcomeNames, 9> kOutcomes{{
+    {"regression", "REGRESSION", "worse", "failure", "failure"},
+    {"missing", "MISSING", "missing", "error", "failure"},
+    {"failed", "FAILED", "failed", "error", "failure"},
+    {"incomparable", "INCOMPARABLE", "incomparable", "error", "caution"},
+    {"inconclusive", "inconclusive", "too few samples", "skipped", "caution"},
+    {"better", "better", "better", "", "good"},
+    {"differs", "differs", "differs", "", "caution"},
+    {"same", "no change", "no difference", "", "good"},
+    {"added", "added", "new", "", "caution"},
+}};
+constexpr const OutcomeNames& names_of(GateOutcome outcome) {
+  return kOutcomes[static_cast<std::size_t>(outcome)];
 }
 
 struct CompareSettings {
@@ -76,6 +77,9 @@ struct CompareSettings {
       {};                       // glob patterns of metric names; empty: the headlines of the records
   bool other_machines = false;  // compare although the machines differ
   Commands commands = {};  // say what the headlines are of records that do not (results/cells/headlines.hpp)
+
+  // Whether a metric is to be compared; `headlines` of its records.
+  bool want(const std::string& metric, const Headlines& headlines) const;
 };
 
 struct ComparedMetric {

@@ -1,12 +1,10 @@
-#include "results/compare/gate_formats.hpp"
-
 #include <fmt/format.h>
 
 #include <cmath>
 #include <optional>
 
 #include "results/compare/gate_text.hpp"
-#include "results/record/record.hpp"
+#include "results/record/json_members.hpp"
 
 namespace penstock {
 namespace {
@@ -22,7 +20,7 @@ Json interval_json(const std::optional<Interval>& interval) {
 }
 
 std::string line_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return one_line(json) + "\n";
 }
 
 Json settings_json(const CompareSettings& settings) {
@@ -63,23 +61,8 @@ std::string sentence(const ComparedMetric& row, const Output& output) {
   return text;
 }
 
-std::string_view junit_element(GateOutcome outcome) {
-  switch (outcome) {
-    case GateOutcome::regression:
-      return "failure";
-    case GateOutcome::missing:
-    case GateOutcome::failed:
-    case GateOutcome::incomparable:
-      return "error";
-    case GateOutcome::inconclusive:
-      return "skipped";
-    default:
-      return "";
-  }
-}
-
 std::string_view annotation(GateOutcome outcome) {
-  const std::string_view element = junit_element(outcome);
+  const std::string_view element = names_of(outcome).junit;
   if (element == "failure" || element == "error") return "error";
   return element == "skipped" || outcome == GateOutcome::differs ? "warning" : "";
 }
@@ -97,8 +80,7 @@ std::string escaped(std::string_view text, std::string_view characters) {
 
 // No bytes that are no UTF-8: names of files and tiers may have such.
 std::string utf8(const std::string& text) {
-  const std::string quoted = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-  return Json::parse(quoted).get<std::string>();
+  return Json::parse(one_line(text)).get<std::string>();
 }
 
 std::string command_line(std::string_view level, std::string_view title, const std::string& text) {
@@ -114,7 +96,7 @@ std::string comparison_json(const Comparison& comparison, const CompareSettings&
                          {"cell", row.cell},
                          {"metric", row.metric},
                          {"unit", row.unit},
-                         {"outcome", outcome_name(row.outcome)},
+                         {"outcome", names_of(row.outcome).name},
                          {"reason", row.reason},
                          {"paired", row.paired},
                          {"exact", row.exact},
@@ -128,10 +110,8 @@ std::string comparison_json(const Comparison& comparison, const CompareSettings&
                          {"detectable", number(row.detectable)}});
   }
   Json outcomes = Json::object();
-  for (const GateOutcome outcome : {GateOutcome::regression, GateOutcome::missing, GateOutcome::failed,
-                                    GateOutcome::incomparable, GateOutcome::inconclusive, GateOutcome::better,
-                                    GateOutcome::differs, GateOutcome::same, GateOutcome::added})
-    outcomes[std::string(outcome_name(outcome))] = comparison.count(outcome);
+  for (std::size_t i = 0; i < kOutcomes.size(); ++i)
+    outcomes[std::string(kOutcomes[i].name)] = comparison.count(static_cast<GateOutcome>(i));
   return text + line_of(Json{{"kind", "summary"},
                              {"exit_code", comparison.exit_code()},
                              {"outcomes", outcomes},
@@ -175,7 +155,7 @@ std::string comparison_junit(const Comparison& comparison, const CompareSettings
   std::size_t errors = 0;
   std::size_t skipped = 0;
   for (const ComparedMetric& row : comparison.rows) {
-    const std::string_view element = junit_element(row.outcome);
+    const std::string_view element = names_of(row.outcome).junit;
     if (element == "failure") ++failures;
     if (element == "error") ++errors;
     if (element == "skipped") ++skipped;

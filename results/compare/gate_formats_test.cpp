@@ -1,5 +1,3 @@
-#include "results/compare/gate_formats.hpp"
-
 #include <gtest/gtest.h>
 
 #include <sstream>

@@ -3,26 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <utility>
 
 #include "io_backends/core/cli/table.hpp"
 
 namespace penstock {
 namespace {
-
-constexpr std::array<std::pair<GateOutcome, std::string_view>, 9> kOutcomes{{
-    {GateOutcome::regression, "REGRESSION"},
-    {GateOutcome::missing, "MISSING"},
-    {GateOutcome::failed, "FAILED"},
-    {GateOutcome::incomparable, "INCOMPARABLE"},
-    {GateOutcome::inconclusive, "inconclusive"},
-    {GateOutcome::better, "better"},
-    {GateOutcome::differs, "differs"},
-    {GateOutcome::same, "no change"},
-    {GateOutcome::added, "added"},
-}};
 
 std::string signed_percent(double fraction) {
   if (fraction == 0) return "0%";
@@ -165,19 +151,18 @@ std::string change_text(const ComparedMetric& row) {
 }
 
 std::string outcome_text(const ComparedMetric& row) {
-  std::string words;
-  for (const auto& [outcome, name] : kOutcomes)
-    if (outcome == row.outcome) words = name;
-  return row.reason.empty() ? words : words + ": " + row.reason;
+  const std::string text(names_of(row.outcome).text);
+  return row.reason.empty() ? text : text + ": " + row.reason;
 }
 
 std::string summary_text(const Comparison& comparison, const CompareSettings& settings) {
   std::string text;
-  for (const auto& [outcome, name] : kOutcomes) {
+  for (std::size_t i = 0; i < kOutcomes.size(); ++i) {
+    const auto outcome = static_cast<GateOutcome>(i);
     const std::size_t count = comparison.count(outcome);
     if (count == 0) continue;
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count,
-                        outcome == GateOutcome::same ? "without a change" : outcome_name(outcome));
+                        outcome == GateOutcome::same ? "without a change" : kOutcomes[i].name);
   }
   if (comparison.tested == 0) return text + ".";
   return text + fmt::format(

@@ -1,7 +1,6 @@
 #include "results/compare/history.hpp"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,20 +15,6 @@
 
 namespace penstock {
 namespace {
-
-struct TimedRun {
-  const StoredRecord* stored = nullptr;
-  double value = 0;
-};
-
-bool wanted(const CompareSettings& settings, const Headlines& headlines, const std::string& metric) {
-  const auto matches = [&](const std::string& pattern) {
-    return ::fnmatch(pattern.c_str(), metric.c_str(), 0) == 0;
-  };
-  if (!settings.metrics.empty())
-    return std::any_of(settings.metrics.begin(), settings.metrics.end(), matches);
-  return headlines.contains(metric);
-}
 
 // Runs of one cell, machine and arm, in order of time.
 struct RunsInTime {
@@ -76,12 +61,12 @@ std::optional<HistoryRow> row_of(const RunsInTime& series, const std::string& me
   for (const StoredRecord* const stored : series.records)
     if (const Metric* const found = find_metric(stored->record, metric)) latest = found;
   if (latest == nullptr || latest->better == Better::neither) return std::nullopt;
-  std::vector<TimedRun> runs;
+  std::vector<const StoredRecord*> runs;
   std::vector<double> values;
   for (const StoredRecord* const stored : series.records) {
     const Metric* const found = find_metric(stored->record, metric);
     if (found == nullptr || found->unit != latest->unit || found->better != latest->better) continue;
-    runs.push_back({stored, found->value()});
+    runs.push_back(stored);
     values.push_back(found->value());
   }
   HistoryRow row;
@@ -92,7 +77,7 @@ std::optional<HistoryRow> row_of(const RunsInTime& series, const std::string& me
   row.runs = runs.size();
   row.change = find_change(values);
   if (!row.change) return row;
-  const StoredRecord& since = *runs[row.change->at].stored;
+  const StoredRecord& since = *runs[row.change->at];
   row.since = since.record.started + ", " + since.file.string();
   const double before = row.change->before;
   const double after = row.change->after;
@@ -117,7 +102,7 @@ Result<History> inspect_history(const RecordSet& set, const CompareSettings& set
       for (const auto& [name, metric] : stored->record.metrics) metrics.insert(name);
     }
     for (const std::string& metric : metrics) {
-      if (!wanted(settings, headlines, metric)) continue;
+      if (!settings.want(metric, headlines)) continue;
       if (auto row = row_of(series, metric, settings)) {
         if (row->change) p.push_back(row->change->p);
         history.rows.push_back(*std::move(row));

@@ -7,15 +7,10 @@
 
 #include "io_backends/core/random.hpp"
 #include "results/compare/significance.hpp"
+#include "results/record/statistics.hpp"
 
 namespace penstock {
 namespace {
-
-std::vector<double> sorted(std::span<const double> values) {
-  std::vector<double> copy(values.begin(), values.end());
-  std::sort(copy.begin(), copy.end());
-  return copy;
-}
 
 // Doubles in their order as whole numbers, so that a search by halves ends at the very number.
 std::uint64_t place_of(double value) {
@@ -57,7 +52,7 @@ Shift shift_of(std::size_t count, double low, double high, std::optional<std::si
 
 std::optional<Shift> one_sample_shift(std::span<const double> differences, double confidence) {
   if (differences.empty()) return std::nullopt;
-  const std::vector<double> x = sorted(differences);
+  const std::vector<double> x = sorted_samples(differences);
   const std::size_t n = x.size();
   const auto count_up_to = [&](double limit) {
     std::size_t count = 0;
@@ -75,8 +70,8 @@ std::optional<Shift> one_sample_shift(std::span<const double> differences, doubl
 std::optional<Shift> two_sample_shift(std::span<const double> first, std::span<const double> second,
                                       double confidence) {
   if (first.empty() || second.empty()) return std::nullopt;
-  const std::vector<double> x = sorted(first);
-  const std::vector<double> y = sorted(second);
+  const std::vector<double> x = sorted_samples(first);
+  const std::vector<double> y = sorted_samples(second);
   const auto count_up_to = [&](double limit) {
     std::size_t count = 0;
     std::size_t up_to = 0;

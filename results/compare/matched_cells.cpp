@@ -12,6 +12,7 @@
 
 #include "io_backends/tiers/named_tiers.hpp"
 #include "results/cells/cells.hpp"
+#include "results/record/json_members.hpp"
 #include "results/record/work.hpp"
 
 namespace penstock {
@@ -35,38 +36,24 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstPa
 // Fact -> value, both as text: "threads" -> "4", "tier data" -> "disk (posix)".
 using Facts = std::map<std::string, std::string>;
 
-std::string text_of(const Json& object, std::string_view name) {
-  const auto at = object.find(std::string(name));
-  if (at == object.end() || at->is_null()) return "";
-  return at->is_string() ? at->get<std::string>() : at->dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-std::string tier_options_text(const Json& tier) {
-  const auto spec = parse_recorded_tier(text_of(tier, "spec"));
-  std::string text;
-  if (spec)
-    for (const OptionWord& option : spec->options)
-      text += (text.empty() ? "" : ",") + option.key + "=" + option.value;
-  return text;
-}
-
 constexpr std::string_view kOptionsOf = "options of ";
 
 Facts facts_of(const Record& record) {
   Facts facts;
   if (record.corpus.is_object() && !record.corpus.empty()) {
-    std::string corpus = text_of(record.corpus, "recipe");
+    std::string corpus = corpus_text(record, "recipe");
     for (const std::string_view name : {"format", "samples"})
-      if (const std::string text = text_of(record.corpus, name); !text.empty())
+      if (const std::string text = corpus_text(record, name); !text.empty())
         corpus += (corpus.empty() ? "" : " ") + text + (name == "samples" ? " samples" : "");
     facts["corpus"] = corpus;
   }
   for (const auto& [role, tier] : record.tiers.items()) {
     if (!tier.is_object() || tier.empty() || record.command == "fio") continue;  // fio names paths alone
-    const std::string name = text_of(tier, "name");
-    const std::string backend = text_of(tier, "backend");
+    const std::string name = member_any_text(tier, "name");
+    const std::string backend = member_any_text(tier, "backend");
+    const auto spec = parse_recorded_tier(member_text(tier, "spec"));
     facts["tier " + role] = name + (backend.empty() ? "" : " (" + backend + ")");
-    facts[std::string(kOptionsOf) + name] = tier_options_text(tier);
+    facts[std::string(kOptionsOf) + name] = spec ? options_text(spec->options, ",") : "";
   }
   for (const std::string& name : work_parameters(record)) {
     std::string text = work_text(record, name);
@@ -261,10 +248,6 @@ void match_command(const std::string& command, std::map<std::string, Sides>& gro
   }
 }
 
-std::string pair_text(const Record& record, std::string_view name) {
-  return record.pair.is_object() ? text_of(record.pair, name) : "";
-}
-
 // What one side has of a suite: which arms, and from when to when.
 struct Interleaved {
   std::set<std::string> arms;
@@ -289,10 +272,10 @@ std::map<std::string, Interleaved> interleaved(std::span<const Record* const> re
 }  // namespace
 
 std::string suite_of(const Record& record) {
-  return pair_text(record, "suite");
+  return member_any_text(record.pair, "suite");
 }
 std::string arm_of(const Record& record) {
-  return pair_text(record, "arm");
+  return member_any_text(record.pair, "arm");
 }
 
 bool are_arms(std::span<const Record* const> base, std::span<const Record* const> candidate) {

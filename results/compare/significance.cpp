@@ -8,9 +8,7 @@
 #include "io_backends/core/random.hpp"
 
 namespace penstock {
-namespace {
 
-// Twice the midrank of each value, from 2 on: whole numbers.
 std::vector<std::size_t> doubled_ranks(std::span<const double> values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -24,6 +22,8 @@ std::vector<std::size_t> doubled_ranks(std::span<const double> values) {
   }
   return ranks;
 }
+
+namespace {
 
 // The probability of a standard normal value above z.
 double above(double z) {

@@ -9,6 +9,9 @@
 
 namespace penstock {
 
+// Twice the rank of each value, from 2 on: whole numbers, since ties share the mean of their ranks.
+std::vector<std::size_t> doubled_ranks(std::span<const double> values);
+
 // One-sided p of Wilcoxon's signed-rank test: that differences this far above 0 come by chance, where each
 // was as likely to have the other sign. Zeros are ranked and then count on neither side (Pratt, Remarks on
 // zeros and ties in the Wilcoxon signed rank procedures, JASA 54, 1959); ties share the mean of their ranks.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "results/cells/cells.hpp"
+#include "results/record/json_members.hpp"
 #include "results/record/work.hpp"
 
 namespace penstock {
@@ -45,12 +46,6 @@ Json asked(const Record& record) {
   return all;
 }
 
-std::string text_at(const Json& object, const std::string& key) {
-  const auto at = object.find(key);
-  if (at == object.end()) return "";
-  return at->is_string() ? at->get<std::string>() : at->dump();
-}
-
 // Behind a name that several cells have: the parameters in which they differ.
 void distinguish(std::vector<Cell*>& cells) {
   std::vector<Json> all;
@@ -59,7 +54,7 @@ void distinguish(std::vector<Cell*>& cells) {
   for (const Json& one : all)
     for (const auto& [key, value] : one.items()) words[key].resize(cells.size());
   for (auto& [key, of_cells] : words)
-    for (std::size_t i = 0; i < cells.size(); ++i) of_cells[i] = text_at(all[i], key);
+    for (std::size_t i = 0; i < cells.size(); ++i) of_cells[i] = member_any_text(all[i], key);
   for (const auto& [key, of_cells] : words)
     if (std::set<std::string>(of_cells.begin(), of_cells.end()).size() > 1)
       for (std::size_t i = 0; i < cells.size(); ++i) cells[i]->name += "/" + key + ":" + plain(of_cells[i]);
@@ -81,18 +76,14 @@ std::vector<Cell> cells_of(const RecordSet& set) {
   return cells;
 }
 
-// The seconds that stand for a sample, and the counter next to them.
-struct Time {
-  double seconds = 0;
-  std::string_view counter = {};  // "" where the sample is a time
-};
-std::optional<Time> time_of(const Metric& metric, double sample) {
+// The seconds that stand for a sample.
+std::optional<double> seconds_of(const Metric& metric, double sample) {
   if (!std::isfinite(sample) || metric.better == Better::neither) return std::nullopt;
-  if (metric.unit == "s") return Time{sample};
-  if (metric.unit == "ns") return Time{sample * 1e-9};
+  if (metric.unit == "s") return sample;
+  if (metric.unit == "ns") return sample * 1e-9;
   if (sample <= 0) return std::nullopt;
-  if (metric.unit == "B/s") return Time{kMiB / sample, "bytes_per_second"};
-  if (metric.unit == "1/s") return Time{1 / sample, "items_per_second"};
+  if (metric.unit == "B/s") return kMiB / sample;
+  if (metric.unit == "1/s") return 1 / sample;
   return std::nullopt;
 }
 
@@ -124,11 +115,12 @@ void add_metric(Json& benchmarks, const Cell& cell, const std::string& metric) {
     const Metric* const found = is_usable(*record) ? find_metric(*record, metric) : nullptr;
     if (found == nullptr) continue;
     for (const double sample : found->samples) {
-      const auto time = time_of(*found, sample);
-      if (!time) continue;
+      const auto seconds = seconds_of(*found, sample);
+      if (!seconds) continue;
       Json entry = entry_of(name, *record, repetitions.size());
-      add_times(entry, time->seconds);
-      if (!time->counter.empty()) entry[std::string(time->counter)] = sample;
+      add_times(entry, *seconds);
+      if (found->unit == "B/s") entry["bytes_per_second"] = sample;
+      if (found->unit == "1/s") entry["items_per_second"] = sample;
       repetitions.push_back(std::move(entry));
     }
   }
@@ -159,9 +151,8 @@ Json context_of(const RecordSet& set) {
     if (date.ends_with('Z')) date.replace(date.size() - 1, 1, "+00:00");
     context["date"] = date;
     context["host_name"] = environment_text(first, "host");
-    const auto processors = first.environment.find("cpu_count");
-    if (processors != first.environment.end() && processors->is_number_unsigned())
-      context["num_cpus"] = *processors;
+    const Json* const processors = member(first.environment, "cpu_count");
+    if (processors != nullptr && processors->is_number_unsigned()) context["num_cpus"] = *processors;
   }
   context["cpu_scaling_enabled"] = false;
   context["caches"] = Json::array();

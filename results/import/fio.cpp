@@ -10,7 +10,7 @@
 
 #include "io_backends/core/units.hpp"
 #include "results/import/foreign.hpp"
-#include "results/import/members.hpp"
+#include "results/record/json_members.hpp"
 
 namespace penstock {
 namespace {

@@ -4,9 +4,10 @@
 
 #include <ctime>
 #include <filesystem>
+#include <map>
 
 #include "io_backends/core/checksums/crc32c.hpp"
-#include "results/import/members.hpp"
+#include "results/record/json_members.hpp"
 
 namespace penstock {
 namespace {
@@ -56,17 +57,18 @@ bool lies_below(const std::filesystem::path& path, const std::filesystem::path& 
   return !rest.empty() && *rest.begin() != "..";
 }
 
-struct Place {
-  std::string folder;
-  std::string name;
-};
+using Places = std::map<std::string, std::string>;  // folder -> the name of the tier
 
-const Place* nearest_place(const std::vector<Place>& places, const std::string& path) {
-  const Place* best = nullptr;
-  for (const Place& place : places)
-    if (lies_below(path, place.folder) && (best == nullptr || place.folder.size() > best->folder.size()))
-      best = &place;
-  return best;
+// The name of the place that is the nearest one above `path`, "" for none.
+std::string nearest_place(const Places& places, const std::string& path) {
+  std::string_view nearest;
+  std::string name;
+  for (const auto& [folder, tier] : places)
+    if (lies_below(path, folder) && (name.empty() || folder.size() > nearest.size())) {
+      nearest = folder;
+      name = tier;
+    }
+  return name;
 }
 
 }  // namespace
@@ -94,24 +96,25 @@ std::optional<Imported> import_foreign(std::string_view text) {
 }
 
 void name_places(std::span<Record* const> records) {
-  std::vector<Place> roots;
-  std::vector<Place> mounts;
+  Places roots;
+  Places mounts;
   for (const Record* record : records) {
     const Json& data = member_object(record->tiers, "data");
-    if (record->command == "fio" || member_text(data, "root").empty() || member_text(data, "name").empty())
-      continue;
-    roots.push_back({member_text(data, "root"), member_text(data, "name")});
+    const std::string root = member_text(data, "root");
+    const std::string name = member_text(data, "name");
+    if (record->command == "fio" || root.empty() || name.empty()) continue;
+    roots.emplace(root, name);
     if (const std::string mount = member_text(data, "mount_point"); mount != kOwnMount)
-      mounts.push_back({mount, member_text(data, "name")});
+      mounts.emplace(mount, name);
   }
   for (Record* record : records) {
     const std::string path = member_text(member_object(record->tiers, "data"), "root");
     if (record->command != "fio" || path.empty()) continue;
-    const Place* place = nearest_place(roots, path);
-    if (place == nullptr) place = nearest_place(mounts, path);
-    if (place == nullptr) continue;
-    record->tiers["data"]["name"] = place->name;
-    record->parameters["tier"] = place->name;
+    std::string name = nearest_place(roots, path);
+    if (name.empty()) name = nearest_place(mounts, path);
+    if (name.empty()) continue;
+    record->tiers["data"]["name"] = name;
+    record->parameters["tier"] = name;
   }
 }
 

@@ -37,6 +37,9 @@ Imported import_google_benchmark(const Json& json, const std::string& id);
 bool is_fio(const Json& json);
 Imported import_fio(const Json& json, const std::string& id);
 
+// Seconds since 1970 as a record has its time, "" for what no clock says.
+std::string utc_time(double seconds);
+
 // Operations of fio, which has no samples.
 inline constexpr MetricInfo kOpRate{"ops_per_s", "1/s", Better::higher};
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "results/import/foreign.hpp"
-#include "results/import/members.hpp"
+#include "results/record/json_members.hpp"
 
 namespace penstock {
 namespace {
@@ -115,9 +115,7 @@ void add_counters(Record& record, const Json& entry) {
 
 void add_repetition(Record& record, const Json& entry) {
   const bool failed = member_true(entry, "error_occurred");
-  const Json* const skipped = member(entry, "skipped");
-  const bool left_out = skipped != nullptr && skipped->is_boolean() && skipped->get<bool>();
-  if (failed || left_out) {
+  if (failed || member_true(entry, "skipped")) {
     const std::string why = member_text(entry, failed ? "error_message" : "skip_message");
     judge(record.verdict, record.reason, failed ? Verdict::failed : Verdict::skipped,
           why.empty() ? "it says no more" : why);

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "io_backends/core/checksums/crc32c.hpp"
+#include "results/record/json_members.hpp"
 
 namespace penstock {
 namespace {
@@ -21,13 +22,6 @@ constexpr std::string_view kFolder = "baselines";
 constexpr std::string_view kWritten = "baseline:";
 constexpr int kDepth = 8;
 constexpr std::size_t kBlock = 1U << 16;
-
-bool is_plain_word(std::string_view name) {
-  return !name.empty() && name.front() != '.' && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.';
-  });
-}
 
 Result<void> check_name(const std::string& name) {
   if (is_plain_word(name)) return success();
@@ -85,24 +79,26 @@ Result<Baseline> read_baseline(const fs::path& folder, const std::string& name) 
 
 }  // namespace
 
+bool is_plain_word(std::string_view name) {
+  return !name.empty() && name.front() != '.' && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  });
+}
+
 Result<Baseline> parse_baseline(std::string_view text, const std::string& what) {
   const Error none = make_error(Errc::corrupt, fmt::format("'{}' is no baseline", what));
   const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth <= kDepth; };
   const Json json = Json::parse(text.begin(), text.end(), shallow, false);
-  const auto word = [](const Json& object, const char* name) {
-    const auto at = object.find(name);
-    return at != object.end() && at->is_string() ? at->get<std::string>() : std::string();
-  };
   if (!json.is_object() || !json.contains("files") || !json.at("files").is_array()) return none;
-  Baseline baseline{word(json, "baseline"), word(json, "saved"), {}};
+  Baseline baseline{member_text(json, "baseline"), member_text(json, "saved"), {}};
   for (const Json& entry : json.at("files")) {
-    if (!entry.is_object()) return none;
-    Baseline::File file{word(entry, "path"), 0, 0};
-    const std::string crc = word(entry, "crc32c");
+    Baseline::File file{member_text(entry, "path"), 0, 0};
+    const std::string crc = member_text(entry, "crc32c");
     const auto parsed = std::from_chars(crc.data(), crc.data() + crc.size(), file.crc, 16);
-    const auto bytes = entry.find("bytes");
-    if (file.path.empty() || crc.size() != 8 || parsed.ptr != crc.data() + crc.size() ||
-        bytes == entry.end() || !bytes->is_number_unsigned())
+    const Json* const bytes = member(entry, "bytes");
+    if (file.path.empty() || crc.size() != 8 || parsed.ptr != crc.data() + crc.size() || bytes == nullptr ||
+        !bytes->is_number_unsigned())
       return none;
     file.bytes = bytes->get<std::uint64_t>();
     baseline.files.push_back(std::move(file));

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io_backends/core/result.hpp"
@@ -17,6 +18,9 @@ namespace penstock {
 
 // Where "baseline:NAME" looks, and where `penstock` keeps records if it is not told.
 inline constexpr const char* kResultsFolder = "penstock-results";
+
+// Letters, digits, '_', '-' and '.', which is not the first: what may be the name of a file or a label.
+bool is_plain_word(std::string_view name);
 
 struct Baseline {
   struct File {

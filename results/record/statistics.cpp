@@ -6,16 +6,22 @@
 #include <vector>
 
 namespace penstock {
-namespace {
 
-std::vector<double> sorted(std::span<const double> samples) {
+std::vector<double> finite_samples(std::span<const double> samples) {
   std::vector<double> values;
   values.reserve(samples.size());
   std::copy_if(samples.begin(), samples.end(), std::back_inserter(values),
                [](double value) { return std::isfinite(value); });
+  return values;
+}
+
+std::vector<double> sorted_samples(std::span<const double> samples) {
+  std::vector<double> values = finite_samples(samples);
   std::sort(values.begin(), values.end());
   return values;
 }
+
+namespace {
 
 double median_of_sorted(const std::vector<double>& values) {
   if (values.empty()) return 0;
@@ -26,11 +32,11 @@ double median_of_sorted(const std::vector<double>& values) {
 }  // namespace
 
 double median(std::span<const double> samples) {
-  return median_of_sorted(sorted(samples));
+  return median_of_sorted(sorted_samples(samples));
 }
 
 double percentile(std::span<const double> samples, double percent) {
-  const std::vector<double> values = sorted(samples);
+  const std::vector<double> values = sorted_samples(samples);
   if (values.empty()) return 0;
   const double position = std::clamp(percent, 0.0, 100.0) / 100.0 * static_cast<double>(values.size() - 1);
   const auto below = static_cast<std::size_t>(position);
@@ -39,7 +45,7 @@ double percentile(std::span<const double> samples, double percent) {
 }
 
 std::optional<Interval> median_interval(std::span<const double> samples, double confidence) {
-  const std::vector<double> values = sorted(samples);
+  const std::vector<double> values = sorted_samples(samples);
   const std::size_t n = values.size();
   if (n == 0) return std::nullopt;
   // Cutting k samples off each end leaves out the median with probability 2 P(Bin(n, 1/2) < k + 1); the terms
@@ -59,7 +65,7 @@ std::optional<Interval> median_interval(std::span<const double> samples, double 
 }
 
 double spread(std::span<const double> samples) {
-  const std::vector<double> values = sorted(samples);
+  const std::vector<double> values = sorted_samples(samples);
   const double middle = median_of_sorted(values);
   return middle == 0 || values.size() < 2 ? 0 : (values.back() - values.front()) / std::abs(middle);
 }

@@ -9,6 +9,10 @@
 
 namespace penstock {
 
+// The finite ones in their order, and sorted.
+std::vector<double> finite_samples(std::span<const double> samples);
+std::vector<double> sorted_samples(std::span<const double> samples);
+
 // The middle of the sorted samples, the mean of the two middle ones where their number is even; 0 when empty.
 double median(std::span<const double> samples);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "io_backends/core/cli/command_line.hpp"
+#include "results/record/json_members.hpp"
 
 namespace penstock {
 
@@ -48,10 +49,8 @@ std::vector<std::string> work_parameters(const Record& record) {
 }
 
 std::string work_text(const Record& record, std::string_view name) {
-  const auto at = record.parameters.find(std::string(name));
-  if (at == record.parameters.end() || at->is_null()) return "";
-  if (at->is_boolean() && !at->get<bool>()) return "";
-  return at->is_string() ? at->get<std::string>() : at->dump(-1, ' ', false, Json::error_handler_t::replace);
+  const Json* const value = member(record.parameters, name);
+  return value == nullptr || *value == Json(false) ? "" : any_text(*value);
 }
 
 std::string work_key(const Record& record, std::span<const std::string_view> but) {
@@ -60,7 +59,7 @@ std::string work_key(const Record& record, std::span<const std::string_view> but
   for (const std::string& name : work_parameters(record))
     if (std::find(but.begin(), but.end(), name) == but.end())
       if (std::string text = work_text(record, name); !text.empty()) values[name] = std::move(text);
-  return Json(values).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return one_line(values);
 }
 
 std::vector<std::vector<std::string>> work_rows(std::span<const Record* const> records,

@@ -19,19 +19,7 @@ Json numbers_json(const std::vector<std::optional<double>>& values) {
   return list;
 }
 
-const char* stroke_name(Stroke stroke) {
-  switch (stroke) {
-    case Stroke::solid:
-      return "solid";
-    case Stroke::dashed:
-      return "dashed";
-    case Stroke::dotted:
-      return "dotted";
-    case Stroke::dash_dotted:
-      break;
-  }
-  return "dash_dotted";
-}
+constexpr std::string_view kStrokes[] = {"solid", "dashed", "dotted", "dash_dotted"};  // as Stroke has them
 
 }  // namespace
 
@@ -40,7 +28,7 @@ Json chart_json(const Chart& chart) {
   for (const ChartSeries& one : chart.series) {
     series.push_back(Json{{"label", one.label},
                           {"colour", one.colour},
-                          {"stroke", stroke_name(one.stroke)},
+                          {"stroke", kStrokes[static_cast<std::size_t>(one.stroke)]},
                           {"marks", one.marks},
                           {"y", numbers_json(one.y)},
                           {"low", numbers_json(one.low)},

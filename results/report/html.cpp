@@ -1,39 +1,13 @@
 #include "results/report/html.hpp"
 
-#include <cstdint>
 #include <utility>
+
+#include "io_backends/core/cli/printable.hpp"
 
 namespace penstock::report {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-
-// The length of the UTF-8 sequence at the front, 0 if there is none.
-std::size_t sequence_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  std::size_t length = 0;
-  std::uint32_t point = 0;
-  if (first < 0x80) return 1;
-  if ((first & 0xE0U) == 0xC0U) {
-    length = 2;
-    point = first & 0x1FU;
-  } else if ((first & 0xF0U) == 0xE0U) {
-    length = 3;
-    point = first & 0x0FU;
-  } else if ((first & 0xF8U) == 0xF0U) {
-    length = 4;
-    point = first & 0x07U;
-  }
-  if (length == 0 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0U) != 0x80U) return 0;
-    point = (point << 6U) | (byte(i) & 0x3FU);
-  }
-  constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
-  return point < kLeast[length] || point > 0x10FFFF || surrogate ? 0 : length;
-}
 
 }  // namespace
 
@@ -41,7 +15,7 @@ std::string escape(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const std::size_t length = sequence_length(text);
+    const std::size_t length = utf8_length(text);
     const auto first = static_cast<unsigned char>(text.front());
     if (length == 0 || (first < 0x20 && first != '\n' && first != '\t') || first == 0x7F) {
       out += kReplacement;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "io_backends/core/cli/table.hpp"
 #include "results/report/assets.hpp"
 
 namespace penstock::report {
@@ -28,6 +29,11 @@ std::string PageState::place(Chart chart) {
   charts.push_back(std::move(chart));
   sheets.push_back(std::move(sheet));
   return out;
+}
+
+std::string PageState::place_with(Chart chart, const HtmlTable& table) {
+  return "<div class=\"side-by-side\">\n" + (chart.series.empty() ? "" : place(std::move(chart))) +
+         table.html() + "</div>\n";
 }
 
 std::string PageState::keep(std::string_view title, std::vector<std::string> columns,
@@ -78,6 +84,10 @@ Markup PageState::record_link(const Record& record) const {
   return {fmt::format("<a href=\"#record-{0}\" aria-label=\"record {0}\">{0}</a>", number_of(record))};
 }
 
+std::string rate_or_dash(const std::optional<double>& bytes_per_s, const Output& output) {
+  return bytes_per_s ? format_rate(*bytes_per_s, output) : "-";
+}
+
 std::string answer_html(std::string_view words, std::string_view anchor, std::string_view link_text) {
   std::string out = "<p class=\"answer\">" + escape(words);
   if (!anchor.empty())
@@ -98,10 +108,15 @@ std::string_view verdict_class(Verdict verdict) {
   return verdict_exit_code(verdict) == 0 ? "caution" : "failure";
 }
 
-std::string verdict_html(Verdict verdict) {
+std::string verdict_title(Verdict verdict) {
   std::string words(verdict_name(verdict));
   std::replace(words.begin(), words.end(), '_', ' ');
-  return fmt::format("<span class=\"verdict {}\">{}</span>", verdict_class(verdict), escape(words));
+  return words;
+}
+
+std::string verdict_html(Verdict verdict) {
+  return fmt::format("<span class=\"verdict {}\">{}</span>", verdict_class(verdict),
+                     escape(verdict_title(verdict)));
 }
 
 std::string part_html(std::size_t index, std::string_view anchor, std::string_view title,

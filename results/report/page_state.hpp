@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,6 +29,8 @@ struct PageState {
   const Record* first = nullptr;                              // of the array that holds them
 
   std::string place(Chart chart);  // remembers it and returns its place
+  // The place of a chart that has lines, and the table with its numbers next to it.
+  std::string place_with(Chart chart, const HtmlTable& table);
   // Bars as they stand on the page; "" where nothing lasts.
   std::string place_bars(const std::string& caption, const std::vector<Bar>& bars);
   // Remembers the numbers of a picture that needs no script, and returns the button that saves them.
@@ -45,6 +48,9 @@ struct PageState {
   Markup record_link(const Record& record) const;
 };
 
+// A rate without its unit; "-" without one.
+std::string rate_or_dash(const std::optional<double>& bytes_per_s, const Output& output);
+
 // One sentence that answers, and where its numbers stand.
 std::string answer_html(std::string_view words, std::string_view anchor,
                         std::string_view link_text = "numbers");
@@ -53,7 +59,8 @@ std::string answer_html(std::string_view words, std::string_view anchor,
 std::string tile_html(std::string_view value, std::string_view unit, std::string_view label,
                       std::size_t colour);
 
-// A verdict as a word with a mark: never by colour alone.
+std::string verdict_title(Verdict verdict);  // "not cold"
+// The same with a mark: never by colour alone.
 std::string verdict_html(Verdict verdict);
 std::string_view verdict_class(Verdict verdict);
 

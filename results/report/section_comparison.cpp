@@ -16,57 +16,6 @@ using Kind = HtmlTable::Kind;
 
 constexpr std::size_t kComparisonRows = 100;  // in one table; the others fold away
 
-std::string_view outcome_class(GateOutcome outcome) {
-  switch (outcome) {
-    case GateOutcome::same:
-    case GateOutcome::better:
-      return "good";
-    case GateOutcome::inconclusive:
-    case GateOutcome::incomparable:
-    case GateOutcome::differs:
-    case GateOutcome::added:
-      return "caution";
-    case GateOutcome::regression:
-    case GateOutcome::missing:
-    case GateOutcome::failed:
-      break;
-  }
-  return "failure";
-}
-
-// As outcome_name(), for readers.
-std::string outcome_text(GateOutcome outcome) {
-  switch (outcome) {
-    case GateOutcome::same:
-      return "no difference";
-    case GateOutcome::better:
-      return "better";
-    case GateOutcome::regression:
-      return "worse";
-    case GateOutcome::inconclusive:
-      return "too few samples";
-    case GateOutcome::missing:
-      return "missing";
-    case GateOutcome::failed:
-      return "failed";
-    case GateOutcome::incomparable:
-      return "incomparable";
-    case GateOutcome::differs:
-      return "differs";
-    case GateOutcome::added:
-      break;
-  }
-  return "new";
-}
-
-std::string value_text(double value, const std::string& unit, const Output& output) {
-  if (unit == "B/s") return format_rate(value, output) + " " + std::string(rate_unit(output));
-  if (unit == "B") return format_bytes(value, output);
-  if (unit == "s") return format_seconds(value);
-  if (unit == "ns") return format_ms(value) + " ms";
-  return format_number(value) + (unit == "1" || unit.empty() ? "" : unit == "1/s" ? " /s" : " " + unit);
-}
-
 std::string signed_percent(double fraction) {
   const std::string size = format_percent(std::abs(fraction));
   return (fraction < 0 ? "\u2212" : "+") + size;
@@ -85,7 +34,7 @@ std::string change_bar(const ComparedMetric& row, double reach) {
   return fmt::format(
       "<span class=\"change {}\" aria-hidden=\"true\"><span class=\"none-at\"></span><span class=\"range\" "
       "style=\"left:{:.2f}%;width:{:.2f}%\"></span><span class=\"at\" style=\"left:{:.2f}%\"></span></span>",
-      outcome_class(row.outcome), low, std::max(0.0, high - low), place_on(*row.change, reach));
+      names_of(row.outcome).weight, low, std::max(0.0, high - low), place_on(*row.change, reach));
 }
 
 double reach_of(const std::vector<ComparedMetric>& rows) {
@@ -97,12 +46,6 @@ double reach_of(const std::vector<ComparedMetric>& rows) {
       reach = std::max({reach, std::abs(row.interval->low), std::abs(row.interval->high)});
   }
   return std::min(reach * 1.05, 2.0);
-}
-
-std::size_t count_of(const Comparison& comparison, GateOutcome outcome) {
-  return static_cast<std::size_t>(
-      std::count_if(comparison.rows.begin(), comparison.rows.end(),
-                    [&](const ComparedMetric& row) { return row.outcome == outcome; }));
 }
 
 std::string change_text(const ComparedMetric& row) {
@@ -123,7 +66,7 @@ std::string said_of(const NamedComparison& one) {
   const Comparison& all = one.comparison;
   std::vector<std::string> parts;
   const auto add = [&](GateOutcome outcome, const char* words, bool named) {
-    const std::size_t count = count_of(all, outcome);
+    const std::size_t count = all.count(outcome);
     if (count > 0)
       parts.push_back(fmt::format("{} {}{}", count, words, named ? ": " + most_of(all, outcome) : ""));
   };
@@ -136,10 +79,8 @@ std::string said_of(const NamedComparison& one) {
   add(GateOutcome::differs, "otherwise", true);
   add(GateOutcome::same, "without a difference that counts", false);
   add(GateOutcome::added, "new", false);
-  std::string text = fmt::format("From {} to {}: ", one.base, one.candidate);
-  if (parts.empty()) return text + "nothing to compare.";
-  for (std::size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? "" : "; ") + parts[i];
-  return text + ".";
+  return fmt::format("From {} to {}: {}.", one.base, one.candidate,
+                     parts.empty() ? "nothing to compare" : fmt::format("{}", fmt::join(parts, "; ")));
 }
 
 std::vector<std::string> sheet_row(const ComparedMetric& row) {
@@ -149,7 +90,7 @@ std::vector<std::string> sheet_row(const ComparedMetric& row) {
   return {row.cell,
           row.metric,
           row.unit,
-          std::string(outcome_name(row.outcome)),
+          std::string(names_of(row.outcome).name),
           plain_number(row.base),
           plain_number(row.candidate),
           number(row.change),
@@ -174,8 +115,8 @@ void add_row(HtmlTable& table, const ComparedMetric& row, double reach, const Ou
     words +=
         fmt::format("{}{} would have been found", words.empty() ? "" : "; ", format_percent(*row.detectable));
   table.row({text(row.cell), text(row.metric),
-             Markup{fmt::format("<span class=\"verdict {}\">{}</span>", outcome_class(row.outcome),
-                                outcome_text(row.outcome))},
+             Markup{fmt::format("<span class=\"verdict {}\">{}</span>", names_of(row.outcome).weight,
+                                names_of(row.outcome).on_page)},
              text(base ? value_text(row.base, row.unit, output) : "-"),
              text(candidate ? value_text(row.candidate, row.unit, output) : "-"),
              text(row.change ? signed_percent(*row.change) : "-"),

@@ -8,6 +8,7 @@
 #include "io_backends/core/cli/table.hpp"
 #include "results/cells/cells.hpp"
 #include "results/cells/verdicts_parts.hpp"
+#include "results/record/json_members.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
 
@@ -17,11 +18,10 @@ namespace {
 using Kind = HtmlTable::Kind;
 using Facts = std::map<std::string, std::string>;
 
-std::string value_text(const std::string& name, const Json& value, const Output& output) {
-  if (value.is_string()) return value.get<std::string>();
+std::string fact_value(const std::string& name, const Json& value, const Output& output) {
   if (value.is_number() && name.ends_with("memory_bytes")) return format_bytes(value.get<double>(), output);
   if (value.is_number_float()) return format_number(value.get<double>());
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return any_text(value);
 }
 
 // "build.flags" -> text. Depth is bounded by what the store reads.
@@ -37,7 +37,7 @@ void flatten(const Json& json, const std::string& prefix, const Output& output, 
     }
     // These differ from run to run without making two runs incomparable.
     if (name == "clock_read_ns" || name == "results" || name == "warnings" || name == "ranks") continue;
-    const std::string text = value_text(name, value, output);
+    const std::string text = fact_value(name, value, output);
     if (text.empty()) continue;
     facts[name] = text;
     if (std::find(order.begin(), order.end(), name) == order.end()) order.push_back(name);
@@ -46,7 +46,7 @@ void flatten(const Json& json, const std::string& prefix, const Output& output, 
 
 std::string tiers_html(const std::vector<Record>& records) {
   struct Column {
-    const char* key;
+    std::string_view key;
     const char* title;
   };
   constexpr Column kColumns[] = {
@@ -61,14 +61,8 @@ std::string tiers_html(const std::vector<Record>& records) {
     for (const auto& [role, facts] : record.tiers.items()) {
       if (!facts.is_object() || facts.empty()) continue;
       std::vector<std::string> row;
-      for (const Column& column : kColumns) {
-        if (std::string_view(column.key) == "emulated") {
-          row.push_back(emulation(facts));
-          continue;
-        }
-        const auto at = facts.find(column.key);
-        row.push_back(at != facts.end() && at->is_string() ? at->get<std::string>() : "");
-      }
+      for (const Column& column : kColumns)
+        row.push_back(column.key == "emulated" ? emulation(facts) : member_text(facts, column.key));
       if (seen.insert(row).second) table.row(row);
     }
   return table.empty() ? "" : table.html();
@@ -122,15 +116,13 @@ std::vector<std::pair<std::string, Values>> differences(const Machines& machines
   std::map<std::string, Values> of_tiers;
   for (std::size_t i = 0; i < records.size(); ++i)
     for (const auto& [role, facts] : records[i].tiers.items()) {
-      if (!facts.is_object()) continue;
-      const auto name = facts.find("name");
-      if (name == facts.end() || !name->is_string()) continue;
+      const Json* const name = member(facts, "name");
+      if (name == nullptr || !name->is_string()) continue;
       for (const auto& [key, words] :
            {std::pair{"fs_type", "file system"}, std::pair{"device", "device"},
             std::pair{"mount_options", "mounted with"}, std::pair{"striping", "striping"}}) {
-        const auto fact = facts.find(key);
-        auto& numbers = of_tiers[fmt::format("tier {}: {}", name->get<std::string>(), words)]
-                                [fact != facts.end() && fact->is_string() ? fact->get<std::string>() : ""];
+        auto& numbers =
+            of_tiers[fmt::format("tier {}: {}", name->get<std::string>(), words)][member_text(facts, key)];
         if (numbers.empty() || numbers.back() != i + 1) numbers.push_back(i + 1);
       }
     }

@@ -14,31 +14,8 @@ namespace {
 constexpr std::size_t kTiles = 6;
 constexpr std::size_t kShown = 16;  // sentences of one tone; the others fold away
 
-std::string_view tone_text(Tone tone) {
-  switch (tone) {
-    case Tone::finding:
-      return "finding";
-    case Tone::caution:
-      return "caution";
-    case Tone::failure:
-      break;
-  }
-  return "failure";
-}
-
-std::string tone_title(Tone tone) {
-  switch (tone) {
-    case Tone::finding:
-      return "What the records say";
-    case Tone::caution:
-      return "Before you believe it";
-    case Tone::failure:
-      break;
-  }
-  return "Without a number";
-}
-
-std::string sentence_list(const std::vector<Sentence>& all, Tone tone) {
+std::string sentence_list(const std::vector<Sentence>& all, Tone tone, std::string_view tone_class,
+                          std::string_view title) {
   std::string items;
   std::string folded;
   std::size_t count = 0;
@@ -53,8 +30,8 @@ std::string sentence_list(const std::vector<Sentence>& all, Tone tone) {
   if (!folded.empty())
     folded = fmt::format("<details class=\"part\"><summary>{} more</summary><ul>\n{}</ul></details>\n",
                          count - kShown, folded);
-  return fmt::format("<div class=\"sentences {0}\"><h3>{1}</h3>\n<ul>\n{2}</ul>{3}</div>\n", tone_text(tone),
-                     tone_title(tone), items, folded);
+  return fmt::format("<div class=\"sentences {0}\"><h3>{1}</h3>\n<ul>\n{2}</ul>{3}</div>\n", tone_class,
+                     title, items, folded);
 }
 
 }  // namespace
@@ -71,8 +48,9 @@ std::string headline_section(const std::vector<Record>& records, const std::vect
     for (std::size_t i = 0; i < std::min(tiles.size(), kTiles); ++i) out += tiles[i];
     out += "</ul>\n";
   }
-  const std::string said = sentence_list(all, Tone::finding) + sentence_list(all, Tone::caution) +
-                           sentence_list(all, Tone::failure);
+  const std::string said = sentence_list(all, Tone::finding, "finding", "What the records say") +
+                           sentence_list(all, Tone::caution, "caution", "Before you believe it") +
+                           sentence_list(all, Tone::failure, "failure", "Without a number");
   out += said.empty()
              ? "<p class=\"lead\">These records hold nothing to compare; the tables below show them.</p>\n"
              : "<div class=\"said\">\n" + said + "</div>\n";

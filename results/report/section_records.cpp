@@ -27,17 +27,12 @@ constexpr std::size_t kLines = 8;      // in one chart of byte series; more cann
 
 std::string metric_text(const std::string& name, const Metric& metric, const Output& output) {
   const double value = metric.value();
-  if (metric.unit == "B/s") return format_rate(value, output) + " " + std::string(rate_unit(output));
-  if (metric.unit == "B") return format_bytes(value, output);
-  if (metric.unit == "s") return format_seconds(value);
-  if (metric.unit == "ns") return format_ms(value) + " ms";
+  if (metric.unit != "1") return value_text(value, metric.unit, output);
   const bool fraction =
       name.find("utilization") != std::string::npos || name.find("fraction") != std::string::npos;
   if (fraction) return format_percent(value);
-  if (metric.unit == "1/s") return format_number(value) + " /s";
-  const bool count = metric.unit == "1" && value >= 0 && value < 1e15 && value == std::floor(value);
-  if (count) return format_count(static_cast<std::uint64_t>(value));
-  return format_number(value) + (metric.unit == "1" ? "" : " " + metric.unit);
+  const bool count = value >= 0 && value < 1e15 && value == std::floor(value);
+  return count ? format_count(static_cast<std::uint64_t>(value)) : format_number(value);
 }
 
 // The text of the number that a record is about.
@@ -81,19 +76,24 @@ std::string unevenest(const SeriesByWork& charts) {
 
 }  // namespace
 
+std::string value_text(double value, const std::string& unit, const Output& output) {
+  if (unit == "B/s") return format_rate(value, output) + " " + std::string(rate_unit(output));
+  if (unit == "B") return format_bytes(value, output);
+  if (unit == "s") return format_seconds(value);
+  if (unit == "ns") return format_ms(value) + " ms";
+  return format_number(value) + (unit == "1" || unit.empty() ? "" : unit == "1/s" ? " /s" : " " + unit);
+}
+
 std::string cell_label(const Record& record) {
-  std::string label;
-  const auto add = [&](const std::string& word) {
-    if (!word.empty()) label += (label.empty() ? "" : ", ") + word;
-  };
-  add(parameter_text(record, "app"));
-  if (record.tiers.contains("data") || record.parameters.contains("tier")) add(tier_name(record));
-  if (const RecordView* const view = find_view(record.command))
-    for (const std::string& words : view->label(record)) add(words);
-  else
-    add(threads_label(record));
-  for (const auto& [key, value] : record.label) add(fmt::format("{}={}", key, value));
-  return label.empty() ? record.command : label;
+  const RecordView* const view = find_view(record.command);
+  std::vector<std::string> words =
+      view != nullptr ? view->label(record) : std::vector<std::string>{threads_label(record)};
+  if (record.tiers.contains("data") || record.parameters.contains("tier"))
+    words.insert(words.begin(), tier_name(record));
+  words.insert(words.begin(), parameter_text(record, "app"));
+  for (const auto& [key, value] : record.label) words.push_back(fmt::format("{}={}", key, value));
+  std::erase(words, "");
+  return words.empty() ? record.command : fmt::format("{}", fmt::join(words, ", "));
 }
 
 std::string series_section(const std::vector<Record>& records, PageState& state) {
@@ -136,9 +136,7 @@ std::string series_section(const std::vector<Record>& records, PageState& state)
       Chart chart = series_chart(rows, state.output);
       chart.title = common + ": payload over time";
       const std::string title = chart.title;
-      out += part_html(
-          part, group_anchor("time", part), title,
-          "<div class=\"side-by-side\">\n" + state.place(std::move(chart)) + table.html() + "</div>\n");
+      out += part_html(part, group_anchor("time", part), title, state.place_with(std::move(chart), table));
       ++part;
     }
   return out + "</section>\n";
@@ -196,9 +194,7 @@ std::string usable_text(const std::vector<Record>& records) {
     if (!is_usable(record)) ++others[record.verdict];
   std::vector<std::string> parts;
   for (const auto& [verdict, count] : others) {
-    std::string words(verdict_name(verdict));
-    std::replace(words.begin(), words.end(), '_', ' ');
-    parts.push_back(fmt::format("{} {}", count, words));
+    parts.push_back(fmt::format("{} {}", count, verdict_title(verdict)));
   }
   if (parts.empty())
     return records.size() == 1 ? "The one record has a number."

@@ -29,6 +29,9 @@ std::string environment_section(const std::vector<Record>& records, PageState& s
 std::string records_section(const std::vector<Record>& records, const std::vector<std::string>& origins,
                             PageState& state);
 
+// A value with its unit: "135.5 MiB/s", "4.5 ms".
+std::string value_text(double value, const std::string& unit, const Output& output);
+
 // "disk, 4 threads, cold", "alexnet, prefetch 4" ...
 std::string cell_label(const Record& record);
 

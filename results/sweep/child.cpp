@@ -1,38 +1,28 @@
 #include "results/sweep/child.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <vector>
 
-#include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/subprocess.hpp"
 
 namespace penstock {
 namespace {
 
 constexpr int kCannotRun = 127;
 
-struct Streams {
-  int out = -1;
-  int err = -1;
-};
-
 // Between fork and exec: calls that are safe there alone.
-[[noreturn]] void become(char* const* words, const Streams& streams, pid_t parent) {
+[[noreturn]] void become(char* const* words, int out, int err, pid_t parent) {
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (nothing < 0 || ::dup2(nothing, STDIN_FILENO) < 0 || ::dup2(streams.out, STDOUT_FILENO) < 0 ||
-      ::dup2(streams.err, STDERR_FILENO) < 0 || ::prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 ||
-      ::getppid() != parent)
+  if (nothing < 0 || ::dup2(nothing, STDIN_FILENO) < 0 || ::dup2(out, STDOUT_FILENO) < 0 ||
+      ::dup2(err, STDERR_FILENO) < 0 || ::prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || ::getppid() != parent)
     ::_exit(kCannotRun);
   ::execvp(words[0], words);
   constexpr char kWords[] = "cannot run this program: ";
@@ -42,51 +32,15 @@ struct Streams {
   ::_exit(kCannotRun);
 }
 
-Result<pid_t> start(std::span<const std::string> argv, const Streams& streams) {
+Result<pid_t> start(std::span<const std::string> argv, int out, int err) {
   std::vector<char*> words;
   for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) return errno_error(errno, "cannot start a process for", argv[0]);
-  if (child == 0) become(words.data(), streams, parent);
+  if (child == 0) become(words.data(), out, err, parent);
   return child;
-}
-
-// Sleeps until the child may have ended or a signal came; without pidfds for a moment.
-class Watch {
- public:
-  explicit Watch(pid_t child) : fd_(static_cast<int>(::syscall(SYS_pidfd_open, child, 0))) {}
-  ~Watch() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
-  void wait() const {
-    struct pollfd at {};
-    at.fd = fd_;
-    at.events = POLLIN;
-    ::poll(&at, fd_ >= 0 ? 1 : 0, fd_ >= 0 ? 250 : 5);
-  }
-
- private:
-  int fd_;
-};
-
-Result<int> wait_for(pid_t child, const std::string& name, int stop_signal) {
-  const Watch watch(child);
-  bool told = stop_signal == kNotSignalled;
-  while (true) {
-    int status = 0;
-    const pid_t ended = ::waitpid(child, &status, WNOHANG);
-    if (ended == child) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    if (ended < 0 && errno != EINTR) return errno_error(errno, "cannot wait for", name);
-    if (const int signal = interrupt_signal(); signal != 0 && !told) {
-      ::kill(child, stop_signal == 0 ? signal : stop_signal);
-      told = true;
-    }
-    watch.wait();
-  }
 }
 
 // A file without a name, for what a tool prints.
@@ -117,18 +71,18 @@ class Scratch {
 Result<int> run_child(std::span<const std::string> argv, const std::filesystem::path& log, int stop_signal) {
   const int fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd < 0) return errno_error(errno, "cannot open", log.string());
-  const Result<pid_t> child = start(argv, {fd, fd});
+  const Result<pid_t> child = start(argv, fd, fd);
   ::close(fd);
   PENSTOCK_TRY(child);
-  return wait_for(*child, argv[0], stop_signal);
+  return wait_for_child(*child, argv[0], stop_signal);
 }
 
 Result<ToolAnswer> ask_tool(std::span<const std::string> argv) {
   const Scratch out;
   const Scratch err;
   if (out.fd() < 0 || err.fd() < 0) return errno_error(errno, "cannot keep what it says of", argv[0]);
-  PENSTOCK_ASSIGN(const pid_t child, start(argv, {out.fd(), err.fd()}));
-  PENSTOCK_ASSIGN(const int code, wait_for(child, argv[0], 0));
+  PENSTOCK_ASSIGN(const pid_t child, start(argv, out.fd(), err.fd()));
+  PENSTOCK_ASSIGN(const int code, wait_for_child(child, argv[0]));
   return ToolAnswer{code, out.text(), err.text()};
 }
 

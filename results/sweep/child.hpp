@@ -11,10 +11,8 @@ namespace penstock {
 
 // Runs argv[0] (looked for in PATH) with the rest as its words, nothing to read, and all that it prints going
 // to the file `log`; waits, and returns its exit code (128 + signal if one killed it, 127 where it cannot be
-// run, with the reason in `log`). It does not outlive this process: SIGTERM tells it to end. When this
-// process is asked to stop meanwhile, the child is told by `stop_signal` (0: by the signal that came;
-// kNotSignalled: not at all, since what it does is to be done in any case) and still waited for. One thread.
-inline constexpr int kNotSignalled = -1;
+// run, with the reason in `log`). It does not outlive this process: SIGTERM tells it to end. `stop_signal` as
+// in wait_for_child(). One thread.
 Result<int> run_child(std::span<const std::string> argv, const std::filesystem::path& log, int stop_signal);
 
 struct ToolAnswer {

@@ -12,6 +12,7 @@
 #include "io_backends/core/units.hpp"
 #include "results/cells/cells.hpp"
 #include "results/cells/headlines.hpp"
+#include "results/record/json_members.hpp"
 
 namespace penstock {
 namespace {
@@ -191,7 +192,7 @@ std::string sweep_row_line(const SweepRow& row) {
   json["values"] = row.values;
   json["verdict"] = verdict_name(row.verdict);
   json["reason"] = row.reason;
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return one_line(json);
 }
 
 int sweep_exit_code(const SweepHistory& history) {

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <set>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
+#include "io_backends/configuration/config_file.hpp"
 #include "io_backends/core/cli/command_line.hpp"
 #include "io_backends/core/random.hpp"
 
@@ -40,32 +43,25 @@ void add_part(SweepCell& cell, const std::string& key, const std::vector<std::st
                                                    : fmt::format("{} {}", key, short_values(values));
 }
 
-struct Job {
-  std::uint64_t ranks = 0;
-  std::uint64_t nodes = 0;
-};
-
-std::vector<Job> jobs_of(const SweepSpec& spec) {
-  std::vector<Job> jobs;
+// The cell as a job of each number of ranks and nodes that go together.
+void add_jobs(std::vector<SweepCell>& cells, const SweepCell& cell, const SweepSpec& spec) {
   const std::uint64_t per_node = std::max<std::uint64_t>(1, spec.tasks_per_node);
-  if (spec.nodes.empty() && spec.ranks.empty()) return {{0, 0}};
+  const auto add = [&](std::uint64_t ranks, std::uint64_t nodes) {
+    SweepCell& job = cells.emplace_back(cell);
+    job.ranks = ranks;
+    job.nodes = nodes;
+    // In the key only what the file varies: `ranks` that follow from `nodes` say nothing more.
+    if (!spec.ranks.empty()) add_part(job, "ranks", {std::to_string(ranks)});
+    if (!spec.nodes.empty()) add_part(job, "nodes", {std::to_string(nodes)});
+  };
+  if (spec.nodes.empty() && spec.ranks.empty()) add(0, 0);
   if (spec.nodes.empty())
-    for (const std::uint64_t ranks : spec.ranks) jobs.push_back({ranks, 0});
+    for (const std::uint64_t ranks : spec.ranks) add(ranks, 0);
   for (const std::uint64_t nodes : spec.nodes) {
-    if (spec.ranks.empty()) jobs.push_back({nodes * per_node, nodes});
+    if (spec.ranks.empty()) add(nodes * per_node, nodes);
     for (const std::uint64_t ranks : spec.ranks)
-      if (ranks >= nodes && (spec.tasks_per_node == 0 || ranks <= nodes * per_node))
-        jobs.push_back({ranks, nodes});
+      if (ranks >= nodes && (spec.tasks_per_node == 0 || ranks <= nodes * per_node)) add(ranks, nodes);
   }
-  return jobs;
-}
-
-void add_job(SweepCell& cell, const SweepSpec& spec, const Job& job) {
-  cell.ranks = job.ranks;
-  cell.nodes = job.nodes;
-  // In the key only what the file varies: `ranks` that follow from `nodes` say nothing more.
-  if (!spec.ranks.empty()) add_part(cell, "ranks", {std::to_string(job.ranks)});
-  if (!spec.nodes.empty()) add_part(cell, "nodes", {std::to_string(job.nodes)});
 }
 
 bool is_no(const std::string& word) {
@@ -137,6 +133,34 @@ Result<void> check_same(std::string_view what, const Json& before, const Json& n
   return success();  // in another order
 }
 
+constexpr std::array<std::string_view, 3> kPlaces{"{ranks}", "{nodes}", "{tasks-per-node}"};
+
+std::vector<std::string> words_in(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(std::move(word));
+  return words;
+}
+
+std::uint64_t most_on_a_node(const SweepSpec& spec, const SweepCell& cell) {
+  const std::uint64_t nodes = std::max<std::uint64_t>(1, cell.nodes);
+  return spec.tasks_per_node > 0 ? spec.tasks_per_node : (cell.ranks + nodes - 1) / nodes;
+}
+
+std::vector<std::string> srun_arguments(const SweepSpec& spec, const SweepCell& cell) {
+  std::vector<std::string> words{"srun", fmt::format("--ntasks={}", cell.ranks)};
+  if (cell.nodes > 0) {
+    words.push_back(fmt::format("--nodes={}", cell.nodes));
+    words.push_back(fmt::format("--ntasks-per-node={}", most_on_a_node(spec, cell)));
+  }
+  if (!spec.slurm.mpi.empty()) words.push_back("--mpi=" + spec.slurm.mpi);
+  // Threads of a rank may use all processors of its node, which is the sweep's alone.
+  words.emplace_back("--cpu-bind=none");
+  words.emplace_back("--kill-on-bad-exit=1");
+  words.insert(words.end(), spec.slurm.srun.begin(), spec.slurm.srun.end());
+  return words;
+}
+
 }  // namespace
 
 Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec) {
@@ -161,14 +185,12 @@ Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec) {
       }
     cells = std::move(grown);
   }
-  const std::vector<Job> jobs = jobs_of(spec);
-  if (jobs.empty())
+  std::vector<SweepCell> all;
+  for (const SweepCell& cell : cells) add_jobs(all, cell, spec);
+  if (all.empty())
     return make_error(Errc::invalid_argument,
                       "'ranks' and 'nodes' make no job: fewer ranks than nodes, or more than "
                       "'tasks-per-node' allows");
-  std::vector<SweepCell> all;
-  for (const SweepCell& cell : cells)
-    for (const Job& job : jobs) add_job(all.emplace_back(cell), spec, job);
   std::set<std::string_view> keys;
   for (const SweepCell& cell : all)
     if (!keys.insert(cell.key).second)
@@ -209,6 +231,34 @@ std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& c
   words.insert(words.end(), cell.arguments.begin(), cell.arguments.end());
   for (const SweepSetting& setting : settings_of(spec, cell, arm)) add_option(words, setting, command);
   return words;
+}
+
+std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCell& cell, bool by_srun) {
+  if (cell.ranks == 0) return {};
+  if (spec.launcher.empty() && by_srun) return srun_arguments(spec, cell);
+  std::vector<std::string> words = spec.launcher.empty() ? site_launcher() : words_in(spec.launcher);
+  const std::array<std::uint64_t, 3> values{cell.ranks, std::max<std::uint64_t>(1, cell.nodes),
+                                            most_on_a_node(spec, cell)};
+  for (std::string& word : words)
+    for (std::size_t i = 0; i < kPlaces.size(); ++i)
+      for (std::size_t at = 0; (at = word.find(kPlaces[i], at)) != std::string::npos;)
+        word.replace(at, kPlaces[i].size(), std::to_string(values[i]));
+  return words;
+}
+
+Result<void> check_launcher(const SweepSpec& spec) {
+  if (spec.launcher.empty()) return success();
+  if (spec.ranks.empty() && spec.nodes.empty())
+    return make_error(Errc::invalid_argument, "'launcher' needs 'ranks' or 'nodes', too");
+  for (const std::string& word : words_in(spec.launcher)) {
+    std::string rest = word;
+    for (const std::string_view place : kPlaces)
+      for (std::size_t at = 0; (at = rest.find(place)) != std::string::npos;) rest.erase(at, place.size());
+    if (rest.find_first_of("{}") != std::string::npos)
+      return make_error(Errc::invalid_argument,
+                        fmt::format("'launcher' has '{}'; it may have {}", word, fmt::join(kPlaces, ", ")));
+  }
+  return success();
 }
 
 std::string with_run(std::string text, std::string_view run) {

@@ -1,4 +1,4 @@
-// Which runs a sweep consists of, and in which order they come.
+// Which runs a sweep consists of, in which order they come, and how they are started.
 //
 // A round is one repeat of every cell, in an order drawn anew for each. A turn is one cell of a round: all of
 // its arms, one right behind the other. With two arms their order is AB in one round and BA in the next, or
@@ -49,6 +49,12 @@ std::vector<std::size_t> arm_order(const SweepSpec& spec, const SweepCell& cell,
 // not in it is repeated once for each value.
 std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& cell, std::size_t arm,
                                        const CommandInfo& command);
+// The words before the program's name; none for a plain process. {ranks}, {nodes} and {tasks-per-node} in the
+// file's launcher stand for the cell's own.
+std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCell& cell, bool by_srun);
+
+// invalid_argument for a launcher with another word in braces, or that is given without ranks or nodes.
+Result<void> check_launcher(const SweepSpec& spec);
 // The text with {run} replaced by `run`: a word that no other run has, for what each run needs anew.
 std::string with_run(std::string text, std::string_view run);
 // Whether the file gives `key` to this arm's runs itself.

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "io_backends/testing/testing.hpp"
-#include "results/sweep/launching.hpp"
 #include "results/sweep/outcome.hpp"
 
 namespace penstock {

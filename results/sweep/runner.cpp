@@ -20,9 +20,10 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/subprocess.hpp"
+#include "results/record/json_members.hpp"
 #include "results/record/trial.hpp"
 #include "results/sweep/child.hpp"
-#include "results/sweep/launching.hpp"
 #include "results/sweep/slurm.hpp"
 
 namespace penstock {
@@ -78,6 +79,12 @@ double guess_of(const SweepWork& work, const SweepCell& cell) {
          least_seconds(*work.command, std::span(words).subspan(1));
 }
 
+// Of the arm, or this one.
+std::string program_of(const SweepWork& work, std::size_t arm) {
+  const std::vector<SweepArm>& arms = work.spec.arms;
+  return arm >= arms.size() || arms[arm].program.empty() ? work.program.string() : arms[arm].program;
+}
+
 // Each program that is run, and what tells it from one that takes its place: bytes and time of change.
 std::map<std::string, std::string> programs_of(const SweepWork& work) {
   std::map<std::string, std::string> programs;
@@ -88,9 +95,7 @@ std::map<std::string, std::string> programs_of(const SweepWork& work) {
     const auto changed = fs::last_write_time(program, unknown);
     programs[program] = fmt::format("{} bytes, changed {}", bytes, changed.time_since_epoch().count());
   };
-  for (std::size_t arm = 0; arm < std::max<std::size_t>(1, work.spec.arms.size()); ++arm)
-    add(work.spec.arms.empty() || work.spec.arms[arm].program.empty() ? work.program.string()
-                                                                      : work.spec.arms[arm].program);
+  for (std::size_t arm = 0; arm < arms_of_a_turn(work.spec); ++arm) add(program_of(work, arm));
   return programs;
 }
 
@@ -121,8 +126,6 @@ class Runner {
   }
 
  private:
-  enum class Ran : std::uint8_t { done, stopped };
-
   // Why it ended before all was done; "" when it did not.
   Result<std::string> all_rounds() {
     for (std::uint64_t round = 0; round < work_.spec.repeats; ++round) {
@@ -132,8 +135,8 @@ class Runner {
         if (interrupted()) return std::string(kByInterrupt);
         if (work_.budget_s && seconds_since(start_) + expected(cell) > *work_.budget_s)
           return std::string(work_.budget_is);
-        PENSTOCK_ASSIGN(const Ran ran, turn(cell, round));
-        if (ran == Ran::stopped) return std::string(kByInterrupt);
+        PENSTOCK_ASSIGN(const bool done, turn(cell, round));
+        if (!done) return std::string(kByInterrupt);
       }
     }
     return std::string();
@@ -156,14 +159,15 @@ class Runner {
                                    about_so_long(seconds_left(work_, history, times_)), cell.title));
   }
 
-  Result<Ran> turn(const SweepCell& cell, std::uint64_t round) {
+  // False where this process was asked to stop.
+  Result<bool> turn(const SweepCell& cell, std::uint64_t round) {
     show(cell);
     SweepTurn turn{.cell = cell.key, .round = round, .runs = {}};
     for (const std::size_t arm : arm_order(work_.spec, cell, work_.seed, round)) {
       PENSTOCK_ASSIGN(std::optional<SweepRun> run, one_run(cell, arm, round));
       if (!run) {
         for (const SweepRun& other : turn.runs) state_.drop(other.folder);
-        return Ran::stopped;
+        return false;
       }
       turn.runs.push_back(*std::move(run));
     }
@@ -171,7 +175,7 @@ class Runner {
     PENSTOCK_TRY(state_.done(turn));
     progress_.advance(1);
     if (output_.json) print(cell, turn);
-    return Ran::done;
+    return true;
   }
 
   // Nothing where this process was asked to stop. A run that somebody else ended is made once more.
@@ -305,14 +309,8 @@ class Runner {
       json["exit"] = run.exit_code;
       json["files"] = run.files;
       json["figures"] = Json::array();
-      for (const SweepFigure& figure : run.figures)
-        json["figures"].push_back(Json{{"what", figure.what},
-                                       {"metric", figure.metric},
-                                       {"value", figure.value ? Json(*figure.value) : Json()},
-                                       {"unit", figure.unit},
-                                       {"verdict", verdict_name(figure.verdict)},
-                                       {"reason", figure.reason}});
-      fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+      for (const SweepFigure& figure : run.figures) json["figures"].push_back(figure_json(figure));
+      fmt::print("{}\n", one_line(json));
     }
     std::fflush(stdout);
   }
@@ -333,8 +331,7 @@ std::vector<std::string> run_line(const SweepWork& work, const SweepCell& cell, 
                                   std::uint64_t round, const fs::path& results, std::string_view run) {
   const SweepSpec& spec = work.spec;
   std::vector<std::string> line = launcher_arguments(spec, cell, work.by_srun);
-  const bool own = arm >= spec.arms.size() || spec.arms[arm].program.empty();
-  line.push_back(own ? work.program.string() : spec.arms[arm].program);
+  line.push_back(program_of(work, arm));
   for (std::string& word : run_arguments(spec, cell, arm, *work.command))
     line.push_back(with_run(std::move(word), run));
   const std::vector<std::string> more = arguments_of_run(work, arm, round, results);

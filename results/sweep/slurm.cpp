@@ -4,12 +4,17 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
+#include <system_error>
 #include <utility>
 
+#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/sweep/child.hpp"
+#include "results/sweep/state.hpp"
 
 namespace penstock {
 namespace {
@@ -28,6 +33,14 @@ JobPhase phase_of(std::string_view word) {
   if (std::any_of(kWaiting.begin(), kWaiting.end(), starts)) return JobPhase::waiting;
   return JobPhase::running;  // COMPLETING, SUSPENDED and so on: not over
 }
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLook{250};       // at the journal, which is a file
+constexpr milliseconds kAskFirst{1000};  // the controller
+constexpr milliseconds kAskLast{10'000};
+constexpr int kPatience = 6;  // answers in a row that know nothing of the job
 
 // What a tool says, or "" where it fails.
 std::string answer_of(const std::vector<std::string>& words) {
@@ -66,11 +79,15 @@ std::string own_slurm_job() {
   return job == nullptr ? "" : job;
 }
 
-BatchFiles batch_files(const fs::path& results, std::string_view name) {
-  return {results / fmt::format("sweep-{}.sh", name), results / fmt::format("sweep-{}.log", name)};
+fs::path batch_file(const SweepSpec& spec) {
+  return fs::path(spec.results) / fmt::format("sweep-{}.sh", spec.name);
 }
 
-std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& cells, const BatchFiles& files,
+fs::path batch_log(const SweepSpec& spec) {
+  return fs::path(spec.results) / fmt::format("sweep-{}.log", spec.name);
+}
+
+std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& cells,
                          const std::vector<std::string>& line) {
   std::uint64_t nodes = 1;
   std::uint64_t per_node = std::max<std::uint64_t>(1, spec.tasks_per_node);
@@ -97,7 +114,7 @@ std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& ce
   option("partition", spec.slurm.partition);
   option("account", spec.slurm.account);
   option("chdir", fs::current_path(none).string());
-  option("output", fs::absolute(files.log, none).string(), true);
+  option("output", fs::absolute(batch_log(spec), none).string(), true);
   script += "#SBATCH --open-mode=append\n";
   for (const std::string& word : spec.slurm.options) script += fmt::format("#SBATCH {}\n", word);
   return script + fmt::format("exec {}\n", shell_line(line));
@@ -158,6 +175,44 @@ std::optional<double> parse_slurm_time(std::string_view text) {
     text = colon == std::string_view::npos ? "" : text.substr(colon + 1);
   }
   return seconds;
+}
+
+Result<JobState> follow_job(const std::string& job, const SweepSpec& spec, std::uint64_t turns,
+                            bool progress) {
+  Progress line(progress, fmt::format("sweep {}, job {}", spec.name, job), turns, "turns");
+  std::uint64_t shown = 0;
+  int unknown = 0;
+  milliseconds pause = kAskFirst;
+  auto ask_at = Clock::now();
+  bool had_ended = false;
+  bool ended = false;
+  std::uintmax_t seen = 0;  // bytes of the journal: it only grows
+  JobState state;
+  while (true) {
+    PENSTOCK_TRY(check_interrupt());
+    std::error_code unreadable;
+    const std::uintmax_t bytes =
+        std::filesystem::file_size(SweepState::journal_file(spec.results, spec.name), unreadable);
+    if (unreadable || bytes == seen) {
+      // nothing that was not known
+    } else if (const auto history = SweepState::look(spec.results, spec.name); history.ok()) {
+      seen = bytes;
+      const std::uint64_t done = history->turns.size();
+      if (done > shown) line.advance(done - shown);
+      shown = std::max(shown, done);
+      ended = history->end && history->end->job == job;
+    }
+    if ((ended && !had_ended) || Clock::now() >= ask_at) {
+      state = inspect_job(job);
+      line.set_note(state.words);
+      unknown = state.phase == JobPhase::unknown ? unknown + 1 : 0;
+      if (state.phase == JobPhase::over || unknown >= kPatience) return state;
+      pause = std::min(pause * 3 / 2, kAskLast);
+      ask_at = Clock::now() + (ended ? kAskFirst : pause);
+    }
+    had_ended = ended;
+    PENSTOCK_TRY(sleep_until(Clock::now() + kLook));
+  }
 }
 
 }  // namespace penstock

@@ -20,14 +20,12 @@ Result<void> check_slurm();
 // The job in whose allocation this process runs; "" in none.
 std::string own_slurm_job();
 
-struct BatchFiles {
-  std::filesystem::path script;
-  std::filesystem::path log;  // what the job says
-};
-BatchFiles batch_files(const std::filesystem::path& results, std::string_view name);
+// The script of a sweep's job, and what the job says.
+std::filesystem::path batch_file(const SweepSpec& spec);
+std::filesystem::path batch_log(const SweepSpec& spec);
 
 // One exclusive allocation of the largest number of nodes, in which `line` works through the sweep.
-std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& cells, const BatchFiles& files,
+std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& cells,
                          const std::vector<std::string>& line);
 
 // sbatch: the number of the job.

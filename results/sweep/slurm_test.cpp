@@ -27,14 +27,13 @@ TEST(Slurm, ReadsItsTimes) {
 
 TEST(Slurm, TheScriptAsksForTheLargestCellAlone) {
   const auto spec = parse_sweep(
-      "name: s\ncommand: read\nnodes: [1, 4]\nranks: [1, 8]\n"
+      "name: s\ncommand: read\nresults: out dir\nnodes: [1, 4]\nranks: [1, 8]\n"
       "slurm: {partition: p, account: a, time: 30m, options: ['--constraint=x']}\n",
       "x.yaml");
   ASSERT_OK(spec);
   const auto cells = sweep_cells(*spec);
   ASSERT_OK(cells);
-  const std::string script =
-      batch_script(*spec, *cells, batch_files("out dir", "s"), {"/bin/p", "sweep", "a b.yaml"});
+  const std::string script = batch_script(*spec, *cells, {"/bin/p", "sweep", "a b.yaml"});
   EXPECT_TRUE(script.starts_with("#!/bin/sh\n"));
   for (const char* line :
        {"#SBATCH --nodes=4\n", "#SBATCH --ntasks-per-node=8\n", "#SBATCH --exclusive\n",

@@ -13,6 +13,7 @@
 
 #include "io_backends/core/options.hpp"
 #include "io_backends/core/units.hpp"
+#include "results/record/baseline.hpp"
 
 namespace penstock {
 namespace {
@@ -144,7 +145,7 @@ Result<void> check_free(const std::string& key, const std::string& where) {
   return wrong(where, fmt::format("cannot hold '{}': the sweep says that to each run itself", key));
 }
 
-Result<std::vector<SweepSetting>> settings_of(const YAML::Node& node, const std::string& where) {
+Result<std::vector<SweepSetting>> setting_list(const YAML::Node& node, const std::string& where) {
   std::vector<SweepSetting> settings;
   const auto take = [&](const std::string& word, const YAML::Node& value) -> Result<void> {
     const std::string key = option_name(word);
@@ -157,14 +158,17 @@ Result<std::vector<SweepSetting>> settings_of(const YAML::Node& node, const std:
   return settings;
 }
 
+// Reads a key that fills a member of its target.
+template <class Target, auto Member, auto Read>
+Result<void> read_into(Target& target, const YAML::Node& node, const std::string& where) {
+  PENSTOCK_ASSIGN(target.*Member, Read(node, where));
+  return success();
+}
+
 // The name is part of file names, and a label.
 Result<void> read_name(SweepSpec& spec, const YAML::Node& node, const std::string& where) {
   PENSTOCK_ASSIGN(spec.name, word_of(node, where));
-  const bool plain = std::all_of(spec.name.begin(), spec.name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '.';
-  });
-  if (!plain || spec.name.empty() || spec.name.size() > 100 || spec.name.front() == '.')
+  if (!is_plain_word(spec.name) || spec.name.size() > 100)
     return wrong(where, "takes letters, digits, '-', '_' and '.'");
   return success();
 }
@@ -180,16 +184,8 @@ Result<void> read_grid(SweepSpec& spec, const YAML::Node& node, const std::strin
 }
 
 constexpr Key<SweepArm> kArmKeys[] = {
-    {"fixed",
-     [](SweepArm& arm, const YAML::Node& node, const std::string& where) -> Result<void> {
-       PENSTOCK_ASSIGN(arm.fixed, settings_of(node, where));
-       return success();
-     }},
-    {"program",
-     [](SweepArm& arm, const YAML::Node& node, const std::string& where) -> Result<void> {
-       PENSTOCK_ASSIGN(arm.program, word_of(node, where));
-       return success();
-     }},
+    {"fixed", &read_into<SweepArm, &SweepArm::fixed, setting_list>},
+    {"program", &read_into<SweepArm, &SweepArm::program, word_of>},
 };
 
 Result<void> read_arms(SweepSpec& spec, const YAML::Node& node, const std::string& where) {
@@ -218,11 +214,7 @@ constexpr Key<SweepUntil> kUntilKeys[] = {
        until.interval = percent ? *value / 100 : *value;
        return success();
      }},
-    {"metric",
-     [](SweepUntil& until, const YAML::Node& node, const std::string& where) -> Result<void> {
-       PENSTOCK_ASSIGN(until.metric, word_of(node, where));
-       return success();
-     }},
+    {"metric", &read_into<SweepUntil, &SweepUntil::metric, word_of>},
 };
 
 Result<void> read_until(SweepSpec& spec, const YAML::Node& node, const std::string& where) {
@@ -234,7 +226,8 @@ Result<void> read_until(SweepSpec& spec, const YAML::Node& node, const std::stri
 }
 
 // Slurm's own spellings ("1-00:00:00", "30") are left as they are.
-Result<std::string> slurm_time(const std::string& word, const std::string& where) {
+Result<std::string> slurm_time(const YAML::Node& node, const std::string& where) {
+  PENSTOCK_ASSIGN(const std::string word, word_of(node, where));
   if (!word.empty() && word.find_first_not_of("0123456789:-") == std::string::npos) return word;
   const auto time = parse_duration(word);
   if (!time.ok()) return wrong(where, fmt::format("is a time like 30m or 1-12:00:00, not '{}'", word));
@@ -242,39 +235,19 @@ Result<std::string> slurm_time(const std::string& word, const std::string& where
   return std::to_string(std::max<std::int64_t>(1, minutes));
 }
 
-template <auto Member>
-Result<void> read_slurm_word(SweepSlurm& slurm, const YAML::Node& node, const std::string& where) {
-  PENSTOCK_ASSIGN(slurm.*Member, word_of(node, where));
-  return success();
-}
-template <auto Member>
-Result<void> read_slurm_options(SweepSlurm& slurm, const YAML::Node& node, const std::string& where) {
-  PENSTOCK_ASSIGN(slurm.*Member, option_list(node, where));
-  return success();
-}
-
 constexpr Key<SweepSlurm> kSlurmKeys[] = {
-    {"account", &read_slurm_word<&SweepSlurm::account>},
-    {"mpi", &read_slurm_word<&SweepSlurm::mpi>},
-    {"options", &read_slurm_options<&SweepSlurm::options>},
-    {"partition", &read_slurm_word<&SweepSlurm::partition>},
-    {"srun", &read_slurm_options<&SweepSlurm::srun>},
-    {"time",
-     [](SweepSlurm& slurm, const YAML::Node& node, const std::string& where) -> Result<void> {
-       PENSTOCK_ASSIGN(const std::string word, word_of(node, where));
-       PENSTOCK_ASSIGN(slurm.time, slurm_time(word, where));
-       return success();
-     }},
+    {"account", &read_into<SweepSlurm, &SweepSlurm::account, word_of>},
+    {"mpi", &read_into<SweepSlurm, &SweepSlurm::mpi, word_of>},
+    {"options", &read_into<SweepSlurm, &SweepSlurm::options, option_list>},
+    {"partition", &read_into<SweepSlurm, &SweepSlurm::partition, word_of>},
+    {"srun", &read_into<SweepSlurm, &SweepSlurm::srun, option_list>},
+    {"time", &read_into<SweepSlurm, &SweepSlurm::time, slurm_time>},
 };
 
 using Node = YAML::Node;
 using Where = std::string;
 constexpr Key<SweepSpec> kKeys[] = {
-    {"after",
-     [](SweepSpec& spec, const Node& node, const Where& where) -> Result<void> {
-       PENSTOCK_ASSIGN(spec.after, word_of(node, where));
-       return success();
-     }},
+    {"after", &read_into<SweepSpec, &SweepSpec::after, word_of>},
     {"arms", &read_arms},
     {"budget",
      [](SweepSpec& spec, const Node& node, const Where& where) -> Result<void> {
@@ -285,38 +258,14 @@ constexpr Key<SweepSpec> kKeys[] = {
        spec.budget = *budget;
        return success();
      }},
-    {"command",
-     [](SweepSpec& spec, const Node& node, const Where& where) -> Result<void> {
-       PENSTOCK_ASSIGN(spec.command, word_of(node, where));
-       return success();
-     }},
-    {"fixed",
-     [](SweepSpec& spec, const Node& node, const Where& where) -> Result<void> {
-       PENSTOCK_ASSIGN(spec.fixed, settings_of(node, where));
-       return success();
-     }},
+    {"command", &read_into<SweepSpec, &SweepSpec::command, word_of>},
+    {"fixed", &read_into<SweepSpec, &SweepSpec::fixed, setting_list>},
     {"grid", &read_grid},
-    {"launcher",
-     [](SweepSpec& spec, const Node& node, const Where& where) -> Result<void> {
-       PENSTOCK_ASSIGN(spec.launcher, word_of(node, where));
-       return success();
-     }},
+    {"launcher", &read_into<SweepSpec, &SweepSpec::launcher, word_of>},
     {"name", &read_name},
-    {"nodes",
-     [](SweepSpec& spec, const Node& node, const Where& where) -> Result<void> {
-       PENSTOCK_ASSIGN(spec.nodes, counts_of(node, where));
-       return success();
-     }},
-    {"nouns",
-     [](SweepSpec& spec, const Node& node, const Where& where) -> Result<void> {
-       PENSTOCK_ASSIGN(spec.arguments, option_list(node, where));
-       return success();
-     }},
-    {"ranks",
-     [](SweepSpec& spec, const Node& node, const Where& where) -> Result<void> {
-       PENSTOCK_ASSIGN(spec.ranks, counts_of(node, where));
-       return success();
-     }},
+    {"nodes", &read_into<SweepSpec, &SweepSpec::nodes, counts_of>},
+    {"nouns", &read_into<SweepSpec, &SweepSpec::arguments, option_list>},
+    {"ranks", &read_into<SweepSpec, &SweepSpec::ranks, counts_of>},
     {"repeats",
      [](SweepSpec& spec, const Node& node, const Where& where) -> Result<void> {
        PENSTOCK_ASSIGN(spec.repeats, number_of(node, where, 1, kMostRepeats));

@@ -16,6 +16,7 @@
 #include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/interrupt.hpp"
+#include "results/record/json_members.hpp"
 #include "results/record/store.hpp"
 
 namespace penstock {
@@ -27,7 +28,7 @@ constexpr int kVersion = 1;
 constexpr std::size_t kSumDigits = 8;
 
 std::string line_of(const Json& entry) {
-  const std::string text = entry.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = one_line(entry);
   return fmt::format("{:08x} {}\n", crc32c(std::as_bytes(std::span(text))), text);
 }
 
@@ -40,15 +41,6 @@ std::optional<Json> entry_of(std::string_view line) {
   Json entry = Json::parse(text, nullptr, false);
   if (entry.is_discarded() || !entry.is_object()) return std::nullopt;
   return entry;
-}
-
-Json figure_json(const SweepFigure& figure) {
-  Json json{{"what", figure.what},    {"metric", figure.metric},
-            {"unit", figure.unit},    {"better", static_cast<int>(figure.better)},
-            {"value", nullptr},       {"verdict", verdict_name(figure.verdict)},
-            {"reason", figure.reason}};
-  if (figure.value) json["value"] = *figure.value;
-  return json;
 }
 
 SweepFigure figure_of(const Json& json) {
@@ -67,7 +59,10 @@ Json turn_json(const SweepTurn& turn) {
   Json runs = Json::array();
   for (const SweepRun& run : turn.runs) {
     Json figures = Json::array();
-    for (const SweepFigure& figure : run.figures) figures.push_back(figure_json(figure));
+    for (const SweepFigure& figure : run.figures) {
+      figures.push_back(figure_json(figure));
+      figures.back()["better"] = static_cast<int>(figure.better);
+    }
     runs.push_back(Json{{"arm", run.arm},
                         {"folder", run.folder},
                         {"files", run.files},
@@ -116,14 +111,9 @@ Result<void> take_entry(SweepHistory& history, const Json& entry) {
   return success();  // what else is there is for people
 }
 
-// What a journal says, and how many of its bytes are whole entries.
-struct Journal {
+// What a journal says. `whole`: how many of its bytes are whole entries.
+Result<SweepHistory> parse_journal(std::string_view text, const fs::path& file, std::size_t& whole) {
   SweepHistory history;
-  std::size_t whole = 0;
-};
-
-Result<Journal> parse_journal(std::string_view text, const fs::path& file) {
-  Journal journal;
   std::size_t number = 0;
   std::size_t torn = 0;  // the first line that is no entry
   for (std::size_t at = 0; at < text.size();) {
@@ -140,14 +130,14 @@ Result<Journal> parse_journal(std::string_view text, const fs::path& file) {
       return make_error(Errc::corrupt, fmt::format("'{}', line {}: no entry of a sweep, and good ones follow",
                                                    file.string(), torn));
     try {
-      if (const auto taken = take_entry(journal.history, *entry); !taken.ok())
+      if (const auto taken = take_entry(history, *entry); !taken.ok())
         return make_error(taken.error().code, fmt::format("'{}' {}", file.string(), taken.error().what));
     } catch (const Json::exception& error) {
       return make_error(Errc::corrupt, fmt::format("'{}', line {}: {}", file.string(), number, error.what()));
     }
-    journal.whole = at;
+    whole = at;
   }
-  return journal;
+  return history;
 }
 
 Result<std::string> text_of_file(const fs::path& file) {
@@ -159,10 +149,9 @@ Result<std::string> text_of_file(const fs::path& file) {
 }
 
 Result<void> sync_folder(const fs::path& folder) {
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const int failed = fd < 0 || (::fsync(fd) != 0 && errno != EINVAL && errno != EROFS) ? errno : 0;
-  if (fd >= 0) ::close(fd);
-  return failed == 0 ? success() : Result<void>(errno_error(failed, "cannot sync", folder.string()));
+  const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd && (::fsync(fd.get()) == 0 || errno == EINVAL || errno == EROFS)) return success();
+  return errno_error(errno, "cannot sync", folder.string());
 }
 
 // Waits as long as it is said, for a run that a killed sweep left has the lock too.
@@ -186,6 +175,15 @@ Result<void> lock(int fd, const fs::path& file, double patience_s) {
 
 }  // namespace
 
+Json figure_json(const SweepFigure& figure) {
+  return Json{{"what", figure.what},
+              {"metric", figure.metric},
+              {"value", figure.value ? Json(*figure.value) : Json()},
+              {"unit", figure.unit},
+              {"verdict", verdict_name(figure.verdict)},
+              {"reason", figure.reason}};
+}
+
 void SweepHistory::add(SweepTurn turn) {
   if (done_.try_emplace({turn.cell, turn.round}, turns.size()).second) turns.push_back(std::move(turn));
 }
@@ -205,8 +203,8 @@ fs::path SweepState::records_folder(const fs::path& results, std::string_view na
 Result<SweepHistory> SweepState::look(const fs::path& results, std::string_view name) {
   const fs::path file = journal_file(results, name);
   PENSTOCK_ASSIGN(const std::string text, text_of_file(file));
-  PENSTOCK_ASSIGN(Journal journal, parse_journal(text, file));
-  return std::move(journal.history);
+  std::size_t whole = 0;
+  return parse_journal(text, file, whole);
 }
 
 Result<SweepState> SweepState::open(const fs::path& results, std::string_view name, double patience_s) {
@@ -219,50 +217,42 @@ Result<SweepState> SweepState::open(const fs::path& results, std::string_view na
   fs::create_directories(state.work_, failed);
   if (failed) return errno_error(failed.value(), "cannot make the folder", state.work_.string());
   // Children keep it open, and with it the lock.
-  state.fd_ = ::open(state.journal_.c_str(), O_RDWR | O_CREAT | O_APPEND, 0666);
-  if (state.fd_ < 0) return errno_error(errno, "cannot open", state.journal_.string());
-  PENSTOCK_TRY(lock(state.fd_, state.journal_, patience_s));
+  state.fd_ = Fd(::open(state.journal_.c_str(), O_RDWR | O_CREAT | O_APPEND, 0666));
+  if (!state.fd_) return errno_error(errno, "cannot open", state.journal_.string());
+  PENSTOCK_TRY(lock(state.fd_.get(), state.journal_, patience_s));
   PENSTOCK_TRY(sync_folder(results));
   PENSTOCK_ASSIGN(const std::string text, text_of_file(state.journal_));
-  PENSTOCK_ASSIGN(Journal journal, parse_journal(text, state.journal_));
-  if (journal.whole < text.size() && ::ftruncate(state.fd_, static_cast<off_t>(journal.whole)) != 0)
+  std::size_t whole = 0;
+  PENSTOCK_ASSIGN(state.history_, parse_journal(text, state.journal_, whole));
+  if (whole < text.size() && ::ftruncate(state.fd_.get(), static_cast<off_t>(whole)) != 0)
     return errno_error(errno, "cannot cut off the torn end of", state.journal_.string());
-  state.history_ = std::move(journal.history);
   PENSTOCK_TRY(state.tidy());
   return state;
 }
 
 SweepState::~SweepState() {
-  if (fd_ < 0) return;
-  ::close(fd_);
+  if (!fd_) return;
+  fd_.close();
   std::error_code not_empty;
   fs::remove(work_, not_empty);
 }
 
-SweepState::SweepState(SweepState&& other) noexcept
-    : results_(std::move(other.results_)),
-      name_(std::move(other.name_)),
-      work_(std::move(other.work_)),
-      journal_(std::move(other.journal_)),
-      fd_(std::exchange(other.fd_, -1)),
-      history_(std::move(other.history_)) {}
-
 Result<void> SweepState::append(const Json& entry) {
   const std::string line = line_of(entry);
-  const off_t before = ::lseek(fd_, 0, SEEK_END);
+  const off_t before = ::lseek(fd_.get(), 0, SEEK_END);
   std::string_view rest = line;
   while (!rest.empty()) {
-    const ssize_t wrote = ::write(fd_, rest.data(), rest.size());
+    const ssize_t wrote = ::write(fd_.get(), rest.data(), rest.size());
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0) {
       Error error = errno_error(errno, "cannot write", journal_.string());
-      if (before >= 0 && ::ftruncate(fd_, before) != 0)
+      if (before >= 0 && ::ftruncate(fd_.get(), before) != 0)
         error.what += "; its last line is torn, and the next opening cuts it off";
       return error;
     }
     rest.remove_prefix(static_cast<std::size_t>(wrote));
   }
-  if (::fsync(fd_) != 0) return errno_error(errno, "cannot sync", journal_.string());
+  if (::fsync(fd_.get()) != 0) return errno_error(errno, "cannot sync", journal_.string());
   return take_entry(history_, entry);
 }
 

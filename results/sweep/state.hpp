@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "io_backends/core/result.hpp"
+#include "io_backends/core/system/fd.hpp"
 #include "results/record/record.hpp"
 
 namespace penstock {
@@ -33,6 +34,8 @@ struct SweepFigure {
   Verdict verdict = Verdict::ok;
   std::string reason;
 };
+
+Json figure_json(const SweepFigure& figure);
 
 struct SweepRun {
   std::string arm;                 // "" without arms
@@ -89,7 +92,7 @@ class SweepState {
   static Result<SweepState> open(const std::filesystem::path& results, std::string_view name,
                                  double patience_s);
   ~SweepState();
-  SweepState(SweepState&& other) noexcept;
+  SweepState(SweepState&& other) noexcept = default;
   SweepState& operator=(SweepState&&) = delete;
 
   const SweepHistory& history() const { return history_; }
@@ -118,7 +121,7 @@ class SweepState {
   std::string name_;
   std::filesystem::path work_;
   std::filesystem::path journal_;
-  int fd_ = -1;  // of the journal; its lock is ours and our children's
+  Fd fd_;  // of the journal; its lock is ours and our children's
   SweepHistory history_;
 };
 

@@ -18,11 +18,6 @@ using namespace read_metrics;
 
 using Kind = HtmlTable::Kind;
 
-std::string rate_of(const Record& record, const MetricInfo& metric, const Output& output) {
-  const auto rate = metric_value(record, metric);
-  return rate ? format_rate(*rate, output) : "-";
-}
-
 HtmlTable ranks_table(const RankGroup& group, const PageState& state) {
   const std::string unit(rate_unit(state.output));
   HtmlTable table("Reading with more ranks, " + group.title,
@@ -43,22 +38,12 @@ HtmlTable ranks_table(const RankGroup& group, const PageState& state) {
                  text(format_rate(rate.value(), state.output)),
                  text(rate.samples.size() > 1 ? format_percent(spread(rate.samples)) : "-"),
                  text(base > 0 ? format_ratio(rate.value() / base) : "-"),
-                 text(rate_of(*record, kRanksOfRepeat.least, state.output)),
-                 text(rate_of(*record, kRanksOfRepeat.most, state.output)), state.record_link(*record)});
+                 text(rate_or_dash(metric_value(*record, kRanksOfRepeat.least), state.output)),
+                 text(rate_or_dash(metric_value(*record, kRanksOfRepeat.most), state.output)),
+                 state.record_link(*record)});
     }
   }
   return table;
-}
-
-std::string ops_text(const Record& record) {
-  auto ops = metric_value(record, kOpRate);
-  if (!ops) ops = metric_value(record, kSampleRate);
-  return ops ? format_number(*ops) : "-";
-}
-
-std::string tail_text(const Record& record, const MetricInfo& metric) {
-  const auto ns = metric_value(record, metric);
-  return ns ? format_ms(*ns) : "-";
 }
 
 }  // namespace
@@ -71,13 +56,9 @@ std::string ranks_section(std::span<const Record> records, PageState& state) {
                          "One job over several processes, which share the samples of every pass. Rates are "
                          "those of all ranks together, to the end of the slowest.",
                          state.answers({"rank_scaling"}));
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    Chart chart = ranks_chart(groups[i], state.output);
-    std::string part = "<div class=\"side-by-side\">\n";
-    if (!chart.series.empty()) part += state.place(std::move(chart));
-    part += ranks_table(groups[i], state).html() + "</div>\n";
-    out += part_html(i, group_anchor("ranks", i), groups[i].title, part);
-  }
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    out += part_html(i, group_anchor("ranks", i), groups[i].title,
+                     state.place_with(ranks_chart(groups[i], state.output), ranks_table(groups[i], state)));
   return out + "</section>\n";
 }
 
@@ -95,11 +76,13 @@ std::string peers_section(std::span<const Record> records, PageState& state) {
                    {"record", Kind::number, ""}});
   for (const Record& record : records) {
     if (!is_peer(record)) continue;
+    const auto ops = metric_value(record, kOpRate);
     table.row({text(peer_program(record)), text(record.parameters.contains("tier") ? tier_name(record) : "-"),
                text(peer_work(record)), text(parameter_text(record, "threads")),
-               text(rate_of(record, kPayloadRate, state.output)), text(ops_text(record)),
-               text(tail_text(record, kLatencyP50)), text(tail_text(record, kLatencyP99)),
-               state.record_link(record)});
+               text(rate_or_dash(metric_value(record, kPayloadRate), state.output)),
+               text(or_dash(ops ? ops : metric_value(record, kSampleRate), format_number)),
+               text(or_dash(metric_value(record, kLatencyP50), format_ms)),
+               text(or_dash(metric_value(record, kLatencyP99), format_ms)), state.record_link(record)});
   }
   if (table.empty()) return "";
   std::string answer = state.answers({"peers"});

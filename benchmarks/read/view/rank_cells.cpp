@@ -9,6 +9,7 @@
 #include "benchmarks/read/read_metrics.hpp"
 #include "benchmarks/read/view/read_cells.hpp"
 #include "results/cells/cells.hpp"
+#include "results/record/json_members.hpp"
 
 namespace penstock {
 namespace {
@@ -57,13 +58,11 @@ std::vector<RankGroup> rank_groups(std::span<const Record> records) {
 }
 
 std::size_t node_count(const Record& record) {
-  const auto ranks = record.environment.find("ranks");
-  if (ranks == record.environment.end() || !ranks->is_array()) return 1;
+  const Json* const ranks = member(record.environment, "ranks");
+  if (ranks == nullptr || !ranks->is_array()) return 1;
   std::set<std::string> hosts;
-  for (const Json& rank : *ranks)
-    if (rank.is_object())
-      if (const auto host = rank.find("host"); host != rank.end() && host->is_string())
-        hosts.insert(host->get<std::string>());
+  for (const Json& rank : *ranks) hosts.insert(member_text(rank, "host"));
+  hosts.erase("");
   return std::max<std::size_t>(1, hosts.size());
 }
 

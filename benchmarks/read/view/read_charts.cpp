@@ -93,6 +93,16 @@ bool drop_far_ceilings(Chart& chart, double most_times) {
          }) > 0;
 }
 
+Chart chart_against(std::string_view count, std::string_view what, const std::string& title,
+                    std::string_view unit) {
+  Chart chart;
+  chart.title = fmt::format("{} against {}, {}", what, count, title);
+  chart.x_label = count;
+  chart.y_label = unit;
+  chart.x_doubles = true;
+  return chart;
+}
+
 // Peers have marks of their own, behind those of the first tiers.
 constexpr std::size_t kPeerMark = 5;
 
@@ -107,11 +117,7 @@ std::vector<const PeerCurve*> peers_of(const ReadGroup& group, const std::vector
 
 Chart bandwidth_chart(const ReadGroup& group, const std::vector<PeerCurve>& peers,
                       std::vector<std::string>& tiers, const Output& output) {
-  Chart chart;
-  chart.title = "Bandwidth against threads, " + group.title;
-  chart.x_label = "threads";
-  chart.y_label = rate_unit(output);
-  chart.x_doubles = true;
+  Chart chart = chart_against("threads", "Bandwidth", group.title, rate_unit(output));
   const std::vector<const PeerCurve*> compared = peers_of(group, peers);
   std::vector<const Cells*> cells;
   for (const ReadCurve& curve : group.curves) cells.push_back(&curve.at);
@@ -133,11 +139,7 @@ Chart bandwidth_chart(const ReadGroup& group, const std::vector<PeerCurve>& peer
 }
 
 Chart ranks_chart(const RankGroup& group, const Output& output) {
-  Chart chart;
-  chart.title = "Bandwidth against ranks, " + group.title;
-  chart.x_label = "ranks";
-  chart.y_label = rate_unit(output);
-  chart.x_doubles = true;
+  Chart chart = chart_against("ranks", "Bandwidth", group.title, rate_unit(output));
   chart.summary =
       chart.title + ", a line for each tier and number of threads; the table next to it holds the numbers";
   std::vector<const Cells*> cells;
@@ -152,11 +154,7 @@ Chart ranks_chart(const RankGroup& group, const Output& output) {
 }
 
 Chart latency_chart(const ReadGroup& group, std::vector<std::string>& tiers) {
-  Chart chart;
-  chart.title = "Latency against threads, " + group.title;
-  chart.x_label = "threads";
-  chart.y_label = "ms";
-  chart.x_doubles = true;
+  Chart chart = chart_against("threads", "Latency", group.title, "ms");
   chart.logarithmic = true;
   chart.summary =
       chart.title + ", median and 99th percentile of each tier; the table next to it holds the numbers";

@@ -11,6 +11,7 @@
 #include "benchmarks/read/view/read_parts.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "results/cells/cells.hpp"
+#include "results/record/json_members.hpp"
 #include "results/record/statistics.hpp"
 #include "results/report/html.hpp"
 
@@ -27,9 +28,8 @@ std::string number_or_dash(std::optional<double> value, double scale = 1) {
 
 std::string cache_cell(const Record& record) {
   std::string state = cache_text(record, "client_data");
-  const auto resident = record.cache.find("resident_fraction_before");
-  if (resident != record.cache.end() && resident->is_number())
-    state += fmt::format(" ({})", format_percent(resident->get<double>()));
+  if (const auto resident = member_number(record.cache, "resident_fraction_before"))
+    state += fmt::format(" ({})", format_percent(*resident));
   return state.empty() ? "-" : state;
 }
 
@@ -72,7 +72,7 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
       const auto fraction = metric_value(*record, kOfCeiling);
       table.row({tier_cell(*record), text(std::to_string(threads)),
                  text(number_or_dash(metric_value(*record, kSampleRate))),
-                 text(rate ? format_rate(rate->value(), state.output) : "-"),
+                 text(rate_or_dash(metric_value(*record, kPayloadRate), state.output)),
                  text(rate ? interval_text(*rate, state.output) : "-"),
                  text(rate && rate->samples.size() > 1 ? format_percent(spread(rate->samples)) : "-"),
                  text(or_dash(scaling, format_ratio)), text(or_dash(baseline, format_percent)),
@@ -155,16 +155,10 @@ std::string read_section(std::span<const Record> records, PageState& state) {
     const ReadGroup& group = groups[i];
     std::string part;
     if (const HtmlTable labels = label_table(group, groups, state); !labels.empty()) part += labels.html();
-    Chart chart = bandwidth_chart(group, peers, state.tiers, state.output);
-    part += "<div class=\"side-by-side\">\n";
-    if (!chart.series.empty()) part += state.place(std::move(chart));
-    part += bandwidth_table(group, state).html() + "</div>\n";
-    if (const HtmlTable latency = latency_table(group); !latency.empty()) {
-      Chart percentiles = latency_chart(group, state.tiers);
-      part += "<div class=\"side-by-side\">\n";
-      if (!percentiles.series.empty()) part += state.place(std::move(percentiles));
-      part += latency.html() + "</div>\n";
-    }
+    part += state.place_with(bandwidth_chart(group, peers, state.tiers, state.output),
+                             bandwidth_table(group, state));
+    if (const HtmlTable latency = latency_table(group); !latency.empty())
+      part += state.place_with(latency_chart(group, state.tiers), latency);
     out += part_html(i, group_anchor("reading", i), group.title, part);
   }
   return out + "</section>\n";

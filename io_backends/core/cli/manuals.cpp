@@ -26,18 +26,16 @@ std::string date_of_build() {
 }
 
 Result<void> write(const fs::path& path, const std::string& text) {
-  PENSTOCK_ASSIGN(WholeFile file, WholeFile::create(path.string(), "the manual"));
-  PENSTOCK_TRY(file.write(text));
-  return file.publish();
+  return write_whole_file(path.string(), "the manual", text);
 }
 
 }  // namespace
 
-Result<int> write_manuals(const fs::path& folder, const ArgumentChoices& arguments) {
+Result<int> write_manuals(const fs::path& folder, std::span<const CommandInfo* const> present,
+                          const ArgumentChoices& arguments) {
   std::error_code failed;
   fs::create_directories(folder / "man1", failed);
   if (failed) return errno_error(failed.value(), "cannot make", (folder / "man1").string());
-  const auto present = command_registry().present();
   const std::vector<const CommandInfo*> commands(present.begin(), present.end());
   const std::string date = date_of_build();
   PENSTOCK_TRY(write(folder / "man1" / "penstock.1", man_page_of_all(commands, date)));

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,9 +15,10 @@ namespace penstock {
 // What the tables do not say: the words that a command's first argument may be ("generate" -> its recipes).
 using ArgumentChoices = std::map<std::string, std::vector<std::string>, std::less<>>;
 
-// Writes into `folder` and its man1/, which it makes: penstock.1, penstock-COMMAND.1 and
+// Of these commands: writes into `folder` and its man1/, which it makes: penstock.1, penstock-COMMAND.1 and
 // penstock-COMMAND-SUBCOMMAND.1, penstock.bash, _penstock (zsh) and penstock.fish. Returns the exit code 0.
-Result<int> write_manuals(const std::filesystem::path& folder, const ArgumentChoices& arguments);
+Result<int> write_manuals(const std::filesystem::path& folder, std::span<const CommandInfo* const> commands,
+                          const ArgumentChoices& arguments);
 
 // `date` stands on the page: "2026-11-23". The page of the whole program lists `commands`.
 std::string man_page(const CommandInfo& command, std::string_view date);

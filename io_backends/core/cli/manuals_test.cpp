@@ -90,11 +90,4 @@ TEST(Manuals, CompletionsKnowSubcommandsChoicesAndPlaces) {
 }
 
 }  // namespace
-
-// What the tests are linked with has no commands of its own.
-const Registry<CommandInfo>& command_registry() {
-  static const Registry<CommandInfo> none{"command", {}, {}};
-  return none;
-}
-
 }  // namespace penstock

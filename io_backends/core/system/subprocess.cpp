@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,49 +11,42 @@
 #include <csignal>
 #include <vector>
 
+#include "io_backends/core/system/fd.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
-namespace {
 
-// Owns posix_spawn's list of things to do to descriptors.
-class FileActions {
- public:
-  FileActions() { ::posix_spawn_file_actions_init(&actions_); }
-  ~FileActions() { ::posix_spawn_file_actions_destroy(&actions_); }
-  FileActions(const FileActions&) = delete;
-  FileActions& operator=(const FileActions&) = delete;
-  posix_spawn_file_actions_t* get() { return &actions_; }
-
- private:
-  posix_spawn_file_actions_t actions_;
-};
-
-}  // namespace
+Result<int> wait_for_child(pid_t child, const std::string& name, int stop_signal) {
+  // Becomes readable when the child ends. Kernels before 5.3 have none: then poll() is a short sleep.
+  const Fd end(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  bool told = stop_signal == kNotSignalled;
+  while (true) {
+    int status = 0;
+    const pid_t ended = ::waitpid(child, &status, WNOHANG);
+    if (ended == child) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (ended < 0 && errno != EINTR) return errno_error(errno, "cannot wait for", name);
+    if (const int signal = interrupt_signal(); signal != 0 && !told) {
+      ::kill(child, stop_signal == 0 ? signal : stop_signal);
+      told = true;
+    }
+    pollfd at{end.get(), POLLIN, 0};
+    ::poll(&at, end ? 1 : 0, end ? 250 : 5);  // a signal ends it
+  }
+}
 
 Result<int> run_program(std::span<const std::string> argv, const SubprocessOptions& options) {
   std::vector<char*> words;
   for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
-  FileActions actions;
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
   if (options.discard_stdout)
-    ::posix_spawn_file_actions_addopen(actions.get(), STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;
-  if (const int failed = ::posix_spawnp(&child, words[0], actions.get(), nullptr, words.data(), environ);
-      failed != 0)
-    return errno_error(failed, "cannot run", argv[0]);
-  bool told = false;
-  while (true) {
-    int status = 0;
-    const pid_t ended = ::waitpid(child, &status, WNOHANG);
-    if (ended == child) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    if (ended < 0 && errno != EINTR) return errno_error(errno, "cannot wait for", argv[0]);
-    if (const int signal = interrupt_signal(); signal != 0 && !told) {
-      ::kill(child, signal);
-      told = true;
-    }
-    ::poll(nullptr, 0, 5);
-  }
+  const int failed = ::posix_spawnp(&child, words[0], &actions, nullptr, words.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) return errno_error(failed, "cannot run", argv[0]);
+  return wait_for_child(child, argv[0]);
 }
 
 Result<std::filesystem::path> this_program() {

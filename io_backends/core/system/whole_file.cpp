@@ -68,4 +68,10 @@ Result<void> WholeFile::publish() {
   return success();
 }
 
+Result<void> write_whole_file(const std::string& path, std::string_view what, std::string_view text) {
+  PENSTOCK_ASSIGN(WholeFile file, WholeFile::create(path, what));
+  PENSTOCK_TRY(file.write(text));
+  return file.publish();
+}
+
 }  // namespace penstock

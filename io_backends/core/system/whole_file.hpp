@@ -38,4 +38,7 @@ class WholeFile {
   std::unique_ptr<std::FILE, Close> file_;
 };
 
+// The whole text as one such file.
+Result<void> write_whole_file(const std::string& path, std::string_view what, std::string_view text);
+
 }  // namespace penstock

@@ -8,7 +8,7 @@
 
 #include "miniapps/train/train_metrics.hpp"
 #include "results/cells/cells.hpp"
-#include "results/import/members.hpp"
+#include "results/record/json_members.hpp"
 #include "results/record/work.hpp"
 
 namespace penstock {

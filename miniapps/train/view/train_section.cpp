@@ -21,10 +21,6 @@ using namespace saving_metrics;
 
 using Kind = HtmlTable::Kind;
 
-std::string rate_or_dash(std::optional<double> rate, const Output& output) {
-  return rate ? format_rate(*rate, output) : "-";
-}
-
 HtmlTable prefetch_table(const TrainGroup& group, const PageState& state) {
   HtmlTable table(group.title,
                   {{"prefetch", Kind::number, "batches that may be ready ahead of the accelerator"},

@@ -1,4 +1,4 @@
-// Looking at JSON that somebody else wrote: what is not there, or of another type, is nothing.
+// Reads JSON that anybody may have written: what is not there, or has another type, is nothing.
 #pragma once
 
 #include <cmath>
@@ -40,7 +40,20 @@ inline bool member_true(const Json& json, std::string_view name) {
   return found != nullptr && found->is_boolean() && found->get<bool>();
 }
 
-// Seconds since 1970 as a record has its time, "" for what no clock says.
-std::string utc_time(double seconds);
+// JSON in one line without a newline. Bytes that are no UTF-8 (names of files may have such) become U+FFFD.
+inline std::string one_line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Any value as text: a string as it is, "" for null, everything else as JSON.
+inline std::string any_text(const Json& value) {
+  if (value.is_null()) return "";
+  return value.is_string() ? value.get<std::string>() : one_line(value);
+}
+
+inline std::string member_any_text(const Json& json, std::string_view name) {
+  const Json* const found = member(json, name);
+  return found == nullptr ? "" : any_text(*found);
+}
 
 }  // namespace penstock
