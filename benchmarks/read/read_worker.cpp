@@ -201,6 +201,12 @@ bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) 
   return true;
 }
 
+// "" if the object is open already: the name is two loads, which may miss the cache.
+inline std::string_view ReadWorker::object_name(const SampleList::Sample& entry) const {
+  const bool needed = whole_objects_ || objects_.find(entry.object) == nullptr;
+  return needed ? work_.samples->name(entry.object) : std::string_view();
+}
+
 // One read at a time. The clock is read once a sample: the end of one is the start of the next.
 void ReadWorker::loop_alone(ReadRun& run) {
   Slot& slot = slots_.front();
@@ -314,12 +320,6 @@ void ReadWorker::loop_queue(ReadRun& run) {
       free_slots_.push_back(static_cast<std::uint32_t>(completion.tag));
     }
   }
-}
-
-// "" if the object is open already: the name is two loads, which may miss the cache.
-std::string_view ReadWorker::object_name(const SampleList::Sample& entry) const {
-  const bool needed = whole_objects_ || objects_.find(entry.object) == nullptr;
-  return needed ? work_.samples->name(entry.object) : std::string_view();
 }
 
 Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, std::uint64_t bytes) {
