@@ -10,18 +10,16 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "datagen/format/format.hpp"
 #include "datagen/recipe/recipe.hpp"
 #include "io_backends/backend/backend.hpp"
 #include "io_backends/configuration/config.hpp"
-#include "io_backends/core/build_info.hpp"
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/command_line.hpp"
 #include "io_backends/core/cli/manuals.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/version.hpp"
 #include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/core/ranks/launcher.hpp"
 #include "io_backends/core/system/interrupt.hpp"
@@ -42,11 +40,9 @@ std::string overview() {
       "penstock: makes training data, moves it, and says what each storage tier can feed\n\n"
       "Usage: penstock COMMAND [options]      penstock COMMAND --help      penstock --version "
       "[--json]\n\nCommands:\n";
-  for (const CommandInfo* command : command_registry().present())
-    out += fmt::format("  {:<12}{}\n", command->name, command->summary);
+  out += plugin_list(command_registry());
   out += "\nBack ends (TIER is [NAME=]BACKEND:PATH[,option=value...] or a plain path):\n";
-  for (const BackendInfo* backend : backend_registry().present())
-    out += fmt::format("  {:<12}{}\n", backend->name, backend->summary);
+  out += plugin_list(backend_registry());
   out +=
       "\nFirst steps:\n"
       "  penstock demo                                       # the whole story on this machine, ends in a "
@@ -55,65 +51,20 @@ std::string overview() {
   return out;
 }
 
-struct PluginRow {
-  std::string kind;
-  std::string name;
-  bool present;
-  std::string reason;
-};
-
-template <class Info>
-void add_rows(std::vector<PluginRow>& rows, const Registry<Info>& registry) {
-  for (const Info* info : registry.present())
-    rows.push_back({std::string(registry.kind()), std::string(info->name), true, ""});
-  for (const MissingPlugin& missing : registry.missing())
-    rows.push_back(
-        {std::string(registry.kind()), std::string(missing.name), false, std::string(missing.reason)});
-}
-
-void print_version(bool json) {
-  std::vector<PluginRow> rows;
-  add_rows(rows, backend_registry());
-  add_rows(rows, command_registry());
-  add_rows(rows, exporter_registry());
-  add_rows(rows, format_registry());
-  add_rows(rows, miniapp_registry());
-  add_rows(rows, recipe_registry());
-  for (const OptionalLibrary& library : optional_libraries())
-    rows.push_back({"library", std::string(library.name), library.present,
-                    library.present ? "" : fmt::format("not found when this was built: {}", library.what)});
-  const BuildInfo& build = build_info();
-  if (json) {
-    nlohmann::ordered_json first{{"kind", "build"},
-                                 {"name", "penstock"},
-                                 {"present", true},
-                                 {"reason", ""},
-                                 {"version", build.version},
-                                 {"compiler", build.compiler},
-                                 {"build_type", build.build_type},
-                                 {"flags", build.flags},
-                                 {"sanitizers", build.sanitizers}};
-    print(first.dump() + "\n");
-    for (const PluginRow& row : rows) {
-      const nlohmann::ordered_json line{
-          {"kind", row.kind}, {"name", row.name}, {"present", row.present}, {"reason", row.reason}};
-      print(line.dump() + "\n");
-    }
-    return;
-  }
-  print(fmt::format("penstock {}  ({}, {}{}{})\n", build.version, build.compiler, build.build_type,
-                    build.sanitizers.empty() ? "" : ", sanitizers: ", build.sanitizers));
-  for (const PluginRow& row : rows)
-    print(fmt::format("  {:<9} {:<14} {}\n", row.kind, row.name,
-                      row.present ? "present" : "missing: " + row.reason));
+std::string version(bool json) {
+  std::vector<VersionRow> rows;
+  add_plugins(backend_registry(), rows);
+  add_plugins(command_registry(), rows);
+  add_plugins(exporter_registry(), rows);
+  add_plugins(format_registry(), rows);
+  add_plugins(miniapp_registry(), rows);
+  add_plugins(recipe_registry(), rows);
+  return version_text(std::move(rows), json);
 }
 
 // What completions offer for the first argument of a command.
 ArgumentChoices argument_choices() {
-  ArgumentChoices words;
-  for (const RecipeInfo* recipe : recipe_registry().present()) words["generate"].emplace_back(recipe->name);
-  for (const MiniAppInfo* app : miniapp_registry().present()) words["train"].emplace_back(app->name);
-  return words;
+  return {{"generate", plugin_names(recipe_registry())}, {"train", plugin_names(miniapp_registry())}};
 }
 
 Result<std::uint64_t> resolve_seed(const CommandInfo& command, const Options& options) {
@@ -243,7 +194,7 @@ int main_program(const std::vector<std::string>& argv) {
   }
   const std::string& word = argv[1];
   if (word == "--version" || word == "-V") {
-    print_version(argv.size() > 2 && argv[2] == "--json");
+    print(version(argv.size() > 2 && argv[2] == "--json"));
     return finish(0, "");
   }
   if (word == "--write-manuals" && argv.size() == 3)

@@ -20,49 +20,6 @@
 namespace penstock {
 namespace {
 
-// The state of the whole cell: the least flattering residency of its repeats, and all device bytes over all
-// that was read meanwhile (a ramp delivers no payload, but it is read).
-CacheState cell_cache(const ReadCell& cell) {
-  if (cell.repeats.empty()) return {};
-  CacheState state = cell.repeats.front().cache;
-  for (const RepeatFigures& repeat : cell.repeats) blend(state, repeat.cache);
-  double device = 0;
-  double consumed = 0;
-  for (const RepeatFigures& repeat : cell.repeats) {
-    if (!repeat.device_bytes) return state;
-    device += static_cast<double>(*repeat.device_bytes);
-    consumed += static_cast<double>(repeat.read_call_bytes);
-  }
-  const bool of_a_device = state.client_data != "memory" && state.client_data != "none";
-  if (consumed > 0 && of_a_device) state.device_bytes_fraction = device / consumed;
-  return state;
-}
-
-void record_repeat(const RepeatFigures& repeat, Trial& trial) {
-  const RunTally& tally = repeat.tally;
-  tally.record(trial);
-  const auto rate = [&](const MetricInfo& metric, std::uint64_t bytes) {
-    trial.sample(metric, per_second(static_cast<double>(bytes), tally.elapsed_s));
-  };
-  rate(read_metrics::kReadCallRate, repeat.read_call_bytes);
-  if (repeat.device_bytes) rate(read_metrics::kDeviceRate, *repeat.device_bytes);
-  if (tally.due > 0)
-    trial.sample(read_metrics::kKeptUp, static_cast<double>(tally.samples) / static_cast<double>(tally.due));
-}
-
-// The whole seconds of each repeat: what is left at its end is shorter than a second and would look slower.
-Series bytes_by_second(const ReadCell& cell) {
-  constexpr double kNearlyWhole = 0.01;  // s: the last sample of a second ends a little before it
-  Series series;
-  for (const RepeatFigures& repeat : cell.repeats) {
-    const std::vector<std::uint64_t>& bytes = repeat.tally.bytes_by_second;
-    const auto whole = static_cast<std::size_t>(repeat.tally.wall_s + kNearlyWhole);
-    for (std::size_t i = 0; i < std::min(whole, bytes.size()); ++i)
-      series.values.push_back(static_cast<double>(bytes[i]));
-  }
-  return series;
-}
-
 std::string upper(std::string text) {
   for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return text;
@@ -129,42 +86,6 @@ std::string latency_ms(double ns) {
 }
 
 }  // namespace
-
-void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, const Manifest& manifest,
-                 std::uint64_t tier_bytes_read, Trial& trial) {
-  trial.parameter("tier", tier.name);
-  trial.parameter("threads", cell.threads);
-  if (!cell.repeats.empty() && !cell.repeats.front().tally.ranks.empty())
-    trial.parameter("rank_scaling", "strong");
-  trial.tier("data", tier);
-  trial.cache(cell_cache(cell));
-  for (const RepeatFigures& repeat : cell.repeats) record_repeat(repeat, trial);
-
-  const std::size_t pairs = std::min(cell.repeats.size(), first.repeats.size());
-  for (std::size_t i = 0; i < pairs; ++i) {
-    const auto rate_of = [&](const ReadCell& of) {
-      const RunTally& tally = of.repeats[i].tally;
-      return per_second(static_cast<double>(tally.samples), tally.wall_s);
-    };
-    trial.sample(read_metrics::kScaling, rate_of(first) > 0 ? rate_of(cell) / rate_of(first)
-                                                            : std::numeric_limits<double>::quiet_NaN());
-  }
-  for (const double rate : cell.baseline_samples_per_s) trial.sample(read_metrics::kBaselineRate, rate);
-  if (cell.ceiling_bytes_per_s > 0) {
-    trial.parameter("ceiling_rung", cell.ceiling_probe);
-    trial.sample(read_metrics::kCeilingRate, cell.ceiling_bytes_per_s);
-    for (const RepeatFigures& repeat : cell.repeats)
-      trial.sample(read_metrics::kOfCeiling,
-                   per_second(static_cast<double>(repeat.tally.bytes), repeat.tally.wall_s) /
-                       cell.ceiling_bytes_per_s);
-  }
-  trial.sample(read_metrics::kErrors, static_cast<double>(cell.errors));
-  trial.sample(shared_metrics::kTierBytesRead, static_cast<double>(tier_bytes_read));
-  trial.parameter("checksums", manifest.facts().checksums);
-  if (Series seconds = bytes_by_second(cell); !seconds.values.empty())
-    trial.series("payload_bytes", std::move(seconds));
-  trial.verdict(cell.verdict, cell.reason);
-}
 
 std::string read_heading(const Corpus& corpus, std::span<const Record> records, const Output& output) {
   const Manifest& manifest = corpus.manifest;

@@ -1,4 +1,4 @@
-// A measured cell as a record, and the cells of a sweep as a table.
+// The records of `read` as a table.
 #pragma once
 
 #include <optional>
@@ -6,17 +6,11 @@
 #include <string>
 
 #include "benchmarks/read/read_metrics.hpp"
-#include "benchmarks/read/read_sweep.hpp"
 #include "datagen/corpus/corpus.hpp"
 #include "results/cells/cells.hpp"
-#include "results/record/trial.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
-
-// Fills the trial with what the cell measured: docs/records.md, row `read`. `first` is the cell of the same
-// tier with the sweep's first number of threads, which `scaling` is relative to.
-void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, const Manifest& manifest,
-                 std::uint64_t tier_bytes_read, Trial& trial);
 
 // Two or more lines: what was read, and for each tier what its caches were.
 std::string read_heading(const Corpus& corpus, std::span<const Record> records, const Output& output);

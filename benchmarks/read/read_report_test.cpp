@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "benchmarks/read/read_cell.hpp"
 #include "benchmarks/read/read_metrics.hpp"
 #include "datagen/objects/scripted_backend.hpp"
 

@@ -7,38 +7,18 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "benchmarks/read/live_csv.hpp"
+#include "benchmarks/read/read_cell.hpp"
 #include "benchmarks/read/read_engine.hpp"
 #include "benchmarks/read/read_team.hpp"
-#include "benchmarks/read/yardsticks.hpp"
-#include "datagen/cache/cache_control.hpp"
 #include "io_backends/core/cli/progress.hpp"
-#include "io_backends/core/histogram.hpp"
 #include "io_backends/tiers/tier.hpp"
-#include "results/record/record.hpp"
 
 namespace penstock {
-
-// One tier with one number of threads. The i-th baseline repeat was measured right before or right after the
-// i-th repeat, in the same cache state.
-struct ReadCell {
-  std::size_t tier = 0;  // index into the sweep's tiers
-  unsigned threads = 1;
-  std::vector<RepeatFigures> repeats;
-  std::vector<double> baseline_samples_per_s;
-  double ceiling_bytes_per_s = 0;  // the best probe of the probe series or baseline repeat; 0: not measured
-  std::string ceiling_probe;       // which: "queued.2x16"
-  Verdict verdict = Verdict::ok;   // the worst so far, with its reason
-  std::string reason;
-  std::uint64_t errors = 0;  // skipped samples, in the repeats
-  std::uint64_t failed_in_warm_up = 0;
-  std::vector<std::string> first_errors;
-
-  void judge(Verdict what, std::string_view why);
-};
 
 // Borrows all that it is made of. All ranks sweep together: run() is
 // collective and the cells are the same on every rank. One thread.
@@ -66,7 +46,6 @@ class ReadSweep {
   struct Place;  // what belongs to a tier while the sweep lasts
 
   Result<void> open_place(std::size_t tier);
-  void open_share(Place& place, ReadWork work) const;
   void warm_up(std::size_t tier);
   void repeat_cell(ReadCell& cell, std::size_t repeat);
   void read_repeat(ReadCell& cell);
@@ -74,10 +53,7 @@ class ReadSweep {
   void probe_ceiling(ReadCell& cell);
   std::optional<RepeatFigures> measure_repeat(ReadCell& cell, RepeatPlan plan);
   void raise_ceiling(ReadCell& cell, const RunTally& tally, std::string_view probe) const;
-  void judge_tally(ReadCell& cell, const RunTally& tally);
-  void judge_skipped(ReadCell& cell);
-  void judge_cells();
-  void give_up(std::size_t tier, Verdict verdict, std::string_view why);
+  std::span<ReadCell> cells_of(std::size_t tier);
   void report_fallback(std::size_t tier);
   void note_repeat(const ReadCell& cell, std::string_view what);
 

@@ -16,7 +16,6 @@
 #include <thread>
 #include <utility>
 
-#include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/system/precise_timers.hpp"
 
@@ -26,13 +25,6 @@ namespace {
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 constexpr std::int64_t kWatchNs = kSecondNs / 10;
 constexpr std::int64_t kSpunNs = 20'000;  // the last part of a wait is spent reading the clock
-
-std::string sample_text(const ReadWork& work, const SampleList::Sample& entry) {
-  std::string words = "'" + std::string(work.samples->name(entry.object)) + "'";
-  if (!work.manifest->one_object_a_sample())
-    words += " at " + std::to_string(entry.offset) + " (" + std::to_string(entry.length) + " bytes)";
-  return words;
-}
 
 }  // namespace
 
@@ -109,7 +101,8 @@ ReadWorker::ReadWorker(const ReadWork& work, const ReadOptions& options, HeldObj
       whole_objects_(work.manifest->one_object_a_sample()),
       objects_(objects),
       reader_(*work.backend, objects, whole_objects_, options.depth),
-      order_(work.order(options)) {}
+      order_(work.order(options)),
+      checks_(work_) {}
 
 std::uint64_t ReadWorker::positions() const {
   return rounds_ ? rounds_->rounds() : work_.share.longest(work_.manifest->samples());
@@ -125,10 +118,7 @@ Result<void> ReadWorker::prepare() {
   slots_ = std::vector<Slot>(depth);
   for (std::size_t i = 0; i < depth; ++i)
     slots_[i].room = memory_.first(depth * room).subspan(i * room, room);
-  if (options_.decode) {
-    decoder_ = std::make_unique<PictureDecoder>();
-    PENSTOCK_ASSIGN(opener_, SampleOpener::make(work_.manifest->facts().codec));
-  }
+  if (options_.decode) PENSTOCK_TRY(checks_.prepare_decoder());
   const bool open_loop = std::holds_alternative<OpenLoop>(options_.arrival);
   if (depth == 1 && (rounds_ || open_loop || !work_.backend->caps().queue_of_one)) return success();
   free_slots_.reserve(depth);
@@ -199,6 +189,12 @@ bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) 
   }
   ++taken_;
   return true;
+}
+
+// "" if the object is open already: the name is two loads, which may miss the cache.
+inline std::string_view ReadWorker::object_name(const SampleList::Sample& entry) const {
+  const bool needed = whole_objects_ || objects_.find(entry.object) == nullptr;
+  return needed ? work_.samples->name(entry.object) : std::string_view();
 }
 
 // One read at a time. The clock is read once a sample: the end of one is the start of the next.
@@ -316,34 +312,15 @@ void ReadWorker::loop_queue(ReadRun& run) {
   }
 }
 
-// "" if the object is open already: the name is two loads, which may miss the cache.
-std::string_view ReadWorker::object_name(const SampleList::Sample& entry) const {
-  const bool needed = whole_objects_ || objects_.find(entry.object) == nullptr;
-  return needed ? work_.samples->name(entry.object) : std::string_view();
-}
-
 Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, std::uint64_t bytes) {
-  const SampleList::Sample& entry = slot.entry;
-  if (bytes != entry.length)
-    return make_error(Errc::truncated, "read " + std::to_string(bytes) + " of the " +
-                                           std::to_string(entry.length) + " bytes of " +
-                                           sample_text(work_, entry));
+  PENSTOCK_TRY(checks_.length(slot.entry, bytes));
+  const std::span<const std::byte> sample = slot.room.first(slot.entry.length);
   if (run.spec.verify) {
-    if (crc32c(slot.room.first(entry.length)) != work_.manifest->sample(slot.sample).crc32c) {
-      slot.wrong = true;
-      return make_error(Errc::corrupt, "wrong bytes in " + sample_text(work_, entry) +
-                                           ": the checksum differs from the manifest's");
-    }
+    Result<void> right = checks_.checksum(slot.sample, slot.entry, sample);
+    slot.wrong = !right.ok();
+    if (slot.wrong) return right;
   }
-  if (options_.decode) {
-    const auto opened = opener_->open(slot.room.first(entry.length));
-    const Result<void> decoded =
-        opened.ok() ? decoder_->decode(*opened, image_) : Result<void>(opened.error());
-    if (!decoded.ok())
-      return make_error(decoded.error().code,
-                        "cannot decode " + sample_text(work_, entry) + ": " + decoded.error().what);
-  }
-  return success();
+  return options_.decode ? checks_.decode(slot.entry, sample) : success();
 }
 
 // A read that Ctrl-C ended is no error. A wrong checksum is counted before note_error() may stop the run.

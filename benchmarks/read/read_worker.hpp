@@ -14,8 +14,7 @@
 #include <vector>
 
 #include "benchmarks/read/read_engine.hpp"
-#include "datagen/codec/png.hpp"
-#include "datagen/format/sample_opener.hpp"
+#include "benchmarks/read/sample_checks.hpp"
 #include "datagen/reading/sample_order.hpp"
 #include "datagen/reading/sample_reader.hpp"
 #include "io_backends/backend/buffer.hpp"
@@ -152,12 +151,10 @@ class ReadWorker {
   std::vector<Slot> slots_;
   SampleReader reader_;  // after memory_, so destroyed before it: a read may be in flight
   std::vector<std::uint32_t> free_slots_;
-  std::optional<SampleOpener> opener_;  // and
-  std::unique_ptr<PictureDecoder> decoder_;
-  Image image_;
 
   PassOrder order_;
   std::optional<CollectiveOrder> rounds_;  // in place of order_ where ranks read together
+  SampleChecks checks_;
   Slice slice_;
   std::uint64_t position_ = 0;
   std::uint64_t ahead_ = 0;  // the sample at position_, looked up one sample early

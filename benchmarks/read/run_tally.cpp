@@ -194,6 +194,14 @@ void RunTally::record(Trial& trial) const {
   });
 }
 
+double RunTally::payload_rate() const {
+  return per_second(static_cast<double>(bytes), wall_s);
+}
+
+double RunTally::sample_rate() const {
+  return per_second(static_cast<double>(samples), wall_s);
+}
+
 double per_second(double amount, double seconds) {
   return seconds > 0 ? amount / seconds : 0.0;
 }

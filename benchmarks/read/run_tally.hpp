@@ -103,6 +103,9 @@ struct RunTally {
 
   // One sample of every metric of the table.
   void record(Trial& trial) const;
+
+  double payload_rate() const;  // bytes a second of wall_s; 0 where no time went by
+  double sample_rate() const;
 };
 
 double per_second(double amount, double seconds);  // 0 where no time went by

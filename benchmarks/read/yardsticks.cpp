@@ -15,6 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::chrono::milliseconds kBriefProbe{50};
+constexpr std::chrono::milliseconds kLongProbe{500};
 constexpr std::chrono::nanoseconds kLongPass = std::chrono::seconds(1);  // too long to be thrown away
 
 std::function<std::uint64_t(std::uint64_t)> order_of(const ReadWork& work, const ReadOptions& options) {
@@ -33,12 +35,28 @@ std::function<std::uint64_t(std::uint64_t)> order_of(const ReadWork& work, const
 }  // namespace
 
 Yardsticks::Yardsticks(const ReadWork& work, const ReadOptions& options)
-    : work_(work),
-      options_(options),
-      plan_{.samples = *work.samples,
-            .backend = *work.backend,
-            .whole_objects = work.manifest->one_object_a_sample(),
-            .order = order_of(work, options)} {}
+    : options_(options),
+      work_(own_part(work)),
+      plan_{.samples = *work_.samples,
+            .backend = *work_.backend,
+            .whole_objects = work_.manifest->one_object_a_sample(),
+            .order = order_of(work_, options)} {}
+
+// The loops know nothing of shares: they get a list that has no more than this rank's.
+ReadWork Yardsticks::own_part(ReadWork work) {
+  if (work.share.ranks == 1) return work;
+  const std::uint64_t begin = work.share.begin(work.samples->size(), 0);
+  const std::uint64_t end = work.share.end(work.samples->size(), 0);
+  share_ = work.samples->part(begin, end);
+  if (options_.order == SampleOrder::physical) {
+    share_offsets_.assign(work.offsets->begin() + static_cast<std::ptrdiff_t>(begin),
+                          work.offsets->begin() + static_cast<std::ptrdiff_t>(end));
+    work.offsets = &share_offsets_;
+  }
+  work.samples = &share_;
+  work.share = {};
+  return work;
+}
 
 RunTally Yardsticks::baseline(const ReadSpec& spec) {
   return timed(spec, [&](const LoopEnd& end) {
@@ -52,6 +70,20 @@ std::vector<LoopShape> Yardsticks::probe_series(unsigned threads) const {
   const auto same = [&](const LoopShape& probe) { return probe.name() == as_deep.name(); };
   if (options_.depth > 1 && std::none_of(probes.begin(), probes.end(), same)) probes.push_back(as_deep);
   return probes;
+}
+
+void Yardsticks::try_probes(unsigned threads, const MeasureProbe& measure) const {
+  struct Tried {
+    double rate = 0;
+    LoopShape shape;
+  };
+  const std::chrono::nanoseconds brief =
+      std::clamp<std::chrono::nanoseconds>(options_.min_time / 8, kBriefProbe, kLongProbe);
+  std::vector<Tried> probes;
+  for (const LoopShape& shape : probe_series(threads)) probes.push_back({measure(shape, brief), shape});
+  std::sort(probes.begin(), probes.end(), [](const Tried& a, const Tried& b) { return a.rate > b.rate; });
+  for (std::size_t i = 0; i < std::min<std::size_t>(probes.size(), 2); ++i)
+    if (probes[i].rate > 0) measure(probes[i].shape, brief * 3);
 }
 
 RunTally Yardsticks::probe(const LoopShape& shape, const ReadSpec& spec) {

@@ -21,6 +21,16 @@ void delay_reap() {
     std::this_thread::sleep_for(std::chrono::microseconds(PENSTOCK_REAP_DELAY_US));
 }
 
+// Not a part of read(): a read of a whole object, which needs none of this, shall cost no more than the call.
+[[gnu::noinline]] Result<std::uint64_t> read_range(SampleReader& reader, std::size_t slot,
+                                                   std::string_view object_name,
+                                                   const SampleList::Sample& sample,
+                                                   std::span<std::byte> out) {
+  PENSTOCK_ASSIGN(Reader* const by, reader.reader(slot, object_name, sample.object));
+  PENSTOCK_TRY(by->read_at(sample.offset, out.first(static_cast<std::size_t>(sample.length))));
+  return sample.length;
+}
+
 }  // namespace
 
 // The release store comes last and pairs with the acquire in find(): a thread that sees the pointer sees a
@@ -71,9 +81,7 @@ Result<std::uint64_t> SampleReader::read(std::size_t slot, std::string_view obje
                                          std::span<std::byte> out) {
   delay_reap();
   if (whole_objects_) return backend_.read_object(object_name, sample.length, out);
-  PENSTOCK_ASSIGN(Reader* const by, reader(slot, object_name, sample.object));
-  PENSTOCK_TRY(by->read_at(sample.offset, out.first(static_cast<std::size_t>(sample.length))));
-  return sample.length;
+  return read_range(*this, slot, object_name, sample, out);
 }
 
 Result<void> SampleReader::add(std::size_t slot, std::string_view object_name, const Sample& sample,

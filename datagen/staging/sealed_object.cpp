@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "results/record/seal.hpp"
+#include "results/record/record_file.hpp"
 
 namespace penstock {
 namespace {

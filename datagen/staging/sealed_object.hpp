@@ -1,5 +1,5 @@
 // A JSON object in one line that proves itself whole: it says what it is, of which format, and ends with a
-// seal (results/record/seal.hpp). For files that one process leaves for another.
+// seal (results/record/record_file.hpp). For files that one process leaves for another.
 #pragma once
 
 #include <cstddef>

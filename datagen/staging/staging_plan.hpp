@@ -60,7 +60,7 @@ struct StagingPlan {
 
 // As it is in a plan, under "predicted": its members by their own names.
 Json predicted_json(const PredictedGain& gain);
-// One line of JSON, sealed with its CRC32C (results/record/seal.hpp), with a line's end.
+// One line of JSON, sealed with its CRC32C (results/record/record_file.hpp), with a line's end.
 std::string staging_plan_text(const StagingPlan& plan);
 
 // `where` is for messages. corrupt where the line is cut, changed, no plan, or says what no plan can say (a

@@ -6,7 +6,7 @@
 
 #include "datagen/staging/staged_state.hpp"
 #include "io_backends/testing/testing.hpp"
-#include "results/record/seal.hpp"
+#include "results/record/record_file.hpp"
 
 namespace penstock {
 namespace {

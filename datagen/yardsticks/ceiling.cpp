@@ -13,7 +13,7 @@
 #include "datagen/yardsticks/baseline.hpp"
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/core/system/fd.hpp"
-#include "io_backends/files/posix_read.hpp"
+#include "io_backends/files/posix_files.hpp"
 
 namespace penstock {
 namespace {

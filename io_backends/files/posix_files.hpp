@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,9 @@ struct PosixSettings {
 
 // From a table with kDirectOption, kFallbackOption and kPublishOption.
 PosixSettings posix_settings(const Options& options);
+
+// pread until `out` is full or the file ends. From a descriptor without O_DIRECT.
+FullIo pread_full(int fd, std::uint64_t offset, std::span<std::byte> out);
 
 class PosixReader : public Reader {
  public:

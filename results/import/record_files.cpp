@@ -11,6 +11,7 @@
 
 #include "results/import/foreign.hpp"
 #include "results/record/baseline.hpp"
+#include "results/record/sealed_runs.hpp"
 #include "results/record/store.hpp"
 
 namespace penstock {

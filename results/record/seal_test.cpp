@@ -1,4 +1,4 @@
-#include "results/record/seal.hpp"
+#include "results/record/sealed_runs.hpp"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/record/environment.hpp"
-#include "results/record/store.hpp"
+#include "results/record/record_file.hpp"
 
 namespace penstock {
 namespace {

@@ -1,6 +1,7 @@
-#include "results/record/store.hpp"
+#include "results/record/record_file.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/fs.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -14,6 +15,8 @@
 #include <ctime>
 #include <string>
 #include <utility>
+
+#include "io_backends/core/checksums/crc32c.hpp"
 
 namespace penstock {
 namespace {
@@ -119,7 +122,48 @@ Result<void> make_folder(const fs::path& folder) {
   return sync_folder(parent.empty() ? fs::path(".") : parent);
 }
 
+constexpr std::string_view kSumBegins = R"(,"crc32c":")";
+constexpr std::string_view kSumEnds = R"("}})";
+constexpr std::size_t kSumBytes = kSumBegins.size() + 8 + kSumEnds.size();
+
+std::string sum_of(std::string_view text) {
+  return fmt::format("{}{:08x}{}", kSumBegins, crc32c(std::as_bytes(std::span(text))), kSumEnds);
+}
+
+bool is_sum(std::string_view text) {
+  return text.starts_with(kSumBegins) && text.ends_with(kSumEnds);
+}
+
+std::size_t count_at(const Json& json, const char* key) {
+  const auto at = json.find(key);
+  return at != json.end() && at->is_number_unsigned() ? at->get<std::size_t>() : 0;
+}
+
 }  // namespace
+
+std::string seal_line(std::string_view record, const Seal& seal) {
+  std::string line(record.substr(0, record.size() - 1));  // without its '}'
+  line += fmt::format(R"(,"seal":{{"line":{},"of":{})", seal.line, seal.of);
+  return line + sum_of(line);
+}
+
+Result<std::optional<Seal>> check_seal(std::string_view line, const Json& json) {
+  line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+  const std::size_t body = line.size() < kSumBytes ? 0 : line.size() - kSumBytes;
+  const auto seal = json.find("seal");
+  if (seal == json.end() && !is_sum(line.substr(body))) return std::optional<Seal>();
+  const Error changed =
+      make_error(Errc::corrupt,
+                 "changed since it was written: its checksum does not hold (without the member 'seal' it is "
+                 "read as it is)");
+#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+  if (line.substr(body) != sum_of(line.substr(0, body))) return changed;
+#endif
+  if (seal == json.end() || !seal->is_object()) return changed;
+  const Seal found{count_at(*seal, "line"), count_at(*seal, "of")};
+  if (found.line == 0 || found.line > found.of) return changed;
+  return std::optional<Seal>(found);
+}
 
 Result<void> write_whole(const fs::path& folder, const std::string& name, std::string_view text, bool replace,
                          const StoreStep& step) {

@@ -1,0 +1,118 @@
+#include "benchmarks/read/read_subject.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "benchmarks/read/block_manifest.hpp"
+#include "datagen/codec/png.hpp"
+#include "datagen/corpus/corpus_samples.hpp"
+#include "datagen/corpus/shared_corpus.hpp"
+#include "datagen/format/sample_opener.hpp"
+#include "datagen/staging/overlay.hpp"
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kObjectsInspected = 256;
+
+Result<void> check_collective(const Tier& tier) {
+  if (tier.backend->caps().collective) return success();
+  return make_error(
+      Errc::invalid_argument,
+      fmt::format("tier '{}' has no collective reads: only the back end mpiio has (mpiio:PATH)", tier.name));
+}
+
+// Checks that some of the corpus's objects, spread over all of it, exist: a tier without a copy of the corpus
+// must fail before anything is measured.
+Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string_view corpus) {
+  const std::uint64_t looks = std::min<std::uint64_t>(samples.objects(), kObjectsInspected);
+  for (std::uint64_t i = 0; i < looks; ++i) {
+    const std::string_view name = samples.name(static_cast<std::uint32_t>(i * samples.objects() / looks));
+    const Result<Entry> there = tier.backend->names().stat(name);
+    if (!there.ok() && there.error().code == Errc::not_found && tier.backend_name == "mem")
+      return make_error(
+          Errc::not_found,
+          fmt::format(
+              "tier '{}' is memory of this process, which is empty when a command begins: read from a folder "
+              "in /dev/shm for a tier of memory",
+              tier.name));
+    if (!there.ok() && there.error().code == Errc::not_found)
+      return make_error(Errc::not_found,
+                        fmt::format("tier '{}' lacks '{}' of the corpus; put a copy there first: "
+                                    "penstock copy {} --to {}",
+                                    tier.name, name, corpus, tier.spec));
+  }
+  return success();
+}
+
+Result<void> check_codec(const Corpus& corpus) {
+  PENSTOCK_TRY(SampleOpener::make(corpus.manifest.facts().codec));
+  const std::string_view codec = payload_codec(corpus.manifest.facts().codec);
+  if (codec == "png") return png_available();
+  if (codec.empty() || codec == "mixed" || codec == "jpeg") return success();
+  if (corpus.manifest.facts().recipe == "scan") return success();  // 'raw' by its names: the bytes will tell
+  return make_error(Errc::invalid_argument,
+                    fmt::format("'{}' holds {} samples; --decode full takes jpeg and png: leave it out, and "
+                                "the bytes alone are read",
+                                corpus.name, codec));
+}
+
+Result<ReadSubject> open_all(const CommandContext& context, const ReadOptions& asked) {
+  const Options& options = context.options;
+  const std::string& where = context.positionals.front();
+  PENSTOCK_ASSIGN(Corpus corpus, open_corpus(where, {.scan = options.flag("scan"),
+                                                     .manifest_file = options.text("manifest"),
+                                                     .types = options.text("types")}));
+  if (options.has("block")) {
+    if (asked.decode || asked.verify)
+      return make_error(Errc::invalid_argument, "--block reads no samples to decode or to verify");
+    PENSTOCK_ASSIGN(corpus.manifest, block_manifest(corpus.manifest, options.size("block")));
+  }
+  if (asked.decode) PENSTOCK_TRY(check_codec(corpus));
+  PENSTOCK_ASSIGN(SampleList samples, corpus_samples(corpus.manifest));
+  if (asked.verify && !corpus.manifest.facts().checksums)
+    return make_error(
+        Errc::unsupported,
+        fmt::format("'{}' has no checksums to verify against: make them with "
+                    "'penstock describe {} --scan --checksum --save FILE' for --manifest FILE, or "
+                    "leave --verify out",
+                    where, where));
+  if (options.flag("only-tiers") && options.texts("tier").empty())
+    return make_error(Errc::invalid_argument, "--only-tiers needs a --tier to measure");
+  if (options.flag("only-tiers") && options.given("overlay"))
+    return make_error(Errc::invalid_argument,
+                      "--overlay replaces the corpus's own tier, which --only-tiers leaves out");
+  if (options.given("overlay")) PENSTOCK_TRY(lay_over(corpus, options.text("overlay")));
+  PENSTOCK_ASSIGN(std::vector<Tier> others, open_tiers(options.texts("tier"), corpus.tier.name));
+  if (asked.collective) {
+    if (!options.flag("only-tiers")) PENSTOCK_TRY(check_collective(corpus.tier));
+    for (const Tier& tier : others) PENSTOCK_TRY(check_collective(tier));
+  }
+  PENSTOCK_TRY(check_cache_request(corpus.tier, asked.cache));
+  for (const Tier& tier : others) PENSTOCK_TRY(check_cache_request(tier, asked.cache));
+  if (asked.on_error == OnError::fail)
+    for (Tier& tier : others) PENSTOCK_TRY(look_for_objects(tier, samples, where));
+  return ReadSubject{std::move(corpus), std::move(others), std::move(samples)};
+}
+
+}  // namespace
+
+std::vector<Tier*> ReadSubject::tiers(bool corpus_too) {
+  std::vector<Tier*> all;
+  if (corpus_too) all.push_back(&corpus.tier);
+  for (Tier& tier : others) all.push_back(&tier);
+  return all;
+}
+
+Result<ReadSubject> open_subject(const CommandContext& context, const ReadOptions& asked) {
+  Result<ReadSubject> opened = open_all(context, asked);
+  PENSTOCK_TRY(agree(context.communicator, outcome_of(opened)));
+  PENSTOCK_TRY(check_shares(context.communicator, opened->corpus));
+  return opened;
+}
+
+}  // namespace penstock

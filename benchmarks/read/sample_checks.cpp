@@ -1,0 +1,47 @@
+#include "benchmarks/read/sample_checks.hpp"
+
+#include <string>
+
+#include "io_backends/core/checksums/crc32c.hpp"
+
+namespace penstock {
+namespace {
+
+std::string sample_text(const ReadWork& work, const SampleList::Sample& entry) {
+  std::string text = "'" + std::string(work.samples->name(entry.object)) + "'";
+  if (!work.manifest->one_object_a_sample())
+    text += " at " + std::to_string(entry.offset) + " (" + std::to_string(entry.length) + " bytes)";
+  return text;
+}
+
+}  // namespace
+
+Result<void> SampleChecks::prepare_decoder() {
+  decoder_ = std::make_unique<PictureDecoder>();
+  PENSTOCK_ASSIGN(opener_, SampleOpener::make(work_.manifest->facts().codec));
+  return success();
+}
+
+Result<void> SampleChecks::length(const SampleList::Sample& entry, std::uint64_t bytes) const {
+  if (bytes == entry.length) return success();
+  return make_error(Errc::truncated, "read " + std::to_string(bytes) + " of the " +
+                                         std::to_string(entry.length) + " bytes of " +
+                                         sample_text(work_, entry));
+}
+
+Result<void> SampleChecks::checksum(std::uint64_t sample, const SampleList::Sample& entry,
+                                    std::span<const std::byte> bytes) const {
+  if (crc32c(bytes) == work_.manifest->sample(sample).crc32c) return success();
+  return make_error(Errc::corrupt, "wrong bytes in " + sample_text(work_, entry) +
+                                       ": the checksum differs from the manifest's");
+}
+
+Result<void> SampleChecks::decode(const SampleList::Sample& entry, std::span<const std::byte> bytes) {
+  const auto opened = opener_->open(bytes);
+  const Result<void> decoded = opened.ok() ? decoder_->decode(*opened, image_) : Result<void>(opened.error());
+  if (decoded.ok()) return success();
+  return make_error(decoded.error().code,
+                    "cannot decode " + sample_text(work_, entry) + ": " + decoded.error().what);
+}
+
+}  // namespace penstock

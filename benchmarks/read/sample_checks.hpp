@@ -1,0 +1,39 @@
+// Whether a sample was read right: all of it, with the bytes that the manifest says, and of a picture that
+// can be decoded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "benchmarks/read/read_engine.hpp"
+#include "datagen/codec/png.hpp"
+#include "datagen/format/sample_opener.hpp"
+
+namespace penstock {
+
+// Each check fails with an error that names the sample. One thread. Borrows what `work` points to.
+class SampleChecks {
+ public:
+  explicit SampleChecks(const ReadWork& work) : work_(work) {}
+
+  Result<void> prepare_decoder();  // before the first decode()
+
+  // truncated, unless `bytes` are all of the sample.
+  Result<void> length(const SampleList::Sample& entry, std::uint64_t bytes) const;
+  // corrupt, if the CRC32C differs from the manifest's. `sample`: its index.
+  Result<void> checksum(std::uint64_t sample, const SampleList::Sample& entry,
+                        std::span<const std::byte> bytes) const;
+  // JPEG or PNG to RGB.
+  Result<void> decode(const SampleList::Sample& entry, std::span<const std::byte> bytes);
+
+ private:
+  const ReadWork& work_;
+  std::optional<SampleOpener> opener_;
+  std::unique_ptr<PictureDecoder> decoder_;
+  Image image_;  // kept, so that its memory is used again
+};
+
+}  // namespace penstock

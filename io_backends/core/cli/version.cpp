@@ -1,0 +1,41 @@
+#include "io_backends/core/cli/version.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "io_backends/core/build_info.hpp"
+
+namespace penstock {
+
+std::string version_text(std::vector<VersionRow> rows, bool json) {
+  for (const OptionalLibrary& library : optional_libraries())
+    rows.push_back({"library", std::string(library.name), library.present,
+                    library.present ? "" : fmt::format("not found when this was built: {}", library.what)});
+  const BuildInfo& build = build_info();
+  if (json) {
+    const nlohmann::ordered_json first{{"kind", "build"},
+                                       {"name", "penstock"},
+                                       {"present", true},
+                                       {"reason", ""},
+                                       {"version", build.version},
+                                       {"compiler", build.compiler},
+                                       {"build_type", build.build_type},
+                                       {"flags", build.flags},
+                                       {"sanitizers", build.sanitizers}};
+    std::string text = first.dump() + "\n";
+    for (const VersionRow& row : rows) {
+      const nlohmann::ordered_json line{
+          {"kind", row.kind}, {"name", row.name}, {"present", row.present}, {"reason", row.reason}};
+      text += line.dump() + "\n";
+    }
+    return text;
+  }
+  std::string text =
+      fmt::format("penstock {}  ({}, {}{}{})\n", build.version, build.compiler, build.build_type,
+                  build.sanitizers.empty() ? "" : ", sanitizers: ", build.sanitizers);
+  for (const VersionRow& row : rows)
+    text += fmt::format("  {:<9} {:<14} {}\n", row.kind, row.name,
+                        row.present ? "present" : "missing: " + row.reason);
+  return text;
+}
+
+}  // namespace penstock

@@ -1,0 +1,48 @@
+// What `penstock --version` prints, and lists of plug-ins.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "io_backends/core/plugin.hpp"
+
+namespace penstock {
+
+// A plug-in or a library: present, or missing for a reason.
+struct VersionRow {
+  std::string kind;
+  std::string name;
+  bool present = true;
+  std::string reason;
+};
+
+template <class Info>
+void add_plugins(const Registry<Info>& registry, std::vector<VersionRow>& rows) {
+  for (const Info* info : registry.present())
+    rows.push_back({std::string(registry.kind()), std::string(info->name), true, ""});
+  for (const MissingPlugin& missing : registry.missing())
+    rows.push_back(
+        {std::string(registry.kind()), std::string(missing.name), false, std::string(missing.reason)});
+}
+
+// The build, `rows` and the optional libraries, a line each; `json`: a JSON object each.
+std::string version_text(std::vector<VersionRow> rows, bool json);
+
+template <class Info>
+std::vector<std::string> plugin_names(const Registry<Info>& registry) {
+  std::vector<std::string> names;
+  for (const Info* info : registry.present()) names.emplace_back(info->name);
+  return names;
+}
+
+// Name and summary, a line each.
+template <class Info>
+std::string plugin_list(const Registry<Info>& registry) {
+  std::string text;
+  for (const Info* info : registry.present()) text += fmt::format("  {:<12}{}\n", info->name, info->summary);
+  return text;
+}
+
+}  // namespace penstock
