@@ -171,7 +171,7 @@ class Usage(CheckpointTest):
     def test_wrong_arguments(self):
         for args, words in (((), ["SUBCOMMAND"]), (("save",), ["STORE"]), (("sav", "slow"), ["sav", "save"]),
                             (("ls", "slow", "--payload", "1MiB"), ["--payload", "save"]), (("drain", "a", "b", "--to", "c"), ["restore"]),
-                            (("ls", "slow", "--seed", 1), ["--seed", "save"]), (("save", "slow", *PAYLOAD, "--results", "x"), ["--results"]),
+                            (("ls", "slow", "--seed", 1), ["--seed", "save"]), (("ls", "slow", "--results", "x"), ["--results", "save"]),
                             (("save", "slow"), ["--payload", "--from"]), (("save", "slow", *PAYLOAD, "--from", "x"), ["either"]),
                             (("save", "slow", "--payload", "nosuch"), ["nosuch", "alexnet"]), (("save", "slow", *PAYLOAD, "--step", "x"), ["step"]),
                             (("save", "slow", *PAYLOAD, "--run", ".x"), [".x"]), (("save", "a", "b", *PAYLOAD), ["--burst-buffer"]),

@@ -144,6 +144,55 @@ class Saving(CheckpointTest):
         self.assertEqual(sorted(step for _, step, _ in self.states("slow")), [3, 4, 5])
         self.assertEqual(list(self.states("fast")), [("default", 5, 0)])
 
+    def kept_records(self, folder="penstock-results"):
+        return penstock_cli.stored(*sorted((self.dir / folder).glob("*.jsonl")))
+
+    def test_it_leaves_a_record(self):
+        saved = self.save(120, "--results", "kept", "--label", "disk=new")
+        record, = self.kept_records("kept")
+        self.assertEqual((record["command"], record["verdict"], record["seed"], record["label"]), ("checkpoint", "ok", 5, {"disk": "new"}))
+        self.assertEqual(sorted(record["tiers"]), ["burst_buffer", "checkpoint"])
+        for name, member in (("checkpoint_bytes", "bytes"), ("checkpoint_block_s", "block_s"), ("checkpoint_fast_s", "fast_s"),
+                             ("checkpoint_durable_s", "durable_s"), ("drain_bytes_per_s", "drain_bytes_per_s")):
+            self.assertEqual(record["metrics"][name]["samples"], [saved[member]], name)
+        self.assertGreaterEqual(record["metrics"]["wall_s"]["value"], saved["durable_s"])
+        self.assertEqual([record["metrics"][name]["value"] for name in ("checkpoints", "checkpoint_skips", "checkpoints_drained")], [1, 0, 1])
+        parameters = record["parameters"]
+        self.assertEqual([parameters[name] for name in ("payload", "payload_bytes", "wait", "step", "on_full")],
+                         ["6MiB", 6 << 20, "durable", 120, "block"])
+        self.assertIn("payload", record["work"])
+        self.assertNotIn("step", record["work"], "saves of other steps are the same work")
+        self.assertFalse((self.dir / "penstock-results").exists())
+
+    def test_report_shows_saves_and_compare_matches_them(self):
+        for step in (1, 2):
+            self.save(step, "--results", f"r{step}")
+        self.save(3, "--results", "r1", fast=None)
+        self.run_cli("report", "r1", "-o", "r.html")
+        page = (self.dir / "r.html").read_text(encoding="utf-8")
+        self.assertIn("6MiB through fast", page)
+        self.assertIn("6MiB straight to slow", page)
+        self.assertNotIn("Also measured", page)
+        done = self.run_cli("compare", "r1", "r2", "--json", expect=None)
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        outcomes = {row["cell"]: row["outcome"] for row in rows if row["kind"] == "row" and row["metric"] == "checkpoint_durable_s"}
+        self.assertEqual(sorted(outcome == "missing" for outcome in outcomes.values()), [False, True], outcomes)
+
+    def test_what_went_wrong_is_a_record_too(self):
+        self.drain_stuck(1, "--results", "late")
+        record, = self.kept_records("late")
+        self.assertEqual((record["verdict"], record["metrics"]["checkpoint_fast_s"]["samples"] != []), ("timed_out", True))
+        self.assertNotIn("checkpoint_durable_s", record["metrics"])
+        self.save(2, "--on-full", "skip", "--results", "left-out", fast="fast,capacity=10MiB", slow=FULL)
+        record, = self.kept_records("left-out")
+        self.assertEqual((record["verdict"], record["metrics"]["checkpoint_skips"]["value"]), ("degraded", 1))
+        self.fails(1, "save", "other,fail=sync:eio@1", *PAYLOAD, "--results", "failed")
+        record, = self.kept_records("failed")
+        self.assertEqual(record["verdict"], "failed")
+        self.assertIn("other", record["reason"])
+        self.fails(2, "save", "fast", *PAYLOAD, "--results", "refused")
+        self.assertFalse((self.dir / "refused").exists(), "a save that was refused was not measured")
+
 
 if __name__ == "__main__":
     penstock_cli.main()

@@ -9,7 +9,7 @@ from test_manuals import Manuals
 PLACES = "cpus numa"
 SAVING = "payload burst-buffer on-full on-full-timeout oversize headroom read-back keep keep-fast"
 FILTER = "include exclude all"
-# What each took when all subcommands of a command shared one table, and takes for ever.
+# What each took when all subcommands of a command shared one table, and takes for ever; and what came to it since.
 TAKES = {
     "baseline list": "results", "baseline remove": "results", "baseline set": "results",
     "checkpoint bench": f"{SAVING} {PLACES} seed results label pair steps every step-time burn arms repeat mtbf",
@@ -17,7 +17,7 @@ TAKES = {
     "checkpoint gc": f"run {PLACES} keep keep-fast",
     "checkpoint ls": f"run {PLACES}",
     "checkpoint restore": f"run {PLACES} step to replace",
-    "checkpoint save": f"run {SAVING} {PLACES} step from seed wait ack-log timeout",
+    "checkpoint save": f"run {SAVING} {PLACES} step from seed wait ack-log timeout results label pair",
     "checkpoint status": f"run {PLACES}",
     "checkpoint verify": f"run {PLACES}",
     "profile attach": "output include exclude trace trace-limit",

@@ -84,6 +84,9 @@ class Work(CliTest):
         self.check_each(self.one_record("checkpoint", "bench", "slow", "--burst-buffer", "fast", "--payload", "1MiB", "--steps", 2, "--every", 2,
                                         "--step-time", "1ms", "--repeat", 1))
 
+    def test_of_a_save(self):
+        self.check_each(self.one_record("checkpoint", "save", "slow", "--burst-buffer", "fast", "--payload", "64KiB"))
+
 
 class Older(CliTest):
     def test_are_read_as_they_were(self):
@@ -103,6 +106,28 @@ class Older(CliTest):
                 self.assertIn(done.returncode, (0, 3), done.stderr)  # 3: too few samples to tell
                 self.assertGreater(len(compared), 0)
                 self.assertNotIn("missing", {line["outcome"] for line in compared})
+
+    def test_options_of_other_subcommands_tell_nothing(self):
+        """Records of `checkpoint bench` once had the options of all subcommands."""
+        older, = stored(KEPT / "checkpoint.jsonl")[:1]
+        others = {"wait": "durable", "step": None, "timeout_s": None}
+        self.assertEqual(older["parameters"]["wait"], others["wait"])
+        newer = copy.deepcopy(older)
+        del newer["parameters"]["wait"]
+        newer["work"] = [name for name in newer["parameters"] if name not in ("burst_buffer", "repeat")]
+        between = copy.deepcopy(newer)
+        between["parameters"] |= others
+        between["work"] = [*newer["work"], *others]
+        for first in (older, between):
+            for one, two in ((first, newer), (newer, first)):
+                for side, record in (("one", one), ("two", two)):
+                    synthetic.write(self.dir / side, [record])
+                done = self.run_cli("compare", "one", "two", "--json", expect=None)
+                rows = [line for line in map(json.loads, done.stdout.splitlines()) if line["kind"] == "row"]
+                self.assertGreater(len(rows), 0)
+                self.assertNotIn("missing", {row["outcome"] for row in rows})
+                for name in others:
+                    self.assertNotIn(name.removesuffix("_s"), done.stdout + done.stderr)
 
 
 if __name__ == "__main__":

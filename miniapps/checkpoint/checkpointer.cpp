@@ -9,9 +9,7 @@
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/system/threads.hpp"
 #include "io_backends/core/units.hpp"
-#include "miniapps/checkpoint/admission.hpp"
 #include "miniapps/checkpoint/drainer.hpp"
-#include "miniapps/checkpoint/ledger.hpp"
 #include "miniapps/checkpoint/run_stores.hpp"
 #include "miniapps/checkpoint/save_together.hpp"
 #include "miniapps/checkpoint/snapshot_writer.hpp"
@@ -44,20 +42,15 @@ class TieredCheckpointer final : public Checkpointer {
   Result<void> settled(const CheckpointId& id, Reached level, Clock::time_point until, bool stoppable);
 
   // Of policy.snapshot.
-  struct Patience {
-    Clock::time_point until;
-    bool waits = true;
-    bool stoppable = true;
-  };
-  Result<bool> clear_memory(const Patience& patience);
+  enum class Wait : std::uint8_t { never, until_stopped, through_signals };
+  Result<bool> clear_memory(Clock::time_point until, Wait wait);
   Result<void> write_again(Clock::time_point until);
 
   const CheckpointPolicy policy_;
   Communicator& ranks_;
   CheckpointLedger ledger_;
   RunStores stores_;
-  std::unique_ptr<Drainer> drainer_;    // rank 0's, where there is a fast tier
-  std::optional<Admission> admission_;  // rank 0's
+  std::unique_ptr<Drainer> drainer_;  // rank 0's, where there is a fast tier
   std::optional<SaveTogether> together_;
   std::unique_ptr<SnapshotWriter> snapshots_;  // last: its thread uses all of the rest
 };
@@ -66,9 +59,9 @@ Result<void> TieredCheckpointer::open_as_root(const Tier& slow, const Tier* fast
   PENSTOCK_TRY(check_run_name(policy_.run));
   if (policy_.keep == 0) return make_error(Errc::invalid_argument, "at least one checkpoint is to be kept");
   PENSTOCK_ASSIGN(stores_, take_run(policy_.run, slow, fast));
-  if (fast != nullptr) drainer_ = std::make_unique<Drainer>(policy_, *stores_.fast, *stores_.slow, ledger_);
-  admission_.emplace(policy_, *stores_.slow, stores_.fast.get(), drainer_.get(), ledger_);
-  return drainer_ == nullptr ? success() : drainer_->begin();
+  if (fast == nullptr) return success();
+  drainer_ = std::make_unique<Drainer>(policy_, *stores_.fast, *stores_.slow, ledger_);
+  return drainer_->begin();
 }
 
 Result<void> TieredCheckpointer::begin_snapshots() {
@@ -90,7 +83,7 @@ Result<void> TieredCheckpointer::begin(const Tier& slow, const Tier* fast) {
     if (!ranks_.root()) {
       PENSTOCK_ASSIGN(stores_, see_run(slow, fast));
     }
-    together_.emplace(policy_, ranks_, stores_, ledger_, admission_ ? &*admission_ : nullptr, drainer_.get());
+    together_.emplace(policy_, ranks_, stores_, ledger_, drainer_.get());
     return begin_snapshots();
   };
   return agree(ranks_, follow());
@@ -105,17 +98,16 @@ Result<Saved> TieredCheckpointer::save(const SaveRequest& request) {
   const Clock::time_point since = Clock::now();
   const Clock::time_point until = after(policy_.block_for);
   PENSTOCK_ASSIGN(const bool taken,
-                  clear_memory({.until = until, .waits = policy_.on_full == OnFull::block}));
+                  clear_memory(until, policy_.on_full == OnFull::block ? Wait::until_stopped : Wait::never));
   PENSTOCK_TRY(healthy());
   PENSTOCK_ASSIGN(SaveWork work, together_->work_of(request));
   work.until = until;
-  Saved saved;
-  PENSTOCK_ASSIGN(const bool written, together_->write(work, {.from_memory = policy_.snapshot && !taken,
-                                                              .around = taken,
-                                                              .asked_s = asked_s}));
-  saved.id = work.id;
-  saved.skipped = !written;
-  if (written && (!policy_.snapshot || taken)) saved.reached = work.fast ? Reached::fast : Reached::durable;
+  work.asked_s = asked_s;
+  work.memory_taken = taken;
+  const bool from_memory = policy_.snapshot && !taken;
+  PENSTOCK_ASSIGN(const bool written, together_->write(work, from_memory));
+  Saved saved{.id = work.id, .skipped = !written};
+  if (written && !from_memory) saved.reached = work.fast ? Reached::fast : Reached::durable;
   double block_s = std::chrono::duration<double>(Clock::now() - since).count();
   PENSTOCK_TRY(ranks_.all_reduce(std::span(&block_s, 1), Reduction::max));
   if (ranks_.root()) ledger_.blocked(saved.id, block_s);
@@ -123,29 +115,30 @@ Result<Saved> TieredCheckpointer::save(const SaveRequest& request) {
 }
 
 // Collective. Waits until the thread has written the last snapshot, with free space for it; true where it has
-// not and `patience` does not wait. A rank without free space, or that failed, leaves the others' threads
+// not and `wait` is never. A rank without free space, or that failed, leaves the others' threads
 // waiting for its part: hence all ranks look together.
-Result<bool> TieredCheckpointer::clear_memory(const Patience& patience) {
+Result<bool> TieredCheckpointer::clear_memory(Clock::time_point until, Wait wait) {
   if (snapshots_ == nullptr) return false;
   for (;;) {
     const Clock::time_point now = Clock::now();
-    const Memory mine = snapshots_->look(
-        patience.waits && patience.until > now ? std::min(patience.until, now + kPollInterval) : now);
+    const Memory mine =
+        snapshots_->look(wait != Wait::never && until > now ? std::min(until, now + kPollInterval) : now);
     std::array<std::uint64_t, 5> any{mine == Memory::busy, mine == Memory::full, mine == Memory::failed,
-                                     Clock::now() >= patience.until, interrupted()};
+                                     Clock::now() >= until, interrupted()};
     PENSTOCK_TRY(ranks_.all_reduce(std::span(any), Reduction::max));
     const auto [busy, full, failed, late, stopped] = any;
     if (busy == 0) {
       if (failed != 0) snapshots_->abandon();
       if (failed != 0 || full == 0) return false;
-      PENSTOCK_TRY(write_again(patience.until));
+      PENSTOCK_TRY(write_again(until));
       return false;
     }
     if (full != 0 || failed != 0) snapshots_->give_up();
-    if (!patience.waits) return true;
+    if (wait == Wait::never) return true;
     const std::string what = "the checkpoint of step " + std::to_string(snapshots_->taken_id().step) +
                              " is still on its way from memory";
-    if (patience.stoppable && stopped != 0) return make_error(Errc::interrupted, "stopped while " + what);
+    if (wait == Wait::until_stopped && stopped != 0)
+      return make_error(Errc::interrupted, "stopped while " + what);
     if (late != 0)
       return make_error(Errc::timed_out, what +
                                              ": wait longer, save less often, or leave checkpoints out "
@@ -158,7 +151,9 @@ Result<bool> TieredCheckpointer::clear_memory(const Patience& patience) {
 Result<void> TieredCheckpointer::write_again(Clock::time_point until) {
   SaveWork& work = snapshots_->taken();
   work.until = until;
-  const Result<bool> written = together_->write(work, {.was_full = work.fast, .known = true});
+  work.was_full = work.fast;
+  work.known = true;
+  const Result<bool> written = together_->write(work, false);
   const bool stays =
       !written.ok() && (written.error().code == Errc::timed_out || written.error().code == Errc::interrupted);
   if (stays) return written.error();
@@ -207,14 +202,14 @@ Result<void> TieredCheckpointer::wait(const CheckpointId& id, Reached level,
                                       std::chrono::nanoseconds patience) {
   const Clock::time_point until = after(patience);
   if (snapshots_ != nullptr && snapshots_->has_taken(id)) {
-    PENSTOCK_ASSIGN([[maybe_unused]] const bool taken, clear_memory({.until = until}));
+    PENSTOCK_ASSIGN([[maybe_unused]] const bool taken, clear_memory(until, Wait::until_stopped));
   }
   return outcome_of_root(ranks_, ranks_.root() ? settled(id, level, until, true) : success());
 }
 
 Result<void> TieredCheckpointer::finalize(std::chrono::nanoseconds patience) {
   const Clock::time_point until = after(patience);
-  PENSTOCK_ASSIGN([[maybe_unused]] const bool taken, clear_memory({.until = until, .stoppable = false}));
+  PENSTOCK_ASSIGN([[maybe_unused]] const bool taken, clear_memory(until, Wait::through_signals));
   PENSTOCK_TRY(healthy());
   const auto drained = [&]() -> Result<void> {
     if (!ranks_.root() || drainer_ == nullptr) return success();
@@ -222,7 +217,7 @@ Result<void> TieredCheckpointer::finalize(std::chrono::nanoseconds patience) {
       PENSTOCK_TRY(ledger_.failure());
       if (Clock::now() >= until) {
         const std::optional<Error> trouble = drainer_->trouble();
-        return make_error(Errc::timed_out, format_size(drainer_->held().backlog) + " on '" +
+        return make_error(Errc::timed_out, format_size(ledger_.counts().backlog_bytes) + " on '" +
                                                stores_.fast->tier().name +
                                                "' are not durable yet; `penstock checkpoint drain` goes on" +
                                                (trouble ? "; the drain says: " + trouble->message() : ""));
@@ -235,27 +230,6 @@ Result<void> TieredCheckpointer::finalize(std::chrono::nanoseconds patience) {
 }
 
 }  // namespace
-
-OnFull on_full_of(std::string_view word) {
-  if (word == "skip") return OnFull::skip;
-  return word == "writethrough" ? OnFull::writethrough : OnFull::block;
-}
-
-Oversize oversize_of(std::string_view word) {
-  return word == "fail" ? Oversize::fail : Oversize::writethrough;
-}
-
-std::string_view reached_name(Reached level) {
-  switch (level) {
-    case Reached::nothing:
-      return "nothing";
-    case Reached::fast:
-      return "fast";
-    case Reached::durable:
-      return "durable";
-  }
-  return "";
-}
 
 Result<std::unique_ptr<Checkpointer>> Checkpointer::open(const CheckpointPolicy& policy, const Tier& slow,
                                                          const Tier* fast, Communicator& ranks,

@@ -15,6 +15,7 @@
 #include "io_backends/core/random.hpp"
 #include "io_backends/testing/testing.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
+#include "miniapps/checkpoint/store.hpp"
 
 namespace penstock {
 

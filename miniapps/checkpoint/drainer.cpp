@@ -1,5 +1,5 @@
 // Threads: only rank 0 has a Drainer. Its training thread makes and destroys it and calls begin(),
-// evict_one(), held(), wait_for_progress(), idle() and trouble(). add() is called by the thread that
+// evict_one(), held_bytes(), wait_for_progress(), idle() and trouble(). add() is called by the thread that
 // committed: the training thread, or that of the snapshots. The drainer's own thread runs work(), drain(),
 // failed(), tidy() and evict_one().
 // Locks: mutex_ guards all members after it up to stop_. No I/O happens with it held. The ledger's lock may
@@ -71,29 +71,32 @@ Result<void> Drainer::begin() {
     PENSTOCK_ASSIGN(const bool went, evict_one());
     if (!went) break;
   }
-  const std::uint64_t backlog = bytes_of(pending_);
-  ledger_.count([&](CheckpointCounts& counts) { counts.backlog_bytes = counts.backlog_most = backlog; });
+  count_backlog();
   // Last: from here on the lists need the lock.
   thread_ = std::jthread([this] { work(); });
   return success();
 }
 
-// The checkpoint is committed on the fast tier. Does not wait. The backlog is counted under the lock, so
-// that two calls cannot store their counts in the wrong order.
-void Drainer::add(CheckpointManifest manifest) {
-  const std::lock_guard lock(mutex_);
-  pending_.push_back(std::move(manifest));
+// After each change of pending_, with the lock held: two calls cannot store their counts in the wrong order.
+void Drainer::count_backlog() {
   const std::uint64_t backlog = bytes_of(pending_);
   ledger_.count([&](CheckpointCounts& counts) {
     counts.backlog_bytes = backlog;
     counts.backlog_most = std::max(counts.backlog_most, backlog);
   });
+}
+
+// The checkpoint is committed on the fast tier. Does not wait.
+void Drainer::add(CheckpointManifest manifest) {
+  const std::lock_guard lock(mutex_);
+  pending_.push_back(std::move(manifest));
+  count_backlog();
   changed_.notify_all();
 }
 
 // By the training thread (admission) and by the drainer's thread (tidy), perhaps at the same time. Each
 // takes another checkpoint out of durable_, so the reads and the removal need no lock. While it is out,
-// held() does not count it. Every way back without a removal puts it into a list again.
+// held_bytes() does not count it. Every way back without a removal puts it into a list again.
 Result<bool> Drainer::evict_one() {
   for (;;) {
     CheckpointManifest oldest;
@@ -110,7 +113,10 @@ Result<bool> Drainer::evict_one() {
     }
     const auto back = [&](std::deque<CheckpointManifest>& there) {
       const std::lock_guard lock(mutex_);
-      if (&there == &pending_) return pending_.push_back(std::move(oldest));
+      if (&there == &pending_) {
+        pending_.push_back(std::move(oldest));
+        return count_backlog();
+      }
       durable_.push_front(std::move(oldest));
       if (found) ++found_;
     };
@@ -140,10 +146,9 @@ Result<bool> Drainer::evict_one() {
   }
 }
 
-Drainer::Held Drainer::held() const {
+std::uint64_t Drainer::held_bytes() const {
   const std::lock_guard lock(mutex_);
-  const std::uint64_t backlog = bytes_of(pending_);
-  return {.bytes = backlog + bytes_of(durable_), .backlog = backlog};
+  return bytes_of(pending_) + bytes_of(durable_);
 }
 
 // On the training thread, which looks for signals between calls: nothing here ends by one.
@@ -226,8 +231,7 @@ void Drainer::drain(const CheckpointManifest& next) {
     drained_one_ = true;
     trouble_.reset();
     pause_ = std::chrono::nanoseconds{0};
-    const std::uint64_t backlog = bytes_of(pending_);
-    ledger_.count([&](CheckpointCounts& counts) { counts.backlog_bytes = backlog; });
+    count_backlog();
   }
   // A failure to remove old copies does not undo that this one is durable. The next drain tries again.
   if (const Result<void> tidied = tidy(next.id); !tidied.ok()) {
@@ -259,7 +263,10 @@ void Drainer::failed(const CheckpointManifest& manifest, Error error) {
   std::chrono::nanoseconds pause{0};
   {
     const std::lock_guard lock(mutex_);
-    if (lost) pending_.pop_front();
+    if (lost) {
+      pending_.pop_front();
+      count_backlog();
+    }
     trouble_ = std::move(error);
     ++ended_;
     if (!lost) pause_ = pause_.count() == 0 ? policy_.retry_after : std::min(2 * pause_, kLongestPause);

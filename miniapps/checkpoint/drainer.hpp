@@ -15,8 +15,7 @@
 #include <vector>
 
 #include "io_backends/core/result.hpp"
-#include "miniapps/checkpoint/checkpointer.hpp"
-#include "miniapps/checkpoint/ledger.hpp"
+#include "miniapps/checkpoint/saves.hpp"
 #include "miniapps/checkpoint/store.hpp"
 
 namespace penstock {
@@ -45,12 +44,8 @@ class Drainer {
   // fast one. If the slow copy cannot be read, the fast one stays.
   Result<bool> evict_one();
 
-  // Bytes of the run on the fast tier, and how many of them are not durable.
-  struct Held {
-    std::uint64_t bytes = 0;
-    std::uint64_t backlog = 0;
-  };
-  Held held() const;
+  // Bytes of the run on the fast tier.
+  std::uint64_t held_bytes() const;
 
   // Waits until the next drain has ended, with or without success, or until `until`. Returns whether
   // something is left to drain.
@@ -62,6 +57,7 @@ class Drainer {
 
  private:
   void work() noexcept;
+  void count_backlog();
   void drain(const CheckpointManifest& next);
   Result<void> tidy(const CheckpointId& newest);
   void failed(const CheckpointManifest& manifest, Error error);

@@ -17,12 +17,7 @@ namespace {
 
 constexpr int kMaxTries = 100;  // at stores in which somebody else is at work
 
-// One store's copy of a checkpoint, as its list has it.
-struct Copy {
-  CheckpointStore* store = nullptr;
-  Result<CheckpointManifest> manifest;
-};
-using Copies = std::map<CheckpointId, std::vector<Copy>, std::greater<>>;  // the newest first
+using Copies = std::map<CheckpointId, std::vector<FoundCopy>, std::greater<>>;  // the newest first
 
 // Of each, the fast tiers' copies first.
 Result<Copies> all_copies(std::span<CheckpointStore* const> stores, std::string_view run) {
@@ -43,7 +38,7 @@ bool ours(Errc code) {
 }
 
 // Why this copy is not gone on from: success where it is.
-Result<void> examine(const Copy& copy, std::string_view run, const RestartRequest& request) {
+Result<void> examine(const FoundCopy& copy, std::string_view run, const RestartRequest& request) {
   if (!copy.manifest) return copy.manifest.error();
   if (request.ranks && copy.manifest->ranks != *request.ranks)
     return make_error(Errc::invalid_argument,
@@ -52,7 +47,7 @@ Result<void> examine(const Copy& copy, std::string_view run, const RestartReques
 }
 
 // What was wrong, and what became of it.
-std::string reject(const Copy& copy, std::string_view run, const CheckpointId& id, const Error& error,
+std::string reject(const FoundCopy& copy, std::string_view run, const CheckpointId& id, const Error& error,
                    bool put_aside) {
   std::string why = error.message();
   if (!put_aside) return why;
@@ -134,7 +129,7 @@ Result<std::optional<Restart>> look_once(std::span<CheckpointStore* const> store
   std::optional<Error> unread;
   for (const auto& [id, of_id] : copies) {
     if (request.step && id.step != *request.step) continue;
-    for (const Copy& copy : of_id) {
+    for (const FoundCopy& copy : of_id) {
       const auto good = examine(copy, run, request);
       if (good) {
         restart.store = copy.store;

@@ -9,13 +9,11 @@
 #include <vector>
 
 #include "io_backends/core/system/interrupt.hpp"
-#include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/store.hpp"
 
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kMostSmallText = 64U << 10;
 constexpr std::uint64_t kWorthANote = 16U << 20;  // bytes; fewer are promised and taken for a while
 constexpr std::chrono::seconds kLockPatience{5};
 constexpr std::chrono::milliseconds kLockPause{10};
@@ -140,30 +138,6 @@ Result<std::unique_ptr<Lock>> CheckpointStore::lock_space() const {
     PENSTOCK_TRY(check_interrupt());
     std::this_thread::sleep_for(kLockPause);
   }
-}
-
-Result<std::unique_ptr<Staged>> CheckpointStore::stage(std::string_view run, std::string_view what,
-                                                       std::uint64_t bytes, std::uint64_t headroom) {
-  PENSTOCK_TRY(check_run_name(run));
-  PENSTOCK_TRY(check_what(what));
-  PENSTOCK_TRY(still_there());
-  const StoreFiles files(tier_);
-  const std::string name = new_making(run, what);
-  std::unique_ptr<Staged> staged(new Staged(*this, below(kStoreTmp, name), true));
-  {
-    PENSTOCK_ASSIGN(const auto lock, lock_space());
-    PENSTOCK_ASSIGN(const std::uint64_t left, room());
-    if (headroom > left || bytes > left - headroom)
-      return files.error(
-          Errc::no_space,
-          fmt::format("no room for a checkpoint of {} of run '{}': {} left{}", format_size(bytes), run,
-                      format_size(left),
-                      headroom == 0 ? "" : fmt::format(", {} to stay free", format_size(headroom))));
-    PENSTOCK_TRY(files.write_text(below(kStoreReserved, name), fmt::format("{}\n", bytes),
-                                  Durability::visible, IfExists::fail));
-  }
-  PENSTOCK_TRY(files.make_folders(staged->folder()));
-  return staged;
 }
 
 }  // namespace penstock

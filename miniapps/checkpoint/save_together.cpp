@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -11,7 +13,9 @@
 
 #include "io_backends/core/build_info.hpp"
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/retention.hpp"
 #include "results/record/store.hpp"
 
@@ -19,6 +23,8 @@ namespace penstock {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kSignalPollInterval{50};  // how often one that waits looks for a signal
 
 std::string this_process() {
   std::array<char, 256> host{};
@@ -29,94 +35,148 @@ std::string this_process() {
 
 }  // namespace
 
-// Where a save goes: rank 0's decision, which all follow.
-struct SaveTogether::Course {
-  bool skip = false;
-  bool fast = false;
-  std::uint64_t generation = 0;
-  std::string folder;  // in the making, on that tier
-
-  std::string text() const {
-    return nlohmann::json{{"skip", skip}, {"fast", fast}, {"generation", generation}, {"folder", folder}}
-        .dump();
-  }
-  static Course from(std::string_view text) {
-    const nlohmann::json json = nlohmann::json::parse(text);
-    return {.skip = json["skip"],
-            .fast = json["fast"],
-            .generation = json["generation"],
-            .folder = json["folder"]};
-  }
-};
+Clock::time_point after(std::chrono::nanoseconds patience) {
+  const Clock::time_point now = Clock::now();
+  return patience > Clock::time_point::max() - now ? Clock::time_point::max() : now + patience;
+}
 
 // One that is still on its way from memory has its generation, too, and keeps it when it is tried again.
-Result<std::uint64_t> SaveTogether::next_generation(std::uint64_t step, bool known) const {
-  for (CheckpointId id{.step = step};; ++id.generation) {
+Result<std::uint64_t> SaveTogether::next_generation(const SaveWork& work) const {
+  for (CheckpointId id{.step = work.id.step};; ++id.generation) {
     PENSTOCK_ASSIGN(bool taken, stores_.slow->has(policy_.run, id));
     if (!taken && stores_.fast != nullptr) {
       PENSTOCK_ASSIGN(taken, stores_.fast->has(policy_.run, id));
     }
-    if (!taken && !known && in_memory_ != nullptr) taken = in_memory_->has_taken(id);
+    if (!taken && !work.known && in_memory_ != nullptr) taken = in_memory_->has_taken(id);
     if (!taken) return id.generation;
   }
 }
 
-Result<SaveTogether::Course> SaveTogether::choose(SaveWork& work, const Way& way) {
-  Course course;
-  PENSTOCK_ASSIGN(course.generation, next_generation(work.id.step, way.known));
-  if (way.around && policy_.on_full == OnFull::skip) {
-    course.skip = true;
-    return course;
-  }
-  PENSTOCK_ASSIGN(Admitted admitted, way.around ? admission_->write_through(work.bytes)
-                                                : admission_->admit(work.bytes, way.was_full, work.until));
-  course.skip = admitted.staged == nullptr;
-  course.fast = admitted.fast;
-  work.staged = std::move(admitted.staged);
-  if (!course.skip) course.folder = work.staged->folder();
-  return course;
+// Rank 0's part of agree_on().
+Result<void> SaveTogether::choose(SaveWork& work) {
+  PENSTOCK_ASSIGN(work.id.generation, next_generation(work));
+  work.fast = false;
+  work.skipped = work.memory_taken && policy_.on_full == OnFull::skip;
+  if (!work.skipped) PENSTOCK_TRY(work.memory_taken ? write_through(work) : admit(work));
+  work.folder = work.staged == nullptr ? "" : work.staged->folder();
+  return success();
 }
 
-// Every rank's. What an earlier try made is gone before room is looked for.
-Result<SaveTogether::Course> SaveTogether::agree_on(SaveWork& work, const Way& way) {
+// Collective: where the save goes is rank 0's decision, which all follow. What an earlier try made is removed
+// before room is looked for: it may be what takes the room.
+Result<void> SaveTogether::agree_on(SaveWork& work) {
   work.staged.reset();
-  std::vector<std::byte> said;
-  Result<void> chosen = success();
-  if (ranks_.root()) {
-    Result<Course> course = choose(work, way);
-    if (course.ok()) {
-      const std::string text = course->text();
-      said.assign(std::as_bytes(std::span(text)).begin(), std::as_bytes(std::span(text)).end());
-    } else {
-      chosen = std::move(course).error();
-    }
-  }
-  PENSTOCK_TRY(outcome_of_root(ranks_, chosen));
-  PENSTOCK_TRY(ranks_.broadcast(said));
-  Course course =
-      Course::from({static_cast<const char*>(static_cast<const void*>(said.data())), said.size()});
-  work.fast = course.fast;
-  work.folder = course.folder;
-  return course;
+  PENSTOCK_TRY(outcome_of_root(ranks_, ranks_.root() ? choose(work) : success()));
+  const std::vector<std::uint8_t> chosen = nlohmann::json::to_cbor(
+      nlohmann::json::array({work.skipped, work.fast, work.id.generation, work.folder}));
+  const auto said = std::as_bytes(std::span(chosen));
+  std::vector<std::byte> bytes(said.begin(), said.end());  // of rank 0; the others' are replaced
+  PENSTOCK_TRY(ranks_.broadcast(bytes));
+  const nlohmann::json all = nlohmann::json::from_cbor(bytes);
+  all[0].get_to(work.skipped);
+  all[1].get_to(work.fast);
+  all[2].get_to(work.id.generation);
+  all[3].get_to(work.folder);
+  work.manifest.id = work.id;
+  return success();
 }
 
-// Collective: finds room and writes there, or hands it to the thread that does; false where it is skipped.
-Result<bool> SaveTogether::write(SaveWork& work, Way way) {
-  for (;; way.was_full = way.known = true) {
-    PENSTOCK_ASSIGN(const Course course, agree_on(work, way));
+// Whether the fast tier would take it if all went that can go.
+Result<bool> SaveTogether::fits_ever(std::uint64_t bytes) const {
+  if (policy_.quota != 0 && bytes > policy_.quota) return false;
+  PENSTOCK_ASSIGN(const std::uint64_t most, stores_.fast->room_if_all_went());
+  return most >= bytes && most - bytes >= policy_.headroom;
+}
+
+// False where there is no room now.
+Result<bool> SaveTogether::take_fast_room(SaveWork& work) {
+  if (policy_.quota != 0 && drainer_->held_bytes() + work.bytes > policy_.quota) return false;
+  Result<std::unique_ptr<Staged>> staged =
+      stores_.fast->stage(policy_.run, "save", work.bytes, policy_.headroom);
+  if (!staged.ok() && staged.error().code == Errc::no_space) return false;
+  PENSTOCK_ASSIGN(work.staged, std::move(staged));
+  work.fast = true;
+  return true;
+}
+
+// Until a drain has ended, which may have made some; false when the time is over.
+Result<bool> SaveTogether::wait_for_room(Clock::time_point until) {
+  PENSTOCK_TRY(check_interrupt());
+  PENSTOCK_TRY(ledger_.failure());
+  const Clock::time_point now = Clock::now();
+  if (now >= until) return false;
+  const Clock::time_point look = until - now > kSignalPollInterval ? now + kSignalPollInterval : until;
+  // Others that have the room say nothing when they leave it.
+  if (drainer_->idle())
+    std::this_thread::sleep_until(look);
+  else
+    drainer_->wait_for_progress(look);
+  return true;
+}
+
+// To the slow tier, whatever room the fast one has.
+Result<void> SaveTogether::write_through(SaveWork& work) {
+  PENSTOCK_ASSIGN(work.staged, stores_.slow->stage(policy_.run, "save", work.bytes, 0));
+  work.fast = false;
+  if (stores_.fast != nullptr) ledger_.count([](CheckpointCounts& counts) { ++counts.written_through; });
+  return success();
+}
+
+Error SaveTogether::stayed_full() const {
+  const std::optional<Error> trouble = drainer_->trouble();
+  return make_error(Errc::timed_out,
+                    "the fast tier '" + stores_.fast->tier().name + "' stayed full for " +
+                        format_seconds(std::chrono::duration<double>(policy_.block_for).count()) +
+                        (trouble ? "; the drain says: " + trouble->message() : ""));
+}
+
+// Durable copies make room, the oldest first; then the policy decides. Waiting ends with timed_out, and with
+// interrupted.
+Result<void> SaveTogether::admit(SaveWork& work) {
+  if (stores_.fast == nullptr) return write_through(work);
+  bool known_to_fit = work.was_full;
+  for (bool look = !work.was_full;; look = true) {
+    if (look) {
+      PENSTOCK_ASSIGN(const bool taken, take_fast_room(work));
+      if (taken) return success();
+    }
+    if (!known_to_fit) {
+      PENSTOCK_ASSIGN(known_to_fit, fits_ever(work.bytes));
+      if (!known_to_fit) return send_oversized(work);
+    }
+    PENSTOCK_ASSIGN(const bool went, drainer_->evict_one());
+    if (went) continue;
+    work.skipped = policy_.on_full == OnFull::skip;
+    if (work.skipped) return success();
+    if (policy_.on_full == OnFull::writethrough) return write_through(work);
+    PENSTOCK_ASSIGN(const bool more, wait_for_room(work.until));
+    if (!more) return stayed_full();
+  }
+}
+
+Result<void> SaveTogether::send_oversized(SaveWork& work) {
+  if (policy_.oversize == Oversize::writethrough) return write_through(work);
+  return make_error(Errc::no_space, "a checkpoint of " + format_size(work.bytes) +
+                                        " is more than the fast tier '" + stores_.fast->tier().name +
+                                        "' can hold: --oversize writethrough sends it to '" +
+                                        stores_.slow->tier().name + "'");
+}
+
+// Where the fast tier fills up during the writing, all ranks try again with what they know then.
+Result<bool> SaveTogether::write(SaveWork& work, bool from_memory) {
+  for (;; work.was_full = work.known = true) {
     const CheckpointId before = work.id;
-    work.id.generation = course.generation;
-    work.manifest.id = work.id;
+    PENSTOCK_TRY(agree_on(work));
     if (ranks_.root())
-      way.known ? ledger_.renamed(before, work.id) : ledger_.asked(work.id, work.bytes, way.asked_s);
-    if (course.skip) {
+      work.known ? ledger_.renamed(before, work.id) : ledger_.asked(work.id, work.bytes, work.asked_s);
+    if (work.skipped) {
       if (ranks_.root()) ledger_.skipped(work.id);
       return false;
     }
-    const Result<void> done = way.from_memory ? hand_over(work) : write_together(work);
+    const Result<void> done = from_memory ? hand_over(work) : write_together(work);
     if (done.ok()) return true;
     // The same on all ranks: what one says, agree() tells all.
-    if (done.error().code != Errc::no_space || !course.fast) return done.error();
+    if (done.error().code != Errc::no_space || !work.fast) return done.error();
   }
 }
 

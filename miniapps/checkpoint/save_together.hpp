@@ -1,17 +1,16 @@
 // One save, as all ranks carry it out together: where it goes, who writes what, and when it counts.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/core/result.hpp"
-#include "miniapps/checkpoint/admission.hpp"
-#include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/drainer.hpp"
-#include "miniapps/checkpoint/ledger.hpp"
 #include "miniapps/checkpoint/run_stores.hpp"
-#include "miniapps/checkpoint/save_work.hpp"
+#include "miniapps/checkpoint/saves.hpp"
 #include "miniapps/checkpoint/snapshot_writer.hpp"
 
 namespace penstock {
@@ -19,39 +18,37 @@ namespace penstock {
 // Borrows all that it is made of. Of one rank; one thread, but for write_snapshot().
 class SaveTogether {
  public:
-  // `admission` and, where there is a fast tier, `drainer` are rank 0's; null on the others.
+  // Where there is a fast tier, `drainer` is rank 0's; null on the others.
   SaveTogether(const CheckpointPolicy& policy, Communicator& ranks, const RunStores& stores,
-               CheckpointLedger& ledger, Admission* admission, Drainer* drainer)
-      : policy_(policy),
-        ranks_(ranks),
-        stores_(stores),
-        ledger_(ledger),
-        admission_(admission),
-        drainer_(drainer) {}
+               CheckpointLedger& ledger, Drainer* drainer)
+      : policy_(policy), ranks_(ranks), stores_(stores), ledger_(ledger), drainer_(drainer) {}
 
   void use(SnapshotWriter& in_memory) { in_memory_ = &in_memory; }
 
   // Collective. unsupported where it could never be read back: known before a byte is written.
   Result<SaveWork> work_of(const SaveRequest& request);
 
-  struct Way {
-    bool from_memory = false;  // by the thread that writes snapshots, to which it is handed over
-    bool around = false;       // the memory for snapshots is taken: skipped, or to the slow tier at once
-    bool was_full = false;     // the fast tier has just turned out to have no room
-    bool known = false;        // the ledger has it already
-    double asked_s = 0;
-  };
-  // Collective: finds room and writes it there; false where it is skipped.
-  Result<bool> write(SaveWork& work, Way way);
+  // Collective: finds room and writes there, or with `from_memory` hands it to the thread that does. False
+  // where it is skipped.
+  Result<bool> write(SaveWork& work, bool from_memory);
 
   // By the snapshots' thread of each rank: writes what write() has found room for.
   Result<void> write_snapshot(SaveWork& work);
 
  private:
-  struct Course;
-  Result<std::uint64_t> next_generation(std::uint64_t step, bool known) const;
-  Result<Course> choose(SaveWork& work, const Way& way);
-  Result<Course> agree_on(SaveWork& work, const Way& way);
+  Result<std::uint64_t> next_generation(const SaveWork& work) const;
+  Result<void> choose(SaveWork& work);
+  Result<void> agree_on(SaveWork& work);
+
+  // Rank 0's: where the checkpoint goes.
+  Result<void> admit(SaveWork& work);
+  Result<void> write_through(SaveWork& work);
+  Result<void> send_oversized(SaveWork& work);
+  Result<bool> fits_ever(std::uint64_t bytes) const;
+  Result<bool> take_fast_room(SaveWork& work);
+  Result<bool> wait_for_room(std::chrono::steady_clock::time_point until);
+  Error stayed_full() const;
+
   Result<void> hand_over(SaveWork& work);
   Result<void> write_mine(SaveWork& work, std::vector<CheckpointFile>& written);
   Result<void> write_together(SaveWork& work);
@@ -61,9 +58,11 @@ class SaveTogether {
   Communicator& ranks_;
   const RunStores& stores_;
   CheckpointLedger& ledger_;
-  Admission* const admission_;
   Drainer* const drainer_;
   SnapshotWriter* in_memory_ = nullptr;  // null: saves write at once
 };
+
+// Now and so much later, but no later than clocks can say.
+std::chrono::steady_clock::time_point after(std::chrono::nanoseconds patience);
 
 }  // namespace penstock

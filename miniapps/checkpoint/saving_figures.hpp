@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "miniapps/checkpoint/checkpointer.hpp"
+#include "miniapps/checkpoint/saves.hpp"
 
 namespace penstock {
 

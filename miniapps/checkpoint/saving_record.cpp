@@ -44,19 +44,15 @@ void record_counts(const CheckpointCounts& counts, Trial& trial) {
   count(saving_metrics::kMostBacklog, counts.backlog_most);
 }
 
-struct NamedFailure {
-  std::string_view name;
-  Failure failure;
-};
-constexpr NamedFailure kFailures[] = {
-    {"process", Failure::process}, {"node", Failure::node}, {"power", Failure::power}};
-
 void record_losses(const SavingFacts& facts, Trial& trial) {
-  for (const NamedFailure& one : kFailures) {
-    const LostWork lost = lost_work(facts.checkpoints, facts.wall_s, one.failure, facts.fast_is_volatile);
-    trial.sample(saving_metrics::kLostWork, one.name, lost.mean_s);
-    trial.sample(saving_metrics::kMostLostWork, one.name, lost.most_s);
-  }
+  const auto record = [&](std::string_view name, Failure failure) {
+    const LostWork lost = lost_work(facts.checkpoints, facts.wall_s, failure, facts.fast_is_volatile);
+    trial.sample(saving_metrics::kLostWork, name, lost.mean_s);
+    trial.sample(saving_metrics::kMostLostWork, name, lost.most_s);
+  };
+  record("process", Failure::process);
+  record("node", Failure::node);
+  record("power", Failure::power);
 }
 
 }  // namespace

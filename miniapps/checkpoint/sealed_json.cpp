@@ -19,7 +19,7 @@ std::string seal_of(std::string_view body) {
   return fmt::format("{}{:08x}\n", kSealBegins, crc32c(std::as_bytes(std::span(body))));
 }
 
-Error no_good(std::string_view object, std::string_view why) {
+Error not_sealed(std::string_view object, std::string_view why) {
   return make_error(Errc::corrupt, fmt::format("'{}' {}", object, why));
 }
 
@@ -34,12 +34,12 @@ std::string seal_json(std::string_view kind, const Json& json) {
 }
 
 Result<Json> unseal_json(std::string_view kind, std::string_view text, std::string_view object) {
-  if (text.empty()) return no_good(object, "is empty");
+  if (text.empty()) return not_sealed(object, "is empty");
   if (text.size() < kSealBytes || !text.substr(text.size() - kSealBytes).starts_with(kSealBegins))
-    return no_good(object, "does not end with its checksum: it is cut short, or none of ours");
+    return not_sealed(object, "does not end with its checksum: it is cut short, or none of ours");
   const std::string_view body = text.substr(0, text.size() - kSealBytes);
   if (text.substr(body.size()) != seal_of(body))
-    return no_good(object, "is not what was written: wrong checksum");
+    return not_sealed(object, "is not what was written: wrong checksum");
   bool too_deep = false;
   const auto watch = [&](int depth, Json::parse_event_t, Json&) {
     too_deep = too_deep || depth > kDepth;
@@ -47,15 +47,16 @@ Result<Json> unseal_json(std::string_view kind, std::string_view text, std::stri
   };
   Json json = Json::parse(body.begin(), body.end(), watch, false);
   if (json.is_discarded() || too_deep || !json.is_object())
-    return no_good(object, "is no JSON object of ours");
+    return not_sealed(object, "is no JSON object of ours");
   try {
-    if (json.at("penstock").get<std::string>() != kind) return no_good(object, fmt::format("is no {}", kind));
+    if (json.at("penstock").get<std::string>() != kind)
+      return not_sealed(object, fmt::format("is no {}", kind));
     if (const std::uint64_t format = count_at(json, "format"); format != kSealedFormat)
       return make_error(Errc::unsupported, fmt::format("'{}' is of format {}, and this penstock reads {}: "
                                                        "use the version that wrote it",
                                                        object, format, kSealedFormat));
   } catch (const std::exception& problem) {
-    return no_good(object, fmt::format("is no {} ({})", kind, problem.what()));
+    return not_sealed(object, fmt::format("is no {} ({})", kind, problem.what()));
   }
   return json;
 }

@@ -1,18 +1,45 @@
-// A copy of the training's state in memory, and the thread that writes it on while the training goes on.
+// One save as a rank carries it out; and a copy of the training's state in memory, with the thread that
+// writes it on while the training goes on.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/core/result.hpp"
-#include "miniapps/checkpoint/save_work.hpp"
+#include "miniapps/checkpoint/checkpoint_manifest.hpp"
+#include "miniapps/checkpoint/saves.hpp"
+#include "miniapps/checkpoint/store.hpp"
 
 namespace penstock {
+
+// What a save is of, without its bytes: these may be elsewhere by the time they are written.
+struct SaveWork {
+  CheckpointId id{};
+  std::uint64_t bytes = 0;  // over all ranks
+  std::vector<FileView> files{};
+  CheckpointManifest manifest{};                  // of rank 0: all but the files
+  double asked_s = 0;                             // when it was asked for, by the ledger's clock
+  std::chrono::steady_clock::time_point until{};  // when waiting for room ends
+
+  bool memory_taken = false;  // by the snapshot before it: skipped, or to the slow tier at once
+  bool was_full = false;      // the fast tier has just turned out to have no room
+  bool known = false;         // the ledger has it already
+
+  // Where it goes, as rank 0 decided.
+  bool skipped = false;
+  bool fast = false;
+  std::string folder{};              // in the making, on that tier
+  std::unique_ptr<Staged> staged{};  // this rank's hold of it
+};
 
 // Of one rank. One thread, but for given_up(), which is for what writes.
 class SnapshotWriter {

@@ -55,13 +55,6 @@ struct StoreFacts {
 std::string_view role_name(StoreRole role);
 std::string_view durability_name(StoreDurability durability);
 
-struct Committed {
-  std::string run;
-  CheckpointId id;
-
-  friend bool operator==(const Committed&, const Committed&) = default;
-};
-
 // What a look into a store's ckpt/ finds: its manifest, or why it is none.
 struct Listed {
   std::string run;

@@ -10,7 +10,6 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kUuidDigits = 32;
 constexpr std::size_t kLongestWhat = 20;
 
 }  // namespace

@@ -29,6 +29,9 @@ inline constexpr std::string_view kCeilingFolder = "penstock-ceiling";
 inline constexpr std::string_view kStoreFolders[] = {
     kStoreLocks, kStoreReserved, kStoreTaken, kStoreTmp, kStoreCommitted, kStoreTrash, kStoreQuarantine};
 
+inline constexpr std::size_t kUuidDigits = 32;
+inline constexpr std::uint64_t kMostSmallText = 64U << 10;  // bytes of STORE.json, a promise or a note
+
 // "a/b".
 std::string below(std::string_view folder, std::string_view name);
 // "b" of "a/b".

@@ -23,11 +23,6 @@
 namespace penstock {
 namespace {
 
-struct Ceilings {
-  double slow = 0;
-  std::optional<double> fast;
-};
-
 class Bench {
  public:
   Bench(const CommandContext& context, const BenchSetup& setup, Run& run, TrainedState& state)
@@ -40,14 +35,14 @@ class Bench {
   Result<void> measure() {
     const std::uint64_t turns = setup_.repeat * setup_.arms.size();
     Progress progress(context_.output.progress && context_.communicator.root(), "checkpoint bench",
-                      turns * setup_.schedule.steps, "steps");
+                      turns * setup_.steps, "steps");
     for (std::uint64_t pair = 0; pair < setup_.repeat; ++pair) {
       progress.set_note("what the tiers take at best");
-      PENSTOCK_ASSIGN(const Ceilings ceilings, inspect_ceilings());
+      PENSTOCK_TRY(inspect_ceilings());
       std::vector<SavingArm> arms = setup_.arms;
       for (std::size_t left = arms.size(); left > 1; --left)
         std::swap(arms[left - 1], arms[order_.below(pair * arms.size() + left, left)]);
-      for (const SavingArm arm : arms) PENSTOCK_TRY(one(arm, pair, ceilings, progress));
+      for (const SavingArm arm : arms) PENSTOCK_TRY(one(arm, pair, progress));
     }
     return success();
   }
@@ -60,15 +55,14 @@ class Bench {
     return std::max(first, second);
   }
 
-  Result<Ceilings> inspect_ceilings() {
-    Ceilings ceilings;
-    PENSTOCK_ASSIGN(ceilings.slow, inspect_ceiling(setup_.slow()));
-    if (setup_.fast() == nullptr) return ceilings;
-    PENSTOCK_ASSIGN(ceilings.fast, inspect_ceiling(*setup_.fast()));
-    return ceilings;
+  Result<void> inspect_ceilings() {
+    PENSTOCK_ASSIGN(slow_ceiling_, inspect_ceiling(setup_.slow()));
+    if (setup_.fast() == nullptr) return success();
+    PENSTOCK_ASSIGN(fast_ceiling_, inspect_ceiling(*setup_.fast()));
+    return success();
   }
 
-  Result<void> one(SavingArm arm, std::uint64_t pair, const Ceilings& ceilings, Progress& progress) {
+  Result<void> one(SavingArm arm, std::uint64_t pair, Progress& progress) {
     progress.set_note(fmt::format("{}, {} of {}", arm_name(arm), pair + 1, setup_.repeat));
     Trial trial = run_.trial();
     trial.parameter("arm", std::string(arm_name(arm)));
@@ -79,13 +73,10 @@ class Bench {
     const bool fast = arm != SavingArm::direct && setup_.fast() != nullptr;
     if (fast) trial.tier("burst_buffer", *setup_.fast());
     if (!context_.options.given("pair")) trial.pair(suite_, pair, arm_name(arm));
-    CheckpointPolicy policy = setup_.policy;
-    policy.run = bench_run_name(arm, mix64(context_.seed + pair));
-    const Result<SavingRun> done =
-        run_saving(arm, policy, setup_.schedule, setup_.slow(), fast ? setup_.fast() : nullptr,
-                   setup_.payload, state_, context_.communicator, [&] { progress.advance(1); });
+    const Result<SavingRun> done = run_saving(arm, bench_run_name(arm, mix64(context_.seed + pair)), setup_,
+                                              state_, context_.communicator, [&] { progress.advance(1); });
     if (done.ok())
-      record(*done, fast, arm == SavingArm::snapshot, ceilings, trial);
+      record(*done, fast, arm == SavingArm::snapshot, trial);
     else
       failed(arm, done.error(), trial);
     run_.keep(std::move(trial));
@@ -98,9 +89,9 @@ class Bench {
     if (error.code != Errc::interrupted) warn(fmt::format("{}: {}", arm_name(arm), error.message()));
   }
 
-  void record(const SavingRun& done, bool fast, bool snapshot, const Ceilings& ceilings, Trial& trial) const {
-    trial.sample(bench_metrics::kCeilingOf, "slow", ceilings.slow);
-    if (fast) trial.sample(bench_metrics::kCeilingOf, "fast", *ceilings.fast);
+  void record(const SavingRun& done, bool fast, bool snapshot, Trial& trial) const {
+    trial.sample(bench_metrics::kCeilingOf, "slow", slow_ceiling_);
+    if (fast) trial.sample(bench_metrics::kCeilingOf, "fast", *fast_ceiling_);
     trial.sample(shared_metrics::kWall, done.wall_s);
     trial.sample(bench_metrics::kFinalize, done.finalize_s);
     for (const Stretch& step : done.steps) trial.sample(saving_metrics::kStep, step.end_s - step.begin_s);
@@ -127,23 +118,23 @@ class Bench {
                    .steps_are_work = setup_.burner != nullptr,
                    .mtbf_s = setup_.mtbf_s,
                    .durable = bench_metrics::kDurable,
-                   .fast_ceiling = ceilings.fast,
-                   .slow_ceiling = ceilings.slow},
+                   .fast_ceiling = fast_ceiling_,
+                   .slow_ceiling = slow_ceiling_},
                   trial);
-    if (!snapshot) judge_ceilings(done, ceilings, fast, trial);
+    if (!snapshot) judge_ceilings(done, fast, trial);
   }
 
   // What goes faster than the best that was seen says that it was not the best.
-  static void judge_ceilings(const SavingRun& done, const Ceilings& ceilings, bool fast, Trial& trial) {
+  void judge_ceilings(const SavingRun& done, bool fast, Trial& trial) const {
     constexpr double kTolerance = 1.02;
     for (const CheckpointTimes& one : done.checkpoints) {
       const auto bytes = static_cast<double>(one.bytes);
       if (one.skipped) continue;
-      const double ceiling = fast ? *ceilings.fast : ceilings.slow;
+      const double ceiling = fast ? *fast_ceiling_ : slow_ceiling_;
       const bool blocked =
           one.block_s > 0 && (!fast || one.fast_s) && bytes / one.block_s > kTolerance * ceiling;
       const bool drained =
-          one.drain_s && *one.drain_s > 0 && bytes / *one.drain_s > kTolerance * ceilings.slow;
+          one.drain_s && *one.drain_s > 0 && bytes / *one.drain_s > kTolerance * slow_ceiling_;
       if (!blocked && !drained) continue;
       trial.verdict(
           Verdict::ceiling_invalid,
@@ -168,6 +159,8 @@ class Bench {
   Run& run_;
   TrainedState& state_;
   const RandomStream order_;
+  double slow_ceiling_ = 0;  // bytes a second, before the arms that are measured now
+  std::optional<double> fast_ceiling_;
   const std::string suite_ = "checkpoint-" + random_id(8);  // that of one bench is never another's
 };
 

@@ -38,12 +38,12 @@ std::optional<double> most_of(const SavingRuns& runs, const MetricInfo& metric) 
 }
 
 std::string heading(const BenchSetup& setup, int ranks, const Output& output) {
-  const std::string step = format_seconds(std::chrono::duration<double>(setup.schedule.step).count());
+  const std::string step = format_seconds(std::chrono::duration<double>(setup.step_time).count());
   std::string text =
       fmt::format("{} ({}{}), every {} of {} steps of {}; {}{}\n", setup.payload.name,
                   format_bytes(static_cast<double>(setup.payload.bytes), output),
-                  ranks > 1 ? fmt::format(" over {} ranks", ranks) : "", setup.schedule.every,
-                  setup.schedule.steps, step, printable(setup.slow().name),
+                  ranks > 1 ? fmt::format(" over {} ranks", ranks) : "", setup.every, setup.steps, step,
+                  printable(setup.slow().name),
                   setup.fast() == nullptr ? ""
                                           : fmt::format(" behind {}{}", printable(setup.fast()->name),
                                                         forgets(*setup.fast()) ? " (volatile)" : ""));
@@ -77,7 +77,7 @@ std::string tables(const BenchSetup& setup, std::span<const Record> records, con
               {"(Daly)"}});
   for (const SavingArm arm : setup.arms) {
     const SavingRuns runs = runs_of(arm, records);
-    const auto of = [&](const auto& metric) { return middle_of(runs.runs, metric); };
+    const auto of = [&](const auto& metric) { return runs.middle(metric); };
     const auto time = [&](const auto& metric) { return or_dash(of(metric), format_seconds); };
     const auto allowed = runs.runs.empty() ? std::nullopt : allowed_block_s(runs);
     table.row(

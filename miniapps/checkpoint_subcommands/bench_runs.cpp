@@ -7,13 +7,14 @@
 #include <set>
 #include <vector>
 
+#include "io_backends/core/ranks/communicator.hpp"
+
 namespace penstock {
 namespace {
 
 constexpr std::string_view kPrefix = "bench-";
 constexpr std::size_t kDigits = 16;
 constexpr std::string_view kWorks[] = {"save", "drain"};
-constexpr SavingArm kArms[] = {SavingArm::direct, SavingArm::burst_buffer, SavingArm::snapshot};
 
 // Folders of a store whose entries are called after runs: a process that was killed early has left its name
 // in some of them only.
@@ -35,12 +36,24 @@ Result<std::set<std::string>> bench_runs(const CheckpointStore& store) {
 
 }  // namespace
 
+std::string_view arm_name(SavingArm arm) {
+  switch (arm) {
+    case SavingArm::direct:
+      return "direct";
+    case SavingArm::burst_buffer:
+      return "burst-buffer";
+    case SavingArm::snapshot:
+      return "snapshot";
+  }
+  return "";
+}
+
 std::string bench_run_name(SavingArm arm, std::uint64_t number) {
   return fmt::format("{}{}-{:016x}", kPrefix, arm_name(arm), number);
 }
 
 bool is_bench_run(std::string_view run) {
-  return std::any_of(std::begin(kArms), std::end(kArms), [&](SavingArm arm) {
+  return std::any_of(std::begin(kSavingArms), std::end(kSavingArms), [&](SavingArm arm) {
     const std::string begin = fmt::format("{}{}-", kPrefix, arm_name(arm));
     return run.size() == begin.size() + kDigits && run.starts_with(begin) &&
            run.find_first_not_of("0123456789abcdef", begin.size()) == std::string_view::npos;

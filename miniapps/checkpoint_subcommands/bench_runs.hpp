@@ -7,9 +7,13 @@
 
 #include "io_backends/core/result.hpp"
 #include "miniapps/checkpoint/store.hpp"
-#include "miniapps/checkpoint_subcommands/saving_run.hpp"
 
 namespace penstock {
+
+// How a training saves. Each is an arm of the comparison.
+enum class SavingArm : std::uint8_t { direct, burst_buffer, snapshot };
+inline constexpr SavingArm kSavingArms[] = {SavingArm::direct, SavingArm::burst_buffer, SavingArm::snapshot};
+std::string_view arm_name(SavingArm arm);
 
 // "bench-direct-0123456789abcdef".
 std::string bench_run_name(SavingArm arm, std::uint64_t number);

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::chrono::hours kLongestStep{24};
 constexpr double kMostProcessors = 4096;
+constexpr std::uint64_t kBenchKeeps = 5;  // durable checkpoints, without --keep
 
 Result<std::vector<SavingArm>> arms_of(const std::string& words, bool fast) {
   std::vector<SavingArm> arms;
@@ -25,7 +26,7 @@ Result<std::vector<SavingArm>> arms_of(const std::string& words, bool fast) {
     const std::string word = words.substr(at, comma - at);
     at = comma + 1;
     std::optional<SavingArm> found;
-    for (const SavingArm arm : {SavingArm::direct, SavingArm::burst_buffer, SavingArm::snapshot})
+    for (const SavingArm arm : kSavingArms)
       if (arm_name(arm) == word) found = arm;
     if (!found || std::find(arms.begin(), arms.end(), *found) != arms.end())
       return make_error(
@@ -54,36 +55,29 @@ Result<BenchSetup> resolve_bench(const CommandContext& context) {
   PENSTOCK_ASSIGN(setup.arms, arms_of(options.given("arms") ? options.text("arms") : usual, fast));
   PENSTOCK_ASSIGN(setup.payload,
                   find_payload(options.given("payload") ? options.text("payload") : "alexnet-adam"));
-  setup.schedule = {.steps = static_cast<std::uint64_t>(options.integer("steps")),
-                    .every = static_cast<std::uint64_t>(options.integer("every")),
-                    .step = options.duration("step-time")};
-  if (setup.schedule.step > kLongestStep)
+  setup.steps = static_cast<std::uint64_t>(options.integer("steps"));
+  setup.every = static_cast<std::uint64_t>(options.integer("every"));
+  setup.step_time = options.duration("step-time");
+  if (setup.step_time > kLongestStep)
     return make_error(Errc::invalid_argument,
-                      fmt::format("--step-time {} is too long: at most {}",
-                                  format_duration(setup.schedule.step), format_duration(kLongestStep)));
+                      fmt::format("--step-time {} is too long: at most {}", format_duration(setup.step_time),
+                                  format_duration(kLongestStep)));
   setup.processors = options.real("burn");
   if (setup.processors > kMostProcessors)
     return make_error(Errc::invalid_argument, fmt::format("--burn {} is too large: at most {}",
                                                           format_number(setup.processors), kMostProcessors));
   if (setup.processors > 0) {
     PENSTOCK_ASSIGN(setup.burner, Burner::make(setup.processors));
-    setup.schedule.burner = setup.burner.get();
   }
-  if (setup.schedule.every > setup.schedule.steps)
-    return make_error(Errc::invalid_argument,
-                      fmt::format("--every {} is more than --steps {}: nothing would be saved",
-                                  setup.schedule.every, setup.schedule.steps));
+  if (setup.every > setup.steps)
+    return make_error(
+        Errc::invalid_argument,
+        fmt::format("--every {} is more than --steps {}: nothing would be saved", setup.every, setup.steps));
   PENSTOCK_TRY(check_mtbf(options.duration("mtbf")));
   setup.repeat = static_cast<std::uint64_t>(options.integer("repeat"));
   setup.mtbf_s = std::chrono::duration<double>(options.duration("mtbf")).count();
-  setup.policy.keep = options.given("keep") ? static_cast<std::uint64_t>(options.integer("keep")) : 5;
-  setup.policy.keep_fast =
-      options.given("keep-fast") ? static_cast<std::uint64_t>(options.integer("keep-fast")) : 1;
-  setup.policy.on_full = on_full_of(options.text("on-full"));
-  setup.policy.oversize = oversize_of(options.text("oversize"));
-  setup.policy.block_for = options.duration("on-full-timeout");
-  setup.policy.headroom = options.size("headroom");
-  setup.policy.read_back = options.flag("read-back");
+  setup.policy = policy_of(options);
+  if (!options.given("keep")) setup.policy.keep = kBenchKeeps;
   return setup;
 }
 

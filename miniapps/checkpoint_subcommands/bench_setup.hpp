@@ -1,6 +1,7 @@
 // What one `checkpoint bench` is asked to do, resolved and checked; and what it prints of it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -10,9 +11,9 @@
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/result.hpp"
 #include "io_backends/tiers/tier.hpp"
-#include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/payload.hpp"
-#include "miniapps/checkpoint_subcommands/saving_run.hpp"
+#include "miniapps/checkpoint/saves.hpp"
+#include "miniapps/checkpoint_subcommands/bench_runs.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 #include "miniapps/pipeline/burner.hpp"
 #include "results/record/record.hpp"
@@ -22,8 +23,10 @@ namespace penstock {
 struct BenchSetup {
   std::vector<Tier> tiers;  // the slow one, and the fast one where there is one
   std::vector<SavingArm> arms;
-  SavingSchedule schedule;
-  std::unique_ptr<Burner> burner;  // the schedule's
+  std::uint64_t steps = 100;
+  std::uint64_t every = 20;  // steps from one checkpoint to the next
+  std::chrono::nanoseconds step_time{0};
+  std::unique_ptr<Burner> burner;  // what works in a step; null: steps sleep
   CheckpointPolicy policy;
   Payload payload;
   double processors = 0;  // that a step works on

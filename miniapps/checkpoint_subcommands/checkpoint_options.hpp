@@ -105,7 +105,7 @@ constexpr OptionSpec keep_fast_option(std::string_view help) {
 }
 constexpr OptionSpec step_option(std::string_view help) {
   return {.name = "step",
-          .role = OptionRole::work,
+          .role = OptionRole::target,
           .type = OptionType::integer,
           .value = "N",
           .help = help,

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <new>
-#include <numeric>
 #include <utility>
 
 #include "datagen/commands/command_output.hpp"
@@ -65,6 +64,8 @@ Result<SavedContent> SavedContent::of_payload(const std::string& payload, std::u
   content.payload_ = found.name;
   PENSTOCK_ASSIGN(content.state_, TrainedState::make(found.shard(rank, ranks), rank, seed));
   content.state_->advance_to(step);
+  for (std::size_t i = 0; i < content.state_->files().size(); ++i)
+    content.files_.push_back({content.state_->files()[i].name, content.state_->file(i)});
   return content;
 }
 
@@ -78,26 +79,11 @@ Result<SavedContent> SavedContent::of_folder(const std::string& folder, std::uin
                                   tier.root, all.size(), ranks));
   SavedContent content;
   for (std::uint64_t i = rank; i < all.size(); i += ranks) {
-    File file{.name = all[i].name, .bytes = all[i].bytes, .memory = {}};
-    PENSTOCK_TRY(read_whole(tier, file.name, file.bytes, file.memory));
-    content.files_.push_back(std::move(file));
+    Buffer& memory = content.memory_.emplace_back();
+    PENSTOCK_TRY(read_whole(tier, all[i].name, all[i].bytes, memory));
+    content.files_.push_back({all[i].name, memory.first(all[i].bytes)});
   }
   return content;
-}
-
-std::vector<FileView> SavedContent::files() const {
-  std::vector<FileView> views;
-  for (const File& file : files_) views.push_back({file.name, file.memory.first(file.bytes)});
-  if (state_ != nullptr)
-    for (std::size_t i = 0; i < state_->files().size(); ++i)
-      views.push_back({state_->files()[i].name, state_->file(i)});
-  return views;
-}
-
-std::uint64_t SavedContent::bytes() const {
-  const std::vector<FileView> views = files();
-  return std::accumulate(views.begin(), views.end(), std::uint64_t{0},
-                         [](std::uint64_t sum, const FileView& view) { return sum + view.bytes.size(); });
 }
 
 }  // namespace penstock

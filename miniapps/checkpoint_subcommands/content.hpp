@@ -8,8 +8,8 @@
 
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/core/result.hpp"
-#include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/payload.hpp"
+#include "miniapps/checkpoint/saves.hpp"
 
 namespace penstock {
 
@@ -24,19 +24,14 @@ class SavedContent {
   static Result<SavedContent> of_folder(const std::string& folder, std::uint64_t rank, std::uint64_t ranks);
 
   // For a SaveRequest: the files, and what their bytes are of ("" for a folder's).
-  std::vector<FileView> files() const;
+  const std::vector<FileView>& files() const { return files_; }
   const std::string& payload() const { return payload_; }
-  std::uint64_t bytes() const;
 
  private:
-  struct File {
-    std::string name;
-    std::uint64_t bytes = 0;
-    Buffer memory;
-  };
   std::string payload_;
   std::unique_ptr<TrainedState> state_;  // null: of a folder
-  std::vector<File> files_;
+  std::vector<Buffer> memory_;           // of a folder's files
+  std::vector<FileView> files_;          // views into either
 };
 
 }  // namespace penstock

@@ -16,6 +16,7 @@
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/quarantine.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
+#include "miniapps/checkpoint_subcommands/found_checkpoints.hpp"
 #include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
@@ -216,19 +217,11 @@ void print_drained(const std::string& run, const Drained& drained, const Output&
   print_text(text + "\n");
 }
 
-struct Pair {
-  CheckpointStore* fast = nullptr;
-  CheckpointStore* slow = nullptr;
-};
-
-Result<Pair> fast_and_slow(const NamedStores& stores) {
-  Pair pair;
-  const std::vector<CheckpointStore*> there = stores.there();
-  for (CheckpointStore* store : there)
-    (store->facts().role == StoreRole::fast ? pair.fast : pair.slow) = store;
-  if (there.size() == 2 && pair.fast != nullptr && pair.slow != nullptr) return pair;
+// `stores`: fast ones first.
+Result<void> check_fast_and_slow(const std::vector<CheckpointStore*>& stores) {
+  if (stores.size() == 2 && stores[0]->facts().role != stores[1]->facts().role) return success();
   std::string roles;
-  for (const CheckpointStore* store : there)
+  for (const CheckpointStore* store : stores)
     roles += fmt::format("{}'{}' is {}", roles.empty() ? "" : ", ", store->tier().name,
                          role_name(store->facts().role));
   return make_error(Errc::invalid_argument,
@@ -237,11 +230,14 @@ Result<Pair> fast_and_slow(const NamedStores& stores) {
 
 Result<int> run_drain(const CommandContext& context) {
   PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context.positionals, false));
-  PENSTOCK_ASSIGN(const Pair pair, fast_and_slow(stores));
-  PENSTOCK_ASSIGN(const std::string run, one_run(stores.there(), context.options));
-  PENSTOCK_ASSIGN(const auto fast_lock, pair.fast->lock_run(run, "drain"));
-  PENSTOCK_ASSIGN(const auto slow_lock, pair.slow->lock_run(run, "drain"));
-  PENSTOCK_ASSIGN(const Drained drained, Drain(*pair.fast, *pair.slow, run, context).work());
+  const std::vector<CheckpointStore*> both = stores.there();
+  PENSTOCK_TRY(check_fast_and_slow(both));
+  CheckpointStore& fast = *both[0];
+  CheckpointStore& slow = *both[1];
+  PENSTOCK_ASSIGN(const std::string run, one_run(both, context.options));
+  PENSTOCK_ASSIGN(const auto fast_lock, fast.lock_run(run, "drain"));
+  PENSTOCK_ASSIGN(const auto slow_lock, slow.lock_run(run, "drain"));
+  PENSTOCK_ASSIGN(const Drained drained, Drain(fast, slow, run, context).work());
   if (context.output.json)
     print_json(to_json(run, drained));
   else

@@ -18,6 +18,7 @@
 #include "miniapps/checkpoint/prove.hpp"
 #include "miniapps/checkpoint/restart.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
+#include "miniapps/checkpoint_subcommands/found_checkpoints.hpp"
 #include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
@@ -145,20 +146,6 @@ Error nothing_restorable(const Restart& restart) {
                         restart.run, restart.rejected.size()));
 }
 
-struct PreparedRestore {
-  NamedStores stores;
-  std::optional<Tier> to;
-};
-
-Result<PreparedRestore> open_asked(const CommandContext& context, std::span<const std::string> arguments) {
-  PreparedRestore asked;
-  PENSTOCK_ASSIGN(asked.stores, open_stores(arguments, true));
-  if (context.options.given("to")) {
-    PENSTOCK_ASSIGN(asked.to, open_tier(context.options.text("to")));
-  }
-  return asked;
-}
-
 Result<Restart> choose(const CommandContext& context, const std::vector<CheckpointStore*>& stores) {
   Communicator& ranks = context.communicator;
   PENSTOCK_ASSIGN(const std::string run, of_root(ranks, ranks.root() ? one_run(stores, context.options)
@@ -186,13 +173,21 @@ Result<int> run_restore(const CommandContext& context) {
   Communicator& ranks = context.communicator;
   const SignalsForAll signals(ranks);
   const auto start = std::chrono::steady_clock::now();
-  Result<PreparedRestore> asked = open_asked(context, context.positionals);
-  const Result<void> opened = agree(ranks, outcome_of(asked));
+  NamedStores stores;
+  std::optional<Tier> target;
+  const auto open_all = [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(stores, open_stores(context.positionals, true));
+    if (context.options.given("to")) {
+      PENSTOCK_ASSIGN(target, open_tier(context.options.text("to")));
+    }
+    return success();
+  };
+  const Result<void> opened = agree(ranks, open_all());
   if (!opened.ok() && ends_in_4(opened.error())) return fail_with_4(context, opened.error());
   PENSTOCK_TRY(opened);
-  Tier* const to = asked->to ? &*asked->to : nullptr;
+  Tier* const to = target ? &*target : nullptr;
 
-  const Result<Restart> chosen = choose(context, asked->stores.there());
+  const Result<Restart> chosen = choose(context, stores.there());
   if (!chosen.ok() && ends_in_4(chosen.error())) return fail_with_4(context, chosen.error());
   PENSTOCK_TRY(outcome_of(chosen));
   const Restart& restart = *chosen;
@@ -203,7 +198,7 @@ Result<int> run_restore(const CommandContext& context) {
     const Error why =
         speaks && context.options.given("step")
             ? step_not_restorable(restart, static_cast<std::uint64_t>(context.options.integer("step")),
-                                  asked->stores.there())
+                                  stores.there())
             : nothing_restorable(restart);
     return fail_with_4(context, why);
   }

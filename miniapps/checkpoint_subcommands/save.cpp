@@ -15,42 +15,48 @@
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/ack_log.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
+#include "miniapps/checkpoint/saving_record.hpp"
 #include "miniapps/checkpoint_subcommands/bench_runs.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
 #include "miniapps/checkpoint_subcommands/content.hpp"
 #include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
+#include "miniapps/checkpoint_subcommands/view/bench_metrics.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
 namespace {
 
 constexpr std::chrono::hours kForever{24 * 365 * 100};
 constexpr std::string_view kFirstRun = "default";
+constexpr std::string_view kLeftOut = "the fast tier was full, and --on-full skip left this checkpoint out";
 
-// Where to save to. `fast` is behind `slow` where there is one.
-struct Places {
-  std::vector<Tier> tiers;
+// All that a rank needs before it meets the others.
+struct PreparedSave {
+  std::vector<Tier> tiers;  // the slow one, and the fast one where there is one
+  SavedContent content;
+  std::optional<AckLog> log;  // rank 0's
+
   const Tier& slow() const { return tiers.front(); }
   const Tier* fast() const { return tiers.size() > 1 ? &tiers[1] : nullptr; }
 };
 
 // SLOW alone or with --burst-buffer: neither need be there. Two arguments: what their STORE.json say.
-Result<Places> open_places(const CommandContext& context, std::span<const std::string> arguments) {
-  Places places;
+Result<std::vector<Tier>> open_places(const CommandContext& context) {
+  const std::span<const std::string> arguments = context.positionals;
   if (context.options.given("burst-buffer")) {
     if (arguments.size() != 1)
       return make_error(Errc::invalid_argument,
                         "save with --burst-buffer FAST takes one STORE, the slow one");
     const std::vector<std::string> both{arguments[0], context.options.text("burst-buffer")};
-    PENSTOCK_ASSIGN(places.tiers, open_store_tiers(both));
-    return places;
+    return open_store_tiers(both);
   }
   if (arguments.size() > 2)
     return make_error(Errc::invalid_argument, "save takes one slow STORE, or one and a fast one");
-  PENSTOCK_ASSIGN(places.tiers, open_store_tiers(arguments));
-  if (arguments.size() == 1) return places;
+  PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_store_tiers(arguments));
+  if (arguments.size() == 1) return tiers;
   std::vector<StoreRole> roles;
-  for (const Tier& tier : places.tiers) {
+  for (const Tier& tier : tiers) {
     const Result<std::unique_ptr<CheckpointStore>> store = CheckpointStore::open(tier);
     if (!store.ok() && store.error().code != Errc::not_found) return store.error();
     if (!store.ok())
@@ -64,19 +70,19 @@ Result<Places> open_places(const CommandContext& context, std::span<const std::s
     return make_error(Errc::invalid_argument,
                       fmt::format("'{}' and '{}' are both {}: save takes a slow store, and at most one fast",
                                   arguments[0], arguments[1], role_name(roles[0])));
-  if (roles[0] == StoreRole::fast) std::swap(places.tiers[0], places.tiers[1]);
-  return places;
+  if (roles[0] == StoreRole::fast) std::swap(tiers[0], tiers[1]);
+  return tiers;
 }
 
 // --run, or the only run there is, or the first of all.
-Result<std::string> run_to_save(const Places& places, const Options& options) {
+Result<std::string> run_to_save(const PreparedSave& asked, const Options& options) {
   if (options.has("run")) {
     PENSTOCK_TRY(check_run_name(options.text("run")));
     return options.text("run");
   }
   std::vector<std::unique_ptr<CheckpointStore>> opened;
   std::vector<CheckpointStore*> stores;
-  for (const Tier& tier : places.tiers) {
+  for (const Tier& tier : asked.tiers) {
     Result<std::unique_ptr<CheckpointStore>> store = CheckpointStore::open(tier);
     if (!store.ok() && store.error().code == Errc::not_found) continue;
     PENSTOCK_TRY(outcome_of(store));
@@ -92,64 +98,45 @@ std::uint64_t step_of(const Options& options) {
   return options.has("step") ? static_cast<std::uint64_t>(options.integer("step")) : 0;
 }
 
-CheckpointPolicy policy_of(const Options& options) {
-  CheckpointPolicy policy;
-  if (options.given("keep")) policy.keep = static_cast<std::uint64_t>(options.integer("keep"));
-  if (options.given("keep-fast")) policy.keep_fast = static_cast<std::uint64_t>(options.integer("keep-fast"));
-  policy.on_full = on_full_of(options.text("on-full"));
-  policy.block_for = options.duration("on-full-timeout");
-  policy.oversize = oversize_of(options.text("oversize"));
-  policy.headroom = options.size("headroom");
-  policy.read_back = options.flag("read-back");
-  return policy;
-}
-
-// All that a rank needs before it meets the others.
-struct PreparedSave {
-  Places places;
-  SavedContent content;
-  std::optional<AckLog> log;  // rank 0's
-};
-
-Result<PreparedSave> prepare(const CommandContext& context, std::span<const std::string> arguments) {
+Result<PreparedSave> prepare(const CommandContext& context) {
   const Options& options = context.options;
   const Communicator& ranks = context.communicator;
   if (options.given("payload") == options.given("from"))
     return make_error(Errc::invalid_argument, "say what to save: either --payload NAME|SIZE or --from DIR");
-  PENSTOCK_ASSIGN(Places places, open_places(context, arguments));
+  PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_places(context));
   const auto rank = static_cast<std::uint64_t>(ranks.rank());
   const auto size = static_cast<std::uint64_t>(ranks.size());
   PENSTOCK_ASSIGN(SavedContent content, options.given("from")
                                             ? SavedContent::of_folder(options.text("from"), rank, size)
                                             : SavedContent::of_payload(options.text("payload"), rank, size,
                                                                        context.seed, step_of(options)));
-  PreparedSave asked{std::move(places), std::move(content), {}};
+  PreparedSave asked{std::move(tiers), std::move(content), {}};
   if (options.given("ack-log") && ranks.root()) {
     PENSTOCK_ASSIGN(asked.log, AckLog::open(options.text("ack-log")));
   }
   return asked;
 }
 
-struct Outcome {
+struct SaveOutcome {
   std::string run;
   Reached reached = Reached::nothing;
   CheckpointTimes times;
   CheckpointCounts counts;
   std::optional<Error> late;  // why it is not durable by --timeout
+  double wall_s = 0;          // all that the command did for it
 };
 
 // Collective. Waits as long as --wait and --timeout say.
-Result<Outcome> save(PreparedSave& asked, const std::string& run, const CommandContext& context) {
+Result<SaveOutcome> save(PreparedSave& asked, const std::string& run, const CommandContext& context) {
   const Options& options = context.options;
   CheckpointPolicy policy = policy_of(options);
   policy.run = run;
-  Outcome outcome{.run = run, .times = {}, .counts = {}, .late = {}};
+  SaveOutcome outcome{.run = run, .times = {}, .counts = {}, .late = {}};
   const auto acknowledged = [&](const CheckpointId& id, Reached level) {
     return asked.log ? asked.log->write(id, level) : success();
   };
   PENSTOCK_ASSIGN(const std::unique_ptr<Checkpointer> checkpointer,
-                  Checkpointer::open(policy, asked.places.slow(), asked.places.fast(), context.communicator,
-                                     acknowledged));
+                  Checkpointer::open(policy, asked.slow(), asked.fast(), context.communicator, acknowledged));
   const auto begin = std::chrono::steady_clock::now();
   PENSTOCK_ASSIGN(const Saved saved, checkpointer->save({.step = step_of(options),
                                                          .files = asked.content.files(),
@@ -173,6 +160,7 @@ Result<Outcome> save(PreparedSave& asked, const std::string& run, const CommandC
   for (const CheckpointTimes& times : checkpointer->times())
     if (times.id == saved.id) outcome.times = times;
   outcome.counts = checkpointer->counts();
+  outcome.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return outcome;
 }
 
@@ -185,7 +173,7 @@ Json or_null(const std::optional<double>& value) {
   return value ? Json(*value) : Json();
 }
 
-Json to_json(const Outcome& outcome, const CommandContext& context, const Places& places) {
+Json to_json(const SaveOutcome& outcome, const CommandContext& context, const PreparedSave& asked) {
   const CheckpointTimes& times = outcome.times;
   return {{"kind", "save"},
           {"run", outcome.run},
@@ -204,14 +192,14 @@ Json to_json(const Outcome& outcome, const CommandContext& context, const Places
           {"drain_bytes_per_s", or_null(rate_of(times, times.drain_s))},
           {"backlog_bytes", outcome.counts.backlog_bytes},
           {"seed", context.seed},
-          {"slow", tier_json(places.slow())},
-          {"fast", places.fast() == nullptr ? Json() : tier_json(*places.fast())},
+          {"slow", tier_json(asked.slow())},
+          {"fast", asked.fast() == nullptr ? Json() : tier_json(*asked.fast())},
           {"verdict", times.skipped  ? "skipped"
                       : outcome.late ? "timed_out"
                                      : "ok"}};
 }
 
-void print_saved(const Outcome& outcome, const Places& places, const Output& output) {
+void print_saved(const SaveOutcome& outcome, const PreparedSave& asked, const Output& output) {
   const CheckpointTimes& times = outcome.times;
   const auto time_text = [](const std::optional<double>& seconds) {
     return seconds ? format_seconds(*seconds) : std::string("-");
@@ -237,39 +225,79 @@ void print_saved(const Outcome& outcome, const Places& places, const Output& out
              time_text(times.fast_s), rate_text(times.fast_s), time_text(times.durable_s),
              rate_text(times.durable_s), time_text(times.drain_s), rate_text(times.drain_s)});
   print_text(table.text());
-  if (places.fast() != nullptr && places.fast()->facts.memory)
+  if (asked.fast() != nullptr && asked.fast()->facts.memory)
     print_text(
         fmt::format("the fast tier '{}' is volatile: what is only there does not outlive this machine\n",
-                    printable(places.fast()->name)));
-  if (places.slow().facts.memory)
+                    printable(asked.fast()->name)));
+  if (asked.slow().facts.memory)
     print_text(fmt::format("the slow tier '{}' is volatile: not even what is durable outlives this machine\n",
-                           printable(places.slow().name)));
+                           printable(asked.slow().name)));
+}
+
+Trial trial_of(const Run& run, const PreparedSave& asked) {
+  Trial trial = run.trial();
+  trial.tier("checkpoint", asked.slow());
+  if (asked.fast() != nullptr) trial.tier("burst_buffer", *asked.fast());
+  return trial;
+}
+
+void record(const SaveOutcome& outcome, Trial& trial) {
+  record_saving({.checkpoints = std::span(&outcome.times, 1),
+                 .counts = outcome.counts,
+                 .steps = {},
+                 .durable = bench_metrics::kDurable},
+                trial);
+  trial.parameter("payload_bytes", outcome.times.bytes);
+  trial.sample(shared_metrics::kWall, outcome.wall_s);
+  if (outcome.late) trial.fail(*outcome.late);
+  if (outcome.times.skipped) trial.verdict(Verdict::degraded, kLeftOut);
+}
+
+void print_outcome(const SaveOutcome& outcome, const PreparedSave& asked, const CommandContext& context) {
+  if (!context.communicator.root()) return;
+  if (context.output.json)
+    print_json(to_json(outcome, context, asked));
+  else
+    print_saved(outcome, asked, context.output);
+  if (outcome.times.skipped) warn(fmt::format("{}: nothing was saved", kLeftOut));
+}
+
+// A save that was refused (another one is at work, a store of another kind) was not measured.
+bool is_refused(const Error& error) {
+  return error.code == Errc::busy || error.code == Errc::invalid_argument;
 }
 
 Result<int> run_save(const CommandContext& context) {
   Communicator& ranks = context.communicator;
   const SignalsForAll signals(ranks);
-  Result<PreparedSave> asked = prepare(context, context.positionals);
+  Result<PreparedSave> asked = prepare(context);
   PENSTOCK_TRY(agree(ranks, outcome_of(asked)));
-  PENSTOCK_ASSIGN(const std::string run,
-                  of_root(ranks, ranks.root() ? run_to_save(asked->places, context.options)
-                                              : Result<std::string>(std::string())));
-  PENSTOCK_ASSIGN(const Outcome outcome, save(*asked, run, context));
-  if (ranks.root()) {
-    if (context.output.json)
-      print_json(to_json(outcome, context, asked->places));
-    else
-      print_saved(outcome, asked->places, context.output);
-    if (outcome.times.skipped)
-      warn("the fast tier was full, and --on-full skip left this checkpoint out: nothing was saved");
-  }
-  if (!outcome.late) return 0;
-  report_failed(
-      context,
-      make_error(Errc::timed_out,
-                 fmt::format("{} (--timeout {}). It is on the fast tier: penstock checkpoint "
-                             "drain goes on from there",
-                             outcome.late->message(), format_duration(context.options.duration("timeout")))));
+  PENSTOCK_ASSIGN(const std::string name, of_root(ranks, ranks.root() ? run_to_save(*asked, context.options)
+                                                                      : Result<std::string>(std::string())));
+  // With --json stdout has the line that it always had; the record is in the file.
+  CommandContext of_record = context;
+  of_record.output.json = false;
+  PENSTOCK_ASSIGN(Run run, Run::begin(of_record));
+  for (const Tier& tier : asked->tiers) run.measured_tier(tier);
+  Trial trial = trial_of(run, *asked);
+  const Result<SaveOutcome> outcome = save(*asked, name, context);
+  if (!outcome.ok() && is_refused(outcome.error())) return outcome.error();
+  if (outcome.ok())
+    record(*outcome, trial);
+  else
+    trial.fail(outcome.error());
+  PENSTOCK_TRY(run.inspect_ranks());
+  run.keep(std::move(trial));
+  if (outcome.ok()) print_outcome(*outcome, *asked, context);
+  PENSTOCK_TRY(run.finish());
+  PENSTOCK_TRY(outcome_of(outcome));
+  if (!outcome->late) return 0;
+  report_failed(context,
+                make_error(Errc::timed_out,
+                           fmt::format("{} (--timeout {}). It is on the fast tier: penstock checkpoint "
+                                       "drain goes on from there",
+                                       outcome->late->message(),
+                                       format_duration(context.options.duration("timeout")))));
   return kNotDurable;
 }
 
@@ -307,7 +335,6 @@ constexpr OptionSpec kSaveOptions[] = {
     kReadBackOption,
     keep_option("durable checkpoints of the run, the newest included (2 if not given)"),
     keep_fast_option("durable ones that stay on the fast tier as well (1 if not given)"),
-    kSeedOption,
 };
 
 }  // namespace
@@ -322,11 +349,12 @@ const CommandInfo checkpoint_save{
     .examples = {"penstock checkpoint save /pfs/ckpt --burst-buffer /dev/shm/bb --payload alexnet-adam   # "
                  "times to fast, durable",
                  "penstock checkpoint save /pfs/ckpt --from state --step 400   # the files of a folder"},
+    .notes = "Leaves a record in --results DIR; with --json, stdout has one object that says what was saved.",
     .arguments = "STORE...",
     .min_arguments = 1,
     .max_arguments = kMostStores,
+    .measures = true,
     .ranks = true,
-    .pinned = true,
 };
 
 }  // namespace penstock

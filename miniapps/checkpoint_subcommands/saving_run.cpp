@@ -8,8 +8,8 @@
 
 #include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
+#include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/store.hpp"
-#include "miniapps/checkpoint_subcommands/bench_runs.hpp"
 
 namespace penstock {
 namespace {
@@ -86,11 +86,10 @@ Result<void> remove_run(const Tier& tier, const std::string& run) {
   return outcome_of(remove_bench_run(*store, run));
 }
 
-SaveRequest request_of(const TrainedState& state, std::uint64_t step, const Payload& payload,
-                       std::uint64_t seed) {
-  SaveRequest request{.step = step, .payload = payload.name, .payload_seed = seed};
+SaveRequest request_of(const TrainedState& state, std::uint64_t step, const Payload& payload) {
+  SaveRequest request{.step = step, .payload = payload.name, .payload_seed = state.seed()};
   request.trainer.step_of_epoch = step;
-  request.trainer.seed = seed;
+  request.trainer.seed = state.seed();
   for (std::size_t i = 0; i < state.files().size(); ++i)
     request.files.push_back({.name = state.files()[i].name, .bytes = state.file(i)});
   return request;
@@ -114,77 +113,47 @@ Result<void> finish(Checkpointer& saver, std::chrono::nanoseconds patience, Comm
   }
 }
 
-class Training {
- public:
-  Training(const SavingSchedule& schedule, Checkpointer& saver, TrainedState& state, const Payload& payload,
-           Communicator& ranks)
-      : schedule_(schedule), saver_(saver), state_(state), payload_(payload), ranks_(ranks) {}
-
-  // Collective: what goes wrong on one rank ends all, at the next save or at the end.
-  Result<void> run(Clock::time_point begin, SavingRun& into, const std::function<void()>& tick) {
-    Result<void> mine = success();
-    for (std::uint64_t step = 1; step <= schedule_.steps; ++step) {
-      if (mine.ok()) {
-        const Clock::time_point from = Clock::now();
-        mine = schedule_.burner == nullptr ? sleep_until(from + schedule_.step)
-                                           : schedule_.burner->work(schedule_.step);
-        into.steps.push_back({seconds_since(begin, from), seconds_since(begin, Clock::now())});
-      }
-      tick();
-      if (step % schedule_.every != 0) continue;
-      PENSTOCK_TRY(agree(ranks_, mine));
-      state_.advance_to(step);
-      PENSTOCK_TRY(save(step));
+// Collective: the steps and the saves. What goes wrong on one rank ends all, at the next save or at the end.
+Result<void> train(const BenchSetup& setup, Checkpointer& saver, TrainedState& state, Communicator& ranks,
+                   Clock::time_point begin, SavingRun& into, const std::function<void()>& tick) {
+  Result<void> mine = success();
+  for (std::uint64_t step = 1; step <= setup.steps; ++step) {
+    if (mine.ok()) {
+      const Clock::time_point from = Clock::now();
+      mine =
+          setup.burner == nullptr ? sleep_until(from + setup.step_time) : setup.burner->work(setup.step_time);
+      into.steps.push_back({seconds_since(begin, from), seconds_since(begin, Clock::now())});
     }
-    return agree(ranks_, mine);
+    tick();
+    if (step % setup.every != 0) continue;
+    PENSTOCK_TRY(agree(ranks, mine));
+    state.advance_to(step);
+    PENSTOCK_TRY(outcome_of(saver.save(request_of(state, step, setup.payload))));
   }
-
- private:
-  Result<void> save(std::uint64_t step) {
-    PENSTOCK_ASSIGN([[maybe_unused]] const Saved saved,
-                    saver_.save(request_of(state_, step, payload_, state_.seed())));
-    return success();
-  }
-
-  const SavingSchedule& schedule_;
-  Checkpointer& saver_;
-  TrainedState& state_;
-  const Payload& payload_;
-  Communicator& ranks_;
-};
+  return agree(ranks, mine);
+}
 
 }  // namespace
 
-std::string_view arm_name(SavingArm arm) {
-  switch (arm) {
-    case SavingArm::direct:
-      return "direct";
-    case SavingArm::burst_buffer:
-      return "burst-buffer";
-    case SavingArm::snapshot:
-      return "snapshot";
-  }
-  return "";
-}
-
-Result<SavingRun> run_saving(SavingArm arm, const CheckpointPolicy& policy, const SavingSchedule& schedule,
-                             const Tier& slow, const Tier* fast, const Payload& payload, TrainedState& state,
-                             Communicator& ranks, const std::function<void()>& tick) {
-  CheckpointPolicy own = policy;
+Result<SavingRun> run_saving(SavingArm arm, const std::string& name, const BenchSetup& setup,
+                             TrainedState& state, Communicator& ranks, const std::function<void()>& tick) {
+  CheckpointPolicy own = setup.policy;
+  own.run = name;
   own.snapshot = arm == SavingArm::snapshot;
-  const Tier* const through = arm == SavingArm::direct ? nullptr : fast;
+  const Tier& slow = setup.slow();
+  const Tier* const through = arm == SavingArm::direct ? nullptr : setup.fast();
   SavingRun run;
   const auto measure = [&]() -> Result<void> {
     PENSTOCK_ASSIGN(const std::unique_ptr<Checkpointer> saver, Checkpointer::open(own, slow, through, ranks));
     const MovedBytes slow_before = slow.backend->moved_bytes();
     const MovedBytes fast_before = through == nullptr ? MovedBytes{} : through->backend->moved_bytes();
     const bool is_long =
-        std::chrono::duration<double>(schedule.step) * static_cast<double>(schedule.steps) >= kLongRun;
+        std::chrono::duration<double>(setup.step_time) * static_cast<double>(setup.steps) >= kLongRun;
     const std::chrono::nanoseconds interval = std::chrono::milliseconds(is_long ? 1000 : 100);
     ByteSeries series(slow, through, interval);
     const double offset_s = saver->now_s();
     const Clock::time_point begin = Clock::now();
-    PENSTOCK_TRY(Training(schedule, *saver, state, payload, ranks).run(begin, run, tick));
+    PENSTOCK_TRY(train(setup, *saver, state, ranks, begin, run, tick));
     const Clock::time_point trained = Clock::now();
     PENSTOCK_TRY(finish(*saver, own.block_for, ranks));
     const Clock::time_point over = Clock::now();

@@ -2,36 +2,20 @@
 // through the fast one, by turns, against what either tier takes at best.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/core/result.hpp"
 #include "io_backends/tiers/tier.hpp"
-#include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/payload.hpp"
+#include "miniapps/checkpoint/saves.hpp"
 #include "miniapps/checkpoint/saving_figures.hpp"
-#include "miniapps/pipeline/burner.hpp"
+#include "miniapps/checkpoint_subcommands/bench_runs.hpp"
+#include "miniapps/checkpoint_subcommands/bench_setup.hpp"
 
 namespace penstock {
-
-// How a training saves. Each is an arm of the comparison.
-enum class SavingArm : std::uint8_t { direct, burst_buffer, snapshot };
-std::string_view arm_name(SavingArm arm);
-
-// A training of emulated steps: each is a fixed amount of work, of so long when nothing else goes on; without
-// a burner it sleeps for as long.
-struct SavingSchedule {
-  std::uint64_t steps = 100;
-  std::uint64_t every = 20;
-  std::chrono::nanoseconds step{0};
-  Burner* burner = nullptr;  // calibrated
-};
 
 struct SavingRun {
   std::vector<CheckpointTimes> checkpoints;  // times since the first step's begin
@@ -46,11 +30,11 @@ struct SavingRun {
   std::vector<double> fast_bytes;
 };
 
-// One arm, once; its run is removed from both stores when it is over, however. `tick` is told of each step.
-// Collective.
-Result<SavingRun> run_saving(SavingArm arm, const CheckpointPolicy& policy, const SavingSchedule& schedule,
-                             const Tier& slow, const Tier* fast, const Payload& payload, TrainedState& state,
-                             Communicator& ranks, const std::function<void()>& tick);
+// One arm, once: a training of emulated steps, each of which is a fixed amount of work that takes step_time
+// when nothing else goes on; without a burner it sleeps for as long. `name` is of its run, which is removed
+// from both stores when it is over, however. `tick` is told of each step. Collective.
+Result<SavingRun> run_saving(SavingArm arm, const std::string& name, const BenchSetup& setup,
+                             TrainedState& state, Communicator& ranks, const std::function<void()>& tick);
 
 // The best that the tier gives this payload, in bytes a second over all ranks: each rank writes its files
 // front to back in pieces of 4 MiB by nothing but the back end's Writer, and syncs bytes and name; the

@@ -1,4 +1,4 @@
-// The checkpoint stores that a line names, and what is in them together.
+// The checkpoint stores that a line names, and the runs in them.
 #pragma once
 
 #include <cstdint>
@@ -44,29 +44,6 @@ Result<std::vector<std::string>> wanted_runs(std::span<CheckpointStore* const> s
 
 // Collective: rank 0's text, or its error, on every rank.
 Result<std::string> of_root(Communicator& ranks, const Result<std::string>& mine);
-
-// One checkpoint of a run with all of its copies.
-struct FoundCopy {
-  CheckpointStore* store = nullptr;
-  Result<CheckpointManifest> manifest;
-};
-struct FoundCheckpoint {
-  std::string run;
-  CheckpointId id;
-  std::vector<FoundCopy> copies;  // in the order of the stores
-
-  // Whether a slow store has it, as far as manifests tell.
-  bool durable() const;
-  const FoundCopy* in(StoreRole role) const;   // null: no copy there whose manifest is right
-  const CheckpointManifest* manifest() const;  // of the first right copy; null: none is
-};
-
-// Of the run, oldest first.
-Result<std::vector<FoundCheckpoint>> find_checkpoints(std::span<CheckpointStore* const> stores,
-                                                      std::string_view run);
-
-// Bytes, and whose: the same ones, wherever and whenever they were committed.
-bool same_content(const CheckpointManifest& one, const CheckpointManifest& other);
 
 // "120.0": a step and its generation.
 std::string short_name(const CheckpointId& id);

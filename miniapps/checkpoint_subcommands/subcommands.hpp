@@ -7,6 +7,7 @@
 
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/result.hpp"
+#include "miniapps/checkpoint/saves.hpp"
 
 namespace penstock {
 
@@ -19,6 +20,10 @@ inline constexpr int kLocked = 5;
 inline constexpr std::string_view kRestartName = "restart.json";
 
 inline constexpr int kMostStores = 8;
+
+// --keep, --keep-fast, --on-full, --on-full-timeout, --oversize, --headroom and --read-back; the defaults of
+// CheckpointPolicy where one of the first two is not given.
+CheckpointPolicy policy_of(const Options& options);
 
 // Prints an error that has an exit code of its own to stderr, as the main program would; on rank 0 only.
 void report_failed(const CommandContext& context, const Error& error);

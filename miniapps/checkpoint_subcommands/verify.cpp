@@ -12,6 +12,7 @@
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/prove.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
+#include "miniapps/checkpoint_subcommands/found_checkpoints.hpp"
 #include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 

@@ -168,10 +168,6 @@ class Advisor {
   std::vector<StagingItem> items_;
 };
 
-std::string signed_percent(double part) {
-  return fmt::format("{:+.1f}%", part * 100);
-}
-
 std::string epochs_text(double epochs) {
   const auto whole = static_cast<std::uint64_t>(std::ceil(epochs));
   return fmt::format("{} epoch{}", whole, whole == 1 ? "" : "s");
@@ -204,6 +200,10 @@ std::string why_not(const Advice& advice, const SessionWork& work, const AdviceR
 }
 
 }  // namespace
+
+std::string signed_percent(double part) {
+  return fmt::format("{:+.1f}%", part * 100);
+}
 
 Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const AdviceRequest& request,
                       std::uint64_t free_bytes) {

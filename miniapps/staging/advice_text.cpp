@@ -11,18 +11,10 @@
 namespace penstock {
 namespace {
 
-std::string percent(double part) {
-  return fmt::format("{:+.1f}%", part * 100);
-}
-
-std::string size_text(double bytes, const Output& output) {
-  return format_bytes(bytes, output);
-}
-
 std::string session_text(const SessionWork& work, const Output& output) {
   std::string text =
       fmt::format("read: {} files, {}, {:.3g} time{}, by {} thread{} ({})", format_count(work.files.size()),
-                  size_text(static_cast<double>(work.bytes()), output), work.epochs,
+                  format_bytes(static_cast<double>(work.bytes()), output), work.epochs,
                   work.epochs == 1 ? "" : "s", work.threads, work.threads == 1 ? "" : "s",
                   work.by_spans ? "as the program says" : "as its calls tell");
   if (work.observed_s > 0) {
@@ -42,14 +34,14 @@ std::string session_text(const SessionWork& work, const Output& output) {
   if (const double cached = work.cached_bytes(); cached > 0)
     text +=
         fmt::format("in memory: {} of it are in this machine's page cache, and count as read from there\n",
-                    size_text(cached, output));
+                    format_bytes(cached, output));
   return text;
 }
 
 std::string tier_text(const PlannedTier& tier, const LineFit& fit, unsigned threads, const Output& output) {
   if (fit.only_size > 0)
     return fmt::format("{}: {} a file of {} ({} thread{})\n", tier.name,
-                       format_seconds(fit.only_size / fit.bytes_per_s), size_text(fit.only_size, output),
+                       format_seconds(fit.only_size / fit.bytes_per_s), format_bytes(fit.only_size, output),
                        threads, threads == 1 ? "" : "s");
   const std::string rate = std::isfinite(fit.bytes_per_s)
                                ? fmt::format("{} {}", format_rate(fit.bytes_per_s, output), rate_unit(output))
@@ -63,9 +55,9 @@ std::string policies_table(const Advice& advice, const SessionWork& work, const 
   const double all = static_cast<double>(std::max<std::uint64_t>(work.bytes(), 1));
   for (const PolicyOutcome& outcome : advice.outcomes)
     table.row({outcome.policy, format_count(outcome.chosen.size()),
-               size_text(static_cast<double>(outcome.bytes), output),
+               format_bytes(static_cast<double>(outcome.bytes), output),
                format_percent(static_cast<double>(outcome.bytes) / all), format_seconds(outcome.after_s),
-               percent(outcome.gain)});
+               signed_percent(outcome.gain)});
   return table.text();
 }
 
@@ -78,9 +70,10 @@ std::string verdict_text(const StagingPlan& plan, const SessionWork& work, const
       "stage {} of {} files, {} (up to {} each): an epoch takes {} in place of {}, {} ({} to {})\n"
       "copying takes up to {} and has paid after {:.3g} epochs\n",
       format_count(plan.files.size()), format_count(work.files.size()),
-      size_text(static_cast<double>(plan.bytes()), output), size_text(static_cast<double>(largest), output),
-      format_seconds(gain.after_s), format_seconds(gain.before_s), percent(gain.gain), percent(gain.low),
-      percent(gain.high), format_seconds(gain.copy_s), gain.break_even_epochs);
+      format_bytes(static_cast<double>(plan.bytes()), output),
+      format_bytes(static_cast<double>(largest), output), format_seconds(gain.after_s),
+      format_seconds(gain.before_s), signed_percent(gain.gain), signed_percent(gain.low),
+      signed_percent(gain.high), format_seconds(gain.copy_s), gain.break_even_epochs);
 }
 
 Json tier_json_of(const PlannedTier& tier, const LineFit& fit) {

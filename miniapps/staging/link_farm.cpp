@@ -91,50 +91,36 @@ class Farmer {
   FarmOutcome outcome_;
 };
 
-class Remover {
- public:
-  Remover(const Tier& slow, const Tier& fast) : tiers_{slow.root, fast.root} {}
+bool is_link_of_ours(const fs::path& target, const Tier& slow, const Tier& fast) {
+  const std::array<fs::path, 2> roots{slow.root, fast.root};
+  return std::any_of(roots.begin(), roots.end(), [&](const fs::path& root) {
+    return std::ranges::mismatch(root, target).in1 == root.end();
+  });
+}
 
-  // True where nothing is left of it.
-  bool remove(const fs::path& path) {
-    std::error_code failed;
-    const fs::file_status what = fs::symlink_status(path, failed);
-    if (what.type() == fs::file_type::not_found) return true;
-    if (what.type() == fs::file_type::symlink && is_ours(fs::read_symlink(path, failed))) {
-      fs::remove(path, failed);
-      return !failed || keep(path);
-    }
-    if (what.type() != fs::file_type::directory) return keep(path);
-    std::vector<fs::path> below;
+// Removes links into the two tiers, and folders that are empty then. What else is there stays, and is added
+// to `kept`.
+void remove_links(const fs::path& path, const Tier& slow, const Tier& fast, std::vector<std::string>& kept) {
+  std::error_code failed;
+  const fs::file_status what = fs::symlink_status(path, failed);
+  if (what.type() == fs::file_type::not_found) return;
+  const bool link =
+      what.type() == fs::file_type::symlink && is_link_of_ours(fs::read_symlink(path, failed), slow, fast);
+  if (!link && what.type() != fs::file_type::directory) {
+    kept.push_back(path.string());
+    return;
+  }
+  const std::size_t before = kept.size();
+  std::vector<fs::path> below;
+  if (!link)
     for (fs::directory_iterator entries(path, failed); !failed && entries != fs::directory_iterator();
          entries.increment(failed))
       below.push_back(entries->path());
-    bool empty = true;
-    for (const fs::path& one : below) empty = remove(one) && empty;
-    if (!empty) return false;
-    fs::remove(path, failed);
-    return !failed || keep(path);
-  }
-
-  std::vector<std::string> take() {
-    std::sort(kept_.begin(), kept_.end());
-    return std::move(kept_);
-  }
-
- private:
-  bool is_ours(const fs::path& target) const {
-    return std::any_of(tiers_.begin(), tiers_.end(), [&](const fs::path& tier) {
-      return std::ranges::mismatch(tier, target).in1 == tier.end();
-    });
-  }
-  bool keep(const fs::path& path) {
-    kept_.push_back(path.string());
-    return false;
-  }
-
-  const std::vector<fs::path> tiers_;
-  std::vector<std::string> kept_;
-};
+  for (const fs::path& one : below) remove_links(one, slow, fast, kept);
+  if (kept.size() != before) return;
+  fs::remove(path, failed);
+  if (failed) kept.push_back(path.string());
+}
 
 }  // namespace
 
@@ -165,10 +151,12 @@ Result<FarmOutcome> make_farm(const fs::path& farm, const StagingPlan& plan,
   const fs::path made = new_farm(farm);
   const fs::path before = old_farm(farm);
   const auto clear = [&](const fs::path& path) -> Result<void> {
-    Remover remover(slow, fast);
-    if (remover.remove(path)) return success();
-    return make_error(Errc::already_exists, fmt::format("'{}' holds what is no link of ours: '{}'",
-                                                        path.native(), remover.take().front()));
+    std::vector<std::string> kept;
+    remove_links(path, slow, fast, kept);
+    if (kept.empty()) return success();
+    return make_error(Errc::already_exists,
+                      fmt::format("'{}' holds what is no link of ours: '{}'", path.native(),
+                                  *std::min_element(kept.begin(), kept.end())));
   };
   PENSTOCK_TRY(clear(made));
   PENSTOCK_TRY(clear(before));
@@ -196,12 +184,13 @@ bool farm_is_there(const fs::path& farm) {
 }
 
 Result<std::vector<std::string>> remove_farm(const fs::path& farm, const Tier& slow, const Tier& fast) {
-  Remover remover(slow, fast);
+  std::vector<std::string> kept;
   for (const fs::path& path : {new_farm(farm), old_farm(farm), farm}) {
     PENSTOCK_TRY(check_interrupt());
-    remover.remove(path);
+    remove_links(path, slow, fast, kept);
   }
-  return remover.take();
+  std::sort(kept.begin(), kept.end());
+  return kept;
 }
 
 }  // namespace penstock

@@ -26,6 +26,15 @@ const OptionSpec* option_of(const CommandInfo& command, std::string_view paramet
   return nullptr;
 }
 
+// Earlier versions recorded the options of all subcommands of a command. Those that the record's own
+// subcommand does not take say nothing of what was measured.
+bool is_of_another_subcommand(const Record& record, std::string_view name) {
+  const CommandInfo* const command = command_called(record.command);
+  if (command == nullptr || command->subcommands == nullptr) return false;
+  const CommandInfo& own = command_asked_for(*command, record.argv);
+  return &own != command && option_of(own, name) == nullptr && option_of(*command, name) != nullptr;
+}
+
 }  // namespace
 
 OptionRole parameter_role(std::string_view command, std::string_view name) {
@@ -37,6 +46,7 @@ OptionRole parameter_role(std::string_view command, std::string_view name) {
 }
 
 bool is_work(const Record& record, std::string_view name) {
+  if (is_of_another_subcommand(record, name)) return false;
   if (record.work) return std::find(record.work->begin(), record.work->end(), name) != record.work->end();
   return parameter_role(record.command, name) == OptionRole::work;
 }

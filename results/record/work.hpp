@@ -16,7 +16,8 @@ namespace penstock {
 // (CommandInfo::findings), else `work`. A command that this build lacks knows no names: all are work.
 OptionRole parameter_role(std::string_view command, std::string_view name);
 
-// A record's own list decides (Record::work); without one (older versions) parameter_role() does.
+// A record's own list decides (Record::work); without one (older versions) parameter_role() does. False for
+// an option that only other subcommands take, whatever the list says.
 bool is_work(const Record& record, std::string_view name);
 
 // The names of a record's parameters that are work, in the record's order, which is that of the option table.

@@ -1,4 +1,5 @@
-// How the records of `checkpoint bench` are shown, and the checkpoints of trainings next to them.
+// How the records of `checkpoint bench` and `checkpoint save` are shown, and the checkpoints of trainings
+// next to them.
 #include <fmt/format.h>
 
 #include <set>
@@ -20,10 +21,10 @@ void add_superseded_saves(std::span<const Record> records, std::set<const Record
       for (const Record* const record : arm.runs) out.erase(record);
 }
 
-// "alexnet-adam through shm (volatile)", "" where it is of no arm.
+// "alexnet-adam through shm (volatile)", "" where no tier is known.
 std::string saved_what(const Record& record) {
-  const std::string arm = parameter_text(record, "arm");
-  return arm.empty() ? "" : fmt::format("{} {}", parameter_text(record, "payload"), saved_how(record, arm));
+  if (!record.tiers.contains("checkpoint")) return "";
+  return fmt::format("{} {}", saved_payload(record), saved_how(record, parameter_text(record, "arm")));
 }
 
 std::vector<std::string> saving_names(Shown records) {
@@ -40,7 +41,8 @@ std::vector<std::string> saving_label(const Record& record) {
 }
 
 void describe_checkpoints(std::span<const Record> records, const Output& output, std::vector<Sentence>& out) {
-  verdicts::describe_saving(saving_groups(records), train_groups(records), output, out);
+  verdicts::describe_saving(saving_groups(records), single_saves(records), train_groups(records), output,
+                            out);
 }
 
 std::vector<std::string> saving_tiles(std::span<const Record> records, report::PageState&) {
@@ -50,11 +52,15 @@ std::vector<std::string> saving_tiles(std::span<const Record> records, report::P
       if (const auto by = shorter_than_direct(group, arm); by && by->least > 1)
         tiles.push_back(report::tile_html(
             fmt::format("{:.1f}", by->ratio.median), "x shorter",
-            fmt::format("held by a save of {} {} than by a direct one{}{}", group.name,
-                        saved_how(arm.first(), arm.arm), skipped_text(arm.runs),
+            fmt::format("held by a save of {} {} than by a direct one{}{}", group.name, arm.name,
+                        skipped_text(arm),
                         by->ceiling_too_low ? " (more than the ceilings measured allow)" : ""),
             2));
   return tiles;
+}
+
+bool shows_saving(const Record& record) {
+  return is_saving(record) || is_single_save(record);
 }
 
 constexpr MetricInfo kSavingHeadline[] = {saving_metrics::kBlock, saving_metrics::kDrainRate,
@@ -67,7 +73,7 @@ const RecordView view_checkpoint{.name = "checkpoint",
                                  .order = 3,
                                  .headline = kSavingHeadline,
                                  .compares_arms = true,
-                                 .shows = is_saving,
+                                 .shows = shows_saving,
                                  .add_superseded = add_superseded_saves,
                                  .cells = saving_names,
                                  .label = saving_label,

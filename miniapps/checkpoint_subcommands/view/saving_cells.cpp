@@ -51,17 +51,16 @@ double pair_of(const Record& record) {
   return index == record.pair.end() || !index->is_number() ? 0 : index->get<double>();
 }
 
-std::string payload_of(const Record& record) {
-  std::string payload = parameter_text(record, "payload");
-  return payload.empty() ? "checkpoints" : payload;
-}
-
 std::string places_of(const SavingGroup& group) {
   std::string fast;
   for (const SavingRuns& arm : group.arms)
     if (fast.empty()) fast = fast_name(arm.first());
   return "to " + role_name(group.arms.front().first(), "checkpoint") +
          (fast.empty() ? "" : " behind " + fast);
+}
+
+bool has_saved(const Record& record) {
+  return record.command == "checkpoint" && is_usable(record) && find_metric(record, kBlock) != nullptr;
 }
 
 // The texts that may tell groups apart; a row for the first record of each.
@@ -75,12 +74,15 @@ std::vector<std::vector<std::string>> saving_texts(std::span<const Record* const
 
 // `found`: all of one work and one invocation.
 SavingGroup group_of(std::vector<const Record*> found) {
-  SavingGroup group{payload_of(*found.front()), "", {}};
+  SavingGroup group{saved_payload(*found.front()), "", {}};
   std::stable_sort(found.begin(), found.end(),
                    [](const Record* a, const Record* b) { return pair_of(*a) < pair_of(*b); });
   std::map<std::string, std::vector<const Record*>> arms;
   for (const Record* const record : found) arms[parameter_text(*record, "arm")].push_back(record);
-  for (auto& [arm, runs] : arms) group.arms.push_back({arm, std::move(runs)});
+  for (auto& [arm, runs] : arms) {
+    const std::string how = saved_how(*runs.front(), arm);
+    group.arms.push_back({arm, std::move(runs), how});
+  }
   std::stable_partition(group.arms.begin(), group.arms.end(),
                         [](const SavingRuns& runs) { return runs.arm == "direct"; });
   return group;
@@ -95,8 +97,26 @@ const SavingRuns* SavingGroup::find(std::string_view arm) const {
 }
 
 bool is_saving(const Record& record) {
-  return record.command == "checkpoint" && is_usable(record) && !parameter_text(record, "arm").empty() &&
-         find_metric(record, kBlock) != nullptr;
+  return has_saved(record) && !parameter_text(record, "arm").empty();
+}
+
+bool is_single_save(const Record& record) {
+  return has_saved(record) && parameter_text(record, "arm").empty();
+}
+
+std::vector<SavingRuns> single_saves(std::span<const Record> records) {
+  std::vector<SavingRuns> saves;
+  RecordList firsts;
+  for (RecordList& found : grouped(
+           records, [](const Record& record) { return is_single_save(record) ? saving_key(record) : ""; })) {
+    const Record& first = *found.front();
+    firsts.push_back(&first);
+    saves.push_back({"", std::move(found), saved_payload(first) + " " + saved_how(first, "")});
+  }
+  const std::vector<std::string> titles = titles_of(saving_texts(firsts));
+  for (std::size_t i = 0; i < saves.size(); ++i)
+    if (!titles[i].empty()) saves[i].name += ", " + titles[i];
+  return saves;
 }
 
 std::vector<SavingGroup> saving_groups(std::span<const Record> records) {
@@ -117,6 +137,12 @@ std::vector<SavingGroup> saving_groups(std::span<const Record> records) {
     groups[i].title = groups[i].name + (titles[i].empty() ? " " : ", ") + places_of(groups[i]);
   }
   return groups;
+}
+
+std::string saved_payload(const Record& record) {
+  if (const std::string payload = parameter_text(record, "payload"); !payload.empty()) return payload;
+  const std::string folder = parameter_text(record, "from");
+  return folder.empty() ? "checkpoints" : "files of " + folder;
 }
 
 std::string fast_name(const Record& record) {
@@ -143,12 +169,12 @@ std::vector<double> samples_of(std::span<const Record* const> runs, std::string_
   return all;
 }
 
-double sum_of(std::span<const Record* const> runs, const MetricInfo& metric) {
+double SavingRuns::sum(const MetricInfo& metric) const {
   const std::vector<double> all = samples_of(runs, metric);
   return std::accumulate(all.begin(), all.end(), 0.0);
 }
 
-std::optional<double> middle_of(std::span<const Record* const> runs, std::string_view metric) {
+std::optional<double> SavingRuns::middle(std::string_view metric) const {
   const std::vector<double> all = samples_of(runs, metric);
   if (all.empty()) return std::nullopt;
   return median(all);
@@ -171,17 +197,17 @@ bool ceilings_hold(std::span<const Record* const> runs) {
 std::optional<double> allowed_block_s(const SavingRuns& arm) {
   if (arm.arm == "snapshot" || !ceilings_hold(arm.runs)) return std::nullopt;
   const bool fast = !fast_name(arm.first()).empty();
-  const auto ceiling = middle_of(arm.runs, kCeilingOf.with(fast ? "fast" : "slow"));
-  const auto bytes = middle_of(arm.runs, kBytes);
+  const auto ceiling = arm.middle(kCeilingOf.with(fast ? "fast" : "slow"));
+  const auto bytes = arm.middle(kBytes);
   if (!ceiling || !bytes || *ceiling <= 0 || *bytes <= 0) return std::nullopt;
   return *bytes / *ceiling;
 }
 
-std::string skipped_text(std::span<const Record* const> runs) {
-  const double skips = sum_of(runs, kSkips);
+std::string skipped_text(const SavingRuns& arm) {
+  const double skips = arm.sum(kSkips);
   if (skips <= 0) return "";
   return fmt::format(" ({:.0f} of {:.0f} saves were skipped, and held nothing)", skips,
-                     std::max(skips, sum_of(runs, kSaves)));
+                     std::max(skips, arm.sum(kSaves)));
 }
 
 std::optional<ShorterBy> shorter_than_direct(const SavingGroup& group, const SavingRuns& arm) {

@@ -18,8 +18,9 @@
 
 namespace penstock::verdicts {
 
-void describe_saving(const std::vector<SavingGroup>& groups, const std::vector<TrainGroup>& trained,
-                     const Output& output, std::vector<Sentence>& out);
+void describe_saving(const std::vector<SavingGroup>& groups, const std::vector<SavingRuns>& singles,
+                     const std::vector<TrainGroup>& trained, const Output& output,
+                     std::vector<Sentence>& out);
 
 }  // namespace penstock::verdicts
 

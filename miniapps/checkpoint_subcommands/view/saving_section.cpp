@@ -22,39 +22,33 @@ using namespace bench_metrics;
 
 using Kind = HtmlTable::Kind;
 
-// What is spoken of in one row: an arm of a bench, or a training.
-struct Row {
-  std::string name;
-  SavingRuns runs;
-};
-
 template <class Metric>
-std::string seconds_of(const Row& row, const Metric& metric) {
-  return or_dash(middle_of(row.runs.runs, metric), format_seconds);
+std::string seconds_of(const SavingRuns& row, const Metric& metric) {
+  return or_dash(row.middle(metric), format_seconds);
 }
 
 double longest_block(const SavingRuns& runs) {
   return percentile(samples_of(runs.runs, kBlock), 100);
 }
 
-std::string block_bars(const std::string& title, const std::vector<Row>& rows, PageState& state) {
+std::string block_bars(const std::string& title, const std::vector<SavingRuns>& rows, PageState& state) {
   const bool ceilings = std::any_of(rows.begin(), rows.end(),
-                                    [](const Row& row) { return allowed_block_s(row.runs).has_value(); });
+                                    [](const SavingRuns& row) { return allowed_block_s(row).has_value(); });
   std::vector<Bar> bars;
-  for (const Row& row : rows) {
-    const double median_s = middle_of(row.runs.runs, kBlock).value_or(0);
-    const double allowed_s = std::min(median_s, allowed_block_s(row.runs).value_or(0));
+  for (const SavingRuns& row : rows) {
+    const double median_s = row.middle(kBlock).value_or(0);
+    const double allowed_s = std::min(median_s, allowed_block_s(row).value_or(0));
     Bar bar{row.name, {}};
     if (ceilings) bar.segments.push_back({"busy", "what its tier's ceiling allows", allowed_s});
     bar.segments.push_back(
         {"starved", ceilings ? "more, up to the median" : "up to the median", median_s - allowed_s});
-    bar.segments.push_back({"blocked", "more, up to the longest", longest_block(row.runs) - median_s});
+    bar.segments.push_back({"blocked", "more, up to the longest", longest_block(row) - median_s});
     bars.push_back(std::move(bar));
   }
   return state.place_bars("How long a save holds the training, " + title, bars);
 }
 
-HtmlTable block_table(const std::string& title, const std::vector<Row>& rows, const PageState& state) {
+HtmlTable block_table(const std::string& title, const std::vector<SavingRuns>& rows, const PageState& state) {
   const Output& output = state.output;
   HtmlTable table("Saves of " + title,
                   {{"saved", Kind::words, ""},
@@ -70,24 +64,24 @@ HtmlTable block_table(const std::string& title, const std::vector<Row>& rows, co
                    {"skips", Kind::number, ""},
                    {"runs", Kind::number, ""},
                    {"records", Kind::number, ""}});
-  for (const Row& row : rows) {
-    const bool hold = ceilings_hold(row.runs.runs);
-    const auto middle = [&](const MetricInfo& metric) { return middle_of(row.runs.runs, metric); };
-    const auto allowed = allowed_block_s(row.runs);
+  for (const SavingRuns& row : rows) {
+    const bool hold = ceilings_hold(row.runs);
+    const auto middle = [&](const MetricInfo& metric) { return row.middle(metric); };
+    const auto allowed = allowed_block_s(row);
     const auto drain = middle(kDrainRate);
     const auto share = middle(kDrainOfCeiling);
     const auto overlap = middle(kDrainOverlap);
     const auto inflation = middle(kStepInflation);
     std::vector<Markup> cells;
     for (const std::string& cell :
-         {row.name, seconds_of(row, kBlock), format_seconds(longest_block(row.runs)),
+         {row.name, seconds_of(row, kBlock), format_seconds(longest_block(row)),
           or_dash(allowed, format_seconds), seconds_of(row, kFast), seconds_of(row, kDurable),
           drain ? format_rate(*drain, output) : "-", share && hold ? format_percent(*share) : "-",
-          or_dash(overlap, format_percent), or_dash(inflation, format_ratio),
-          format_number(sum_of(row.runs.runs, kSkips)), std::to_string(row.runs.runs.size())})
+          or_dash(overlap, format_percent), or_dash(inflation, format_ratio), format_number(row.sum(kSkips)),
+          std::to_string(row.runs.size())})
       cells.push_back(text(cell));
     std::vector<std::size_t> numbers;
-    for (const Record* const record : row.runs.runs) numbers.push_back(state.number_of(*record));
+    for (const Record* const record : row.runs) numbers.push_back(state.number_of(*record));
     std::sort(numbers.begin(), numbers.end());
     cells.push_back({record_ranges_html(numbers)});
     table.row(std::move(cells));
@@ -95,7 +89,7 @@ HtmlTable block_table(const std::string& title, const std::vector<Row>& rows, co
   return table;
 }
 
-HtmlTable lost_table(const std::string& title, const std::vector<Row>& rows) {
+HtmlTable lost_table(const std::string& title, const std::vector<SavingRuns>& rows) {
   HtmlTable table("Work lost on average by a failure, " + title,
                   {{"saved", Kind::words, ""},
                    {"processes end", Kind::number, ""},
@@ -103,7 +97,7 @@ HtmlTable lost_table(const std::string& title, const std::vector<Row>& rows) {
                    {"power fails", Kind::number, "takes what is in memory alone"},
                    {"save every (Young)", Kind::number, "what loses least at the mean time between failures"},
                    {"(Daly)", Kind::number, ""}});
-  for (const Row& row : rows)
+  for (const SavingRuns& row : rows)
     table.row({row.name, seconds_of(row, kLostWork.with("process")), seconds_of(row, kLostWork.with("node")),
                seconds_of(row, kLostWork.with("power")), seconds_of(row, kIntervalYoung),
                seconds_of(row, kIntervalDaly)});
@@ -136,9 +130,10 @@ HtmlTable written_table(const SavingGroup& group, const Output& output) {
   return table;
 }
 
-std::string rows_html(const std::string& title, const std::vector<Row>& rows, PageState& state) {
+std::string rows_html(const std::string& title, const std::vector<SavingRuns>& rows, const std::string& more,
+                      PageState& state) {
   return "<div class=\"side-by-side\">\n" + block_bars(title, rows, state) +
-         block_table(title, rows, state).html() + lost_table(title, rows).html() + "</div>\n";
+         block_table(title, rows, state).html() + more + "</div>\n";
 }
 
 // The arms next to each other, on one scale of time.
@@ -158,13 +153,14 @@ std::string over_time(const SavingGroup& group, PageState& state) {
   return table.empty() ? "" : "<div class=\"side-by-side\">\n" + stacks + table.html() + "</div>\n";
 }
 
-std::vector<Row> trainings(std::span<const Record> records) {
-  std::vector<Row> rows;
+std::vector<SavingRuns> trainings(std::span<const Record> records) {
+  std::vector<SavingRuns> rows;
   for (const TrainGroup& group : train_groups(records))
     for (const auto& [prefetch, record] : group.at)
       if (find_metric(*record, kBlock) != nullptr)
-        rows.push_back({fmt::format("{}, prefetch {}, {}", group.title, prefetch, saved_how(*record, "")),
-                        {"", {record}}});
+        rows.push_back({"",
+                        {record},
+                        fmt::format("{}, prefetch {}, {}", group.title, prefetch, saved_how(*record, ""))});
   return rows;
 }
 
@@ -172,8 +168,9 @@ std::vector<Row> trainings(std::span<const Record> records) {
 
 std::string saving_section(std::span<const Record> records, PageState& state) {
   const std::vector<SavingGroup> groups = saving_groups(records);
-  const std::vector<Row> trained = trainings(records);
-  if (groups.empty() && trained.empty()) return "";
+  const std::vector<SavingRuns> trained = trainings(records);
+  const std::vector<SavingRuns> singles = single_saves(records);
+  if (groups.empty() && trained.empty() && singles.empty()) return "";
   std::string out = state.open_section(
       "checkpoints", "Checkpoints",
       "A save straight to the slow tier holds the training until all is there. Through a fast tier it holds "
@@ -181,13 +178,17 @@ std::string saving_section(std::span<const Record> records, PageState& state) {
       "the fast tier holds.",
       state.answers({groups.empty() ? "saving.held" : "saving.block", "saving.advice"}));
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    std::vector<Row> rows;
-    for (const SavingRuns& arm : groups[i].arms) rows.push_back({saved_how(arm.first(), arm.arm), arm});
-    out += part_html(i, group_anchor("checkpoints", i), groups[i].title,
-                     rows_html(groups[i].title, rows, state) + over_time(groups[i], state));
+    const std::string& title = groups[i].title;
+    const std::vector<SavingRuns>& arms = groups[i].arms;
+    out += part_html(
+        i, group_anchor("checkpoints", i), title,
+        rows_html(title, arms, lost_table(title, arms).html(), state) + over_time(groups[i], state));
   }
+  if (!singles.empty())
+    out += part_html(0, "checkpoints-saves", "single saves", rows_html("single saves", singles, "", state));
   if (!trained.empty())
-    out += part_html(0, "checkpoints-trainings", "trainings", rows_html("trainings", trained, state));
+    out += part_html(0, "checkpoints-trainings", "trainings",
+                     rows_html("trainings", trained, lost_table("trainings", trained).html(), state));
   return out + "</section>\n";
 }
 

@@ -18,16 +18,6 @@ using namespace bench_metrics;
 
 constexpr double kSlowerSteps = 0.05;  // steps during a drain: less is not worth a word
 
-// Runs that are spoken of together: "alexnet-adam through shm", "alexnet on disk with prefetch 4".
-struct Subject {
-  std::string name;
-  std::vector<const Record*> runs;
-
-  std::optional<double> middle(const MetricInfo& metric) const { return middle_of(runs, metric); }
-  std::optional<double> middle(const std::string& metric) const { return middle_of(runs, metric); }
-  double sum(const MetricInfo& metric) const { return sum_of(runs, metric); }
-};
-
 std::string shorter_or_longer(double ratio) {
   return ratio >= 1 ? fmt::format("{} shorter", format_ratio(ratio))
                     : fmt::format("{} longer", format_ratio(1 / ratio));
@@ -42,10 +32,10 @@ std::string spread_of(const ShorterBy& by) {
 
 // What the ceilings would allow; "" where they do not hold. A gain beyond that is said to be one.
 std::string allowed_text(const ShorterBy& by, const SavingRuns& arm, const Output& output) {
-  const std::string ceilings = fmt::format(
-      "hat either tier takes at best ({} and {} {})",
-      format_rate(middle_of(arm.runs, kCeilingOf.with("fast")).value_or(0), output),
-      format_rate(middle_of(arm.runs, kCeilingOf.with("slow")).value_or(0), output), rate_unit(output));
+  const std::string ceilings =
+      fmt::format("hat either tier takes at best ({} and {} {})",
+                  format_rate(arm.middle(kCeilingOf.with("fast")).value_or(0), output),
+                  format_rate(arm.middle(kCeilingOf.with("slow")).value_or(0), output), rate_unit(output));
   if (by.ceiling_too_low)
     return fmt::format(
         " That is more than w{} would allow: a ceiling was measured too low, or direct saves met a slower "
@@ -57,15 +47,15 @@ std::string allowed_text(const ShorterBy& by, const SavingRuns& arm, const Outpu
 void describe_block(const SavingGroup& group, const Output& output, std::vector<Sentence>& out) {
   for (const SavingRuns& arm : group.arms) {
     const auto by = shorter_than_direct(group, arm);
-    const auto held = middle_of(arm.runs, kBlock);
+    const auto held = arm.middle(kBlock);
     if (!by || !held) continue;
     const SavingRuns& direct = *group.find("direct");
-    const std::string times = fmt::format("{} instead of {}", format_seconds(*held),
-                                          format_seconds(*middle_of(direct.runs, kBlock)));
+    const std::string times =
+        fmt::format("{} instead of {}", format_seconds(*held), format_seconds(*direct.middle(kBlock)));
     const std::string how = saved_how(arm.first(), arm.arm);
     const std::string straight = saved_how(direct.first(), "direct");
     const std::string allowed = allowed_text(*by, arm, output);
-    const std::string skipped = skipped_text(arm.runs);
+    const std::string skipped = skipped_text(arm);
     const bool sure = by->ratio.pairs > 1 && skipped.empty() && !by->ceiling_too_low;
     const Tone tone = sure ? Tone::finding : Tone::caution;
     if (by->ratio.pairs > 1 && !by->is_significant())
@@ -80,14 +70,14 @@ void describe_block(const SavingGroup& group, const Output& output, std::vector<
   }
 }
 
-void describe_drain(const Subject& subject, const Output& output, std::vector<Sentence>& out) {
+void describe_drain(const SavingRuns& subject, const Output& output, std::vector<Sentence>& out) {
   const auto rate = subject.middle(kDrainRate);
   if (!rate) return;
   const auto share = subject.middle(kDrainOfCeiling);
   const auto overlap = subject.middle(kDrainOverlap);
   add_sentence(
       out, Tone::finding, "saving.drain", "Checkpoints of {} drained to {} at {} {}{}{}.", subject.name,
-      role_name(*subject.runs.front(), "checkpoint"), format_rate(*rate, output), rate_unit(output),
+      role_name(subject.first(), "checkpoint"), format_rate(*rate, output), rate_unit(output),
       share && ceilings_hold(subject.runs)
           ? fmt::format(", {} of what it takes at best", format_percent(*share))
           : "",
@@ -95,7 +85,7 @@ void describe_drain(const Subject& subject, const Output& output, std::vector<Se
               : "");
 }
 
-void describe_inflation(const Subject& subject, std::vector<Sentence>& out) {
+void describe_inflation(const SavingRuns& subject, std::vector<Sentence>& out) {
   const auto inflation = subject.middle(kStepInflation);
   if (!inflation || *inflation <= 1 + kSlowerSteps) return;
   add_sentence(out, Tone::finding, "saving.inflation",
@@ -103,7 +93,7 @@ void describe_inflation(const Subject& subject, std::vector<Sentence>& out) {
                format_percent(*inflation - 1));
 }
 
-void describe_misses(const Subject& subject, std::vector<Sentence>& out) {
+void describe_misses(const SavingRuns& subject, std::vector<Sentence>& out) {
   if (const double skips = subject.sum(kSkips); skips > 0)
     add_sentence(out, Tone::caution, "saving.skips",
                  "{:.0f} of {:.0f} saves of {} were skipped: their steps are in no checkpoint.", skips,
@@ -114,7 +104,7 @@ void describe_misses(const Subject& subject, std::vector<Sentence>& out) {
 }
 
 // Faster than the ceiling: then it was none. Where the record says so itself, its verdict is said.
-void describe_ceilings(const Subject& subject, std::vector<Sentence>& out) {
+void describe_ceilings(const SavingRuns& subject, std::vector<Sentence>& out) {
   const bool known = std::any_of(subject.runs.begin(), subject.runs.end(), [](const Record* record) {
     return record->verdict == Verdict::ceiling_invalid;
   });
@@ -125,7 +115,7 @@ void describe_ceilings(const Subject& subject, std::vector<Sentence>& out) {
                subject.name);
 }
 
-void describe_losses(const Subject& subject, std::vector<Sentence>& out) {
+void describe_losses(const SavingRuns& subject, std::vector<Sentence>& out) {
   const auto process = subject.middle(kLostWork.with("process"));
   const auto node = subject.middle(kLostWork.with("node"));
   const auto power = subject.middle(kLostWork.with("power"));
@@ -147,17 +137,17 @@ void describe_losses(const Subject& subject, std::vector<Sentence>& out) {
                                           format_seconds(*std::max_element(most.begin(), most.end()))));
 }
 
-void describe_advice(const Subject& subject, std::vector<Sentence>& out) {
+void describe_advice(const SavingRuns& subject, std::vector<Sentence>& out) {
   const auto young = subject.middle(kIntervalYoung);
   const auto daly = subject.middle(kIntervalDaly);
-  const auto mtbf = parameter_number(*subject.runs.front(), "mtbf_s");
+  const auto mtbf = parameter_number(subject.first(), "mtbf_s");
   if (!young || !daly || !mtbf) return;
   add_sentence(out, Tone::finding, "saving.advice",
                "With a failure every {}, saves of {} cost least every {} (Young) or {} (Daly).",
                format_seconds(*mtbf), subject.name, format_seconds(*young), format_seconds(*daly));
 }
 
-void describe_all(const Subject& subject, const Output& output, std::vector<Sentence>& out) {
+void describe_all(const SavingRuns& subject, const Output& output, std::vector<Sentence>& out) {
   describe_drain(subject, output, out);
   describe_inflation(subject, out);
   describe_losses(subject, out);
@@ -167,32 +157,48 @@ void describe_all(const Subject& subject, const Output& output, std::vector<Sent
 }
 
 // How long a training stood still for its saves.
-void describe_held(const Subject& subject, std::vector<Sentence>& out) {
+void describe_held(const SavingRuns& subject, std::vector<Sentence>& out) {
   const std::vector<double> blocks = samples_of(subject.runs, kBlock);
-  const double wall = metric_value(*subject.runs.front(), shared_metrics::kWall).value_or(0);
-  const double all_s = sum_of(subject.runs, kBlock);
+  const double wall = metric_value(subject.first(), shared_metrics::kWall).value_or(0);
+  const double all_s = subject.sum(kBlock);
   add_sentence(out, Tone::finding, "saving.held",
                "Saving {} held {} for {}{}: {} save{}, {} each by the median, {} the longest.",
-               saved_how(*subject.runs.front(), ""), subject.name, format_seconds(all_s),
+               saved_how(subject.first(), ""), subject.name, format_seconds(all_s),
                wall > 0 ? fmt::format(" ({} of the wall)", format_percent(all_s / wall)) : "", blocks.size(),
-               blocks.size() == 1 ? "" : "s", format_seconds(*middle_of(subject.runs, kBlock)),
+               blocks.size() == 1 ? "" : "s", format_seconds(*subject.middle(kBlock)),
                format_seconds(*std::max_element(blocks.begin(), blocks.end())));
+}
+
+// What one save took, by the median where it was repeated.
+void describe_once(const SavingRuns& save, const Output& output, std::vector<Sentence>& out) {
+  const std::optional<double> durable = save.middle(kDurable);
+  const std::optional<double> bytes = save.middle(kBytes);
+  if (!durable || !bytes || *durable <= 0) return;
+  add_sentence(out, Tone::finding, "saving.once", "Saving {} took {} until it was durable: {} {}.", save.name,
+               format_seconds(*durable), format_rate(*bytes / *durable, output), rate_unit(output));
 }
 
 }  // namespace
 
-void describe_saving(const std::vector<SavingGroup>& groups, const std::vector<TrainGroup>& trained,
-                     const Output& output, std::vector<Sentence>& out) {
+void describe_saving(const std::vector<SavingGroup>& groups, const std::vector<SavingRuns>& singles,
+                     const std::vector<TrainGroup>& trained, const Output& output,
+                     std::vector<Sentence>& out) {
   describe_each("checkpoints", groups, out, [&](const SavingGroup& group) {
     describe_block(group, output, out);
     for (const SavingRuns& arm : group.arms)
-      describe_all({group.name + " " + saved_how(arm.first(), arm.arm), arm.runs}, output, out);
+      describe_all({arm.arm, arm.runs, group.name + " " + arm.name}, output, out);
   });
+  const std::size_t single = out.size();
+  for (const SavingRuns& save : singles) {
+    describe_once(save, output, out);
+    describe_misses(save, out);
+  }
+  rest_on("checkpoints-saves", single, out);
   const std::size_t before = out.size();
   for (const TrainGroup& group : trained)
     for (const auto& [prefetch, record] : group.at) {
       if (find_metric(*record, kBlock) == nullptr) continue;
-      const Subject subject{fmt::format("{} with prefetch {}", group.title, prefetch), {record}};
+      const SavingRuns subject{"", {record}, fmt::format("{} with prefetch {}", group.title, prefetch)};
       describe_held(subject, out);
       describe_all(subject, output, out);
     }

@@ -160,6 +160,28 @@ TEST(SavingSentences, ATrainingSaysHowLongItWasHeld) {
       "each by the median, 2 s the longest.");
 }
 
+Record single_save(double durable_s) {
+  Record record = saving_cell("burst-buffer", 0, {0.5});
+  record.parameters.erase("arm");
+  give(record, "checkpoint_bytes", {1e6});
+  give(record, "checkpoint_durable_s", {durable_s});
+  return record;
+}
+
+TEST(SavingSentences, ASingleSaveSaysWhenItWasDurable) {
+  EXPECT_EQ(only({single_save(1), single_save(4), single_save(2)}, "saving.once"),
+            "Saving alexnet-adam through shm (volatile) took 2 s until it was durable: 0.500 MB/s.");
+}
+
+TEST(SavingCells, SingleSavesOfOneWorkAreOneRow) {
+  Record other = single_save(1);
+  other.parameters["on_full"] = "skip";
+  const auto saves = single_saves(std::vector<Record>{single_save(1), other, single_save(4)});
+  ASSERT_EQ(saves.size(), 2U);
+  EXPECT_EQ(saves[0].runs.size(), 2U);
+  EXPECT_NE(saves[1].name.find("on_full skip"), std::string::npos) << saves[1].name;
+}
+
 TEST(SavingSentences, OnlyTheLatestInvocationOfTheSameWorkIsShown) {
   Record old = saving_cell("direct", 0, {9});
   old.id = "0ld-0";

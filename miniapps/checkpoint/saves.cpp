@@ -1,9 +1,30 @@
-#include "miniapps/checkpoint/ledger.hpp"
+#include "miniapps/checkpoint/saves.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace penstock {
+
+OnFull on_full_of(std::string_view word) {
+  if (word == "skip") return OnFull::skip;
+  return word == "writethrough" ? OnFull::writethrough : OnFull::block;
+}
+
+Oversize oversize_of(std::string_view word) {
+  return word == "fail" ? Oversize::fail : Oversize::writethrough;
+}
+
+std::string_view reached_name(Reached level) {
+  switch (level) {
+    case Reached::nothing:
+      return "nothing";
+    case Reached::fast:
+      return "fast";
+    case Reached::durable:
+      return "durable";
+  }
+  return "";
+}
 
 double CheckpointLedger::now_s() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - since_).count();
