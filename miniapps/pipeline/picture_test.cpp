@@ -10,7 +10,6 @@
 
 #include "datagen/codec/jpeg.hpp"
 #include "datagen/codec/png.hpp"
-#include "miniapps/pipeline/augment.hpp"
 
 namespace penstock {
 namespace {
