@@ -88,7 +88,7 @@ class InPlace : public testing::TestWithParam<const char*> {
   ScratchFolder scratch_;
   std::unique_ptr<Backend> backend_;
   std::optional<Manifest> manifest_;
-  const std::unique_ptr<Transform> as_stored_ = leave_as_stored();
+  const Transform as_stored_ = leave_as_stored();
   std::optional<BatchPool> pool_;
 };
 

@@ -11,6 +11,7 @@
 #include "miniapps/checkpoint/prove.hpp"
 #include "miniapps/checkpoint/restart.hpp"
 #include "miniapps/checkpoint/store.hpp"
+#include "miniapps/train/train_metrics.hpp"
 
 namespace penstock {
 namespace {
@@ -153,6 +154,15 @@ Result<void> check_unused(const StepSaving& saving, Communicator& ranks) {
     return success();
   };
   return outcome_of_root(ranks, ranks.root() ? look() : success());
+}
+
+void describe_resumed(const Resumed& resumed, Trial& trial) {
+  trial.parameter("restart", resumed.restart);
+  trial.parameter("resumed_step", resumed.manifest.id.step);
+  trial.parameter("resumed_from", resumed.tier);
+  trial.sample(train_metrics::kRestartChoose, resumed.choose_s);
+  trial.sample(train_metrics::kRestart, resumed.restore_s);
+  trial.sample(train_metrics::kRestartBytes, static_cast<double>(resumed.manifest.bytes()));
 }
 
 }  // namespace penstock

@@ -11,6 +11,7 @@
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 #include "miniapps/pipeline/batch_plan.hpp"
 #include "miniapps/train/step_saving.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
 
@@ -23,6 +24,9 @@ struct Resumed {
 
   PlanStart start() const;
 };
+
+// Where a run goes on, and what that took, in its record.
+void describe_resumed(const Resumed& resumed, Trial& trial);
 
 // The seed of the run that would be resumed, by manifests alone. Collective; errors as resume_run().
 Result<std::uint64_t> seed_of_run(const StepSaving& saving, Communicator& ranks);

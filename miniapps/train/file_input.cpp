@@ -1,4 +1,4 @@
-#include "miniapps/train/file_work.hpp"
+#include "miniapps/train/file_input.hpp"
 
 #include <string>
 #include <utility>
@@ -25,29 +25,16 @@ Result<std::vector<std::uint64_t>> first_shape(Backend& backend, std::string_vie
                                                 "' makes them");
 }
 
-Result<FileWork> take_files(const MiniAppInfo& app, const Options& options, std::uint64_t seed,
-                            Shuffle shuffle, Corpus& corpus, Corpus* validation) {
-  FileRequest request{.options = options,
-                      .backend = *corpus.tier.backend,
-                      .samples = corpus.manifest,
-                      .seed = seed,
-                      .shuffle = shuffle};
+Result<FileInput> take_files(const TrainRequest& request, Corpus& corpus, Corpus* validation) {
+  PENSTOCK_ASSIGN(FileInput input, request.app->plan_files(request, corpus, validation));
+  input.facts = corpus_facts(corpus);
+  input.samples = std::make_unique<const Manifest>(
+      std::exchange(corpus.manifest, std::move(input.training.files.manifest)));
   if (validation != nullptr) {
-    request.validation_backend = validation->tier.backend.get();
-    request.validation_samples = &validation->manifest;
+    input.validation_backend = validation->tier.backend.get();
+    input.validation_samples = std::make_unique<const Manifest>(std::move(validation->manifest));
   }
-  PENSTOCK_ASSIGN(FilePlan plan, app.plan_files(request));
-  FileWork work{.facts = corpus_facts(corpus),
-                .samples = nullptr,
-                .plan = std::move(plan),
-                .validation_samples = nullptr};
-  work.samples = std::make_unique<const Manifest>(
-      std::exchange(corpus.manifest, std::move(work.plan.training.files.manifest)));
-  if (validation != nullptr) {
-    work.validation_backend = validation->tier.backend.get();
-    work.validation_samples = std::make_unique<const Manifest>(std::move(validation->manifest));
-  }
-  return work;
+  return input;
 }
 
 }  // namespace penstock
