@@ -12,10 +12,10 @@
 #include "datagen/format/hdf5_view.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/objects/whole_objects.hpp"
-#include "datagen/reading/sampler.hpp"
 #include "io_backends/backend/backend.hpp"
-#include "io_backends/core/options.hpp"
 #include "io_backends/core/result.hpp"
+#include "miniapps/pipeline/batch_source.hpp"
+#include "miniapps/pipeline/loader.hpp"
 #include "miniapps/pipeline/transform.hpp"
 
 namespace penstock {
@@ -73,8 +73,15 @@ Result<std::vector<std::uint64_t>> first_shape(Backend& backend, std::string_vie
                                                std::string_view array, std::string_view app);
 
 struct TrainRequest;
+struct TrainPlan;
 
 // The plan of the request's app. From then on the samples of `corpus` are the files to train on.
 Result<FileInput> take_files(const TrainRequest& request, Corpus& corpus, Corpus* validation);
+
+// The batches of a plan with this input: `settings` and `files` are those of its loader, but for the limits.
+// Borrows all but the settings.
+Result<std::unique_ptr<BatchSource>> make_file_batches(const TrainPlan& plan, const FileInput& input,
+                                                       const PlanLimits& limits, LoaderSettings settings,
+                                                       const LoaderInput& files);
 
 }  // namespace penstock

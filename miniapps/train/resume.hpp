@@ -39,4 +39,13 @@ Result<Resumed> resume_run(const StepSaving& saving, Communicator& ranks);
 // trains. Collective.
 Result<void> check_unused(const StepSaving& saving, Communicator& ranks);
 
+struct TrainPlan;
+
+// What a checkpoint of the plan has to say.
+TrainedWork trained_work(const TrainPlan& plan);
+
+// invalid_argument, naming what differs, where a run that goes on is not this one, or its very next sample
+// cannot be told.
+Result<void> check_resumable(const TrainPlan& plan);
+
 }  // namespace penstock

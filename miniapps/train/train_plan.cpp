@@ -13,7 +13,6 @@
 #include "io_backends/core/system/descriptor_limit.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
-#include "miniapps/pipeline/file_batches.hpp"
 #include "miniapps/pipeline/loader.hpp"
 #include "miniapps/pipeline/ticket_reader.hpp"
 #include "miniapps/train/epoch_checkpoints.hpp"
@@ -113,36 +112,6 @@ std::string option_list(const TrainPlan& plan, const Options& options) {
   if (plan.files() != nullptr && plan.files()->validation)
     words += "|" + plan.files()->validation->set.files.manifest.checksum();
   return words;
-}
-
-// The given number of steps as files, where these all hold as much and come for certain; else without a
-// bound, and the batches end it.
-PlanLimits limits_in_files(const TrainPlan& plan, const FileInput& input, const PlanLimits& limits) {
-  const WholeObjects& files = input.training.files;
-  PlanLimits bound{.epochs = limits.epochs};
-  if (limits.batches == 0 || files.least_held() != files.most_held() || plan.steps_an_epoch() == 0 ||
-      plan.bad_sample == BadSample::skip || limits.start.batches != 0)
-    return bound;
-  const std::uint64_t per_epoch = files.held.size() / static_cast<std::uint64_t>(plan.ranks->size());
-  const std::uint64_t rest = limits.batches % plan.steps_an_epoch() * plan.step_samples();
-  bound.batches =
-      limits.batches / plan.steps_an_epoch() * per_epoch + (rest + files.most_held() - 1) / files.most_held();
-  return bound;
-}
-
-// Where in its files this rank goes on: all have used as many samples, which may be another number of files
-// on each. Returns the files of its order that are used up, and in `samples` those of the next one.
-std::uint64_t used_files(const TrainPlan& plan, const FileInput& input, std::uint64_t& samples) {
-  const PlanStart& start = plan.limits.start;
-  samples = start.used / static_cast<std::uint64_t>(plan.ranks->size());
-  std::uint64_t files = 0;
-  for (EpochOrder order = plan.sampler().epoch(start.epoch); order.left() > 0; ++files) {
-    const std::uint64_t held = input.training.files.held[static_cast<std::size_t>(order.next())].samples;
-    if (samples < held) return files;
-    samples -= held;
-  }
-  samples = 0;
-  return files;
 }
 
 }  // namespace
@@ -294,48 +263,6 @@ Result<void> check_same_work(const TrainPlan& plan, const Options& options) {
       "the ranks were started with different flags: but for where data lie, all must do the same work");
 }
 
-TrainedWork trained_work(const TrainPlan& plan) {
-  return {.app = std::string(plan.app->name),
-          .corpus = plan.corpus.manifest.checksum(),
-          .shuffle = shuffle_text(plan.shuffle),
-          .step_samples = plan.step_samples()};
-}
-
-Result<void> check_resumable(const TrainPlan& plan) {
-  if (!plan.resumed) return success();
-  const CheckpointManifest& from = plan.resumed->manifest;
-  const auto refuse = [&](const std::string& why) {
-    return make_error(Errc::invalid_argument, "run '" + from.run + "' cannot go on here: " + why);
-  };
-  const TrainedWork& was = from.trainer.work;
-  const TrainedWork now = trained_work(plan);
-  if (!was.app.empty()) {  // else no training made it
-    if (was.app != now.app) return refuse("it is one of 'train " + was.app + "'");
-    if (was.corpus != now.corpus)
-      return refuse("the manifest of its corpus has the checksum " + was.corpus + ", that of '" +
-                    plan.corpus.name + "' has " + now.corpus + ": --data names another corpus");
-    if (was.shuffle != now.shuffle)
-      return refuse("its order is that of --shuffle " + was.shuffle + ", not of " + now.shuffle);
-    if (was.step_samples != now.step_samples)
-      return refuse("its steps take " + std::to_string(was.step_samples) + " samples of each rank, not " +
-                    std::to_string(now.step_samples) + " (--batch times --accelerators)");
-  }
-  if (from.trainer.seed != plan.seed)
-    return refuse("its order is that of --seed " + std::to_string(from.trainer.seed));
-  if (plan.accelerator.starts_with("cpu"))
-    return refuse("what --accelerator cpu learns is not in a checkpoint, whose bytes stand for a network");
-  const std::uint64_t samples =
-      plan.files() != nullptr ? plan.files()->samples->samples() : plan.corpus.manifest.samples();
-  if (from.trainer.consumed > samples)
-    return refuse("it had used " + std::to_string(from.trainer.consumed) +
-                  " samples of an epoch, and here are " + std::to_string(samples));
-  const auto ranks = static_cast<std::uint64_t>(plan.ranks->size());
-  const bool shared = plan.shuffle == Shuffle::none || plan.shuffle == Shuffle::global;
-  if (from.ranks == ranks || (shared && plan.files() == nullptr)) return success();
-  return refuse("it ran over " + std::to_string(from.ranks) + " ranks, each of which had " +
-                (plan.files() != nullptr ? "files" : "an order") + " of its own: start as many");
-}
-
 Result<std::unique_ptr<BatchSource>> make_batches(const TrainPlan& plan, const Tier& tier, BatchPool& pool,
                                                   MemoryRoom& room, const PlanLimits& limits,
                                                   SpanLog* spans) {
@@ -346,32 +273,15 @@ Result<std::unique_ptr<BatchSource>> make_batches(const TrainPlan& plan, const T
                           .depth = plan.queue_depth(tier),
                           .patience = plan.patience,
                           .spans = spans};
-  std::uint64_t in_first = 0;  // samples of the first file that were used
-  if (const FileInput* const input = plan.files()) {
-    settings.limits = limits_in_files(plan, *input, limits);
-    settings.limits.start = {.epoch = limits.start.epoch, .own = used_files(plan, *input, in_first)};
-  }
+  const LoaderInput source{&plan.corpus.manifest, tier.backend.get(), &plan.transform(), &pool};
+  if (const FileInput* const input = plan.files())
+    return make_file_batches(plan, *input, limits, settings, source);
   // Every rank holds all samples, and uses its part of each epoch's order.
   if (plan.in_memory()) {
     settings.sampler = Sampler(plan.corpus.manifest.samples(), Shuffle::none, 0);
     settings.limits = {.epochs = 1};
   }
-  PENSTOCK_ASSIGN(
-      std::unique_ptr<BatchLoader> loader,
-      BatchLoader::make({&plan.corpus.manifest, tier.backend.get(), &plan.transform(), &pool}, settings));
-  if (const FileInput* const input = plan.files()) {
-    PENSTOCK_ASSIGN(
-        std::unique_ptr<BatchSource> batches,
-        FileBatches::make(std::move(loader), {.corpus = input->samples.get(),
-                                              .files = &input->training.files,
-                                              .sample_bytes = input->training.sample_bytes,
-                                              .batch = static_cast<std::size_t>(plan.step_samples()),
-                                              .most_batches = limits.batches,
-                                              .handed = limits.start.batches,
-                                              .in_first = in_first,
-                                              .seed = plan.seed}));
-    return batches;
-  }
+  PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader, BatchLoader::make(source, settings));
   if (!plan.in_memory()) return std::unique_ptr<BatchSource>(std::move(loader));
   return std::unique_ptr<BatchSource>(
       std::make_unique<MemoryBatches>(std::move(loader), room,

@@ -74,13 +74,6 @@ Result<void> check_epoch(const TrainPlan& plan);
 // invalid_argument where the ranks were started with different flags. Collective.
 Result<void> check_same_work(const TrainPlan& plan, const Options& options);
 
-// What a checkpoint of it has to say.
-TrainedWork trained_work(const TrainPlan& plan);
-
-// invalid_argument, naming what differs, where a run that goes on is not this one, or its very next sample
-// cannot be told.
-Result<void> check_resumable(const TrainPlan& plan);
-
 // The batches of this rank on one tier, whose workers run from here on. Borrows everything. `room` is what
 // MemoryInput holds its samples in, and not used by others. With `spans`, one buffer a worker and one more,
 // the workers record there what they do.
