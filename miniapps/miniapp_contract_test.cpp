@@ -50,7 +50,8 @@ Taken taken_of_recipe(const TrainRequest& request) {
   EXPECT_TRUE(make(place, plan_generation(recipe->name, "", small, {.samples = 10}, 7).value()).ok());
   Backend& backend = *place.backend;
   Manifest manifest = Manifest::load(backend, kManifestName).value();
-  const Corpus corpus{.tier = std::move(place), .manifest = std::move(manifest), .name = "contract"};
+  const Corpus corpus{
+      .tier = std::move(place), .manifest = std::move(manifest), .name = "contract", .scan = std::nullopt};
   const Manifest& samples = corpus.manifest;
   std::string scratch;
   const SampleEntry& first = samples.sample(0);
