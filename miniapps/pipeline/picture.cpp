@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "datagen/codec/jpeg.hpp"
 #include "datagen/codec/png.hpp"
-#include "miniapps/pipeline/augment.hpp"
 
 namespace penstock {
 namespace {
@@ -40,11 +40,35 @@ PicturePart shrunk(const PicturePart& part, unsigned shrink, const Image& image)
   return small;
 }
 
+constexpr int kDraws = 10;
+constexpr double kLeastArea = 0.08;
+constexpr double kNarrowest = 3.0 / 4.0;
+constexpr double kWidest = 4.0 / 3.0;
+
+std::uint32_t rounded(double length) {
+  return static_cast<std::uint32_t>(std::lround(length));
+}
+
+// The n-th number as one of 0 .. most.
+std::uint32_t up_to(const RandomStream& random, std::uint64_t n, std::uint32_t most) {
+  return static_cast<std::uint32_t>(random.below(n, std::uint64_t{most} + 1));
+}
+
+PicturePart middle(std::uint32_t width, std::uint32_t height) {
+  const double aspect = static_cast<double>(width) / height;
+  PicturePart part{0, 0, width, height};
+  if (aspect < kNarrowest) part.height = std::clamp(rounded(width / kNarrowest), 1U, height);
+  if (aspect > kWidest) part.width = std::clamp(rounded(height * kWidest), 1U, width);
+  part.left = (width - part.width) / 2;
+  part.top = (height - part.height) / 2;
+  return part;
+}
+
 class PictureSampleTransform final : public SampleTransform {
  public:
   explicit PictureSampleTransform(const PictureSettings& settings)
       : settings_(settings),
-        resizer_(make_resizer(settings.resize, settings.tensor.width, settings.tensor.height)),
+        resizer_(settings.resize, settings.tensor.width, settings.tensor.height),
         writer_(settings.tensor, settings.normalisation),
         line_(std::size_t{3} * settings.tensor.width + 1) {}
 
@@ -54,9 +78,9 @@ class PictureSampleTransform final : public SampleTransform {
     PENSTOCK_ASSIGN(const PictureView picture, decode(stored, random));
     timer.end_part(kPartDecode);
     const bool mirrored = settings_.mirror && random.substream(1).bits(0) % 2 == 1;
-    resizer_->begin(picture, mirrored);
+    resizer_.begin(picture, mirrored);
     for (std::uint32_t y = 0; y < settings_.tensor.height; ++y) {
-      resizer_->line(y, line_);
+      resizer_.line(y, line_);
       writer_.write(y, std::span(line_).first(line_.size() - 1), slot);
     }
     timer.end_part(kPartResize);
@@ -89,29 +113,29 @@ class PictureSampleTransform final : public SampleTransform {
   const PictureSettings settings_;
   JpegDecoder jpeg_;
   Image image_;
-  std::unique_ptr<Resizer> resizer_;
+  Resizer resizer_;
   LineWriter writer_;
   std::vector<float> line_;
 };
 
-class PictureTransform final : public Transform {
- public:
-  explicit PictureTransform(const PictureSettings& settings)
-      : settings_(settings), layout_(settings.tensor.text()) {}
-
-  std::size_t slot_bytes() const override { return settings_.tensor.bytes(); }
-  std::string_view layout() const override { return layout_; }
-  std::span<const std::string_view> stages() const override { return kStages; }
-  Result<std::unique_ptr<SampleTransform>> transform() const override {
-    return std::unique_ptr<SampleTransform>(std::make_unique<PictureSampleTransform>(settings_));
-  }
-
- private:
-  const PictureSettings settings_;
-  const std::string layout_;
-};
-
 }  // namespace
+
+PicturePart random_resized_crop(std::uint32_t width, std::uint32_t height, const RandomStream& random) {
+  const double whole = static_cast<double>(width) * height;
+  const double narrowest = portable_log(kNarrowest);
+  const double widest = portable_log(kWidest);
+  std::uint64_t n = 0;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    const double area = whole * (kLeastArea + (1.0 - kLeastArea) * random.uniform(n++));
+    const double aspect = portable_exp(narrowest + (widest - narrowest) * random.uniform(n++));
+    const std::uint32_t part_width = rounded(std::sqrt(area * aspect));
+    const std::uint32_t part_height = rounded(std::sqrt(area / aspect));
+    if (part_width == 0 || part_height == 0 || part_width > width || part_height > height) continue;
+    return {up_to(random, n, width - part_width), up_to(random, n + 1, height - part_height), part_width,
+            part_height};
+  }
+  return middle(width, height);
+}
 
 Result<DecodeMode> parse_decode(std::string_view name) {
   if (name == "full") return DecodeMode::full;
@@ -120,10 +144,15 @@ Result<DecodeMode> parse_decode(std::string_view name) {
   return unknown_name("way to decode", name, {"full", "scaled", "crop"});
 }
 
-std::unique_ptr<Transform> make_picture_transform(const PictureSettings& settings) {
+Transform picture_transform(const PictureSettings& settings) {
   PictureSettings resolved = settings;
   if (settings.decode == DecodeMode::crop) resolved.crop = Crop::random;
-  return std::make_unique<PictureTransform>(resolved);
+  return {.slot_bytes = resolved.tensor.bytes(),
+          .layout = resolved.tensor.text(),
+          .stages = kStages,
+          .make = [resolved]() -> Result<std::unique_ptr<SampleTransform>> {
+            return std::make_unique<PictureSampleTransform>(resolved);
+          }};
 }
 
 }  // namespace penstock

@@ -6,10 +6,11 @@
 #include <memory>
 #include <string_view>
 
+#include "datagen/codec/jpeg.hpp"
 #include "io_backends/core/options.hpp"
+#include "io_backends/core/random.hpp"
 #include "io_backends/core/result.hpp"
 #include "miniapps/pipeline/picture_tensor.hpp"
-#include "miniapps/pipeline/resize.hpp"
 #include "miniapps/pipeline/transform.hpp"
 
 namespace penstock {
@@ -39,8 +40,18 @@ struct PictureSettings {
   std::uint64_t seed = 0;  // of crops and mirroring
 };
 
+// What Szegedy et al. (Going deeper with convolutions, 2015) trained with, as torchvision's RandomResizedCrop
+// draws it: a part of 8 to 100% of the area, its width 3/4 to 4/3 of its height, anywhere; after ten draws
+// that do not fit, the largest part in the middle with an aspect between these.
+PicturePart random_resized_crop(std::uint32_t width, std::uint32_t height, const RandomStream& random);
+
+// The numbers of one sample in one epoch.
+inline RandomStream augment_stream(std::uint64_t seed, const SampleKey& key) {
+  return RandomStream(seed, "train.augment").substream(key.epoch).substream(key.index);
+}
+
 // Takes JPEG and PNG (of which every pixel is decoded whatever the mode), told apart by their first bytes.
 // Its stages are "decode" and "resize", the latter with cropping, mirroring and normalising in one pass.
-std::unique_ptr<Transform> make_picture_transform(const PictureSettings& settings);
+Transform picture_transform(const PictureSettings& settings);
 
 }  // namespace penstock

@@ -6,6 +6,7 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -141,6 +142,120 @@ void part_channels(std::span<const float> line, std::size_t width, float* planes
     for (std::size_t channel = 0; channel < 3; ++channel) planes[channel * width + x] = line[3 * x + channel];
 }
 
+// Loops over whole lines: nearly all of the work. Compiled for wider vectors as well, where the loader can
+// choose.
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && \
+    !defined(PENSTOCK_ADDRESS_SANITIZER) && !defined(PENSTOCK_THREAD_SANITIZER)
+#define PENSTOCK_WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define PENSTOCK_WIDE
+#endif
+
+PENSTOCK_WIDE void blend_lines(const std::uint8_t* __restrict upper, const std::uint8_t* __restrict lower,
+                               float towards, std::size_t count, float* __restrict out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto a = static_cast<float>(static_cast<int>(upper[i]));
+    const auto b = static_cast<float>(static_cast<int>(lower[i]));
+    out[i] = a + (b - a) * towards;
+  }
+}
+
+float as_float(std::uint8_t pixel) {
+  return static_cast<float>(static_cast<int>(pixel));
+}
+
+// out[i] = sum over t of weights[t] * source[t * stride + i]: up to four lines at a time, as they mostly are
+// three to five.
+PENSTOCK_WIDE void add_up_lines(const std::uint8_t* __restrict source, std::size_t stride,
+                                std::span<const float> weights, std::size_t count, float* __restrict out) {
+  std::fill_n(out, count, 0.0F);
+  for (std::size_t t = 0; t < weights.size(); t += 4) {
+    const std::uint8_t* const at = source + t * stride;
+    const float* const w = weights.data() + t;
+    switch (weights.size() - t) {
+      case 1:
+        for (std::size_t i = 0; i < count; ++i) out[i] += as_float(at[i]) * w[0];
+        break;
+      case 2:
+        for (std::size_t i = 0; i < count; ++i)
+          out[i] += as_float(at[i]) * w[0] + as_float(at[stride + i]) * w[1];
+        break;
+      case 3:
+        for (std::size_t i = 0; i < count; ++i)
+          out[i] +=
+              as_float(at[i]) * w[0] + as_float(at[stride + i]) * w[1] + as_float(at[2 * stride + i]) * w[2];
+        break;
+      default:
+        for (std::size_t i = 0; i < count; ++i)
+          out[i] += as_float(at[i]) * w[0] + as_float(at[stride + i]) * w[1] +
+                    as_float(at[2 * stride + i]) * w[2] + as_float(at[3 * stride + i]) * w[3];
+    }
+  }
+}
+
+// out[x] = line[first[x]] to line[first[x] + step], so far towards it: three floats each, of which four are
+// read and written. The fourth is overwritten by the next pixel, or is the one more that `out` has.
+PENSTOCK_WIDE void blend_pixels(const float* __restrict line, const std::uint32_t* __restrict first,
+                                std::uint32_t step, const float* __restrict towards, std::uint32_t width,
+                                float* __restrict out) {
+  for (std::uint32_t x = 0; x < width; ++x) {
+    const Floats left = load(line + first[x]);
+    const Floats right = load(line + first[x] + step);
+    const Floats pixel = left + (right - left) * towards[x];
+    std::memcpy(out + std::size_t{3} * x, &pixel, sizeof pixel);
+  }
+}
+
+template <std::uint32_t kTaps>
+__attribute__((always_inline)) inline void add_up_counted(const float* __restrict line,
+                                                          const std::uint32_t* __restrict first,
+                                                          const float* __restrict weights,
+                                                          std::uint32_t width, float* __restrict out) {
+  for (std::uint32_t x = 0; x < width; ++x, weights += kTaps) {
+    const float* const at = line + first[x];
+    Floats sum = load(at) * weights[0];
+    for (std::uint32_t i = 1; i < kTaps; ++i) sum += load(at + std::size_t{3} * i) * weights[i];
+    std::memcpy(out + std::size_t{3} * x, &sum, sizeof sum);
+  }
+}
+
+// out[x] = sum over i < taps of weights[x * taps + i] * line[first[x] + 3 i], pixels as in blend_pixels().
+PENSTOCK_WIDE void add_up_pixels(const float* __restrict line, const std::uint32_t* __restrict first,
+                                 std::uint32_t taps, const float* __restrict weights, std::uint32_t width,
+                                 float* __restrict out) {
+  switch (taps) {  // pictures mostly become half as large or less
+    case 3:
+      return add_up_counted<3>(line, first, weights, width, out);
+    case 4:
+      return add_up_counted<4>(line, first, weights, width, out);
+    case 5:
+      return add_up_counted<5>(line, first, weights, width, out);
+    case 6:
+      return add_up_counted<6>(line, first, weights, width, out);
+    case 7:
+      return add_up_counted<7>(line, first, weights, width, out);
+    default:
+      break;
+  }
+  for (std::uint32_t x = 0; x < width; ++x, weights += taps) {
+    const float* const at = line + first[x];
+    Floats sum = load(at) * weights[0];
+    for (std::uint32_t i = 1; i < taps; ++i) sum += load(at + std::size_t{3} * i) * weights[i];
+    std::memcpy(out + std::size_t{3} * x, &sum, sizeof sum);
+  }
+}
+
+// The positions that a target position is made of: from `first` on, below `end`. Pillow's precompute_coeffs
+// (its Resample.c) has the same support, centres and bounds.
+struct Support {
+  std::uint32_t first = 0;
+  std::uint32_t end = 0;
+};
+Support support_of(double centre, double reach, std::uint32_t source_size) {
+  return {static_cast<std::uint32_t>(std::max(std::lround(centre - reach), 0L)),
+          std::min(static_cast<std::uint32_t>(std::lround(centre + reach)), source_size)};
+}
+
 }  // namespace
 
 std::uint16_t half_from_float(float value) {
@@ -168,6 +283,93 @@ std::string PictureTensor::text() const {
   const std::string h = std::to_string(height);
   return std::string(name_of(type)) +
          (axes == Axes::nhwc ? " NHWC " + h + "x" + w + "x3" : " NCHW 3x" + h + "x" + w);
+}
+
+Result<ResizeFilter> parse_resize(std::string_view name) {
+  if (name == "bilinear") return ResizeFilter::bilinear;
+  if (name == "antialias") return ResizeFilter::antialias;
+  return unknown_name("way to resize", name, {"bilinear", "antialias"});
+}
+
+PictureView view_of(const Image& image) {
+  return view_of(image, {0, 0, image.width, image.height});
+}
+
+PictureView view_of(const Image& image, const PicturePart& part) {
+  const std::size_t stride = std::size_t{3} * image.width;
+  return {part.width, part.height, image.pixels.data() + part.top * stride + std::size_t{3} * part.left,
+          stride};
+}
+
+Resizer::Resizer(ResizeFilter filter, std::uint32_t width, std::uint32_t height)
+    : filter_(filter), width_(width), height_(height) {}
+
+void Resizer::begin(const PictureView& picture, bool mirrored) {
+  picture_ = picture;
+  // Four floats are read where three are meant.
+  line_.resize(std::max(line_.size(), std::size_t{3} * picture.width + 1));
+  Axis& columns = columns_of_[mirrored ? 1 : 0];
+  prepare(columns, picture.width, width_, 3, mirrored);
+  columns_ = &columns;
+  prepare(rows_, picture.height, height_, 1, false);
+}
+
+void Resizer::line(std::uint32_t y, std::span<float> out) {
+  const std::size_t floats = std::size_t{3} * picture_.width;
+  const std::uint8_t* const source = picture_.pixels + rows_.first[y] * picture_.stride;
+  if (filter_ == ResizeFilter::bilinear) {
+    blend_lines(source, source + rows_.step * picture_.stride, rows_.weights[y], floats, line_.data());
+    blend_pixels(line_.data(), columns_->first.data(), columns_->step, columns_->weights.data(), width_,
+                 out.data());
+    return;
+  }
+  add_up_lines(source, picture_.stride,
+               std::span(rows_.weights).subspan(std::size_t{y} * rows_.taps, rows_.taps), floats,
+               line_.data());
+  add_up_pixels(line_.data(), columns_->first.data(), columns_->taps, columns_->weights.data(), width_,
+                out.data());
+}
+
+void Resizer::prepare(Axis& axis, std::uint32_t source_size, std::uint32_t target_size, std::uint32_t unit,
+                      bool mirrored) const {
+  if (source_size == axis.source) return;
+  axis.source = source_size;
+  axis.first.resize(target_size);
+  const double ratio = static_cast<double>(source_size) / target_size;
+  const auto place = [&](std::uint32_t i) { return mirrored ? target_size - 1 - i : i; };
+  if (filter_ == ResizeFilter::bilinear) {
+    axis.step = source_size > 1 ? unit : 0;
+    axis.weights.resize(target_size);
+    const std::uint32_t last_first = source_size > 1 ? source_size - 2 : 0;
+    for (std::uint32_t i = 0; i < target_size; ++i) {
+      const double at = std::clamp((i + 0.5) * ratio - 0.5, 0.0, static_cast<double>(source_size - 1));
+      const std::uint32_t neighbour = std::min(static_cast<std::uint32_t>(at), last_first);
+      axis.first[place(i)] = neighbour * unit;
+      axis.weights[place(i)] = static_cast<float>(at - neighbour);
+    }
+    return;
+  }
+  const double reach = std::max(ratio, 1.0);  // of the triangle, to each side
+  const auto centre_of = [ratio](std::uint32_t i) { return (i + 0.5) * ratio; };
+  axis.taps = 1;
+  for (std::uint32_t i = 0; i < target_size; ++i) {
+    const Support support = support_of(centre_of(i), reach, source_size);
+    axis.taps = std::max(axis.taps, support.end - support.first);
+  }
+  axis.weights.assign(std::size_t{axis.taps} * target_size, 0.0F);
+  for (std::uint32_t i = 0; i < target_size; ++i) {
+    const Support support = support_of(centre_of(i), reach, source_size);
+    const auto weight = [&](std::uint32_t at) {
+      return std::max(0.0, 1.0 - std::abs((at + 0.5 - centre_of(i)) / reach));
+    };
+    double sum = 0;
+    for (std::uint32_t at = support.first; at < support.end; ++at) sum += weight(at);
+    const std::uint32_t from = std::min(support.first, source_size - axis.taps);
+    axis.first[place(i)] = from * unit;
+    float* const to = axis.weights.data() + std::size_t{place(i)} * axis.taps;
+    for (std::uint32_t at = support.first; at < support.end; ++at)
+      to[at - from] = static_cast<float>(weight(at) / sum);
+  }
 }
 
 LineWriter::LineWriter(const PictureTensor& tensor, const Normalisation& normalisation)

@@ -1,5 +1,3 @@
-#include "miniapps/pipeline/resize.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "io_backends/core/random.hpp"
+#include "miniapps/pipeline/picture_tensor.hpp"
 
 namespace penstock {
 namespace {
@@ -123,7 +122,8 @@ std::vector<float> resized(Resizer& resizer, const PictureView& picture, Sides o
 
 std::vector<float> resized(ResizeFilter filter, const PictureView& picture, Sides out,
                            bool mirrored = false) {
-  return resized(*make_resizer(filter, out.first, out.second), picture, out, mirrored);
+  Resizer resizer(filter, out.first, out.second);
+  return resized(resizer, picture, out, mirrored);
 }
 
 template <class Reference>
@@ -203,10 +203,10 @@ TEST(Resizer, KeepsItsTablesStraightFromPictureToPicture) {
   const Image one = noise(40, 30);
   const Image other = noise(7, 90);
   for (const ResizeFilter filter : {ResizeFilter::bilinear, ResizeFilter::antialias}) {
-    const auto resizer = make_resizer(filter, 16, 16);
-    const std::vector<float> first = resized(*resizer, view_of(one), {16, 16});
-    EXPECT_NE(resized(*resizer, view_of(other), {16, 16}), first);
-    EXPECT_EQ(resized(*resizer, view_of(one), {16, 16}), first);
+    Resizer resizer(filter, 16, 16);
+    const std::vector<float> first = resized(resizer, view_of(one), {16, 16});
+    EXPECT_NE(resized(resizer, view_of(other), {16, 16}), first);
+    EXPECT_EQ(resized(resizer, view_of(one), {16, 16}), first);
   }
 }
 

@@ -6,7 +6,6 @@
 #include "benchmarks/self/micro/microbench.hpp"
 #include "io_backends/core/random.hpp"
 #include "miniapps/pipeline/picture_tensor.hpp"
-#include "miniapps/pipeline/resize.hpp"
 
 namespace penstock {
 
@@ -24,14 +23,14 @@ void fill(benchmark::State& state, ResizeFilter filter, PixelType type, Axes axe
   for (std::size_t i = 0; i < image.pixels.size(); ++i)
     image.pixels[i] = static_cast<std::uint8_t>(random.bits(i));
   const PictureTensor tensor{kSide, kSide, type, axes};
-  const auto resizer = make_resizer(filter, kSide, kSide);
+  Resizer resizer(filter, kSide, kSide);
   LineWriter writer(tensor, {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}});
   std::vector<float> line(std::size_t{3} * kSide + 1);
   std::vector<std::byte> slot(tensor.bytes());
   for (auto _ : state) {
-    resizer->begin(view_of(image), false);
+    resizer.begin(view_of(image), false);
     for (std::uint32_t y = 0; y < kSide; ++y) {
-      resizer->line(y, line);
+      resizer.line(y, line);
       writer.write(y, std::span(line).first(line.size() - 1), slot);
     }
     benchmark::DoNotOptimize(slot.data());
