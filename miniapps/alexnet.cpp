@@ -1,7 +1,6 @@
 // The input side of the AlexNet mini-app: each sample is a JPEG or PNG file that becomes a normalised picture
 // of 224x224.
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "miniapps/pipeline/picture.hpp"
@@ -46,7 +45,8 @@ constexpr std::int64_t kLargestImage = 16384;
 // Means and standard deviations of the ImageNet training set, as networks trained on it commonly take them.
 constexpr Normalisation kImageNet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
 
-Result<std::unique_ptr<Transform>> make(const Options& options, const AppRequest& request) {
+Result<Transform> make(const TrainRequest& request) {
+  const Options& options = request.own;
   const std::int64_t size = options.integer("image");
   if (size > kLargestImage)
     return make_error(Errc::invalid_argument, "alexnet's image=" + std::to_string(size) +
@@ -64,7 +64,7 @@ Result<std::unique_ptr<Transform>> make(const Options& options, const AppRequest
                       "--decode crop is for random crops: leave out --set crop=whole");
   settings.mirror = options.boolean("mirror");
   settings.seed = request.seed;
-  return make_picture_transform(settings);
+  return picture_transform(settings);
 }
 
 }  // namespace

@@ -54,23 +54,14 @@ class PictureSampleTransform final : public SampleTransform {
   const bool octets_;
 };
 
-class PictureTransform final : public Transform {
- public:
-  explicit PictureTransform(bool octets) : octets_(octets) {}
-
-  std::size_t slot_bytes() const override { return kChannels * kPixels * (octets_ ? 1 : sizeof(float)); }
-  std::string_view layout() const override { return octets_ ? "u8 NHWC 32x32x3" : "f32 NHWC 32x32x3"; }
-  std::span<const std::string_view> stages() const override { return kStages; }
-  Result<std::unique_ptr<SampleTransform>> transform() const override {
-    return std::unique_ptr<SampleTransform>(std::make_unique<PictureSampleTransform>(octets_));
-  }
-
- private:
-  const bool octets_;
-};
-
-Result<std::unique_ptr<Transform>> make(const Options& options, const AppRequest&) {
-  return std::unique_ptr<Transform>(std::make_unique<PictureTransform>(options.text("type") == "u8"));
+Result<Transform> make(const TrainRequest& request) {
+  const bool octets = request.own.text("type") == "u8";
+  return Transform{.slot_bytes = kChannels * kPixels * (octets ? 1 : sizeof(float)),
+                   .layout = octets ? "u8 NHWC 32x32x3" : "f32 NHWC 32x32x3",
+                   .stages = kStages,
+                   .make = [octets]() -> Result<std::unique_ptr<SampleTransform>> {
+                     return std::make_unique<PictureSampleTransform>(octets);
+                   }};
 }
 
 }  // namespace

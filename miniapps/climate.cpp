@@ -52,8 +52,8 @@ struct Channel {
 // The channels as pixels, and behind them the label of each pixel, a 32-bit integer.
 class FieldsSampleTransform final : public SampleTransform {
  public:
-  FieldsSampleTransform(const Fields& fields, const std::vector<Channel>& channels)
-      : fields_(fields), channels_(channels), planes_(channels.size()) {}
+  FieldsSampleTransform(const Fields& fields, std::vector<Channel> channels)
+      : fields_(fields), channels_(std::move(channels)), planes_(channels_.size()) {}
 
   Result<void> apply(const SampleKey&, std::span<const std::byte> stored, std::span<std::byte> slot,
                      StageTimer& timer) override {
@@ -85,32 +85,19 @@ class FieldsSampleTransform final : public SampleTransform {
   }
 
   const Fields fields_;
-  const std::vector<Channel>& channels_;
+  const std::vector<Channel> channels_;
   std::vector<Plane> planes_;
 };
 
-class FieldsTransform final : public Transform {
- public:
-  FieldsTransform(const Fields& fields, std::vector<Channel> channels)
-      : fields_(fields),
-        channels_(std::move(channels)),
-        layout_("f32 NHWC " + std::to_string(fields.height) + "x" + std::to_string(fields.width) + "x" +
-                std::to_string(channels_.size()) + " and i32 labels") {}
-
-  std::size_t slot_bytes() const override {
-    return fields_.pixels() * (channels_.size() * sizeof(float) + sizeof(std::int32_t));
-  }
-  std::string_view layout() const override { return layout_; }
-  std::span<const std::string_view> stages() const override { return kStages; }
-  Result<std::unique_ptr<SampleTransform>> transform() const override {
-    return std::unique_ptr<SampleTransform>(std::make_unique<FieldsSampleTransform>(fields_, channels_));
-  }
-
- private:
-  const Fields fields_;
-  const std::vector<Channel> channels_;
-  const std::string layout_;
-};
+Transform fields_transform(const Fields& fields, const std::vector<Channel>& channels) {
+  return {.slot_bytes = fields.pixels() * (channels.size() * sizeof(float) + sizeof(std::int32_t)),
+          .layout = "f32 NHWC " + std::to_string(fields.height) + "x" + std::to_string(fields.width) + "x" +
+                    std::to_string(channels.size()) + " and i32 labels",
+          .stages = kStages,
+          .make = [fields, channels]() -> Result<std::unique_ptr<SampleTransform>> {
+            return std::make_unique<FieldsSampleTransform>(fields, channels);
+          }};
+}
 
 Result<Fields> fields_of(Backend& backend, const WholeObjects& files) {
   std::string scratch;
@@ -130,8 +117,8 @@ Result<Fields> fields_of(Backend& backend, const WholeObjects& files) {
 }
 
 // The channels that are asked for, with what brings them to 0 to 1 by the statistics of all samples.
-Result<std::vector<Channel>> channels_of(const FileRequest& request, const Fields& fields) {
-  const std::vector<std::uint64_t>& asked = request.options.list("channels");
+Result<std::vector<Channel>> channels_of(const Options& options, Backend& backend, const Fields& fields) {
+  const std::vector<std::uint64_t>& asked = options.list("channels");
   for (const std::uint64_t channel : asked)
     if (channel >= fields.stored)
       return make_error(Errc::invalid_argument, "there is no channel " + std::to_string(channel) +
@@ -141,7 +128,7 @@ Result<std::vector<Channel>> channels_of(const FileRequest& request, const Field
     return make_error(error.code, "cannot read '" + std::string(kStatistics) +
                                       "', which says what all samples lie between: " + error.what);
   };
-  Result<std::unique_ptr<Reader>> reader = request.backend.open(kStatistics);
+  Result<std::unique_ptr<Reader>> reader = backend.open(kStatistics);
   if (!reader.ok()) return failed(reader.error());
   const Result<std::uint64_t> size = (*reader)->size();
   if (!size.ok()) return failed(size.error());
@@ -166,7 +153,7 @@ Result<std::vector<Channel>> channels_of(const FileRequest& request, const Field
 }
 
 // Both kinds of files are of one size, and a sample is what is used of one.
-StudiedBytes studied_bytes(const FilePlan& plan, std::uint64_t training_reads,
+StudiedBytes studied_bytes(const FileInput& plan, std::uint64_t training_reads,
                            std::uint64_t validation_reads) {
   const std::uint64_t reads = training_reads + validation_reads;
   constexpr std::uint64_t kStatisticsBytes = 32;
@@ -176,13 +163,14 @@ StudiedBytes studied_bytes(const FilePlan& plan, std::uint64_t training_reads,
 
 // Four fifths of the files are trained on and a tenth is validated on, of a permutation that is always the
 // same.
-Result<FilePlan> plan(const FileRequest& request) {
-  if (request.validation_samples != nullptr)
+Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const Corpus* given) {
+  if (given != nullptr)
     return make_error(Errc::invalid_argument,
                       "climate validates on a tenth of --data itself: leave out --validation");
-  PENSTOCK_ASSIGN(const WholeObjects all, whole_objects(request.samples));
-  PENSTOCK_ASSIGN(const Fields fields, fields_of(request.backend, all));
-  PENSTOCK_ASSIGN(const std::vector<Channel> channels, channels_of(request, fields));
+  PENSTOCK_ASSIGN(const WholeObjects all, whole_objects(corpus.manifest));
+  PENSTOCK_ASSIGN(const Fields fields, fields_of(*corpus.tier.backend, all));
+  PENSTOCK_ASSIGN(const std::vector<Channel> channels,
+                  channels_of(request.own, *corpus.tier.backend, fields));
   const std::uint64_t files = all.held.size();
   const std::uint64_t training = files * 8 / 10;
   const std::uint64_t validation = files / 10;
@@ -197,20 +185,20 @@ Result<FilePlan> plan(const FileRequest& request) {
 
   const auto set_of = [&](std::span<const std::uint64_t> chosen) -> Result<FileSet> {
     PENSTOCK_ASSIGN(WholeObjects set, selected(all, chosen));
-    auto app_transform = std::make_unique<FieldsTransform>(fields, channels);
-    const std::size_t bytes = app_transform->slot_bytes();
+    Transform app_transform = fields_transform(fields, channels);
+    const std::size_t bytes = app_transform.slot_bytes;
     const std::uint64_t file_bytes = set.manifest.object_bytes(0);
     return FileSet{std::move(set), std::move(app_transform), bytes, file_bytes};
   };
   const std::span<const std::uint64_t> chosen(places);
   PENSTOCK_ASSIGN(FileSet trained, set_of(chosen.first(static_cast<std::size_t>(training))));
   PENSTOCK_ASSIGN(FileSet validated, set_of(chosen.subspan(static_cast<std::size_t>(training))));
-  return FilePlan{.training = std::move(trained),
-                  .validation = Validation{.set = std::move(validated),
-                                           .every_steps = kEpochSteps,
-                                           .at_the_end = true,
-                                           .starts_anew = true},
-                  .bytes = &studied_bytes};
+  return FileInput{.training = std::move(trained),
+                   .validation = Validation{.set = std::move(validated),
+                                            .every_steps = kEpochSteps,
+                                            .at_the_end = true,
+                                            .starts_anew = true},
+                   .bytes = &studied_bytes};
 }
 
 }  // namespace

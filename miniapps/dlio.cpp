@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <memory>
 #include <string>
+#include <vector>
 
 #include "miniapps/pipeline/transform.hpp"
 #include "miniapps/train/dlio_workload.hpp"
@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-Result<std::unique_ptr<Transform>> make(const Options&, const AppRequest&) {
+Result<Transform> make(const TrainRequest&) {
   return leave_as_stored();
 }
 
@@ -44,39 +44,39 @@ std::string data_of(const DlioWorkload& workload) {
   return std::filesystem::is_directory(train, none) ? train.string() : workload.data_folder;
 }
 
-Result<RunDefaults> workload(const WorkloadRequest& request) {
-  PENSTOCK_ASSIGN(const DlioWorkload from, read_dlio_workload(request.file, request.overrides));
+Result<std::vector<std::string>> workload(const std::vector<std::string>& overrides, TrainRequest& request) {
+  PENSTOCK_ASSIGN(const DlioWorkload from, read_dlio_workload(request.workload, overrides));
   if (from.deviation_s > 0 && jitter_of(from) >= from.computation_s)
     return make_error(Errc::invalid_argument,
                       fmt::format("workload '{}': a stdev of {} s is too wide for a computation_time of {} s",
-                                  request.file, from.deviation_s, from.computation_s));
-  RunDefaults defaults;
-  defaults.batch = from.batch;
-  defaults.prefetch = from.threads == 0 ? 0 : from.prefetch;
-  defaults.threads = std::max<std::uint64_t>(1, from.threads);
-  defaults.epochs = from.epochs;
-  defaults.steps = from.steps;
-  defaults.accelerator = accelerator_of(from);
-  defaults.shuffle = from.shuffles ? "global" : "none";
-  defaults.data = data_of(from);
-  defaults.au = from.au;
-  if (__builtin_mul_overflow(from.files, from.samples_per_file, &defaults.samples))
+                                  request.workload, from.deviation_s, from.computation_s));
+  request.batch = from.batch;
+  request.prefetch = from.threads == 0 ? 0 : from.prefetch;
+  request.threads = std::max<std::uint64_t>(1, from.threads);
+  request.limits = {.batches = from.steps, .epochs = from.epochs};
+  request.accelerator = accelerator_of(from);
+  request.shuffle = from.shuffles ? Shuffle::global : Shuffle::none;
+  request.data = data_of(from);
+  request.busy_at_least = from.au;
+  if (__builtin_mul_overflow(from.files, from.samples_per_file, &request.described_samples))
     return make_error(Errc::invalid_argument,
                       fmt::format("workload '{}': {} files of {} samples are more than can be counted",
-                                  request.file, from.files, from.samples_per_file));
-  defaults.format = from.format;
+                                  request.workload, from.files, from.samples_per_file));
+  request.described_format = from.format;
+  std::vector<std::string> notes;
   if (from.deviation_s > 0)
-    defaults.notes.push_back(fmt::format("{}: its stdev of {} s becomes an evenly spread jitter of up to {}",
-                                         from.name, from.deviation_s, duration_of(jitter_of(from))));
+    notes.push_back(fmt::format("{}: its stdev of {} s becomes an evenly spread jitter of up to {}",
+                                from.name, from.deviation_s, duration_of(jitter_of(from))));
   if (from.threads == 0)
-    defaults.notes.push_back(
-        from.name + ": with read_threads 0 the training reads by itself: one thread, and nothing ahead");
-  for (const std::string& note : from.notes) defaults.notes.push_back(from.name + ": " + note);
-  if (const std::uint64_t left = files_left_by_dlio(from, request.accelerators); left < from.files)
-    defaults.notes.push_back(fmt::format(
+    notes.push_back(from.name +
+                    ": with read_threads 0 the training reads by itself: one thread, and nothing ahead");
+  for (const std::string& note : from.notes) notes.push_back(from.name + ": " + note);
+  const std::uint64_t accelerators = request.accelerators * static_cast<std::uint64_t>(request.ranks->size());
+  if (const std::uint64_t left = files_left_by_dlio(from, accelerators); left < from.files)
+    notes.push_back(fmt::format(
         "{}: DLIO (from its commit ad8ce8b on) would leave {} of the workload's {} files; here all are used",
         from.name, left, from.files));
-  return defaults;
+  return notes;
 }
 
 }  // namespace

@@ -40,13 +40,14 @@ std::string text_of(const std::vector<std::uint64_t>& shape) {
 // From planes to pixels, in an order of the file's own.
 class FileSampleTransform final : public SampleTransform {
  public:
-  FileSampleTransform(const Images& images, const std::vector<WholeObjects::Held>& held, std::uint64_t seed)
-      : images_(images), held_(held), seed_(seed), planes_(images.channels) {}
+  FileSampleTransform(const Images& images, std::shared_ptr<const std::vector<WholeObjects::Held>> held,
+                      std::uint64_t seed)
+      : images_(images), held_(std::move(held)), seed_(seed), planes_(images.channels) {}
 
   Result<void> apply(const SampleKey& key, std::span<const std::byte> stored, std::span<std::byte> slot,
                      StageTimer& timer) override {
     PENSTOCK_ASSIGN(const std::vector<Hdf5Rows> arrays, file_arrays(stored, kWanted));
-    const std::uint32_t samples = held_[static_cast<std::size_t>(key.index)].samples;
+    const std::uint32_t samples = (*held_)[static_cast<std::size_t>(key.index)].samples;
     PENSTOCK_TRY(check(arrays, samples));
     const Permutation order = file_order(seed_, key.epoch, key.index, samples);
     for (std::uint32_t i = 0; i < samples; ++i)
@@ -75,34 +76,20 @@ class FileSampleTransform final : public SampleTransform {
   }
 
   const Images images_;
-  const std::vector<WholeObjects::Held>& held_;
+  const std::shared_ptr<const std::vector<WholeObjects::Held>> held_;  // of all workers
   const std::uint64_t seed_;
   std::vector<Plane> planes_;
 };
 
-class FileTransform final : public Transform {
- public:
-  FileTransform(const Images& images, const WholeObjects& files, std::uint64_t seed)
-      : images_(images),
-        held_(files.held),
-        most_(files.most_held()),
-        seed_(seed),
-        layout_("f32 NHWC " + text_of({images.height, images.width, images.channels})) {}
-
-  std::size_t slot_bytes() const override { return most_ * images_.bytes(); }
-  std::string_view layout() const override { return layout_; }
-  std::span<const std::string_view> stages() const override { return kStages; }
-  Result<std::unique_ptr<SampleTransform>> transform() const override {
-    return std::unique_ptr<SampleTransform>(std::make_unique<FileSampleTransform>(images_, held_, seed_));
-  }
-
- private:
-  const Images images_;
-  const std::vector<WholeObjects::Held> held_;
-  const std::size_t most_;
-  const std::uint64_t seed_;
-  const std::string layout_;
-};
+Transform file_transform(const Images& images, const WholeObjects& files, std::uint64_t seed) {
+  return {.slot_bytes = files.most_held() * images.bytes(),
+          .layout = "f32 NHWC " + text_of({images.height, images.width, images.channels}),
+          .stages = kStages,
+          .make = [images, seed, held = std::make_shared<const std::vector<WholeObjects::Held>>(files.held)]()
+              -> Result<std::unique_ptr<SampleTransform>> {
+            return std::make_unique<FileSampleTransform>(images, held, seed);
+          }};
+}
 
 Result<FileSet> file_set(Backend& backend, const Manifest& samples, std::uint64_t seed) {
   PENSTOCK_ASSIGN(WholeObjects files, whole_objects(samples));
@@ -117,7 +104,7 @@ Result<FileSet> file_set(Backend& backend, const Manifest& samples, std::uint64_
                       static_cast<std::size_t>(shape[3])};
   if (images.bytes() == 0)
     return make_error(Errc::invalid_argument, "'" + scratch + "': its images are empty");
-  auto app_transform = std::make_unique<FileTransform>(images, files, seed);
+  Transform app_transform = file_transform(images, files, seed);
   const std::uint64_t bytes = files.manifest.object_bytes(0);
   return FileSet{std::move(files), std::move(app_transform), images.bytes(), bytes};
 }
@@ -126,7 +113,7 @@ std::uint64_t file_bytes(const FileSet& set) {
   return set.files.most_held() * set.sample_bytes;
 }
 
-StudiedBytes studied_bytes(const FilePlan& plan, std::uint64_t training_reads,
+StudiedBytes studied_bytes(const FileInput& plan, std::uint64_t training_reads,
                            std::uint64_t validation_reads) {
   const HepcnnReads reads{.training_files = plan.training.files.held.size(),
                           .training = training_reads,
@@ -139,14 +126,13 @@ StudiedBytes studied_bytes(const FilePlan& plan, std::uint64_t training_reads,
 // The published counts are those of a program that goes round its validation files after each epoch that
 // another one follows. With global shuffling, which makes every epoch a list of files of its own, the last
 // one is none less.
-Result<FilePlan> plan(const FileRequest& request) {
-  PENSTOCK_ASSIGN(FileSet training, file_set(request.backend, request.samples, request.seed));
-  FilePlan plan{.training = std::move(training), .bytes = &studied_bytes};
-  if (request.validation_samples == nullptr) return plan;
-  PENSTOCK_ASSIGN(FileSet validation,
-                  file_set(*request.validation_backend, *request.validation_samples, request.seed));
+Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const Corpus* validation) {
+  PENSTOCK_ASSIGN(FileSet training, file_set(*corpus.tier.backend, corpus.manifest, request.seed));
+  FileInput plan{.training = std::move(training), .bytes = &studied_bytes};
+  if (validation == nullptr) return plan;
+  PENSTOCK_ASSIGN(FileSet validated, file_set(*validation->tier.backend, validation->manifest, request.seed));
   plan.validation.emplace(
-      Validation{.set = std::move(validation), .at_the_end = request.shuffle == Shuffle::global});
+      Validation{.set = std::move(validated), .at_the_end = request.shuffle == Shuffle::global});
   return plan;
 }
 

@@ -35,12 +35,12 @@ std::vector<std::byte> picture() {
 
 // A transform, and a small sample of what it takes, which half of is none.
 struct Taken {
-  std::unique_ptr<Transform> how;
+  Transform how;
   std::vector<std::byte> sample{};
 };
 
 // Of a small corpus of its recipe: the first sample, or the first file for an app that loads whole files.
-Taken taken_of_recipe(const Options& options) {
+Taken taken_of_recipe(const TrainRequest& request) {
   const RecipeInfo* const recipe = recipe_registry().find(tested->recipe).value();
   std::vector<OptionWord> small;
   for (const RecipeSetting& setting : recipe->small)
@@ -48,32 +48,35 @@ Taken taken_of_recipe(const Options& options) {
   Tier place =
       tier(std::string("contract-") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
   EXPECT_TRUE(make(place, plan_generation(recipe->name, "", small, {.samples = 10}, 7).value()).ok());
-  const Manifest samples = Manifest::load(*place.backend, kManifestName).value();
+  Backend& backend = *place.backend;
+  Manifest manifest = Manifest::load(backend, kManifestName).value();
+  const Corpus corpus{
+      .tier = std::move(place), .manifest = std::move(manifest), .name = "contract", .scan = std::nullopt};
+  const Manifest& samples = corpus.manifest;
   std::string scratch;
   const SampleEntry& first = samples.sample(0);
-  const std::string object = content(*place.backend, samples.object_name(first.object, scratch));
+  const std::string object = content(backend, samples.object_name(first.object, scratch));
   const auto bytes = std::as_bytes(std::span(object));
   if (tested->plan_files == nullptr) {
     const auto sample = bytes.subspan(first.offset, first.length);
-    return {tested->make(options, {}).value(), {sample.begin(), sample.end()}};
+    return {tested->make(request).value(), {sample.begin(), sample.end()}};
   }
-  FilePlan plan =
-      tested->plan_files({.options = options, .backend = *place.backend, .samples = samples}).value();
+  FileInput plan = tested->plan_files(request, corpus, nullptr).value();
   return {std::move(plan.training.app_transform), {bytes.begin(), bytes.end()}};
 }
 
 Taken taken() {
-  const Options options = Options::parse(tested->options, {}, "option").value();
-  if (!tested->recipe.empty()) return taken_of_recipe(options);
-  Taken taken{tested->make(options, {}).value()};
+  TrainRequest request;
+  request.own = Options::parse(tested->options, {}, "option").value();
+  if (!tested->recipe.empty()) return taken_of_recipe(request);
+  Taken taken{tested->make(request).value()};
   if (tested->pictures) taken.sample = picture();
-  EXPECT_TRUE(tested->pictures || taken.how->slot_bytes() == 0)
-      << "an app of other samples names their recipe";
+  EXPECT_TRUE(tested->pictures || taken.how.slot_bytes == 0) << "an app of other samples names their recipe";
   return taken;
 }
 
 StageTimer timer_of(const Transform& how) {
-  StageTimer timer(kPartFirstOwn + how.stages().size());
+  StageTimer timer(kPartFirstOwn + how.stages.size());
   timer.restart();
   return timer;
 }
@@ -92,10 +95,10 @@ TEST(MiniAppContract, DescribesItself) {
 
 TEST(MiniAppContract, HasATransformByDefault) {
   const auto how = taken().how;
-  EXPECT_FALSE(how->layout().empty());
-  EXPECT_EQ(how->stages().empty(), how->slot_bytes() == 0) << "what is left as it is stored has no stages";
-  EXPECT_EQ(how->transform().value() == nullptr, how->slot_bytes() == 0);
-  for (const std::string_view stage : how->stages()) {
+  EXPECT_FALSE(how.layout.empty());
+  EXPECT_EQ(how.stages.empty(), how.slot_bytes == 0) << "what is left as it is stored has no stages";
+  EXPECT_EQ(how.make == nullptr, how.slot_bytes == 0);
+  for (const std::string_view stage : how.stages) {
     EXPECT_NE(stage, "read") << "the loader's own";
     EXPECT_NE(stage, "accelerator") << "the consumer's own";
   }
@@ -103,21 +106,21 @@ TEST(MiniAppContract, HasATransformByDefault) {
 
 TEST(MiniAppContract, FillsItsSlotAndNothingElse) {
   const auto [how, good] = taken();
-  if (how->slot_bytes() == 0) GTEST_SKIP() << "samples are left as they are stored";
-  const auto transform = how->transform().value();
+  if (how.slot_bytes == 0) GTEST_SKIP() << "samples are left as they are stored";
+  const auto transform = how.make().value();
   constexpr std::size_t kGuard = 64;
-  const std::size_t bytes = how->slot_bytes();
+  const std::size_t bytes = how.slot_bytes;
   std::array<std::vector<std::byte>, 2> slots;
   for (std::size_t round = 0; round < 2; ++round) {
     const auto fill = static_cast<std::byte>(round == 0 ? 0xff : 0xa5);
     slots[round].assign(bytes + kGuard, fill);
-    StageTimer timer = timer_of(*how);
+    StageTimer timer = timer_of(how);
     const Result<void> applied = transform->apply({0, 0}, good, std::span(slots[round]).first(bytes), timer);
     ASSERT_TRUE(applied.ok()) << applied.error().what;
     for (std::size_t i = 0; i < kGuard; ++i)
       ASSERT_EQ(slots[round][bytes + i], fill) << "wrote behind its slot";
-    for (std::size_t stage = 0; stage < how->stages().size(); ++stage)
-      EXPECT_GT(timer.spent_ns()[kPartFirstOwn + stage], 0U) << how->stages()[stage] << " is not timed";
+    for (std::size_t stage = 0; stage < how.stages.size(); ++stage)
+      EXPECT_GT(timer.spent_ns()[kPartFirstOwn + stage], 0U) << how.stages[stage] << " is not timed";
     slots[round].resize(bytes);
   }
   EXPECT_EQ(slots[0], slots[1]) << "left a part of its slot as it was, or depends on what came before";
@@ -125,14 +128,14 @@ TEST(MiniAppContract, FillsItsSlotAndNothingElse) {
 
 TEST(MiniAppContract, RefusesWhatItDoesNotTakeAndGoesOn) {
   const auto [how, good] = taken();
-  if (how->slot_bytes() == 0) GTEST_SKIP() << "it takes everything";
-  const auto transform = how->transform().value();
-  std::vector<std::byte> slot(how->slot_bytes());
+  if (how.slot_bytes == 0) GTEST_SKIP() << "it takes everything";
+  const auto transform = how.make().value();
+  std::vector<std::byte> slot(how.slot_bytes);
   std::vector<std::byte> half(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(good.size() / 2));
   half.push_back(std::byte{0});  // half of a text may be a whole one
   const std::vector<std::byte> noise(1000, std::byte{0x42});
   for (const std::vector<std::byte>& bad : {std::vector<std::byte>{}, noise, half}) {
-    StageTimer timer = timer_of(*how);
+    StageTimer timer = timer_of(how);
     const Result<void> applied = transform->apply({0, 0}, bad, slot, timer);
     ASSERT_FALSE(applied.ok()) << bad.size() << " bytes";
     EXPECT_TRUE(applied.error().code == Errc::corrupt || applied.error().code == Errc::truncated);

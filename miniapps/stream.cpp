@@ -1,13 +1,11 @@
 // Reading and batching alone: what the tier and the loader give, with nothing behind them.
-#include <memory>
-
 #include "miniapps/pipeline/transform.hpp"
 #include "miniapps/train/miniapp.hpp"
 
 namespace penstock {
 namespace {
 
-Result<std::unique_ptr<Transform>> make(const Options&, const AppRequest&) {
+Result<Transform> make(const TrainRequest&) {
   return leave_as_stored();
 }
 

@@ -1,107 +1,134 @@
 // `penstock train`: the input pipeline of a mini-app in front of an accelerator, measured on each tier.
-#include <bit>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "datagen/cache/cache_control.hpp"
 #include "datagen/commands/command_output.hpp"
-#include "datagen/corpus/corpus.hpp"
 #include "datagen/corpus/shared_corpus.hpp"
-#include "datagen/format/sample_opener.hpp"
-#include "datagen/staging/overlay.hpp"
-#include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/progress.hpp"
-#include "io_backends/core/system/descriptor_limit.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
-#include "miniapps/pipeline/accelerator.hpp"
-#include "miniapps/train/epoch_checkpoints.hpp"
+#include "miniapps/train/cell_run.hpp"
+#include "miniapps/train/find_accelerators.hpp"
 #include "miniapps/train/miniapp.hpp"
 #include "miniapps/train/resume.hpp"
 #include "miniapps/train/step_checkpoints.hpp"
-#include "miniapps/train/train_cell.hpp"
-#include "miniapps/train/train_input.hpp"
 #include "miniapps/train/train_metrics.hpp"
 #include "miniapps/train/train_options.hpp"
+#include "miniapps/train/train_plan.hpp"
 #include "miniapps/train/train_report.hpp"
-#include "miniapps/train/train_runs.hpp"
-#include "miniapps/train/train_setup.hpp"
 #include "results/record/trial.hpp"
 
 namespace penstock {
 namespace {
 
-// "raw samples of 3072 bytes in cifar (generate cifar10)"; "" is not known, or does not matter.
-std::string kind_text(std::string_view codec, const std::string& bytes, std::string_view format,
-                      std::string_view recipe) {
-  std::string words = codec.empty() ? "samples" : std::string(codec) + " samples";
-  if (!bytes.empty()) words += " of " + bytes + " bytes";
-  if (!format.empty()) words += " in " + std::string(format);
-  if (!recipe.empty()) words += " (generate " + std::string(recipe) + ")";
-  return words;
+// Measures tier by tier. Keeps a record in `run` whatever happens to a tier; the errors that come back are
+// not its fault. Borrows everything. Collective over the plan's ranks. After CellEnd::stuck it must outlive
+// the process.
+class TrainRuns {
+ public:
+  TrainRuns(TrainPlan& plan, StepCheckpoints* saves, Run& run) : plan_(plan), saves_(saves), run_(run) {}
+
+  Result<CellEnd> measure(const Tier& tier);
+  // A record with the reason why the tier is not measured.
+  void skip(const Tier& tier, const std::string& why);
+
+ private:
+  Result<bool> all_in_place(const Tier& tier);
+  Result<void> make_pool(const Tier& tier);
+  Result<CellEnd> train(const Tier& tier, Trial& trial);
+  Result<CellEnd> keep(Trial trial, CellEnd end);
+
+  TrainPlan& plan_;
+  StepCheckpoints* const saves_;
+  Run& run_;
+  std::set<std::string> reported_copied_;  // tiers
+  std::optional<BatchPool> pool_;  // for as many accelerators as the plan has, and the tier measured last
+};
+
+// Whether samples are used where the tier has them: on all ranks, or on none.
+Result<bool> TrainRuns::all_in_place(const Tier& tier) {
+  if (plan_.transform().slot_bytes != 0) return false;
+  const std::string_view why = plan_.why_copied(tier);
+  std::uint64_t can = why.empty() ? 1 : 0;
+  PENSTOCK_TRY(plan_.ranks->all_reduce(std::span(&can, 1), Reduction::min));
+  if (can == 0 && tier.backend->caps().zero_copy && reported_copied_.insert(tier.name).second)
+    note("samples of '" + tier.name +
+         "' are copied, and not used in place: " + std::string(why.empty() ? "another rank has to" : why));
+  return can != 0;
 }
 
-// A corpus of something else than the app takes is a mistake. A scan knows no format and no recipe, and may
-// have found a mixture, whose odd ones then fail one by one.
-Result<void> check_kind(const MiniAppInfo& app, const Corpus& corpus) {
-  const ManifestFacts& facts = corpus.manifest.facts();
-  if (!app.codec.empty()) PENSTOCK_TRY(SampleOpener::make(facts.codec));
-  const std::string codec(payload_codec(facts.codec));
-  const bool scanned = facts.recipe == "scan";
-  const bool decodes = app.codec.empty() || codec.empty() || codec == "mixed" ||
-                       ("|" + std::string(app.codec) + "|").find("|" + codec + "|") != std::string::npos;
-  const bool in_format = app.format.empty() || scanned || facts.format == app.format;
-  const bool of_recipe = app.recipe.empty() || scanned || facts.recipe == app.recipe;
-  const bool as_large = app.sample_bytes == 0 || corpus.manifest.largest_sample() == app.sample_bytes;
-  if (decodes && in_format && of_recipe && as_large) return success();
-  return make_error(
-      Errc::invalid_argument,
-      "'" + corpus.name + "' holds " +
-          kind_text(codec, as_large ? "" : "up to " + std::to_string(corpus.manifest.largest_sample()),
-                    scanned ? "" : facts.format, scanned ? "" : facts.recipe) +
-          "; " + std::string(app.name) + " takes " +
-          kind_text(app.codec, app.sample_bytes == 0 ? "" : std::to_string(app.sample_bytes), app.format,
-                    app.recipe));
+// On all ranks, or on none.
+Result<void> TrainRuns::make_pool(const Tier& tier) {
+  PENSTOCK_ASSIGN(const bool in_place, all_in_place(tier));
+  const BatchShape shape = plan_.batch_shape(in_place);
+  if (pool_ && pool_->shape() == shape) return success();
+  pool_.reset();
+  Result<BatchPool> made = BatchPool::make(shape, plan_.pool_prefetch());
+  PENSTOCK_TRY(agree(*plan_.ranks, outcome_of(made)));
+  pool_ = *std::move(made);
+  return success();
 }
 
-// PNG has no parts that could be decoded alone: an option without effect is a mistake. Where a corpus holds
-// JPEG too, it is a note.
-Result<void> check_decode(const MiniAppInfo& app, const std::string& decode, const Corpus& corpus) {
-  if (!app.pictures || decode == "full") return success();
-  const std::string_view codec = payload_codec(corpus.manifest.facts().codec);
-  if (codec == "mixed")
-    note("'" + corpus.name + "' holds several kinds of samples: --decode " + decode +
-         " is for JPEG, and PNG is decoded whole");
-  if (codec != "png") return success();
-  return make_error(Errc::invalid_argument, "'" + corpus.name +
-                                                "' holds png samples, which are decoded whole: leave out "
-                                                "--decode " +
-                                                decode +
-                                                (decode == "crop" ? ", and add --set crop=random" : ""));
+Result<CellEnd> TrainRuns::train(const Tier& tier, Trial& trial) {
+  PENSTOCK_TRY(make_pool(tier));
+  return measure_training(plan_, tier, *pool_, saves_, trial);
 }
 
-Result<CellEnd> measure_all(const TrainSetup& setup, const Corpus& corpus, const std::vector<Tier>& others,
-                            TrainRuns& runs) {
-  std::vector<const Tier*> tiers{&corpus.tier};
-  for (const Tier& tier : others) tiers.push_back(&tier);
+// After a call that hangs the ranks make no more calls of each other than they must.
+Result<CellEnd> TrainRuns::keep(Trial trial, CellEnd end) {
+  if (verdict_exit_code(trial.record().verdict) == 1 && !interrupted())
+    warn(trial.record().tiers.value("data", Json::object()).value("name", "") + ": " + trial.record().reason);
+  const Result<void> looked = end == CellEnd::done ? run_.inspect_ranks() : success();
+  run_.keep(std::move(trial));
+  if (!looked.ok()) return looked.error();
+  return end;
+}
+
+Result<CellEnd> TrainRuns::measure(const Tier& tier) {
+  run_.measured_tier(tier);
+  if (plan_.find_accelerators) {
+    return find_accelerators(
+        plan_, run_, [&](Trial& trial) { return train(tier, trial); },
+        [&](Trial trial, CellEnd end) { return keep(std::move(trial), end); });
+  }
+  Trial trial = run_.trial();
+  Result<CellEnd> measured = train(tier, trial);
+  if (measured.ok()) return keep(std::move(trial), *measured);
+  trial.fail(measured.error());
+  run_.keep(std::move(trial));
+  return measured;
+}
+
+void TrainRuns::skip(const Tier& tier, const std::string& why) {
+  Trial trial = run_.trial();
+  trial.parameter("app", plan_.app->name);
+  trial.parameter("tier", tier.name);
+  trial.tier("data", tier);
+  trial.verdict(Verdict::skipped, why);
+  run_.keep(std::move(trial));
+}
+
+Result<CellEnd> measure_all(const TrainPlan& plan, TrainRuns& runs) {
+  std::vector<const Tier*> tiers{&plan.corpus.tier};
+  for (const Tier& tier : plan.others) tiers.push_back(&tier);
   const Tier* stuck = nullptr;
   for (const Tier* tier : tiers) {
     if (stuck != nullptr) {
       runs.skip(*tier, "not measured: '" + stuck->name + "' was given up, and is still being waited for");
       continue;
     }
-    PENSTOCK_TRY(agree(*setup.ranks, check_interrupt()));
-    PENSTOCK_ASSIGN(const CellEnd end,
-                    setup.find_accelerators ? runs.find_accelerators(*tier) : runs.measure(*tier));
+    PENSTOCK_TRY(agree(*plan.ranks, check_interrupt()));
+    PENSTOCK_ASSIGN(const CellEnd end, runs.measure(*tier));
     if (end == CellEnd::stuck) stuck = tier;
   }
   return stuck == nullptr ? CellEnd::done : CellEnd::stuck;
@@ -115,122 +142,16 @@ Result<CellEnd> measure_all(const TrainSetup& setup, const Corpus& corpus, const
   std::_Exit(exit_code);
 }
 
-// What a workload names lies as DLIO has made it, without a manifest, or as `generate` has.
-Result<Corpus> open_data(const Options& options, const TrainSetup& setup) {
-  if (setup.data.empty()) return make_error(Errc::invalid_argument, "train needs --data CORPUS");
-  OpenCorpus how{.scan = options.flag("scan"),
-                 .manifest_file = options.text("manifest"),
-                 .threads = setup.threads,
-                 .types = options.text("types")};
-  Result<Corpus> opened = open_corpus(setup.data, how);
-  if (opened.ok() || opened.error().code != Errc::not_found || setup.workload.empty() || how.scan ||
-      !how.manifest_file.empty())
-    return opened;
-  how.scan = true;
-  return open_corpus(setup.data, how);
-}
-
-// What is written about the work, all of which must be the same on all ranks.
-std::string option_list(const Options& options, const TrainSetup& setup) {
-  std::string words = std::string(setup.app->name) + "|" + setup.accelerator + "|" + setup.workload;
-  for (const std::string& word : options.texts("set")) words += "|" + word;
-  for (const char* name : {"decode", "resize", "on-error", "payload", "run"})
-    words += "|" + options.text(name);
-  if (setup.files && setup.files->plan.validation)
-    words += "|" + setup.files->plan.validation->set.files.manifest.checksum();
-  return words;
-}
-
-// A job whose ranks were told different things measures nothing, or never ends.
-Result<void> check_same_work(const Options& options, const TrainSetup& setup, std::size_t others) {
-  const std::string words = option_list(options, setup);
-  const std::vector<std::uint64_t> numbers{crc32c(std::as_bytes(std::span(words))),
-                                           setup.batch,
-                                           setup.accelerators,
-                                           setup.prefetch,
-                                           setup.limits.batches,
-                                           setup.limits.epochs,
-                                           static_cast<std::uint64_t>(setup.shuffle.kind),
-                                           setup.shuffle.places,
-                                           setup.seed,
-                                           static_cast<std::uint64_t>(setup.cache),
-                                           setup.find_accelerators ? 1U : 0U,
-                                           std::bit_cast<std::uint64_t>(setup.busy_at_least),
-                                           setup.sample_log.empty() ? 0U : 1U,
-                                           setup.timeline.empty() ? 0U : 1U,
-                                           setup.checkpoints ? 1U : 0U,
-                                           setup.saving ? setup.saving->every : 0U,
-                                           setup.saving ? setup.saving->payload.bytes : 0U,
-                                           setup.saving && setup.saving->fast ? 1U : 0U,
-                                           setup.saving && setup.saving->resume ? 1U : 0U,
-                                           others};
-  std::vector<std::uint64_t> least = numbers;
-  std::vector<std::uint64_t> most = numbers;
-  PENSTOCK_TRY(setup.ranks->all_reduce(std::span(least), Reduction::min));
-  PENSTOCK_TRY(setup.ranks->all_reduce(std::span(most), Reduction::max));
-  if (least == most) return success();
-  return make_error(
-      Errc::invalid_argument,
-      "the ranks were started with different flags: but for where data lie, all must do the same work");
-}
-
 // What a workload says of its data, and what is there.
-void compare_with_workload(const TrainSetup& setup, const Corpus& corpus) {
-  if (setup.described_samples == 0) return;
+void compare_with_workload(const TrainPlan& plan) {
+  const Corpus& corpus = plan.corpus;
+  if (plan.described_samples == 0) return;
   const std::uint64_t samples = corpus.manifest.samples();
   const std::string& format = corpus.manifest.facts().format;
-  if (samples == setup.described_samples && format == setup.described_format) return;
-  warn("the workload is about " + format_count(setup.described_samples) + " samples in " +
-       setup.described_format + ", '" + corpus.name + "' has " + format_count(samples) +
+  if (samples == plan.described_samples && format == plan.described_format) return;
+  warn("the workload is about " + format_count(plan.described_samples) + " samples in " +
+       plan.described_format + ", '" + corpus.name + "' has " + format_count(samples) +
        (format.empty() ? "" : " in " + format));
-}
-
-struct Subject {
-  Corpus corpus;
-  std::vector<Tier> others;
-  std::optional<Corpus> validation;
-};
-
-Result<void> open_files(const Options& options, TrainSetup& setup, Subject& subject) {
-  if (options.given("validation")) {
-    PENSTOCK_ASSIGN(subject.validation,
-                    open_corpus(options.text("validation"), {.scan = options.flag("scan"),
-                                                             .threads = setup.threads,
-                                                             .types = options.text("types")}));
-    PENSTOCK_TRY(check_kind(*setup.app, *subject.validation));
-  }
-  PENSTOCK_ASSIGN(setup.files, take_files(*setup.app, setup.own, setup.seed, setup.shuffle, subject.corpus,
-                                          subject.validation ? &*subject.validation : nullptr));
-  return success();
-}
-
-Result<Subject> open_subject(const Options& options, TrainSetup& setup) {
-  PENSTOCK_ASSIGN(Corpus corpus, open_data(options, setup));
-  PENSTOCK_TRY(check_kind(*setup.app, corpus));
-  PENSTOCK_TRY(check_decode(*setup.app, options.text("decode"), corpus));
-  if (options.given("overlay")) PENSTOCK_TRY(lay_over(corpus, options.text("overlay")));
-  PENSTOCK_ASSIGN(std::vector<Tier> others, open_tiers(options.texts("tier"), corpus.tier.name));
-  PENSTOCK_TRY(check_cache_request(corpus.tier, setup.cache));
-  bool in_place = corpus.tier.backend->caps().zero_copy;
-  for (const Tier& tier : others) {
-    PENSTOCK_TRY(check_cache_request(tier, setup.cache));
-    in_place |= tier.backend->caps().zero_copy;
-  }
-  if (in_place) use_all_descriptors();  // samples that are used where they lie are open meanwhile
-  Subject subject{std::move(corpus), std::move(others), std::nullopt};
-  if (setup.checkpoints && setup.ranks->root()) {
-    PENSTOCK_ASSIGN(const std::unique_ptr<EpochCheckpoints> checkpoints,
-                    EpochCheckpoints::make(*setup.checkpoints, setup.checkpoint_name(),
-                                           setup.own.size(kModelOption.name), setup.seed));
-    PENSTOCK_TRY(checkpoints->try_place());
-  }
-  if (setup.app->plan_files != nullptr) {
-    PENSTOCK_TRY(open_files(options, setup, subject));
-    PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> accelerator,
-                    make_accelerator(setup.accelerator, {.count = setup.accelerators}));
-    PENSTOCK_TRY(accelerator->takes(setup.treats().layout()));
-  }
-  return subject;
 }
 
 // What went wrong with a run's checkpoints before the training, which ends it as it ends `penstock
@@ -244,27 +165,27 @@ Result<int> refuse(const CommandContext& context, const Error& error) {
 }
 
 // Where a run with checkpoints goes on, or that there is none yet.
-Result<void> look_for_run(TrainSetup& setup, const Corpus& corpus) {
-  if (!setup.saving->resume) return check_unused(*setup.saving, *setup.ranks);
-  PENSTOCK_ASSIGN(setup.resumed, resume_run(*setup.saving, *setup.ranks));
-  setup.limits.start = setup.resumed->start();
-  PENSTOCK_TRY(check_resumable(setup, corpus));
-  note("run '" + setup.saving->policy.run + "' goes on behind step " +
-       std::to_string(setup.resumed->manifest.id.step) + ", from '" + setup.resumed->tier + "'");
+Result<void> look_for_run(TrainPlan& plan) {
+  if (!plan.saving->resume) return check_unused(*plan.saving, *plan.ranks);
+  PENSTOCK_ASSIGN(plan.resumed, resume_run(*plan.saving, *plan.ranks));
+  plan.limits.start = plan.resumed->start();
+  PENSTOCK_TRY(check_resumable(plan));
+  note("run '" + plan.saving->policy.run + "' goes on behind step " +
+       std::to_string(plan.resumed->manifest.id.step) + ", from '" + plan.resumed->tier + "'");
   return success();
 }
 
-Result<std::unique_ptr<StepCheckpoints>> begin_saving(const TrainSetup& setup, const Corpus& corpus) {
-  TrainerState at{.seed = setup.seed};
-  if (setup.resumed) at = setup.resumed->manifest.trainer;
-  at.work = trained_work(setup, corpus);
-  return StepCheckpoints::open(*setup.saving, setup.limits.start.batches, at, *setup.ranks);
+Result<std::unique_ptr<StepCheckpoints>> begin_saving(const TrainPlan& plan) {
+  TrainerState at{.seed = plan.seed};
+  if (plan.resumed) at = plan.resumed->manifest.trainer;
+  at.work = trained_work(plan);
+  return StepCheckpoints::open(*plan.saving, plan.limits.start.batches, at, *plan.ranks);
 }
 
 // What was saved of a run that has made all its steps, and is not durable yet. It ends as a training does:
 // after a signal within --grace.
-Result<int> nothing_left(const TrainSetup& setup, StepCheckpoints& saves) {
-  note("run '" + setup.saving->policy.run +
+Result<int> nothing_left(const TrainPlan& plan, StepCheckpoints& saves) {
+  note("run '" + plan.saving->policy.run +
        "' has made all its steps: --steps and --epochs are the whole "
        "run's");
   PENSTOCK_TRY(saves.drain_or_leave());
@@ -273,39 +194,36 @@ Result<int> nothing_left(const TrainSetup& setup, StepCheckpoints& saves) {
 
 Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
   const Options& options = context.options;
-  Result<TrainSetup> resolved = resolve_train_setup(context, app);
+  Result<TrainRequest> asked = parse_request(context, app);
+  PENSTOCK_TRY(agree(context.communicator, outcome_of(asked)));
+  Result<TrainPlan> resolved = make_plan(*std::move(asked), options);
   PENSTOCK_TRY(agree(context.communicator, outcome_of(resolved)));
-  TrainSetup& setup = *resolved;
-  const Result<Subject> subject = open_subject(options, setup);
-  PENSTOCK_TRY(agree(context.communicator, outcome_of(subject)));
-  const Corpus& corpus = subject->corpus;
-  PENSTOCK_TRY(check_same_work(options, setup, subject->others.size()));
-  PENSTOCK_TRY(check_shares(context.communicator, corpus, setup.files ? "files" : "samples"));
-  compare_with_workload(setup, corpus);
-  PENSTOCK_TRY(make_sampler(setup, corpus));
-  if (setup.files && setup.files->plan.validation && !setup.files->plan.validation->at_the_end &&
-      setup.limits.epochs == 1)
+  TrainPlan& plan = *resolved;
+  PENSTOCK_TRY(check_same_work(plan, options));
+  const FileInput* const files = plan.files();
+  PENSTOCK_TRY(check_shares(context.communicator, plan.corpus, files != nullptr ? "files" : "samples"));
+  compare_with_workload(plan);
+  PENSTOCK_TRY(check_epoch(plan));
+  if (files != nullptr && files->validation && !files->validation->at_the_end && plan.limits.epochs == 1)
     note("'" + std::string(app.name) +
          "' validates between epochs, of which there is one: nothing is validated");
-  if (app.checkpoints && !setup.checkpoints && !setup.saving)
+  if (app.checkpoints && !plan.checkpoints && !plan.saving)
     note("without --checkpoint-to DIR '" + std::string(app.name) + "' writes no checkpoints");
-  if (!setup.files && corpus.manifest.facts().label_names.empty())
-    note("'" + corpus.name + "' has no labels: its batches carry none");
+  if (files == nullptr && plan.corpus.manifest.facts().label_names.empty())
+    note("'" + plan.corpus.name + "' has no labels: its batches carry none");
 
   const SignalsForAll signals(context.communicator);
   std::unique_ptr<StepCheckpoints> saves;
-  if (setup.saving) {
-    if (const Result<void> found = look_for_run(setup, corpus); !found.ok())
-      return refuse(context, found.error());
-    Result<std::unique_ptr<StepCheckpoints>> started = begin_saving(setup, corpus);
+  if (plan.saving) {
+    if (const Result<void> found = look_for_run(plan); !found.ok()) return refuse(context, found.error());
+    Result<std::unique_ptr<StepCheckpoints>> started = begin_saving(plan);
     if (!started.ok() && started.error().code == Errc::busy) return refuse(context, started.error());
     PENSTOCK_ASSIGN(saves, std::move(started));
-    setup.saves = saves.get();
-    if (planned_steps(setup, corpus) == 0) return nothing_left(setup, *saves);
+    if (plan.planned_steps() == 0) return nothing_left(plan, *saves);
   }
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
-  TrainRuns runs(setup, corpus, run);
-  const Result<CellEnd> measured = measure_all(setup, corpus, subject->others, runs);
+  TrainRuns runs(plan, saves.get(), run);
+  const Result<CellEnd> measured = measure_all(plan, runs);
   const Result<std::string> written = run.finish();
   if (!context.output.json && context.communicator.root())
     print_text(training_report(run.records(), context.output));

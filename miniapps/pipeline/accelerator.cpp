@@ -65,17 +65,6 @@ Result<void> wait_until(SteadyTime deadline) {
   return {};
 }
 
-class NoAccelerator final : public Accelerator {
- public:
-  nanoseconds nominal_step() const override { return nanoseconds{0}; }
-  Result<Step> step(const Batch&) override {
-    PENSTOCK_TRY(check_interrupt());
-    const SteadyTime now = Clock::now();
-    return Step{now, now, now};
-  }
-  void over(SteadyTime) override {}
-};
-
 class EmulatedAccelerator final : public Accelerator {
  public:
   EmulatedAccelerator(nanoseconds step, nanoseconds jitter, std::unique_ptr<Burner> burner,
@@ -201,8 +190,7 @@ Result<std::unique_ptr<Accelerator>> make_emulated(const std::vector<OptionWord>
 Result<std::unique_ptr<Accelerator>> make_accelerator(std::string_view text, const AcceleratorGroup& group) {
   const std::size_t colon = std::min(text.find(':'), text.size());
   const std::string_view kind = text.substr(0, colon);
-  if (kind == "none" && colon == text.size())
-    return std::unique_ptr<Accelerator>(std::make_unique<NoAccelerator>());
+  if (kind == "none" && colon == text.size()) return no_accelerator();
   if (kind == "none") return make_error(Errc::invalid_argument, "accelerator 'none' takes no options");
   const std::vector<OptionWord> words = option_list(text.substr(std::min(text.size(), colon + 1)));
   if (kind == "emulated") return make_emulated(words, group);

@@ -1,59 +1,14 @@
-// What consumes the batches.
+// The accelerators that --accelerator names.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <string_view>
-#include <vector>
 
-#include "io_backends/core/metric.hpp"
-#include "io_backends/core/options.hpp"
 #include "io_backends/core/result.hpp"
-#include "miniapps/pipeline/batch.hpp"
+#include "miniapps/pipeline/training.hpp"
 
 namespace penstock {
-
-using SteadyTime = std::chrono::steady_clock::time_point;
-
-// One step as it went.
-struct Step {
-  SteadyTime begin;  // when the accelerator had both its batch and nothing else to do
-  SteadyTime
-      deadline;    // begin + what the step was to take; of work that takes what it takes, when it was done
-  SteadyTime end;  // when the caller was told that it is done
-  std::chrono::nanoseconds busy{0};     // of that the accelerators computed; the mean where they are several
-  std::chrono::nanoseconds nominal{0};  // what the step was to take; 0: what it takes
-};
-
-// What an accelerator has to tell when all steps are over, for the record (accelerator_metrics.hpp).
-struct AcceleratorFact {
-  MetricInfo metric;
-  double value = 0;
-};
-
-// Consumes one batch after another. One thread.
-class Accelerator {
- public:
-  virtual ~Accelerator() = default;
-
-  virtual std::chrono::nanoseconds nominal_step() const = 0;  // mean; 0: none is known
-  // Whether steps take time, which input can hide behind.
-  virtual bool computes() const { return nominal_step().count() > 0; }
-  // Whether it can take batches of that layout (Transform::layout()); invalid_argument with the remedy.
-  virtual Result<void> takes(std::string_view /*layout*/) const { return success(); }
-  // Makes ready for batches of that layout and of that many samples, which may take memory and seconds. Once,
-  // before the first step; fails like takes(), and with exhausted and interrupted.
-  virtual Result<void> prepare(std::string_view layout, std::size_t /*samples*/) { return takes(layout); }
-  // Occupies the accelerator with `batch`, which has just been handed over, and returns when the step is
-  // over; Errc::interrupted within a tenth of a second once interrupted() (`cpu`: when a part of a layer is
-  // computed).
-  virtual Result<Step> step(const Batch& batch) = 0;
-  virtual std::vector<AcceleratorFact> facts() const { return {}; }
-  // The step was over only then, for all that make it together: the next one begins no sooner.
-  virtual void over(SteadyTime when) = 0;
-};
 
 // The accelerators of one process among all of the job, which differ in what they draw by `seed`.
 struct AcceleratorGroup {

@@ -1,4 +1,4 @@
-// What gives batches to the training loop, and tells what that cost.
+// What gives batches to the training loop, and reports what that cost.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "io_backends/core/result.hpp"
 #include "miniapps/pipeline/batch.hpp"
-#include "miniapps/pipeline/stage.hpp"
 
 namespace penstock {
 
@@ -48,6 +48,16 @@ struct LoaderLosses {
   }
 };
 
+// Where the time of one stage went, in seconds summed over the threads that serve it: each second of such a
+// thread is in exactly one of the three. Stages that share threads see each other's work as waiting: while a
+// worker decodes, resizing is starved and reading is blocked.
+struct StageTally {
+  std::string stage;     // "read", "decode", "resize", "accelerator"
+  double busy_s = 0;     // at work
+  double starved_s = 0;  // waited for something to work on
+  double blocked_s = 0;  // waited for room downstream
+};
+
 // What the consumer waited for in next(), in seconds. "read" and the transform's own stages: by the
 // shares that they have in the samples which workers finished meanwhile. "collate": workers that had
 // nothing to do while others were at the last samples of the batch, and copies. "queue": the batch was there,
@@ -57,11 +67,22 @@ struct LostTime {
   double seconds = 0;
 };
 
-class BatchSource : public Stage<const Batch*> {
+// Hands out batches in a fixed order, whatever its own threads do. One thread calls next(). Destroying it
+// asks its threads to stop, waits for the sample that each has in hand, and drops the rest. It does not wait
+// for next() to be called.
+class BatchSource {
  public:
-  // The batch is the caller's to read until the next call. Null at the end.
-  Result<const Batch*> next() override = 0;
+  virtual ~BatchSource() = default;
+  BatchSource() = default;
+  BatchSource(const BatchSource&) = delete;
+  BatchSource& operator=(const BatchSource&) = delete;
 
+  // Waits for the next batch, which the caller may read until the next call; null at the end. After an error
+  // or the end it returns the same again. Errc::interrupted within a tenth of a second once interrupted().
+  virtual Result<const Batch*> next() = 0;
+
+  // So far; any thread.
+  virtual std::vector<StageTally> times() const = 0;
   virtual LoaderLosses losses() const = 0;
   // So far; all parts add up to what next() waited in all.
   virtual std::vector<LostTime> lost() const = 0;

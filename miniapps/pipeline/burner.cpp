@@ -1,3 +1,10 @@
+// Threads: the thread of the training loop makes and destroys the burner and calls its public functions. It
+// burns as the first worker. Each other worker thread runs serve().
+// Lock: mutex_, for job_, number_ and busy_. It is not held during the work. A worker's numbers, rounds and
+// time belong to its thread from begin() to wait_for_all(), then to the caller; the lock makes them visible.
+// Memory: after make() only calibrate() allocates.
+// Ctrl-C: workers look for it every few microseconds of work and end their job early. Crash: nothing is
+// written.
 #include "miniapps/pipeline/burner.hpp"
 
 #include <algorithm>
@@ -75,6 +82,8 @@ Burner::~Burner() {
   for (std::jthread& thread : threads_) thread.request_stop();
 }
 
+// The whole life of a worker thread: waits for the number of the job to change. The number, not the job, so
+// that two equal jobs are two. The lock is held, but not during the work.
 void Burner::serve(Worker& worker, const std::stop_token& stop) {
   std::uint64_t seen = 0;
   std::unique_lock lock(mutex_);
@@ -88,6 +97,7 @@ void Burner::serve(Worker& worker, const std::stop_token& stop) {
   }
 }
 
+// By the caller. No worker is at work: wait_for_all() came before.
 void Burner::begin(const Job& job) {
   if (threads_.empty()) return;
   {
@@ -99,6 +109,7 @@ void Burner::begin(const Job& job) {
   changed_.notify_all();
 }
 
+// By the caller. Ends soon after Ctrl-C too, as the workers look for it.
 void Burner::wait_for_all() {
   std::unique_lock lock(mutex_);
   done_.wait(lock, [&] { return busy_ == 0; });

@@ -69,13 +69,15 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderInput& input,
     std::unique_ptr<BatchLoader> loader(new BatchLoader(input, settings));
     loader->workers_.resize(settings.threads);
     for (Worker& worker : loader->workers_) {
-      PENSTOCK_ASSIGN(worker.transform, input.app_transform->transform());
+      if (input.app_transform->make) {
+        PENSTOCK_ASSIGN(worker.transform, input.app_transform->make());
+      }
       worker.taken.reserve(settings.depth);
       worker.asked.reserve(settings.depth);
       if (worker.transform) {
         PENSTOCK_ASSIGN(worker.opener, SampleOpener::make(input.manifest->facts().codec));
       }
-      worker.timer = StageTimer(kPartFirstOwn + input.app_transform->stages().size());
+      worker.timer = StageTimer(kPartFirstOwn + input.app_transform->stages.size());
       worker.spent_ns = worker.timer.spent_ns();
     }
     // Before the first thread, which may end at once. If one cannot start, the destructor of `loader` stops
@@ -134,7 +136,7 @@ bool BatchLoader::take(Worker& worker) {
 void BatchLoader::follow(Worker& worker) {
   if (settings_.spans == nullptr) return;
   std::vector<std::uint16_t> components{PENSTOCK_READ};
-  for (const std::string_view stage : input_.app_transform->stages())
+  for (const std::string_view stage : input_.app_transform->stages)
     components.push_back(stage == "decode" ? PENSTOCK_DECODE : PENSTOCK_TRANSFORM);
   worker.timer.follow((*settings_.spans)[static_cast<std::size_t>(&worker - workers_.data())],
                       std::move(components));
@@ -311,8 +313,7 @@ void BatchLoader::account_wait(StageTimer::Clock::time_point since, const std::v
 
 std::vector<LostTime> BatchLoader::lost() const {
   std::vector<LostTime> parts{{"read", 0}};
-  for (const std::string_view stage : input_.app_transform->stages())
-    parts.push_back({std::string(stage), 0});
+  for (const std::string_view stage : input_.app_transform->stages) parts.push_back({std::string(stage), 0});
   parts.push_back({"collate", 0});
   const std::lock_guard lock(mutex_);
   const auto all =
@@ -394,7 +395,7 @@ Result<const Batch*> BatchLoader::pull(std::unique_lock<std::mutex>& lock) {
 std::vector<StageTally> BatchLoader::times() const {
   std::vector<StageTally> times;
   times.push_back({.stage = "read"});
-  for (const std::string_view stage : input_.app_transform->stages())
+  for (const std::string_view stage : input_.app_transform->stages)
     times.push_back({.stage = std::string(stage)});
   const std::lock_guard lock(mutex_);
   for (const Worker& worker : workers_) {

@@ -63,7 +63,7 @@ class InPlace : public testing::TestWithParam<const char*> {
   std::unique_ptr<BatchLoader> start(PlanLimits limits, BadSample bad = BadSample::fail,
                                      std::size_t batch = 8) {
     pool_.emplace(BatchPool::make({.samples = batch, .in_place = true}, 2).value());
-    return BatchLoader::make({&*manifest_, backend_.get(), as_stored_.get(), &*pool_},
+    return BatchLoader::make({&*manifest_, backend_.get(), &as_stored_, &*pool_},
                              {Sampler(kSamples, Shuffle::global, 5), limits, 3, bad})
         .value();
   }
@@ -88,7 +88,7 @@ class InPlace : public testing::TestWithParam<const char*> {
   ScratchFolder scratch_;
   std::unique_ptr<Backend> backend_;
   std::optional<Manifest> manifest_;
-  const std::unique_ptr<Transform> as_stored_ = leave_as_stored();
+  const Transform as_stored_ = leave_as_stored();
   std::optional<BatchPool> pool_;
 };
 

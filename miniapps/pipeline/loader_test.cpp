@@ -95,7 +95,7 @@ TEST(BatchLoader, LeavesSamplesAsTheyAreStoredWithoutATransform) {
     for (const char* name : {"s0004", "s0050", "s0095"}) pipe.scripted.fail_on(name);
     BatchPool pool = BatchPool::make({.samples = 8, .slot_bytes = 0, .stored_bytes = 50}, 2).value();
     const auto loader =
-        BatchLoader::make({&pipe.manifest, &pipe.scripted, as_stored.get(), &pool},
+        BatchLoader::make({&pipe.manifest, &pipe.scripted, &as_stored, &pool},
                           {Sampler(100, Shuffle::global, 1), {0, 3}, 3, BadSample::skip, depth});
     ASSERT_TRUE(loader.ok());
     std::uint64_t batches = 0;

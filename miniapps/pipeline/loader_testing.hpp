@@ -24,12 +24,15 @@ inline constexpr std::size_t kSlotBytes = 8;
 // worker up while it is closed.
 class CopyingTransform final : public Transform {
  public:
-  std::size_t slot_bytes() const override { return kSlotBytes; }
-  std::string_view layout() const override { return "test"; }
-  std::span<const std::string_view> stages() const override { return kStages; }
-  Result<std::unique_ptr<SampleTransform>> transform() const override {
-    return std::unique_ptr<SampleTransform>(std::make_unique<Copy>(*this));
-  }
+  CopyingTransform()
+      : Transform{.slot_bytes = kSlotBytes,
+                  .layout = "test",
+                  .stages = kStages,
+                  .make = [this]() -> Result<std::unique_ptr<SampleTransform>> {
+                    return std::make_unique<Copy>(*this);
+                  }} {}
+  CopyingTransform(const CopyingTransform&) = delete;
+  CopyingTransform& operator=(const CopyingTransform&) = delete;
 
   std::set<std::size_t> refused_lengths;
   bool throws = false;

@@ -118,23 +118,6 @@ class PictureSampleTransform final : public SampleTransform {
   std::vector<float> line_;
 };
 
-class PictureTransform final : public Transform {
- public:
-  explicit PictureTransform(const PictureSettings& settings)
-      : settings_(settings), layout_(settings.tensor.text()) {}
-
-  std::size_t slot_bytes() const override { return settings_.tensor.bytes(); }
-  std::string_view layout() const override { return layout_; }
-  std::span<const std::string_view> stages() const override { return kStages; }
-  Result<std::unique_ptr<SampleTransform>> transform() const override {
-    return std::unique_ptr<SampleTransform>(std::make_unique<PictureSampleTransform>(settings_));
-  }
-
- private:
-  const PictureSettings settings_;
-  const std::string layout_;
-};
-
 }  // namespace
 
 PicturePart random_resized_crop(std::uint32_t width, std::uint32_t height, const RandomStream& random) {
@@ -161,10 +144,15 @@ Result<DecodeMode> parse_decode(std::string_view name) {
   return unknown_name("way to decode", name, {"full", "scaled", "crop"});
 }
 
-std::unique_ptr<Transform> make_picture_transform(const PictureSettings& settings) {
+Transform picture_transform(const PictureSettings& settings) {
   PictureSettings resolved = settings;
   if (settings.decode == DecodeMode::crop) resolved.crop = Crop::random;
-  return std::make_unique<PictureTransform>(resolved);
+  return {.slot_bytes = resolved.tensor.bytes(),
+          .layout = resolved.tensor.text(),
+          .stages = kStages,
+          .make = [resolved]() -> Result<std::unique_ptr<SampleTransform>> {
+            return std::make_unique<PictureSampleTransform>(resolved);
+          }};
 }
 
 }  // namespace penstock

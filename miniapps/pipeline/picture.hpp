@@ -52,6 +52,6 @@ inline RandomStream augment_stream(std::uint64_t seed, const SampleKey& key) {
 
 // Takes JPEG and PNG (of which every pixel is decoded whatever the mode), told apart by their first bytes.
 // Its stages are "decode" and "resize", the latter with cropping, mirroring and normalising in one pass.
-std::unique_ptr<Transform> make_picture_transform(const PictureSettings& settings);
+Transform picture_transform(const PictureSettings& settings);
 
 }  // namespace penstock

@@ -41,11 +41,11 @@ PictureSettings to_48() {
 }
 
 Bytes applied(const PictureSettings& settings, const Bytes& stored, const SampleKey& key = {}) {
-  const auto app_transform = make_picture_transform(settings);
-  const auto transform = app_transform->transform().value();
-  StageTimer timer(kPartFirstOwn + app_transform->stages().size());
+  const auto app_transform = picture_transform(settings);
+  const auto transform = app_transform.make().value();
+  StageTimer timer(kPartFirstOwn + app_transform.stages.size());
   timer.restart();
-  Bytes slot(app_transform->slot_bytes());
+  Bytes slot(app_transform.slot_bytes);
   const Result<void> done = transform->apply(key, stored, slot, timer);
   EXPECT_TRUE(done.ok()) << done.error().message();
   return slot;
@@ -152,9 +152,9 @@ TEST(Picture, TakesPngInEveryMode) {
 TEST(Picture, SaysWhatIsInABatch) {
   PictureSettings settings = to_48();
   settings.tensor = {224, 224, PixelType::f16, Axes::nchw};
-  const auto app_transform = make_picture_transform(settings);
-  EXPECT_EQ(app_transform->layout(), "f16 NCHW 3x224x224");
-  EXPECT_EQ(app_transform->slot_bytes(), 224U * 224 * 3 * 2);
+  const auto app_transform = picture_transform(settings);
+  EXPECT_EQ(app_transform.layout, "f16 NCHW 3x224x224");
+  EXPECT_EQ(app_transform.slot_bytes, 224U * 224 * 3 * 2);
 }
 
 TEST(RandomResizedCrop, LiesWithinAndHasTheShapesThatItSays) {

@@ -1,5 +1,3 @@
-#include "miniapps/pipeline/step_barrier.hpp"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -8,7 +6,7 @@
 #include <thread>
 
 #include "io_backends/core/ranks/ranks_testing.hpp"
-#include "miniapps/pipeline/training.hpp"
+#include "miniapps/pipeline/accelerator.hpp"
 #include "miniapps/pipeline/training_testing.hpp"
 
 namespace penstock {
@@ -16,12 +14,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TrainingRun run_rank(Communicator& ranks, Stage<const Batch*>& input, std::string_view accelerator,
-                     const StepObserver& observer = {}, const StepCollective& collective = {}) {
+TrainingRun run_rank(Communicator& ranks, BatchSource& input, std::string_view accelerator,
+                     ScriptedObserver observer = {}) {
   StepBarrier together(ranks);
   const SteadyTime start = together.begin().value();
   const auto made = make_accelerator(accelerator).value();
-  return run_training(input, *made, start, observer, &together, {}, collective);
+  StepObserver* const observers[] = {&observer};
+  return run_training(input, *made, start, observers, &together);
 }
 
 TEST(StepBarrier, DividesTheWaitByWhoCameLast) {
@@ -63,9 +62,11 @@ TEST(TrainingTogether, AnErrorOnOneRankEndsAllAndIsThatRanks) {
 TEST(TrainingTogether, AnObserverThatHasEnoughEndsAllOneStepLater) {
   RankThreads::run(2, [](Communicator& ranks) {
     ScriptedInput input(9);
-    const TrainingRun run = run_rank(ranks, input, "none", [&](std::uint64_t step, const Batch&) {
+    ScriptedObserver observer;
+    observer.after = [&](std::uint64_t step, const Batch&) {
       return Result<bool>(!ranks.root() || step < 2);
-    });
+    };
+    const TrainingRun run = run_rank(ranks, input, "none", observer);
     EXPECT_EQ(run.steps.size(), 3U) << "rank " << ranks.rank();
   });
 }
@@ -101,19 +102,17 @@ TEST(TrainingTogether, NoRankStartsACollectiveThatOneCannotJoin) {
   RankThreads::run(3, [](Communicator& ranks) {
     ScriptedInput input(9);
     std::vector<std::uint64_t> held;
-    const StepCollective collective{.due = [](std::uint64_t steps) { return steps % 2 == 0; },
-                                    .hold =
-                                        [&](std::uint64_t steps) {
-                                          held.push_back(steps);
-                                          return ranks.barrier();
-                                        }};
-    const TrainingRun run = run_rank(
-        ranks, input, "none",
-        [&](std::uint64_t step, const Batch&) -> Result<bool> {
-          if (ranks.rank() == 1 && step == 3) return make_error(Errc::io, "no log");
-          return true;
-        },
-        collective);
+    ScriptedObserver observer;
+    observer.due_after = [](std::uint64_t steps) { return steps % 2 == 0; };
+    observer.held = [&](std::uint64_t steps) {
+      held.push_back(steps);
+      return ranks.barrier();
+    };
+    observer.after = [&](std::uint64_t step, const Batch&) -> Result<bool> {
+      if (ranks.rank() == 1 && step == 3) return make_error(Errc::io, "no log");
+      return true;
+    };
+    const TrainingRun run = run_rank(ranks, input, "none", observer);
     EXPECT_EQ(held, std::vector<std::uint64_t>{2}) << "rank " << ranks.rank();
     EXPECT_EQ(run.steps.size(), 4U);
     EXPECT_EQ(run.failure.has_value(), ranks.rank() == 1);

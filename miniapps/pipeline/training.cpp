@@ -1,11 +1,11 @@
 #include "miniapps/pipeline/training.hpp"
 
 #include <algorithm>
-#include <cstddef>
+#include <array>
 #include <numeric>
-#include <span>
 #include <utility>
 
+#include "io_backends/core/system/interrupt.hpp"
 #include "results/record/statistics.hpp"
 
 namespace penstock {
@@ -49,17 +49,22 @@ double median_overshoot(std::span<const StepTimes> steps) {
   return median(overshoots);
 }
 
+class NoAccelerator final : public Accelerator {
+ public:
+  std::chrono::nanoseconds nominal_step() const override { return std::chrono::nanoseconds{0}; }
+  Result<Step> step(const Batch&) override {
+    PENSTOCK_TRY(check_interrupt());
+    const SteadyTime now = std::chrono::steady_clock::now();
+    return Step{now, now, now};
+  }
+  void over(SteadyTime) override {}
+};
+
 class Loop {
  public:
-  Loop(Stage<const Batch*>& input, Accelerator& accelerator, SteadyTime start, const StepObserver& observer,
-       StepBarrier* together, const BeforeStep& before_step, const StepCollective& collective)
-      : input_(input),
-        accelerator_(accelerator),
-        start_(start),
-        observer_(observer),
-        together_(together),
-        before_step_(before_step),
-        collective_(collective) {}
+  Loop(BatchSource& input, Accelerator& accelerator, SteadyTime start,
+       std::span<StepObserver* const> observers, StepBarrier* together)
+      : input_(input), accelerator_(accelerator), start_(start), observers_(observers), together_(together) {}
 
   TrainingRun run() {
     Result<bool> more = true;
@@ -76,19 +81,18 @@ class Loop {
   // Whether there may be another.
   Result<bool> step();
   Result<bool> end_together(StepTimes& times);
-  Result<std::int64_t> turn_aside(const Batch* next);
-  Result<bool> gather();
+  Result<std::int64_t> before_step(const Batch* next);
+  Result<bool> after_step(const Batch& batch);
+  Result<bool> hold();
   std::int64_t since_start(SteadyTime time) const {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(time - start_).count();
   }
 
-  Stage<const Batch*>& input_;
+  BatchSource& input_;
   Accelerator& accelerator_;
   const SteadyTime start_;
-  const StepObserver& observer_;
+  const std::span<StepObserver* const> observers_;
   StepBarrier* const together_;
-  const BeforeStep& before_step_;
-  const StepCollective& collective_;
   std::int64_t collective_ns_ = 0;  // since the last step
   bool others_know_ = false;        // the other ranks know that there is no further step
   TrainingRun run_;
@@ -96,7 +100,7 @@ class Loop {
 
 Result<bool> Loop::step() {
   PENSTOCK_ASSIGN(const Batch* const batch, input_.next());
-  PENSTOCK_ASSIGN(const std::int64_t aside_ns, turn_aside(batch));
+  PENSTOCK_ASSIGN(const std::int64_t aside_ns, before_step(batch));
   if (batch == nullptr) {
     run_.aside_after_ns = collective_ns_ + aside_ns;
     return false;
@@ -118,7 +122,7 @@ Result<bool> Loop::step() {
   if (together_ != nullptr) {
     PENSTOCK_ASSIGN(const bool by_all, end_together(times));
     if (!by_all) {  // the input has ended for another rank, and so for all
-      PENSTOCK_ASSIGN(const std::int64_t after_ns, turn_aside(nullptr));
+      PENSTOCK_ASSIGN(const std::int64_t after_ns, before_step(nullptr));
       run_.aside_after_ns = collective_ns_ + after_ns;
       return false;
     }
@@ -126,17 +130,26 @@ Result<bool> Loop::step() {
   collective_ns_ = 0;
   run_.batch = batch->samples();
   run_.steps.push_back(times);
-  if (observer_) {
-    PENSTOCK_ASSIGN(const bool more, observer_(run_.steps.size() - 1, *batch));
-    if (!more) return false;
+  PENSTOCK_ASSIGN(const bool more, after_step(*batch));
+  if (!more) return false;
+  return hold();
+}
+
+// All observers see the step, also when one of them has enough.
+Result<bool> Loop::after_step(const Batch& batch) {
+  bool more = true;
+  for (StepObserver* const observer : observers_) {
+    PENSTOCK_ASSIGN(const bool goes_on, observer->after_step(run_.steps.size() - 1, batch));
+    more = more && goes_on;
   }
-  return gather();
+  return more;
 }
 
 // Whether the run goes on.
-Result<bool> Loop::gather() {
+Result<bool> Loop::hold() {
   const std::uint64_t steps = run_.steps.size();
-  if (!collective_.due || !collective_.due(steps)) return true;
+  const auto is_due = [steps](const StepObserver* observer) { return observer->due(steps); };
+  if (std::none_of(observers_.begin(), observers_.end(), is_due)) return true;
   const SteadyTime since = std::chrono::steady_clock::now();
   if (together_ != nullptr) {
     const Result<StepBarrier::Over> all = together_->arrive(true);
@@ -144,7 +157,8 @@ Result<bool> Loop::gather() {
     if (!all.ok()) return all.error();
     if (!all->for_all) return false;
   }
-  PENSTOCK_TRY(collective_.hold(steps));
+  for (StepObserver* const observer : observers_)
+    if (is_due(observer)) PENSTOCK_TRY(observer->hold(steps));
   const SteadyTime over = std::chrono::steady_clock::now();
   accelerator_.over(over);
   collective_ns_ = std::chrono::duration_cast<std::chrono::nanoseconds>(over - since).count();
@@ -152,10 +166,13 @@ Result<bool> Loop::gather() {
 }
 
 // How long it took; nothing where there is nothing to do. The step after it begins no sooner than it ends.
-Result<std::int64_t> Loop::turn_aside(const Batch* next) {
-  if (!before_step_) return 0;
+Result<std::int64_t> Loop::before_step(const Batch* next) {
   const SteadyTime since = std::chrono::steady_clock::now();
-  PENSTOCK_ASSIGN(const bool did, before_step_(run_.steps.size(), next));
+  bool did = false;
+  for (StepObserver* const observer : observers_) {
+    PENSTOCK_ASSIGN(const bool took_time, observer->before_step(run_.steps.size(), next));
+    did = did || took_time;
+  }
   if (!did) return 0;
   const SteadyTime over = std::chrono::steady_clock::now();
   accelerator_.over(over);
@@ -178,10 +195,34 @@ Result<bool> Loop::end_together(StepTimes& times) {
 
 }  // namespace
 
-TrainingRun run_training(Stage<const Batch*>& input, Accelerator& accelerator, SteadyTime start,
-                         const StepObserver& observer, StepBarrier* together, const BeforeStep& before_step,
-                         const StepCollective& collective) {
-  return Loop(input, accelerator, start, observer, together, before_step, collective).run();
+std::unique_ptr<Accelerator> no_accelerator() {
+  return std::make_unique<NoAccelerator>();
+}
+
+Result<SteadyTime> StepBarrier::begin() {
+  PENSTOCK_TRY(ranks_.barrier());
+  together_ = std::chrono::steady_clock::now();
+  return together_;
+}
+
+Result<StepBarrier::Over> StepBarrier::arrive(bool made) {
+  const SteadyTime came = std::chrono::steady_clock::now();
+  const double since = std::chrono::duration<double, std::nano>(came - together_).count();
+  std::array<double, 2> most{since, made ? 0.0 : 1.0};
+  PENSTOCK_TRY(ranks_.all_reduce(std::span<double>(most), Reduction::max));
+  Over over;
+  over.at = together_ = std::chrono::steady_clock::now();
+  const std::chrono::nanoseconds waited = over.at - came;
+  over.for_all = most[1] == 0.0;
+  over.straggler = std::min(waited, std::chrono::nanoseconds(static_cast<std::int64_t>(most[0] - since)));
+  over.barrier = waited - over.straggler;
+  over.last = most[0] == since;
+  return over;
+}
+
+TrainingRun run_training(BatchSource& input, Accelerator& accelerator, SteadyTime start,
+                         std::span<StepObserver* const> observers, StepBarrier* together) {
+  return Loop(input, accelerator, start, observers, together).run();
 }
 
 TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal_step) {

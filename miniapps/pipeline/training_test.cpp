@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "miniapps/pipeline/accelerator.hpp"
 #include "miniapps/pipeline/training_testing.hpp"
 
 namespace penstock {
@@ -140,14 +141,14 @@ TEST(InputOverlap, IsTheHiddenShare) {
 
 TEST(RunTraining, CountsStepsAndBytesToTheEnd) {
   ScriptedInput input(5);
-  Result<std::unique_ptr<Accelerator>> none = make_accelerator("none");
   std::vector<std::uint64_t> seen;
-  const TrainingRun run = run_training(input, **none, std::chrono::steady_clock::now(),
-                                       [&](std::uint64_t number, const Batch& batch) -> Result<bool> {
-                                         EXPECT_EQ(batch.samples(), 3U);
-                                         seen.push_back(number);
-                                         return true;
-                                       });
+  ScriptedObserver observer;
+  observer.after = [&](std::uint64_t number, const Batch& batch) -> Result<bool> {
+    EXPECT_EQ(batch.samples(), 3U);
+    seen.push_back(number);
+    return true;
+  };
+  const TrainingRun run = run_observed(input, *no_accelerator(), observer);
   EXPECT_FALSE(run.failure);
   EXPECT_EQ(run.steps.size(), 5U);
   EXPECT_EQ(run.steps.front().payload_bytes, 60U);
@@ -156,8 +157,7 @@ TEST(RunTraining, CountsStepsAndBytesToTheEnd) {
 
 TEST(RunTraining, KeepsWhatWasMeasuredBeforeAnError) {
   ScriptedInput input(2, make_error(Errc::io, "gone"));
-  Result<std::unique_ptr<Accelerator>> none = make_accelerator("none");
-  const TrainingRun run = run_training(input, **none, std::chrono::steady_clock::now(), {});
+  const TrainingRun run = run_training(input, *no_accelerator(), std::chrono::steady_clock::now(), {});
   ASSERT_TRUE(run.failure);
   EXPECT_EQ(run.failure->what, "gone");
   EXPECT_EQ(run.steps.size(), 2U);
@@ -165,35 +165,41 @@ TEST(RunTraining, KeepsWhatWasMeasuredBeforeAnError) {
 
 TEST(RunTraining, EndsWhenItsObserverFails) {
   ScriptedInput input(9);
-  Result<std::unique_ptr<Accelerator>> none = make_accelerator("none");
-  const TrainingRun run = run_training(
-      input, **none, std::chrono::steady_clock::now(),
-      [](std::uint64_t, const Batch&) -> Result<bool> { return make_error(Errc::no_space, "full"); });
+  ScriptedObserver observer;
+  observer.after = [](std::uint64_t, const Batch&) -> Result<bool> {
+    return make_error(Errc::no_space, "full");
+  };
+  const TrainingRun run = run_observed(input, *no_accelerator(), observer);
   ASSERT_TRUE(run.failure);
   EXPECT_EQ(run.steps.size(), 1U);
 }
 
-TEST(RunTraining, EndsWhenItsObserverHasEnough) {
+TEST(RunTraining, EndsWhenOneObserverHasEnoughAfterAllHaveSeenTheStep) {
   ScriptedInput input(9);
-  Result<std::unique_ptr<Accelerator>> none = make_accelerator("none");
-  const TrainingRun run =
-      run_training(input, **none, std::chrono::steady_clock::now(),
-                   [](std::uint64_t step, const Batch&) -> Result<bool> { return step < 3; });
+  ScriptedObserver first;
+  first.after = [](std::uint64_t step, const Batch&) -> Result<bool> { return step < 3; };
+  std::uint64_t seen = 0;
+  ScriptedObserver second;
+  second.after = [&](std::uint64_t, const Batch&) -> Result<bool> { return ++seen > 0; };
+  StepObserver* const observers[] = {&first, &second};
+  const TrainingRun run = run_training(input, *no_accelerator(), std::chrono::steady_clock::now(), observers);
   EXPECT_FALSE(run.failure);
   EXPECT_EQ(run.steps.size(), 4U);
+  EXPECT_EQ(seen, 4U);
 }
 
 TEST(BetweenSteps, ComeBeforeEachStepAndBehindTheLast) {
   ScriptedInput input(3);
   const auto accelerator = make_accelerator("emulated:step=1ms").value();
   std::vector<std::pair<std::uint64_t, bool>> calls;
-  const TrainingRun run = run_training(input, *accelerator, std::chrono::steady_clock::now(), {}, nullptr,
-                                       [&](std::uint64_t step, const Batch* next) -> Result<bool> {
-                                         calls.emplace_back(step, next != nullptr);
-                                         if (step != 1 && next != nullptr) return false;
-                                         std::this_thread::sleep_for(3ms);
-                                         return true;
-                                       });
+  ScriptedObserver observer;
+  observer.before = [&](std::uint64_t step, const Batch* next) -> Result<bool> {
+    calls.emplace_back(step, next != nullptr);
+    if (step != 1 && next != nullptr) return false;
+    std::this_thread::sleep_for(3ms);
+    return true;
+  };
+  const TrainingRun run = run_observed(input, *accelerator, observer);
   EXPECT_FALSE(run.failure);
   EXPECT_EQ(calls,
             (std::vector<std::pair<std::uint64_t, bool>>{{0, true}, {1, true}, {2, true}, {3, false}}));
@@ -207,29 +213,29 @@ TEST(BetweenSteps, ComeBeforeEachStepAndBehindTheLast) {
 
 TEST(BetweenSteps, AnErrorEndsTheRun) {
   ScriptedInput input(3);
-  const auto accelerator = make_accelerator("none").value();
-  const TrainingRun run = run_training(input, *accelerator, std::chrono::steady_clock::now(), {}, nullptr,
-                                       [](std::uint64_t step, const Batch*) -> Result<bool> {
-                                         if (step == 2) return make_error(Errc::io, "no validation");
-                                         return false;
-                                       });
+  ScriptedObserver observer;
+  observer.before = [](std::uint64_t step, const Batch*) -> Result<bool> {
+    if (step == 2) return make_error(Errc::io, "no validation");
+    return false;
+  };
+  const TrainingRun run = run_observed(input, *no_accelerator(), observer);
   ASSERT_TRUE(run.failure);
   EXPECT_EQ(run.failure->code, Errc::io);
   EXPECT_EQ(run.steps.size(), 2U);
 }
 
-TEST(Gatherings, AreHeldWhenTheyAreDueAndBelongToTheStepBehind) {
+TEST(Collectives, AreHeldWhenTheyAreDueAndBelongToTheStepBehind) {
   ScriptedInput input(4);
   const auto accelerator = make_accelerator("emulated:step=1ms").value();
   std::vector<std::uint64_t> held;
-  const StepCollective collective{.due = [](std::uint64_t steps) { return steps % 2 == 0; },
-                                  .hold = [&](std::uint64_t steps) -> Result<void> {
-                                    held.push_back(steps);
-                                    std::this_thread::sleep_for(3ms);
-                                    return success();
-                                  }};
-  const TrainingRun run =
-      run_training(input, *accelerator, std::chrono::steady_clock::now(), {}, nullptr, {}, collective);
+  ScriptedObserver observer;
+  observer.due_after = [](std::uint64_t steps) { return steps % 2 == 0; };
+  observer.held = [&](std::uint64_t steps) -> Result<void> {
+    held.push_back(steps);
+    std::this_thread::sleep_for(3ms);
+    return success();
+  };
+  const TrainingRun run = run_observed(input, *accelerator, observer);
   EXPECT_FALSE(run.failure);
   EXPECT_EQ(held, (std::vector<std::uint64_t>{2, 4}));
   ASSERT_EQ(run.steps.size(), 4U);
@@ -241,14 +247,12 @@ TEST(Gatherings, AreHeldWhenTheyAreDueAndBelongToTheStepBehind) {
   EXPECT_GE(run.aside_after_ns, 3 * kMs);
 }
 
-TEST(Gatherings, AnErrorEndsTheRun) {
+TEST(Collectives, AnErrorEndsTheRun) {
   ScriptedInput input(4);
-  const auto accelerator = make_accelerator("none").value();
-  const StepCollective collective{
-      .due = [](std::uint64_t steps) { return steps == 3; },
-      .hold = [](std::uint64_t) -> Result<void> { return make_error(Errc::no_space, "full"); }};
-  const TrainingRun run =
-      run_training(input, *accelerator, std::chrono::steady_clock::now(), {}, nullptr, {}, collective);
+  ScriptedObserver observer;
+  observer.due_after = [](std::uint64_t steps) { return steps == 3; };
+  observer.held = [](std::uint64_t) -> Result<void> { return make_error(Errc::no_space, "full"); };
+  const TrainingRun run = run_observed(input, *no_accelerator(), observer);
   ASSERT_TRUE(run.failure);
   EXPECT_EQ(run.failure->code, Errc::no_space);
   EXPECT_EQ(run.steps.size(), 3U);

@@ -1,17 +1,19 @@
-// For the tests of training: input without a pipeline.
+// For the tests of training: input without a pipeline, and observers made of functions.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "miniapps/pipeline/batch.hpp"
-#include "miniapps/pipeline/stage.hpp"
+#include "miniapps/pipeline/batch_source.hpp"
+#include "miniapps/pipeline/training.hpp"
 
 namespace penstock {
 
 // That many batches out of nothing, each of three samples with 60 bytes, and then the end or an error.
-class ScriptedInput final : public Stage<const Batch*> {
+class ScriptedInput final : public BatchSource {
  public:
   explicit ScriptedInput(int batches, std::optional<Error> then = std::nullopt)
       : left_(batches), then_(std::move(then)) {
@@ -24,11 +26,37 @@ class ScriptedInput final : public Stage<const Batch*> {
     return static_cast<const Batch*>(nullptr);
   }
   std::vector<StageTally> times() const override { return {}; }
+  LoaderLosses losses() const override { return {}; }
+  std::vector<LostTime> lost() const override { return {}; }
+  bool close(std::chrono::nanoseconds /*patience*/) override { return true; }
+  bool stalled() const override { return false; }
 
  private:
   int left_;
   std::optional<Error> then_;
   Batch batch_;
 };
+
+// Calls the functions that are set.
+struct ScriptedObserver final : StepObserver {
+  std::function<Result<bool>(std::uint64_t, const Batch*)> before{};
+  std::function<Result<bool>(std::uint64_t, const Batch&)> after{};
+  std::function<bool(std::uint64_t)> due_after{};
+  std::function<Result<void>(std::uint64_t)> held{};
+
+  Result<bool> before_step(std::uint64_t steps, const Batch* next) override {
+    return before ? before(steps, next) : Result<bool>(false);
+  }
+  Result<bool> after_step(std::uint64_t step, const Batch& batch) override {
+    return after ? after(step, batch) : Result<bool>(true);
+  }
+  bool due(std::uint64_t steps) const override { return due_after && due_after(steps); }
+  Result<void> hold(std::uint64_t steps) override { return held(steps); }
+};
+
+inline TrainingRun run_observed(BatchSource& input, Accelerator& accelerator, StepObserver& observer) {
+  StepObserver* const observers[] = {&observer};
+  return run_training(input, accelerator, std::chrono::steady_clock::now(), observers);
+}
 
 }  // namespace penstock

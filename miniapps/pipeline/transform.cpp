@@ -3,20 +3,6 @@
 #include <utility>
 
 namespace penstock {
-namespace {
-
-class AsStored final : public Transform {
- public:
-  std::size_t slot_bytes() const override { return 0; }
-  std::string_view layout() const override { return "as stored"; }
-  std::span<const std::string_view> stages() const override { return {}; }
-  Result<std::unique_ptr<SampleTransform>> transform() const override {
-    return std::unique_ptr<SampleTransform>();
-  }
-};
-
-}  // namespace
-
 void StageTimer::follow(SpanBuffer& spans, std::vector<std::uint16_t> components) {
   spans_ = &spans;
   components_ = std::move(components);
@@ -46,10 +32,6 @@ void StageTimer::note_span(penstock_component component, unsigned detail, Clock:
                .component = static_cast<std::uint16_t>(component),
                .detail = static_cast<std::uint16_t>(detail),
                .reserved = 0});
-}
-
-std::unique_ptr<Transform> leave_as_stored() {
-  return std::make_unique<AsStored>();
 }
 
 }  // namespace penstock

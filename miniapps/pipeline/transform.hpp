@@ -5,8 +5,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -85,25 +87,23 @@ class SampleTransform {
 
   // Fills `slot` whole (of a file: as far as its samples go), or fails: corrupt when the sample is not what
   // the app takes. timer.end_part(kPartFirstOwn + i) ends its i-th stage, in the order of
-  // Transform::stages(); the last one ends before it returns. After an error the slot's content is undefined.
+  // Transform::stages; the last one ends before it returns. After an error the slot's content is undefined.
   virtual Result<void> apply(const SampleKey& key, std::span<const std::byte> stored,
                              std::span<std::byte> slot, StageTimer& timer) = 0;
 };
 
-// How an app treats its samples. Immutable; any thread.
-class Transform {
- public:
-  virtual ~Transform() = default;
-
-  virtual std::size_t slot_bytes()
-      const = 0;  // what one sample takes in a batch; 0: it is left as it is stored
-  virtual std::string_view layout() const = 0;                   // for the record: "f32 NHWC 224x224x3"
-  virtual std::span<const std::string_view> stages() const = 0;  // of its transform: "decode", "resize"
-  // One a worker; null with slot_bytes() 0.
-  virtual Result<std::unique_ptr<SampleTransform>> transform() const = 0;
+// How an app treats its samples. Immutable once a loader has it; any thread.
+struct Transform {
+  std::size_t slot_bytes = 0;                  // of one sample in a batch; 0: it is left as it is stored
+  std::string layout{};                        // for the record: "f32 NHWC 224x224x3"
+  std::span<const std::string_view> stages{};  // of its transform: "decode", "resize"; not owned
+  std::function<Result<std::unique_ptr<SampleTransform>>()>
+      make{};  // one for a worker; null where slot_bytes is 0
 };
 
 // Samples as they are stored, whatever they are: no stages, no copies.
-std::unique_ptr<Transform> leave_as_stored();
+inline Transform leave_as_stored() {
+  return {.layout = "as stored"};
+}
 
 }  // namespace penstock

@@ -43,8 +43,8 @@ Result<void> EpochCheckpoints::try_place() const {
   return error;
 }
 
-Result<bool> EpochCheckpoints::between(std::uint64_t step, const Batch* next) {
-  const bool over = next == nullptr ? step > 0 : epoch_ && *epoch_ != next->epoch;
+Result<bool> EpochCheckpoints::before_step(std::uint64_t steps, const Batch* next) {
+  const bool over = next == nullptr ? steps > 0 : epoch_ && *epoch_ != next->epoch;
   if (next != nullptr) epoch_ = next->epoch;
   if (!over) return false;
   const Result<void> saved = save();
@@ -68,6 +68,12 @@ Result<void> EpochCheckpoints::save() {
   figures_.bytes += model_.size();
   figures_.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count());
   return success();
+}
+
+Result<std::unique_ptr<EpochCheckpoints>> make_epoch_checkpoints(const TrainRequest& request) {
+  if (!request.checkpoints || !request.ranks->root() || request.find_accelerators) return nullptr;
+  return EpochCheckpoints::make(*request.checkpoints, request.checkpoint_name(),
+                                request.own.size(kModelOption.name), request.seed);
 }
 
 }  // namespace penstock

@@ -11,6 +11,8 @@
 #include "io_backends/core/result.hpp"
 #include "io_backends/tiers/tier.hpp"
 #include "miniapps/pipeline/batch.hpp"
+#include "miniapps/pipeline/training.hpp"
+#include "miniapps/train/miniapp.hpp"
 
 namespace penstock {
 
@@ -20,7 +22,7 @@ struct CheckpointFigures {
 };
 
 // One thread.
-class EpochCheckpoints {
+class EpochCheckpoints final : public StepObserver {
  public:
   // The object `name` gets `model_bytes` of what no file system can shrink, drawn by the seed, differing a
   // little each time as weights do. exhausted where there is no memory for them.
@@ -30,9 +32,9 @@ class EpochCheckpoints {
   // Whether the place takes one, as far as it can be told without writing it. Leaves nothing behind.
   Result<void> try_place() const;
 
-  // As a BeforeStep (training.hpp): when an epoch is over, the last one included, the object is replaced.
-  // Errors name it; `interrupted` between two pieces. A tier that hangs holds the caller.
-  Result<bool> between(std::uint64_t step, const Batch* next);
+  // When an epoch is over, the last one included, the object is replaced. Errors name it; `interrupted`
+  // between two pieces. A tier that hangs holds the caller.
+  Result<bool> before_step(std::uint64_t steps, const Batch* next) override;
 
   const CheckpointFigures& figures() const { return figures_; }
 
@@ -47,5 +49,9 @@ class EpochCheckpoints {
   std::optional<std::uint64_t> epoch_;  // of the training
   CheckpointFigures figures_;
 };
+
+// Those of the request; null where none are written, as in a search, and on all ranks but the first: rank 0
+// writes for all, as the optimiser's state is the same on each. Borrows the request.
+Result<std::unique_ptr<EpochCheckpoints>> make_epoch_checkpoints(const TrainRequest& request);
 
 }  // namespace penstock

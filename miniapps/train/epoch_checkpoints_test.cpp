@@ -28,13 +28,13 @@ TEST(EpochCheckpoints, AreSavedWhenAnEpochIsOverAndAtTheEnd) {
   const auto saves = EpochCheckpoints::make(tier, "a.ckpt", kModel, 1).value();
   const Batch first = of_epoch(0);
   const Batch second = of_epoch(1);
-  EXPECT_FALSE(saves->between(0, &first).value());
-  EXPECT_FALSE(saves->between(1, &first).value());
+  EXPECT_FALSE(saves->before_step(0, &first).value());
+  EXPECT_FALSE(saves->before_step(1, &first).value());
   EXPECT_ERRC(Errc::not_found, tier.backend->open("a.ckpt"));
-  EXPECT_TRUE(saves->between(2, &second).value());
+  EXPECT_TRUE(saves->before_step(2, &second).value());
   const std::string one = content(tier);
   EXPECT_EQ(one.size(), kModel);
-  EXPECT_TRUE(saves->between(3, nullptr).value());
+  EXPECT_TRUE(saves->before_step(3, nullptr).value());
   EXPECT_NE(content(tier), one) << "weights change";
   EXPECT_EQ(saves->figures().bytes, 2 * kModel);
   EXPECT_EQ(saves->figures().seconds.size(), 2U);
@@ -43,7 +43,7 @@ TEST(EpochCheckpoints, AreSavedWhenAnEpochIsOverAndAtTheEnd) {
 TEST(EpochCheckpoints, OfARunWithoutAStepAreNone) {
   const Tier tier = open_tier("mem:none").value();
   const auto saves = EpochCheckpoints::make(tier, "a.ckpt", kModel, 1).value();
-  EXPECT_FALSE(saves->between(0, nullptr).value());
+  EXPECT_FALSE(saves->before_step(0, nullptr).value());
   EXPECT_EQ(saves->figures().bytes, 0U);
 }
 
@@ -52,10 +52,10 @@ TEST(EpochCheckpoints, AFailureLeavesTheOneBefore) {
   const auto saves = EpochCheckpoints::make(tier, "a.ckpt", kModel, 1).value();
   const Batch first = of_epoch(0);
   const Batch second = of_epoch(1);
-  ASSERT_OK(saves->between(0, &first));
-  ASSERT_OK(saves->between(1, &second));  // two writes
+  ASSERT_OK(saves->before_step(0, &first));
+  ASSERT_OK(saves->before_step(1, &second));  // two writes
   const std::string one = content(tier);
-  EXPECT_ERRC(Errc::no_space, saves->between(2, nullptr), "a.ckpt");
+  EXPECT_ERRC(Errc::no_space, saves->before_step(2, nullptr), "a.ckpt");
   EXPECT_EQ(content(tier), one);
   EXPECT_EQ(saves->figures().seconds.size(), 1U);
 }

@@ -1,8 +1,113 @@
 #include "miniapps/train/find_accelerators.hpp"
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/units.hpp"
+#include "miniapps/train/train_metrics.hpp"
 
 namespace penstock {
+namespace {
+
+// Of the run that was last added to the record; every run of a search adds one.
+std::optional<double> latest(const Record& record, const std::string& metric) {
+  const auto at = record.metrics.find(metric);
+  if (at == record.metrics.end() || at->second.samples.empty()) return std::nullopt;
+  return at->second.samples.back();
+}
+
+// What a search has found so far.
+class AcceleratorSearch {
+ public:
+  AcceleratorSearch(TrainPlan& plan, const TrainOnce& train) : plan_(plan), train_(train) {}
+
+  // Why this number of accelerators was not fed.
+  struct Miss {
+    std::string_view by;  // "input": they waited; "client": this machine was too busy; "memory": for batches
+    double utilization = 0;
+  };
+  CellEnd end = CellEnd::done;
+  bool broken = false;                     // the last trial failed: there is no more to find
+  std::map<std::uint64_t, Miss> missed{};  // by their number, the last miss
+  std::uint64_t most_fed = 0;              // in one run
+
+  Result<bool> feeds(std::uint64_t accelerators, Trial& trial);
+  std::string so_far() const;
+
+ private:
+  TrainPlan& plan_;
+  const TrainOnce& train_;
+};
+
+// Of a search that does not come to its end: what is known so far, of each of some ranks.
+std::string AcceleratorSearch::so_far() const {
+  const auto first_missed =
+      std::find_if(missed.begin(), missed.end(), [&](const auto& miss) { return miss.first > most_fed; });
+  return (most_fed == 0 ? "no number of accelerators was"
+                        : count_of(most_fed, "accelerator") + (most_fed == 1 ? " was" : " were")) +
+         " fed in a run" + (plan_.ranks->size() == 1 ? "" : " by each rank") +
+         (first_missed == missed.end() ? "" : ", " + format_count(first_missed->first) + " were not");
+}
+
+// One more run, which adds to `trial`.
+Result<bool> AcceleratorSearch::feeds(std::uint64_t accelerators, Trial& trial) {
+  plan_.accelerators = accelerators;
+  const Result<CellEnd> trained = train_(trial);
+  if (!trained.ok() && trained.error().code == Errc::exhausted) {
+    missed[accelerators] = {.by = "memory"};
+    return false;
+  }
+  PENSTOCK_TRY(trained);
+  end = *trained;
+  const Record& record = trial.record();
+  if (end == CellEnd::stuck || verdict_exit_code(record.verdict) != 0) {
+    broken = true;
+    return make_error(Errc::io, record.reason);
+  }
+  // Of several ranks the least busy one counts.
+  const std::optional<double> least = latest(record, "accelerator_utilization_min");
+  const double utilization = least ? *least : latest(record, "accelerator_utilization").value_or(0);
+  if (latest(record, "step_overshoot").value_or(0) > plan_.overshoot_tolerance()) {
+    missed[accelerators] = {.by = "client", .utilization = utilization};
+    return false;
+  }
+  if (utilization >= plan_.busy_at_least) {
+    most_fed = std::max(most_fed, accelerators);
+    return true;
+  }
+  missed[accelerators] = {.by = "input", .utilization = utilization};
+  return false;
+}
+
+// As many as leave a run two steps: utilization leaves the first one out. A cold cache is one for an epoch.
+std::uint64_t most_to_try(const TrainPlan& plan) {
+  const std::uint64_t batches = plan.samples_an_epoch() / plan.batch;
+  const bool one_step_an_epoch_is_enough = plan.limits.epochs == 0 || plan.limits.epochs > 1;
+  return one_step_an_epoch_is_enough ? batches : batches / 2;
+}
+
+// A run is one epoch, which has one step of even one accelerator.
+Error too_few_samples(const TrainPlan& plan) {
+  const std::uint64_t samples = plan.samples_an_epoch();
+  const bool cold = plan.cache == CacheRequest::cold;  // whatever the user says of epochs
+  std::string remedy = cold ? "" : "more --epochs";
+  if (samples >= 2)
+    remedy = "--batch " + std::to_string(samples / 2) + " or smaller" + (cold ? "" : ", or " + remedy);
+  return make_error(Errc::invalid_argument,
+                    "'" + plan.corpus.name + "' has " + format_count(samples) +
+                        (plan.ranks->size() == 1 ? " samples" : " samples for each rank") +
+                        ", too few for two steps of --batch " + std::to_string(plan.batch) + " in one epoch" +
+                        (cold ? ", behind which no cache is cold" : "") +
+                        (remedy.empty() ? "" : ": choose " + remedy));
+}
+
+}  // namespace
 
 Result<std::uint64_t> most_fed(std::uint64_t most, const FeedsThem& feeds) {
   std::uint64_t fed = 0;
@@ -31,6 +136,42 @@ Result<std::uint64_t> most_fed_in_a_row(std::uint64_t from, unsigned in_a_row, c
     if (times == in_a_row) return accelerators;
   }
   return std::uint64_t{0};
+}
+
+Result<CellEnd> find_accelerators(TrainPlan& plan, const Run& run, const TrainOnce& train,
+                                  const KeepTrial& keep) {
+  plan.accelerators = 1;
+  PENSTOCK_TRY(check_epoch(plan));
+  const std::uint64_t most = most_to_try(plan);
+  if (most == 0) return too_few_samples(plan);
+
+  AcceleratorSearch search(plan, train);
+  Trial trial = run.trial();
+  Result<std::uint64_t> fed = most_fed(most, [&](std::uint64_t n) -> Result<bool> {
+    trial = run.trial();
+    return search.feeds(n, trial);
+  });
+  std::uint64_t counted = 0;  // what the trial's runs have
+  if (fed.ok() && *fed > 0) {
+    fed = most_fed_in_a_row(*fed, kRunsInARow, [&](std::uint64_t n) -> Result<bool> {
+      if (std::exchange(counted, n) != n) trial = run.trial();
+      return search.feeds(n, trial);
+    });
+  }
+  if (!fed.ok()) {
+    if (!search.broken) trial.fail(fed.error());
+    trial.parameter("fed_so_far", search.most_fed * static_cast<std::uint64_t>(plan.ranks->size()));
+    note("the search ended early: " + search.so_far() + "; the record has its last runs");
+    PENSTOCK_ASSIGN(const CellEnd kept, keep(std::move(trial), search.end));
+    return search.broken ? Result<CellEnd>(kept) : fed.error();
+  }
+  trial.sample(train_metrics::kAcceleratorsFed, static_cast<double>(*fed) * plan.ranks->size());
+  if (const auto more = search.missed.find(*fed + 1); more != search.missed.end()) {
+    trial.parameter("one_more_missed_by", more->second.by);
+    if (more->second.by == "input") trial.sample(train_metrics::kOneMore, more->second.utilization);
+  }
+  if (*fed == most) trial.parameter("accelerators_at_most", most);
+  return keep(std::move(trial), CellEnd::done);
 }
 
 }  // namespace penstock

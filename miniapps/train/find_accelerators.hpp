@@ -5,6 +5,9 @@
 #include <functional>
 
 #include "io_backends/core/result.hpp"
+#include "miniapps/train/cell_run.hpp"
+#include "miniapps/train/train_plan.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
 
@@ -18,5 +21,19 @@ Result<std::uint64_t> most_fed(std::uint64_t most, const FeedsThem& feeds);
 
 // From there on downwards, the first that is fed `in_a_row` times without a miss; 0 where not even one is.
 Result<std::uint64_t> most_fed_in_a_row(std::uint64_t from, unsigned in_a_row, const FeedsThem& feeds);
+
+// How a search makes one more run of the plan, which adds to the trial. exhausted where there is no memory
+// for it.
+using TrainOnce = std::function<Result<CellEnd>(Trial& trial)>;
+// How a search keeps the trial that is its result.
+using KeepTrial = std::function<Result<CellEnd>(Trial trial, CellEnd end)>;
+
+// The search on one tier, which sets plan.accelerators. The record has kRunsInARow runs with the most
+// accelerators which were all kept busy, each run a sample of its metrics; `accelerators_fed` is their number
+// over all ranks. Where not even one is fed, it is 0, and the runs those with one. The record also says what
+// one more accelerator lacked. The first run that fails ends the search, and is the record. Collective.
+inline constexpr unsigned kRunsInARow = 5;
+Result<CellEnd> find_accelerators(TrainPlan& plan, const Run& run, const TrainOnce& train,
+                                  const KeepTrial& keep);
 
 }  // namespace penstock

@@ -11,6 +11,8 @@
 #include "miniapps/checkpoint/prove.hpp"
 #include "miniapps/checkpoint/restart.hpp"
 #include "miniapps/checkpoint/store.hpp"
+#include "miniapps/train/train_metrics.hpp"
+#include "miniapps/train/train_plan.hpp"
 
 namespace penstock {
 namespace {
@@ -153,6 +155,57 @@ Result<void> check_unused(const StepSaving& saving, Communicator& ranks) {
     return success();
   };
   return outcome_of_root(ranks, ranks.root() ? look() : success());
+}
+
+void describe_resumed(const Resumed& resumed, Trial& trial) {
+  trial.parameter("restart", resumed.restart);
+  trial.parameter("resumed_step", resumed.manifest.id.step);
+  trial.parameter("resumed_from", resumed.tier);
+  trial.sample(train_metrics::kRestartChoose, resumed.choose_s);
+  trial.sample(train_metrics::kRestart, resumed.restore_s);
+  trial.sample(train_metrics::kRestartBytes, static_cast<double>(resumed.manifest.bytes()));
+}
+
+TrainedWork trained_work(const TrainPlan& plan) {
+  return {.app = std::string(plan.app->name),
+          .corpus = plan.corpus.manifest.checksum(),
+          .shuffle = shuffle_text(plan.shuffle),
+          .step_samples = plan.step_samples()};
+}
+
+Result<void> check_resumable(const TrainPlan& plan) {
+  if (!plan.resumed) return success();
+  const CheckpointManifest& from = plan.resumed->manifest;
+  const auto refuse = [&](const std::string& why) {
+    return make_error(Errc::invalid_argument, "run '" + from.run + "' cannot go on here: " + why);
+  };
+  const TrainedWork& was = from.trainer.work;
+  const TrainedWork now = trained_work(plan);
+  if (!was.app.empty()) {  // else no training made it
+    if (was.app != now.app) return refuse("it is one of 'train " + was.app + "'");
+    if (was.corpus != now.corpus)
+      return refuse("the manifest of its corpus has the checksum " + was.corpus + ", that of '" +
+                    plan.corpus.name + "' has " + now.corpus + ": --data names another corpus");
+    if (was.shuffle != now.shuffle)
+      return refuse("its order is that of --shuffle " + was.shuffle + ", not of " + now.shuffle);
+    if (was.step_samples != now.step_samples)
+      return refuse("its steps take " + std::to_string(was.step_samples) + " samples of each rank, not " +
+                    std::to_string(now.step_samples) + " (--batch times --accelerators)");
+  }
+  if (from.trainer.seed != plan.seed)
+    return refuse("its order is that of --seed " + std::to_string(from.trainer.seed));
+  if (plan.accelerator.starts_with("cpu"))
+    return refuse("what --accelerator cpu learns is not in a checkpoint, whose bytes stand for a network");
+  const std::uint64_t samples =
+      plan.files() != nullptr ? plan.files()->samples->samples() : plan.corpus.manifest.samples();
+  if (from.trainer.consumed > samples)
+    return refuse("it had used " + std::to_string(from.trainer.consumed) +
+                  " samples of an epoch, and here are " + std::to_string(samples));
+  const auto ranks = static_cast<std::uint64_t>(plan.ranks->size());
+  const bool shared = plan.shuffle == Shuffle::none || plan.shuffle == Shuffle::global;
+  if (from.ranks == ranks || (shared && plan.files() == nullptr)) return success();
+  return refuse("it ran over " + std::to_string(from.ranks) + " ranks, each of which had " +
+                (plan.files() != nullptr ? "files" : "an order") + " of its own: start as many");
 }
 
 }  // namespace penstock

@@ -11,6 +11,7 @@
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 #include "miniapps/pipeline/batch_plan.hpp"
 #include "miniapps/train/step_saving.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
 
@@ -24,6 +25,9 @@ struct Resumed {
   PlanStart start() const;
 };
 
+// Where a run goes on, and what that took, in its record.
+void describe_resumed(const Resumed& resumed, Trial& trial);
+
 // The seed of the run that would be resumed, by manifests alone. Collective; errors as resume_run().
 Result<std::uint64_t> seed_of_run(const StepSaving& saving, Communicator& ranks);
 
@@ -34,5 +38,14 @@ Result<Resumed> resume_run(const StepSaving& saving, Communicator& ranks);
 // invalid_argument, naming --resume and --run, where the run has checkpoints already; busy where another one
 // trains. Collective.
 Result<void> check_unused(const StepSaving& saving, Communicator& ranks);
+
+struct TrainPlan;
+
+// What a checkpoint of the plan has to say.
+TrainedWork trained_work(const TrainPlan& plan);
+
+// invalid_argument, naming what differs, where a run that goes on is not this one, or its very next sample
+// cannot be told.
+Result<void> check_resumable(const TrainPlan& plan);
 
 }  // namespace penstock

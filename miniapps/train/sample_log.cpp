@@ -70,17 +70,18 @@ Result<void> keep_steps(const std::string& path, std::uint64_t steps) {
   return success();
 }
 
-Result<SampleLog> SampleLog::open_as(const char* mode, std::string path, int rank) {
+Result<SampleLog> SampleLog::open_as(const char* mode, std::string path, int rank, std::uint64_t made) {
   SampleLog log;
   log.path_ = std::move(path);
   log.rank_ = rank;
+  log.made_ = made;
   log.file_.reset(std::fopen(log.path_.c_str(), mode));
   if (!log.file_) return errno_error(errno, "cannot write the sample log", log.path_);
   return log;
 }
 
 Result<SampleLog> SampleLog::open(const std::string& path, int rank, int ranks) {
-  return open_as("we", file_of(path, rank, ranks), rank);
+  return open_as("we", file_of(path, rank, ranks), rank, 0);
 }
 
 Result<SampleLog> SampleLog::go_on(const std::string& path, int rank, int ranks, const Before& before) {
@@ -88,21 +89,24 @@ Result<SampleLog> SampleLog::go_on(const std::string& path, int rank, int ranks,
   PENSTOCK_TRY(keep_steps(mine, before.steps));
   for (int other = rank; other < before.ranks; other += ranks)
     PENSTOCK_TRY(keep_steps(file_of(path, other, before.ranks), before.steps));
-  return open_as("ae", mine, rank);
+  return open_as("ae", mine, rank, before.steps);
 }
 
-Result<void> SampleLog::step(std::uint64_t step, const Batch& batch) {
+Result<bool> SampleLog::after_step(std::uint64_t step, const Batch& batch) {
+  outcome_ = write(step, batch);
+  if (!outcome_.ok()) return outcome_.error();
+  return true;
+}
+
+Result<void> SampleLog::write(std::uint64_t step, const Batch& batch) {
   for (const std::uint64_t index : batch.index) {
-    if (std::fprintf(file_.get(), "%" PRIu64 " %" PRIu64 " %d %" PRIu64 "\n", batch.epoch, step, rank_,
-                     index) < 0)
+    if (std::fprintf(file_.get(), "%" PRIu64 " %" PRIu64 " %d %" PRIu64 "\n", batch.epoch, made_ + step,
+                     rank_, index) < 0)
       return errno_error(errno, "cannot write the sample log", path_);
   }
-  return {};
-}
-
-Result<void> SampleLog::flush() {
-  if (std::fflush(file_.get()) != 0) return errno_error(errno, "cannot write the sample log", path_);
-  return {};
+  if (saves_ != nullptr && saves_->due(step + 1) && std::fflush(file_.get()) != 0)
+    return errno_error(errno, "cannot write the sample log", path_);
+  return success();
 }
 
 Result<void> SampleLog::close() {

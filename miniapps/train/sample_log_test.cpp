@@ -33,7 +33,7 @@ class SampleLogTest : public ::testing::Test {
 TEST_F(SampleLogTest, AFreshRunReplacesIt) {
   write("0 0 0 7\n");
   SampleLog log = SampleLog::open(path(), 0, 1).value();
-  ASSERT_OK(log.step(0, batch(0, {5, 1})));
+  ASSERT_OK(log.after_step(0, batch(0, {5, 1})));
   ASSERT_OK(log.close());
   EXPECT_EQ(text(), "0 0 0 5\n0 0 0 1\n");
 }
@@ -42,7 +42,7 @@ TEST_F(SampleLogTest, GoesOnBehindTheStepsThatCount) {
   for (const char* rest : {"", "1 2 0 9\n1 2 0 4\n", "1 2 0 9\n1 3", "1 2", "1 2 0 9"}) {
     write(std::string("0 0 0 7\n0 1 0 8\n") + rest);
     SampleLog log = SampleLog::go_on(path(), 0, 1, {.steps = 2}).value();
-    ASSERT_OK(log.step(2, batch(1, {4})));
+    ASSERT_OK(log.after_step(0, batch(1, {4})));
     ASSERT_OK(log.close());
     EXPECT_EQ(text(), "0 0 0 7\n0 1 0 8\n1 2 0 4\n") << rest;
   }
@@ -50,7 +50,7 @@ TEST_F(SampleLogTest, GoesOnBehindTheStepsThatCount) {
 
 TEST_F(SampleLogTest, GoesOnWhereThereIsNone) {
   SampleLog log = SampleLog::go_on(path(), 0, 1, {.steps = 2}).value();
-  ASSERT_OK(log.step(2, batch(1, {4})));
+  ASSERT_OK(log.after_step(0, batch(1, {4})));
   ASSERT_OK(log.close());
   EXPECT_EQ(text(), "1 2 0 4\n");
   ASSERT_OK(keep_steps(path(), 1));  // one that began later on
@@ -68,7 +68,7 @@ TEST_F(SampleLogTest, GoesOnOverOtherRanks) {
   };
   for (int rank = 0; rank < 2; ++rank) {
     SampleLog log = SampleLog::go_on(path(), rank, 2, {.steps = 1, .ranks = 3}).value();
-    ASSERT_OK(log.step(1, batch(0, {9})));
+    ASSERT_OK(log.after_step(0, batch(0, {9})));
     ASSERT_OK(log.close());
   }
   EXPECT_EQ(text_of(at(0)), "0 0 0 7\n0 1 0 9\n");

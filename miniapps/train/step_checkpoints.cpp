@@ -59,21 +59,18 @@ Result<std::unique_ptr<StepCheckpoints>> StepCheckpoints::open(const StepSaving&
   return opened;
 }
 
-void StepCheckpoints::step(const Batch& batch) {
+Result<bool> StepCheckpoints::after_step(std::uint64_t /*step*/, const Batch& batch) {
   if (batch.epoch != at_.epoch) {
     at_.epoch = batch.epoch;
     at_.step_of_epoch = at_.consumed = 0;
   }
   ++at_.step_of_epoch;
   at_.consumed += batch.samples() * static_cast<std::uint64_t>(ranks_.size());
+  return true;
 }
 
-StepCollective StepCheckpoints::collective() {
-  return {.due = [this](std::uint64_t steps) { return due(steps); },
-          .hold = [this](std::uint64_t steps) { return save(made_ + steps); }};
-}
-
-Result<void> StepCheckpoints::save(std::uint64_t step) {
+Result<void> StepCheckpoints::hold(std::uint64_t steps) {
+  const std::uint64_t step = made_ + steps;
   state_->advance_to(step);
   SaveRequest request{.step = step,
                       .files = {},

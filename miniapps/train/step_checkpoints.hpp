@@ -20,18 +20,17 @@
 namespace penstock {
 
 // Of one rank; one thread. What is acknowledged is on the --ack-log before anybody else hears of it.
-class StepCheckpoints {
+class StepCheckpoints final : public StepObserver {
  public:
   // Collective; borrows both. `made`: steps that the run has made before, which ended at `at`. Errors as
   // Checkpointer::open(); exhausted where there is no memory for the payload.
   static Result<std::unique_ptr<StepCheckpoints>> open(const StepSaving& saving, std::uint64_t made,
                                                        const TrainerState& at, Communicator& ranks);
 
-  // Each step that all ranks have made, before collective() is asked whether one is due after it.
-  void step(const Batch& batch);
-  bool due(std::uint64_t steps) const { return (made_ + steps) % saving_.every == 0; }  // of this process
-  // What run_training() is to call; borrows this.
-  StepCollective collective();
+  Result<bool> after_step(std::uint64_t step, const Batch& batch) override;
+  bool due(std::uint64_t steps) const override { return (made_ + steps) % saving_.every == 0; }
+  // Collective: saves the state behind the last step.
+  Result<void> hold(std::uint64_t steps) override;
 
   // Collective, when the training is over: returns when all that was saved is durable. After a signal, in
   // --grace at most. timed_out where it is not durable by then, or where nothing has moved on the slow tier
@@ -47,7 +46,6 @@ class StepCheckpoints {
 
  private:
   StepCheckpoints(const StepSaving& saving, std::uint64_t made, const TrainerState& at, Communicator& ranks);
-  Result<void> save(std::uint64_t step);
   Result<void> may_wait(const Result<void>& left);
 
   const StepSaving& saving_;

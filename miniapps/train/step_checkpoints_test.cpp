@@ -34,10 +34,9 @@ Batch batch_of(std::uint64_t epoch, std::size_t samples) {
 
 // Steps of a training, as run_training() makes them: that many of epoch 0, and then of epoch 1.
 Result<void> make_steps(StepCheckpoints& saves, std::uint64_t of_first, std::uint64_t of_second) {
-  const StepCollective collective = saves.collective();
   for (std::uint64_t step = 1; step <= of_first + of_second; ++step) {
-    saves.step(batch_of(step <= of_first ? 0 : 1, 4));
-    if (collective.due(step)) PENSTOCK_TRY(collective.hold(step));
+    PENSTOCK_TRY(saves.after_step(step - 1, batch_of(step <= of_first ? 0 : 1, 4)));
+    if (saves.due(step)) PENSTOCK_TRY(saves.hold(step));
   }
   return success();
 }
@@ -78,9 +77,9 @@ TEST(StepCheckpoints, GoOnCounting) {
     const auto saves = StepCheckpoints::open(saving, 4, first.manifest.trainer, *ranks).value();
     EXPECT_FALSE(saves->due(1));
     EXPECT_TRUE(saves->due(2));
-    saves->step(batch_of(1, 4));
-    saves->step(batch_of(1, 4));
-    ASSERT_OK(saves->collective().hold(2));
+    ASSERT_OK(saves->after_step(0, batch_of(1, 4)));
+    ASSERT_OK(saves->after_step(1, batch_of(1, 4)));
+    ASSERT_OK(saves->hold(2));
     ASSERT_OK(saves->drain());
   }
   const Resumed second = resume_run(saving, *ranks).value();

@@ -43,6 +43,18 @@ Result<Tier> open_place(const std::string& text) {
   return open_tier(spec);
 }
 
+std::string_view on_full_name(OnFull on_full) {
+  switch (on_full) {
+    case OnFull::block:
+      return "block";
+    case OnFull::skip:
+      return "skip";
+    case OnFull::writethrough:
+      return "writethrough";
+  }
+  return "";
+}
+
 }  // namespace
 
 Result<std::optional<StepSaving>> step_saving(const Options& options) {
@@ -66,6 +78,22 @@ Result<std::optional<StepSaving>> step_saving(const Options& options) {
   PENSTOCK_TRY(check_mtbf(saving.mtbf));
   saving.resume = options.flag("resume");
   return std::optional<StepSaving>(std::move(saving));
+}
+
+void describe_saving(const StepSaving& saving, Trial& trial) {
+  const CheckpointPolicy& policy = saving.policy;
+  trial.parameter("checkpoint_every", saving.every);
+  trial.parameter("payload", saving.payload.name);
+  trial.parameter("payload_bytes", saving.payload.bytes);
+  trial.parameter("run", policy.run);
+  trial.parameter("keep", policy.keep);
+  trial.parameter("keep_fast", policy.keep_fast);
+  trial.parameter("on_full", on_full_name(policy.on_full));
+  trial.parameter("on_full_timeout_s", std::chrono::duration<double>(policy.block_for).count());
+  trial.parameter("oversize", policy.oversize == Oversize::fail ? "fail" : "writethrough");
+  trial.parameter("grace_s", std::chrono::duration<double>(saving.grace).count());
+  trial.parameter("mtbf_s", std::chrono::duration<double>(saving.mtbf).count());
+  trial.parameter("resume", saving.resume);
 }
 
 }  // namespace penstock

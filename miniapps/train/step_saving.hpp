@@ -11,6 +11,7 @@
 #include "io_backends/tiers/tier.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/payload.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
 
@@ -29,5 +30,8 @@ struct StepSaving {
 // Nothing where --checkpoint-every is not given. invalid_argument where it, or what goes with it, lacks its
 // companion, and for words that are none.
 Result<std::optional<StepSaving>> step_saving(const Options& options);
+
+// Its parameters of the record, as understood.
+void describe_saving(const StepSaving& saving, Trial& trial);
 
 }  // namespace penstock

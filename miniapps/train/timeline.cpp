@@ -9,6 +9,9 @@
 #include <span>
 #include <utility>
 
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/units.hpp"
+#include "miniapps/train/train_metrics.hpp"
 #include "profiling/session/intervals.hpp"
 #include "results/record/record.hpp"
 
@@ -140,6 +143,26 @@ TimelineFigures timeline_figures(const SpanLog& workers, std::span<const penstoc
   figures.read_train_overlap_s = seconds(common_length(reads, trained));
   if (wall_ns > 0) figures.read_share = figures.read_merged_s / seconds(wall_ns);
   return figures;
+}
+
+void record_timeline(const TimelineFigures& figures, std::uint64_t memory, Trial& trial) {
+  trial.sample(train_metrics::kSpans, static_cast<double>(figures.spans));
+  trial.sample(train_metrics::kDroppedSpans, static_cast<double>(figures.dropped));
+  if (figures.dropped > 0) {
+    warn("the timeline lacks " + format_count(figures.dropped) + " of " +
+         format_count(figures.spans + figures.dropped) + " spans, for which --timeline-memory " +
+         format_size(memory) + " had no room: what merged times it would give is not told");
+    return;
+  }
+  const auto bytes = static_cast<double>(figures.read_bytes);
+  trial.sample(train_metrics::kReadSummed, figures.read_summed_s);
+  trial.sample(train_metrics::kReadMerged, figures.read_merged_s);
+  trial.sample(train_metrics::kTrainMerged, figures.train_merged_s);
+  trial.sample(train_metrics::kReadShare, figures.read_share);
+  trial.sample(train_metrics::kReadTrainOverlap, figures.read_train_overlap_s);
+  if (figures.read_merged_s <= 0) return;
+  trial.sample(train_metrics::kReadSummedRate, bytes / figures.read_summed_s);
+  trial.sample(train_metrics::kReadMergedRate, bytes / figures.read_merged_s);
 }
 
 Timeline::Timeline(const TimelineRequest& request, Communicator& ranks, std::unique_ptr<SpanLog> log)

@@ -13,6 +13,7 @@
 #include "miniapps/pipeline/training.hpp"
 #include "profiling/spans/span_log.hpp"
 #include "profiling/spans/timeline_file.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
 
@@ -86,6 +87,10 @@ std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, 
 
 // The same, given to the profiler where this process runs under it. Of the thread that made the steps.
 void profile_steps(const TrainingRun& run, SteadyTime start, penstock_component before_step);
+
+// Adds them to the trial, of a run that was given so much memory for its spans. Part of the spans says
+// nothing about all of the run: then only the counts.
+void record_timeline(const TimelineFigures& figures, std::uint64_t memory, Trial& trial);
 
 // Of one rank: `wall_ns` from `start_ns` on is what counts.
 TimelineFigures timeline_figures(const SpanLog& workers, std::span<const penstock_span> steps,

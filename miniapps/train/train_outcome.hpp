@@ -1,4 +1,5 @@
-// What a run of a mini-app came to: on one rank, and joined over all ranks of a job.
+// What a run of a mini-app came to: on one rank, joined over all ranks of a job, and as metrics and verdict
+// of its record (docs/mini_apps.md, docs/records.md).
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,11 @@
 #include "miniapps/pipeline/training.hpp"
 #include "miniapps/train/epoch_checkpoints.hpp"
 #include "miniapps/train/timeline.hpp"
+#include "miniapps/train/train_plan.hpp"
 #include "miniapps/train/validating.hpp"
 #include "results/cells/rank_figures.hpp"
+#include "results/record/record.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
 
@@ -54,5 +58,19 @@ void add_validation(const Validating& validating, TrainOutcome& outcome);
 // and losses summed; waits, losses of time, utilizations and overshoots the mean of the ranks; the failure of
 // the first rank that has one. Of a timeline spans and bytes summed, times and shares the mean.
 Result<TrainOutcome> joined(Communicator& ranks, const TrainOutcome& mine);
+
+// Adds to `trial`, once for each run that it has.
+void record_outcome(const TrainOutcome& outcome, const TrainPlan& plan, Trial& trial);
+
+// input_alone_s of each part, and input_overlap, for a training that came to `outcome`. The mean of the
+// ranks, each of which ran as long as it took itself. Collective; a part that failed is the trial's failure.
+Result<void> record_input_alone(Communicator& ranks, const std::vector<TrainingRun>& parts,
+                                const TrainOutcome& outcome, Trial& trial);
+
+// What devices and servers delivered over what all epochs consumed. Absent where it is not counted, or where
+// the count did not change although the page cache did not hold the data (some file systems never count).
+std::optional<double> device_bytes_fraction(const std::vector<EpochBytes>& epochs, const CacheState& cache);
+// The same by epoch.
+void record_epochs(const std::vector<EpochBytes>& epochs, Trial& trial);
 
 }  // namespace penstock

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "miniapps/pipeline/accelerator.hpp"
+
 namespace penstock {
 
 Validating::Validating(const Validation& how, Backend& backend, const Manifest& samples, Sampler sampler,
@@ -33,20 +35,20 @@ Result<std::unique_ptr<Validating>> Validating::make(const Validation& how, Back
   own.batch = std::min<std::uint64_t>(settings.batch, sampler.per_epoch() * files.least_held());
   PENSTOCK_ASSIGN(
       BatchPool pool,
-      BatchPool::make({.samples = 1, .slot_bytes = how.set.app_transform->slot_bytes()}, settings.prefetch));
+      BatchPool::make({.samples = 1, .slot_bytes = how.set.app_transform.slot_bytes}, settings.prefetch));
   PENSTOCK_ASSIGN(std::unique_ptr<Accelerator> works, make_accelerator(accelerator));
   return std::unique_ptr<Validating>(
       new Validating(how, backend, samples, sampler, std::move(pool), std::move(works), own));
 }
 
-bool Validating::due(std::uint64_t step, const Batch* next) {
+bool Validating::pass_due(std::uint64_t step, const Batch* next) const {
   if (next == nullptr) return how_.at_the_end && step > settings_.made;
   if (how_.every_steps != 0) return step > 0 && step % how_.every_steps == 0;
   return epoch_ && *epoch_ != next->epoch;
 }
 
-Result<bool> Validating::between(std::uint64_t step, const Batch* next) {
-  const bool now = due(step, next);
+Result<bool> Validating::before_step(std::uint64_t steps, const Batch* next) {
+  const bool now = pass_due(settings_.made + steps, next);
   if (now) PENSTOCK_TRY(pass());
   if (next != nullptr) epoch_ = next->epoch;
   return now;
@@ -60,11 +62,10 @@ Result<void> Validating::begin() {
   // What goes on gives every file another order in each pass (file_order()), as in each epoch.
   const PlanLimits limits =
       how_.starts_anew ? PlanLimits{.epochs = 1} : PlanLimits{.start = {.epoch = epoch_.value_or(0)}};
-  PENSTOCK_ASSIGN(
-      std::unique_ptr<BatchLoader> loader,
-      BatchLoader::make(
-          {&how_.set.files.manifest, &backend_, how_.set.app_transform.get(), &pool_},
-          {sampler_, limits, settings_.threads, settings_.bad_sample, settings_.depth, settings_.patience}));
+  PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader,
+                  BatchLoader::make({&how_.set.files.manifest, &backend_, &how_.set.app_transform, &pool_},
+                                    {sampler_, limits, settings_.threads, settings_.bad_sample,
+                                     settings_.depth, settings_.patience}));
   FileBatchesSettings batches{.corpus = &samples_,
                               .files = &how_.set.files,
                               .sample_bytes = how_.set.sample_bytes,
@@ -101,6 +102,29 @@ LoaderLosses Validating::losses() const {
   LoaderLosses all = losses_;
   if (source_) all.add(source_->losses());
   return all;
+}
+
+// A pass takes the accelerator a third of a step a batch: it computes forwards only, which is a third of what
+// training does.
+Result<std::unique_ptr<Validating>> make_validating(const TrainPlan& plan, const Tier& tier,
+                                                    std::chrono::nanoseconds step) {
+  const FileInput* const files = plan.files();
+  if (files == nullptr || !files->validation || plan.find_accelerators) return nullptr;
+  const std::string third = std::to_string(step.count() / 3) + "ns";
+  Backend& backend = files->validation_backend == nullptr ? *tier.backend : *files->validation_backend;
+  return Validating::make(*files->validation, backend, files->validated(),
+                          step.count() >= 3 ? "emulated:step=" + third : "none",
+                          {.batch = plan.step_samples(),
+                           .prefetch = plan.prefetch,
+                           .seed = plan.seed,
+                           .rank = plan.ranks->rank(),
+                           .ranks = plan.ranks->size(),
+                           .threads = static_cast<unsigned>(plan.threads),
+                           .depth = plan.queue_depth(tier),
+                           .bad_sample = plan.bad_sample,
+                           .patience = plan.patience,
+                           .made = plan.limits.start.batches,
+                           .epoch = plan.resumed ? std::optional(plan.limits.start.epoch) : std::nullopt});
 }
 
 }  // namespace penstock

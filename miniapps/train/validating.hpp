@@ -7,10 +7,11 @@
 #include <optional>
 
 #include "io_backends/backend/backend.hpp"
-#include "miniapps/pipeline/accelerator.hpp"
 #include "miniapps/pipeline/file_batches.hpp"
 #include "miniapps/pipeline/loader.hpp"
-#include "miniapps/train/file_work.hpp"
+#include "miniapps/pipeline/training.hpp"
+#include "miniapps/train/file_input.hpp"
+#include "miniapps/train/train_plan.hpp"
 
 namespace penstock {
 
@@ -39,7 +40,7 @@ struct ValidationFigures {
 };
 
 // One thread.
-class Validating {
+class Validating final : public StepObserver {
  public:
   // Borrows `how`, the back end where its files lie, and the corpus that they hold the samples of.
   // `accelerator` says what works on the batches (make_accelerator). invalid_argument where there are fewer
@@ -48,19 +49,20 @@ class Validating {
                                                   const Manifest& samples, const std::string& accelerator,
                                                   const ValidatingSettings& settings);
 
-  // As a BeforeStep (training.hpp): a pass where one is due.
-  Result<bool> between(std::uint64_t step, const Batch* next);
+  // A pass where one is due.
+  Result<bool> before_step(std::uint64_t steps, const Batch* next) override;
 
   ValidationFigures figures() const;
+  std::uint64_t bytes() const { return figures_.bytes; }  // of samples so far
   LoaderLosses losses() const;
-  // As BatchSource::close(). No between() after it.
+  // As BatchSource::close(). No before_step() after it.
   bool close(std::chrono::nanoseconds patience) { return !source_ || source_->close(patience); }
   bool stalled() const { return source_ && source_->stalled(); }
 
  private:
   Validating(const Validation& how, Backend& backend, const Manifest& samples, Sampler sampler,
              BatchPool pool, std::unique_ptr<Accelerator> accelerator, const ValidatingSettings& settings);
-  bool due(std::uint64_t step, const Batch* next);
+  bool pass_due(std::uint64_t step, const Batch* next) const;  // counted from the begin of the whole run
   Result<void> begin();
   Result<void> pass();
 
@@ -76,5 +78,10 @@ class Validating {
   ValidationFigures figures_;           // of sources that are gone, and of what was worked on
   LoaderLosses losses_;                 // of sources that are gone
 };
+
+// That of the plan for one tier; null where nothing is validated, as in a search. `step` is the accelerator's
+// nominal one. Borrows both.
+Result<std::unique_ptr<Validating>> make_validating(const TrainPlan& plan, const Tier& tier,
+                                                    std::chrono::nanoseconds step);
 
 }  // namespace penstock

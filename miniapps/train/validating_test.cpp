@@ -36,21 +36,15 @@ class CopySampleTransform final : public SampleTransform {
 };
 
 // Files as they are; notes the epoch that each was read in, which decides on the order of its samples.
-class CopyTransform final : public Transform {
- public:
-  CopyTransform(std::size_t bytes, std::vector<std::uint64_t>& epochs) : bytes_(bytes), epochs_(epochs) {}
-  std::size_t slot_bytes() const override { return bytes_; }
-  std::string_view layout() const override { return "test"; }
-  std::span<const std::string_view> stages() const override { return kStages; }
-  Result<std::unique_ptr<SampleTransform>> transform() const override {
-    return std::unique_ptr<SampleTransform>(std::make_unique<CopySampleTransform>(epochs_));
-  }
-
- private:
+Transform copy_transform(std::size_t bytes, std::vector<std::uint64_t>& epochs) {
   static constexpr std::array<std::string_view, 1> kStages{"copy"};
-  const std::size_t bytes_;
-  std::vector<std::uint64_t>& epochs_;
-};
+  return {.slot_bytes = bytes,
+          .layout = "test",
+          .stages = kStages,
+          .make = [&epochs]() -> Result<std::unique_ptr<SampleTransform>> {
+            return std::make_unique<CopySampleTransform>(epochs);
+          }};
+}
 
 // That many files to validate on, of that many samples each.
 struct Place {
@@ -76,7 +70,7 @@ struct Place {
 
   Validation validation() {
     WholeObjects files = whole_objects(samples).value();
-    auto app_transform = std::make_unique<CopyTransform>(files.most_held() * kSampleBytes, passes_);
+    Transform app_transform = copy_transform(files.most_held() * kSampleBytes, passes_);
     return {.set = {.files = std::move(files),
                     .app_transform = std::move(app_transform),
                     .sample_bytes = kSampleBytes}};
@@ -102,12 +96,12 @@ TEST(Validating, IsDueWhenAnEpochIsOver) {
   const auto validating = place.start(how, {.batch = 2});
   const Batch first = of_epoch(0);
   const Batch second = of_epoch(1);
-  EXPECT_FALSE(validating->between(0, &first).value());
-  EXPECT_FALSE(validating->between(1, &first).value());
+  EXPECT_FALSE(validating->before_step(0, &first).value());
+  EXPECT_FALSE(validating->before_step(1, &first).value());
   EXPECT_TRUE(place.backend.reads().empty());
-  EXPECT_TRUE(validating->between(2, &second).value());
-  EXPECT_FALSE(validating->between(3, &second).value());
-  EXPECT_FALSE(validating->between(4, nullptr).value()) << "no other epoch follows";
+  EXPECT_TRUE(validating->before_step(2, &second).value());
+  EXPECT_FALSE(validating->before_step(3, &second).value());
+  EXPECT_FALSE(validating->before_step(4, nullptr).value()) << "no other epoch follows";
   const ValidationFigures figures = validating->figures();
   EXPECT_EQ(figures.passes, 1U);
   EXPECT_EQ(figures.samples, 12U);
@@ -123,8 +117,8 @@ TEST(Validating, ThatGoesOnHoldsTheNextPassesFirstFile) {
     const auto validating = place.start(how, {.batch = 8, .prefetch = prefetch});
     const std::array<Batch, 3> epochs{of_epoch(0), of_epoch(1), of_epoch(2)};
     for (std::uint64_t i = 0; i < epochs.size(); ++i)
-      ASSERT_OK(validating->between(i, &epochs[static_cast<std::size_t>(i)]));
-    ASSERT_OK(validating->between(3, nullptr));
+      ASSERT_OK(validating->before_step(i, &epochs[static_cast<std::size_t>(i)]));
+    ASSERT_OK(validating->before_step(3, nullptr));
     EXPECT_EQ(validating->figures().passes, 3U);
     EXPECT_EQ(validating->figures().files, 3 * 3 + 1U) << "prefetch " << prefetch;
     EXPECT_EQ(validating->figures().samples, 3 * 8U) << "what fills no batch is left out";
@@ -138,15 +132,15 @@ TEST(Validating, GoesOnAsIfNothingHadEnded) {
   const Validation how = place.validation();
   const auto whole = place.start(how, {.batch = 4});
   for (std::uint64_t i = 0; i < epochs.size(); ++i)
-    ASSERT_OK(whole->between(i, &epochs[static_cast<std::size_t>(i)]));
+    ASSERT_OK(whole->before_step(i, &epochs[static_cast<std::size_t>(i)]));
   ASSERT_EQ(whole->figures().passes, 3U);
   const std::vector<std::uint64_t> in_whole = place.passes_read();
   place.forget_passes();
   // Of one step an epoch, saved behind the second one.
   const auto rest = place.start(how, {.batch = 4, .made = 2, .epoch = 1});
-  ASSERT_OK(rest->between(2, &epochs[2]));
+  ASSERT_OK(rest->before_step(0, &epochs[2]));
   EXPECT_EQ(rest->figures().passes, 1U);
-  ASSERT_OK(rest->between(3, &epochs[3]));
+  ASSERT_OK(rest->before_step(1, &epochs[3]));
   EXPECT_EQ(rest->figures().passes, 2U);
   EXPECT_EQ(place.passes_read(), std::vector<std::uint64_t>(in_whole.begin() + 3, in_whole.end()))
       << "each file in the order that it has in that pass";
@@ -159,11 +153,11 @@ TEST(Validating, BehindStepsGoesOnAsIfNothingHadEnded) {
   how.at_the_end = how.starts_anew = true;
   const auto rest = place.start(how, {.batch = 1, .made = 20, .epoch = 0});
   const Batch batch = of_epoch(0);
-  for (std::uint64_t step = 20; step < 35; ++step)
-    EXPECT_EQ(rest->between(step, &batch).value(), step == 20 || step == 30) << step;
-  EXPECT_TRUE(rest->between(35, nullptr).value());
+  for (std::uint64_t step = 0; step < 15; ++step)
+    EXPECT_EQ(rest->before_step(step, &batch).value(), step == 0 || step == 10) << step;
+  EXPECT_TRUE(rest->before_step(15, nullptr).value());
   const auto nothing = place.start(how, {.batch = 1, .made = 20, .epoch = 0});
-  EXPECT_FALSE(nothing->between(20, nullptr).value()) << "nothing was trained since";
+  EXPECT_FALSE(nothing->before_step(0, nullptr).value()) << "nothing was trained since";
 }
 
 TEST(Validating, ThatStartsAnewLoadsAllFilesEachTime) {
@@ -174,8 +168,8 @@ TEST(Validating, ThatStartsAnewLoadsAllFilesEachTime) {
   const auto validating = place.start(how, {.batch = 1, .prefetch = 2, .threads = 2});
   const Batch batch = of_epoch(0);
   for (std::uint64_t step = 0; step < 29; ++step)
-    EXPECT_EQ(validating->between(step, &batch).value(), step == 10 || step == 20) << step;
-  EXPECT_TRUE(validating->between(29, nullptr).value());
+    EXPECT_EQ(validating->before_step(step, &batch).value(), step == 10 || step == 20) << step;
+  EXPECT_TRUE(validating->before_step(29, nullptr).value());
   EXPECT_EQ(validating->figures().files, 9U);
   EXPECT_EQ(place.backend.reads().size(), 9U);
   EXPECT_EQ(validating->figures().samples, 9U);
@@ -190,8 +184,8 @@ TEST(Validating, RanksShareTheFiles) {
     const auto validating = place.start(how, {.batch = 100, .rank = rank, .ranks = 2});
     const Batch first = of_epoch(0);
     const Batch second = of_epoch(1);
-    ASSERT_OK(validating->between(0, &first));
-    ASSERT_OK(validating->between(1, &second));
+    ASSERT_OK(validating->before_step(0, &first));
+    ASSERT_OK(validating->before_step(1, &second));
     EXPECT_EQ(validating->figures().samples, 4U) << "batches are as small as a pass";
     const std::vector<std::string> mine = place.backend.reads();
     read.insert(read.end(), mine.begin(), mine.begin() + 2);
@@ -208,11 +202,11 @@ TEST(Validating, ABadFileFailsOrIsSkipped) {
   const Batch first = of_epoch(0);
   const Batch second = of_epoch(1);
   const auto failing = place.start(how, {.batch = 2});
-  ASSERT_OK(failing->between(0, &first));
-  EXPECT_FALSE(failing->between(1, &second).ok());
+  ASSERT_OK(failing->before_step(0, &first));
+  EXPECT_FALSE(failing->before_step(1, &second).ok());
   const auto skipping = place.start(how, {.batch = 2, .bad_sample = BadSample::skip});
-  ASSERT_OK(skipping->between(0, &first));
-  ASSERT_OK(skipping->between(1, &second));
+  ASSERT_OK(skipping->before_step(0, &first));
+  ASSERT_OK(skipping->before_step(1, &second));
   EXPECT_EQ(skipping->figures().samples, 4U);
   EXPECT_EQ(skipping->losses().skipped, 1U);
   ASSERT_EQ(skipping->losses().named.size(), 1U);
@@ -228,11 +222,11 @@ TEST(Validating, PassesTakeTheirTime) {
       Validating::make(how, place.backend, place.samples, "emulated:step=4ms", {.batch = 4, .prefetch = 1})
           .value();
   const std::array<Batch, 3> epochs{of_epoch(0), of_epoch(1), of_epoch(2)};
-  ASSERT_OK(validating->between(0, &epochs[0]));
-  ASSERT_OK(validating->between(1, &epochs[1]));
+  ASSERT_OK(validating->before_step(0, &epochs[0]));
+  ASSERT_OK(validating->before_step(1, &epochs[1]));
   std::this_thread::sleep_for(20ms);
   const auto since = std::chrono::steady_clock::now();
-  ASSERT_OK(validating->between(2, &epochs[2]));
+  ASSERT_OK(validating->before_step(2, &epochs[2]));
   EXPECT_GE(std::chrono::steady_clock::now() - since, 8ms);
 }
 

@@ -12,10 +12,10 @@
 #include "datagen/format/hdf5_view.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/objects/whole_objects.hpp"
-#include "datagen/reading/sampler.hpp"
 #include "io_backends/backend/backend.hpp"
-#include "io_backends/core/options.hpp"
 #include "io_backends/core/result.hpp"
+#include "miniapps/pipeline/batch_source.hpp"
+#include "miniapps/pipeline/loader.hpp"
 #include "miniapps/pipeline/transform.hpp"
 
 namespace penstock {
@@ -25,7 +25,7 @@ struct FileSet {
   WholeObjects files;
   // Of a file: its slot has room for as many samples as the fullest of them holds, in the order of
   // file_order().
-  std::unique_ptr<Transform> app_transform;
+  Transform app_transform;
   std::size_t sample_bytes = 0;
   std::uint64_t file_bytes = 0;  // of the first file
 };
@@ -45,32 +45,19 @@ struct StudiedBytes {
   std::uint64_t corrected = 0;
 };
 
-struct FilePlan {
+// What an app that loads whole files makes of its corpus. The corpora that it was made from must outlive it.
+struct FileInput {
   FileSet training;
   std::optional<Validation> validation{};
-  // Of that many reads over all ranks.
-  StudiedBytes (*bytes)(const FilePlan& plan, std::uint64_t training_reads,
+  // Of that number of reads over all ranks.
+  StudiedBytes (*bytes)(const FileInput& input, std::uint64_t training_reads,
                         std::uint64_t validation_reads) = nullptr;
-};
 
-// What an app plans by. All of it is borrowed for the call.
-struct FileRequest {
-  const Options& options;  // the app's own
-  Backend& backend;        // where the corpus lies
-  const Manifest& samples;
-  Backend* validation_backend = nullptr;  // of --validation; null where it is not given
-  const Manifest* validation_samples = nullptr;
-  std::uint64_t seed = 0;
-  Shuffle shuffle = Shuffle::none;
-};
-
-// The same, ready to run. The corpora that it was made from lend it their places.
-struct FileWork {
-  CorpusFacts facts;                                   // of the corpus as it was given
-  std::unique_ptr<const Manifest> samples;             // its own, of which files are made up
-  FilePlan plan;                                       // its training.files.manifest is the corpus's now
-  Backend* validation_backend = nullptr;               // null: the tier that is being measured
-  std::unique_ptr<const Manifest> validation_samples;  // of the corpus besides it
+  // By take_files(); not the app's.
+  CorpusFacts facts{};                                   // of the corpus as it was given
+  std::unique_ptr<const Manifest> samples{};             // its own, of which files are made up
+  Backend* validation_backend = nullptr;                 // null: the tier that is being measured
+  std::unique_ptr<const Manifest> validation_samples{};  // of the corpus of --validation
 
   const Manifest& validated() const { return validation_samples ? *validation_samples : *samples; }
 };
@@ -85,10 +72,16 @@ Result<std::vector<Hdf5Rows>> file_arrays(std::span<const std::byte> file,
 Result<std::vector<std::uint64_t>> first_shape(Backend& backend, std::string_view object,
                                                std::string_view array, std::string_view app);
 
-struct MiniAppInfo;
+struct TrainRequest;
+struct TrainPlan;
 
-// Turns `corpus` into one whose samples are the files to train on.
-Result<FileWork> take_files(const MiniAppInfo& app, const Options& options, std::uint64_t seed,
-                            Shuffle shuffle, Corpus& corpus, Corpus* validation);
+// The plan of the request's app. From then on the samples of `corpus` are the files to train on.
+Result<FileInput> take_files(const TrainRequest& request, Corpus& corpus, Corpus* validation);
+
+// The batches of a plan with this input: `settings` and `files` are those of its loader, but for the limits.
+// Borrows all but the settings.
+Result<std::unique_ptr<BatchSource>> make_file_batches(const TrainPlan& plan, const FileInput& input,
+                                                       const PlanLimits& limits, LoaderSettings settings,
+                                                       const LoaderInput& files);
 
 }  // namespace penstock

@@ -4,7 +4,8 @@
 #include "datagen/corpus/corpus.hpp"
 #include "io_backends/tiers/tier.hpp"
 #include "miniapps/pipeline/batch.hpp"
-#include "miniapps/train/train_setup.hpp"
+#include "miniapps/train/step_checkpoints.hpp"
+#include "miniapps/train/train_plan.hpp"
 #include "results/record/trial.hpp"
 
 namespace penstock {
@@ -19,9 +20,9 @@ enum class CellEnd : std::uint8_t {
 // Trains and fills `trial`: parameters, tier, cache, corpus, metrics (specs of record fields:
 // docs/mini_apps.md), verdict. A failure of the measured thing is a verdict in there. The error that comes
 // back is one of ours or of usage, such as a log that cannot be written; the trial then means nothing. `pool`
-// fits setup.pool_samples(), setup.pool_prefetch() and the transform.
+// fits plan.batch_shape() and plan.pool_prefetch(). `saves` is what --checkpoint-every asks for, else null.
 //
-// Collective over the ranks of the setup: they make each step together, each with its part of the corpus, and
+// Collective over the ranks of the plan: they make each step together, each with its part of the corpus, and
 // the trial is the same on all, but for the times of single steps and the facts that the accelerator has,
 // which are those of the rank itself.
 //
@@ -29,7 +30,7 @@ enum class CellEnd : std::uint8_t {
 // steps as the training makes or about 20 seconds, but at least 8 batches: half of it before and half after
 // the training where that leaves it the same cache, else all after it. The wall time of each part, scaled to
 // the steps, is a sample of `input_alone_s`; input_overlap refers to their mean.
-Result<CellEnd> measure_training(const TrainSetup& setup, const Corpus& corpus, const Tier& tier,
-                                 BatchPool& pool, Trial& trial);
+Result<CellEnd> measure_training(const TrainPlan& plan, const Tier& tier, BatchPool& pool,
+                                 StepCheckpoints* saves, Trial& trial);
 
 }  // namespace penstock
