@@ -127,9 +127,8 @@ DescriptorPage* page_at(unsigned number) noexcept {
     return nullptr;
   }
   const auto number = static_cast<unsigned>(fd);
-  return page_at(number / kDescriptorsPerPage)
-      ->at[number % kDescriptorsPerPage]
-      .exchange(nullptr, std::memory_order_acq_rel);
+  DescriptorPage& page = *page_at(number / kDescriptorsPerPage);
+  return page[number % kDescriptorsPerPage].exchange(nullptr, std::memory_order_acq_rel);
 }
 
 // The page of a descriptor, made if necessary; null without memory, or if the number is too large. If two
@@ -161,7 +160,7 @@ DescriptorPage* page_of(unsigned fd) noexcept {
 
 Description* described_further(unsigned fd) noexcept {
   const DescriptorPage* page = page_at(fd / kDescriptorsPerPage);
-  return page == nullptr ? nullptr : page->at[fd % kDescriptorsPerPage].load(std::memory_order_acquire);
+  return page == nullptr ? nullptr : (*page)[fd % kDescriptorsPerPage].load(std::memory_order_acquire);
 }
 
 // Costs an atomic addition on a shared counter; the usual path is SpareDescription.
@@ -211,7 +210,7 @@ void describe(int fd, Description* description) noexcept {
     drop_reference(description);
     return;
   }
-  std::atomic<Description*>& at = page->at[static_cast<unsigned>(fd) % kDescriptorsPerPage];
+  std::atomic<Description*>& at = (*page)[static_cast<unsigned>(fd) % kDescriptorsPerPage];
   if (at.load(std::memory_order_acquire) == nullptr) [[likely]] {
     // Two threads that describe one free number at once lose one description; the memory stays unused.
     at.store(description, std::memory_order_release);
@@ -270,7 +269,7 @@ void for_each_description(void (*visit)(Description& description, void* with), v
 void for_each_living_description(void (*visit)(Description& description, void* with), void* with) noexcept {
   for (unsigned number = 0; number < kDescriptorPages; ++number) {
     if (DescriptorPage* page = page_at(number); page != nullptr) {
-      for (std::atomic<Description*>& at : page->at) {
+      for (std::atomic<Description*>& at : *page) {
         if (Description* description = at.load(std::memory_order_acquire); description != nullptr) {
           visit(*description, with);
         }

@@ -20,9 +20,8 @@
 #include "profiling/interpose/counting/paths.hpp"
 #include "profiling/interpose/counting/thread_log.hpp"
 #include "profiling/interpose/writer/environment.hpp"
-#include "profiling/interpose/writer/segment_blocks.hpp"
 #include "profiling/interpose/writer/session.hpp"
-#include "profiling/interpose/writer/ticks.hpp"
+#include "profiling/interpose/writer/session_file.hpp"
 
 namespace penstock::interpose {
 namespace {

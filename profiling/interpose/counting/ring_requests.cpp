@@ -12,7 +12,7 @@
 
 #include "profiling/interpose/counting/counting.hpp"
 #include "profiling/interpose/counting/paths.hpp"
-#include "profiling/interpose/writer/ticks.hpp"
+#include "profiling/interpose/writer/session.hpp"
 
 namespace penstock::interpose {
 

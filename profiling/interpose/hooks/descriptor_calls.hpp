@@ -12,8 +12,7 @@
 
 namespace penstock::interpose {
 
-template <typename Call>
-int opened(int at, const char* path, int flags, Call call) noexcept {
+int opened(int at, const char* path, int flags, auto call) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
     return call();
@@ -31,8 +30,7 @@ int opened(int at, const char* path, int flags, Call call) noexcept {
   return fd;
 }
 
-template <typename Call>
-int closed(int fd, Call call) noexcept {
+int closed(int fd, auto call) noexcept {
   // A fork's child that closes what it does not need, before it executes another program, needs no session
   // for that.
   const bool quiet = session.state.load(std::memory_order_relaxed) != SessionState::running;
@@ -95,8 +93,7 @@ inline int fresh(int fd) noexcept {
   return fd;
 }
 
-template <typename Call>
-off64_t sought(int fd, Call call) noexcept {
+off64_t sought(int fd, auto call) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
     return call();

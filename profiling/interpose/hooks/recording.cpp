@@ -20,6 +20,7 @@
 #include "profiling/interpose/counting/thread_log.hpp"
 #include "profiling/interpose/hooks/loader_walk.hpp"
 #include "profiling/interpose/hooks/streams.hpp"
+#include "profiling/interpose/writer/session_lifetime.hpp"
 #include "profiling/interpose/writer/system.hpp"
 #include "profiling/interpose/writer/windows.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "profiling/interpose/hooks/recording.hpp"
 #include "profiling/interpose/hooks/slots.hpp"
-#include "profiling/interpose/writer/session.hpp"
+#include "profiling/interpose/writer/session_lifetime.hpp"
 #include "profiling/interpose/writer/system.hpp"
 
 namespace penstock::interpose {

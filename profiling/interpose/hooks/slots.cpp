@@ -16,11 +16,10 @@
 #include <atomic>
 
 #include "profiling/interpose/hooks/loader_walk.hpp"
-#include "profiling/interpose/hooks/real.hpp"
 #include "profiling/interpose/hooks/slot_objects.hpp"
+#include "profiling/interpose/hooks/wrap.hpp"
 #include "profiling/interpose/writer/private_memory.hpp"
 #include "profiling/interpose/writer/session.hpp"
-#include "profiling/interpose/writer/ticks.hpp"
 
 extern "C" {
 // The section that PENSTOCK_WRAPPED fills.

@@ -40,8 +40,7 @@ std::int64_t selected_bytes(Id dataset, Id type, Id in_memory, Id in_file) noexc
   return points < 0 ? 0 : points * static_cast<std::int64_t>(type_size(type));
 }
 
-template <typename Call>
-int moved(penstock_call kind, Id dataset, Id type, Id in_memory, Id in_file, Call call) noexcept {
+int moved(penstock_call kind, Id dataset, Id type, Id in_memory, Id in_file, auto call) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
     return call();
@@ -68,8 +67,7 @@ int moved(penstock_call kind, Id dataset, Id type, Id in_memory, Id in_file, Cal
   return result;
 }
 
-template <typename Call>
-Id opened(const char* path, Call call) noexcept {
+Id opened(const char* path, auto call) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
     return call();

@@ -71,9 +71,8 @@ int timed(penstock_call kind, Handle file, std::int64_t offset, Call call, Bytes
   return result;
 }
 
-template <typename Call>
 int moved(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type, void* status,
-          Call call) noexcept {
+          auto call) noexcept {
   Status own{};
   void* told = is_ignored(status) ? &own : status;
   return timed(
@@ -81,14 +80,12 @@ int moved(penstock_call kind, Handle file, std::int64_t offset, int count, Handl
 }
 
 // Started here, finished in MPI's wait: what was asked for counts.
-template <typename Call>
 int started(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type,
-            Call call) noexcept {
+            auto call) noexcept {
   return timed(kind, file, offset, call, [&] { return moved_bytes(nullptr, type, count); });
 }
 
-template <typename Call>
-int other(penstock_call kind, Handle file, Call call) noexcept {
+int other(penstock_call kind, Handle file, auto call) noexcept {
   return timed(kind, file, -1, call, [] { return std::int64_t{0}; });
 }
 

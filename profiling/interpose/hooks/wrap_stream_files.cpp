@@ -34,8 +34,7 @@ void met(FILE* file) noexcept {
   errno = saved;
 }
 
-template <typename Call>
-FILE* opened(const char* path, const char* mode, Call call) noexcept {
+FILE* opened(const char* path, const char* mode, auto call) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
     return call();
@@ -124,8 +123,7 @@ Result closing(FILE* file, bool opens_again, Call call) noexcept {
   return result;
 }
 
-template <typename Call>
-FILE* opened_again(const char* path, const char* mode, FILE* file, Call call) noexcept {
+FILE* opened_again(const char* path, const char* mode, FILE* file, auto call) noexcept {
   FILE* again = closing<FILE*>(file, path == nullptr,
                                [&] { return path == nullptr ? call() : opened(path, mode, call); });
   if (path == nullptr) {
@@ -169,8 +167,7 @@ class ReadBySeek {
   bool may_read_;
 };
 
-template <typename Call>
-int sought(FILE* file, int whence, Call call) noexcept {
+int sought(FILE* file, int whence, auto call) noexcept {
   OnStream on(file);
   if (!on.watched()) {
     return call();
@@ -209,8 +206,7 @@ Result told(FILE* file, Call call) noexcept {
 
 // Bytes that wait in a stream reach the kernel: no sync, for that asks nothing of the device. It is counted
 // among the other operations, its time with the writes'.
-template <typename Call>
-int flushed(FILE* file, Call call) noexcept {
+int flushed(FILE* file, auto call) noexcept {
   if (file == nullptr) {
     settle_streams();
     const int result = call();

@@ -3,14 +3,13 @@
 #include <wchar.h>
 
 #include "profiling/interpose/hooks/streams.hpp"
-#include "profiling/interpose/hooks/transfers.hpp"
+#include "profiling/interpose/hooks/wrap_transfers.hpp"
 
 using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
 
 namespace {
 
-template <typename Call>
-int printed(FILE* file, Call call) noexcept {
+int printed(FILE* file, auto call) noexcept {
   OnStream on(file);
   if (!on.watched()) [[unlikely]] {
     return call();
@@ -22,8 +21,7 @@ int printed(FILE* file, Call call) noexcept {
   return bytes;
 }
 
-template <typename Call>
-int scanned(FILE* file, Call call) noexcept {
+int scanned(FILE* file, auto call) noexcept {
   OnStream on(file);
   if (!on.watched()) [[unlikely]] {
     return call();
@@ -39,8 +37,7 @@ int scanned(FILE* file, Call call) noexcept {
 
 // Wide characters: the bytes are those that were decoded or encoded, a buffer at a time, by where the kernel
 // is in the file before and after.
-template <typename Call>
-auto wide_read(FILE* file, Call call) noexcept {
+auto wide_read(FILE* file, auto call) noexcept {
   OnStream on(file);
   if (!on.watched()) {
     return call();
@@ -63,8 +60,7 @@ auto wide_read(FILE* file, Call call) noexcept {
   return result;
 }
 
-template <typename Call>
-auto wide_written(FILE* file, Call call) noexcept {
+auto wide_written(FILE* file, auto call) noexcept {
   OnStream on(file);
   if (!on.watched()) {
     return call();

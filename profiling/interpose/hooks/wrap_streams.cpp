@@ -92,8 +92,7 @@ size_t room_in_buffer(const FILE* file) noexcept {  // of those that write line 
 
 // Asked for as single bytes, so that what comes of an item that the file ends in is known as well: glibc
 // gives the same either way.
-template <typename Call>
-size_t read_items(FILE* file, void* out, size_t room, size_t size, size_t count, Call call) noexcept {
+size_t read_items(FILE* file, void* out, size_t room, size_t size, size_t count, auto call) noexcept {
   size_t bytes = 0;
   if (__builtin_mul_overflow(size, count, &bytes) || bytes == 0 || bytes > room) [[unlikely]] {
     return call(size, count);
@@ -114,8 +113,7 @@ size_t read_items(FILE* file, void* out, size_t room, size_t size, size_t count,
   return got == bytes ? count : got / size;
 }
 
-template <typename Call>
-size_t write_items(FILE* file, const void* data, size_t size, size_t count, Call call) noexcept {
+size_t write_items(FILE* file, const void* data, size_t size, size_t count, auto call) noexcept {
   size_t bytes = 0;
   if (__builtin_mul_overflow(size, count, &bytes) || bytes == 0) [[unlikely]] {
     return call(size, count);
@@ -137,8 +135,7 @@ size_t write_items(FILE* file, const void* data, size_t size, size_t count, Call
 }
 
 // A line into `room` bytes, with a NUL after it; the file's own NULs stay in it.
-template <typename Call>
-char* read_line(FILE* file, char* out, size_t size, size_t room, Call call) noexcept {
+char* read_line(FILE* file, char* out, size_t size, size_t room, auto call) noexcept {
   if (room > size) [[unlikely]] {
     return call();  // which is fortified and ends the program
   }
@@ -171,8 +168,7 @@ char* read_line(FILE* file, char* out, size_t size, size_t room, Call call) noex
   return line;
 }
 
-template <typename Call>
-ssize_t read_delimited(FILE* file, Call call) noexcept {
+ssize_t read_delimited(FILE* file, auto call) noexcept {
   OnStream on(file);
   if (!on.watched()) [[unlikely]] {
     return call();
@@ -184,8 +180,7 @@ ssize_t read_delimited(FILE* file, Call call) noexcept {
 }
 
 // From a buffer that holds something, a byte is taken as the macros take it; the next call counts it.
-template <typename Call>
-int read_byte(FILE* file, Call call) noexcept {
+int read_byte(FILE* file, auto call) noexcept {
   if (file->_IO_read_ptr < file->_IO_read_end) [[likely]] {
     const Locked lock(file);
     if (file->_IO_read_ptr < file->_IO_read_end) [[likely]] {
@@ -202,8 +197,7 @@ int read_byte(FILE* file, Call call) noexcept {
   return byte;
 }
 
-template <typename Call>
-int write_byte(FILE* file, int byte, Call call) noexcept {
+int write_byte(FILE* file, int byte, auto call) noexcept {
   if (file->_IO_write_ptr < file->_IO_write_end) [[likely]] {
     const Locked lock(file);
     if (file->_IO_write_ptr < file->_IO_write_end) [[likely]] {
@@ -220,8 +214,7 @@ int write_byte(FILE* file, int byte, Call call) noexcept {
   return result;
 }
 
-template <typename Call>
-int write_text(FILE* file, const char* text, size_t more, Call call) noexcept {
+int write_text(FILE* file, const char* text, size_t more, auto call) noexcept {
   OnStream on(file);
   if (!on.watched()) [[unlikely]] {
     return call();
