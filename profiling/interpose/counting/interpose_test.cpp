@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <limits>
 #include <string>
@@ -127,6 +128,32 @@ TEST(Descriptors, ShareWhatDupMadeOfOne) {
   EXPECT_NE(description->serial.load(), serial);  // who has it in a cache sees that it is gone
   EXPECT_EQ(described(-1), nullptr);
   EXPECT_EQ(described(std::numeric_limits<int>::max()), nullptr);
+}
+
+// A duplicate refers to one description as long as it is open, or is not described.
+TEST(Descriptors, ADuplicateOfWhatIsClosedMeanwhileNeverGetsAnotherUse) {
+  constexpr int kFrom = 920;
+  constexpr int kTo = 921;
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    while (!done.load()) {
+      describe(kFrom, make_description());
+      forget(kFrom);
+    }
+  });
+  int changed = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    describe_duplicate(kFrom, kTo);
+    if (const Description* description = described(kTo)) {
+      const std::uint64_t serial = description->serial.load();
+      std::this_thread::yield();
+      changed += serial == 0 || description->serial.load() != serial ? 1 : 0;
+    }
+    forget(kTo);
+  }
+  done.store(true);
+  other.join();
+  EXPECT_EQ(changed, 0);
 }
 
 TEST(Descriptors, AreSparedForTheNextWithoutBeingTheSame) {

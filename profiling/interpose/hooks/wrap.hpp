@@ -182,39 +182,42 @@ template <penstock_call kCall>
   count_moved<kCall>(log, fd, PENSTOCK_POSIX, offset, bytes, begin, end);
 }
 
-// A call on a descriptor that moves nothing, and what it gave (-1: it failed). `size`: of the file, where it
-// gave 0; -1: that says nothing of it.
-auto counted(penstock_call kind, int fd, auto call, std::int64_t size = -1) noexcept {
+// Makes the call, and has what it gave counted: `count_it` is given the log, the result, and an operation of
+// that kind with the times of the call. errno is still the call's; count_it may change it where it gives it
+// back.
+[[gnu::always_inline]] inline auto timed(penstock_call kind, auto call, auto count_it) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
     return call();
   }
-  const std::uint64_t begin = ticks();
+  Operation operation{.call = kind, .begin = ticks()};
   const auto result = call();
-  const std::uint64_t end = ticks();
-  penstock_counters* counters =
-      count(*log, fd, {.call = kind, .failed = failure_of(result), .begin = begin, .end = end});
-  if (size >= 0 && result == 0 && counters != nullptr) {
-    note_size(*counters, static_cast<std::uint64_t>(size));
-  }
+  operation.end = ticks();
+  count_it(*log, result, operation);
   return result;
 }
 
-// The same on a name. `failed` says of a result whether it is a failure.
+// A call on a descriptor that moves nothing, and what it gave (-1: it failed). `size`: of the file, where it
+// gave 0; -1: that says nothing of it.
+auto counted(penstock_call kind, int fd, auto call, std::int64_t size = -1) noexcept {
+  return timed(kind, call, [=](ThreadLog& log, auto result, Operation& operation) {
+    operation.failed = failure_of(result);
+    penstock_counters* counters = count(log, fd, operation);
+    if (size >= 0 && result == 0 && counters != nullptr) {
+      note_size(*counters, static_cast<std::uint64_t>(size));
+    }
+  });
+}
+
+// The same on a name.
 auto counted_path(penstock_call kind, int at, const char* path, penstock_file_kind file_kind,
                   auto call) noexcept {
-  ThreadLog* log = thread_log();
-  if (log == nullptr) {
-    return call();
-  }
-  const std::uint64_t begin = ticks();
-  const auto result = call();
-  const std::uint64_t end = ticks();
-  const int saved = errno;
-  count_path(*log, at, path, {.call = kind, .failed = result < 0 ? saved : 0, .begin = begin, .end = end},
-             file_kind);
-  errno = saved;
-  return result;
+  return timed(kind, call, [=](ThreadLog& log, auto result, Operation& operation) {
+    const int saved = errno;
+    operation.failed = result < 0 ? saved : 0;
+    count_path(log, at, path, operation, file_kind);
+    errno = saved;
+  });
 }
 
 }  // namespace penstock::interpose

@@ -280,21 +280,15 @@ PENSTOCK_WRAP(ssize_t, __getdelim, (char** line, size_t* room, int delimiter, FI
   return read_delimited(file, [&] { return real___getdelim(line, room, delimiter, file); });
 }
 
-PENSTOCK_WRAP(int, getc, (FILE * file)) {
-  return read_byte(file, [&] { return real_getc(file); });
-}
-PENSTOCK_WRAP(int, fgetc, (FILE * file)) {
-  return read_byte(file, [&] { return real_fgetc(file); });
-}
-PENSTOCK_WRAP(int, _IO_getc, (FILE * file)) {
-  return read_byte(file, [&] { return real__IO_getc(file); });
-}
-PENSTOCK_WRAP(int, getc_unlocked, (FILE * file)) {
-  return read_byte(file, [&] { return real_getc_unlocked(file); });
-}
-PENSTOCK_WRAP(int, fgetc_unlocked, (FILE * file)) {
-  return read_byte(file, [&] { return real_fgetc_unlocked(file); });
-}
+#define PENSTOCK_GET_BYTE(name)                                \
+  PENSTOCK_WRAP(int, name, (FILE * file)) {                    \
+    return read_byte(file, [&] { return real_##name(file); }); \
+  }
+PENSTOCK_GET_BYTE(getc)
+PENSTOCK_GET_BYTE(fgetc)
+PENSTOCK_GET_BYTE(_IO_getc)
+PENSTOCK_GET_BYTE(getc_unlocked)
+PENSTOCK_GET_BYTE(fgetc_unlocked)
 PENSTOCK_WRAP(int, getchar, ()) {
   return read_byte(stdin, [&] { return real_getchar(); });
 }
@@ -302,9 +296,7 @@ PENSTOCK_WRAP(int, getchar_unlocked, ()) {
   return read_byte(stdin, [&] { return real_getchar_unlocked(); });
 }
 // What the macros call when the buffer is empty: one takes a byte, the other only has it filled.
-PENSTOCK_WRAP(int, __uflow, (FILE * file)) {
-  return read_byte(file, [&] { return real___uflow(file); });
-}
+PENSTOCK_GET_BYTE(__uflow)
 PENSTOCK_WRAP(int, __underflow, (FILE * file)) {
   OnStream on(file);
   const int byte = real___underflow(file);
@@ -329,21 +321,15 @@ PENSTOCK_WRAP(int, ungetc, (int byte, FILE* file)) {
   return result;
 }
 
-PENSTOCK_WRAP(int, putc, (int byte, FILE* file)) {
-  return write_byte(file, byte, [&] { return real_putc(byte, file); });
-}
-PENSTOCK_WRAP(int, fputc, (int byte, FILE* file)) {
-  return write_byte(file, byte, [&] { return real_fputc(byte, file); });
-}
-PENSTOCK_WRAP(int, _IO_putc, (int byte, FILE* file)) {
-  return write_byte(file, byte, [&] { return real__IO_putc(byte, file); });
-}
-PENSTOCK_WRAP(int, putc_unlocked, (int byte, FILE* file)) {
-  return write_byte(file, byte, [&] { return real_putc_unlocked(byte, file); });
-}
-PENSTOCK_WRAP(int, fputc_unlocked, (int byte, FILE* file)) {
-  return write_byte(file, byte, [&] { return real_fputc_unlocked(byte, file); });
-}
+#define PENSTOCK_PUT_BYTE(name)                                             \
+  PENSTOCK_WRAP(int, name, (int byte, FILE* file)) {                        \
+    return write_byte(file, byte, [&] { return real_##name(byte, file); }); \
+  }
+PENSTOCK_PUT_BYTE(putc)
+PENSTOCK_PUT_BYTE(fputc)
+PENSTOCK_PUT_BYTE(_IO_putc)
+PENSTOCK_PUT_BYTE(putc_unlocked)
+PENSTOCK_PUT_BYTE(fputc_unlocked)
 PENSTOCK_WRAP(int, putchar, (int byte)) {
   return write_byte(stdout, byte, [&] { return real_putchar(byte); });
 }
