@@ -17,6 +17,7 @@
 
 #include "profiling/interpose/counting/counting.hpp"
 #include "profiling/interpose/counting/descriptors.hpp"
+#include "profiling/interpose/counting/handles.hpp"
 #include "profiling/interpose/counting/interpose_testing.hpp"
 #include "profiling/interpose/counting/paths.hpp"
 #include "profiling/interpose/counting/thread_log.hpp"
@@ -128,6 +129,21 @@ TEST(Descriptors, ShareWhatDupMadeOfOne) {
   EXPECT_NE(description->serial.load(), serial);  // who has it in a cache sees that it is gone
   EXPECT_EQ(described(-1), nullptr);
   EXPECT_EQ(described(std::numeric_limits<int>::max()), nullptr);
+}
+
+// The order of a close: what the handle referred to is taken out first, as another thread may get its number.
+TEST(Handles, AClosedHandleGivesWhatItReferredToAndItsNumberMayBeUsedAgain) {
+  constexpr unsigned kKind = 7;
+  remember_handle(kKind, 41, {.file = 5, .name = 64});
+  EXPECT_EQ(find_handle(kKind, 41).file, 5U);
+  EXPECT_EQ(find_handle(kKind + 1, 41).file, 0U);
+  const HandleFile closed = forget_handle(kKind, 41);
+  remember_handle(kKind, 41, {.file = 6, .name = 128});
+  EXPECT_EQ(closed.file, 5U);
+  EXPECT_EQ(closed.name, 64U);
+  EXPECT_EQ(find_handle(kKind, 41).file, 6U);
+  EXPECT_EQ(forget_handle(kKind, 41).file, 6U);
+  EXPECT_EQ(forget_handle(kKind, 41).file, 0U);
 }
 
 // A duplicate refers to one description as long as it is open, or is not described.

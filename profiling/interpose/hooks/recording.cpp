@@ -144,8 +144,8 @@ int cut(penstock_begun started) noexcept {
 
 // Finding all slots takes some milliseconds. What the program does meanwhile goes partly past us, so the
 // kernel's counters begin after it.
-Rewritten take_slots() noexcept {
-  const Rewritten rewritten = rewrite_slots();
+SlotCounts take_slots() noexcept {
+  const SlotCounts rewritten = rewrite_slots();
   change([]() -> int {
     begin_kernel_counters();
     return 0;
