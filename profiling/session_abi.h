@@ -1,6 +1,7 @@
-// The format in which a watched process writes and the rest of Penstock reads. With memory_fence.hpp it is
-// all that both sides share; one side is the library inside other programs (profiling/interpose). It is C11
-// or C++, includes no other header of ours, and has only integers of fixed size. Records are in memory and in
+// The format in which a watched process writes and the rest of Penstock reads: a file of a session, and what
+// the calls of a thread add to it. With span_abi.h, process_abi.h and memory_fence.hpp it is all that both
+// sides share; one side is the library inside other programs (profiling/interpose). These three are C11 or
+// C++, include no other header of ours, and have only integers of fixed size. Records are in memory and in
 // files as they are here, in the byte order of the machine.
 //
 // Numbers keep their meaning for ever; new ones are added after the last. A reader skips a component that it
@@ -11,43 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// What a thread did.
-enum penstock_component {
-  PENSTOCK_READ = 0,  // bytes of a sample, from asking for them to having them
-  PENSTOCK_LOAD =
-      1,  // a sample, from asking for its bytes to its place in the batch: the read and all that follows
-  PENSTOCK_DECODE = 2,     // detail: which stage of the transform, counting from 0
-  PENSTOCK_TRANSFORM = 3,  // any other stage of it, as resizing; detail: as above
-  PENSTOCK_TRAIN = 4,      // a step in the accelerator
-  PENSTOCK_ITERATION = 5,  // from the end of a step to the end of the next: waits and the step
-  PENSTOCK_CHECKPOINT = 6,
-  PENSTOCK_SHUFFLE = 7,     // the order of an epoch was made
-  PENSTOCK_WAIT = 8,        // detail: enum penstock_wait
-  PENSTOCK_VALIDATION = 9,  // a pass over data that are not trained on
-  PENSTOCK_COMPONENTS = 10  // how many this header knows
-};
-
-enum penstock_wait {
-  PENSTOCK_WAIT_INPUT = 0,  // the accelerator, for its batch
-  PENSTOCK_WAIT_RANKS = 1,  // the accelerator, for other ranks to end the step
-  PENSTOCK_WAIT_ROOM = 2    // a worker, for a place in a batch
-};
-
-#define PENSTOCK_NO_EPOCH UINT32_MAX
-#define PENSTOCK_NO_NUMBER UINT64_MAX
-
-// One thread did one thing for some time. Times are CLOCK_MONOTONIC of its machine.
-struct penstock_span {
-  int64_t begin_ns;
-  int64_t end_ns;   // not before begin_ns
-  uint64_t number;  // of the sample in its manifest, or of the step, counting from 0; or PENSTOCK_NO_NUMBER
-  uint64_t bytes;   // that were moved; 0 if none were, or if they are not counted
-  uint32_t epoch;   // counting from 0; or PENSTOCK_NO_EPOCH
-  uint32_t thread;  // as gettid() says
-  uint16_t component;  // enum penstock_component
-  uint16_t detail;     // by component; else 0
-  uint32_t reserved;   // 0
-};
+#include "profiling/process_abi.h"
+#include "profiling/span_abi.h"
 
 // --- A session: a folder of mode 0700 with one file of mode 0600 for each image of a process (a fork begins
 // a new one, and so does an exec). A file is a header followed by blocks. It is mapped while it is written,
@@ -61,26 +27,6 @@ struct penstock_span {
 // A block begins at a multiple of this after the header, and its size is a multiple of it.
 #define PENSTOCK_BLOCK_GRANULE 16384u
 #define PENSTOCK_HEADER_BYTES 16384u
-
-enum penstock_process_state {
-  PENSTOCK_RUNNING = 0,   // or killed: then the process could not change it
-  PENSTOCK_ENDED = 1,     // by exit(), _exit() or quick_exit()
-  PENSTOCK_EXECUTED = 2,  // its process executed another program, which has a file of its own
-  PENSTOCK_STOPPED = 3    // recording was ended, the process continues
-};
-
-// Why this file began. Between two files of a process that do not continue each other nothing was recorded.
-enum penstock_begun {
-  PENSTOCK_BEGUN_PROCESS = 0,   // the program began, or was forked
-  PENSTOCK_BEGUN_ATTACHED = 1,  // a user attached to the running process
-  PENSTOCK_BEGUN_CALLED = 2,    // the program asked for it: a window
-  PENSTOCK_BEGUN_BETWEEN = 3    // a window ended, in a process that is also watched outside of windows
-};
-
-enum penstock_clock {
-  PENSTOCK_CLOCK_MONOTONIC = 0,  // ticks are nanoseconds of CLOCK_MONOTONIC
-  PENSTOCK_CLOCK_TSC = 1         // ticks are of the processor's invariant time stamp counter
-};
 
 // What the kernel counts of a process, reaped children included (/proc/PID/io).
 struct penstock_kernel_io {
@@ -329,65 +275,7 @@ enum penstock_call {
   PENSTOCK_CALLS = 9
 };
 
-enum penstock_event_kind {
-  PENSTOCK_EVENT_FORK = 0,   // `pid` is the child's
-  PENSTOCK_EVENT_EXEC = 1,   // text: what is executed
-  PENSTOCK_EVENT_SPAWN = 2,  // `pid` is the child's, text: what it executes
-  PENSTOCK_EVENT_MARK = 3,   // text: a note of the program or its user
-  PENSTOCK_EVENT_REAP =
-      4,  // the child `pid` has ended and was waited for: its counters are now this process's, too
-  // This file is the process's window number `pid` (from 1), text: its label. The last one is valid.
-  PENSTOCK_EVENT_WINDOW = 5
-};
-
-struct penstock_event {
-  uint64_t ticks;
-  uint32_t pid;
-  uint16_t kind;    // enum penstock_event_kind
-  uint16_t length;  // of the text after this
-  // then the text, and zeros up to a multiple of 8
-};
-
-// --- What is asked of the library from outside. `penstock profile attach` and `detach` begin a thread in the
-// process. It runs penstock_profile_request() on one of these, which also takes the answer.
-
-enum penstock_asked { PENSTOCK_ASKED_ATTACH = 1, PENSTOCK_ASKED_DETACH = 2 };
-
-struct penstock_request {
-  uint32_t asked;       // enum penstock_asked
-  uint32_t trace;       // attach: 1 keeps segments
-  uint32_t done;        // 1: the answer is complete; stored last
-  int32_t failed;       // 0, or errno
-  uint64_t slots;       // attach: rewritten; detach: that have their first value again
-  uint64_t objects;     // that they are in
-  uint64_t unrestored;  // detach: slots that have another value than their first
-  uint64_t unloaded;    // detach: slots that were unloaded with their objects
-  uint64_t give_back;   // memory that the asker mapped, to be unmapped at the next request; or 0
-  uint64_t give_back_bytes;
-  char folder[1024];     // attach: the session's, absolute
-  char said[256];        // why it failed
-  uint64_t trace_limit;  // attach: for the header; 0: the library's default
-};
-#define PENSTOCK_NO_TRACE_LIMIT UINT64_MAX  // in a request
-
-// A program that has spans of its own gives them to the profiler if it runs under it; otherwise this is null:
-//
-//   if (penstock_profile_span != NULL) penstock_profile_span(&span);
-//
-// The span is copied to the session, as one of the calling thread's. Nothing is allocated on the program's
-// heap. A lock is taken only for a new block of the file, and where a step's span begins a new window.
 #ifdef __cplusplus
-extern "C" {
-#endif
-__attribute__((weak, visibility("default"))) void penstock_profile_span(const struct penstock_span* span);
-#ifdef __cplusplus
-}
-#endif
-
-#ifdef __cplusplus
-static_assert(sizeof(penstock_span) == 48 && offsetof(penstock_span, epoch) == 32 &&
-                  offsetof(penstock_span, component) == 40,
-              "spans lie in files");
 static_assert(sizeof(penstock_session_header) <= PENSTOCK_HEADER_BYTES && sizeof(penstock_block) == 64 &&
                   sizeof(penstock_counters) == 288 && sizeof(penstock_brief) == 128 &&
                   offsetof(penstock_counters, name) == offsetof(penstock_brief, name) &&
@@ -398,13 +286,11 @@ static_assert(sizeof(penstock_session_header) <= PENSTOCK_HEADER_BYTES && sizeof
                   offsetof(penstock_counters, bytes_read) == offsetof(penstock_brief, bytes_read) &&
                   offsetof(penstock_counters, meta_ticks) == offsetof(penstock_brief, meta_ticks) &&
                   sizeof(penstock_name) == 16 && sizeof(penstock_thread) == 128 &&
-                  sizeof(penstock_segment) == 48 && sizeof(penstock_event) == 16 &&
-                  offsetof(penstock_session_header, trace_limit) == 6504 &&
+                  sizeof(penstock_segment) == 48 && offsetof(penstock_session_header, trace_limit) == 6504 &&
                   offsetof(penstock_session_header, inherited_from) == 6512 &&
                   offsetof(penstock_block, renewed) == 24,
               "sessions lie in files");
 #else
-_Static_assert(sizeof(struct penstock_span) == 48, "spans lie in files");
 _Static_assert(sizeof(struct penstock_counters) == 288 && sizeof(struct penstock_thread) == 128,
                "sessions lie in files");
 #endif

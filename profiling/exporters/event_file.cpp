@@ -51,17 +51,18 @@ Result<void> EventFile::scalar(std::string_view tag, double wall_s, std::uint64_
   return value(wall_s, step, WireMessage().bytes(kTag, tag).real(kSimpleValue, static_cast<float>(number)));
 }
 
-Result<void> EventFile::histogram(std::string_view tag, double wall_s, const SizeHistogram& sizes) {
+Result<void> EventFile::histogram(std::string_view tag, double wall_s, double least, double sum,
+                                  std::span<const double> ends, std::span<const double> counts) {
   double all = 0;
-  for (const double count : sizes.counts) all += count;
+  for (const double count : counts) all += count;
   // HistogramProto
   const WireMessage histogram = WireMessage()
-                                    .real(1, sizes.least)
-                                    .real(2, sizes.most)
+                                    .real(1, least)
+                                    .real(2, ends.back())
                                     .real(3, all)
-                                    .real(4, sizes.sum)
-                                    .packed(6, sizes.ends)
-                                    .packed(7, sizes.counts);
+                                    .real(4, sum)
+                                    .packed(6, ends)
+                                    .packed(7, counts);
   return value(wall_s, 0, WireMessage().bytes(kTag, tag).message(kHistogram, histogram));
 }
 

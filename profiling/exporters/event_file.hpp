@@ -12,15 +12,6 @@
 
 namespace penstock {
 
-// Sizes by ranges: `counts[i]` of them are above ends[i - 1] and not above ends[i].
-struct SizeHistogram {
-  double least = 0;
-  double most = 0;
-  double sum = 0;
-  std::span<const double> ends;
-  std::span<const double> counts;
-};
-
 // Tags and texts are UTF-8; a tag is "group/name". `wall_s` is since 1970. One thread.
 class EventFile {
  public:
@@ -29,7 +20,10 @@ class EventFile {
   // Comes first.
   Result<void> begin(double wall_s);
   Result<void> scalar(std::string_view tag, double wall_s, std::uint64_t step, double value);
-  Result<void> histogram(std::string_view tag, double wall_s, const SizeHistogram& sizes);
+  // `counts[i]` sizes are above ends[i - 1] (the first: above `least`) and not above ends[i]; `sum`: of all
+  // sizes.
+  Result<void> histogram(std::string_view tag, double wall_s, double least, double sum,
+                         std::span<const double> ends, std::span<const double> counts);
   // `markdown`: shown with tables and emphasis, without any HTML.
   Result<void> text(std::string_view tag, double wall_s, std::string_view markdown);
   std::uint64_t values() const { return values_; }

@@ -11,6 +11,7 @@
 #include "profiling/exporters/exporter.hpp"
 #include "profiling/exporters/session_export.hpp"
 #include "profiling/report/session_json.hpp"
+#include "profiling/session/layers.hpp"
 #include "profiling/session/named_files.hpp"
 #include "profiling/session/session_segments.hpp"
 #include "profiling/session/session_summary.hpp"
@@ -21,9 +22,6 @@ namespace {
 
 constexpr std::size_t kChunk = 1U << 20U;
 constexpr std::uint64_t kFilesOfProcess = 1U << 23U;  // above every process's number
-constexpr std::string_view kCalls[PENSTOCK_CALLS] = {"open", "close", "read", "write", "stat",
-                                                     "seek", "sync",  "map",  "other"};
-constexpr std::string_view kLayers[PENSTOCK_LAYERS] = {"posix", "stdio", "ring", "mpiio", "hdf5"};
 
 class Writer {
  public:
@@ -57,9 +55,10 @@ class Writer {
     const std::uint64_t track = files_.number(*file);
     if (tracks_named_.insert(pid << 40U | track).second)
       metadata("thread_name", kFilesOfProcess + pid, track, file->path);
-    ++counts_.calls;
+    events_ += 2;
     for (const bool of_file : {false, true}) {
-      open_event(kCalls[segment.call], kLayers[segment.layer], image, segment.begin_ticks, segment.end_ticks);
+      open_event(kCallNames[segment.call], kLayerNames[segment.layer], image, segment.begin_ticks,
+                 segment.end_ticks);
       fmt::format_to(std::back_inserter(text_), "\"pid\":{},\"tid\":{},\"args\":{{",
                      of_file ? kFilesOfProcess + pid : pid, of_file ? track : segment.thread);
       if (of_file) {
@@ -79,7 +78,7 @@ class Writer {
 
   void span(const penstock_span& span, const SessionImage& image) {
     if (span.component >= PENSTOCK_COMPONENTS) return;
-    ++counts_.spans;
+    ++events_;
     // Spans are in nanoseconds already.
     const std::int64_t begin = image.view().clock().realtime_ns(span.begin_ns);
     event_head(component_name(span.component), "span", begin,
@@ -106,14 +105,14 @@ class Writer {
     flush_if_long();
   }
 
-  Result<ChromeCounts> finish() {
+  Result<std::uint64_t> finish() {
     text_ += "\n]";
     if (const std::uint64_t dropped = drops_of(session_).segments; dropped > 0)
       fmt::format_to(std::back_inserter(text_), ",\"otherData\":{{\"calls_dropped\":{}}}", dropped);
     text_ += "}\n";
     if (outcome_.ok()) outcome_ = to_.write(text_);
     PENSTOCK_TRY(std::move(outcome_));
-    return counts_;
+    return events_;
   }
 
  private:
@@ -162,13 +161,13 @@ class Writer {
   std::int64_t begin_ns_ = 0;
   bool first_ = true;
   Result<void> outcome_;
-  ChromeCounts counts_;
+  std::uint64_t events_ = 0;  // of calls and spans
 };
 
 }  // namespace
 
-Result<ChromeCounts> export_chrome(const Session& session, const FileSums& sums, const SessionFilter& filter,
-                                   WholeFile& to) {
+Result<std::uint64_t> export_chrome(const Session& session, const FileSums& sums, const SessionFilter& filter,
+                                    WholeFile& to) {
   const NamedFiles files(session, sums, filter);
   Writer writer(session, files, to);
   writer.name_tracks();
@@ -187,17 +186,14 @@ Result<ChromeCounts> export_chrome(const Session& session, const FileSums& sums,
 namespace {
 
 Result<int> write_chrome(const ExportRequest& request) {
-  const std::string output(request.output);
-  PENSTOCK_ASSIGN(const Session session, request.open(request.sessions));
-  const FileSums sums(session);
-  PENSTOCK_ASSIGN(WholeFile file, WholeFile::create(output, "the export"));
-  PENSTOCK_ASSIGN(const ChromeCounts counts, export_chrome(session, sums, request.filter, file));
-  PENSTOCK_TRY(file.publish());
-  if (counts.calls + counts.spans == 0)
-    warn("the session kept no single calls: 'penstock profile run --trace' keeps them");
-  report_dropped(session);
-  report_export(request.context, output, "events", 2 * counts.calls + counts.spans);
-  return 0;
+  return export_to_file(
+      request, "the export", "events", [&](const Session& session, const FileSums& sums, WholeFile& file) {
+        Result<std::uint64_t> events = export_chrome(session, sums, request.filter, file);
+        if (events.ok() && *events == 0)
+          warn("the session kept no single calls: 'penstock profile run --trace' keeps them");
+        report_dropped(session);
+        return events;
+      });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "io_backends/core/csv_field.hpp"
 #include "profiling/exporters/exporter.hpp"
 #include "profiling/exporters/session_export.hpp"
+#include "profiling/session/layers.hpp"
 #include "profiling/session/session_summary.hpp"
 
 namespace penstock {
@@ -21,25 +22,22 @@ std::string heading() {
   for (const std::string_view way : {"read", "write"})
     for (std::size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i)
       line += fmt::format(",{}_size_{}", way, size_bucket_name(i));
-  for (const std::string_view layer : {"posix", "stdio", "ring", "mpiio", "hdf5"})
+  for (const std::string_view layer : kLayerNames)
     line += fmt::format(",{0}_bytes_read,{0}_bytes_written", layer);
   return line + "\n";
 }
 
 void append_row(std::string& out, const FileSum& file) {
   const LayerSum& all = file.all;
-  const char* const type = file.kind == PENSTOCK_DIRECTORY    ? "directory"
-                           : file.kind == PENSTOCK_OTHER_FILE ? "other"
-                                                              : "file";
   out += csv_field(file.path);
   auto to = std::back_inserter(out);
   fmt::format_to(
       to, ",{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:.9f},{:.9f},{:.9f},{},{},{},{},{}",
-      type, file.size, file.processes, file.threads, file.first_ns, file.last_ns, all.opens, all.closes,
-      all.reads, all.writes, all.stats, all.seeks, all.syncs, all.maps, all.other, all.failures,
-      all.bytes_read, all.bytes_written, file.mapped_bytes, all.read_ns / 1e9, all.write_ns / 1e9,
-      all.meta_ns / 1e9, all.sequential_reads, all.consecutive_reads, all.sequential_writes,
-      all.consecutive_writes, all.read_write_switches);
+      file_type_name(file.kind), file.size, file.processes, file.threads, file.first_ns, file.last_ns,
+      all.opens, all.closes, all.reads, all.writes, all.stats, all.seeks, all.syncs, all.maps, all.other,
+      all.failures, all.bytes_read, all.bytes_written, file.mapped_bytes, all.read_ns / 1e9,
+      all.write_ns / 1e9, all.meta_ns / 1e9, all.sequential_reads, all.consecutive_reads,
+      all.sequential_writes, all.consecutive_writes, all.read_write_switches);
   for (const auto* const sizes : {&all.read_sizes, &all.write_sizes})
     for (const std::uint64_t count : *sizes) fmt::format_to(to, ",{}", count);
   for (unsigned layer = 0; layer < PENSTOCK_LAYERS; ++layer) {
@@ -74,14 +72,10 @@ Result<std::uint64_t> export_csv(const FileSums& sums, const SessionFilter& filt
 namespace {
 
 Result<int> write_csv(const ExportRequest& request) {
-  const std::string output(request.output);
-  PENSTOCK_ASSIGN(const Session session, request.open(request.sessions));
-  const FileSums sums(session);
-  PENSTOCK_ASSIGN(WholeFile file, WholeFile::create(output, "the export"));
-  PENSTOCK_ASSIGN(const std::uint64_t rows, export_csv(sums, request.filter, file));
-  PENSTOCK_TRY(file.publish());
-  report_export(request.context, output, "rows", rows);
-  return 0;
+  return export_to_file(request, "the export", "rows",
+                        [&](const Session&, const FileSums& sums, WholeFile& file) {
+                          return export_csv(sums, request.filter, file);
+                        });
 }
 
 }  // namespace

@@ -292,19 +292,19 @@ Result<DarshanCounts> export_darshan(const Session& session, const FileSums& sum
 namespace {
 
 Result<int> write_darshan(const ExportRequest& request) {
-  const std::string output(request.output);
-  PENSTOCK_ASSIGN(const Session session, request.open(request.sessions));
-  const FileSums sums(session);
-  PENSTOCK_ASSIGN(WholeFile file, WholeFile::create(output, "the Darshan log"));
-  PENSTOCK_ASSIGN(const DarshanCounts counts, export_darshan(session, sums, request.filter, file));
-  PENSTOCK_TRY(file.publish());
-  if (counts.segments == 0)
-    note(
-        "no single reads and writes of descriptors were kept: the log has no DXT_POSIX, and its heatmap is "
-        "drawn from the first and the last call of each thread and file ('penstock profile run --trace')");
-  report_dropped(session);
-  report_export(request.context, output, "records", counts.records);
-  return 0;
+  return export_to_file(
+      request, "the Darshan log", "records",
+      [&](const Session& session, const FileSums& sums, WholeFile& file) -> Result<std::uint64_t> {
+        PENSTOCK_ASSIGN(const DarshanCounts counts, export_darshan(session, sums, request.filter, file));
+        if (counts.segments == 0)
+          note(
+              "no single reads and writes of descriptors were kept: the log has no DXT_POSIX, and its "
+              "heatmap is "
+              "drawn from the first and the last call of each thread and file ('penstock profile run "
+              "--trace')");
+        report_dropped(session);
+        return counts.records;
+      });
 }
 
 }  // namespace

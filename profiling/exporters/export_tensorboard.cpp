@@ -129,7 +129,7 @@ class Exporter {
       ends.pop_back();
     }
     if (counts.empty()) return success();
-    return events_.histogram(tag, begin_s_, {least, ends.back(), sum, ends, counts});
+    return events_.histogram(tag, begin_s_, least, sum, ends, counts);
   }
 
   Result<void> series() {
@@ -178,10 +178,7 @@ Result<TensorBoardCounts> export_tensorboard(const Session& session, const FileS
   PENSTOCK_ASSIGN(counts.values, exporter.write());
   if (trace == nullptr) return counts;
   const NamedFiles files(session, sums, filter);
-  PENSTOCK_ASSIGN(const TracedCalls traced,
-                  write_xplane(session, files, exporter.begin_ns(), kMostTracedCalls, *trace));
-  counts.calls = traced.calls;
-  counts.calls_left_out = traced.left_out;
+  PENSTOCK_TRY(write_xplane(session, files, exporter.begin_ns(), kMostTracedCalls, *trace, counts));
   return counts;
 }
 

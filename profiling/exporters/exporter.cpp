@@ -12,6 +12,19 @@
 
 namespace penstock {
 
+Result<int> export_to_file(
+    const ExportRequest& request, std::string_view object, std::string_view what,
+    const std::function<Result<std::uint64_t>(const Session&, const FileSums&, WholeFile&)>& write) {
+  const std::string output(request.output);
+  PENSTOCK_ASSIGN(const Session session, request.open(request.sessions));
+  const FileSums sums(session);
+  PENSTOCK_ASSIGN(WholeFile file, WholeFile::create(output, object));
+  PENSTOCK_ASSIGN(const std::uint64_t count, write(session, sums, file));
+  PENSTOCK_TRY(file.publish());
+  report_export(request.context, output, what, count);
+  return 0;
+}
+
 void report_export(const CommandContext& context, std::string_view file, std::string_view what,
                    std::uint64_t count) {
   if (context.output.json) {

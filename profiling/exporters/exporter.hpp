@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,8 @@
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/plugin.hpp"
 #include "io_backends/core/result.hpp"
+#include "io_backends/core/system/whole_file.hpp"
+#include "profiling/session/file_sums.hpp"
 #include "profiling/session/session.hpp"
 #include "profiling/session/session_filter.hpp"
 
@@ -33,6 +36,11 @@ struct ExporterInfo {
 
 const Registry<ExporterInfo>& exporter_registry();
 
+// Opens all sessions together, has them written to one file, which is published, and reports the number of
+// `what` that it returns. `object`: the file in messages.
+Result<int> export_to_file(
+    const ExportRequest& request, std::string_view object, std::string_view what,
+    const std::function<Result<std::uint64_t>(const Session&, const FileSums&, WholeFile&)>& write);
 // What an exporter of all sessions together wrote: a line on stderr, or with --json an object on stdout.
 void report_export(const CommandContext& context, std::string_view file, std::string_view what,
                    std::uint64_t count);

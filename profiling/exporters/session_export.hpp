@@ -15,13 +15,10 @@ Result<std::uint64_t> export_csv(const FileSums& sums, const SessionFilter& filt
 
 // A trace for Chrome and Perfetto ("traceEvents"), times in microseconds since the session's begin. Each call
 // that was kept (`profile run --trace`) stands twice: on the track of its thread, in its process, and on the
-// track of its file, in a process called "files of ...". Spans that the program gave stand on their threads.
-struct ChromeCounts {
-  std::uint64_t calls = 0;
-  std::uint64_t spans = 0;
-};
-Result<ChromeCounts> export_chrome(const Session& session, const FileSums& sums, const SessionFilter& filter,
-                                   WholeFile& to);
+// track of its file, in a process called "files of ...". Spans that the program gave are on their threads.
+// Returns how many events.
+Result<std::uint64_t> export_chrome(const Session& session, const FileSums& sums, const SessionFilter& filter,
+                                    WholeFile& to);
 
 // A Darshan log (darshan_log.hpp) of all processes as ranks of one job (session_ranks.hpp): modules POSIX and
 // STDIO with a record for each file and rank, and HEATMAP; where calls were kept, DXT_POSIX. Layers that move

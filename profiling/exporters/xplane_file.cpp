@@ -12,15 +12,14 @@
 
 #include "profiling/exporters/wire_message.hpp"
 #include "profiling/report/session_text.hpp"
+#include "profiling/session/layers.hpp"
 #include "profiling/session/session_segments.hpp"
 #include "profiling/spans/span_log.hpp"
 
 namespace penstock {
 namespace {
 
-constexpr std::string_view kCalls[PENSTOCK_CALLS] = {"open", "close", "read", "write", "stat",
-                                                     "seek", "sync",  "map",  "other"};
-constexpr std::string_view kLayers[PENSTOCK_LAYERS] = {"", "stdio ", "ring ", "MPI-IO ", "HDF5 "};
+constexpr std::string_view kEventPrefixes[PENSTOCK_LAYERS] = {"", "stdio ", "ring ", "MPI-IO ", "HDF5 "};
 
 // XSpace
 constexpr unsigned kPlanes = 1;
@@ -159,7 +158,7 @@ class Trace {
     for (unsigned layer = 0; layer < PENSTOCK_LAYERS; ++layer)
       for (unsigned call = 0; call < PENSTOCK_CALLS; ++call)
         name_entry(plane, kEventNames, 1 + layer * kNamesOfLayer + call,
-                   fmt::format("{}{}", kLayers[layer], kCalls[call]));
+                   fmt::format("{}{}", kEventPrefixes[layer], kCallNames[call]));
     for (unsigned component = 0; component < PENSTOCK_COMPONENTS; ++component)
       name_entry(plane, kEventNames, kFirstSpan + component, component_name(component));
     for (unsigned stat = 1; stat < std::size(kStatTexts); ++stat)
@@ -228,15 +227,14 @@ class Longest {
 
 }  // namespace
 
-Result<TracedCalls> write_xplane(const Session& session, const NamedFiles& files, std::int64_t begin_ns,
-                                 std::uint64_t most, WholeFile& to) {
+Result<void> write_xplane(const Session& session, const NamedFiles& files, std::int64_t begin_ns,
+                          std::uint64_t most, WholeFile& to, TensorBoardCounts& counts) {
   Trace trace(files, begin_ns);
   Longest longest(session, files, most);
-  TracedCalls counts;
   each_segment(session, [&](const penstock_segment& segment, const SessionImage& image) {
     if (!is_traced(segment, image, files)) return;
     const bool taken = longest.takes(ticks_of(segment));
-    ++(taken ? counts.calls : counts.left_out);
+    ++(taken ? counts.calls : counts.calls_left_out);
     if (taken) trace.call(segment, image);
   });
   std::uint64_t spans = 0;
@@ -244,8 +242,7 @@ Result<TracedCalls> write_xplane(const Session& session, const NamedFiles& files
     image->view().each<penstock_span>(PENSTOCK_BLOCK_SPANS, [&](const penstock_span& span, std::uint64_t) {
       if (span.component < PENSTOCK_COMPONENTS && ++spans <= most) trace.span(span, *image);
     });
-  PENSTOCK_TRY(trace.write(printable_path(session.processes.front().first().host()), to));
-  return counts;
+  return trace.write(printable_path(session.processes.front().first().host()), to);
 }
 
 }  // namespace penstock

@@ -12,11 +12,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "profiling/session/layers.hpp"
+
 namespace penstock {
 namespace {
 
 constexpr std::size_t kEntriesInPart = 16'384;
-constexpr std::string_view kLayerNames[PENSTOCK_LAYERS] = {"posix", "stdio", "ring", "mpiio", "hdf5"};
 constexpr std::size_t kLayerOrder[PENSTOCK_LAYERS] = {PENSTOCK_POSIX, PENSTOCK_STDIO, PENSTOCK_MPIIO,
                                                       PENSTOCK_HDF5, PENSTOCK_RING};
 
@@ -84,6 +85,19 @@ void flag(std::string& out, std::string_view name, bool value) {
 void close(std::string& out) {
   if (out.back() == ' ') out.resize(out.size() - 2);
   out += '}';
+}
+
+// `append` appends one value.
+void list(std::string& out, std::string_view name, const auto& values, auto append) {
+  key(out, name);
+  out += '[';
+  bool first = true;
+  for (const auto& value : values) {
+    out += first ? "" : ", ";
+    first = false;
+    append(value);
+  }
+  out += "], ";
 }
 
 void histogram(std::string& out, std::string_view name,
@@ -194,23 +208,14 @@ void append_session_json(std::string& out, const Session& session, const Session
   number(out, "images", session.images.size());
   number(out, "threads", coverage.threads);
   number(out, "running_processes", coverage.running_processes);
-  key(out, "exit_codes");
-  out += '[';
-  for (std::size_t i = 0; i < session.exit_codes.size(); ++i) {
-    out += i == 0 ? "" : ", ";
-    out += session.exit_codes[i] < 0 ? "null" : std::to_string(session.exit_codes[i]);
-  }
-  out += "], ";
-  key(out, "detached");
-  out += '[';
-  for (std::size_t i = 0; i < session.detached.size(); ++i) {
-    out += i == 0 ? "" : ", ";
-    if (session.detached[i].empty())
+  list(out, "exit_codes", session.exit_codes,
+       [&](int code) { out += code < 0 ? "null" : std::to_string(code); });
+  list(out, "detached", session.detached, [&](const std::string& time) {
+    if (time.empty())
       out += "null";
     else
-      append_json_text(out, session.detached[i]);
-  }
-  out += "], ";
+      append_json_text(out, time);
+  });
   number(out, "files", summary.in.files);
   number(out, "directories", summary.in.directories);
   number(out, "bytes_read", all.bytes_read);
@@ -275,29 +280,24 @@ void append_session_json(std::string& out, const Session& session, const Session
   number(out, "unknown_processes", coverage.unknown_processes);
   number(out, "cut_processes", coverage.cut_processes);
   close(out);
-  out += R"(, "unwatched": [)";
-  for (const UnwatchedProgram& program : session.unwatched) {
-    out += &program == session.unwatched.data() ? "{" : ", {";
+  out += ", ";
+  list(out, "unwatched", session.unwatched, [&](const UnwatchedProgram& program) {
+    out += '{';
     number(out, "pid", std::uint64_t{program.pid});
     text_member(out, "program", program.program);
     flag(out, "by_attached", program.by_attached);
     close(out);
-  }
-  out += R"(], "problems": [)";
-  for (const std::string& problem : session.problems) {
-    if (&problem != session.problems.data()) out += ", ";
-    append_json_text(out, problem);
-  }
-  out += "]}\n";
+  });
+  list(out, "problems", session.problems,
+       [&](const std::string& problem) { append_json_text(out, problem); });
+  close(out);
+  out += '\n';
 }
 
 void append_file_json(std::string& out, const FileSum& file) {
   out += R"({"kind": "file", )";
   text_member(out, "path", file.path);
-  text_member(out, "type",
-              file.kind == PENSTOCK_DIRECTORY    ? "directory"
-              : file.kind == PENSTOCK_OTHER_FILE ? "other"
-                                                 : "file");
+  text_member(out, "type", file_type_name(file.kind));
   if (file.shares_key) flag(out, "shares_key", true);
   counts(out, file.all);
   number(out, "closes", file.all.closes);
@@ -330,14 +330,7 @@ void append_process_json(std::string& out, const ProcessSum& process) {
   number(out, "parent_pid", std::uint64_t{first.header().parent_pid});
   text_member(out, "host", first.host());
   text_member(out, "executable", last.executable());
-  key(out, "command");
-  out += '[';
-  const auto command = last.command();
-  for (std::size_t i = 0; i < command.size(); ++i) {
-    if (i > 0) out += ", ";
-    append_json_text(out, command[i]);
-  }
-  out += "], ";
+  list(out, "command", last.command(), [&](std::string_view word) { append_json_text(out, word); });
   text_member(out, "state", state_name(last));
   number(out, "images", process.process->images.size());
   number(out, "rank", std::uint64_t{last.header().rank});

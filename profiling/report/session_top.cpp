@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
-#include "profiling/report/session_json.hpp"
 #include "profiling/report/session_text.hpp"
 #include "profiling/session/kernel_processes.hpp"
 #include "profiling/session/session_coverage.hpp"
@@ -116,22 +114,30 @@ std::string change_text(const Look& now, const Change& change, const Output& out
   return text + rows_text(rows);
 }
 
-std::string change_json(const Look& now, const Change& change) {
-  std::string text = fmt::format(
-      R"({{"kind": "top", "processes": {}, "running_s": {:.6f}, "seconds": {:.6f}, "files": {}, "bytes_read": {}, )"
-      R"("bytes_written": {}, "operations": {}, "read_bytes_per_s": {:.1f}, "written_bytes_per_s": {:.1f}, )"
-      R"("operations_per_s": {:.1f}, "active_files": {}, "hottest": [)",
-      now.processes, now.running_s, change.seconds, now.points.size(), now.bytes_read, now.bytes_written,
-      now.operations, per_second(change.bytes_read, change.seconds),
-      per_second(change.bytes_written, change.seconds), per_second(change.operations, change.seconds),
-      change.files);
-  for (const Look::Point& point : change.hottest) {
-    text += &point == change.hottest.data() ? "{\"path\": " : ", {\"path\": ";
-    append_json_text(text, point.path);
-    fmt::format_to(std::back_inserter(text), R"(, "bytes_read": {}, "bytes_written": {}, "operations": {}}})",
-                   point.bytes_read, point.bytes_written, point.operations);
-  }
-  return text + "]}\n";
+Json change_json(const Look& now, const Change& change) {
+  return Json{{"kind", "top"},
+              {"processes", now.processes},
+              {"running_s", now.running_s},
+              {"seconds", change.seconds},
+              {"files", now.points.size()},
+              {"bytes_read", now.bytes_read},
+              {"bytes_written", now.bytes_written},
+              {"operations", now.operations},
+              {"read_bytes_per_s", per_second(change.bytes_read, change.seconds)},
+              {"written_bytes_per_s", per_second(change.bytes_written, change.seconds)},
+              {"operations_per_s", per_second(change.operations, change.seconds)},
+              {"active_files", change.files},
+              {"hottest", hottest_json(change)}};
+}
+
+Json hottest_json(const Change& change) {
+  Json files = Json::array();
+  for (const Look::Point& point : change.hottest)
+    files.push_back({{"path", point.path},
+                     {"bytes_read", point.bytes_read},
+                     {"bytes_written", point.bytes_written},
+                     {"operations", point.operations}});
+  return files;
 }
 
 }  // namespace penstock

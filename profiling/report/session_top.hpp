@@ -11,6 +11,7 @@
 #include "io_backends/core/cli/command.hpp"
 #include "profiling/session/file_sums.hpp"
 #include "profiling/session/session_filter.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 
@@ -33,6 +34,12 @@ struct Look {
 };
 Look inspect(const Session& session, const SessionFilter& filter);
 
+// A session with what was seen of it.
+struct Seen {
+  Session session;
+  Look look;  // its texts are in the session
+};
+
 // What happened between two looks, or since the begin where there is no earlier one.
 struct Change {
   double seconds = 0;
@@ -45,6 +52,8 @@ struct Change {
 Change change_of(const Look* before, const Look& now, std::size_t most);
 
 std::string change_text(const Look& now, const Change& change, const Output& output);
-std::string change_json(const Look& now, const Change& change);
+Json change_json(const Look& now, const Change& change);
+// The files of `hottest`.
+Json hottest_json(const Change& change);
 
 }  // namespace penstock

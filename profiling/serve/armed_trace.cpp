@@ -1,11 +1,7 @@
 #include "profiling/serve/armed_trace.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <iterator>
-
-#include "profiling/report/session_json.hpp"
+#include <utility>
 
 namespace penstock {
 namespace {
@@ -50,25 +46,25 @@ void ArmedTrace::look() {
   next_look_ = looked + std::max<Clock::duration>(kOften, kShare * (looked - now));
 }
 
-std::string ArmedTrace::json() const {
+Json ArmedTrace::json() const {
   const double left =
       armed() ? std::max(0.0, std::chrono::duration<double>(until_ - Clock::now()).count()) : 0.0;
-  std::string out = fmt::format(R"({{"armed": {}, "seconds_left": {:.3f}, "running": {}, "processes": [)",
-                                armed(), left, window_ == nullptr ? 0 : window_->running());
-  std::size_t count = 0;
+  Json processes = Json::array();
   if (window_ != nullptr) {
     for (const TracedProcess& one : window_->processes()) {
-      if (++count > kMostProcesses) break;
-      fmt::format_to(std::back_inserter(out),
-                     R"({}{{"pid": {}, "rank": {}, "from_ns": {}, "to_ns": {}, "before": {}, "failed": )",
-                     count == 1 ? "" : ", ", one.process.pid,
-                     one.process.rank < 0 ? "null" : std::to_string(one.process.rank), one.from_ns,
-                     one.from_ns == 0 ? 0 : one.to_ns, one.was_on);
-      append_json_text(out, one.failed);
-      out += "}";
+      if (processes.size() == kMostProcesses) break;
+      processes.push_back({{"pid", one.process.pid},
+                           {"rank", one.process.rank < 0 ? Json(nullptr) : Json(one.process.rank)},
+                           {"from_ns", one.from_ns},
+                           {"to_ns", one.from_ns == 0 ? 0 : one.to_ns},
+                           {"before", one.was_on},
+                           {"failed", one.failed}});
     }
   }
-  return out + "]}";
+  return Json{{"armed", armed()},
+              {"seconds_left", left},
+              {"running", window_ == nullptr ? 0 : window_->running()},
+              {"processes", std::move(processes)}};
 }
 
 }  // namespace penstock

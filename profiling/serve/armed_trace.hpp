@@ -8,6 +8,7 @@
 #include <string>
 
 #include "profiling/live/trace_window.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 
@@ -24,7 +25,7 @@ class ArmedTrace {
   bool armed() const { return until_ != std::chrono::steady_clock::time_point(); }
 
   // A JSON object: for how long still, and for which time each process kept its calls, of the last one too.
-  std::string json() const;
+  Json json() const;
 
  private:
   const std::filesystem::path folder_;

@@ -83,11 +83,11 @@ HttpResponse plain_response(int status, std::string_view sentence) {
   return response;
 }
 
-HttpResponse json_response(int status, std::string json) {
+HttpResponse json_response(int status, const Json& object) {
   HttpResponse response;
   response.status = status;
   response.type = "application/json";
-  response.text = std::move(json);
+  response.text = object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   return response;
 }
 

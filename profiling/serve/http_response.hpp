@@ -11,6 +11,7 @@
 
 #include "io_backends/core/result.hpp"
 #include "io_backends/core/system/fd.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 
@@ -38,7 +39,8 @@ struct HttpResponse {
 
 // A sentence, with an end of line.
 HttpResponse plain_response(int status, std::string_view sentence);
-HttpResponse json_response(int status, std::string json);
+// One line.
+HttpResponse json_response(int status, const Json& object);
 
 // The first line, all headers and the empty line.
 std::string response_head(const HttpResponse& response);

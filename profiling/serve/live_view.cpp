@@ -1,4 +1,4 @@
-// The live view's thread and its text.
+// The live view's thread and what it publishes.
 //
 // work() and all that it calls run in the inspecting thread, without mutex_ but where it is named; json() and
 // end() run in the server's main thread (live_view.hpp). Everything may allocate: this is penstock's own
@@ -11,11 +11,9 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <iterator>
 #include <utility>
 
 #include "profiling/attach/target.hpp"
-#include "profiling/report/session_json.hpp"
 #include "profiling/report/session_report.hpp"
 #include "profiling/session/transfers.hpp"
 
@@ -43,22 +41,18 @@ bool same_file(const std::string& one, const std::string& other) {
          a.st_ino == b.st_ino;
 }
 
-void append_process(std::string& out, const RecordingProcess& process) {
-  fmt::format_to(std::back_inserter(out), R"({{"pid": {}, "rank": {}, "trace": {}, "here": {}, "host": )",
-                 process.pid, process.rank < 0 ? "null" : std::to_string(process.rank), process.trace,
-                 process.here);
-  append_json_text(out, process.host);
-  out += ", \"command\": ";
-  append_json_text(out, process.command);
-  out += "}";
+Json process_json_of(const RecordingProcess& process) {
+  return Json{{"pid", process.pid},     {"rank", process.rank < 0 ? Json(nullptr) : Json(process.rank)},
+              {"trace", process.trace}, {"here", process.here},
+              {"host", process.host},   {"command", process.command}};
 }
 
 }  // namespace
 
-// The text is set before the thread begins, so json() always has one.
+// The members are set before the thread begins, so json() always has one.
 LiveView::LiveView(std::filesystem::path folder, SessionFilter filter)
     : folder_(std::move(folder)), filter_(std::move(filter)) {
-  text_ = R"("looked": false, "running": false, "error": "")";
+  publish({{"looked", false}, {"running", false}, {"error", ""}});
   thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
 }
 
@@ -66,16 +60,18 @@ LiveView::LiveView(std::filesystem::path folder, SessionFilter filter)
 // still exists.
 LiveView::~LiveView() = default;
 
-// Main thread. mutex_ is held for the copy alone.
-std::string LiveView::json() const {
+// Main thread. mutex_ is held for the copy of the pointer alone.
+std::shared_ptr<const Json> LiveView::json() const {
   const std::scoped_lock lock(mutex_);
-  return text_;
+  return members_;
 }
 
-// Inspecting thread, without the lock on entry. The text is complete before the lock is taken.
-void LiveView::publish(std::string text) {
+// Inspecting thread, without the lock on entry. The members are complete before the lock is taken; what they
+// replace is freed after it.
+void LiveView::publish(Json members) {
+  auto published = std::make_shared<const Json>(std::move(members));
   const std::scoped_lock lock(mutex_);
-  text_ = std::move(text);
+  members_.swap(published);
 }
 
 // Main thread. The stop is requested first: it wakes work(), which then needs the lock. A stop between
@@ -92,11 +88,8 @@ bool LiveView::end(std::chrono::milliseconds most) {
 void LiveView::work(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const Clock::time_point begin = Clock::now();
-    if (const Result<void> looked = try_look(); !looked.ok()) {
-      std::string text = R"("looked": true, "running": false, "error": )";
-      append_json_text(text, looked.error().message());
-      publish(std::move(text));
-    }
+    if (const Result<void> looked = try_look(); !looked.ok())
+      publish({{"looked", true}, {"running", false}, {"error", looked.error().message()}});
     const Clock::time_point now = Clock::now();
     const auto due = std::max(begin + kViewInterval, now + (kViewShare - 1) * (now - begin));
     std::unique_lock lock(mutex_);
@@ -158,7 +151,7 @@ Result<void> LiveView::look() {
   if (over_) draw_all(now->session);
   // A session that has ended has no rate, but totals.
   const Change whole = over_ ? change_of(nullptr, now->look, kMostFiles) : Change{};
-  publish(written(now->look, over_ ? whole : change, processes));
+  publish(described(now->look, over_ ? whole : change, processes));
   before_ = std::move(now);
   if (over_) known_.clear();
   return success();
@@ -185,36 +178,35 @@ void LiveView::draw_all(const Session& session) {
                         read[i], written[i], operations[i]});
 }
 
-// Inspecting thread. Writes the members of the JSON object; changes nothing.
-std::string LiveView::written(const Look& look, const Change& change,
-                              const std::vector<RecordingProcess>& processes) const {
-  std::string out;
-  const auto to = std::back_inserter(out);
-  fmt::format_to(to,
-                 R"("looked": true, "running": {}, "error": "", "at_s": {:.3f}, "running_s": {:.3f}, )"
-                 R"("files": {}, "bytes_read": {}, "bytes_written": {}, "operations": {}, )"
-                 R"("change": {{"seconds": {:.6f}, "bytes_read": {}, "bytes_written": {}, "operations": {}, )"
-                 R"("files": {}}}, "hottest": [)",
-                 !processes.empty(), now_s(), look.running_s, look.points.size(), look.bytes_read,
-                 look.bytes_written, look.operations, change.seconds, change.bytes_read, change.bytes_written,
-                 change.operations, change.files);
-  for (const Look::Point& point : change.hottest) {
-    out += &point == change.hottest.data() ? "{\"path\": " : ", {\"path\": ";
-    append_json_text(out, point.path);
-    fmt::format_to(to, R"(, "bytes_read": {}, "bytes_written": {}, "operations": {}}})", point.bytes_read,
-                   point.bytes_written, point.operations);
-  }
-  fmt::format_to(to, R"(], "process_count": {}, "processes": [)", processes.size());
-  for (std::size_t i = 0; i < processes.size() && i < kMostNamedProcesses; ++i) {
-    if (i > 0) out += ", ";
-    append_process(out, processes[i]);
-  }
-  fmt::format_to(to, R"(], "history_is_exact": {}, "history": [)", exact_);
+// Inspecting thread. Makes the members of the JSON object; changes nothing.
+Json LiveView::described(const Look& look, const Change& change,
+                         const std::vector<RecordingProcess>& processes) const {
+  Json named = Json::array();
+  for (std::size_t i = 0; i < processes.size() && i < kMostNamedProcesses; ++i)
+    named.push_back(process_json_of(processes[i]));
+  Json history = Json::array();
   for (const Point& point : history_)
-    fmt::format_to(to, "{}[{:.3f}, {:.6f}, {:.10g}, {:.10g}, {:.10g}]",
-                   &point == &history_.front() ? "" : ", ", point.at_s, point.seconds, point.bytes_read,
-                   point.bytes_written, point.operations);
-  return out + "]";
+    history.push_back({point.at_s, point.seconds, point.bytes_read, point.bytes_written, point.operations});
+  return Json{{"looked", true},
+              {"running", !processes.empty()},
+              {"error", ""},
+              {"at_s", now_s()},
+              {"running_s", look.running_s},
+              {"files", look.points.size()},
+              {"bytes_read", look.bytes_read},
+              {"bytes_written", look.bytes_written},
+              {"operations", look.operations},
+              {"change",
+               {{"seconds", change.seconds},
+                {"bytes_read", change.bytes_read},
+                {"bytes_written", change.bytes_written},
+                {"operations", change.operations},
+                {"files", change.files}}},
+              {"hottest", hottest_json(change)},
+              {"process_count", processes.size()},
+              {"processes", std::move(named)},
+              {"history_is_exact", exact_},
+              {"history", std::move(history)}};
 }
 
 }  // namespace penstock

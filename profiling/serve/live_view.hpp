@@ -1,10 +1,10 @@
 // What a session does now, inspected about once a second by a thread of its own. All readers get the same
-// text, and a reader costs nothing more. If nothing runs in the session, it is the whole run.
+// object, and a reader costs nothing more. If nothing runs in the session, it is the whole run.
 //
 // Threads: the server's main thread makes the view, asks json() and ends it. The inspecting thread (work())
-// is the only one that uses the members from before_ to exact_, so these need no lock. mutex_ guards text_
-// and ended_ alone and is held for a copy of a string, never while files are read. Both threads may allocate.
-// The process forks only from the main thread, for helpers that are executed (side_job.hpp).
+// is the only one that uses the members from before_ to exact_, so these need no lock. mutex_ guards
+// members_ and ended_ alone and is held for a copy of a pointer, never while files are read. Both threads may
+// allocate. The process forks only from the main thread, for helpers that are executed (side_job.hpp).
 // Signals: SIGINT and SIGTERM set a flag that the main thread reads (interrupt.hpp); no handler uses this
 // class.
 #pragma once
@@ -33,16 +33,12 @@ class LiveView {
   LiveView(const LiveView&) = delete;
   LiveView& operator=(const LiveView&) = delete;
 
-  // Members of a JSON object: "running": true, ... Any thread.
-  std::string json() const;
+  // The members of a JSON object: "running": true, ... Any thread.
+  std::shared_ptr<const Json> json() const;
   // Ends the inspections; false if one is still running after `most`. Main thread.
   bool end(std::chrono::milliseconds most);
 
  private:
-  struct Seen {
-    Session session;
-    Look look;  // its words are in the session
-  };
   struct Point {
     double at_s = 0;     // since 1970: its end
     double seconds = 0;  // its length
@@ -56,9 +52,9 @@ class LiveView {
   Result<void> look();
   bool is_of_here(const RecordingProcess& process);
   void draw_all(const Session& session);
-  std::string written(const Look& look, const Change& change,
-                      const std::vector<RecordingProcess>& processes) const;
-  void publish(std::string text);
+  Json described(const Look& look, const Change& change,
+                 const std::vector<RecordingProcess>& processes) const;
+  void publish(Json members);
 
   const std::filesystem::path folder_;
   const SessionFilter filter_;
@@ -71,7 +67,7 @@ class LiveView {
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::string text_;
+  std::shared_ptr<const Json> members_;
   bool ended_ = false;
   std::jthread thread_;  // last: it ends before what it uses
 };

@@ -10,7 +10,6 @@
 #include <system_error>
 #include <utility>
 
-#include "profiling/report/session_json.hpp"
 #include "profiling/serve/access.hpp"
 #include "profiling/serve/serve_page.hpp"
 #include "profiling/serve/tar_stream.hpp"
@@ -29,22 +28,6 @@ constexpr const char* kReportPolicy =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri "
     "'none'; "
     "form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts allow-downloads";
-
-enum class Route { page, live, trace, snapshot, report, report_json, download };
-struct Place {
-  std::string_view path;
-  Route route;
-  bool changes;  // asked for by POST
-};
-constexpr Place kPlaces[] = {
-    {"/", Route::page, false},
-    {"/live", Route::live, false},
-    {"/trace", Route::trace, true},
-    {"/snapshot", Route::snapshot, true},
-    {"/report", Route::report, false},
-    {"/report.json", Route::report_json, false},
-    {"/download", Route::download, false},
-};
 
 HttpResponse failed(const Error& error) {
   const bool lacks = error.code == Errc::not_found;
@@ -98,6 +81,27 @@ bool ServeSession::end(std::chrono::milliseconds most) {
   return live_.end(most);
 }
 
+const std::array<ServeSession::Page, 7> ServeSession::kPages{{
+    {"/", false,
+     [](auto& session, auto&, auto) -> std::optional<HttpResponse> {
+       return serve_page(session.name(), session.options_.si_units);
+     }},
+    {"/live", false,
+     [](auto& session, auto&, auto) -> std::optional<HttpResponse> { return session.live(); }},
+    {"/trace", true,
+     [](auto& session, auto& request, auto) -> std::optional<HttpResponse> {
+       return session.trace(request);
+     }},
+    {"/snapshot", true,
+     [](auto& session, auto&, auto connection) { return session.wait_for(Kind::snapshot, connection); }},
+    {"/report", false,
+     [](auto& session, auto&, auto connection) { return session.wait_for(Kind::page, connection); }},
+    {"/report.json", false,
+     [](auto& session, auto&, auto connection) { return session.wait_for(Kind::json, connection); }},
+    {"/download", false,
+     [](auto& session, auto&, auto) -> std::optional<HttpResponse> { return session.download(); }},
+}};
+
 std::optional<HttpResponse> ServeSession::answer(const HttpRequest& request, std::uint64_t connection) {
   if (!is_from_here(request, options_.port))
     return plain_response(403, "this is asked for by another name, or by another page");
@@ -107,42 +111,25 @@ std::optional<HttpResponse> ServeSession::answer(const HttpRequest& request, std
     response.headers.emplace_back("WWW-Authenticate", "Bearer");
     return response;
   }
-  const auto* const place = std::find_if(std::begin(kPlaces), std::end(kPlaces),
-                                         [&](const Place& one) { return one.path == request.path; });
-  if (place == std::end(kPlaces)) return plain_response(404, "there is no such page");
+  const auto* const page =
+      std::find_if(kPages.begin(), kPages.end(), [&](const Page& one) { return one.path == request.path; });
+  if (page == kPages.end()) return plain_response(404, "there is no such page");
   const bool fits =
-      place->changes ? request.method == "POST" : request.method == "GET" || request.method == "HEAD";
+      page->changes ? request.method == "POST" : request.method == "GET" || request.method == "HEAD";
   if (!fits) {
     HttpResponse response =
-        plain_response(405, place->changes ? "this takes POST" : "this takes GET and HEAD");
-    response.headers.emplace_back("Allow", place->changes ? "POST" : "GET, HEAD");
+        plain_response(405, page->changes ? "this takes POST" : "this takes GET and HEAD");
+    response.headers.emplace_back("Allow", page->changes ? "POST" : "GET, HEAD");
     return response;
   }
-  switch (place->route) {
-    case Route::page:
-      return serve_page(name(), options_.si_units);
-    case Route::live:
-      return live();
-    case Route::trace:
-      return trace(request);
-    case Route::snapshot:
-      return wait_for(Kind::snapshot, connection);
-    case Route::report:
-      return wait_for(Kind::page, connection);
-    case Route::report_json:
-      return wait_for(Kind::json, connection);
-    case Route::download:
-      return download();
-  }
-  return plain_response(404, "there is no such page");
+  return page->answer(*this, request, connection);
 }
 
 HttpResponse ServeSession::live() const {
-  std::string out = R"({"kind": "live", "name": )";
-  append_json_text(out, name());
-  out += ", \"session\": ";
-  append_json_text(out, options_.folder.string());
-  return json_response(200, out + ", \"trace\": " + trace_.json() + ", " + live_.json() + "}\n");
+  Json out{
+      {"kind", "live"}, {"name", name()}, {"session", options_.folder.string()}, {"trace", trace_.json()}};
+  out.update(*live_.json());
+  return json_response(200, out);
 }
 
 HttpResponse ServeSession::trace(const HttpRequest& request) {
@@ -157,7 +144,7 @@ HttpResponse ServeSession::trace(const HttpRequest& request) {
   } else if (const Result<void> armed = trace_.arm(std::chrono::seconds(time)); !armed.ok()) {
     return failed(armed.error());
   }
-  return json_response(200, trace_.json() + "\n");
+  return json_response(200, trace_.json());
 }
 
 HttpResponse ServeSession::download() const {
@@ -200,11 +187,7 @@ std::optional<HttpResponse> ServeSession::wait_for(Kind kind, std::uint64_t conn
 
 HttpResponse ServeSession::outcome(Kind kind, const Job& job, Result<Fd>& made) const {
   if (!made.ok()) return plain_response(500, made.error().message());
-  if (kind == Kind::snapshot) {
-    std::string out = "{\"session\": ";
-    append_json_text(out, job.makes.string());
-    return json_response(200, out + "}\n");
-  }
+  if (kind == Kind::snapshot) return json_response(200, Json{{"session", job.makes.string()}});
   Result<std::unique_ptr<BodySource>> body = file_body(Fd(::fcntl(made->get(), F_DUPFD_CLOEXEC, 0)));
   if (!body.ok()) return plain_response(500, body.error().message());
   HttpResponse response;

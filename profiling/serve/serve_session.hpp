@@ -1,11 +1,13 @@
 // What `penstock profile serve` answers: one session, while its processes run and after.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "profiling/serve/armed_trace.hpp"
@@ -45,6 +47,13 @@ class ServeSession {
 
  private:
   enum class Kind { page, json, snapshot };
+  struct Page {
+    std::string_view path;
+    bool changes;  // asked for by POST
+    std::optional<HttpResponse> (*answer)(ServeSession& session, const HttpRequest& request,
+                                          std::uint64_t connection);
+  };
+  static const std::array<Page, 7> kPages;
   struct Job {
     SideJob job;
     std::vector<std::uint64_t> waiting;  // connections

@@ -101,9 +101,11 @@ void end_with_terminal() {
   ::sigaction(SIGHUP, &action, nullptr);
 }
 
+void print_out(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
 void print_line(std::string_view text) {
-  const std::string line = fmt::format("{}\n", text);
-  std::fwrite(line.data(), 1, line.size(), stdout);
+  print_out(fmt::format("{}\n", text));
 }
 void print_json_line(const Json& object) {
   print_line(object.dump(-1, ' ', false, Json::error_handler_t::replace));

@@ -20,10 +20,6 @@ namespace {
 constexpr std::size_t kRows = 20;
 constexpr std::size_t kAllRows = SIZE_MAX / 2;
 
-void print(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
 Result<int> report_json(const Session& session, const FileSums& sums, const SessionFilter& filter,
                         const CommandContext& context, std::size_t most) {
   const std::string& by = context.options.text("by");
@@ -42,7 +38,7 @@ Result<int> report_json(const Session& session, const FileSums& sums, const Sess
   } else {
     for (const RollUp& row : report.rows) append_roll_up_json(out, by, row);
   }
-  print(out);
+  print_out(out);
   if (by == "file" && most == kAllRows) PENSTOCK_TRY(write_files_json(sums, filter, stdout));
   return 0;
 }
@@ -65,7 +61,7 @@ void report_text(const Session& session, const FileSums& sums, const SessionFilt
     out += "\nMost bytes:\n" + rows_text(file_rows(report.most_bytes, output, report.not_shown.most_bytes));
     out += "\nMost time:\n" + rows_text(file_rows(report.most_time, output, report.not_shown.most_time));
   }
-  print(out);
+  print_out(out);
 }
 
 Result<int> run_report(const CommandContext& context) {
@@ -81,7 +77,7 @@ Result<int> run_report(const CommandContext& context) {
     PENSTOCK_TRY(check_output_outside_sessions(file, context.positionals));
     PENSTOCK_TRY(write_session_page(session, sums, filter, context.output, file));
     if (!context.output.json) {
-      print(fmt::format("{}: {}\n", file, count_of(session.processes.size(), "process", "processes")));
+      print_out(fmt::format("{}: {}\n", file, count_of(session.processes.size(), "process", "processes")));
       return 0;
     }
   }

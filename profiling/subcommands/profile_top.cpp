@@ -23,12 +23,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kTopRows = 20;
 
-// A session with what was seen of it: the look's words are in the session.
-struct Seen {
-  Session session;
-  Look look;
-};
-
 Result<std::vector<fs::path>> folders_of(ProfileArguments arguments) {
   std::set<fs::path> folders;
   for (const std::string& argument : arguments) {
@@ -59,7 +53,7 @@ void show(const CommandContext& context, const Look* before, const Look& now, bo
   const Change change = change_of(before, now, most);
   std::string text;
   if (context.output.json) {
-    text = change_json(now, change);
+    print_json_line(change_json(now, change));
   } else {
     if (::isatty(STDOUT_FILENO) == 1 && !context.options.flag("once")) {
       text = "\x1b[H\x1b[J";
@@ -68,7 +62,7 @@ void show(const CommandContext& context, const Look* before, const Look& now, bo
     }
     text += change_text(now, change, context.output);
   }
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  print_out(text);
   std::fflush(stdout);
 }
 

@@ -5,8 +5,8 @@
 #include <new>
 
 #include "profiling/interpose/counting/counting.hpp"
+#include "profiling/interpose/writer/session.hpp"
 #include "profiling/interpose/writer/system.hpp"
-#include "profiling/interpose/writer/ticks.hpp"
 
 namespace penstock::interpose {
 

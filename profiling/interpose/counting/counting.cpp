@@ -9,24 +9,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "profiling/interpose/counting/log_parts.hpp"
 #include "profiling/interpose/counting/paths.hpp"
+#include "profiling/interpose/counting/thread_log.hpp"
 #include "profiling/interpose/writer/system.hpp"
 
 namespace penstock::interpose {
 
 namespace {
 
-constexpr SizeBuckets make_size_buckets() {
+constexpr std::array<SizeBucket, 65> make_size_buckets() {
   constexpr std::uint64_t kLimits[PENSTOCK_SIZE_BUCKETS - 1] = {
       100, 1024, 10240, 102400, 1U << 20U, 4194304, 10485760, 104857600, 1073741824};
-  SizeBuckets made;
+  std::array<SizeBucket, 65> made;
   std::size_t bucket = 0;
   for (std::size_t width = 0; width <= 64; ++width) {
-    made.of_width[width] = {.limit = ~std::uint64_t{0}, .bucket = bucket};
+    made[width] = {.limit = ~std::uint64_t{0}, .bucket = bucket};
     // A limit has this number of binary digits: the bucket changes after it.
     if (bucket < PENSTOCK_SIZE_BUCKETS - 1 && std::size_t(std::bit_width(kLimits[bucket])) == width) {
-      made.of_width[width].limit = kLimits[bucket];
+      made[width].limit = kLimits[bucket];
       bucket += 1;
     }
   }
@@ -35,7 +35,7 @@ constexpr SizeBuckets make_size_buckets() {
 
 }  // namespace
 
-constinit const SizeBuckets size_buckets = make_size_buckets();
+constinit const std::array<SizeBucket, 65> size_buckets = make_size_buckets();
 
 // From Update's constructor, in the outermost update of the thread, with `updating` set. It clears the mark
 // while it waits, or the changing thread would wait for this one for ever. The order inside the loop is the

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 
+#include <array>
 #include <bit>
 #include <type_traits>
 
@@ -37,13 +38,10 @@ struct SizeBucket {
   std::uint64_t limit = 0;  // above it the next one begins
   std::uint64_t bucket = 0;
 };
-struct SizeBuckets {
-  SizeBucket of_width[65] = {};
-};
-extern const SizeBuckets size_buckets;
+extern const std::array<SizeBucket, 65> size_buckets;
 
 inline std::size_t size_bucket(std::uint64_t bytes) noexcept {
-  const SizeBucket& at = size_buckets.of_width[std::bit_width(bytes)];
+  const SizeBucket& at = size_buckets[std::bit_width(bytes)];
   return at.bucket + (bytes > at.limit ? 1 : 0);
 }
 
@@ -58,8 +56,7 @@ inline const penstock_brief& in_brief(const penstock_counters& c) noexcept {
   return reinterpret_cast<const penstock_brief&>(c);
 }
 // Calls `work` with the counters in their form.
-template <typename Counters, typename Work>
-[[gnu::always_inline]] inline auto as_kept(Counters& c, Work work) noexcept {
+[[gnu::always_inline]] inline auto as_kept(auto& c, auto work) noexcept {
   if (is_brief(c)) [[likely]] {
     return work(in_brief(c));
   }

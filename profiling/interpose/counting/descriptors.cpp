@@ -99,13 +99,12 @@ void put_back(Description* description) noexcept {
   list.first() = description;
 }
 
-// Gives the reference back. True: it was the last one, and the description is the caller's alone. Only who
-// has a reference makes another, so if the caller's is the only one, no atomic subtraction is needed. The
-// acquire loads make what other threads did with the description happen before its next use. Serial 0 makes
-// all threads' cached counters of it invalid.
+// Gives the reference back. True: it was the last one, and the description is the caller's alone. The
+// subtraction is atomic even of the last one: describe_duplicate() takes a reference of a description that
+// another thread may be giving back, and must find 0 there. Its acquire makes what other threads did with the
+// description happen before its next use. Serial 0 makes all threads' cached counters of it invalid.
 bool was_last(Description* description) noexcept {
-  if (description->references.load(std::memory_order_acquire) != 1 &&
-      description->references.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+  if (description->references.fetch_sub(1, std::memory_order_acq_rel) != 1) {
     return false;
   }
   description->serial.store(0, std::memory_order_release);
@@ -127,9 +126,8 @@ DescriptorPage* page_at(unsigned number) noexcept {
     return nullptr;
   }
   const auto number = static_cast<unsigned>(fd);
-  return page_at(number / kDescriptorsPerPage)
-      ->at[number % kDescriptorsPerPage]
-      .exchange(nullptr, std::memory_order_acq_rel);
+  DescriptorPage& page = *page_at(number / kDescriptorsPerPage);
+  return page[number % kDescriptorsPerPage].exchange(nullptr, std::memory_order_acq_rel);
 }
 
 // The page of a descriptor, made if necessary; null without memory, or if the number is too large. If two
@@ -161,7 +159,7 @@ DescriptorPage* page_of(unsigned fd) noexcept {
 
 Description* described_further(unsigned fd) noexcept {
   const DescriptorPage* page = page_at(fd / kDescriptorsPerPage);
-  return page == nullptr ? nullptr : page->at[fd % kDescriptorsPerPage].load(std::memory_order_acquire);
+  return page == nullptr ? nullptr : (*page)[fd % kDescriptorsPerPage].load(std::memory_order_acquire);
 }
 
 // Costs an atomic addition on a shared counter; the usual path is SpareDescription.
@@ -211,7 +209,7 @@ void describe(int fd, Description* description) noexcept {
     drop_reference(description);
     return;
   }
-  std::atomic<Description*>& at = page->at[static_cast<unsigned>(fd) % kDescriptorsPerPage];
+  std::atomic<Description*>& at = (*page)[static_cast<unsigned>(fd) % kDescriptorsPerPage];
   if (at.load(std::memory_order_acquire) == nullptr) [[likely]] {
     // Two threads that describe one free number at once lose one description; the memory stays unused.
     at.store(description, std::memory_order_release);
@@ -228,16 +226,25 @@ void forget(int fd) noexcept {
   }
 }
 
-// After dup() has succeeded. The caller has no reference of its own: if another thread closes `from` between
-// the two lines, the new descriptor may get a description that is used again. The program itself has that
-// race, too.
+// After dup() has succeeded. The caller has no reference of its own, and another thread may close `from` at
+// any moment. So a reference is taken only of a description that has one (0: it is free), and afterwards the
+// table must still have it under `from`: else it is another use of the same memory, and the reference goes
+// back. A number that is forgotten is looked up in /proc at its next use.
 void describe_duplicate(int from, int to) noexcept {
   Description* shared = described(from);
-  if (shared == nullptr) {
+  std::uint32_t known = shared == nullptr ? 0 : shared->references.load(std::memory_order_relaxed);
+  while (known != 0 && !shared->references.compare_exchange_weak(known, known + 1, std::memory_order_acq_rel,
+                                                                 std::memory_order_relaxed)) {
+  }
+  if (known == 0) {
     forget(to);
     return;
   }
-  shared->references.fetch_add(1, std::memory_order_relaxed);
+  if (described(from) != shared) {
+    drop_reference(shared);
+    forget(to);
+    return;
+  }
   describe(to, shared);
 }
 
@@ -270,7 +277,7 @@ void for_each_description(void (*visit)(Description& description, void* with), v
 void for_each_living_description(void (*visit)(Description& description, void* with), void* with) noexcept {
   for (unsigned number = 0; number < kDescriptorPages; ++number) {
     if (DescriptorPage* page = page_at(number); page != nullptr) {
-      for (std::atomic<Description*>& at : page->at) {
+      for (std::atomic<Description*>& at : *page) {
         if (Description* description = at.load(std::memory_order_acquire); description != nullptr) {
           visit(*description, with);
         }

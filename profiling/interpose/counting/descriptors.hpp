@@ -13,6 +13,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -41,9 +42,7 @@ struct alignas(64) Description {
 
 constexpr unsigned kDescriptorPages = 1024;
 constexpr unsigned kDescriptorsPerPage = 1024;
-struct DescriptorPage {
-  std::atomic<Description*> at[kDescriptorsPerPage];
-};
+using DescriptorPage = std::array<std::atomic<Description*>, kDescriptorsPerPage>;
 extern DescriptorPage first_descriptors;  // most programs have no others
 extern std::atomic<DescriptorPage*> more_descriptors[kDescriptorPages];
 
@@ -51,7 +50,7 @@ extern std::atomic<DescriptorPage*> more_descriptors[kDescriptorPages];
 Description* described_further(unsigned fd) noexcept;
 inline Description* described(int fd) noexcept {
   const auto number = static_cast<unsigned>(fd);
-  return number < kDescriptorsPerPage ? first_descriptors.at[number].load(std::memory_order_acquire)
+  return number < kDescriptorsPerPage ? first_descriptors[number].load(std::memory_order_acquire)
                                       : described_further(number);
 }
 

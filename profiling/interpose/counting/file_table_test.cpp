@@ -1,10 +1,10 @@
-#include "profiling/interpose/counting/file_table.hpp"
-
 #include <gtest/gtest.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "profiling/interpose/counting/thread_log.hpp"
 
 namespace penstock::interpose {
 namespace {

@@ -24,6 +24,16 @@ Entry entries[kMost];
 std::size_t reached = 0;  // no entry from here on is in use
 constinit OwnedLock handles_lock;
 
+// Under the lock. Null for a handle that is not known.
+Entry* entry_of(unsigned kind, std::uint64_t handle) noexcept {
+  for (std::size_t i = 0; i < reached; ++i) {
+    if (entries[i].used && entries[i].kind == kind && entries[i].handle == handle) {
+      return &entries[i];
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 // After the library has opened the handle. A handle's number may be used again, so an old entry is replaced.
@@ -32,15 +42,9 @@ void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexc
   if (!hold.held()) {
     return;
   }
-  Entry* place = nullptr;
-  for (std::size_t i = 0; i < reached; ++i) {
-    if (entries[i].used && entries[i].kind == kind && entries[i].handle == handle) {
-      place = &entries[i];
-      break;
-    }
-    if (!entries[i].used && place == nullptr) {
-      place = &entries[i];
-    }
+  Entry* place = entry_of(kind, handle);
+  for (std::size_t i = 0; i < reached && place == nullptr; ++i) {
+    place = entries[i].used ? nullptr : &entries[i];
   }
   if (place == nullptr) {
     if (reached == kMost) {
@@ -53,15 +57,8 @@ void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexc
 
 HandleFile find_handle(unsigned kind, std::uint64_t handle) noexcept {
   const Hold hold(handles_lock);
-  if (!hold.held()) {
-    return {};
-  }
-  for (std::size_t i = 0; i < reached; ++i) {
-    if (entries[i].used && entries[i].kind == kind && entries[i].handle == handle) {
-      return entries[i].file;
-    }
-  }
-  return {};
+  const Entry* known = hold.held() ? entry_of(kind, handle) : nullptr;
+  return known == nullptr ? HandleFile{} : known->file;
 }
 
 // In a fork's child, with one thread. A parent's thread may have been writing an entry: that one may name a
@@ -70,19 +67,16 @@ void free_handles_after_fork() noexcept {
   handles_lock.reset();
 }
 
-// After MPI_File_close() and H5Fclose(), before H5Dclose(). If another thread gets the same number in
-// between, its new entry is lost, and its operations are not counted in this layer.
-void forget_handle(unsigned kind, std::uint64_t handle) noexcept {
+// Before the close. If that fails, the handle stays open, and its further operations are not counted in this
+// layer.
+HandleFile forget_handle(unsigned kind, std::uint64_t handle) noexcept {
   const Hold hold(handles_lock);
-  if (!hold.held()) {
-    return;
+  Entry* known = hold.held() ? entry_of(kind, handle) : nullptr;
+  if (known == nullptr) {
+    return {};
   }
-  for (std::size_t i = 0; i < reached; ++i) {
-    if (entries[i].used && entries[i].kind == kind && entries[i].handle == handle) {
-      entries[i].used = false;
-      return;
-    }
-  }
+  known->used = false;
+  return known->file;
 }
 
 // After the library's call. `path` is the program's string. Nested in a handler: not counted, as log.name is

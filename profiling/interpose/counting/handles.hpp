@@ -20,7 +20,8 @@ struct HandleFile {
 // `kind` keeps the handles of one library apart from those of another.
 void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexcept;
 HandleFile find_handle(unsigned kind, std::uint64_t handle) noexcept;
-void forget_handle(unsigned kind, std::uint64_t handle) noexcept;
+// Before the handle is closed: afterwards another thread may get the same one. Returns what it referred to.
+HandleFile forget_handle(unsigned kind, std::uint64_t handle) noexcept;
 // In a fork's child: a thread of the parent may have held the lock.
 void free_handles_after_fork() noexcept;
 

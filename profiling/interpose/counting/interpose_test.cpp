@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <limits>
 #include <string>
@@ -16,13 +17,13 @@
 
 #include "profiling/interpose/counting/counting.hpp"
 #include "profiling/interpose/counting/descriptors.hpp"
+#include "profiling/interpose/counting/handles.hpp"
 #include "profiling/interpose/counting/interpose_testing.hpp"
 #include "profiling/interpose/counting/paths.hpp"
 #include "profiling/interpose/counting/thread_log.hpp"
 #include "profiling/interpose/writer/environment.hpp"
-#include "profiling/interpose/writer/segment_blocks.hpp"
 #include "profiling/interpose/writer/session.hpp"
-#include "profiling/interpose/writer/ticks.hpp"
+#include "profiling/interpose/writer/session_file.hpp"
 
 namespace penstock::interpose {
 namespace {
@@ -128,6 +129,47 @@ TEST(Descriptors, ShareWhatDupMadeOfOne) {
   EXPECT_NE(description->serial.load(), serial);  // who has it in a cache sees that it is gone
   EXPECT_EQ(described(-1), nullptr);
   EXPECT_EQ(described(std::numeric_limits<int>::max()), nullptr);
+}
+
+// The order of a close: what the handle referred to is taken out first, as another thread may get its number.
+TEST(Handles, AClosedHandleGivesWhatItReferredToAndItsNumberMayBeUsedAgain) {
+  constexpr unsigned kKind = 7;
+  remember_handle(kKind, 41, {.file = 5, .name = 64});
+  EXPECT_EQ(find_handle(kKind, 41).file, 5U);
+  EXPECT_EQ(find_handle(kKind + 1, 41).file, 0U);
+  const HandleFile closed = forget_handle(kKind, 41);
+  remember_handle(kKind, 41, {.file = 6, .name = 128});
+  EXPECT_EQ(closed.file, 5U);
+  EXPECT_EQ(closed.name, 64U);
+  EXPECT_EQ(find_handle(kKind, 41).file, 6U);
+  EXPECT_EQ(forget_handle(kKind, 41).file, 6U);
+  EXPECT_EQ(forget_handle(kKind, 41).file, 0U);
+}
+
+// A duplicate refers to one description as long as it is open, or is not described.
+TEST(Descriptors, ADuplicateOfWhatIsClosedMeanwhileNeverGetsAnotherUse) {
+  constexpr int kFrom = 920;
+  constexpr int kTo = 921;
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    while (!done.load()) {
+      describe(kFrom, make_description());
+      forget(kFrom);
+    }
+  });
+  int changed = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    describe_duplicate(kFrom, kTo);
+    if (const Description* description = described(kTo)) {
+      const std::uint64_t serial = description->serial.load();
+      std::this_thread::yield();
+      changed += serial == 0 || description->serial.load() != serial ? 1 : 0;
+    }
+    forget(kTo);
+  }
+  done.store(true);
+  other.join();
+  EXPECT_EQ(changed, 0);
 }
 
 TEST(Descriptors, AreSparedForTheNextWithoutBeingTheSame) {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "profiling/interpose/counting/thread_log.hpp"
-#include "profiling/interpose/writer/session.hpp"
+#include "profiling/interpose/writer/session_lifetime.hpp"
 
 namespace penstock::interpose {
 

@@ -5,7 +5,9 @@
 // calls, which are not counted. snprintf() is avoided, so that neither stdio nor the locale is used.
 #include "profiling/interpose/counting/paths.hpp"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 
 #include <atomic>
@@ -197,6 +199,46 @@ void note_working_directory() noexcept {
     directories[next][0] = 0;
   }
   directory.store(next, std::memory_order_release);
+}
+
+namespace {
+
+constexpr std::uint64_t kLeastPage = 4096;
+
+// Bytes from there to the end of its page, all of which can be read if one can.
+std::uint64_t left_in_page(const void* at) noexcept {
+  return kLeastPage - reinterpret_cast<std::uint64_t>(at) % kLeastPage;
+}
+
+}  // namespace
+
+// The kernel reads the set of signals at the address, which gives EFAULT, before it refuses the way in which
+// that set is to be used. So nothing changes. No container forbids this call, unlike process_vm_readv().
+bool is_readable(const void* from, std::size_t bytes) noexcept {
+  constexpr long kNoWay = -1;
+  const char* at = static_cast<const char*>(from);
+  for (const char* const end = at + bytes; at < end; at += left_in_page(at)) {
+    const char* const set = at - reinterpret_cast<std::uint64_t>(at) % sizeof(std::uint64_t);
+    if (set == nullptr ||
+        system_call(SYS_rt_sigprocmask, kNoWay, word(set), 0, sizeof(std::uint64_t)) == -EFAULT) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool is_readable_path(const char* text) noexcept {
+  for (std::size_t done = 0; done < PATH_MAX;) {
+    const std::uint64_t bytes = left_in_page(text + done);
+    if (!is_readable(text + done, 1)) {
+      return false;
+    }
+    if (memchr(text + done, 0, bytes) != nullptr) {
+      return true;
+    }
+    done += bytes;
+  }
+  return false;
 }
 
 }  // namespace penstock::interpose

@@ -37,4 +37,9 @@ bool inspect(int at, const char* path, struct stat& about) noexcept;
 // After the working directory has changed, or may have.
 void note_working_directory() noexcept;
 
+// Whether the program's memory there can be read: for pointers that the kernel has not checked yet.
+bool is_readable(const void* from, std::size_t bytes) noexcept;
+// The same of a text up to its NUL, which comes within PATH_MAX bytes.
+bool is_readable_path(const char* text) noexcept;
+
 }  // namespace penstock::interpose

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -92,6 +93,39 @@ TEST(AbsoluteName, SameTextSameKeyOtherTextOther) {
   EXPECT_EQ(a.file, b.file);
   ASSERT_TRUE(absolute_name(AT_FDCWD, "/a/c", b));
   EXPECT_NE(a.file, b.file);
+}
+
+// Two pages, of which the second one cannot be read.
+class CutMemory {
+ public:
+  CutMemory()
+      : at_(static_cast<char*>(
+            ::mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    ::mprotect(at_ + kPage, kPage, PROT_NONE);
+  }
+  ~CutMemory() { ::munmap(at_, 2 * kPage); }
+  CutMemory(const CutMemory&) = delete;
+  CutMemory& operator=(const CutMemory&) = delete;
+  char* end() const { return at_ + kPage; }
+
+ private:
+  static constexpr std::size_t kPage = 4096;
+  char* at_;
+};
+
+TEST(ProgramsMemory, IsReadUpToItsEndAndNoFurther) {
+  const CutMemory memory;
+  std::memcpy(memory.end() - 6, "/file", 6);
+  EXPECT_TRUE(is_readable_path(memory.end() - 6));
+  memory.end()[-1] = 'x';
+  EXPECT_FALSE(is_readable_path(memory.end() - 6));
+  EXPECT_FALSE(is_readable_path(memory.end()));
+  EXPECT_FALSE(is_readable_path(nullptr));
+  const std::string longest(std::size_t{1} << 14U, 'a');
+  EXPECT_FALSE(is_readable_path(longest.c_str()));
+  EXPECT_TRUE(is_readable(memory.end() - 6, 6));
+  EXPECT_FALSE(is_readable(memory.end() - 6, 7));
+  EXPECT_FALSE(is_readable(nullptr, 8));
 }
 
 }  // namespace

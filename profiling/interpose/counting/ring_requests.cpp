@@ -3,8 +3,8 @@
 // of the parent is ever looked at again (forget_rings()).
 //
 // Memory that the program gave the kernel (paths, iovecs, open_how) is read here before the kernel has
-// checked it. io_uring wants it valid until the request is submitted, and this is just before that. A program
-// that submits a bad pointer gets a fault here instead of EFAULT.
+// checked it. io_uring wants it valid until the request is submitted, and this is just before that.
+// The pointer is checked first (is_readable()): a bad one gives the program its EFAULT, and no fault here.
 #include "profiling/interpose/counting/ring_requests.hpp"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 #include "profiling/interpose/counting/counting.hpp"
 #include "profiling/interpose/counting/paths.hpp"
-#include "profiling/interpose/writer/ticks.hpp"
+#include "profiling/interpose/writer/session.hpp"
 
 namespace penstock::interpose {
 
@@ -31,7 +31,7 @@ HandleFile named(ThreadLog& log, int at, std::uint64_t path) noexcept {
   Update update(log);
   AbsoluteName& name = log.name;
   const auto* text = reinterpret_cast<const char*>(path);
-  if (update.nested() || text == nullptr || !absolute_name(at, text, name)) {
+  if (update.nested() || !is_readable_path(text) || !absolute_name(at, text, name)) {
     return {};
   }
   const penstock_counters* c = counters_of(log, {.file = name.file, .text = name.text, .length = name.length},
@@ -51,7 +51,8 @@ HandleFile file_of_request(ThreadLog& log, const Ring& ring, const RingEntry& en
 std::int64_t vector_bytes(const RingEntry& entry) noexcept {
   const auto* parts = reinterpret_cast<const iovec*>(entry.address);
   std::uint64_t bytes = 0;
-  for (std::uint32_t i = 0; parts != nullptr && i < entry.length; ++i) {
+  const bool readable = is_readable(parts, entry.length * sizeof(iovec));
+  for (std::uint32_t i = 0; readable && i < entry.length; ++i) {
     bytes += parts[i].iov_len;
   }
   return static_cast<std::int64_t>(bytes);
@@ -85,7 +86,7 @@ void on_name(ThreadLog& log, const RingEntry& entry, Pending& one, penstock_call
   one.call = call;
   one.counts = true;
   const auto* text = reinterpret_cast<const char*>(entry.address);
-  const bool of_descriptor = call == PENSTOCK_CALL_STAT && text != nullptr && *text == 0;
+  const bool of_descriptor = call == PENSTOCK_CALL_STAT && is_readable(text, 1) && *text == 0;
   one.file = of_descriptor ? file_of(log, entry.fd) : named(log, entry.fd, entry.address);
 }
 
@@ -93,7 +94,9 @@ void opens(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) noe
   on_name(log, entry, one, PENSTOCK_CALL_OPEN);
   // openat2: `offset` points to a struct open_how, whose first member is its flags.
   const auto* how = reinterpret_cast<const std::uint64_t*>(entry.offset);
-  const std::uint64_t flags = entry.opcode == kRingOpenat ? entry.call_flags : how == nullptr ? 0 : *how;
+  const std::uint64_t flags = entry.opcode == kRingOpenat      ? entry.call_flags
+                              : is_readable(how, sizeof(*how)) ? *how
+                                                               : 0;
   one.flags |= (flags & O_APPEND) != 0 ? kAppends : 0;
   if (entry.file_index == 0) {
     one.flags |= kDescriptor;

@@ -16,7 +16,7 @@
 #include "profiling/interpose/counting/pending.hpp"
 #include "profiling/interpose/counting/ring_requests.hpp"
 #include "profiling/interpose/writer/private_memory.hpp"
-#include "profiling/interpose/writer/ticks.hpp"
+#include "profiling/interpose/writer/session.hpp"
 
 namespace penstock::interpose {
 

@@ -21,10 +21,10 @@
 #include <new>
 
 #include "profiling/interpose/counting/counting.hpp"
-#include "profiling/interpose/counting/log_parts.hpp"
+#include "profiling/interpose/counting/thread_log.hpp"
 #include "profiling/interpose/writer/owned_lock.hpp"
 #include "profiling/interpose/writer/private_memory.hpp"
-#include "profiling/interpose/writer/ticks.hpp"
+#include "profiling/interpose/writer/session_lifetime.hpp"
 
 namespace penstock::interpose {
 

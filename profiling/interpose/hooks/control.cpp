@@ -11,7 +11,7 @@
 #include "profiling/interpose/hooks/recording.hpp"
 #include "profiling/interpose/hooks/slots.hpp"
 #include "profiling/interpose/penstock_profile.h"
-#include "profiling/interpose/writer/session.hpp"
+#include "profiling/interpose/writer/session_lifetime.hpp"
 #include "profiling/interpose/writer/system.hpp"
 #include "profiling/interpose/writer/windows.hpp"
 

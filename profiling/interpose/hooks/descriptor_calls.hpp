@@ -12,27 +12,19 @@
 
 namespace penstock::interpose {
 
-template <typename Call>
-int opened(int at, const char* path, int flags, Call call) noexcept {
-  ThreadLog* log = thread_log();
-  if (log == nullptr) {
-    return call();
-  }
-  const std::uint64_t begin = ticks();
-  const int fd = call();
-  const std::uint64_t end = ticks();
-  const int saved = errno;
-  count_open(*log, at, path, flags, fd,
-             {.call = PENSTOCK_CALL_OPEN, .failed = fd < 0 ? saved : 0, .begin = begin, .end = end});
-  if (session.may_have_loaded.load(std::memory_order_relaxed)) [[unlikely]] {
-    look_for_objects();
-  }
-  errno = saved;
-  return fd;
+int opened(int at, const char* path, int flags, auto call) noexcept {
+  return timed(PENSTOCK_CALL_OPEN, call, [=](ThreadLog& log, int fd, Operation& operation) {
+    const int saved = errno;
+    operation.failed = fd < 0 ? saved : 0;
+    count_open(log, at, path, flags, fd, operation);
+    if (session.may_have_loaded.load(std::memory_order_relaxed)) [[unlikely]] {
+      look_for_objects();
+    }
+    errno = saved;
+  });
 }
 
-template <typename Call>
-int closed(int fd, Call call) noexcept {
+int closed(int fd, auto call) noexcept {
   // A fork's child that closes what it does not need, before it executes another program, needs no session
   // for that.
   const bool quiet = session.state.load(std::memory_order_relaxed) != SessionState::running;
@@ -94,21 +86,23 @@ inline int fresh(int fd) noexcept {
   }
   return fd;
 }
+// The same of two that one call has made, if it has.
+inline int fresh_pair(int result, const int ends[2]) noexcept {
+  if (result == 0) {
+    fresh(ends[0]);
+    fresh(ends[1]);
+  }
+  return result;
+}
 
-template <typename Call>
-off64_t sought(int fd, Call call) noexcept {
-  ThreadLog* log = thread_log();
-  if (log == nullptr) {
-    return call();
-  }
-  const std::uint64_t begin = ticks();
-  const off64_t at = call();
-  const std::uint64_t end = ticks();
-  count(*log, fd, {.call = PENSTOCK_CALL_SEEK, .failed = failure_of(at), .begin = begin, .end = end});
-  if (Description* description = at < 0 ? nullptr : described(fd)) {
-    description->position.store(at, std::memory_order_relaxed);
-  }
-  return at;
+off64_t sought(int fd, auto call) noexcept {
+  return timed(PENSTOCK_CALL_SEEK, call, [=](ThreadLog& log, off64_t at, Operation& operation) {
+    operation.failed = failure_of(at);
+    count(log, fd, operation);
+    if (Description* description = at < 0 ? nullptr : described(fd)) {
+      description->position.store(at, std::memory_order_relaxed);
+    }
+  });
 }
 
 }  // namespace penstock::interpose

@@ -35,8 +35,7 @@ void blocks_ended(const KernelEvent* events, long count) noexcept;
 extern thread_local bool handing_over __attribute__((tls_model("initial-exec")));
 
 // `call` hands over the first of that many blocks, and returns how many.
-template <typename Call>
-auto hand_over(long count, const KernelBlock* const* blocks, Call call) noexcept {
+auto hand_over(long count, const KernelBlock* const* blocks, auto call) noexcept {
   ThreadLog* log = handing_over ? nullptr : thread_log();
   if (log == nullptr) {
     return call();

@@ -9,7 +9,7 @@
 #include "profiling/interpose/hooks/processes.hpp"
 #include "profiling/interpose/hooks/slots.hpp"
 #include "profiling/interpose/writer/environment.hpp"
-#include "profiling/interpose/writer/session.hpp"
+#include "profiling/interpose/writer/session_lifetime.hpp"
 
 namespace penstock::interpose {
 

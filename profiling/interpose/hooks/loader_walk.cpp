@@ -12,8 +12,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "profiling/interpose/writer/session.hpp"
 #include "profiling/interpose/writer/system.hpp"
-#include "profiling/interpose/writer/ticks.hpp"
 
 namespace penstock::interpose {
 

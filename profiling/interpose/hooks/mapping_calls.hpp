@@ -8,8 +8,7 @@
 
 namespace penstock::interpose {
 
-template <typename Call>
-void* mapped(int fd, int flags, std::size_t bytes, off64_t offset, Call call) noexcept {
+void* mapped(int fd, int flags, std::size_t bytes, off64_t offset, auto call) noexcept {
   // Allocators map memory of no file while a thread's first log is being made.
   ThreadLog* log = fd < 0 || (flags & MAP_ANONYMOUS) != 0 ? nullptr : thread_log();
   if (log == nullptr) {
@@ -35,8 +34,7 @@ void* mapped(int fd, int flags, std::size_t bytes, off64_t offset, Call call) no
   return at;
 }
 
-template <typename Call>
-int unmapped(void* at, std::size_t bytes, Call call) noexcept {
+int unmapped(void* at, std::size_t bytes, auto call) noexcept {
   if (any_rings() && !log_suspended()) {
     ring_unmapped(at, bytes);
   }

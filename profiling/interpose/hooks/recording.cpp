@@ -20,6 +20,7 @@
 #include "profiling/interpose/counting/thread_log.hpp"
 #include "profiling/interpose/hooks/loader_walk.hpp"
 #include "profiling/interpose/hooks/streams.hpp"
+#include "profiling/interpose/writer/session_lifetime.hpp"
 #include "profiling/interpose/writer/system.hpp"
 #include "profiling/interpose/writer/windows.hpp"
 
@@ -143,8 +144,8 @@ int cut(penstock_begun started) noexcept {
 
 // Finding all slots takes some milliseconds. What the program does meanwhile goes partly past us, so the
 // kernel's counters begin after it.
-Rewritten take_slots() noexcept {
-  const Rewritten rewritten = rewrite_slots();
+SlotCounts take_slots() noexcept {
+  const SlotCounts rewritten = rewrite_slots();
   change([]() -> int {
     begin_kernel_counters();
     return 0;

@@ -54,6 +54,6 @@ int end_recording() noexcept;
 int cut(penstock_begun started) noexcept;
 // Calls are led to their wrappers from now on. What the kernel counted before does not count for this
 // session; if a thread stays inside an update that cannot be set, and coverage is lower.
-Rewritten take_slots() noexcept;
+SlotCounts take_slots() noexcept;
 
 }  // namespace penstock::interpose

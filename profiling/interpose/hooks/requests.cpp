@@ -7,7 +7,7 @@
 
 #include "profiling/interpose/hooks/recording.hpp"
 #include "profiling/interpose/hooks/slots.hpp"
-#include "profiling/interpose/writer/session.hpp"
+#include "profiling/interpose/writer/session_lifetime.hpp"
 #include "profiling/interpose/writer/system.hpp"
 
 namespace penstock::interpose {
@@ -30,7 +30,7 @@ void attach(penstock_request& request) noexcept {
   if (is_preloaded()) {
     return;
   }
-  const Rewritten rewritten = take_slots();
+  const SlotCounts rewritten = take_slots();
   request.slots = rewritten.slots;
   request.objects = rewritten.objects;
   char said[96];
@@ -61,7 +61,7 @@ void detach(penstock_request& request) noexcept {
     request.failed = EINVAL;
     return;
   }
-  const Restored restored = restore_slots();
+  const SlotCounts restored = restore_slots();
   request.slots = restored.slots;
   request.objects = restored.objects;
   request.unrestored = restored.differing;

@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "profiling/interpose/hooks/real.hpp"
 #include "profiling/interpose/hooks/slots.hpp"
+#include "profiling/interpose/hooks/wrap.hpp"
 #include "profiling/interpose/writer/session.hpp"
 #include "profiling/interpose/writer/system.hpp"
 

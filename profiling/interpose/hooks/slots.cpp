@@ -16,11 +16,10 @@
 #include <atomic>
 
 #include "profiling/interpose/hooks/loader_walk.hpp"
-#include "profiling/interpose/hooks/real.hpp"
 #include "profiling/interpose/hooks/slot_objects.hpp"
+#include "profiling/interpose/hooks/wrap.hpp"
 #include "profiling/interpose/writer/private_memory.hpp"
 #include "profiling/interpose/writer/session.hpp"
-#include "profiling/interpose/writer/ticks.hpp"
 
 extern "C" {
 // The section that PENSTOCK_WRAPPED fills.
@@ -268,7 +267,7 @@ int rewrite_object(dl_phdr_info* about, std::size_t, void*) noexcept {
 // Only a slot that still has our wrapper is changed: the program may have stored something else. Its object
 // is found by its address range, since it may have been unloaded and another one may be there.
 int restore_object(dl_phdr_info* about, std::size_t, void* with) noexcept {
-  auto& restored = *static_cast<Restored*>(with);
+  auto& restored = *static_cast<SlotCounts*>(with);
   const SlotObject object(*about);
   std::size_t index = 0;
   while (index < objects.count &&
@@ -340,7 +339,7 @@ bool is_preloaded() noexcept {
 // would take the loader's locks in the wrong order inside a walk. Order: a load that begins now is announced
 // first; functions are found before slots lead to their wrappers, or a wrapper called at once would have to
 // search.
-Rewritten rewrite_slots() noexcept {
+SlotCounts rewrite_slots() noexcept {
   make_names();
   if (objects.count == 0) {
     will_load();  // a load may have started before its caller's slot leads to us
@@ -366,8 +365,8 @@ Rewritten rewrite_slots() noexcept {
 // Control is held. Threads may still be inside wrappers, and the program may have kept their addresses; so
 // wrappers stay, and work without recording. may_have_loaded is cleared last: nothing needs to be looked for
 // any more.
-Restored restore_slots() noexcept {
-  Restored restored;
+SlotCounts restore_slots() noexcept {
+  SlotCounts restored;
   for (std::size_t i = 0; i < objects.count; ++i) {
     objects.at[i].there = false;
   }

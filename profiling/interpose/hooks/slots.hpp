@@ -20,20 +20,15 @@ namespace penstock::interpose {
 // Whether the library was loaded before the program's own libraries, so that all calls lead to it already.
 bool is_preloaded() noexcept;
 
-struct Rewritten {
-  std::uint64_t slots = 0;
+struct SlotCounts {
+  std::uint64_t slots = 0;  // that lead to the wrappers, or have their first value again
   std::uint64_t objects = 0;
+  std::uint64_t differing = 0;  // of restore_slots(): have another value, which is not a wrapper either
+  std::uint64_t unloaded = 0;   // likewise: were in objects that have been unloaded
 };
 // In all objects that are loaded now, also in those loaded since the last time. 0 slots: no memory.
-Rewritten rewrite_slots() noexcept;
-
-struct Restored {
-  std::uint64_t slots = 0;  // have their first value again
-  std::uint64_t objects = 0;
-  std::uint64_t differing = 0;  // have another value, which is not a wrapper either
-  std::uint64_t unloaded = 0;   // were in objects that have been unloaded
-};
-Restored restore_slots() noexcept;
+SlotCounts rewrite_slots() noexcept;
+SlotCounts restore_slots() noexcept;
 
 // If objects may have been loaded (session.may_have_loaded), a call that is likely to use them next calls
 // look_for_objects(), which does nothing if none was. Any thread. errno is not kept.

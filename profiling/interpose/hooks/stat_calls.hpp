@@ -42,46 +42,32 @@ inline unsigned mode_in(const struct statx& about) noexcept {
   return about.stx_mode;
 }
 
-template <typename About, typename Call>
-int stat_of_descriptor(int fd, const About* about, Call call) noexcept {
-  ThreadLog* log = thread_log();
-  if (log == nullptr) {
-    return call();
-  }
-  const std::uint64_t begin = ticks();
-  const int result = call();
-  const std::uint64_t end = ticks();
-  penstock_counters* counters =
-      count(*log, fd, {.call = PENSTOCK_CALL_STAT, .failed = failure_of(result), .begin = begin, .end = end});
-  if (counters != nullptr && result == 0) [[likely]] {
+int stat_of_descriptor(int fd, const auto* about, auto call) noexcept {
+  return timed(PENSTOCK_CALL_STAT, call, [=](ThreadLog& log, int result, Operation& operation) {
+    operation.failed = failure_of(result);
+    penstock_counters* counters = count(log, fd, operation);
+    if (counters == nullptr || result != 0) [[unlikely]] {
+      return;
+    }
     if (S_ISREG(mode_in(*about))) [[likely]] {
       note_size(*counters, size_in(*about));
     } else if (!S_ISDIR(mode_in(*about)) && !S_ISLNK(mode_in(*about))) {
-      note_other_file(*log, fd);
+      note_other_file(log, fd);
     }
-  }
-  return result;
+  });
 }
 
-template <typename About, typename Call>
-int stat_of_name(int at, const char* path, const About* about, Call call) noexcept {
+int stat_of_name(int at, const char* path, const auto* about, auto call) noexcept {
   if (at != AT_FDCWD && path != nullptr && *path == 0) {  // AT_EMPTY_PATH
     return stat_of_descriptor(at, about, call);
   }
-  ThreadLog* log = thread_log();
-  if (log == nullptr) {
-    return call();
-  }
-  const std::uint64_t begin = ticks();
-  const int result = call();
-  const std::uint64_t end = ticks();
-  const int saved = errno;
-  const Told found = result == 0 ? told(mode_in(*about), size_in(*about)) : Told{};
-  count_path(*log, at, path,
-             {.call = PENSTOCK_CALL_STAT, .failed = result < 0 ? saved : 0, .begin = begin, .end = end},
-             found.kind, found.size);
-  errno = saved;
-  return result;
+  return timed(PENSTOCK_CALL_STAT, call, [=](ThreadLog& log, int result, Operation& operation) {
+    const int saved = errno;
+    operation.failed = result < 0 ? saved : 0;
+    const Told found = result == 0 ? told(mode_in(*about), size_in(*about)) : Told{};
+    count_path(log, at, path, operation, found.kind, found.size);
+    errno = saved;
+  });
 }
 
 }  // namespace penstock::interpose

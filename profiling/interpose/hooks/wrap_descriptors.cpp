@@ -138,31 +138,16 @@ PENSTOCK_WRAP(int, accept4, (int fd, void* address, unsigned* length, int flags)
   return fresh(real_accept4(fd, address, length, flags));
 }
 PENSTOCK_WRAP(int, pipe, (int ends[2])) {
-  const int result = real_pipe(ends);
-  if (result == 0) {
-    fresh(ends[0]);
-    fresh(ends[1]);
-  }
-  return result;
+  return fresh_pair(real_pipe(ends), ends);
 }
 PENSTOCK_WRAP(int, pipe2, (int ends[2], int flags)) {
-  const int result = real_pipe2(ends, flags);
-  if (result == 0) {
-    fresh(ends[0]);
-    fresh(ends[1]);
-  }
-  return result;
+  return fresh_pair(real_pipe2(ends, flags), ends);
 }
 PENSTOCK_WRAP(int, memfd_create, (const char* name, unsigned flags)) {
   return fresh(real_memfd_create(name, flags));
 }
 PENSTOCK_WRAP(int, socketpair, (int domain, int type, int protocol, int ends[2])) {
-  const int result = real_socketpair(domain, type, protocol, ends);
-  if (result == 0) {
-    fresh(ends[0]);
-    fresh(ends[1]);
-  }
-  return result;
+  return fresh_pair(real_socketpair(domain, type, protocol, ends), ends);
 }
 PENSTOCK_WRAP(int, epoll_create, (int size)) {
   return fresh(real_epoll_create(size));

@@ -40,53 +40,33 @@ std::int64_t selected_bytes(Id dataset, Id type, Id in_memory, Id in_file) noexc
   return points < 0 ? 0 : points * static_cast<std::int64_t>(type_size(type));
 }
 
-template <typename Call>
-int moved(penstock_call kind, Id dataset, Id type, Id in_memory, Id in_file, Call call) noexcept {
-  ThreadLog* log = thread_log();
-  if (log == nullptr) {
-    return call();
-  }
-  const std::uint64_t begin = ticks();
-  const int result = call();
-  const std::uint64_t end = ticks();
-  HandleFile file = find_handle(kHdf5, static_cast<std::uint64_t>(dataset));
-  const Operation operation{.call = kind,
-                            .layer = PENSTOCK_HDF5,
-                            .failed = result < 0 ? EIO : 0,
-                            .offset = 0,
-                            .length = result < 0 ? 0 : selected_bytes(dataset, type, in_memory, in_file),
-                            .begin = begin,
-                            .end = end};
-  if (file.file != 0) {
-    count_handle(*log, file, operation);
-    return result;
-  }
-  char path[4096];
-  if (file_name.pointer() != nullptr && file_name(dataset, path, sizeof(path)) > 0) {
-    remember_handle(kHdf5, static_cast<std::uint64_t>(dataset), count_named(*log, path, operation));
-  }
-  return result;
+int moved(penstock_call kind, Id dataset, Id type, Id in_memory, Id in_file, auto call) noexcept {
+  return timed(kind, call, [=](ThreadLog& log, int result, Operation& operation) {
+    operation.layer = PENSTOCK_HDF5;
+    operation.failed = result < 0 ? EIO : 0;
+    operation.offset = 0;
+    operation.length = result < 0 ? 0 : selected_bytes(dataset, type, in_memory, in_file);
+    const HandleFile file = find_handle(kHdf5, static_cast<std::uint64_t>(dataset));
+    if (file.file != 0) {
+      count_handle(log, file, operation);
+      return;
+    }
+    char path[4096];
+    if (file_name.pointer() != nullptr && file_name(dataset, path, sizeof(path)) > 0) {
+      remember_handle(kHdf5, static_cast<std::uint64_t>(dataset), count_named(log, path, operation));
+    }
+  });
 }
 
-template <typename Call>
-Id opened(const char* path, Call call) noexcept {
-  ThreadLog* log = thread_log();
-  if (log == nullptr) {
-    return call();
-  }
-  const std::uint64_t begin = ticks();
-  const Id id = call();
-  const std::uint64_t end = ticks();
-  const HandleFile file = count_named(*log, path,
-                                      {.call = PENSTOCK_CALL_OPEN,
-                                       .layer = PENSTOCK_HDF5,
-                                       .failed = id < 0 ? EIO : 0,
-                                       .begin = begin,
-                                       .end = end});
-  if (id >= 0) {
-    remember_handle(kHdf5, static_cast<std::uint64_t>(id), file);
-  }
-  return id;
+Id opened(const char* path, auto call) noexcept {
+  return timed(PENSTOCK_CALL_OPEN, call, [=](ThreadLog& log, Id id, Operation& operation) {
+    operation.layer = PENSTOCK_HDF5;
+    operation.failed = id < 0 ? EIO : 0;
+    const HandleFile file = count_named(log, path, operation);
+    if (id >= 0) {
+      remember_handle(kHdf5, static_cast<std::uint64_t>(id), file);
+    }
+  });
 }
 
 }  // namespace
@@ -98,19 +78,14 @@ PENSTOCK_WRAP(Id, H5Fcreate, (const char* path, unsigned flags, Id creation, Id 
   return opened(path, [&] { return real_H5Fcreate(path, flags, creation, access); });
 }
 PENSTOCK_WRAP(int, H5Fclose, (Id file)) {
-  ThreadLog* log = thread_log();
-  const std::uint64_t begin = log == nullptr ? 0 : ticks();
-  const int result = real_H5Fclose(file);
-  if (log != nullptr) {
-    count_handle(*log, find_handle(kHdf5, static_cast<std::uint64_t>(file)),
-                 {.call = PENSTOCK_CALL_CLOSE,
-                  .layer = PENSTOCK_HDF5,
-                  .failed = result < 0 ? EIO : 0,
-                  .begin = begin,
-                  .end = ticks()});
-  }
-  forget_handle(kHdf5, static_cast<std::uint64_t>(file));
-  return result;
+  const HandleFile known = forget_handle(kHdf5, static_cast<std::uint64_t>(file));
+  return timed(
+      PENSTOCK_CALL_CLOSE, [&] { return real_H5Fclose(file); },
+      [&](ThreadLog& log, int result, Operation& operation) {
+        operation.layer = PENSTOCK_HDF5;
+        operation.failed = result < 0 ? EIO : 0;
+        count_handle(log, known, operation);
+      });
 }
 PENSTOCK_WRAP(int, H5Dclose, (Id dataset)) {
   forget_handle(kHdf5, static_cast<std::uint64_t>(dataset));

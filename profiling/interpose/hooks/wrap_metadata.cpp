@@ -10,18 +10,14 @@
 
 using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
 
-PENSTOCK_WRAP(int, stat, (const char* path, struct stat* about)) {
-  return stat_of_name(AT_FDCWD, path, about, [&] { return real_stat(path, about); });
-}
-PENSTOCK_WRAP(int, stat64, (const char* path, struct stat64* about)) {
-  return stat_of_name(AT_FDCWD, path, about, [&] { return real_stat64(path, about); });
-}
-PENSTOCK_WRAP(int, lstat, (const char* path, struct stat* about)) {
-  return stat_of_name(AT_FDCWD, path, about, [&] { return real_lstat(path, about); });
-}
-PENSTOCK_WRAP(int, lstat64, (const char* path, struct stat64* about)) {
-  return stat_of_name(AT_FDCWD, path, about, [&] { return real_lstat64(path, about); });
-}
+#define PENSTOCK_STAT_OF_NAME(name, kind)                                                 \
+  PENSTOCK_WRAP(int, name, (const char* path, struct kind* about)) {                      \
+    return stat_of_name(AT_FDCWD, path, about, [&] { return real_##name(path, about); }); \
+  }
+PENSTOCK_STAT_OF_NAME(stat, stat)
+PENSTOCK_STAT_OF_NAME(stat64, stat64)
+PENSTOCK_STAT_OF_NAME(lstat, stat)
+PENSTOCK_STAT_OF_NAME(lstat64, stat64)
 PENSTOCK_WRAP(int, fstat, (int fd, struct stat* about)) {
   return stat_of_descriptor(fd, about, [&] { return real_fstat(fd, about); });
 }
@@ -38,18 +34,14 @@ PENSTOCK_WRAP(int, statx, (int at, const char* path, int flags, unsigned mask, s
   return stat_of_name(at, path, about, [&] { return real_statx(at, path, flags, mask, about); });
 }
 // What programs that were linked with a libc before 2.33 call.
-PENSTOCK_WRAP(int, __xstat, (int version, const char* path, struct stat* about)) {
-  return stat_of_name(AT_FDCWD, path, about, [&] { return real___xstat(version, path, about); });
-}
-PENSTOCK_WRAP(int, __xstat64, (int version, const char* path, struct stat64* about)) {
-  return stat_of_name(AT_FDCWD, path, about, [&] { return real___xstat64(version, path, about); });
-}
-PENSTOCK_WRAP(int, __lxstat, (int version, const char* path, struct stat* about)) {
-  return stat_of_name(AT_FDCWD, path, about, [&] { return real___lxstat(version, path, about); });
-}
-PENSTOCK_WRAP(int, __lxstat64, (int version, const char* path, struct stat64* about)) {
-  return stat_of_name(AT_FDCWD, path, about, [&] { return real___lxstat64(version, path, about); });
-}
+#define PENSTOCK_XSTAT_OF_NAME(name, kind)                                                         \
+  PENSTOCK_WRAP(int, name, (int version, const char* path, struct kind* about)) {                  \
+    return stat_of_name(AT_FDCWD, path, about, [&] { return real_##name(version, path, about); }); \
+  }
+PENSTOCK_XSTAT_OF_NAME(__xstat, stat)
+PENSTOCK_XSTAT_OF_NAME(__xstat64, stat64)
+PENSTOCK_XSTAT_OF_NAME(__lxstat, stat)
+PENSTOCK_XSTAT_OF_NAME(__lxstat64, stat64)
 PENSTOCK_WRAP(int, __fxstat, (int version, int fd, struct stat* about)) {
   return stat_of_descriptor(fd, about, [&] { return real___fxstat(version, fd, about); });
 }
@@ -143,39 +135,27 @@ PENSTOCK_WRAP(int, utimensat, (int at, const char* path, const timespec times[2]
 // Directories: opening is an open, reading an entry is counted on what was opened. The entries themselves
 // come without bytes of a file.
 PENSTOCK_WRAP(DIR*, opendir, (const char* path)) {
-  ThreadLog* log = thread_log();
-  if (log == nullptr) {
-    return real_opendir(path);
-  }
-  const std::uint64_t begin = ticks();
-  DIR* opened = real_opendir(path);
-  const std::uint64_t end = ticks();
-  const int saved = errno;
-  const int fd = opened == nullptr ? -1 : dirfd(opened);
-  count_open(
-      *log, AT_FDCWD, path, O_DIRECTORY, fd,
-      {.call = PENSTOCK_CALL_OPEN, .failed = opened == nullptr ? saved : 0, .begin = begin, .end = end});
-  errno = saved;
-  return opened;
+  return timed(
+      PENSTOCK_CALL_OPEN, [&] { return real_opendir(path); },
+      [&](ThreadLog& log, DIR* opened, Operation& operation) {
+        const int saved = errno;
+        operation.failed = opened == nullptr ? saved : 0;
+        count_open(log, AT_FDCWD, path, O_DIRECTORY, opened == nullptr ? -1 : dirfd(opened), operation);
+        errno = saved;
+      });
 }
 namespace {
-template <typename Entry>
-Entry* next_entry(Real<Entry*(DIR*)>& real, DIR* from) noexcept {
-  ThreadLog* log = thread_log();
-  if (log == nullptr) {
-    return real(from);
-  }
-  const std::uint64_t begin = ticks();
-  Entry* entry = real(from);
-  count(*log, dirfd(from), {.call = PENSTOCK_CALL_OTHER, .begin = begin, .end = ticks()});
-  return entry;
+auto next_entry(DIR* from, auto& real) noexcept {
+  return timed(
+      PENSTOCK_CALL_OTHER, [&] { return real(from); },
+      [&](ThreadLog& log, auto, const Operation& operation) { count(log, dirfd(from), operation); });
 }
 }  // namespace
 PENSTOCK_WRAP(dirent*, readdir, (DIR * from)) {
-  return next_entry(real_readdir, from);
+  return next_entry(from, real_readdir);
 }
 PENSTOCK_WRAP(dirent64*, readdir64, (DIR * from)) {
-  return next_entry(real_readdir64, from);
+  return next_entry(from, real_readdir64);
 }
 PENSTOCK_WRAP(int, closedir, (DIR * opened)) {
   ThreadLog* log = thread_log();

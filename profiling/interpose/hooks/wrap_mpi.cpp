@@ -50,46 +50,37 @@ std::uint64_t handle_at(const void* file) noexcept {
 // MPI knows the position of a handle; counted are the bytes and where they are known to lie.
 constexpr std::int64_t kUnknownOffset = 0;
 
-// `bytes` is asked for what was moved, behind a call that succeeded.
-template <typename Call, typename Bytes>
-int timed(penstock_call kind, Handle file, std::int64_t offset, Call call, Bytes bytes) noexcept {
-  ThreadLog* log = thread_log();
-  if (log == nullptr) {
-    return call();
-  }
-  const std::uint64_t begin = ticks();
-  const int result = call();
-  const std::uint64_t end = ticks();
-  count_handle(*log, find_handle(kMpi, static_cast<std::uint64_t>(file)),
-               {.call = kind,
-                .layer = PENSTOCK_MPIIO,
-                .failed = result,
-                .offset = offset,
-                .length = result == 0 ? bytes() : 0,
-                .begin = begin,
-                .end = end});
-  return result;
+// `bytes` is asked for what was moved, after a call that succeeded.
+int on_file(penstock_call kind, const HandleFile& file, std::int64_t offset, auto call, auto bytes) noexcept {
+  return timed(kind, call, [&](ThreadLog& log, int result, Operation& operation) {
+    operation.layer = PENSTOCK_MPIIO;
+    operation.failed = result;
+    operation.offset = offset;
+    operation.length = result == 0 ? bytes() : 0;
+    count_handle(log, file, operation);
+  });
+}
+HandleFile file_of_handle(Handle file) noexcept {
+  return find_handle(kMpi, static_cast<std::uint64_t>(file));
 }
 
-template <typename Call>
 int moved(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type, void* status,
-          Call call) noexcept {
+          auto call) noexcept {
   Status own{};
   void* told = is_ignored(status) ? &own : status;
-  return timed(
-      kind, file, offset, [&] { return call(told); }, [&] { return moved_bytes(told, type, count); });
+  return on_file(
+      kind, file_of_handle(file), offset, [&] { return call(told); },
+      [&] { return moved_bytes(told, type, count); });
 }
 
 // Started here, finished in MPI's wait: what was asked for counts.
-template <typename Call>
 int started(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type,
-            Call call) noexcept {
-  return timed(kind, file, offset, call, [&] { return moved_bytes(nullptr, type, count); });
+            auto call) noexcept {
+  return on_file(kind, file_of_handle(file), offset, call, [&] { return moved_bytes(nullptr, type, count); });
 }
 
-template <typename Call>
-int other(penstock_call kind, Handle file, Call call) noexcept {
-  return timed(kind, file, -1, call, [] { return std::int64_t{0}; });
+int other(penstock_call kind, const HandleFile& file, auto call) noexcept {
+  return on_file(kind, file, -1, call, [] { return std::int64_t{0}; });
 }
 
 }  // namespace
@@ -97,41 +88,36 @@ int other(penstock_call kind, Handle file, Call call) noexcept {
 // The result behind `file` is as large as a handle of the implementation: 4 bytes or 8.
 PENSTOCK_WRAP(int, MPI_File_open,
               (Handle communicator, const char* path, int mode, Handle info, void* file)) {
-  ThreadLog* log = thread_log();
-  if (log == nullptr) {
-    return real_MPI_File_open(communicator, path, mode, info, file);
-  }
-  const std::uint64_t begin = ticks();
-  const int result = real_MPI_File_open(communicator, path, mode, info, file);
-  const std::uint64_t end = ticks();
-  const HandleFile opened = count_named(
-      *log, path,
-      {.call = PENSTOCK_CALL_OPEN, .layer = PENSTOCK_MPIIO, .failed = result, .begin = begin, .end = end});
-  if (result == 0) {
-    remember_handle(kMpi, handle_at(file), opened);
-  }
-  return result;
+  return timed(
+      PENSTOCK_CALL_OPEN, [&] { return real_MPI_File_open(communicator, path, mode, info, file); },
+      [&](ThreadLog& log, int result, Operation& operation) {
+        operation.layer = PENSTOCK_MPIIO;
+        operation.failed = result;
+        const HandleFile opened = count_named(log, path, operation);
+        if (result == 0) {
+          remember_handle(kMpi, handle_at(file), opened);
+        }
+      });
 }
 PENSTOCK_WRAP(int, MPI_File_close, (void* file)) {
-  const std::uint64_t handle = handle_at(file);
-  const int result =
-      other(PENSTOCK_CALL_CLOSE, static_cast<Handle>(handle), [&] { return real_MPI_File_close(file); });
-  forget_handle(kMpi, handle);
-  return result;
+  const HandleFile known = forget_handle(kMpi, handle_at(file));
+  return other(PENSTOCK_CALL_CLOSE, known, [&] { return real_MPI_File_close(file); });
 }
 PENSTOCK_WRAP(int, MPI_File_sync, (Handle file)) {
-  return other(PENSTOCK_CALL_SYNC, file, [&] { return real_MPI_File_sync(file); });
+  return other(PENSTOCK_CALL_SYNC, file_of_handle(file), [&] { return real_MPI_File_sync(file); });
 }
 PENSTOCK_WRAP(int, MPI_File_seek, (Handle file, long offset, int whence)) {
-  return other(PENSTOCK_CALL_SEEK, file, [&] { return real_MPI_File_seek(file, offset, whence); });
+  return other(PENSTOCK_CALL_SEEK, file_of_handle(file),
+               [&] { return real_MPI_File_seek(file, offset, whence); });
 }
 PENSTOCK_WRAP(int, MPI_File_set_size, (Handle file, long bytes)) {
-  return other(PENSTOCK_CALL_OTHER, file, [&] { return real_MPI_File_set_size(file, bytes); });
+  return other(PENSTOCK_CALL_OTHER, file_of_handle(file),
+               [&] { return real_MPI_File_set_size(file, bytes); });
 }
 PENSTOCK_WRAP(int, MPI_File_set_view,
               (Handle file, long displacement, Handle element, Handle type, const char* representation,
                Handle info)) {
-  return other(PENSTOCK_CALL_OTHER, file, [&] {
+  return other(PENSTOCK_CALL_OTHER, file_of_handle(file), [&] {
     return real_MPI_File_set_view(file, displacement, element, type, representation, info);
   });
 }

@@ -26,11 +26,11 @@
 #include "profiling/interpose/counting/thread_log.hpp"
 #include "profiling/interpose/hooks/loader_walk.hpp"
 #include "profiling/interpose/hooks/processes.hpp"
-#include "profiling/interpose/hooks/real.hpp"
 #include "profiling/interpose/hooks/recording.hpp"
 #include "profiling/interpose/hooks/streams.hpp"
+#include "profiling/interpose/hooks/wrap.hpp"
 #include "profiling/interpose/writer/environment.hpp"
-#include "profiling/interpose/writer/session.hpp"
+#include "profiling/interpose/writer/session_lifetime.hpp"
 #include "profiling/interpose/writer/system.hpp"
 #include "profiling/interpose/writer/windows.hpp"
 

@@ -16,15 +16,14 @@
 #include <time.h>
 
 #include "profiling/interpose/counting/rings.hpp"
-#include "profiling/interpose/hooks/real.hpp"
+#include "profiling/interpose/hooks/wrap.hpp"
 
 using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
 
 namespace {
 
 // Around a call on a ring of liburing.
-template <typename Call>
-int inspected(const LibraryRing& ring, Call call) noexcept {
+int inspected(const LibraryRing& ring, auto call) noexcept {
   look_before(ring);
   const int result = call();
   look_behind(ring);
@@ -32,8 +31,7 @@ int inspected(const LibraryRing& ring, Call call) noexcept {
 }
 
 // Around a call on a ring by its descriptor; -1 for all rings.
-template <typename Call>
-int inspected(int fd, unsigned flags, Call call) noexcept {
+int inspected(int fd, unsigned flags, auto call) noexcept {
   constexpr unsigned kRegisteredRing = 1U << 4U;  // `fd` is an index of a registered ring, not a descriptor
   const int which = (flags & kRegisteredRing) != 0 ? -1 : fd;
   inspect(which);

@@ -34,25 +34,23 @@ void met(FILE* file) noexcept {
   errno = saved;
 }
 
-template <typename Call>
-FILE* opened(const char* path, const char* mode, Call call) noexcept {
-  ThreadLog* log = thread_log();
-  if (log == nullptr) {
-    return call();
+FILE* opened(const char* path, const char* mode, auto call) noexcept {
+  return timed(PENSTOCK_CALL_OPEN, call, [=](ThreadLog& log, FILE* file, Operation& operation) {
+    const int saved = errno;
+    operation.layer = PENSTOCK_STDIO;
+    operation.failed = file == nullptr ? saved : 0;
+    count_open(log, AT_FDCWD, path, flags_of(mode), file == nullptr ? -1 : file->_fileno, operation);
+    met(file);
+    errno = saved;
+  });
+}
+
+// A stream without a name: a temporary file, or a pipe to another program.
+FILE* nameless(FILE* file) noexcept {
+  if (file != nullptr && !log_suspended()) {
+    forget(file->_fileno);
+    met(file);
   }
-  const std::uint64_t begin = ticks();
-  FILE* file = call();
-  const std::uint64_t end = ticks();
-  const int saved = errno;
-  const int fd = file == nullptr ? -1 : file->_fileno;
-  count_open(*log, AT_FDCWD, path, flags_of(mode), fd,
-             {.call = PENSTOCK_CALL_OPEN,
-              .layer = PENSTOCK_STDIO,
-              .failed = file == nullptr ? saved : 0,
-              .begin = begin,
-              .end = end});
-  met(file);
-  errno = saved;
   return file;
 }
 
@@ -65,8 +63,7 @@ bool has_failed(const FILE* result) noexcept {
 
 // Around what closes a stream. What it still holds goes to the kernel; wide characters of it become bytes
 // before, and only the file's position says how many.
-template <typename Result, typename Call>
-Result closing(FILE* file, bool opens_again, Call call) noexcept {
+auto closing(FILE* file, bool opens_again, auto call) noexcept {
   const int fd = descriptor_of(*file);
   ThreadLog* log = fd < 0 ? nullptr : thread_log();
   if (log == nullptr) {
@@ -94,7 +91,7 @@ Result closing(FILE* file, bool opens_again, Call call) noexcept {
     forget(fd);
   }
   Operation operation{.call = PENSTOCK_CALL_CLOSE, .layer = PENSTOCK_STDIO, .begin = ticks()};
-  const Result result = call();
+  const auto result = call();
   operation.end = ticks();
   const int saved = errno;
   if (has_failed(result)) {
@@ -124,10 +121,9 @@ Result closing(FILE* file, bool opens_again, Call call) noexcept {
   return result;
 }
 
-template <typename Call>
-FILE* opened_again(const char* path, const char* mode, FILE* file, Call call) noexcept {
-  FILE* again = closing<FILE*>(file, path == nullptr,
-                               [&] { return path == nullptr ? call() : opened(path, mode, call); });
+FILE* opened_again(const char* path, const char* mode, FILE* file, auto call) noexcept {
+  FILE* again =
+      closing(file, path == nullptr, [&] { return path == nullptr ? call() : opened(path, mode, call); });
   if (path == nullptr) {
     met(again);
   }
@@ -169,8 +165,7 @@ class ReadBySeek {
   bool may_read_;
 };
 
-template <typename Call>
-int sought(FILE* file, int whence, Call call) noexcept {
+int sought(FILE* file, int whence, auto call) noexcept {
   OnStream on(file);
   if (!on.watched()) {
     return call();
@@ -195,22 +190,20 @@ int sought(FILE* file, int whence, Call call) noexcept {
   return result;
 }
 
-template <typename Result, typename Call>
-Result told(FILE* file, Call call) noexcept {
+auto told(FILE* file, auto call) noexcept {
   OnStream on(file);
   if (!on.watched()) {
     return call();
   }
   on.time_it();
-  const Result result = call();
+  const auto result = call();
   on.was(PENSTOCK_CALL_OTHER, 0);
   return result;
 }
 
 // Bytes that wait in a stream reach the kernel: no sync, for that asks nothing of the device. It is counted
 // among the other operations, its time with the writes'.
-template <typename Call>
-int flushed(FILE* file, Call call) noexcept {
+int flushed(FILE* file, auto call) noexcept {
   if (file == nullptr) {
     settle_streams();
     const int result = call();
@@ -263,34 +256,19 @@ PENSTOCK_WRAP(FILE*, fdopen, (int fd, const char* mode)) {
   return file;
 }
 PENSTOCK_WRAP(FILE*, tmpfile, ()) {
-  FILE* file = real_tmpfile();
-  if (file != nullptr && !log_suspended()) {
-    forget(file->_fileno);
-    met(file);
-  }
-  return file;
+  return nameless(real_tmpfile());
 }
 PENSTOCK_WRAP(FILE*, tmpfile64, ()) {
-  FILE* file = real_tmpfile64();
-  if (file != nullptr && !log_suspended()) {
-    forget(file->_fileno);
-    met(file);
-  }
-  return file;
+  return nameless(real_tmpfile64());
 }
 PENSTOCK_WRAP(FILE*, popen, (const char* command, const char* mode)) {
-  FILE* file = real_popen(command, mode);
-  if (file != nullptr && !log_suspended()) {
-    forget(file->_fileno);
-    met(file);
-  }
-  return file;
+  return nameless(real_popen(command, mode));
 }
 PENSTOCK_WRAP(int, pclose, (FILE * file)) {
-  return closing<int>(file, false, [&] { return real_pclose(file); });
+  return closing(file, false, [&] { return real_pclose(file); });
 }
 PENSTOCK_WRAP(int, fclose, (FILE * file)) {
-  return closing<int>(file, false, [&] { return real_fclose(file); });
+  return closing(file, false, [&] { return real_fclose(file); });
 }
 
 PENSTOCK_WRAP(int, fflush, (FILE * file)) {
@@ -322,11 +300,11 @@ PENSTOCK_WRAP(void, rewind, (FILE * file)) {
   });
 }
 PENSTOCK_WRAP(long, ftell, (FILE * file)) {
-  return told<long>(file, [&] { return real_ftell(file); });
+  return told(file, [&] { return real_ftell(file); });
 }
 PENSTOCK_WRAP(off64_t, ftello, (FILE * file)) {
-  return told<off64_t>(file, [&] { return real_ftello(file); });
+  return told(file, [&] { return real_ftello(file); });
 }
 PENSTOCK_WRAP(off64_t, ftello64, (FILE * file)) {
-  return told<off64_t>(file, [&] { return real_ftello64(file); });
+  return told(file, [&] { return real_ftello64(file); });
 }

@@ -3,14 +3,13 @@
 #include <wchar.h>
 
 #include "profiling/interpose/hooks/streams.hpp"
-#include "profiling/interpose/hooks/transfers.hpp"
+#include "profiling/interpose/hooks/wrap_transfers.hpp"
 
 using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
 
 namespace {
 
-template <typename Call>
-int printed(FILE* file, Call call) noexcept {
+int printed(FILE* file, auto call) noexcept {
   OnStream on(file);
   if (!on.watched()) [[unlikely]] {
     return call();
@@ -22,8 +21,7 @@ int printed(FILE* file, Call call) noexcept {
   return bytes;
 }
 
-template <typename Call>
-int scanned(FILE* file, Call call) noexcept {
+int scanned(FILE* file, auto call) noexcept {
   OnStream on(file);
   if (!on.watched()) [[unlikely]] {
     return call();
@@ -39,8 +37,7 @@ int scanned(FILE* file, Call call) noexcept {
 
 // Wide characters: the bytes are those that were decoded or encoded, a buffer at a time, by where the kernel
 // is in the file before and after.
-template <typename Call>
-auto wide_read(FILE* file, Call call) noexcept {
+auto wide_read(FILE* file, auto call) noexcept {
   OnStream on(file);
   if (!on.watched()) {
     return call();
@@ -63,8 +60,7 @@ auto wide_read(FILE* file, Call call) noexcept {
   return result;
 }
 
-template <typename Call>
-auto wide_written(FILE* file, Call call) noexcept {
+auto wide_written(FILE* file, auto call) noexcept {
   OnStream on(file);
   if (!on.watched()) {
     return call();
@@ -152,79 +148,47 @@ PENSTOCK_WRAP(int, __dprintf_chk, (int fd, int flag, const char* format, ...)) {
   return bytes;
 }
 
-PENSTOCK_WRAP(int, vfscanf, (FILE * file, const char* format, va_list more)) {
-  return scanned(file, [&] { return real_vfscanf(file, format, more); });
-}
-PENSTOCK_WRAP(int, vscanf, (const char* format, va_list more)) {
-  return scanned(stdin, [&] { return real_vscanf(format, more); });
-}
-PENSTOCK_WRAP(int, fscanf, (FILE * file, const char* format, ...)) {
-  PENSTOCK_MORE(format)
-  const int result = scanned(file, [&] { return real_vfscanf(file, format, more); });
-  va_end(more);
-  return result;
-}
-PENSTOCK_WRAP(int, scanf, (const char* format, ...)) {
-  PENSTOCK_MORE(format)
-  const int result = scanned(stdin, [&] { return real_vscanf(format, more); });
-  va_end(more);
-  return result;
-}
-PENSTOCK_WRAP(int, __isoc99_vfscanf, (FILE * file, const char* format, va_list more)) {
-  return scanned(file, [&] { return real___isoc99_vfscanf(file, format, more); });
-}
-PENSTOCK_WRAP(int, __isoc99_vscanf, (const char* format, va_list more)) {
-  return scanned(stdin, [&] { return real___isoc99_vscanf(format, more); });
-}
-PENSTOCK_WRAP(int, __isoc99_fscanf, (FILE * file, const char* format, ...)) {
-  PENSTOCK_MORE(format)
-  const int result = scanned(file, [&] { return real___isoc99_vfscanf(file, format, more); });
-  va_end(more);
-  return result;
-}
-PENSTOCK_WRAP(int, __isoc99_scanf, (const char* format, ...)) {
-  PENSTOCK_MORE(format)
-  const int result = scanned(stdin, [&] { return real___isoc99_vscanf(format, more); });
-  va_end(more);
-  return result;
-}
-PENSTOCK_WRAP(int, __isoc23_vfscanf, (FILE * file, const char* format, va_list more)) {
-  return scanned(file, [&] { return real___isoc23_vfscanf(file, format, more); });
-}
-PENSTOCK_WRAP(int, __isoc23_vscanf, (const char* format, va_list more)) {
-  return scanned(stdin, [&] { return real___isoc23_vscanf(format, more); });
-}
-PENSTOCK_WRAP(int, __isoc23_fscanf, (FILE * file, const char* format, ...)) {
-  PENSTOCK_MORE(format)
-  const int result = scanned(file, [&] { return real___isoc23_vfscanf(file, format, more); });
-  va_end(more);
-  return result;
-}
-PENSTOCK_WRAP(int, __isoc23_scanf, (const char* format, ...)) {
-  PENSTOCK_MORE(format)
-  const int result = scanned(stdin, [&] { return real___isoc23_vscanf(format, more); });
-  va_end(more);
-  return result;
-}
+// What scans, under the names that its versions have in libc. The variadic ones call those that take a list.
+#define PENSTOCK_SCAN_FILE(name, list_name, around, character)                             \
+  PENSTOCK_WRAP(int, list_name, (FILE * file, const character* format, va_list more)) {    \
+    return around(file, [&] { return real_##list_name(file, format, more); });             \
+  }                                                                                        \
+  PENSTOCK_WRAP(int, name, (FILE * file, const character* format, ...)) {                  \
+    PENSTOCK_MORE(format)                                                                  \
+    const int result = around(file, [&] { return real_##list_name(file, format, more); }); \
+    va_end(more);                                                                          \
+    return result;                                                                         \
+  }
+#define PENSTOCK_SCAN_INPUT(name, list_name)                                           \
+  PENSTOCK_WRAP(int, list_name, (const char* format, va_list more)) {                  \
+    return scanned(stdin, [&] { return real_##list_name(format, more); });             \
+  }                                                                                    \
+  PENSTOCK_WRAP(int, name, (const char* format, ...)) {                                \
+    PENSTOCK_MORE(format)                                                              \
+    const int result = scanned(stdin, [&] { return real_##list_name(format, more); }); \
+    va_end(more);                                                                      \
+    return result;                                                                     \
+  }
+PENSTOCK_SCAN_FILE(fscanf, vfscanf, scanned, char)
+PENSTOCK_SCAN_FILE(__isoc99_fscanf, __isoc99_vfscanf, scanned, char)
+PENSTOCK_SCAN_FILE(__isoc23_fscanf, __isoc23_vfscanf, scanned, char)
+PENSTOCK_SCAN_FILE(fwscanf, vfwscanf, wide_read, wchar_t)
+PENSTOCK_SCAN_FILE(__isoc99_fwscanf, __isoc99_vfwscanf, wide_read, wchar_t)
+PENSTOCK_SCAN_FILE(__isoc23_fwscanf, __isoc23_vfwscanf, wide_read, wchar_t)
+PENSTOCK_SCAN_INPUT(scanf, vscanf)
+PENSTOCK_SCAN_INPUT(__isoc99_scanf, __isoc99_vscanf)
+PENSTOCK_SCAN_INPUT(__isoc23_scanf, __isoc23_vscanf)
 
-PENSTOCK_WRAP(wint_t, fgetwc, (FILE * file)) {
-  return wide_read(file, [&] { return real_fgetwc(file); });
-}
-PENSTOCK_WRAP(wint_t, getwc, (FILE * file)) {
-  return wide_read(file, [&] { return real_getwc(file); });
-}
-PENSTOCK_WRAP(wint_t, fgetwc_unlocked, (FILE * file)) {
-  return wide_read(file, [&] { return real_fgetwc_unlocked(file); });
-}
-PENSTOCK_WRAP(wint_t, getwc_unlocked, (FILE * file)) {
-  return wide_read(file, [&] { return real_getwc_unlocked(file); });
-}
-PENSTOCK_WRAP(wint_t, __wuflow, (FILE * file)) {
-  return wide_read(file, [&] { return real___wuflow(file); });
-}
-PENSTOCK_WRAP(wint_t, __wunderflow, (FILE * file)) {
-  return wide_read(file, [&] { return real___wunderflow(file); });
-}
+#define PENSTOCK_GET_WIDE(name)                                \
+  PENSTOCK_WRAP(wint_t, name, (FILE * file)) {                 \
+    return wide_read(file, [&] { return real_##name(file); }); \
+  }
+PENSTOCK_GET_WIDE(fgetwc)
+PENSTOCK_GET_WIDE(getwc)
+PENSTOCK_GET_WIDE(fgetwc_unlocked)
+PENSTOCK_GET_WIDE(getwc_unlocked)
+PENSTOCK_GET_WIDE(__wuflow)
+PENSTOCK_GET_WIDE(__wunderflow)
 PENSTOCK_WRAP(wint_t, getwchar, ()) {
   return wide_read(stdin, [&] { return real_getwchar(); });
 }
@@ -240,18 +204,14 @@ PENSTOCK_WRAP(wchar_t*, __fgetws_chk, (wchar_t * out, size_t size, int room, FIL
 PENSTOCK_WRAP(wchar_t*, __fgetws_unlocked_chk, (wchar_t * out, size_t size, int room, FILE* file)) {
   return wide_read(file, [&] { return real___fgetws_unlocked_chk(out, size, room, file); });
 }
-PENSTOCK_WRAP(wint_t, fputwc, (wchar_t character, FILE* file)) {
-  return wide_written(file, [&] { return real_fputwc(character, file); });
-}
-PENSTOCK_WRAP(wint_t, putwc, (wchar_t character, FILE* file)) {
-  return wide_written(file, [&] { return real_putwc(character, file); });
-}
-PENSTOCK_WRAP(wint_t, fputwc_unlocked, (wchar_t character, FILE* file)) {
-  return wide_written(file, [&] { return real_fputwc_unlocked(character, file); });
-}
-PENSTOCK_WRAP(wint_t, putwc_unlocked, (wchar_t character, FILE* file)) {
-  return wide_written(file, [&] { return real_putwc_unlocked(character, file); });
-}
+#define PENSTOCK_PUT_WIDE(name)                                              \
+  PENSTOCK_WRAP(wint_t, name, (wchar_t character, FILE * file)) {            \
+    return wide_written(file, [&] { return real_##name(character, file); }); \
+  }
+PENSTOCK_PUT_WIDE(fputwc)
+PENSTOCK_PUT_WIDE(putwc)
+PENSTOCK_PUT_WIDE(fputwc_unlocked)
+PENSTOCK_PUT_WIDE(putwc_unlocked)
 PENSTOCK_WRAP(wint_t, __woverflow, (FILE * file, wint_t character)) {
   return wide_written(file, [&] { return real___woverflow(file, character); });
 }
@@ -279,33 +239,6 @@ PENSTOCK_WRAP(int, fwprintf, (FILE * file, const wchar_t* format, ...)) {
 PENSTOCK_WRAP(int, __fwprintf_chk, (FILE * file, int flag, const wchar_t* format, ...)) {
   PENSTOCK_MORE(format)
   const int result = wide_written(file, [&] { return real___vfwprintf_chk(file, flag, format, more); });
-  va_end(more);
-  return result;
-}
-PENSTOCK_WRAP(int, vfwscanf, (FILE * file, const wchar_t* format, va_list more)) {
-  return wide_read(file, [&] { return real_vfwscanf(file, format, more); });
-}
-PENSTOCK_WRAP(int, fwscanf, (FILE * file, const wchar_t* format, ...)) {
-  PENSTOCK_MORE(format)
-  const int result = wide_read(file, [&] { return real_vfwscanf(file, format, more); });
-  va_end(more);
-  return result;
-}
-PENSTOCK_WRAP(int, __isoc99_vfwscanf, (FILE * file, const wchar_t* format, va_list more)) {
-  return wide_read(file, [&] { return real___isoc99_vfwscanf(file, format, more); });
-}
-PENSTOCK_WRAP(int, __isoc99_fwscanf, (FILE * file, const wchar_t* format, ...)) {
-  PENSTOCK_MORE(format)
-  const int result = wide_read(file, [&] { return real___isoc99_vfwscanf(file, format, more); });
-  va_end(more);
-  return result;
-}
-PENSTOCK_WRAP(int, __isoc23_vfwscanf, (FILE * file, const wchar_t* format, va_list more)) {
-  return wide_read(file, [&] { return real___isoc23_vfwscanf(file, format, more); });
-}
-PENSTOCK_WRAP(int, __isoc23_fwscanf, (FILE * file, const wchar_t* format, ...)) {
-  PENSTOCK_MORE(format)
-  const int result = wide_read(file, [&] { return real___isoc23_vfwscanf(file, format, more); });
   va_end(more);
   return result;
 }

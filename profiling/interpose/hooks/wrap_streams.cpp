@@ -92,8 +92,7 @@ size_t room_in_buffer(const FILE* file) noexcept {  // of those that write line 
 
 // Asked for as single bytes, so that what comes of an item that the file ends in is known as well: glibc
 // gives the same either way.
-template <typename Call>
-size_t read_items(FILE* file, void* out, size_t room, size_t size, size_t count, Call call) noexcept {
+size_t read_items(FILE* file, void* out, size_t room, size_t size, size_t count, auto call) noexcept {
   size_t bytes = 0;
   if (__builtin_mul_overflow(size, count, &bytes) || bytes == 0 || bytes > room) [[unlikely]] {
     return call(size, count);
@@ -114,8 +113,7 @@ size_t read_items(FILE* file, void* out, size_t room, size_t size, size_t count,
   return got == bytes ? count : got / size;
 }
 
-template <typename Call>
-size_t write_items(FILE* file, const void* data, size_t size, size_t count, Call call) noexcept {
+size_t write_items(FILE* file, const void* data, size_t size, size_t count, auto call) noexcept {
   size_t bytes = 0;
   if (__builtin_mul_overflow(size, count, &bytes) || bytes == 0) [[unlikely]] {
     return call(size, count);
@@ -137,8 +135,7 @@ size_t write_items(FILE* file, const void* data, size_t size, size_t count, Call
 }
 
 // A line into `room` bytes, with a NUL after it; the file's own NULs stay in it.
-template <typename Call>
-char* read_line(FILE* file, char* out, size_t size, size_t room, Call call) noexcept {
+char* read_line(FILE* file, char* out, size_t size, size_t room, auto call) noexcept {
   if (room > size) [[unlikely]] {
     return call();  // which is fortified and ends the program
   }
@@ -171,8 +168,7 @@ char* read_line(FILE* file, char* out, size_t size, size_t room, Call call) noex
   return line;
 }
 
-template <typename Call>
-ssize_t read_delimited(FILE* file, Call call) noexcept {
+ssize_t read_delimited(FILE* file, auto call) noexcept {
   OnStream on(file);
   if (!on.watched()) [[unlikely]] {
     return call();
@@ -184,8 +180,7 @@ ssize_t read_delimited(FILE* file, Call call) noexcept {
 }
 
 // From a buffer that holds something, a byte is taken as the macros take it; the next call counts it.
-template <typename Call>
-int read_byte(FILE* file, Call call) noexcept {
+int read_byte(FILE* file, auto call) noexcept {
   if (file->_IO_read_ptr < file->_IO_read_end) [[likely]] {
     const Locked lock(file);
     if (file->_IO_read_ptr < file->_IO_read_end) [[likely]] {
@@ -202,8 +197,7 @@ int read_byte(FILE* file, Call call) noexcept {
   return byte;
 }
 
-template <typename Call>
-int write_byte(FILE* file, int byte, Call call) noexcept {
+int write_byte(FILE* file, int byte, auto call) noexcept {
   if (file->_IO_write_ptr < file->_IO_write_end) [[likely]] {
     const Locked lock(file);
     if (file->_IO_write_ptr < file->_IO_write_end) [[likely]] {
@@ -220,8 +214,7 @@ int write_byte(FILE* file, int byte, Call call) noexcept {
   return result;
 }
 
-template <typename Call>
-int write_text(FILE* file, const char* text, size_t more, Call call) noexcept {
+int write_text(FILE* file, const char* text, size_t more, auto call) noexcept {
   OnStream on(file);
   if (!on.watched()) [[unlikely]] {
     return call();
@@ -287,21 +280,15 @@ PENSTOCK_WRAP(ssize_t, __getdelim, (char** line, size_t* room, int delimiter, FI
   return read_delimited(file, [&] { return real___getdelim(line, room, delimiter, file); });
 }
 
-PENSTOCK_WRAP(int, getc, (FILE * file)) {
-  return read_byte(file, [&] { return real_getc(file); });
-}
-PENSTOCK_WRAP(int, fgetc, (FILE * file)) {
-  return read_byte(file, [&] { return real_fgetc(file); });
-}
-PENSTOCK_WRAP(int, _IO_getc, (FILE * file)) {
-  return read_byte(file, [&] { return real__IO_getc(file); });
-}
-PENSTOCK_WRAP(int, getc_unlocked, (FILE * file)) {
-  return read_byte(file, [&] { return real_getc_unlocked(file); });
-}
-PENSTOCK_WRAP(int, fgetc_unlocked, (FILE * file)) {
-  return read_byte(file, [&] { return real_fgetc_unlocked(file); });
-}
+#define PENSTOCK_GET_BYTE(name)                                \
+  PENSTOCK_WRAP(int, name, (FILE * file)) {                    \
+    return read_byte(file, [&] { return real_##name(file); }); \
+  }
+PENSTOCK_GET_BYTE(getc)
+PENSTOCK_GET_BYTE(fgetc)
+PENSTOCK_GET_BYTE(_IO_getc)
+PENSTOCK_GET_BYTE(getc_unlocked)
+PENSTOCK_GET_BYTE(fgetc_unlocked)
 PENSTOCK_WRAP(int, getchar, ()) {
   return read_byte(stdin, [&] { return real_getchar(); });
 }
@@ -309,9 +296,7 @@ PENSTOCK_WRAP(int, getchar_unlocked, ()) {
   return read_byte(stdin, [&] { return real_getchar_unlocked(); });
 }
 // What the macros call when the buffer is empty: one takes a byte, the other only has it filled.
-PENSTOCK_WRAP(int, __uflow, (FILE * file)) {
-  return read_byte(file, [&] { return real___uflow(file); });
-}
+PENSTOCK_GET_BYTE(__uflow)
 PENSTOCK_WRAP(int, __underflow, (FILE * file)) {
   OnStream on(file);
   const int byte = real___underflow(file);
@@ -336,21 +321,15 @@ PENSTOCK_WRAP(int, ungetc, (int byte, FILE* file)) {
   return result;
 }
 
-PENSTOCK_WRAP(int, putc, (int byte, FILE* file)) {
-  return write_byte(file, byte, [&] { return real_putc(byte, file); });
-}
-PENSTOCK_WRAP(int, fputc, (int byte, FILE* file)) {
-  return write_byte(file, byte, [&] { return real_fputc(byte, file); });
-}
-PENSTOCK_WRAP(int, _IO_putc, (int byte, FILE* file)) {
-  return write_byte(file, byte, [&] { return real__IO_putc(byte, file); });
-}
-PENSTOCK_WRAP(int, putc_unlocked, (int byte, FILE* file)) {
-  return write_byte(file, byte, [&] { return real_putc_unlocked(byte, file); });
-}
-PENSTOCK_WRAP(int, fputc_unlocked, (int byte, FILE* file)) {
-  return write_byte(file, byte, [&] { return real_fputc_unlocked(byte, file); });
-}
+#define PENSTOCK_PUT_BYTE(name)                                             \
+  PENSTOCK_WRAP(int, name, (int byte, FILE* file)) {                        \
+    return write_byte(file, byte, [&] { return real_##name(byte, file); }); \
+  }
+PENSTOCK_PUT_BYTE(putc)
+PENSTOCK_PUT_BYTE(fputc)
+PENSTOCK_PUT_BYTE(_IO_putc)
+PENSTOCK_PUT_BYTE(putc_unlocked)
+PENSTOCK_PUT_BYTE(fputc_unlocked)
 PENSTOCK_WRAP(int, putchar, (int byte)) {
   return write_byte(stdout, byte, [&] { return real_putchar(byte); });
 }

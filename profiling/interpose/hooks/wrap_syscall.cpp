@@ -23,7 +23,8 @@
 #include "profiling/interpose/hooks/mapping_calls.hpp"
 #include "profiling/interpose/hooks/processes.hpp"
 #include "profiling/interpose/hooks/stat_calls.hpp"
-#include "profiling/interpose/hooks/transfers.hpp"
+#include "profiling/interpose/hooks/wrap_transfers.hpp"
+#include "profiling/interpose/writer/session_lifetime.hpp"
 
 using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
 
@@ -51,12 +52,12 @@ struct Arguments {
 
 // Calls on names, from the directory `at`. The path is the program's memory; it is read only after the kernel
 // has read it.
-template <typename Call>
-long on_name(int at, long path, penstock_file_kind kind, Call call) noexcept {
+long on_name(int at, long path, penstock_file_kind kind, auto call) noexcept {
   return counted_path(PENSTOCK_CALL_OTHER, at, pointer<const char>(path), kind, call);
 }
 
-// Reads and writes. The wrappers' own templates (transfers.hpp) make the call and count it after its return.
+// Reads and writes. The wrappers' own templates (wrap_transfers.hpp) make the call and count it after its
+// return.
 long transfer(const Arguments& made) noexcept {
   switch (made.number) {
     case SYS_read:
@@ -86,8 +87,7 @@ long transfer(const Arguments& made) noexcept {
   }
 }
 
-template <typename Call>
-int as_int(Call call) noexcept {
+int as_int(auto call) noexcept {
   return static_cast<int>(call());
 }
 

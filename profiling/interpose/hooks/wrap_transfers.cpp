@@ -1,10 +1,10 @@
 // read, write and their kin: with a position of their own or the descriptor's, of one part or several,
 // fortified, and those between two descriptors.
+#include "profiling/interpose/hooks/wrap_transfers.hpp"
+
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-#include "profiling/interpose/hooks/transfers.hpp"
 
 using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #endif
 
 #include "profiling/interpose/matrix/matrix.hpp"
@@ -135,6 +136,25 @@ bool opened_by_ring(const std::string& path) {
   return true;
 }
 
+// What the kernel refuses as a bad address, before a file is read.
+bool bad_addresses(const std::string& path) {
+  Ring ring;
+  if (!ring.there()) return false;
+  const auto refused = [&](io_uring_sqe* request, int descriptor, bool by_name) {
+    void* const nowhere = reinterpret_cast<void*>(8);  // NOLINT(performance-no-int-to-ptr)
+    if (by_name) {
+      ::io_uring_prep_openat(request, AT_FDCWD, static_cast<const char*>(nowhere), O_RDONLY, 0);
+    } else {
+      ::io_uring_prep_readv(request, descriptor, static_cast<const iovec*>(nowhere), 2, 0);
+    }
+    MATRIX_CHECK(::io_uring_submit(&ring.get()) == 1 && next_result(ring.get()) == -EFAULT);
+  };
+  const int none = ::open("/dev/zero", O_RDONLY);
+  refused(::io_uring_get_sqe(&ring.get()), none, true);
+  refused(::io_uring_get_sqe(&ring.get()), none, false);
+  return ::close(none) == 0 && plain(path, false);
+}
+
 // The ring that the program maps and fills by itself.
 bool by_number(const std::string& path, bool writes) {
   io_uring_params about{};
@@ -179,6 +199,7 @@ constexpr Row kRows[] = {
     {"rings", "uring_registered", RING(registered(path))},
     {"rings", "uring_chain", RING(chain(path))},
     {"rings", "uring_opened", RING(opened_by_ring(path))},
+    {"rings", "uring_bad_addresses", RING(bad_addresses(path))},
     {"rings", "syscall_io_uring", RING(by_number(path, false))},
     {"rings", "syscall_io_uring_write", RING(by_number(path, true))},
 };

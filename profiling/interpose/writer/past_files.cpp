@@ -1,7 +1,8 @@
-// Files of a session that are done, whose memory calls may still be writing to (session.hpp).
+// Files of a session that are done, whose memory calls may still be writing to (session_lifetime.hpp).
 #include <sys/mman.h>
 
 #include "profiling/interpose/writer/session_file.hpp"
+#include "profiling/interpose/writer/session_lifetime.hpp"
 #include "profiling/interpose/writer/system.hpp"
 
 namespace penstock::interpose {

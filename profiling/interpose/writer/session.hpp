@@ -17,11 +17,17 @@
 // must accept it: an entry is stored before the count that makes it visible (`used`, `file_end`, `magic`).
 #pragma once
 
+#include <time.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "profiling/session_abi.h"
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
 
 namespace penstock::interpose {
 
@@ -38,7 +44,7 @@ struct alignas(64) Session {
   // Set while one thread, the holder of Control, takes the session from one file to another. It waits until
   // no other thread is inside an update (Update, counting.hpp); threads that begin one meanwhile wait for it.
   std::atomic<bool> changes{false};
-  bool uses_tsc = false;                      // ticks.hpp; decided once, before anything is counted
+  bool uses_tsc = false;                      // ticks(); decided once, before anything is counted
   bool rings_seen = false;                    // rings.hpp
   std::atomic<bool> may_have_loaded{false};   // slots.hpp
   char* base = nullptr;                       // where the file is mapped
@@ -48,44 +54,18 @@ struct alignas(64) Session {
 static_assert(offsetof(Session, folder) <= 64);
 extern Session session;
 
-// In the library's constructor: takes the folder from PENSTOCK_PROFILE_SESSION and begins a file in it.
-// Without that variable, or if no file can be made (stderr gets a line), nothing is recorded.
-void open_session() noexcept;
-// In a fork's child: nothing more is written to its parent's file. The child's own file begins with
-// begin_forked(), at its first counted call. That lets `take_along` copy what it needs before the parent's
-// file is unmapped. It is given null if another thread of the parent was taking the session from one file to
-// the next at the fork.
-void leave_parents_session() noexcept;
-bool begin_forked(void (*take_along)(const char* parents_base)) noexcept;
-
-// While session.changes is set and no thread is inside an update: begins a file in that folder (absolute),
-// and recording with it. False if none can be made; then everything is as before. `before` is the header of
-// the file that this one continues, which is stopped and still mapped. It decides whether segments are kept,
-// the limit, and where the kernel's counters begin. Null if this file continues none: then `segments`
-// decides.
-bool begin_session(const char* folder, penstock_begun started, bool segments,
-                   const penstock_session_header* before) noexcept;
-// Also then, once every call comes to its wrapper: what the kernel counted before does not count for this
-// session (kernel_begin).
-void begin_kernel_counters() noexcept;
-// Also then: the file is done (PENSTOCK_STOPPED). Either another one begins, or nothing is recorded from now
-// on (session.state). Its mapping stays for calls that began before and end later, until reclaim_sessions()
-// finds that there can be none.
-void stop_session() noexcept;
-// Also then, if nothing is recorded from now on: the process gives up the files that are done. Whoever
-// removes them gets their space back, and their file system can be unmounted. What calls that are running
-// still add is lost.
-void leave_past_files() noexcept;
-int session_failure() noexcept;  // why the last begin_session() failed, or the file could not grow: errno
-bool wants_segments() noexcept;  // PENSTOCK_PROFILE_TRACE=1
-// Also then: unmaps all files that are done but the youngest few, unless is_needed() says that a log refers
-// to one.
-void reclaim_sessions(bool (*is_needed)(const char* base)) noexcept;
-
 // A new block with room for at least `bytes` of entries; its header is written. Null if there is no room
 // left, and in a handler whose own thread holds file_lock. Takes file_lock; may write to the file and map a
 // part of it.
 penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept;
+
+// A block with room for a call, for the thread whose last one was `full` (null: it has none), `last_bytes`
+// long. A new one as long as there may be more of them; else the one that became full before all others,
+// emptied; where there is none, `full` itself, emptied. Null where there is no room for a first one.
+//
+// A block that is not full has a writer, or waits for one with the log of a thread that has ended: there are
+// as many as threads at one time, and each may have one block (PENSTOCK_BLOCK_GRANULE) beyond the limit.
+penstock_block* next_segment_block(penstock_block* full, std::uint64_t last_bytes) noexcept;
 
 inline std::uint64_t offset_in_session(const void* in_session) noexcept {
   return static_cast<std::uint64_t>(static_cast<const char*>(in_session) - session.base);
@@ -105,6 +85,27 @@ inline void count_drop(std::uint64_t& counter, std::uint64_t by = 1) noexcept {
   __atomic_fetch_add(&counter, by, __ATOMIC_RELAXED);
 }
 
+// The clock of a session: ticks of the processor's time stamp counter where that is invariant, of
+// CLOCK_MONOTONIC elsewhere.
+inline std::int64_t nanoseconds(clockid_t clock) noexcept {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+inline std::uint64_t ticks() noexcept {
+#if defined(__x86_64__)
+  if (session.uses_tsc) [[likely]] {
+    return __rdtsc();
+  }
+#endif
+  return static_cast<std::uint64_t>(nanoseconds(CLOCK_MONOTONIC));
+}
+
+// Decides (PENSTOCK_PROFILE_CLOCK=tsc or =monotonic does, where it is set), and returns how many ticks a
+// second has, measured for a tenth of a millisecond. Once, before anything is counted.
+std::uint64_t start_ticks() noexcept;
+
 // Stores a newer pair of readings of both clocks if the last one is older than an eighth of a second. Takes
 // file_lock only then; without it the pair is simply not stored.
 [[gnu::cold]] void set_later_moment() noexcept;
@@ -115,13 +116,5 @@ inline void note_moment(std::uint64_t now) noexcept {
     set_later_moment();
   }
 }
-// The end of recording, as far as this process can tell. It may be called again, and what is counted
-// afterwards is kept. Any thread, also in a handler.
-void end_session(penstock_process_state state) noexcept;
-// After an exec that failed: the session continues.
-void resume_session() noexcept;
-
-// Any thread and handler. Takes file_lock; without it or without room a drop is counted.
-void add_event(penstock_event_kind kind, std::uint32_t pid, const char* text) noexcept;
 
 }  // namespace penstock::interpose

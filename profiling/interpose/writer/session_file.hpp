@@ -40,6 +40,8 @@ constexpr std::uint64_t kFirstBytes = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
 
 // A number of bytes from a variable of the environment; `otherwise` if it has none.
 std::uint64_t bytes_of_environment(const char* name, std::uint64_t otherwise) noexcept;
+// PENSTOCK_PROFILE_TRACE_LIMIT where that is a number, or what is usual; 0: no limit.
+std::uint64_t trace_limit_of_environment() noexcept;
 // Reserves addresses for the file (session.base, File::reserved).
 bool reserve() noexcept;
 // Grows the file to `bytes`, with its place on the device, and maps what is new.
@@ -50,6 +52,9 @@ void give_back_spare_room() noexcept;
 inline std::uint64_t whole_granules(std::uint64_t bytes) noexcept {
   return (bytes + PENSTOCK_BLOCK_GRANULE - 1) / PENSTOCK_BLOCK_GRANULE * PENSTOCK_BLOCK_GRANULE;
 }
+
+// Stores a newer pair of readings of both clocks in the header.
+void set_moment() noexcept;
 
 // Whether this process made the file: a child that was made without a wrapper has its parent's memory.
 bool is_own_session() noexcept;

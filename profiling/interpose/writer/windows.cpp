@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "profiling/interpose/writer/session.hpp"
+#include "profiling/interpose/writer/session_lifetime.hpp"
 
 namespace penstock::interpose {
 

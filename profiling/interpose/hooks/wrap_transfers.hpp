@@ -19,8 +19,8 @@ inline void follow_append(int fd, Description& description, ssize_t bytes, std::
 }
 
 // From the descriptor's position on.
-template <penstock_call kCall, typename Call>
-ssize_t transfer_on(int fd, Call call) noexcept {
+template <penstock_call kCall>
+ssize_t transfer_on(int fd, auto call) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
     return call();
@@ -39,8 +39,8 @@ ssize_t transfer_on(int fd, Call call) noexcept {
   return bytes;
 }
 
-template <penstock_call kCall, typename Call>
-ssize_t transfer_at(int fd, std::int64_t offset, Call call) noexcept {
+template <penstock_call kCall>
+ssize_t transfer_at(int fd, std::int64_t offset, auto call) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
     return call();
@@ -53,8 +53,8 @@ ssize_t transfer_at(int fd, std::int64_t offset, Call call) noexcept {
 }
 
 // preadv2 and pwritev2 take -1 for the descriptor's position.
-template <penstock_call kCall, typename Call>
-ssize_t vector2(int fd, std::int64_t offset, Call call) noexcept {
+template <penstock_call kCall>
+ssize_t vector2(int fd, std::int64_t offset, auto call) noexcept {
   if (offset != -1) {
     return transfer_at<kCall>(fd, offset, call);
   }
@@ -67,9 +67,8 @@ inline bool is_file(const Description* description) noexcept {
 
 // From one descriptor to another, within the kernel. `in_at` and `out_at` point to positions that the kernel
 // moves, or are null for the descriptors' own.
-template <typename Call>
 ssize_t between(int in, const off64_t* in_at, int out, const off64_t* out_at, bool kernel_counts,
-                Call call) noexcept {
+                auto call) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
     return call();

@@ -4,7 +4,7 @@
 // Only this file and slots.cpp call the loader (dlopen(), dlsym(), dladdr()) in wrapped calls. These
 // functions take the loader's lock, which is recursive, so a handler in its own thread does not hang; and
 // they may call malloc. A result is kept, so that it happens once for each function.
-#include "profiling/interpose/hooks/real.hpp"
+#include "profiling/interpose/hooks/wrap.hpp"
 
 #include <link.h>
 

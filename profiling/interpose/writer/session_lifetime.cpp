@@ -1,0 +1,335 @@
+// Begins and ends a session's file. session_lifetime.hpp says who may call what.
+//
+// file_lock is held by begin_session(), begin_kernel_counters(), end_session() and add_event().
+// open_session() and begin_forked() need none: in the library's constructor, and in a child's first call
+// under begin_lock, no other thread writes to the session. No lock is taken under file_lock. The program's
+// heap is not used, except by strerror() in open_session(), which runs when the library is loaded. getenv()
+// is called when a file begins; a program that changes its environment in another thread at that time races
+// with it.
+#include "profiling/interpose/writer/session_lifetime.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "profiling/interpose/writer/own_process.hpp"
+#include "profiling/interpose/writer/session_file.hpp"
+#include "profiling/interpose/writer/system.hpp"
+#include "profiling/memory_fence.hpp"
+
+namespace penstock::interpose {
+
+namespace {
+
+void copy_text(char* to, std::size_t room, const char* from) noexcept {
+  const std::size_t length = strnlen(from, room - 1);
+  memcpy(to, from, length);
+  to[length] = 0;
+}
+
+// strtoul() of digits: no allocation, no locale.
+std::uint32_t from_environment(const char* a, const char* b) noexcept {
+  for (const char* name : {a, b}) {
+    if (const char* value = getenv(name); value != nullptr && *value != 0) {
+      return static_cast<std::uint32_t>(strtoul(value, nullptr, 10));
+    }
+  }
+  return 0;
+}
+
+// What a file continues.
+struct Before {
+  const penstock_session_header* header = nullptr;  // still mapped; null if there is none to read
+  bool forked = false;                              // it is the file of a fork's parent
+  bool segments = false;                            // the initial setting if no file has one
+};
+
+// Relaxed: another process writes this bit at any time, and nothing else depends on it.
+std::uint32_t control_in(const penstock_session_header& header) noexcept {
+  return __atomic_load_n(&header.control, __ATOMIC_RELAXED) & 1U;
+}
+
+// What was asked of the parent holds for the child, also what is asked until now. It does not hold if the
+// parent has left that file for another one. The parent may store its state at this moment: either value is
+// right then.
+bool inherits(const Before& before) noexcept {
+  if (before.header == nullptr || !before.forked) {
+    return before.header != nullptr;
+  }
+  const std::uint32_t state = __atomic_load_n(&before.header->state, __ATOMIC_RELAXED);
+  return state == PENSTOCK_RUNNING || state == PENSTOCK_ENDED;
+}
+
+// Another process may have switched the old file after its bit was copied, because it did not see the new
+// file yet. It writes the bit (pwrite()) and then looks for new files; here the new file is made visible
+// (magic), and behind a full fence the old bit is read again. So at least one of the two sees the other. The
+// exchange leaves a bit alone that was set in the new file already.
+void take_late_word(const penstock_session_header& before, std::uint32_t taken) noexcept {
+  memory_fence(std::memory_order_seq_cst);
+  const std::uint32_t now = control_in(before);
+  if (now != taken) {
+    __atomic_compare_exchange_n(&session.header->control, &taken, now, false, __ATOMIC_RELAXED,
+                                __ATOMIC_RELAXED);
+  }
+}
+
+// Fills the header of a new file. `control` is stored before session.header is: other threads that are in a
+// call read it at once (segments_wanted()). `magic` is stored last, as a reader takes the file for a session
+// by it. If the process is killed before that, the file is not a session.
+void fill_header(penstock_session_header& h, const Before& before) noexcept {
+  const bool forked = before.forked;
+  const bool takes_word = inherits(before);
+  const std::uint32_t control = takes_word ? control_in(*before.header) : before.segments ? 1 : 0;
+  h.control = control;
+  __atomic_store_n(&session.header, &h, __ATOMIC_RELEASE);
+  h.version = PENSTOCK_SESSION_VERSION;
+  h.byte_order = PENSTOCK_SESSION_BYTE_ORDER;
+  h.header_bytes = PENSTOCK_HEADER_BYTES;
+  h.granule = PENSTOCK_BLOCK_GRANULE;
+  h.pid = static_cast<std::uint32_t>(system_call(SYS_getpid));
+  h.parent_pid = static_cast<std::uint32_t>(system_call(SYS_getppid));
+  h.clock = session.uses_tsc ? PENSTOCK_CLOCK_TSC : PENSTOCK_CLOCK_MONOTONIC;
+  h.forked = forked ? 1 : 0;
+  h.process_start = process_start();
+  h.begin_realtime_ns = nanoseconds(CLOCK_REALTIME);
+  h.begin = penstock_moment{.ticks = ticks(), .monotonic_ns = nanoseconds(CLOCK_MONOTONIC)};
+  h.later[0] = h.later[1] = h.begin;
+  h.ticks_per_s = file.ticks_per_s;
+  h.file_end = PENSTOCK_HEADER_BYTES;
+  h.rank = from_environment("OMPI_COMM_WORLD_RANK", "PMI_RANK");
+  h.ranks = from_environment("OMPI_COMM_WORLD_SIZE", "PMI_SIZE");
+  gethostname(h.host, sizeof(h.host) - 1);
+  system_call(SYS_readlinkat, AT_FDCWD, word("/proc/self/exe"), word(h.executable), sizeof(h.executable) - 1);
+  system_call(SYS_getcwd, word(h.directory), sizeof(h.directory));
+  h.command_bytes = static_cast<std::uint32_t>(read_text("/proc/self/cmdline", h.command, sizeof(h.command)));
+  // What the kernel has counted so far is this library's own reading. A forked process's counters began at
+  // the fork.
+  file.own_read = forked ? file.own_read : 0;
+  if (!forked && read_kernel_io(h.kernel_begin)) {
+    h.kernel_begin.syscr += 2;
+  }
+  h.kernel_begin.rchar += file.own_read;
+  h.kernel_begin.wchar += forked ? file.own_written : 0;
+  if (takes_word) {
+    h.inherited_from = forked ? before.header->pid : before.header->inherited_from;
+  }
+  h.trace_limit = before.header != nullptr ? before.header->trace_limit : trace_limit_of_environment();
+  memcpy(h.magic, PENSTOCK_SESSION_MAGIC, sizeof(h.magic));  // last: from now on it is one
+  if (takes_word) {
+    take_late_word(*before.header, control);
+  }
+}
+
+// Makes the file and its first mapping. The caller sets session.state, and holds file_lock where other
+// threads run. If it fails, session.base is the old mapping again; nothing of the old file was touched.
+bool begin_file(const Before& before) noexcept {
+  file.bytes = 0;
+  file.own_read = 0;
+  file.own_written = 0;
+  file.read_to_begin = 0;
+  file.events = nullptr;
+  file.segment_bytes = file.oldest_full = file.newest_full = 0;
+  char* const old_base = session.base;
+  file.limit = bytes_of_environment("PENSTOCK_PROFILE_LIMIT", ~std::uint64_t{0});
+  if (!reserve()) {
+    return false;
+  }
+  snprintf(file.path, sizeof(file.path), "%s/%ld-%lld" PENSTOCK_SESSION_SUFFIX, session.folder,
+           system_call(SYS_getpid), static_cast<long long>(nanoseconds(CLOCK_MONOTONIC)));
+  failure = 0;
+  if (!grow_to(kFirstBytes, O_CREAT | O_EXCL)) {
+    system_call(SYS_unlinkat, AT_FDCWD, word(file.path), 0);
+    system_call(SYS_munmap, word(session.base), static_cast<long>(file.reserved));
+    session.base = old_base;
+    return false;
+  }
+  fill_header(*reinterpret_cast<penstock_session_header*>(session.base), before);
+  return true;
+}
+
+}  // namespace
+
+// Reads the environment, without a lock.
+bool wants_segments() noexcept {
+  const char* trace = getenv("PENSTOCK_PROFILE_TRACE");
+  return trace != nullptr && *trace == '1';
+}
+
+int session_failure() noexcept {
+  return failure != 0 ? failure : ENOSPC;
+}
+
+// In the library's constructor, when the program usually has one thread. errno and stdio may be used freely
+// here; the message goes to descriptor 2 directly, as stderr's buffer is the program's.
+void open_session() noexcept {
+  const char* folder = getenv("PENSTOCK_PROFILE_SESSION");
+  if (folder == nullptr || *folder != '/' || strlen(folder) >= sizeof(session.folder)) {
+    return;
+  }
+  copy_text(session.folder, sizeof(session.folder), folder);
+  file.ticks_per_s = start_ticks();
+  if (begin_file({.header = nullptr, .forked = false, .segments = wants_segments()})) {
+    session.state.store(SessionState::running, std::memory_order_release);
+    return;
+  }
+  char said[1280];
+  const int length =
+      snprintf(said, sizeof(said), "penstock: nothing is profiled: no file can be written to '%s': %s\n",
+               folder, strerror(session_failure()));
+  system_call(SYS_write, STDERR_FILENO, word(said), length);
+}
+
+// By the holder of Control, while session.changes is set. state `running` is stored last: from then on a
+// thread's next call may begin a log in this file.
+bool begin_session(const char* folder, penstock_begun started, bool segments,
+                   const penstock_session_header* before) noexcept {
+  if (file.ticks_per_s == 0) {
+    file.ticks_per_s = start_ticks();
+  }
+  const Hold hold(file_lock);
+  copy_text(session.folder, sizeof(session.folder), folder);
+  if (!hold.held() || !begin_file({.header = before, .forked = false, .segments = segments})) {
+    return false;
+  }
+  session.header->begun = started;
+  if (before != nullptr && before->kernel_end_known != 0) {
+    session.header->kernel_begin = before->kernel_end;
+    session.header->kernel_begin.rchar += file.read_to_begin;
+    session.header->kernel_begin.wchar += file.own_written;
+  }
+  session.state.store(SessionState::running, std::memory_order_release);
+  return true;
+}
+
+// By the holder of Control, while session.changes is set: no thread adds to the totals that are subtracted
+// here. What threads have counted since recording began belongs to the session, so the kernel's counters
+// begin before it.
+void begin_kernel_counters() noexcept {
+  const Hold hold(file_lock);
+  penstock_kernel_io io{};
+  file.own_read = 0;
+  if (!hold.held() || !read_kernel_io(io)) {
+    return;
+  }
+  io.rchar += file.own_read;
+  io.syscr += 2;
+  const std::uint64_t end = session.header->file_end;
+  for (std::uint64_t at = PENSTOCK_HEADER_BYTES; at < end;) {
+    const auto* block = at_offset<penstock_block>(at);
+    const auto* threads = reinterpret_cast<const penstock_thread*>(block + 1);
+    const std::uint64_t count = block->kind == PENSTOCK_BLOCK_THREADS ? block->used / sizeof(*threads) : 0;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      io.rchar -= threads[i].kernel_read;
+      io.wchar -= threads[i].kernel_written;
+    }
+    at += block->bytes;
+  }
+  session.header->kernel_begin = io;
+}
+
+namespace {
+
+// Read once by begin_forked().
+bool forked_between_files = false;  // the parent was changing files at the fork
+
+}  // namespace
+
+// In the child, with one thread; it takes no lock. The parent's file stays mapped until begin_forked(),
+// because names of descriptors are in it. The state is stored relaxed, as there is no other thread.
+void leave_parents_session() noexcept {
+  file_lock.reset();
+  forked_between_files = session.changes.load(std::memory_order_relaxed);
+  session.state.store(SessionState::forked, std::memory_order_relaxed);
+}
+
+// In the child's first counted call, under begin_lock, in any of its threads; the others wait there. It is a
+// wrapped call, perhaps in a handler or inside malloc: no heap. Order: the parent's file is unmapped after
+// take_along() has read it, and the state is stored last, since it releases the other threads.
+bool begin_forked(void (*take_along)(const char* parents_base)) noexcept {
+  // Between two files session.base and file.reserved may not belong together, so nothing is unmapped and
+  // nothing copied.
+  char* parents = forked_between_files ? nullptr : session.base;
+  const std::uint64_t parents_bytes = file.reserved;
+  const bool started = begin_file({.header = forked_between_files ? nullptr : session.header,
+                                   .forked = true,
+                                   .segments = wants_segments()});
+  if (started) {
+    take_along(parents);
+  }
+  if (parents != nullptr) {
+    system_call(SYS_munmap, word(parents), static_cast<long>(parents_bytes));
+  }
+  session.state.store(started ? SessionState::running : SessionState::off, std::memory_order_release);
+  return started;
+}
+
+// In exit, exec, a handler that calls _exit(), or by the holder of Control. Without the lock (a handler in
+// its own thread) it still stores the end, without a new moment. Order: the kernel's counters before the flag
+// that they are known, and the state last: a reader that sees it finds the rest. The file is cut last, since
+// it is only space.
+void end_session(penstock_process_state state) noexcept {
+  if (session.state.load(std::memory_order_acquire) != SessionState::running || !is_own_session()) {
+    return;
+  }
+  penstock_session_header& h = *session.header;
+  const Hold hold(file_lock);
+  if (hold.held()) {
+    set_moment();
+  }
+  penstock_kernel_io io{};
+  if (read_kernel_io(io)) {
+    h.kernel_end = io;
+    __atomic_store_n(&h.kernel_end_known, 1U, __ATOMIC_RELEASE);
+  }
+  h.end_monotonic_ns = nanoseconds(CLOCK_MONOTONIC);
+  __atomic_store_n(&h.state, static_cast<std::uint32_t>(state), __ATOMIC_RELEASE);
+  if (hold.held()) {
+    give_back_spare_room();
+  }
+}
+
+// After a failed exec. The state is stored last: until then readers take the session for ended.
+void resume_session() noexcept {
+  if (session.state.load(std::memory_order_acquire) == SessionState::running) {
+    session.header->end_monotonic_ns = 0;
+    __atomic_store_n(&session.header->kernel_end_known, 0U, __ATOMIC_RELEASE);
+    __atomic_store_n(&session.header->state, std::uint32_t{PENSTOCK_RUNNING}, __ATOMIC_RELEASE);
+  }
+}
+
+// Any thread and handler, no lock held on entry; `text` is the program's memory and is cut at 4,096 bytes.
+// The entry is written before `used` is stored with release: readers and a crash see it whole or not at all.
+void add_event(penstock_event_kind kind, std::uint32_t pid, const char* text) noexcept {
+  if (session.state.load(std::memory_order_acquire) != SessionState::running) {
+    return;
+  }
+  const Hold hold(file_lock);
+  const std::size_t length = text == nullptr ? 0 : strnlen(text, 4096);
+  const std::uint64_t bytes = sizeof(penstock_event) + (length + 7) / 8 * 8;
+  if (hold.held() &&
+      (file.events == nullptr || sizeof(penstock_block) + file.events->used + bytes > file.events->bytes)) {
+    if (penstock_block* fresh = add_block(PENSTOCK_BLOCK_EVENTS, 0, bytes); fresh != nullptr) {
+      file.events = fresh;
+    }
+  }
+  penstock_block* block = hold.held() ? file.events : nullptr;
+  if (block == nullptr || sizeof(penstock_block) + block->used + bytes > block->bytes) {
+    count_drop(session.header->dropped_operations);
+    return;
+  }
+  char* at = reinterpret_cast<char*>(block) + sizeof(penstock_block) + block->used;
+  const penstock_event event{.ticks = ticks(),
+                             .pid = pid,
+                             .kind = static_cast<std::uint16_t>(kind),
+                             .length = static_cast<std::uint16_t>(length)};
+  memcpy(at, &event, sizeof(event));
+  if (length != 0) {
+    memcpy(at + sizeof(event), text, length);
+  }
+  __atomic_store_n(&block->used, block->used + bytes, __ATOMIC_RELEASE);
+}
+
+}  // namespace penstock::interpose
