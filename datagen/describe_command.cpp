@@ -415,8 +415,6 @@ const CommandInfo command_describe{
          "penstock describe /data/photos --scan --checksum --save photos.manifest   # somebody else's "
          "folder"},
     .arguments = "CORPUS",
-    .min_arguments = 1,
-    .max_arguments = 1,
 };
 
 }  // namespace penstock

@@ -345,9 +345,7 @@ const CommandInfo command_generate{
     .examples =
         {"penstock generate imagenet --out data --samples 2000 --seed 7   # 2000 pictures in class folders",
          "penstock generate imagenet --out data --bytes 10GiB --resume    # go on after Ctrl-C"},
-    .arguments = "RECIPE",
-    .min_arguments = 0,
-    .max_arguments = 1,
+    .arguments = "[RECIPE]",
     .measures = true,
     .ranks = true,
     .findings = kFindings,

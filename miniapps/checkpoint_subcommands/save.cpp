@@ -323,8 +323,6 @@ const CommandInfo checkpoint_save{
                  "times to fast, durable",
                  "penstock checkpoint save /pfs/ckpt --from state --step 400   # the files of a folder"},
     .arguments = "STORE...",
-    .min_arguments = 1,
-    .max_arguments = kMostStores,
     .ranks = true,
     .pinned = true,
 };

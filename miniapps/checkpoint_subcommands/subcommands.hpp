@@ -18,8 +18,6 @@ inline constexpr int kLocked = 5;
 // What restore writes next to the restored files.
 inline constexpr std::string_view kRestartName = "restart.json";
 
-inline constexpr int kMostStores = 8;
-
 // Prints an error that has an exit code of its own to stderr, as the main program would; on rank 0 only.
 void report_failed(const CommandContext& context, const Error& error);
 

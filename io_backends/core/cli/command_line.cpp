@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 
 #include <CLI/CLI.hpp>
@@ -130,8 +131,15 @@ Result<void> check_single_numbers(const CommandInfo& command, const std::vector<
 }
 
 Result<void> check_number(const CommandInfo& command, const std::vector<std::string>& arguments) {
-  const auto most = static_cast<std::size_t>(command.max_arguments);
-  if (command.subcommands != nullptr || arguments.size() < static_cast<std::size_t>(command.min_arguments))
+  std::size_t least = 0;
+  std::size_t most = 0;
+  for (std::string_view rest = command.arguments; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(' '), rest.size());
+    if (!rest.starts_with('[')) ++least;
+    most = rest.substr(0, end).ends_with("...") ? SIZE_MAX : most + 1;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  if (command.subcommands != nullptr || arguments.size() < least)
     return wrong_usage(command, fmt::format("'{}' needs {}", command.name, command.arguments));
   if (arguments.size() > most)
     return wrong_usage(command, fmt::format("'{}' is one word too many", arguments[most]));
@@ -256,8 +264,7 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
   CommandLine line{.command = &command};
   // Any number is taken here: the value of a misspelt flag lands among the arguments, and the flag is what to
   // speak of.
-  if (command.max_arguments > 0 || command.subcommands != nullptr)
-    app.add_option("arguments", line.arguments)->expected(0, kAnyNumber);
+  if (!command.arguments.empty()) app.add_option("arguments", line.arguments)->expected(0, kAnyNumber);
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 takes words from the back
     app.parse(std::move(reversed));
