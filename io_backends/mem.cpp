@@ -27,6 +27,7 @@
 
 #include "io_backends/backend/backend.hpp"
 #include "io_backends/backend/sharded_counter.hpp"
+#include "io_backends/core/text.hpp"
 
 namespace penstock {
 
@@ -50,14 +51,6 @@ struct Node {
   ByName<std::unique_ptr<Node>> children;
 };
 
-// Removes the first part of a name and returns it. Both functions only cut views: no lock, no allocation.
-std::string_view next_part(std::string_view& name) {
-  const std::size_t end = std::min(name.find('/'), name.size());
-  const std::string_view part = name.substr(0, end);
-  name.remove_prefix(std::min(end + 1, name.size()));
-  return part;
-}
-
 std::pair<std::string_view, std::string_view> split_last(std::string_view name) {
   const std::size_t slash = name.rfind('/');
   if (slash == std::string_view::npos) return {"", name};
@@ -73,7 +66,7 @@ struct Store {
   Node* find(std::string_view name) {
     Node* node = &root;
     while (!name.empty()) {
-      const auto child = node->children.find(next_part(name));
+      const auto child = node->children.find(take_part(name, '/'));
       if (child == node->children.end()) return nullptr;
       node = child->second.get();
     }
@@ -85,7 +78,7 @@ struct Store {
   Node* make(std::string_view folder) {
     Node* node = &root;
     while (!folder.empty()) {
-      const std::string_view part = next_part(folder);
+      const std::string_view part = take_part(folder, '/');
       auto child = node->children.find(part);
       if (child == node->children.end()) child = node->children.emplace(part, std::make_unique<Node>()).first;
       node = child->second.get();

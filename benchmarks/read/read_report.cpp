@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <limits>
 #include <map>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "benchmarks/read/read_metrics.hpp"
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/text.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/tiers/named_tiers.hpp"
 #include "results/cells/cells.hpp"
@@ -61,11 +61,6 @@ Series bytes_by_second(const ReadCell& cell) {
       series.values.push_back(static_cast<double>(bytes[i]));
   }
   return series;
-}
-
-std::string upper(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return text;
 }
 
 std::string cache_text(const Record& record) {
@@ -168,7 +163,7 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
 
 std::string read_heading(const Corpus& corpus, std::span<const Record> records, const Output& output) {
   const Manifest& manifest = corpus.manifest;
-  const std::string codec = manifest.facts().codec.empty() ? "" : upper(manifest.facts().codec) + " ";
+  const std::string codec = manifest.facts().codec.empty() ? "" : upper_case(manifest.facts().codec) + " ";
   const std::string what = manifest.one_object_a_sample()
                                ? count_of(manifest.samples(), codec + "file")
                                : fmt::format("{} in {}", count_of(manifest.samples(), codec + "sample"),

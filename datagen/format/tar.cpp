@@ -9,6 +9,8 @@
 #include <iterator>
 #include <limits>
 
+#include "io_backends/core/text.hpp"
+
 namespace penstock {
 
 namespace {
@@ -236,12 +238,9 @@ Result<void> TarReader::set_pax(std::uint64_t at, std::string_view key, std::str
   if (key.starts_with("GNU.sparse."))
     return object_.error(Errc::unsupported, at, "a sparse file; make the archive without --sparse");
   if (key != "size") return success();
-  std::uint64_t bytes = 0;
-  const auto [stop, failure] = std::from_chars(value.data(), value.data() + value.size(), bytes);
-  if (failure != std::errc{} || stop != value.data() + value.size() ||
-      bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+  said_.bytes = parse_digits<std::uint64_t>(value);
+  if (!said_.bytes || *said_.bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
     return object_.corrupt(at, "a pax header whose size is no number");
-  said_.bytes = bytes;
   return success();
 }
 
@@ -251,11 +250,7 @@ Result<void> TarReader::set_name(std::uint64_t at, std::string_view name) {
   while (rest.starts_with("./")) rest.remove_prefix(2);
   member_.name = rest;
   bool leads_out = name.starts_with('/') || name.find('\0') != std::string_view::npos;
-  while (!rest.empty()) {
-    const std::size_t slash = std::min(rest.find('/'), rest.size());
-    leads_out = leads_out || rest.substr(0, slash) == "..";
-    rest.remove_prefix(std::min(slash + 1, rest.size()));
-  }
+  while (!rest.empty()) leads_out = take_part(rest, '/') == ".." || leads_out;
   if (!leads_out) return success();
   return object_.corrupt(at, fmt::format("a tar member called '{}', which leads out of the archive", name));
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <exception>
 #include <memory>
 #include <stdexcept>
@@ -12,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/text.hpp"
 
 namespace penstock {
 namespace {
@@ -107,9 +107,7 @@ Result<std::vector<std::uint64_t>> segments(Backend& backend) {
   std::vector<std::uint64_t> numbers;
   Result<void> listed = backend.names().list(kJournalFolder, [&](const Entry& entry) {
     const std::string_view digits = std::string_view(entry.name).substr(kJournalFolder.size() + 1);
-    std::uint64_t number = 0;
-    const auto [stop, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (failure == std::errc{} && stop == digits.data() + digits.size()) numbers.push_back(number);
+    if (const auto number = parse_digits<std::uint64_t>(digits)) numbers.push_back(*number);
     return true;
   });
   PENSTOCK_TRY(gone_is_fine(std::move(listed)));

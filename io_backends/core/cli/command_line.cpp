@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "io_backends/core/text.hpp"
 #include "io_backends/core/units.hpp"
 
 namespace penstock {
@@ -134,10 +135,9 @@ Result<void> check_number(const CommandInfo& command, const std::vector<std::str
   std::size_t least = 0;
   std::size_t most = 0;
   for (std::string_view rest = command.arguments; !rest.empty();) {
-    const std::size_t end = std::min(rest.find(' '), rest.size());
-    if (!rest.starts_with('[')) ++least;
-    most = rest.substr(0, end).ends_with("...") ? SIZE_MAX : most + 1;
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const std::string_view word = take_part(rest, ' ');
+    if (!word.starts_with('[')) ++least;
+    most = word.ends_with("...") ? SIZE_MAX : most + 1;
   }
   if (command.subcommands != nullptr || arguments.size() < least)
     return wrong_usage(command, fmt::format("'{}' needs {}", command.name, command.arguments));
@@ -168,8 +168,7 @@ Result<Options> options_from(const CommandInfo& command, const CommandInfo& aske
 void wrap(std::string& out, std::string_view text, std::size_t indent) {
   std::size_t column = indent;
   while (!text.empty()) {
-    const std::size_t space = text.find(' ');
-    const std::string_view word = text.substr(0, space);
+    const std::string_view word = take_part(text, ' ');
     if (column > indent && column + 1 + word.size() > kHelpWidth) {
       out += '\n';
       out.append(indent, ' ');
@@ -180,7 +179,6 @@ void wrap(std::string& out, std::string_view text, std::size_t indent) {
     }
     out += word;
     column += word.size();
-    text = space == std::string_view::npos ? "" : text.substr(space + 1);
   }
   out += '\n';
 }
