@@ -11,6 +11,7 @@
 #include "datagen/commands/dry_run.hpp"
 #include "datagen/commands/generate_list.hpp"
 #include "datagen/commands/generate_request.hpp"
+#include "datagen/corpus/corpus.hpp"
 #include "datagen/generate/generate.hpp"
 #include "datagen/generate/generate_share.hpp"
 #include "datagen/generate/generate_target.hpp"
@@ -24,7 +25,6 @@
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/cells/rank_figures.hpp"
-#include "results/record/environment.hpp"
 #include "results/record/shared_metrics.hpp"
 #include "results/record/trial.hpp"
 
@@ -124,18 +124,11 @@ Result<double> peak_memory_bytes(Communicator& ranks) {
   return bytes;
 }
 
-Result<CorpusFacts> facts_of(const Generation& generation, Tier& tier) {
+Result<CorpusFacts> made_facts(Tier& tier) {
   const auto path = tier.backend->native_path(kManifestName);
   PENSTOCK_ASSIGN(const Manifest manifest,
                   path ? Manifest::open(*path) : Manifest::load(*tier.backend, kManifestName));
-  const double memory = static_cast<double>(memory_bytes());
-  const double bytes = static_cast<double>(manifest.payload_bytes());
-  return CorpusFacts{.recipe = generation.state.recipe,
-                     .format = generation.state.format,
-                     .samples = manifest.samples(),
-                     .bytes = manifest.payload_bytes(),
-                     .checksum = manifest.checksum(),
-                     .over_ram = memory > 0 ? bytes / memory : 0};
+  return corpus_facts(manifest);
 }
 
 void measure(Trial& trial, const Generated& made, double peak_memory) {
@@ -225,7 +218,7 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
   measure(trial, made, peak_memory);
   trial.parameter("samples_kept", made.samples_kept);
   if (done.ok()) {
-    PENSTOCK_ASSIGN(const CorpusFacts facts, facts_of(generation, tier));
+    PENSTOCK_ASSIGN(const CorpusFacts facts, made_facts(tier));
     trial.corpus(facts);
     report_what_was_made(context, generation, facts, made, tier);
     run.keep(std::move(trial));

@@ -405,18 +405,12 @@ Result<std::unique_ptr<Backend>> make_mem(std::string_view path, const Options& 
   return std::make_unique<MemBackend>(path);
 }
 
-std::string test_path(const std::filesystem::path& scratch) {
-  return scratch.string();
-}
-
 }  // namespace
 
 const BackendInfo backend_mem{
     .name = "mem",
     .summary = "memory of this process, by any name; gone when it ends",
-    .options = {},
     .make = make_mem,
-    .test_path = test_path,
 };
 
 }  // namespace penstock

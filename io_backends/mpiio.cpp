@@ -162,10 +162,6 @@ Result<std::unique_ptr<Backend>> make_mpiio(std::string_view path, const Options
   return std::make_unique<MpiioFiles>(path, options, std::move(files));
 }
 
-std::string test_path(const std::filesystem::path& scratch) {
-  return (scratch / "mpiio").string();
-}
-
 }  // namespace
 
 const BackendInfo backend_mpiio{
@@ -173,7 +169,6 @@ const BackendInfo backend_mpiio{
     .summary = "files in a folder, by MPI-IO",
     .options = kOptions,
     .make = make_mpiio,
-    .test_path = test_path,
 };
 
 }  // namespace penstock

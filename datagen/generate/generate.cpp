@@ -36,8 +36,7 @@ Result<Found> begin_target(const Generation& generation, Tier& tier, bool resume
     return Found::nothing;
   }
   // One that is not this data set's says nothing true of any object that is made from here on.
-  Result<void> removed = backend.names().remove(kManifestName);
-  if (!removed.ok() && removed.error().code != Errc::not_found) return std::move(removed).error();
+  PENSTOCK_TRY(remove_if_there(backend.names(), kManifestName));
   return Found::started;
 }
 
@@ -98,8 +97,8 @@ Result<std::unique_ptr<Lock>> lock_target(Namespace& names) {
 
 // Nothing was started, or all of it is done: the lock's file goes.
 Result<void> remove_lock(Namespace& names, const Result<void>& done) {
-  Result<void> removed = names.remove(kGenerationLockName);
-  if (done.ok() && !removed.ok() && removed.error().code != Errc::not_found) return removed;
+  Result<void> removed = remove_if_there(names, kGenerationLockName);
+  if (done.ok() && !removed.ok()) return removed;
   // Nothing was started, so nothing stays; what others have in there keeps the folder.
   if (!done.ok()) static_cast<void>(names.remove(".penstock"));
   return success();

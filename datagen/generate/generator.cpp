@@ -246,8 +246,7 @@ Result<void> Generator::flush(Worker& worker) {
 }
 
 Result<void> Generator::finish() {
-  Result<void> removed = backend_.names().remove(kManifestName);
-  if (!removed.ok() && removed.error().code != Errc::not_found) return removed;
+  PENSTOCK_TRY(remove_if_there(backend_.names(), kManifestName));
   return builder_.publish(backend_);
 }
 

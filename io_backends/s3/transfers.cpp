@@ -23,19 +23,8 @@ constexpr std::chrono::seconds kConnectTimeout{10};  // where `timeout` is not s
 constexpr std::chrono::seconds kLastPatience{2};     // with what asks after we were asked to stop
 
 const char* method_name(Method method) {
-  switch (method) {
-    case Method::get:
-      return "GET";
-    case Method::head:
-      return "HEAD";
-    case Method::put:
-      return "PUT";
-    case Method::post:
-      return "POST";
-    case Method::remove:
-      return "DELETE";
-  }
-  return "GET";
+  constexpr const char* kNames[] = {"GET", "HEAD", "PUT", "POST", "DELETE"};
+  return kNames[static_cast<std::size_t>(method)];
 }
 
 bool asked_to_stop() {

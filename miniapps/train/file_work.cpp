@@ -37,7 +37,7 @@ Result<FileWork> take_files(const MiniAppInfo& app, const Options& options, std:
     request.validation_samples = &validation->manifest;
   }
   PENSTOCK_ASSIGN(FilePlan plan, app.plan_files(request));
-  FileWork work{.facts = corpus_facts(corpus),
+  FileWork work{.facts = corpus_facts(corpus.manifest),
                 .samples = nullptr,
                 .plan = std::move(plan),
                 .validation_samples = nullptr};
