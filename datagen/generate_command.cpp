@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/cells/rank_figures.hpp"
 #include "results/record/shared_metrics.hpp"
@@ -119,9 +121,9 @@ constexpr MetricInfo kMetrics[] = {
 Result<double> peak_memory_bytes(Communicator& ranks) {
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);
-  double bytes = static_cast<double>(usage.ru_maxrss) * 1024.0;
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&bytes, 1), Reduction::max));
-  return bytes;
+  PENSTOCK_ASSIGN(const std::vector<double> bytes,
+                  gather<double>(ranks, static_cast<double>(usage.ru_maxrss) * 1024.0));
+  return *std::max_element(bytes.begin(), bytes.end());
 }
 
 Result<CorpusFacts> made_facts(Tier& tier) {
@@ -292,7 +294,7 @@ Result<int> run_generate(const CommandContext& context) {
   if (options.text("out").empty())
     return make_error(Errc::invalid_argument, "say where to with --out TIER|DIR: a new or empty folder");
   Result<Tier> opened = open_tier(options.text("out"));
-  PENSTOCK_TRY(agree(ranks, outcome_of(opened)));
+  PENSTOCK_TRY(all_ok(ranks, opened));
   Tier tier = *std::move(opened);
   std::optional<GenerationState> started;
   if (options.flag("resume")) {
@@ -303,14 +305,11 @@ Result<int> run_generate(const CommandContext& context) {
   Result<bool> complete = false;
   if (ranks.root()) complete = inspect_target(options, generation, tier, started.has_value());
   if (options.flag("dry-run")) {
-    const Result<void> shown = ranks.root() ? dry_run(context, generation, tier, complete) : success();
-    PENSTOCK_TRY(outcome_of_root(ranks, shown));
+    PENSTOCK_TRY(on_root(ranks, [&] { return dry_run(context, generation, tier, complete); }));
     return 0;
   }
-  PENSTOCK_TRY(outcome_of_root(ranks, outcome_of(complete)));
-  std::uint64_t all_there = complete.ok() && *complete ? 1 : 0;
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&all_there, 1), Reduction::max));
-  if (all_there != 0) {
+  PENSTOCK_ASSIGN(const bool all_there, on_root(ranks, [&] { return complete; }));
+  if (all_there) {
     if (ranks.root()) report_nothing_to_do(context, generation, tier);
     if (ranks.root()) sweep_finished(*tier.backend);
     return 0;
