@@ -22,7 +22,6 @@
 #include <shared_mutex>
 #include <stdexcept>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "io_backends/backend/backend.hpp"
@@ -37,13 +36,6 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 using Blob = std::shared_ptr<const Bytes>;
-
-struct NameHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
-};
-template <class T>
-using ByName = std::unordered_map<std::string, T, NameHash, std::equal_to<>>;
 
 // A node is a folder or an object, as in a file system.
 struct Node {

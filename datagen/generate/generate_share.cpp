@@ -75,14 +75,6 @@ void ObjectLedger::set_object(std::uint64_t object, PublishedObject whole) {
   manifest_.set_object_crc32c(static_cast<std::uint32_t>(object), whole.crc32c);
 }
 
-void ObjectLedger::set_sample(std::uint64_t object, std::uint64_t index, const SampleRow& row) {
-  manifest_.set_sample(index, {.offset = row.offset,
-                               .length = row.length,
-                               .object = static_cast<std::uint32_t>(object),
-                               .label = row.label,
-                               .crc32c = row.crc32c});
-}
-
 void ObjectLedger::enter(std::uint64_t object, PublishedObject whole, std::span<const JournalSample> samples,
                          std::span<const std::uint32_t> labels) {
   if (ranks_.root())
@@ -91,12 +83,15 @@ void ObjectLedger::enter(std::uint64_t object, PublishedObject whole, std::span<
     objects_[object - share_.first_object] = whole;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const JournalSample& sample = samples[i];
-    const SampleRow row{
-        .offset = sample.offset, .length = sample.length, .label = labels[i], .crc32c = sample.crc32c};
+    const SampleEntry entry{.offset = sample.offset,
+                            .length = sample.length,
+                            .object = static_cast<std::uint32_t>(object),
+                            .label = labels[i],
+                            .crc32c = sample.crc32c};
     if (ranks_.root())
-      set_sample(object, sample.index, row);
+      manifest_.set_sample(sample.index, entry);
     else
-      samples_[sample.index - share_.first_sample] = row;
+      samples_[sample.index - share_.first_sample] = entry;
   }
 }
 
@@ -107,14 +102,10 @@ Result<void> ObjectLedger::hand_over() {
         const GenerateShare theirs = share_of(generation_, rank, ranks_.size());
         for (std::size_t i = 0; i < rows.size(); ++i) set_object(theirs.first_object + from + i, rows[i]);
       }));
-  return gather_rows<SampleRow>(
-      ranks_, samples_, [&](int rank, std::uint64_t from, std::span<const SampleRow> rows) {
+  return gather_rows<SampleEntry>(
+      ranks_, samples_, [&](int rank, std::uint64_t from, std::span<const SampleEntry> rows) {
         std::uint64_t index = share_of(generation_, rank, ranks_.size()).first_sample + from;
-        std::uint64_t object = generation_.object_of(index);
-        for (const SampleRow& row : rows) {
-          while (index >= generation_.end_sample(object)) ++object;
-          set_sample(object, index++, row);
-        }
+        for (const SampleEntry& entry : rows) manifest_.set_sample(index++, entry);
       });
 }
 

@@ -44,22 +44,14 @@ class ObjectLedger {
   Result<void> hand_over();
 
  private:
-  struct SampleRow {
-    std::uint64_t offset = 0;
-    std::uint64_t length = 0;
-    std::uint32_t label = 0;
-    std::uint32_t crc32c = 0;
-  };
-
   void set_object(std::uint64_t object, PublishedObject whole);
-  void set_sample(std::uint64_t object, std::uint64_t index, const SampleRow& row);
 
   const Generation& generation_;
   Communicator& ranks_;
   ManifestBuilder& manifest_;
   const GenerateShare share_;
   std::vector<PublishedObject> objects_;  // of the share, where they wait
-  std::vector<SampleRow> samples_;        // likewise
+  std::vector<SampleEntry> samples_;      // likewise
 };
 
 }  // namespace penstock

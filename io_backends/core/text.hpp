@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <unordered_map>
 
 namespace penstock {
 
@@ -52,5 +55,13 @@ std::optional<Number> parse_digits(std::string_view text, int base = 10) {
   if (failure != std::errc{} || stop != end) return std::nullopt;
   return number;
 }
+
+// Hash tables that look a std::string_view up without making a string of it.
+struct NameHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+};
+template <class T>
+using ByName = std::unordered_map<std::string, T, NameHash, std::equal_to<>>;
 
 }  // namespace penstock

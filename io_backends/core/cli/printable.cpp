@@ -4,9 +4,6 @@
 
 namespace penstock {
 
-namespace {
-
-// Bytes of the UTF-8 character in front, 0 if there is none (RFC 3629: no surrogates, nothing overlong).
 std::size_t utf8_length(std::string_view text) {
   const auto at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const auto follows = [&](std::size_t i) { return (at(i) & 0xc0U) == 0x80U; };
@@ -23,8 +20,6 @@ std::size_t utf8_length(std::string_view text) {
   }
   return 0;
 }
-
-}  // namespace
 
 std::string printable(std::string_view text) {
   std::string out;
