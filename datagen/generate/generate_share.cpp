@@ -57,7 +57,8 @@ Result<void> sum_over_ranks(Communicator& ranks, const GeneratedCounts& mine, Ge
   for (const GeneratedCounts& one : each) {
     out.count(one);
     out.seconds = std::max(out.seconds, one.seconds);
-    if (each.size() > 1) out.ranks.push_back({.bytes = one.bytes_made, .wall_s = one.seconds});
+    if (each.size() > 1 && ranks.root())
+      out.ranks.push_back({.bytes = one.bytes_made, .wall_s = one.seconds});
   }
   return success();
 }
