@@ -114,8 +114,6 @@ const CommandInfo command_read{
          "repeat",
          "penstock read ~/photos --scan --decode full --threads 2     # somebody else's JPEGs, decoded"},
     .arguments = "CORPUS",
-    .min_arguments = 1,
-    .max_arguments = 1,
     .measures = true,
     .ranks = true,
     .findings = kFindings,

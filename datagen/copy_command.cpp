@@ -158,8 +158,6 @@ const CommandInfo command_copy{
          "penstock copy /data/photos --scan --to posix:/mnt/pfs/photos   # somebody else's folder: checksums "
          "are made"},
     .arguments = "CORPUS",
-    .min_arguments = 1,
-    .max_arguments = 1,
 };
 
 }  // namespace penstock

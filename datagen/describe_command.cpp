@@ -343,9 +343,8 @@ Result<void> save(const Manifest& manifest, const std::filesystem::path& file) {
   spec.path = file.has_parent_path() ? file.parent_path().string() : ".";
   spec.text = spec.path;
   PENSTOCK_ASSIGN(const Tier tier, open_tier(spec));
-  PENSTOCK_ASSIGN(const auto writer, tier.backend->create(file.filename().string(), manifest.bytes().size()));
-  PENSTOCK_TRY(writer->append(manifest.bytes()));
-  PENSTOCK_TRY(writer->publish(Durability::file_and_name));
+  PENSTOCK_TRY(
+      put_object(*tier.backend, file.filename().string(), manifest.bytes(), Durability::file_and_name));
   note(fmt::format("the manifest is in '{}'", file.string()));
   return success();
 }
@@ -415,8 +414,6 @@ const CommandInfo command_describe{
          "penstock describe /data/photos --scan --checksum --save photos.manifest   # somebody else's "
          "folder"},
     .arguments = "CORPUS",
-    .min_arguments = 1,
-    .max_arguments = 1,
 };
 
 }  // namespace penstock

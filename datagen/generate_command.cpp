@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "datagen/commands/dry_run.hpp"
 #include "datagen/commands/generate_list.hpp"
 #include "datagen/commands/generate_request.hpp"
+#include "datagen/corpus/corpus.hpp"
 #include "datagen/generate/generate.hpp"
 #include "datagen/generate/generate_share.hpp"
 #include "datagen/generate/generate_target.hpp"
@@ -22,9 +24,9 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/cells/rank_figures.hpp"
-#include "results/record/environment.hpp"
 #include "results/record/shared_metrics.hpp"
 #include "results/record/trial.hpp"
 
@@ -119,23 +121,16 @@ constexpr MetricInfo kMetrics[] = {
 Result<double> peak_memory_bytes(Communicator& ranks) {
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);
-  double bytes = static_cast<double>(usage.ru_maxrss) * 1024.0;
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&bytes, 1), Reduction::max));
-  return bytes;
+  PENSTOCK_ASSIGN(const std::vector<double> bytes,
+                  gather<double>(ranks, static_cast<double>(usage.ru_maxrss) * 1024.0));
+  return *std::max_element(bytes.begin(), bytes.end());
 }
 
-Result<CorpusFacts> facts_of(const Generation& generation, Tier& tier) {
+Result<CorpusFacts> made_facts(Tier& tier) {
   const auto path = tier.backend->native_path(kManifestName);
   PENSTOCK_ASSIGN(const Manifest manifest,
                   path ? Manifest::open(*path) : Manifest::load(*tier.backend, kManifestName));
-  const double memory = static_cast<double>(memory_bytes());
-  const double bytes = static_cast<double>(manifest.payload_bytes());
-  return CorpusFacts{.recipe = generation.state.recipe,
-                     .format = generation.state.format,
-                     .samples = manifest.samples(),
-                     .bytes = manifest.payload_bytes(),
-                     .checksum = manifest.checksum(),
-                     .over_ram = memory > 0 ? bytes / memory : 0};
+  return corpus_facts(manifest);
 }
 
 void measure(Trial& trial, const Generated& made, double peak_memory) {
@@ -225,7 +220,7 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
   measure(trial, made, peak_memory);
   trial.parameter("samples_kept", made.samples_kept);
   if (done.ok()) {
-    PENSTOCK_ASSIGN(const CorpusFacts facts, facts_of(generation, tier));
+    PENSTOCK_ASSIGN(const CorpusFacts facts, made_facts(tier));
     trial.corpus(facts);
     report_what_was_made(context, generation, facts, made, tier);
     run.keep(std::move(trial));
@@ -299,7 +294,7 @@ Result<int> run_generate(const CommandContext& context) {
   if (options.text("out").empty())
     return make_error(Errc::invalid_argument, "say where to with --out TIER|DIR: a new or empty folder");
   Result<Tier> opened = open_tier(options.text("out"));
-  PENSTOCK_TRY(agree(ranks, outcome_of(opened)));
+  PENSTOCK_TRY(all_ok(ranks, opened));
   Tier tier = *std::move(opened);
   std::optional<GenerationState> started;
   if (options.flag("resume")) {
@@ -310,14 +305,11 @@ Result<int> run_generate(const CommandContext& context) {
   Result<bool> complete = false;
   if (ranks.root()) complete = inspect_target(options, generation, tier, started.has_value());
   if (options.flag("dry-run")) {
-    const Result<void> shown = ranks.root() ? dry_run(context, generation, tier, complete) : success();
-    PENSTOCK_TRY(outcome_of_root(ranks, shown));
+    PENSTOCK_TRY(on_root(ranks, [&] { return dry_run(context, generation, tier, complete); }));
     return 0;
   }
-  PENSTOCK_TRY(outcome_of_root(ranks, outcome_of(complete)));
-  std::uint64_t all_there = complete.ok() && *complete ? 1 : 0;
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&all_there, 1), Reduction::max));
-  if (all_there != 0) {
+  PENSTOCK_ASSIGN(const bool all_there, on_root(ranks, [&] { return complete; }));
+  if (all_there) {
     if (ranks.root()) report_nothing_to_do(context, generation, tier);
     if (ranks.root()) sweep_finished(*tier.backend);
     return 0;
@@ -345,9 +337,7 @@ const CommandInfo command_generate{
     .examples =
         {"penstock generate imagenet --out data --samples 2000 --seed 7   # 2000 pictures in class folders",
          "penstock generate imagenet --out data --bytes 10GiB --resume    # go on after Ctrl-C"},
-    .arguments = "RECIPE",
-    .min_arguments = 0,
-    .max_arguments = 1,
+    .arguments = "[RECIPE]",
     .measures = true,
     .ranks = true,
     .findings = kFindings,

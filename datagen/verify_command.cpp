@@ -236,8 +236,6 @@ const CommandInfo command_verify{
     .examples = {"penstock verify corpora/imagenet                # reads everything once",
                  "penstock verify /mnt/photos --manifest photos.manifest --json   # a read-only folder"},
     .arguments = "CORPUS",
-    .min_arguments = 1,
-    .max_arguments = 1,
 };
 
 }  // namespace penstock

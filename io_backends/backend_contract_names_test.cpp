@@ -12,12 +12,22 @@ TEST_P(Contract, WhatIsNotThereIsNotFound) {
   EXPECT_ERRC(Errc::not_found, backend().open("nothing"));
   EXPECT_ERRC(Errc::not_found, names().stat("nothing"));
   EXPECT_ERRC(Errc::not_found, names().remove("nothing"));
+  EXPECT_OK(remove_if_there(names(), "nothing"));
   EXPECT_ERRC(Errc::not_found, names().list("nothing", visit_all));
   put("object", "x");
   EXPECT_ERRC(Errc::not_found, backend().open("no/such/object"));
   EXPECT_ERRC(Errc::not_found, names().rename_noreplace("nothing", "else"));
   EXPECT_ERRC(Errc::not_found, backend().open("object/below"));
   EXPECT_ERRC(Errc::not_found, names().list("object", visit_all));
+}
+
+TEST_P(Contract, ATextIsReadWholeOrRefused) {
+  put("object", "text");
+  EXPECT_EQ(*read_text(backend(), "object", 4), "text");
+  EXPECT_ERRC(Errc::corrupt, read_text(backend(), "object", 3));
+  EXPECT_ERRC(Errc::not_found, read_text(backend(), "nothing", 4));
+  ASSERT_OK(remove_if_there(names(), "object"));
+  EXPECT_ERRC(Errc::not_found, names().stat("object"));
 }
 
 TEST_P(Contract, AFolderIsNoObject) {

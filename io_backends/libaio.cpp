@@ -350,10 +350,6 @@ Result<std::unique_ptr<Backend>> make_libaio(std::string_view path, const Option
   return std::make_unique<LibaioFiles>(path, options);
 }
 
-std::string test_path(const std::filesystem::path& scratch) {
-  return (scratch / "libaio").string();
-}
-
 }  // namespace
 
 const BackendInfo backend_libaio{
@@ -361,7 +357,6 @@ const BackendInfo backend_libaio{
     .summary = "files in a folder, many reads in flight from each thread by io_submit",
     .options = kOptions,
     .make = make_libaio,
-    .test_path = test_path,
 };
 
 }  // namespace penstock

@@ -22,11 +22,11 @@
 #include <shared_mutex>
 #include <stdexcept>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "io_backends/backend/backend.hpp"
 #include "io_backends/backend/sharded_counter.hpp"
+#include "io_backends/core/text.hpp"
 
 namespace penstock {
 
@@ -37,26 +37,11 @@ namespace {
 using Bytes = std::vector<std::byte>;
 using Blob = std::shared_ptr<const Bytes>;
 
-struct NameHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
-};
-template <class T>
-using ByName = std::unordered_map<std::string, T, NameHash, std::equal_to<>>;
-
 // A node is a folder or an object, as in a file system.
 struct Node {
   Blob blob;  // null: a folder
   ByName<std::unique_ptr<Node>> children;
 };
-
-// Removes the first part of a name and returns it. Both functions only cut views: no lock, no allocation.
-std::string_view next_part(std::string_view& name) {
-  const std::size_t end = std::min(name.find('/'), name.size());
-  const std::string_view part = name.substr(0, end);
-  name.remove_prefix(std::min(end + 1, name.size()));
-  return part;
-}
 
 std::pair<std::string_view, std::string_view> split_last(std::string_view name) {
   const std::size_t slash = name.rfind('/');
@@ -73,7 +58,7 @@ struct Store {
   Node* find(std::string_view name) {
     Node* node = &root;
     while (!name.empty()) {
-      const auto child = node->children.find(next_part(name));
+      const auto child = node->children.find(take_part(name, '/'));
       if (child == node->children.end()) return nullptr;
       node = child->second.get();
     }
@@ -85,7 +70,7 @@ struct Store {
   Node* make(std::string_view folder) {
     Node* node = &root;
     while (!folder.empty()) {
-      const std::string_view part = next_part(folder);
+      const std::string_view part = take_part(folder, '/');
       auto child = node->children.find(part);
       if (child == node->children.end()) child = node->children.emplace(part, std::make_unique<Node>()).first;
       node = child->second.get();
@@ -412,18 +397,12 @@ Result<std::unique_ptr<Backend>> make_mem(std::string_view path, const Options& 
   return std::make_unique<MemBackend>(path);
 }
 
-std::string test_path(const std::filesystem::path& scratch) {
-  return scratch.string();
-}
-
 }  // namespace
 
 const BackendInfo backend_mem{
     .name = "mem",
     .summary = "memory of this process, by any name; gone when it ends",
-    .options = {},
     .make = make_mem,
-    .test_path = test_path,
 };
 
 }  // namespace penstock

@@ -214,10 +214,6 @@ Result<std::unique_ptr<Backend>> make_mmap(std::string_view path, const Options&
   return std::make_unique<MmapFiles>(path, options);
 }
 
-std::string test_path(const std::filesystem::path& scratch) {
-  return (scratch / "mmap").string();
-}
-
 }  // namespace
 
 const BackendInfo backend_mmap{
@@ -225,7 +221,6 @@ const BackendInfo backend_mmap{
     .summary = "files in a folder, mapped into memory",
     .options = kOptions,
     .make = make_mmap,
-    .test_path = test_path,
 };
 
 }  // namespace penstock

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "io_backends/core/ranks/launcher.hpp"
+#include "io_backends/core/text.hpp"
 #include "io_backends/files/posix_files.hpp"
 
 namespace penstock {
@@ -29,8 +30,7 @@ constexpr std::size_t kLongestPath = 224;
 Result<MpiHints> parse_hints(std::string_view text) {
   MpiHints hints;
   while (!text.empty()) {
-    const std::string_view one = text.substr(0, text.find('+'));
-    text.remove_prefix(std::min(one.size() + 1, text.size()));
+    const std::string_view one = take_part(text, '+');
     const std::size_t colon = one.find(':');
     if (colon == 0 || colon >= one.size() - 1)
       return make_error(Errc::invalid_argument,
@@ -162,10 +162,6 @@ Result<std::unique_ptr<Backend>> make_mpiio(std::string_view path, const Options
   return std::make_unique<MpiioFiles>(path, options, std::move(files));
 }
 
-std::string test_path(const std::filesystem::path& scratch) {
-  return (scratch / "mpiio").string();
-}
-
 }  // namespace
 
 const BackendInfo backend_mpiio{
@@ -173,7 +169,6 @@ const BackendInfo backend_mpiio{
     .summary = "files in a folder, by MPI-IO",
     .options = kOptions,
     .make = make_mpiio,
-    .test_path = test_path,
 };
 
 }  // namespace penstock

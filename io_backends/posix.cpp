@@ -43,10 +43,6 @@ Result<std::unique_ptr<Backend>> make_posix(std::string_view path, const Options
   return std::make_unique<PosixFiles>(path, settings);
 }
 
-std::string test_path(const std::filesystem::path& scratch) {
-  return (scratch / "posix").string();
-}
-
 }  // namespace
 
 const BackendInfo backend_posix{
@@ -54,7 +50,6 @@ const BackendInfo backend_posix{
     .summary = "files in a folder, by open, read and close",
     .options = kOptions,
     .make = make_posix,
-    .test_path = test_path,
 };
 
 }  // namespace penstock

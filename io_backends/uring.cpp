@@ -482,17 +482,12 @@ Result<std::unique_ptr<Backend>> make_uring(std::string_view path, const Options
   PENSTOCK_TRY(check_folder_given("uring", path));
   return std::make_unique<UringFiles>(path, options);
 }
-std::string test_path(const std::filesystem::path& scratch) {
-  return (scratch / "uring").string();
-}
-
 }  // namespace
 const BackendInfo backend_uring{
     .name = "uring",
     .summary = "files in a folder, many reads in flight from each thread by io_uring",
     .options = kOptions,
     .make = make_uring,
-    .test_path = test_path,
 };
 
 }  // namespace penstock

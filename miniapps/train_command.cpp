@@ -276,9 +276,7 @@ const CommandInfo command_train{
         {"penstock train alexnet --data corpora/imagenet --prefetch 4   # as fast as the pipeline delivers",
          "penstock train alexnet --data photos --scan --steps 50 --accelerator emulated:step=100ms   # what "
          "waits"},
-    .arguments = "APP",
-    .min_arguments = 0,
-    .max_arguments = 100,
+    .arguments = "[APP]...",
     .measures = true,
     .ranks = true,
     .findings = kFindings,

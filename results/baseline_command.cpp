@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -118,8 +117,6 @@ constexpr CommandInfo kSet{
     .examples =
         {"penstock baseline set main runs/monday.jsonl   # from now on baseline:main stands for that file"},
     .arguments = "NAME [RESULTS]...",
-    .min_arguments = 1,
-    .max_arguments = INT_MAX,
 };
 constexpr CommandInfo kList{
     .name = "baseline list",
@@ -129,8 +126,6 @@ constexpr CommandInfo kList{
     .synopsis = "penstock baseline list [NAME]...",
     .examples = {"penstock baseline list   # exit 1 if a file has changed"},
     .arguments = "[NAME]...",
-    .min_arguments = 0,
-    .max_arguments = INT_MAX,
 };
 constexpr CommandInfo kRemove{
     .name = "baseline remove",
@@ -140,8 +135,6 @@ constexpr CommandInfo kRemove{
     .synopsis = "penstock baseline remove NAME...",
     .examples = {"penstock baseline remove main   # its record files stay"},
     .arguments = "NAME...",
-    .min_arguments = 1,
-    .max_arguments = INT_MAX,
 };
 constexpr const CommandInfo* kSubcommands[] = {&kSet, &kList, &kRemove};
 

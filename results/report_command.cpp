@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -249,9 +248,7 @@ const CommandInfo command_report{
         "penstock report [RESULTS]... [--baseline RESULTS] [--to html|csv|google-benchmark] [-o FILE|DIR]",
     .examples = {"penstock report -o report.html                # every record in penstock-results/",
                  "penstock report tuesday/ --baseline monday/ -o both.html   # and what changed since"},
-    .arguments = "RESULTS",
-    .min_arguments = 0,
-    .max_arguments = INT_MAX,
+    .arguments = "[RESULTS]...",
 };
 
 }  // namespace penstock

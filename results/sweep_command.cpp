@@ -366,8 +366,6 @@ const CommandInfo command_sweep{
                  "penstock sweep threads.yaml --slurm         # the same in one exclusive allocation, and "
                  "follows it"},
     .arguments = "FILE.yaml",
-    .min_arguments = 1,
-    .max_arguments = 1,
 };
 
 }  // namespace penstock

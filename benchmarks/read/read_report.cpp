@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <limits>
 #include <map>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "benchmarks/read/read_metrics.hpp"
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/text.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/tiers/named_tiers.hpp"
 #include "results/cells/cells.hpp"
@@ -19,11 +19,6 @@
 
 namespace penstock {
 namespace {
-
-std::string upper(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return text;
-}
 
 std::string cache_text(const Record& record) {
   const auto text = [&](const char* layer) { return record.cache.value(layer, "unknown"); };
@@ -89,7 +84,7 @@ std::string latency_ms(double ns) {
 
 std::string read_heading(const Corpus& corpus, std::span<const Record> records, const Output& output) {
   const Manifest& manifest = corpus.manifest;
-  const std::string codec = manifest.facts().codec.empty() ? "" : upper(manifest.facts().codec) + " ";
+  const std::string codec = manifest.facts().codec.empty() ? "" : upper_case(manifest.facts().codec) + " ";
   const std::string what = manifest.one_object_a_sample()
                                ? count_of(manifest.samples(), codec + "file")
                                : fmt::format("{} in {}", count_of(manifest.samples(), codec + "sample"),

@@ -181,15 +181,8 @@ Result<CacheOutcome> CacheControl::prepare() {
 }
 
 std::string_view cache_request_name(CacheRequest requested) {
-  switch (requested) {
-    case CacheRequest::cold:
-      return "cold";
-    case CacheRequest::warm:
-      return "warm";
-    case CacheRequest::asis:
-      return "asis";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"cold", "warm", "asis"};
+  return kNames[static_cast<std::size_t>(requested)];
 }
 
 CacheRequest parse_cache_request(std::string_view name) {

@@ -14,6 +14,7 @@
 #include "datagen/objects/object_check.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/placement.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/record/environment.hpp"
@@ -96,11 +97,9 @@ Result<bool> inspect_names(const Options& options, const Generation& generation,
 
 // Data sets of several ranks that plan them differently would be none.
 Result<void> check_same_plan(Communicator& ranks, const GenerationState& state) {
-  std::uint64_t least = journal_key(state);
-  std::uint64_t most = least;
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&least, 1), Reduction::min));
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&most, 1), Reduction::max));
-  if (least == most) return success();
+  PENSTOCK_ASSIGN(const std::vector<std::uint32_t> keys, gather<std::uint32_t>(ranks, journal_key(state)));
+  if (std::all_of(keys.begin(), keys.end(), [&](std::uint32_t key) { return key == keys.front(); }))
+    return success();
   return make_error(Errc::invalid_argument,
                     "the ranks would make different data sets of these words: say memory=SIZE to --size-for, "
                     "which takes each node's own otherwise, and start the same build everywhere");
@@ -139,24 +138,19 @@ void describe_difference(const Options& options, const Generation& generation) {
 }
 
 Result<std::optional<GenerationState>> started_before(Communicator& ranks, Tier& tier) {
-  Result<std::optional<GenerationState>> started = std::optional<GenerationState>();
-  if (ranks.root()) started = read_started_generation(tier);
-  PENSTOCK_TRY(outcome_of_root(ranks, outcome_of(started)));
-  if (ranks.size() == 1) return started;
-  const std::string text = started.ok() && *started ? to_text(**started) : "";
-  const auto bytes = std::as_bytes(std::span(text));
-  std::vector<std::byte> said(bytes.begin(), bytes.end());
-  PENSTOCK_TRY(ranks.broadcast(said));
-  if (said.empty()) return std::optional<GenerationState>();
-  PENSTOCK_ASSIGN(GenerationState state,
-                  parse_generation_state({reinterpret_cast<const char*>(said.data()), said.size()}));
+  PENSTOCK_ASSIGN(const std::string text, on_root(ranks, [&]() -> Result<std::string> {
+                    PENSTOCK_ASSIGN(const auto started, read_started_generation(tier));
+                    return started ? to_text(*started) : std::string();
+                  }));
+  if (text.empty()) return std::optional<GenerationState>();
+  PENSTOCK_ASSIGN(GenerationState state, parse_generation_state(text));
   return std::optional<GenerationState>(std::move(state));
 }
 
 Result<Generation> decide_generation(const CommandContext& context,
                                      const std::optional<GenerationState>& started) {
   Result<Generation> decided = decide(context, started);
-  PENSTOCK_TRY(agree(context.communicator, outcome_of(decided)));
+  PENSTOCK_TRY(all_ok(context.communicator, decided));
   PENSTOCK_TRY(check_same_plan(context.communicator, decided->state));
   return decided;
 }

@@ -50,13 +50,6 @@ Result<std::string> read_small(Backend& backend, std::string_view name) {
   return text;
 }
 
-Result<void> put_object(Backend& backend, std::string_view name, std::span<const std::byte> bytes,
-                        Durability durability) {
-  PENSTOCK_ASSIGN(const auto writer, backend.create(name, bytes.size()));
-  PENSTOCK_TRY(writer->append(bytes));
-  return writer->publish(durability);
-}
-
 // Whether `inner` is `outer` or a folder below it, also through links and other spellings.
 bool within(const std::filesystem::path& inner, const std::filesystem::path& outer) {
   std::error_code failed;
@@ -352,9 +345,8 @@ Result<void> Copy::finish() {
   if (sync_ && already_there_ > 0) PENSTOCK_TRY(sync_->sync());
   if (target_ != Target::finished || syncs(how_.durability))
     PENSTOCK_TRY(put_object(*to_.backend, kManifestName, manifest_.bytes(), how_.durability));
-  if (const auto removed = to_.backend->names().remove(kCopyingName); !removed.ok())
-    if (removed.error().code != Errc::not_found)
-      warn(fmt::format("the copy is complete, but '{}' stays: {}", kCopyingName, removed.error().message()));
+  if (const auto removed = remove_if_there(to_.backend->names(), kCopyingName); !removed.ok())
+    warn(fmt::format("the copy is complete, but '{}' stays: {}", kCopyingName, removed.error().message()));
   return success();
 }
 

@@ -136,20 +136,20 @@ Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& how) {
   return Corpus{std::move(tier), std::move(manifest), std::move(name), std::nullopt, mapped_bytes};
 }
 
-CorpusFacts corpus_facts(const Corpus& corpus) {
-  const ManifestFacts& facts = corpus.manifest.facts();
+CorpusFacts corpus_facts(const Manifest& manifest) {
+  const ManifestFacts& facts = manifest.facts();
   const std::uint64_t memory = memory_bytes();
-  const std::uint64_t bytes = corpus.manifest.payload_bytes();
+  const std::uint64_t bytes = manifest.payload_bytes();
   return {.recipe = facts.recipe,
           .format = facts.format,
-          .samples = corpus.manifest.samples(),
+          .samples = manifest.samples(),
           .bytes = bytes,
-          .checksum = corpus.manifest.checksum(),
+          .checksum = manifest.checksum(),
           .over_ram = memory == 0 ? 0.0 : static_cast<double>(bytes) / static_cast<double>(memory)};
 }
 
 void record_corpus(const Corpus& corpus, Trial& trial) {
-  trial.corpus(corpus_facts(corpus));
+  trial.corpus(corpus_facts(corpus.manifest));
   if (corpus.scan && corpus.scan->unreadable > 0)
     trial.verdict(Verdict::degraded, "the scan left out " + corpus.scan->lacks);
 }

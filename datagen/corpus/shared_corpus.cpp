@@ -2,19 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <span>
+#include <vector>
 
 #include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 
 namespace penstock {
 
 Result<void> check_shares(Communicator& ranks, const Corpus& corpus, std::string_view what) {
-  std::uint64_t least = crc32c(corpus.manifest.bytes());
-  std::uint64_t most = least;
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&least, 1), Reduction::min));
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&most, 1), Reduction::max));
-  if (least != most)
+  PENSTOCK_ASSIGN(const std::vector<std::uint32_t> seen,
+                  gather<std::uint32_t>(ranks, crc32c(corpus.manifest.bytes())));
+  if (std::any_of(seen.begin(), seen.end(), [&](std::uint32_t crc) { return crc != seen.front(); }))
     return make_error(
         Errc::corrupt,
         fmt::format("the ranks see different data sets in '{}': it must be the same on every node, "

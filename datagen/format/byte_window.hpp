@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "io_backends/core/result.hpp"
@@ -35,6 +36,24 @@ class ByteWindow {
   ByteWindow(ByteWindow&&) = default;
   ByteWindow& operator=(const ByteWindow&) = default;
   ByteWindow& operator=(ByteWindow&&) = default;
+};
+
+// Bytes in memory, which outlive it. Errors name the byte alone: the caller knows what it is of.
+class MemoryWindow final : public ByteWindow {
+ public:
+  explicit MemoryWindow(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length) override {
+    if (offset > bytes_.size() || length > bytes_.size() - offset)
+      return error(Errc::truncated, offset, std::to_string(length) + " bytes should be here");
+    return bytes_.subspan(static_cast<std::size_t>(offset), length);
+  }
+  Error error(Errc code, std::uint64_t offset, std::string_view what) const override {
+    return make_error(code, std::string(what) + " (at byte " + std::to_string(offset) + ")");
+  }
+
+ private:
+  const std::span<const std::byte> bytes_;
 };
 
 }  // namespace penstock

@@ -11,23 +11,6 @@
 namespace penstock {
 namespace {
 
-class MemoryWindow final : public ByteWindow {
- public:
-  explicit MemoryWindow(std::span<const std::byte> bytes) : bytes_(bytes) {}
-
-  Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length) override {
-    if (offset > bytes_.size() || length > bytes_.size() - offset)
-      return error(Errc::truncated, offset, fmt::format("{} bytes should be here", length));
-    return bytes_.subspan(static_cast<std::size_t>(offset), length);
-  }
-  Error error(Errc code, std::uint64_t offset, std::string_view what) const override {
-    return {code, 0, fmt::format("at byte {}: {}", offset, what)};
-  }
-
- private:
-  const std::span<const std::byte> bytes_;
-};
-
 bool is_float(Element element) {
   return element == Element::f32 || element == Element::f64;
 }

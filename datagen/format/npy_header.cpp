@@ -18,20 +18,10 @@ constexpr std::size_t kMostText = 65536;  // version 1.0's limit; NumPy itself r
 constexpr std::size_t kMostSides = 64;    // NumPy 2 has 64, earlier ones 32
 constexpr std::size_t kDigits = 20;       // of the largest first side
 
-std::string_view descr_of(Element element) {
-  switch (element) {
-    case Element::u8:
-      return "|u1";
-    case Element::i32:
-      return "<i4";
-    case Element::i64:
-      return "<i8";
-    case Element::f32:
-      return "<f4";
-    case Element::f64:
-      break;
-  }
-  return "<f8";
+// "<f4": order, kind, and bytes.
+std::string descr_of(Element element) {
+  const std::size_t bytes = element_bytes(element);
+  return fmt::format("{}{}{}", bytes == 1 ? '|' : '<', element_name(element).front(), bytes);
 }
 
 Error bad(std::string_view what) {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "datagen/manifest/name_hash.hpp"
+#include "io_backends/core/text.hpp"
 
 namespace penstock {
 
@@ -14,16 +14,12 @@ Result<Dirs> Dirs::parse(const Options& options) {
   if (dirs == "class") return Dirs(How::of_class, 0);
   if (dirs == "flat") return Dirs(How::flat, 0);
   constexpr std::string_view kHash = "hash:";
-  std::uint64_t folders = 0;
-  if (dirs.starts_with(kHash)) {
-    const char* const end = dirs.data() + dirs.size();
-    const auto [stop, failure] = std::from_chars(dirs.data() + kHash.size(), end, folders);
-    if (failure != std::errc{} || stop != end || folders > 1'000'000) folders = 0;
-  }
-  if (folders == 0)
+  std::optional<std::uint64_t> folders;
+  if (dirs.starts_with(kHash)) folders = parse_digits<std::uint64_t>(dirs.substr(kHash.size()));
+  if (!folders || *folders == 0 || *folders > 1'000'000)
     return make_error(Errc::invalid_argument,
                       fmt::format("dirs={}: say class, flat or hash:K with K from 1 to 1000000", dirs));
-  return Dirs(How::hash, folders);
+  return Dirs(How::hash, *folders);
 }
 
 std::string Dirs::name(std::string_view key, std::string_view extension) const {

@@ -19,24 +19,6 @@ namespace {
 
 constexpr std::uint64_t kFrame = kTfRecordHeaderBytes + kTfRecordFooterBytes;
 
-class RecordWindow final : public ByteWindow {
- public:
-  explicit RecordWindow(std::span<const std::byte> record) : record_(record) {}
-
-  Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length) override {
-    if (offset > record_.size() || length > record_.size() - offset)
-      return error(Errc::truncated, offset, fmt::format("{} bytes should be here", length));
-    return record_.subspan(static_cast<std::size_t>(offset), length);
-  }
-
-  Error error(Errc code, std::uint64_t offset, std::string_view what) const override {
-    return make_error(code, fmt::format("{} (at byte {} of the record)", what, offset));
-  }
-
- private:
-  const std::span<const std::byte> record_;
-};
-
 Error more_than_a_record() {
   return make_error(Errc::corrupt, "a compressed sample is more than one record");
 }
@@ -87,7 +69,7 @@ Result<std::span<const std::byte>> SampleOpener::open(std::span<const std::byte>
   const auto footer = tfrecord_footer(crc32c(payload));
   if (kChecksumsCount && !std::equal(footer.begin(), footer.end(), record.end() - kTfRecordFooterBytes))
     return make_error(Errc::corrupt, "the checksum of a record is wrong");
-  RecordWindow window(record);
+  MemoryWindow window(record);
   const Extent message{kTfRecordHeaderBytes, payload.size()};
   PENSTOCK_ASSIGN(const TfExampleFound example, look_through_example(window, message));
   const Extent found = example.payload.value_or(message);

@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "io_backends/core/text.hpp"
+
 namespace penstock {
 
 namespace {
@@ -23,16 +25,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kCodecs{
                                                                                  {"ppm", "pnm"},
                                                                                  {"pgm", "pnm"},
                                                                                  {"npy", "npy"}}};
-
-// The locale has no say in what a file is.
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-bool same_but_case(std::string_view extension, std::string_view lower_case) {
-  return std::equal(extension.begin(), extension.end(), lower_case.begin(), lower_case.end(),
-                    [](char a, char b) { return lower(a) == b; });
-}
 
 }  // namespace
 
@@ -63,18 +55,15 @@ bool has_extension(std::string_view object_name, std::string_view extension) {
 Result<SampleTypes> SampleTypes::parse(std::string_view text) {
   SampleTypes types;
   for (std::string_view rest = text;;) {
-    const std::size_t comma = std::min(rest.find(','), rest.size());
-    std::string_view word = rest.substr(0, comma);
+    const bool last = rest.find(',') == std::string_view::npos;
+    std::string_view word = take_part(rest, ',');
     if (word.starts_with('.')) word.remove_prefix(1);
     if (word.empty() || word.find_first_of("/.* ") != std::string_view::npos)
       return make_error(Errc::invalid_argument,
                         fmt::format("types '{}': say extensions like jpg,png, or any for every file", text));
-    std::string extension(word);
-    std::transform(extension.begin(), extension.end(), extension.begin(), lower);
-    types.any_ = types.any_ || extension == "any";
-    types.extensions_.push_back(std::move(extension));
-    if (comma == rest.size()) return types;
-    rest.remove_prefix(comma + 1);
+    types.extensions_.push_back(lower_case(word));
+    types.any_ = types.any_ || types.extensions_.back() == "any";
+    if (last) return types;
   }
 }
 

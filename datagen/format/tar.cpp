@@ -3,56 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cstring>
-#include <iterator>
 #include <limits>
+
+#include "io_backends/core/text.hpp"
 
 namespace penstock {
 
 namespace {
 
-// A ustar header: where its parts lie.
-struct Part {
-  std::size_t at;
-  std::size_t bytes;
-};
-constexpr Part kName{0, 100};
-constexpr Part kMode{100, 8};
-constexpr Part kUser{108, 8};
-constexpr Part kGroup{116, 8};
-constexpr Part kSize{124, 12};
-constexpr Part kTime{136, 12};
-constexpr Part kChecksum{148, 8};
-constexpr Part kType{156, 1};
-constexpr Part kMagic{257, 8};  // with the version after it
-constexpr Part kPrefix{345, 155};
-
 constexpr std::string_view kPosixMagic("ustar\0", 6);
-constexpr std::uint64_t kMostOctal = 077777777777;   // 8 GiB - 1
 constexpr std::uint64_t kMostExtension = 512 << 10;  // of a pax header or a long name; must fit the window
 
-using Block = std::array<char, kTarBlock>;
-
-std::string_view part_of(std::string_view block, Part part) {
+std::string_view part_of(std::string_view block, TarField part) {
   return block.substr(part.at, part.bytes);
 }
 
 // Up to the first NUL.
 std::string_view text_of(std::string_view bytes) {
   return bytes.substr(0, std::min(bytes.find('\0'), bytes.size()));
-}
-
-// The sum of a header's bytes, its own place taken as spaces. Old programs added signed bytes.
-template <class Byte>
-std::int64_t sum_of(std::string_view block) {
-  std::int64_t sum = 0;
-  for (std::size_t i = 0; i < block.size(); ++i) {
-    const bool own = i >= kChecksum.at && i < kChecksum.at + kChecksum.bytes;
-    sum += own ? std::int64_t{' '} : std::int64_t{static_cast<Byte>(block[i])};
-  }
-  return sum;
 }
 
 // Octal digits between spaces and NULs, or base 256 behind a first byte of 0x80.
@@ -77,41 +46,8 @@ std::optional<std::uint64_t> number_of(std::string_view field) {
   return value;
 }
 
-void put_text(Block& block, Part part, std::string_view text) {
-  std::copy(text.begin(), text.end(), block.begin() + static_cast<std::ptrdiff_t>(part.at));
-}
-
-void put_size(Block& block, std::uint64_t bytes) {
-  if (bytes <= kMostOctal) return put_text(block, kSize, fmt::format("{:011o}", bytes));
-  block[kSize.at] = '\x80';
-  for (std::size_t i = 0; i < sizeof bytes; ++i)
-    block[kSize.at + kSize.bytes - 1 - i] = static_cast<char>(bytes >> (8 * i));
-}
-
-// The slash that parts a name into prefix and name; 0 when there is no such slash.
-std::size_t split_of(std::string_view name) {
-  if (name.size() > kPrefix.bytes + 1 + kName.bytes) return 0;
-  const std::size_t slash = name.find('/', name.size() - 1 - kName.bytes);
-  return slash > kPrefix.bytes || slash + 1 == name.size() ? 0 : slash;  // npos is larger too
-}
-
-void put_block(std::vector<std::byte>& out, std::string_view name, std::string_view prefix, char type,
-               std::uint64_t bytes) {
-  Block block{};
-  put_text(block, kName, name.substr(0, kName.bytes));
-  put_text(block, kMode, "0000644");
-  put_text(block, kUser, "0000000");
-  put_text(block, kGroup, "0000000");
-  put_size(block, bytes);
-  put_text(block, kTime, "00000000000");
-  block[kType.at] = type;
-  put_text(block, kMagic, std::string_view("ustar\00000", 8));
-  put_text(block, kPrefix, prefix);
-  const std::int64_t sum = sum_of<unsigned char>(std::string_view(block.data(), block.size()));
-  put_text(block, kChecksum, fmt::format("{:06o}", sum));
-  block[kChecksum.at + kChecksum.bytes - 1] = ' ';  // behind a NUL
-  const auto header = std::as_bytes(std::span(block));
-  out.insert(out.end(), header.begin(), header.end());
+void append(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
+  out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
 // "21 path=a/long/name\n": the number counts itself.
@@ -126,15 +62,16 @@ std::string pax_record(std::string_view key, std::string_view value) {
 }  // namespace
 
 void put_tar_header(std::vector<std::byte>& out, std::string_view name, std::uint64_t bytes) {
-  if (name.size() <= kName.bytes) return put_block(out, name, {}, '0', bytes);
-  if (const std::size_t slash = split_of(name); slash != 0)
-    return put_block(out, name.substr(slash + 1), name.substr(0, slash), '0', bytes);
-  const std::string record = pax_record("path", name);
-  put_block(out, "././@PaxHeader", {}, 'x', record.size());
-  const auto content = std::as_bytes(std::span(record));
-  out.insert(out.end(), content.begin(), content.end());
-  out.resize(out.size() + tar_padding(record.size()));
-  put_block(out, name, {}, '0', bytes);
+  std::optional<TarBlock> block = tar_header(name, {.bytes = bytes});
+  if (!block) {
+    const std::string record = pax_record("path", name);
+    block = tar_header("././@PaxHeader", {.bytes = record.size(), .type = 'x'});
+    append(out, std::as_bytes(std::span(*block)));
+    append(out, std::as_bytes(std::span(record)));
+    out.resize(out.size() + tar_padding(record.size()));
+    block = tar_header(name.substr(0, kTarName.bytes), {.bytes = bytes});
+  }
+  append(out, std::as_bytes(std::span(*block)));
 }
 
 struct TarReader::Header {
@@ -153,16 +90,16 @@ Result<TarReader::Header> TarReader::read_header() {
   Header header;
   header.end = block.find_first_not_of('\0') == std::string_view::npos;
   if (header.end) return header;
-  const auto sum = number_of(part_of(block, kChecksum));
+  const auto sum = number_of(part_of(block, kTarChecksum));
   const auto is = [&](std::int64_t right) { return sum && *sum == static_cast<std::uint64_t>(right); };
-  const bool right = is(sum_of<unsigned char>(block)) || is(sum_of<signed char>(block));
+  const bool right = is(tar_sum(block, false)) || is(tar_sum(block, true));
   if (kChecksumsCount && !right)
     return object_.corrupt(at_, "no tar archive, or a damaged one: the checksum of a header is wrong");
-  header.type = block[kType.at];
-  if (part_of(block, kMagic).starts_with(kPosixMagic) && block[kPrefix.at] != '\0')
-    header.name = std::string(text_of(part_of(block, kPrefix))) + "/";
-  header.name += text_of(part_of(block, kName));
-  const auto size = number_of(part_of(block, kSize));
+  header.type = block[kTarType.at];
+  if (part_of(block, kTarMagic).starts_with(kPosixMagic) && block[kTarPrefix.at] != '\0')
+    header.name = std::string(text_of(part_of(block, kTarPrefix))) + "/";
+  header.name += text_of(part_of(block, kTarName));
+  const auto size = number_of(part_of(block, kTarSize));
   if (!size) return object_.corrupt(at_, "a tar header whose size is no number");
   header.content = {at_ + kTarBlock, *size};
   return header;
@@ -236,12 +173,9 @@ Result<void> TarReader::set_pax(std::uint64_t at, std::string_view key, std::str
   if (key.starts_with("GNU.sparse."))
     return object_.error(Errc::unsupported, at, "a sparse file; make the archive without --sparse");
   if (key != "size") return success();
-  std::uint64_t bytes = 0;
-  const auto [stop, failure] = std::from_chars(value.data(), value.data() + value.size(), bytes);
-  if (failure != std::errc{} || stop != value.data() + value.size() ||
-      bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+  said_.bytes = parse_digits<std::uint64_t>(value);
+  if (!said_.bytes || *said_.bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
     return object_.corrupt(at, "a pax header whose size is no number");
-  said_.bytes = bytes;
   return success();
 }
 
@@ -251,11 +185,7 @@ Result<void> TarReader::set_name(std::uint64_t at, std::string_view name) {
   while (rest.starts_with("./")) rest.remove_prefix(2);
   member_.name = rest;
   bool leads_out = name.starts_with('/') || name.find('\0') != std::string_view::npos;
-  while (!rest.empty()) {
-    const std::size_t slash = std::min(rest.find('/'), rest.size());
-    leads_out = leads_out || rest.substr(0, slash) == "..";
-    rest.remove_prefix(std::min(slash + 1, rest.size()));
-  }
+  while (!rest.empty()) leads_out = take_part(rest, '/') == ".." || leads_out;
   if (!leads_out) return success();
   return object_.corrupt(at, fmt::format("a tar member called '{}', which leads out of the archive", name));
 }

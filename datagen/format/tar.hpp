@@ -11,15 +11,9 @@
 
 #include "datagen/format/object_window.hpp"
 #include "io_backends/core/result.hpp"
+#include "io_backends/core/tar_header.hpp"
 
 namespace penstock {
-
-inline constexpr std::size_t kTarBlock = 512;  // headers are one, contents are padded to whole ones
-
-// Zeros that follow a content of that many bytes.
-constexpr std::size_t tar_padding(std::uint64_t bytes) {
-  return static_cast<std::size_t>((kTarBlock - bytes % kTarBlock) % kTarBlock);
-}
 
 // Appends the header of a regular file: mode 644, no owner, time 0 (1970), so that the same content makes the
 // same archive. Names that do not fit into the header get a pax header in front, sizes from 8 GiB on are in

@@ -23,6 +23,7 @@
 #include "datagen/format/tfrecord_gzip.hpp"
 #include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/core/checksums/tfrecord_framing.hpp"
+#include "io_backends/core/text.hpp"
 
 namespace penstock {
 
@@ -58,14 +59,6 @@ constexpr std::string_view kSize = "size";
 
 std::uint64_t side_of_square(std::uint64_t bytes) {
   return static_cast<std::uint64_t>(std::sqrt(static_cast<double>(bytes)));
-}
-
-// TensorFlow's script says "JPEG".
-std::string upper(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  return out;
 }
 
 // The names of a field's features, made once an object.
@@ -164,7 +157,7 @@ class TfRecordWriter final : public ObjectWriter {
 
   void add_field(std::size_t i, const FieldBytes& bytes) {
     const Field& field = fields_[i];
-    if (images_ && is_image(field)) example_.add("image/format", upper(field.codec));
+    if (images_ && is_image(field)) example_.add("image/format", upper_case(field.codec));  // "JPEG"
     if (!field.varies) {
       example_.add(names_[i].shape, field.shape);
       example_.add(names_[i].dtype, element_name(field.element));

@@ -19,6 +19,7 @@
 #include "datagen/format/sample_type.hpp"
 #include "datagen/format/sharded_format.hpp"
 #include "datagen/format/tar.hpp"
+#include "io_backends/core/text.hpp"
 
 namespace penstock {
 
@@ -31,13 +32,6 @@ constexpr OptionSpec kOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOp
 constexpr std::array<std::byte, 2 * kTarBlock> kZeros{};
 constexpr std::uint64_t kLongestLabel = 256;
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return out;
-}
-
 // How the file of a field is called behind the key, ".jpeg", or ".data.npy" where there are several, and
 // whether it is an array in NumPy's format.
 struct FieldFile {
@@ -49,7 +43,7 @@ FieldFile file_of(const Field& field, bool only) {
   constexpr std::string_view kNpy = ".npy";
   const bool npy = !field.varies || field.extension == kNpy;
   std::string suffix(npy ? kNpy : field.extension.empty() ? ".bin" : field.extension);
-  suffix = lower(suffix);
+  suffix = lower_case(suffix);
   if (only) return {suffix, npy};
   std::string name(field.name);
   std::replace(name.begin(), name.end(), '/', '_');
@@ -162,7 +156,7 @@ class TarScan {
       group_ = {};
       group_.key = key;
     }
-    const std::string extension = lower(extension_of(name));
+    const std::string extension = lower_case(extension_of(name));
     if (extension == ".cls") return read_label(member);
     const bool side = extension == ".json" || extension == ".txt";
     if (group_.payload && (side || !group_.is_side)) {
@@ -203,10 +197,7 @@ class TarScan {
     group_.label_file = member.name;
     PENSTOCK_ASSIGN(const auto bytes, window_.at(content.offset, static_cast<std::size_t>(content.length)));
     // NOLINTNEXTLINE(*-reinterpret-cast)
-    std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    constexpr std::string_view kBlank = " \t\r\n";
-    text.remove_prefix(std::min(text.find_first_not_of(kBlank), text.size()));
-    group_.label = text.substr(0, text.find_last_not_of(kBlank) + 1);
+    group_.label = trim({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     return success();
   }
 

@@ -25,8 +25,7 @@ std::string companion_name(const Format& format, const Companion& companion) {
 Result<PublishedObject> write_companion(const Format& format, Backend& backend, const Companion& companion,
                                         Durability durability, const Approval& approve) {
   const std::string name = companion_name(format, companion);
-  Result<void> removed = backend.names().remove(name);
-  if (!removed.ok() && removed.error().code != Errc::not_found) return std::move(removed).error();
+  PENSTOCK_TRY(remove_if_there(backend.names(), name));
   std::vector<std::span<const std::byte>> pieces(companion.bytes.begin(), companion.bytes.end());
   std::vector<FieldBytes> fields;
   fields.reserve(pieces.size());

@@ -36,8 +36,7 @@ Result<Found> begin_target(const Generation& generation, Tier& tier, bool resume
     return Found::nothing;
   }
   // One that is not this data set's says nothing true of any object that is made from here on.
-  Result<void> removed = backend.names().remove(kManifestName);
-  if (!removed.ok() && removed.error().code != Errc::not_found) return std::move(removed).error();
+  PENSTOCK_TRY(remove_if_there(backend.names(), kManifestName));
   return Found::started;
 }
 
@@ -55,19 +54,11 @@ Result<void> check_same_place(const Generation& generation, Tier& tier) {
 // What generate() does while rank 0 holds the lock. Collective.
 Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned threads, bool resume,
                              Communicator& ranks, Progress& progress, Generated& out) {
-  Found root_found = Found::nothing;
-  const auto begin = [&]() -> Result<void> {
-    PENSTOCK_ASSIGN(root_found, begin_target(generation, tier, resume));
-    return success();
-  };
-  PENSTOCK_TRY(outcome_of_root(ranks, ranks.root() ? guarded(begin) : success()));
-  auto found = static_cast<std::uint64_t>(root_found);
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&found, 1), Reduction::max));
-  if (found == static_cast<std::uint64_t>(Found::finished))
-    return mend_finished(generation, tier, threads, ranks, progress, out);
-  const bool resumed = found == static_cast<std::uint64_t>(Found::started);
+  PENSTOCK_ASSIGN(const Found found, on_root(ranks, [&] { return begin_target(generation, tier, resume); }));
+  if (found == Found::finished) return mend_finished(generation, tier, threads, ranks, progress, out);
+  const bool resumed = found == Found::started;
   out.started = resumed;
-  if (Result<void> same = agree(ranks, ranks.root() ? success() : check_same_place(generation, tier));
+  if (Result<void> same = all_ok(ranks, ranks.root() ? success() : check_same_place(generation, tier));
       !same.ok()) {
     if (ranks.root() && !resumed) static_cast<void>(remove_generation_state(*tier.backend));
     return same;
@@ -79,9 +70,9 @@ Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned 
     generator.emplace(generation, tier, std::move(sync), threads, resumed, ranks, progress);
     return success();
   };
-  PENSTOCK_TRY(agree(ranks, guarded(prepare)));
+  PENSTOCK_TRY(all_ok(ranks, prepare));
   PENSTOCK_TRY(generator->run(out));
-  PENSTOCK_TRY(outcome_of_root(ranks, ranks.root() ? remove_generation_state(*tier.backend) : success()));
+  PENSTOCK_TRY(on_root(ranks, [&] { return remove_generation_state(*tier.backend); }));
   out.started = false;
   return success();
 }
@@ -98,8 +89,8 @@ Result<std::unique_ptr<Lock>> lock_target(Namespace& names) {
 
 // Nothing was started, or all of it is done: the lock's file goes.
 Result<void> remove_lock(Namespace& names, const Result<void>& done) {
-  Result<void> removed = names.remove(kGenerationLockName);
-  if (done.ok() && !removed.ok() && removed.error().code != Errc::not_found) return removed;
+  Result<void> removed = remove_if_there(names, kGenerationLockName);
+  if (done.ok() && !removed.ok()) return removed;
   // Nothing was started, so nothing stays; what others have in there keeps the folder.
   if (!done.ok()) static_cast<void>(names.remove(".penstock"));
   return success();
@@ -107,7 +98,7 @@ Result<void> remove_lock(Namespace& names, const Result<void>& done) {
 
 }  // namespace
 
-void Generated::count(const Generated& part) {
+void GeneratedCounts::count(const GeneratedCounts& part) {
   samples_made += part.samples_made;
   bytes_made += part.bytes_made;
   samples_kept += part.samples_kept;
@@ -119,14 +110,16 @@ Result<void> generate(const Generation& generation, Tier& tier, unsigned threads
                       Communicator& ranks, Progress& progress, Generated& out) {
   Namespace& names = tier.backend->names();
   return guarded([&]() -> Result<void> {
-    Result<std::unique_ptr<Lock>> lock = std::unique_ptr<Lock>();
-    if (ranks.root()) lock = lock_target(names);
-    PENSTOCK_TRY(outcome_of_root(ranks, outcome_of(lock)));
+    std::unique_ptr<Lock> lock;
+    PENSTOCK_TRY(on_root(ranks, [&]() -> Result<void> {
+      PENSTOCK_ASSIGN(lock, lock_target(names));
+      return success();
+    }));
     Result<void> done = generate_locked(generation, tier, threads, resume, ranks, progress, out);
     if (out.started) return done;
-    const Result<void> removed = ranks.root() ? remove_lock(names, done) : success();
-    PENSTOCK_TRY(std::move(done));
-    return outcome_of_root(ranks, removed);
+    if (done.ok()) return on_root(ranks, [&] { return remove_lock(names, done); });
+    if (ranks.root()) static_cast<void>(remove_lock(names, done));
+    return done;
   });
 }
 

@@ -18,20 +18,24 @@
 
 namespace penstock {
 
-// Of all ranks together, and the same on each.
-struct Generated {
+// What some threads or ranks made.
+struct GeneratedCounts {
   std::uint64_t samples_made = 0;
   std::uint64_t bytes_made = 0;
   std::uint64_t samples_kept = 0;       // found right from before
   std::uint64_t samples_journaled = 0;  // of those made: --resume knows of them
   std::uint64_t damaged = 0;            // objects of before that are no longer right: made again
-  std::uint64_t journal_damaged = 0;    // rows and segments of the journal: what they named is made again
-  bool kept_by_size = false;            // of what was kept, no more than the sizes of objects were looked at
-  bool started = false;                 // the target holds what --resume goes on with
   double seconds = 0;                   // of the making alone, by the slowest rank
-  std::vector<RankFigures> ranks;       // what each made; none of a single process
 
-  void count(const Generated& part);  // adds samples, bytes and objects
+  void count(const GeneratedCounts& part);  // adds samples, bytes and objects
+};
+
+// Of all ranks together, and the same on each.
+struct Generated : GeneratedCounts {
+  std::uint64_t journal_damaged = 0;  // rows and segments of the journal: what they named is made again
+  bool kept_by_size = false;          // of what was kept, no more than the sizes of objects were looked at
+  bool started = false;               // the target holds what --resume goes on with
+  std::vector<RankFigures> ranks;     // what each made; none of a single process
 };
 
 // Makes what is missing; with `resume`, of a finished data set what is gone or of another size, by a stat of

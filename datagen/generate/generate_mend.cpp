@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <deque>
 #include <optional>
 #include <span>
@@ -37,20 +36,13 @@ Error of_another_build(std::string_view name, std::string_view why) {
 // The same on every rank. Collective.
 Result<std::vector<std::uint64_t>> wrong_objects(const Manifest& manifest, Tier& tier, unsigned threads,
                                                  Communicator& ranks) {
-  std::vector<std::uint64_t> wrong;
-  const auto look = [&]() -> Result<void> {
+  return on_root(ranks, [&]() -> Result<std::vector<std::uint64_t>> {
     PENSTOCK_ASSIGN(const std::vector<WrongObject> all,
                     check_object_sizes(tier.backend->names(), manifest, std::max(threads, 1U)));
+    std::vector<std::uint64_t> wrong;
     for (const WrongObject& one : all) wrong.push_back(one.object);
-    return success();
-  };
-  PENSTOCK_TRY(outcome_of_root(ranks, ranks.root() ? guarded(look) : success()));
-  const auto bytes = std::as_bytes(std::span(wrong));
-  std::vector<std::byte> said(bytes.begin(), bytes.end());
-  PENSTOCK_TRY(ranks.broadcast(said));
-  wrong.resize(said.size() / sizeof(std::uint64_t));
-  if (!said.empty()) std::memcpy(wrong.data(), said.data(), said.size());
-  return wrong;
+    return wrong;
+  });
 }
 
 // One rank's part.
@@ -79,7 +71,7 @@ class Mender {
     ObjectMaker maker;
     std::vector<JournalSample> rows;  // of the object at hand
     std::vector<std::uint32_t> labels;
-    Generated made;
+    GeneratedCounts made;
   };
 
   Result<void> check_objects() const;
@@ -105,12 +97,11 @@ class Mender {
   const std::vector<std::string> labels_;
   const std::vector<Companion> companions_;
   std::deque<Worker> workers_;
-  Generated mine_;
+  GeneratedCounts mine_;
   std::atomic<bool> stopped_{false};  // another rank cannot go on
 };
 
 Result<void> Mender::run(std::span<const std::uint64_t> wrong, Generated& out) {
-  PENSTOCK_TRY(agree(ranks_, check_objects()));
   const auto at = [&](int rank) {
     return wrong.size() * static_cast<std::size_t>(rank) / static_cast<std::size_t>(ranks_.size());
   };
@@ -120,8 +111,8 @@ Result<void> Mender::run(std::span<const std::uint64_t> wrong, Generated& out) {
     mine_.damaged = wrong.size();
     progress_.advance(mine_.samples_kept);
   }
-  PENSTOCK_TRY(ranks_.barrier());
-  Result<void> made = work_together(
+  PENSTOCK_TRY(all_ok(ranks_, check_objects()));
+  Result<void> made = all_ok(
       ranks_, [&] { return make_all(mine); }, [this] { stopped_.store(true, std::memory_order_relaxed); });
   for (const Worker& worker : workers_) mine_.count(worker.made);
   PENSTOCK_TRY(sum_over_ranks(ranks_, mine_, out));
@@ -194,7 +185,7 @@ bool Mender::is_the_same(std::uint64_t object, const PublishedObject& written,
 Result<void> mend_finished(const Generation& generation, Tier& tier, unsigned threads, Communicator& ranks,
                            Progress& progress, Generated& out) {
   const Result<Manifest> manifest = Manifest::load(*tier.backend, kManifestName);
-  PENSTOCK_TRY(agree(ranks, outcome_of(manifest)));
+  PENSTOCK_TRY(all_ok(ranks, manifest));
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> wrong, wrong_objects(*manifest, tier, threads, ranks));
   if (wrong.empty()) return success();
   std::optional<Mender> mender;
@@ -203,7 +194,7 @@ Result<void> mend_finished(const Generation& generation, Tier& tier, unsigned th
     mender.emplace(generation, *manifest, *tier.backend, std::move(sync), threads, ranks, progress);
     return success();
   };
-  PENSTOCK_TRY(agree(ranks, guarded(prepare)));
+  PENSTOCK_TRY(all_ok(ranks, prepare));
   out.kept_by_size = true;
   return mender->run(wrong, out);
 }

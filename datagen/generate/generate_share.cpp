@@ -1,11 +1,8 @@
 #include "datagen/generate/generate_share.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <exception>
+#include <functional>
 #include <type_traits>
 
 namespace penstock {
@@ -22,8 +19,8 @@ Result<void> gather_rows(Communicator& ranks, std::span<const Row> mine, const T
   static_assert(std::is_trivially_copyable_v<Row>);
   const std::uint64_t most =
       std::max<std::uint64_t>(kBytesAtOnce / sizeof(Row) / static_cast<std::uint64_t>(ranks.size()), 1);
-  std::uint64_t longest = mine.size();
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&longest, 1), Reduction::max));
+  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> lengths, gather<std::uint64_t>(ranks, mine.size()));
+  const std::uint64_t longest = *std::max_element(lengths.begin(), lengths.end());
   std::vector<Row> rows;
   for (std::uint64_t from = 0; from < longest; from += most) {
     const auto piece = mine.subspan(std::min<std::uint64_t>(from, mine.size()));
@@ -54,31 +51,15 @@ GenerateShare share_of(const Generation& generation, int rank, int ranks) {
   return share;
 }
 
-Result<void> guarded(const std::function<Result<void>()>& step) {
-  try {
-    return step();
-  } catch (const std::exception& thrown) {
-    return make_error(Errc::exhausted, fmt::format("this machine ran out of something: {}", thrown.what()));
+Result<void> sum_over_ranks(Communicator& ranks, const GeneratedCounts& mine, Generated& out) {
+  PENSTOCK_ASSIGN(const std::vector<GeneratedCounts> each, gather<GeneratedCounts>(ranks, mine));
+  static_cast<GeneratedCounts&>(out) = {};
+  for (const GeneratedCounts& one : each) {
+    out.count(one);
+    out.seconds = std::max(out.seconds, one.seconds);
+    if (each.size() > 1 && ranks.root())
+      out.ranks.push_back({.bytes = one.bytes_made, .wall_s = one.seconds});
   }
-}
-
-Result<void> sum_over_ranks(Communicator& ranks, const Generated& mine, Generated& out) {
-  std::array<std::uint64_t, 5> sums{mine.samples_made, mine.bytes_made, mine.samples_kept,
-                                    mine.samples_journaled, mine.damaged};
-  out.seconds = mine.seconds;
-  if (ranks.size() > 1) {
-    const RankFigures figures{.bytes = mine.bytes_made, .wall_s = mine.seconds};
-    PENSTOCK_ASSIGN(const auto all, ranks.gather(std::as_bytes(std::span(&figures, 1))));
-    for (const std::vector<std::byte>& one : all)
-      std::memcpy(&out.ranks.emplace_back(), one.data(), sizeof(RankFigures));
-    PENSTOCK_TRY(ranks.all_reduce(std::span<std::uint64_t>(sums), Reduction::sum));
-    PENSTOCK_TRY(ranks.all_reduce(std::span(&out.seconds, 1), Reduction::max));
-  }
-  out.samples_made = sums[0];
-  out.bytes_made = sums[1];
-  out.samples_kept = sums[2];
-  out.samples_journaled = sums[3];
-  out.damaged = sums[4];
   return success();
 }
 
@@ -95,14 +76,6 @@ void ObjectLedger::set_object(std::uint64_t object, PublishedObject whole) {
   manifest_.set_object_crc32c(static_cast<std::uint32_t>(object), whole.crc32c);
 }
 
-void ObjectLedger::set_sample(std::uint64_t object, std::uint64_t index, const SampleRow& row) {
-  manifest_.set_sample(index, {.offset = row.offset,
-                               .length = row.length,
-                               .object = static_cast<std::uint32_t>(object),
-                               .label = row.label,
-                               .crc32c = row.crc32c});
-}
-
 void ObjectLedger::enter(std::uint64_t object, PublishedObject whole, std::span<const JournalSample> samples,
                          std::span<const std::uint32_t> labels) {
   if (ranks_.root())
@@ -111,12 +84,15 @@ void ObjectLedger::enter(std::uint64_t object, PublishedObject whole, std::span<
     objects_[object - share_.first_object] = whole;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const JournalSample& sample = samples[i];
-    const SampleRow row{
-        .offset = sample.offset, .length = sample.length, .label = labels[i], .crc32c = sample.crc32c};
+    const SampleEntry entry{.offset = sample.offset,
+                            .length = sample.length,
+                            .object = static_cast<std::uint32_t>(object),
+                            .label = labels[i],
+                            .crc32c = sample.crc32c};
     if (ranks_.root())
-      set_sample(object, sample.index, row);
+      manifest_.set_sample(sample.index, entry);
     else
-      samples_[sample.index - share_.first_sample] = row;
+      samples_[sample.index - share_.first_sample] = entry;
   }
 }
 
@@ -127,14 +103,10 @@ Result<void> ObjectLedger::hand_over() {
         const GenerateShare theirs = share_of(generation_, rank, ranks_.size());
         for (std::size_t i = 0; i < rows.size(); ++i) set_object(theirs.first_object + from + i, rows[i]);
       }));
-  return gather_rows<SampleRow>(
-      ranks_, samples_, [&](int rank, std::uint64_t from, std::span<const SampleRow> rows) {
+  return gather_rows<SampleEntry>(
+      ranks_, samples_, [&](int rank, std::uint64_t from, std::span<const SampleEntry> rows) {
         std::uint64_t index = share_of(generation_, rank, ranks_.size()).first_sample + from;
-        std::uint64_t object = generation_.object_of(index);
-        for (const SampleRow& row : rows) {
-          while (index >= generation_.end_sample(object)) ++object;
-          set_sample(object, index++, row);
-        }
+        for (const SampleEntry& entry : rows) manifest_.set_sample(index++, entry);
       });
 }
 

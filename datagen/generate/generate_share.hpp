@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -10,7 +9,7 @@
 #include "datagen/generate/generate_state.hpp"
 #include "datagen/generate/generation.hpp"
 #include "datagen/manifest/manifest.hpp"
-#include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/result.hpp"
 
 namespace penstock {
@@ -26,12 +25,8 @@ struct GenerateShare {
 };
 GenerateShare share_of(const Generation& generation, int rank, int ranks);
 
-// What `step` returns; what it throws (no memory, no threads) is `exhausted`: a rank that threw would leave
-// the others waiting.
-Result<void> guarded(const std::function<Result<void>()>& step);
-
 // What all ranks made: out.started and what was read of the journal stay as they are. Collective.
-Result<void> sum_over_ranks(Communicator& ranks, const Generated& mine, Generated& out);
+Result<void> sum_over_ranks(Communicator& ranks, const GeneratedCounts& mine, Generated& out);
 
 // What is known of the objects that stand. Rank 0's go straight into its manifest; another rank's wait here
 // until they are handed over.
@@ -49,22 +44,14 @@ class ObjectLedger {
   Result<void> hand_over();
 
  private:
-  struct SampleRow {
-    std::uint64_t offset = 0;
-    std::uint64_t length = 0;
-    std::uint32_t label = 0;
-    std::uint32_t crc32c = 0;
-  };
-
   void set_object(std::uint64_t object, PublishedObject whole);
-  void set_sample(std::uint64_t object, std::uint64_t index, const SampleRow& row);
 
   const Generation& generation_;
   Communicator& ranks_;
   ManifestBuilder& manifest_;
   const GenerateShare share_;
   std::vector<PublishedObject> objects_;  // of the share, where they wait
-  std::vector<SampleRow> samples_;        // likewise
+  std::vector<SampleEntry> samples_;      // likewise
 };
 
 }  // namespace penstock

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <exception>
 #include <memory>
 #include <stdexcept>
@@ -12,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/text.hpp"
 
 namespace penstock {
 namespace {
@@ -85,19 +85,6 @@ class SegmentRows {
   std::uint64_t missing_ = 0;
 };
 
-Result<void> gone_is_fine(Result<void> removed) {
-  if (!removed.ok() && removed.error().code == Errc::not_found) return success();
-  return removed;
-}
-
-Result<std::vector<std::byte>> read_whole(Backend& backend, std::string_view name) {
-  PENSTOCK_ASSIGN(const auto reader, backend.open(name));
-  PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
-  std::vector<std::byte> bytes(size);
-  PENSTOCK_TRY(reader->read_at(0, bytes));
-  return bytes;
-}
-
 std::string segment_name(std::uint64_t number) {
   return fmt::format("{}/{:08}", kJournalFolder, number);
 }
@@ -107,12 +94,10 @@ Result<std::vector<std::uint64_t>> segments(Backend& backend) {
   std::vector<std::uint64_t> numbers;
   Result<void> listed = backend.names().list(kJournalFolder, [&](const Entry& entry) {
     const std::string_view digits = std::string_view(entry.name).substr(kJournalFolder.size() + 1);
-    std::uint64_t number = 0;
-    const auto [stop, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (failure == std::errc{} && stop == digits.data() + digits.size()) numbers.push_back(number);
+    if (const auto number = parse_digits<std::uint64_t>(digits)) numbers.push_back(*number);
     return true;
   });
-  PENSTOCK_TRY(gone_is_fine(std::move(listed)));
+  if (!listed.ok() && listed.error().code != Errc::not_found) return std::move(listed).error();
   std::sort(numbers.begin(), numbers.end());
   return numbers;
 }
@@ -193,17 +178,14 @@ Result<std::optional<GenerationState>> read_generation_state(Backend& backend, s
   }
   if (there->bytes > kMostStateBytes)
     return make_error(Errc::corrupt, fmt::format("'{}' is no state file of generate", name));
-  PENSTOCK_ASSIGN(const std::vector<std::byte> bytes, read_whole(backend, kGenerationStateName));
-  PENSTOCK_ASSIGN(GenerationState state,
-                  parse_generation_state({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name));
+  PENSTOCK_ASSIGN(const std::string text, read_text(backend, kGenerationStateName, kMostStateBytes));
+  PENSTOCK_ASSIGN(GenerationState state, parse_generation_state(text, name));
   return std::optional<GenerationState>(std::move(state));
 }
 
 Result<void> write_generation_state(Backend& backend, const GenerationState& state) {
   const std::string text = to_text(state);
-  PENSTOCK_ASSIGN(const auto writer, backend.create(kGenerationStateName, text.size()));
-  PENSTOCK_TRY(writer->append(std::as_bytes(std::span(text))));
-  return writer->publish(Durability::file_and_name);
+  return put_object(backend, kGenerationStateName, std::as_bytes(std::span(text)), Durability::file_and_name);
 }
 
 void JournalSegment::append(const JournalSegment& other) {
@@ -285,9 +267,9 @@ Result<JournalRead> read_journal(Backend& backend, std::uint32_t key,
 Result<void> remove_generation_state(Backend& backend) {
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> numbers, segments(backend));
   for (const std::uint64_t number : numbers)
-    PENSTOCK_TRY(gone_is_fine(backend.names().remove(segment_name(number))));
-  PENSTOCK_TRY(gone_is_fine(backend.names().remove(kJournalFolder)));
-  return gone_is_fine(backend.names().remove(kGenerationStateName));
+    PENSTOCK_TRY(remove_if_there(backend.names(), segment_name(number)));
+  PENSTOCK_TRY(remove_if_there(backend.names(), kJournalFolder));
+  return remove_if_there(backend.names(), kGenerationStateName);
 }
 
 }  // namespace penstock

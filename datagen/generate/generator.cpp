@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <utility>
 
 #include "datagen/objects/object_check.hpp"
@@ -38,29 +37,30 @@ Generator::Generator(const Generation& generation, Tier& tier, TargetSync sync, 
 
 Result<void> Generator::run(Generated& out) {
   const auto stop = [this] { stopped_.store(true, std::memory_order_relaxed); };
-  PENSTOCK_TRY(outcome_of_root(ranks_, ranks_.root() ? guarded([&] { return name_objects(); }) : success()));
-  std::array<std::uint64_t, 2> journal{0, 0};  // the next segment, what was damaged
+  PENSTOCK_TRY(on_root(ranks_, [&] { return name_objects(); }));
+  JournalRead journal;
   if (resume_)
-    PENSTOCK_TRY(work_together(
+    PENSTOCK_TRY(all_ok(
         ranks_,
         [&]() -> Result<void> {
-          PENSTOCK_ASSIGN(const JournalRead read, keep_what_is_right());
-          journal = {read.next_segment, read.damaged};
+          PENSTOCK_ASSIGN(journal, keep_what_is_right());
           return success();
         },
         stop));
-  PENSTOCK_TRY(ranks_.all_reduce(std::span<std::uint64_t>(journal), Reduction::max));
-  out.journal_damaged = journal[1];
-  const auto ranks = static_cast<std::uint64_t>(ranks_.size());
+  PENSTOCK_ASSIGN(const std::vector<JournalRead> journals, gather<JournalRead>(ranks_, journal));
+  for (const JournalRead& its : journals) {
+    journal.next_segment = std::max(journal.next_segment, its.next_segment);
+    out.journal_damaged = std::max(out.journal_damaged, its.damaged);
+  }
   journal_.emplace(backend_, journal_key(generation_.state),
-                   journal[0] + static_cast<std::uint64_t>(ranks_.rank()), ranks);
-  PENSTOCK_TRY(ranks_.barrier());
-  const Result<void> made = work_together(
+                   journal.next_segment + static_cast<std::uint64_t>(ranks_.rank()),
+                   static_cast<std::uint64_t>(ranks_.size()));
+  const Result<void> made = all_ok(
       ranks_, [&] { return make_share(); }, stop);
   PENSTOCK_TRY(sum_up(out));
   PENSTOCK_TRY(made);
   PENSTOCK_TRY(ledger_.hand_over());
-  return outcome_of_root(ranks_, ranks_.root() ? guarded([&] { return finish(); }) : success());
+  return on_root(ranks_, [&] { return finish(); });
 }
 
 ManifestFacts Generator::facts() const {
@@ -76,7 +76,7 @@ ManifestFacts Generator::facts() const {
 }
 
 Result<void> Generator::sum_up(Generated& out) {
-  Generated mine;
+  GeneratedCounts mine;
   for (const Worker& worker : workers_) mine.count(worker.made);
   mine.seconds = seconds_;
   return sum_over_ranks(ranks_, mine, out);
@@ -246,8 +246,7 @@ Result<void> Generator::flush(Worker& worker) {
 }
 
 Result<void> Generator::finish() {
-  Result<void> removed = backend_.names().remove(kManifestName);
-  if (!removed.ok() && removed.error().code != Errc::not_found) return removed;
+  PENSTOCK_TRY(remove_if_there(backend_.names(), kManifestName));
   return builder_.publish(backend_);
 }
 

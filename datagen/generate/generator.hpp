@@ -64,7 +64,7 @@ class Generator {
     std::vector<std::uint32_t> labels;  // of the samples of the object at hand
     JournalSegment unflushed;
     Clock::time_point last_flush;
-    Generated made;
+    GeneratedCounts made;
     Buffer buffer;
   };
 

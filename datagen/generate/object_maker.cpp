@@ -25,10 +25,7 @@ Result<PublishedObject> ObjectMaker::make(std::uint64_t object, std::vector<Jour
   }
   const std::string object_name = name(object);
   // Removed rather than replaced: replacing takes a temporary name for an instant.
-  if (making_.replaces) {
-    Result<void> removed = making_.backend.names().remove(object_name);
-    if (!removed.ok() && removed.error().code != Errc::not_found) return std::move(removed).error();
-  }
+  if (making_.replaces) PENSTOCK_TRY(remove_if_there(making_.backend.names(), object_name));
   PENSTOCK_ASSIGN(const auto writer,
                   generation.format->create(making_.backend, {.name = object_name,
                                                               .samples = generation.end_sample(object) -

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "io_backends/core/options.hpp"
+#include "io_backends/core/text.hpp"
 #include "io_backends/core/units.hpp"
 
 namespace penstock {
@@ -41,14 +42,11 @@ constexpr OptionSpec kKeys[] = {
 
 std::vector<OptionWord> arguments_after_app(std::string_view text) {
   std::vector<OptionWord> words;
-  for (std::size_t comma = text.find(','); comma != std::string_view::npos;) {
-    const std::size_t next = text.find(',', comma + 1);
-    const std::string_view word =
-        text.substr(comma + 1, next == std::string_view::npos ? next : next - comma - 1);
-    const std::size_t divider = std::min(word.find('='), word.size());
-    words.push_back(
-        {std::string(word.substr(0, divider)), std::string(word.substr(std::min(divider + 1, word.size())))});
-    comma = next;
+  while (text.find(',') != std::string_view::npos) {
+    take_part(text, ',');
+    std::string_view value = text.substr(0, text.find(','));
+    const std::string_view key = take_part(value, '=');
+    words.push_back({std::string(key), std::string(value)});
   }
   return words;
 }

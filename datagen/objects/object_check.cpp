@@ -31,21 +31,8 @@ ObjectIndex::ObjectIndex(const Manifest& manifest) : identity_(manifest.one_obje
 }
 
 std::string_view object_state_name(ObjectState state) {
-  switch (state) {
-    case ObjectState::right:
-      return "right";
-    case ObjectState::vanished:
-      return "vanished";
-    case ObjectState::shrunk:
-      return "shrunk";
-    case ObjectState::grown:
-      return "grown";
-    case ObjectState::wrong_bytes:
-      return "wrong_bytes";
-    case ObjectState::unreadable:
-      return "unreadable";
-  }
-  return "unknown";
+  constexpr std::string_view kNames[] = {"right", "vanished", "shrunk", "grown", "wrong_bytes", "unreadable"};
+  return kNames[static_cast<std::size_t>(state)];
 }
 
 Result<std::uint32_t> crc32c_of(Reader& reader, std::uint64_t offset, std::uint64_t length, Buffer& buffer) {

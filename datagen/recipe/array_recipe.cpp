@@ -46,12 +46,13 @@ class ArrayRecipe::Maker final : public SampleMaker {
 };
 
 ArrayRecipe::ArrayRecipe(std::string_view recipe, const RecipeRequest& request, std::uint64_t full_samples,
-                         const std::vector<ArrayPart>& parts)
+                         const std::vector<ArrayPart>& parts, const NormalSizes& sizes)
     : recipe_(recipe),
       samples_(request.samples == 0 ? full_samples : request.samples),
       seed_(request.seed),
       threads_(request.threads),
       stream_(request.seed, recipe),
+      sizes_(sizes),
       parts_(parts) {
   fields_.reserve(parts.size());
   for (const ArrayPart& part : parts) fields_.push_back(part.field);
@@ -66,10 +67,6 @@ std::uint64_t ArrayRecipe::bytes_expected(std::uint64_t index) const {
   std::uint64_t bytes = 0;
   for (std::size_t part = 0; part < fields_.size(); ++part) bytes += bytes_of(part, index);
   return bytes;
-}
-
-std::uint64_t ArrayRecipe::varying_bytes(std::uint64_t /*index*/) const {
-  return 0;
 }
 
 void ArrayRecipe::fill(std::uint64_t /*index*/, std::size_t /*part*/, std::span<std::byte> out) const {

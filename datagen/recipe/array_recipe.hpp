@@ -15,6 +15,7 @@
 
 #include "datagen/recipe/noise_stock.hpp"
 #include "datagen/recipe/recipe.hpp"
+#include "datagen/recipe/sizes.hpp"
 #include "io_backends/core/random.hpp"
 
 namespace penstock {
@@ -27,23 +28,23 @@ struct ArrayPart {
   std::optional<std::size_t> moments_of{};
 };
 
-// Subclasses say names, labels and classes. At most one part varies.
+// Subclasses name the samples; without more they have no classes. At most one part varies.
 class ArrayRecipe : public Recipe {
  public:
   std::uint64_t samples() const final { return samples_; }
   void plan(std::uint64_t index, SamplePlan& out) const final;
   std::uint64_t bytes_expected(std::uint64_t index) const final;
+  std::vector<std::string> label_names() const override { return {}; }
   std::span<const Field> fields() const final { return fields_; }
   Result<std::unique_ptr<SampleMaker>> maker() const final;
 
  protected:
-  // `recipe` names it, and its numbers are drawn by it.
+  // `recipe` names it, and its numbers are drawn by it. `sizes`: of the part that varies.
   ArrayRecipe(std::string_view recipe, const RecipeRequest& request, std::uint64_t full_samples,
-              const std::vector<ArrayPart>& parts);
+              const std::vector<ArrayPart>& parts, const NormalSizes& sizes = {});
 
   const RandomStream& stream() const { return stream_; }
   virtual void name(std::uint64_t index, SamplePlan& out) const = 0;  // key (empty before) and label
-  virtual std::uint64_t varying_bytes(std::uint64_t index) const;     // of the part that varies
   // One sample of a part without noise; any thread.
   virtual void fill(std::uint64_t index, std::size_t part, std::span<std::byte> out) const;
   const NoiseStock& stock(Noise noise) const;  // made when it is first asked for; any thread
@@ -52,7 +53,7 @@ class ArrayRecipe : public Recipe {
   class Maker;
   void report_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const;
   std::uint64_t bytes_of(std::size_t part, std::uint64_t index) const {
-    return fields_[part].varies ? varying_bytes(index) : field_bytes(fields_[part]);
+    return fields_[part].varies ? normal_bytes(sizes_, stream_, index) : field_bytes(fields_[part]);
   }
 
   const std::string_view recipe_;
@@ -60,6 +61,7 @@ class ArrayRecipe : public Recipe {
   const std::uint64_t seed_;
   const unsigned threads_;
   const RandomStream stream_;
+  const NormalSizes sizes_;
   std::vector<ArrayPart> parts_;
   std::vector<Field> fields_;  // of the parts
   mutable std::mutex stocks_mutex_;

@@ -160,8 +160,6 @@ const RecipeInfo recipe_caltech101{
     .full_samples = kSamples,
     .sizes = "log-normal, median 12 KB, sigma 0.40",
     .format = "files",
-    .format_settings = nullptr,
-    .small = {},
     .mean_sample_bytes = 12999,  // 12 KB * exp(0.40^2 / 2)
     .fingerprint = 0xf471e8fb,
     .make = make_caltech101,

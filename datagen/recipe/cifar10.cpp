@@ -122,13 +122,10 @@ Result<std::unique_ptr<Recipe>> make_cifar10(const RecipeRequest& request, const
 const RecipeInfo recipe_cifar10{
     .name = "cifar10",
     .summary = "32x32 pictures in ten classes, 50,000 to train with and 10,000 to test",
-    .options = {},
     .source = "CIFAR-10 (Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009)",
     .full_samples = kSamples,
     .sizes = "3,072 bytes each",
     .format = "cifar",
-    .format_settings = nullptr,
-    .small = {},
     .mean_sample_bytes = 3 * kPlane,
     .fingerprint = 0x847eb326,
     .make = make_cifar10,

@@ -61,8 +61,6 @@ class Climate final : public ArrayRecipe {
   Climate(const RecipeRequest& request, const std::vector<std::uint64_t>& shape)
       : ArrayRecipe("climate", request, kSamples, parts_of(shape)) {}
 
-  std::vector<std::string> label_names() const override { return {}; }
-
   // What the program normalises all samples by, read before any: of the stock that they are drawn from.
   std::vector<Companion> companions() const override {
     const Field stats = fields()[kStatsPart];

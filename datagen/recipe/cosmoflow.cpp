@@ -29,21 +29,14 @@ class CosmoFlow final : public ArrayRecipe {
   CosmoFlow(const RecipeRequest& request, const NormalSizes& sizes)
       : ArrayRecipe("cosmoflow", request, kSamples,
                     {{.field = {.name = "image", .codec = "raw", .extension = ".bin", .varies = true},
-                      .noise = Noise::bytes}}),
-        sizes_(sizes) {}
-
-  std::vector<std::string> label_names() const override { return {}; }
+                      .noise = Noise::bytes}},
+                    sizes) {}
 
  private:
   void name(std::uint64_t index, SamplePlan& out) const override {
     fmt::format_to(std::back_inserter(out.key), "cosmoflow_{:06}", index);
     out.label = kNoLabel;
   }
-  std::uint64_t varying_bytes(std::uint64_t index) const override {
-    return normal_bytes(sizes_, stream(), index);
-  }
-
-  const NormalSizes sizes_;
 };
 
 Result<std::unique_ptr<Recipe>> make_cosmoflow(const RecipeRequest& request, const Options& options) {

@@ -85,8 +85,6 @@ const RecipeInfo recipe_imagenet{
     .full_samples = kSamples,
     .sizes = "log-normal, median 112 KB, sigma 0.40",
     .format = "files",
-    .format_settings = nullptr,
-    .small = {},
     .mean_sample_bytes = 121328,  // 112 KB * exp(0.40^2 / 2)
     .fingerprint = 0x6e371641,
     .make = make_imagenet,

@@ -139,8 +139,8 @@ NoiseStock::NoiseStock(Noise kind, std::uint64_t seed, unsigned threads)
     : kind_(kind),
       stamp_bytes_(stamp_bytes_of(kind)),
       bytes_(kBytes),
-      body_crc32c_shift_(kBlock - stamp_bytes_),
-      body_crc32_shift_(kBlock - stamp_bytes_),
+      body_crc32c_shift_(crc32c_fixed_shift(kBlock - stamp_bytes_)),
+      body_crc32_shift_(crc32_fixed_shift(kBlock - stamp_bytes_)),
       body_crc32cs_(kBlocks),
       body_crc32s_(kBlocks),
       body_moments_(kind == Noise::floats ? kBlocks : 0) {

@@ -70,8 +70,8 @@ class NoiseStock {
   const Noise kind_;
   const std::size_t stamp_bytes_;
   std::vector<std::byte> bytes_;
-  Crc32cShift body_crc32c_shift_;
-  Crc32Shift body_crc32_shift_;
+  CrcShift body_crc32c_shift_;
+  CrcShift body_crc32_shift_;
   std::vector<std::uint32_t> body_crc32cs_;
   std::vector<std::uint32_t> body_crc32s_;
   std::vector<Moments> body_moments_;

@@ -69,15 +69,15 @@ struct RecipeSetting {
 struct RecipeInfo {
   std::string_view name;
   std::string_view summary;
-  OptionTable options;         // for --set key=value
+  OptionTable options = {};    // for --set key=value
   std::string_view source;     // the paper or data set that it follows
   std::uint64_t full_samples;  // of the real thing
   std::string_view sizes;      // describes their distribution: "log-normal, median 112 KB"
   std::string_view format;     // that the real thing has: what --format is without being said
   // Of that format, likewise; nullptr is none.
-  std::span<const RecipeSetting> (*format_settings)(const Options& options);
+  std::span<const RecipeSetting> (*format_settings)(const Options& options) = nullptr;
   // Settings that make a sample so small that a few hundred can be made for a trial; none where it is anyway.
-  std::span<const RecipeSetting> small;
+  std::span<const RecipeSetting> small = {};
   double mean_sample_bytes;  // for --list; --bytes goes by the plans themselves
   // CRC32C of some samples, names and labels and of what shapes their objects, which the contract test makes;
   // it says the new one when they change. A data set started with another one is not resumed.

@@ -62,7 +62,6 @@ const RecipeInfo recipe_resnet50{
     .sizes = "114,660 bytes, within a few percent",
     .format = "tfrecord",
     .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
-    .small = {},
     .mean_sample_bytes = 114660,
     .fingerprint = 0xcc6d5de7,
     .make = make_resnet50,

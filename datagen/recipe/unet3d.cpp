@@ -28,28 +28,19 @@ constexpr RecipeSetting kSmall[] = {{"mean", "20000"}};
 class UNet3D final : public ArrayRecipe {
  public:
   UNet3D(const RecipeRequest& request, const NormalSizes& sizes)
-      : ArrayRecipe("unet3d", request, kSamples,
-                    {{.field = {.name = "x", .codec = "raw", .extension = ".npy", .varies = true, .ones = 2},
-                      .noise = Noise::bytes},
-                     {.field = {.name = "y",
-                                .codec = "raw",
-                                .extension = ".npy",
-                                .element = Element::i64,
-                                .shape = {1}}}}),
-        sizes_(sizes) {}
-
-  std::vector<std::string> label_names() const override { return {}; }
+      : ArrayRecipe(
+            "unet3d", request, kSamples,
+            {{.field = {.name = "x", .codec = "raw", .extension = ".npy", .varies = true, .ones = 2},
+              .noise = Noise::bytes},
+             {.field =
+                  {.name = "y", .codec = "raw", .extension = ".npy", .element = Element::i64, .shape = {1}}}},
+            sizes) {}
 
  private:
   void name(std::uint64_t index, SamplePlan& out) const override {
     fmt::format_to(std::back_inserter(out.key), "unet3d_{:05}", index);
     out.label = 0;
   }
-  std::uint64_t varying_bytes(std::uint64_t index) const override {
-    return normal_bytes(sizes_, stream(), index);
-  }
-
-  const NormalSizes sizes_;
 };
 
 Result<std::unique_ptr<Recipe>> make_unet3d(const RecipeRequest& request, const Options& options) {

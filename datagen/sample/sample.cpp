@@ -6,33 +6,13 @@
 namespace penstock {
 
 std::size_t element_bytes(Element element) {
-  switch (element) {
-    case Element::u8:
-      return 1;
-    case Element::i32:
-    case Element::f32:
-      return 4;
-    case Element::i64:
-    case Element::f64:
-      break;
-  }
-  return 8;
+  constexpr std::size_t kBytes[] = {1, 4, 8, 4, 8};
+  return kBytes[static_cast<std::size_t>(element)];
 }
 
 std::string_view element_name(Element element) {
-  switch (element) {
-    case Element::u8:
-      return "uint8";
-    case Element::i32:
-      return "int32";
-    case Element::i64:
-      return "int64";
-    case Element::f32:
-      return "float32";
-    case Element::f64:
-      break;
-  }
-  return "float64";
+  constexpr std::string_view kNames[] = {"uint8", "int32", "int64", "float32", "float64"};
+  return kNames[static_cast<std::size_t>(element)];
 }
 
 std::uint64_t field_bytes(const Field& field) {

@@ -85,11 +85,7 @@ std::string staged_lock_name(std::string_view plan_id) {
 
 Result<StagedState> load_staged_state(Backend& fast, std::string_view plan_id) {
   const std::string name = staged_state_name(plan_id);
-  PENSTOCK_ASSIGN(const auto reader, fast.open(name));
-  PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
-  if (size > kMostSealedObject) return make_error(Errc::corrupt, fmt::format("'{}' is too large", name));
-  std::string text(static_cast<std::size_t>(size), '\0');
-  PENSTOCK_TRY(reader->read_at(0, std::as_writable_bytes(std::span(text))));
+  PENSTOCK_ASSIGN(const std::string text, read_text(fast, name, kMostSealedObject));
   PENSTOCK_ASSIGN(StagedState state, parse_staged_state(text, name));
   if (state.plan != plan_id)
     return make_error(Errc::corrupt, fmt::format("'{}' is of another plan, {}", name, state.plan));
@@ -98,9 +94,8 @@ Result<StagedState> load_staged_state(Backend& fast, std::string_view plan_id) {
 
 Result<void> save_staged_state(Backend& fast, const StagedState& state) {
   const std::string text = staged_state_text(state);
-  PENSTOCK_ASSIGN(const auto writer, fast.create(staged_state_name(state.plan), text.size()));
-  PENSTOCK_TRY(writer->append(std::as_bytes(std::span(text))));
-  return writer->publish(Durability::file_and_name, IfExists::replace);
+  return put_object(fast, staged_state_name(state.plan), std::as_bytes(std::span(text)),
+                    Durability::file_and_name);
 }
 
 }  // namespace penstock

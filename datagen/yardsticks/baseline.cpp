@@ -34,26 +34,12 @@ Result<Fd> open_object(int root, const char* name) {
   return fd;
 }
 
-Result<LoopDone> files_by_system_calls(const ReadPlan& plan, unsigned threads, LoopControl& control) {
-  PENSTOCK_ASSIGN(const Fd root, open_root(plan));
-  const std::uint64_t largest = plan.samples.largest();
-  return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
-    Buffer buffer(in_one_piece(largest));
-    for (Sample sample; control.next(sample);) {
-      const char* name = plan.samples.name(sample.object).data();
-      PENSTOCK_ASSIGN(const Fd fd, open_object(root.get(), name));
-      PENSTOCK_TRY(read_whole(fd.get(), sample, buffer.data(), name));
-      ++done.samples;
-      done.bytes += sample.length;
-    }
-    return success();
-  });
-}
-
-Result<LoopDone> ranges_by_system_calls(const ReadPlan& plan, unsigned threads, LoopControl& control) {
+// Objects that are samples are opened for each; of others as many as possible are held open.
+Result<LoopDone> read_by_system_calls(const ReadPlan& plan, unsigned threads, LoopControl& control) {
   PENSTOCK_ASSIGN(const Fd root, open_root(plan));
   std::vector<Fd> objects;
-  for (std::uint64_t i = 0; i < objects_held_open(plan.samples.objects()); ++i) {
+  const std::uint64_t held = plan.whole_objects ? 0 : objects_held_open(plan.samples.objects());
+  for (std::uint64_t i = 0; i < held; ++i) {
     PENSTOCK_ASSIGN(Fd fd, open_object(root.get(), plan.samples.name(static_cast<std::uint32_t>(i)).data()));
     objects.push_back(std::move(fd));
   }
@@ -100,9 +86,8 @@ Result<LoopDone> through_backend(const ReadPlan& plan, unsigned threads, LoopCon
 
 Result<LoopDone> baseline_read(const ReadPlan& plan, unsigned threads, const LoopEnd& end) {
   LoopControl control(plan, end);
-  if (!by_system_calls(plan.backend)) return through_backend(plan, threads, control);
-  return plan.whole_objects ? files_by_system_calls(plan, threads, control)
-                            : ranges_by_system_calls(plan, threads, control);
+  return by_system_calls(plan.backend) ? read_by_system_calls(plan, threads, control)
+                                       : through_backend(plan, threads, control);
 }
 
 }  // namespace penstock

@@ -123,6 +123,27 @@ std::optional<std::filesystem::path> Backend::native_path(std::string_view /*nam
   return std::nullopt;
 }
 
+Result<void> remove_if_there(Namespace& names, std::string_view name) {
+  Result<void> removed = names.remove(name);
+  return removed.ok() || removed.error().code != Errc::not_found ? removed : success();
+}
+
+Result<void> put_object(Backend& backend, std::string_view name, std::span<const std::byte> bytes,
+                        Durability durability) {
+  PENSTOCK_ASSIGN(const auto writer, backend.create(name, bytes.size()));
+  PENSTOCK_TRY(writer->append(bytes));
+  return writer->publish(durability);
+}
+
+Result<std::string> read_text(Backend& backend, std::string_view name, std::uint64_t most) {
+  PENSTOCK_ASSIGN(const auto reader, backend.open(name));
+  PENSTOCK_ASSIGN(const std::uint64_t size, reader->size());
+  if (size > most) return make_error(Errc::corrupt, "'" + std::string(name) + "' is too large");
+  std::string text(static_cast<std::size_t>(size), '\0');
+  PENSTOCK_TRY(reader->read_at(0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
 Result<void> check_object_name(std::string_view name) {
   if (well_named(name)) return success();
   if (name.empty()) return bad_name(name, "is empty");

@@ -233,13 +233,23 @@ class Backend {
 struct BackendInfo {
   std::string_view name;
   std::string_view summary;
-  OptionTable options;
+  OptionTable options = {};
   Result<std::unique_ptr<Backend>> (*make)(std::string_view path, const Options& options);
   // A path for the contract test to use, given a scratch folder; empty result: skip with that reason.
-  std::string (*test_path)(const std::filesystem::path& scratch);
+  std::string (*test_path)(const std::filesystem::path& scratch) = [](const std::filesystem::path& scratch) {
+    return scratch.string();
+  };
 };
 
 const Registry<BackendInfo>& backend_registry();
+
+// Removes an object or an empty folder; fine if it is not there.
+Result<void> remove_if_there(Namespace& names, std::string_view name);
+// Publishes an object of these bytes, in place of one that is there.
+Result<void> put_object(Backend& backend, std::string_view name, std::span<const std::byte> bytes,
+                        Durability durability);
+// All bytes of an object; `corrupt` if it has more than `most`.
+Result<std::string> read_text(Backend& backend, std::string_view name, std::uint64_t most);
 
 // invalid_argument unless `name` is a proper relative object name: at most 1024 bytes, each part at most 255.
 Result<void> check_object_name(std::string_view name);

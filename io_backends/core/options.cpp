@@ -5,18 +5,16 @@
 #include <algorithm>
 #include <cassert>
 
+#include "io_backends/core/text.hpp"
 #include "io_backends/core/units.hpp"
 
 namespace penstock {
 namespace {
 
 bool has_choice(std::string_view choices, std::string_view word) {
-  while (true) {
-    const std::size_t bar = choices.find('|');
-    if (choices.substr(0, bar) == word) return true;
-    if (bar == std::string_view::npos) return false;
-    choices = choices.substr(bar + 1);
-  }
+  while (!choices.empty())
+    if (take_part(choices, '|') == word) return true;
+  return false;
 }
 
 Result<bool> parse_boolean(std::string_view text) {

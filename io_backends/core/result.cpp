@@ -51,37 +51,12 @@ Errc errc_of(int sys_errno) {
 }  // namespace
 
 std::string_view errc_name(Errc code) {
-  switch (code) {
-    case Errc::invalid_argument:
-      return "invalid_argument";
-    case Errc::not_found:
-      return "not_found";
-    case Errc::already_exists:
-      return "already_exists";
-    case Errc::permission_denied:
-      return "permission_denied";
-    case Errc::no_space:
-      return "no_space";
-    case Errc::truncated:
-      return "truncated";
-    case Errc::corrupt:
-      return "corrupt";
-    case Errc::io:
-      return "io";
-    case Errc::exhausted:
-      return "exhausted";
-    case Errc::busy:
-      return "busy";
-    case Errc::timed_out:
-      return "timed_out";
-    case Errc::interrupted:
-      return "interrupted";
-    case Errc::unsupported:
-      return "unsupported";
-    case Errc::internal:
-      return "internal";
-  }
-  return "internal";
+  constexpr std::string_view kNames[] = {
+      "invalid_argument", "not_found", "already_exists", "permission_denied",
+      "no_space",         "truncated", "corrupt",        "io",
+      "exhausted",        "busy",      "timed_out",      "interrupted",
+      "unsupported",      "internal"};
+  return kNames[static_cast<std::size_t>(code)];
 }
 
 int exit_code(Errc code) {

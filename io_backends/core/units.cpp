@@ -8,15 +8,10 @@
 #include <limits>
 #include <numeric>
 
+#include "io_backends/core/text.hpp"
+
 namespace penstock {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return out;
-}
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -76,7 +71,7 @@ Result<std::uint64_t> parse_size(std::string_view text) {
   constexpr std::string_view hint = "write 4096, 4k, 4KiB, 1.5GiB, or 150MB (1 MB = 1000000)";
   const Split split = split_number(text);
   if (split.number.empty()) return bad("size", text, hint);
-  const std::string unit = lower(split.unit);
+  const std::string unit = lower_case(split.unit);
   if (unit.empty() || unit == "b") return scaled(split.number, 1, "size", text, hint);
   constexpr std::string_view letters = "kmgtpe";
   const std::size_t power = letters.find(unit[0]);
@@ -122,7 +117,7 @@ Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
 Result<std::uint64_t> parse_count(std::string_view text) {
   constexpr std::string_view hint = "write a whole number such as 2000, 50k or 10m";
   const Split split = split_number(text);
-  const std::string unit = lower(split.unit);
+  const std::string unit = lower_case(split.unit);
   if (split.number.find('.') != std::string_view::npos && unit.empty()) return bad("number", text, hint);
   if (unit.empty()) return scaled(split.number, 1, "number", text, hint);
   if (unit == "k") return scaled(split.number, 1'000, "number", text, hint);
@@ -208,10 +203,9 @@ Result<std::vector<std::uint64_t>> parse_list(std::string_view text) {
   std::vector<std::uint64_t> out;
   std::string_view rest = text;
   while (true) {
-    const std::size_t comma = rest.find(',');
-    PENSTOCK_TRY(append_range(rest.substr(0, comma), text, out));
-    if (comma == std::string_view::npos) return out;
-    rest = rest.substr(comma + 1);
+    const bool last = rest.find(',') == std::string_view::npos;
+    PENSTOCK_TRY(append_range(take_part(rest, ','), text, out));
+    if (last) return out;
   }
 }
 
@@ -271,7 +265,7 @@ std::string_view nearest_name(std::string_view word, const std::vector<std::stri
   std::string_view best;
   std::size_t best_distance = 1 + std::max<std::size_t>(1, word.size() / 3);
   for (const std::string_view name : names) {
-    std::size_t steps = distance(lower(word), lower(name));
+    std::size_t steps = distance(lower_case(word), lower_case(name));
     if (steps > 0 && word.size() >= 3 && name.starts_with(word)) steps = 1;
     if (steps < best_distance) {
       best_distance = steps;

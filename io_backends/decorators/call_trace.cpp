@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 
+#include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/ranks/launcher.hpp"
 #include "io_backends/decorators/traced.hpp"
 #include "io_backends/files/posix_root.hpp"
@@ -12,21 +13,6 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kWriteAtOnce = 1U << 20U;
-
-// How many bytes the character at the front of the text has, 0 where it is no UTF-8. Overlong forms and
-// surrogates pass: no viewer minds.
-std::size_t character_bytes(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const std::size_t bytes = byte(0) < 0x80              ? 1
-                            : (byte(0) & 0xe0U) == 0xc0 ? 2
-                            : (byte(0) & 0xf0U) == 0xe0 ? 3
-                            : (byte(0) & 0xf8U) == 0xf0 ? 4
-                                                        : 0;
-  if (bytes == 0 || text.size() < bytes) return 0;
-  for (std::size_t i = 1; i < bytes; ++i)
-    if ((byte(i) & 0xc0U) != 0x80) return 0;
-  return bytes;
-}
 
 // An event of the trace event format: times in microseconds.
 std::string event(const TracedCall& call, std::string_view object, int rank) {
@@ -93,7 +79,7 @@ Result<void> TraceFile::write(const std::vector<const CallTrace*>& traces, std::
 std::string json_text(std::string_view text) {
   std::string plain;
   while (!text.empty()) {
-    const std::size_t bytes = character_bytes(text);
+    const std::size_t bytes = utf8_length(text);
     const char first = text.front();
     if (bytes == 0) {
       plain += "\\ufffd";

@@ -4,14 +4,13 @@
 
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "io_backends/core/result.hpp"
 #include "io_backends/core/system/fd.hpp"
+#include "io_backends/core/text.hpp"
 
 namespace penstock {
 
@@ -40,12 +39,8 @@ class CallTrace {
   std::string_view object(const TracedCall& call) const { return *names_[call.object]; }
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
-  };
   std::deque<TracedCall> calls_;
-  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> numbers_;
+  ByName<std::uint32_t> numbers_;
   std::vector<const std::string*> names_;  // keys of numbers_, which stay where they are
 };
 

@@ -4,14 +4,10 @@
 #include <fstream>
 #include <iterator>
 
+#include "io_backends/core/text.hpp"
+
 namespace penstock::s3 {
 namespace {
-
-std::string_view stripped(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
 
 std::string value_of(const Pairs& section, std::string_view name) {
   for (const auto& [key, value] : section)
@@ -49,20 +45,16 @@ Result<Endpoint> parse_endpoint(std::string_view url) {
   if (!endpoint.tls && !rest.starts_with("http://"))
     return bad("it begins with neither http:// nor https://");
   rest.remove_prefix(endpoint.tls ? 8 : 7);
-  const std::size_t end = std::min(rest.find('/'), rest.size());
-  std::string_view host = rest.substr(0, end);
+  std::string_view host = take_part(rest, '/');
   if (host.find_first_of("@?# \t\n") != std::string_view::npos)
     return bad("the host is wrong (credentials come from the environment or ~/.aws/credentials)");
-  rest.remove_prefix(std::min(end + 1, rest.size()));
   endpoint.server = (endpoint.tls ? "https://" : "http://") + std::string(host);
   const std::string_view usual = endpoint.tls ? ":443" : ":80";
   if (host.ends_with(usual)) host.remove_suffix(usual.size());
   if (host.empty()) return bad("it names no host");
   endpoint.host = host;
-  const std::size_t slash = std::min(rest.find('/'), rest.size());
-  endpoint.bucket = rest.substr(0, slash);
+  endpoint.bucket = take_part(rest, '/');
   if (endpoint.bucket.empty()) return bad("it names no bucket");
-  rest.remove_prefix(std::min(slash + 1, rest.size()));
   while (rest.ends_with('/')) rest.remove_suffix(1);
   if (rest.starts_with('/') || rest.find("//") != std::string_view::npos)
     return bad("it holds an empty name");
@@ -74,17 +66,15 @@ Pairs ini_section(std::string_view text, std::string_view name) {
   Pairs pairs;
   bool inside = false;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = stripped(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view line = trim(take_part(text, '\n'));
     if (line.starts_with('[') && line.ends_with(']')) {
-      inside = stripped(line.substr(1, line.size() - 2)) == name;
+      inside = trim(line.substr(1, line.size() - 2)) == name;
       continue;
     }
     const std::size_t equals = line.find('=');
     if (!inside || line.starts_with('#') || line.starts_with(';') || equals == std::string_view::npos)
       continue;
-    pairs.emplace_back(stripped(line.substr(0, equals)), stripped(line.substr(equals + 1)));
+    pairs.emplace_back(trim(line.substr(0, equals)), trim(line.substr(equals + 1)));
   }
   return pairs;
 }

@@ -1,7 +1,8 @@
 #include "io_backends/s3/answers.hpp"
 
-#include <charconv>
+#include <utility>
 
+#include "io_backends/core/text.hpp"
 #include "io_backends/s3/sigv4.hpp"
 
 namespace penstock::s3 {
@@ -37,11 +38,9 @@ bool append_entity(std::string& text, std::string_view name) {
   if (name.starts_with('#')) {
     const bool hexadecimal = name.size() > 1 && name[1] == 'x';
     name.remove_prefix(hexadecimal ? 2 : 1);
-    std::uint32_t code = 0;
-    const auto [end, failed] =
-        std::from_chars(name.data(), name.data() + name.size(), code, hexadecimal ? 16 : 10);
-    if (failed != std::errc{} || end != name.data() + name.size() || code > 0x10ffff) return false;
-    append_utf8(text, code);
+    const auto code = parse_digits<std::uint32_t>(name, hexadecimal ? 16 : 10);
+    if (!code || *code > 0x10ffff) return false;
+    append_utf8(text, *code);
     return true;
   }
   constexpr std::pair<std::string_view, char> kNamed[] = {
@@ -86,7 +85,7 @@ class Parser {
     const std::size_t end = std::min(rest_.find('<'), rest_.size());
     std::string_view piece = rest_.substr(0, end);
     rest_.remove_prefix(end);
-    if (starts_.empty() && !is_blank(piece)) return bad_xml("it has text outside of its element");
+    if (starts_.empty() && !trim(piece).empty()) return bad_xml("it has text outside of its element");
     while (!piece.empty()) {
       const std::size_t mark = std::min(piece.find('&'), piece.size());
       text_.append(piece.substr(0, mark));
@@ -132,8 +131,7 @@ class Parser {
   }
 
   Result<void> close(std::string_view name) {
-    while (!name.empty() && std::string_view(" \t\r\n").find(name.back()) != std::string_view::npos)
-      name.remove_suffix(1);
+    name = name.substr(0, name.find_last_not_of(" \t\r\n") + 1);
     if (starts_.empty()) return bad_xml("an element ends that never began");
     const std::size_t start = starts_.back();
     if (std::string_view(path_).substr(start == 0 ? 0 : start + 1) != name)
@@ -154,10 +152,6 @@ class Parser {
 };
 
 }  // namespace
-
-bool is_blank(std::string_view text) {
-  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
-}
 
 Result<void> parse_xml(std::string_view xml,
                        const std::function<void(std::string_view path, const std::string& text)>& visit) {
@@ -185,8 +179,9 @@ Result<Listing> parse_listing(std::string_view xml) {
     } else if (path == "/Contents/Key") {
       object.key = text;
     } else if (path == "/Contents/Size") {
-      const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), object.bytes);
-      numbers = numbers && failed == std::errc{} && end == text.data() + text.size();
+      const auto bytes = parse_digits<std::uint64_t>(text);
+      numbers = numbers && bytes;
+      object.bytes = bytes.value_or(0);
     } else if (path == "/Contents") {
       listing.objects.push_back(std::exchange(object, {}));
     }
@@ -225,14 +220,9 @@ ContentRange parse_content_range(std::string_view text) {
   constexpr std::string_view kUnit = "bytes ";
   const std::size_t slash = text.rfind('/');
   if (!text.starts_with(kUnit) || slash == std::string_view::npos) return {};
-  const auto number = [](std::string_view digits) -> std::optional<std::uint64_t> {
-    std::uint64_t value = 0;
-    const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (failed != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
-    return value;
-  };
   const std::string_view range = text.substr(kUnit.size(), slash - kUnit.size());
-  return {number(range.substr(0, range.find('-'))), number(text.substr(slash + 1))};
+  return {parse_digits<std::uint64_t>(range.substr(0, range.find('-'))),
+          parse_digits<std::uint64_t>(text.substr(slash + 1))};
 }
 
 Result<std::string> parse_upload_id(std::string_view xml) {

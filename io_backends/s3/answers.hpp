@@ -13,8 +13,6 @@
 
 namespace penstock::s3 {
 
-bool is_blank(std::string_view text);  // nothing but white space
-
 // Calls `visit` with the path ("ListBucketResult/Contents/Key") and the text of each element that ends, inner
 // ones first. Skips a byte order mark, attributes, comments, processing instructions and a DOCTYPE without
 // brackets. Outside of the one outermost element there may be white space alone.

@@ -2,6 +2,7 @@
 #include <cerrno>
 
 #include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/text.hpp"
 #include "io_backends/s3/client.hpp"
 
 namespace penstock::s3 {
@@ -12,7 +13,7 @@ std::string why_unproven(const Answer& answer, const Settings& settings) {
   constexpr std::size_t kExcerpt = 40;
   std::string why = "the server answers " + std::to_string(answer.status) + " without the result";
   if (answer.tries > 1) why += ", " + std::to_string(answer.tries) + " times";
-  if (!is_blank(answer.text))
+  if (!trim(answer.text).empty())
     why += " (its answer begins with '" + printable(answer.text.substr(0, kExcerpt)) + "')";
   return why + ". Check that " + settings.endpoint.server +
          " is an object store, and that no proxy answers in its place (no_proxy)";

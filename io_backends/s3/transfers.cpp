@@ -10,6 +10,7 @@
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/system/fd.hpp"
 #include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/text.hpp"
 
 namespace penstock::s3 {
 namespace {
@@ -22,19 +23,8 @@ constexpr std::chrono::seconds kConnectTimeout{10};  // where `timeout` is not s
 constexpr std::chrono::seconds kLastPatience{2};     // with what asks after we were asked to stop
 
 const char* method_name(Method method) {
-  switch (method) {
-    case Method::get:
-      return "GET";
-    case Method::head:
-      return "HEAD";
-    case Method::put:
-      return "PUT";
-    case Method::post:
-      return "POST";
-    case Method::remove:
-      return "DELETE";
-  }
-  return "GET";
+  constexpr const char* kNames[] = {"GET", "HEAD", "PUT", "POST", "DELETE"};
+  return kNames[static_cast<std::size_t>(method)];
 }
 
 bool asked_to_stop() {
@@ -82,23 +72,13 @@ bool worth_another_try(long status, const Refusal& refusal) {
 bool has_result(const Request& request, const Answer& answer) {
   if (!request.result.empty()) return is_result(answer.text, request.result);
   if (request.method != Method::put && request.method != Method::remove) return true;
-  return is_blank(answer.text) && (request.method == Method::remove || !answer.etag.empty());
-}
-
-std::string_view trimmed_value(std::string_view line, std::size_t from) {
-  line.remove_prefix(from);
-  const std::size_t first = line.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  line.remove_prefix(first);
-  return line.substr(0, line.find_last_not_of(" \t\r\n") + 1);
+  return trim(answer.text).empty() && (request.method == Method::remove || !answer.etag.empty());
 }
 
 // Where `line` is the header `name`: what follows the colon.
 bool is_header(std::string_view line, std::string_view name) {
   return line.size() > name.size() && line[name.size()] == ':' &&
-         std::equal(name.begin(), name.end(), line.begin(), [](char a, char b) {
-           return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
-         });
+         same_but_case(line.substr(0, name.size()), name);
 }
 
 }  // namespace
@@ -298,13 +278,13 @@ std::size_t Transfers::on_header(char* bytes, std::size_t size, std::size_t coun
   const std::string_view line(bytes, size * count);
   if (line.starts_with("HTTP/")) slot.first = slot.whole = std::nullopt;
   if (is_header(line, "content-range")) {
-    const auto [first, whole] = parse_content_range(trimmed_value(line, 14));
+    const auto [first, whole] = parse_content_range(trim(line.substr(14)));
     slot.first = first;
     slot.whole = whole;
   }
-  if (is_header(line, "etag")) slot.answer.etag = trimmed_value(line, 5);
-  if (is_header(line, kMark)) slot.answer.mark = trimmed_value(line, kMark.size() + 1);
-  if (is_header(line, "x-amz-bucket-region")) slot.answer.refusal.region = trimmed_value(line, 20);
+  if (is_header(line, "etag")) slot.answer.etag = trim(line.substr(5));
+  if (is_header(line, kMark)) slot.answer.mark = trim(line.substr(kMark.size() + 1));
+  if (is_header(line, "x-amz-bucket-region")) slot.answer.refusal.region = trim(line.substr(20));
   return line.size();
 }
 

@@ -399,18 +399,12 @@ Result<std::unique_ptr<Backend>> make_forgetful(std::string_view path, const Opt
   return machine.backend(path);
 }
 
-std::string test_path(const std::filesystem::path& scratch) {
-  return scratch.string();
-}
-
 }  // namespace
 
 const BackendInfo backend_forgetful{
     .name = "forgetful",
     .summary = "a machine whose power can be cut, for tests",
-    .options = {},
     .make = make_forgetful,
-    .test_path = test_path,
 };
 
 }  // namespace penstock

@@ -284,9 +284,7 @@ const CommandInfo checkpoint_bench{
                  "through the burst buffer",
                  "penstock checkpoint bench /pfs/ckpt --payload 2GiB --steps 50 --every 10   # how much "
                  "longer saving makes a training"},
-    .arguments = "STORE",
-    .min_arguments = 1,
-    .max_arguments = kMostStores,
+    .arguments = "STORE...",
     .measures = true,
     .ranks = true,
 };

@@ -271,9 +271,7 @@ const CommandInfo checkpoint_drain{
     .synopsis =
         "penstock checkpoint drain FAST SLOW [--run NAME] [--timeout TIME] [--read-back] [--keep-fast N]",
     .examples = {"penstock checkpoint drain /dev/shm/bb /pfs/ckpt --timeout 10m   # until all is durable"},
-    .arguments = "FAST SLOW",
-    .min_arguments = 1,
-    .max_arguments = kMostStores,
+    .arguments = "FAST [SLOW]...",
     .pinned = true,
 };
 

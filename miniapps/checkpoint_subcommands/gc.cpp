@@ -200,8 +200,6 @@ const CommandInfo checkpoint_gc{
     .examples = {"penstock checkpoint gc /dev/shm/bb /pfs/ckpt --keep 3   # the newest three durable ones of "
                  "each run stay"},
     .arguments = "STORE...",
-    .min_arguments = 1,
-    .max_arguments = kMostStores,
     .pinned = true,
 };
 

@@ -137,8 +137,6 @@ const CommandInfo checkpoint_ls{
     .synopsis = "penstock checkpoint ls STORE... [--run NAME]",
     .examples = {"penstock checkpoint ls /dev/shm/bb /pfs/ckpt   # a row for each checkpoint of each run"},
     .arguments = "STORE...",
-    .min_arguments = 1,
-    .max_arguments = kMostStores,
     .pinned = true,
 };
 

@@ -242,8 +242,6 @@ const CommandInfo checkpoint_restore{
          "either tier",
          "penstock checkpoint restore /pfs/ckpt --step 400   # reads and proves it, and writes nothing"},
     .arguments = "STORE...",
-    .min_arguments = 1,
-    .max_arguments = kMostStores,
     .ranks = true,
     .pinned = true,
 };

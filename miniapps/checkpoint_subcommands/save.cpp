@@ -351,8 +351,6 @@ const CommandInfo checkpoint_save{
                  "penstock checkpoint save /pfs/ckpt --from state --step 400   # the files of a folder"},
     .notes = "Leaves a record in --results DIR; with --json, stdout has one object that says what was saved.",
     .arguments = "STORE...",
-    .min_arguments = 1,
-    .max_arguments = kMostStores,
     .measures = true,
     .ranks = true,
 };

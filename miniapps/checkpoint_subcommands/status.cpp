@@ -164,8 +164,6 @@ const CommandInfo checkpoint_status{
     .synopsis = "penstock checkpoint status STORE... [--run NAME]",
     .examples = {"penstock checkpoint status /dev/shm/bb /pfs/ckpt   # a row for each store"},
     .arguments = "STORE...",
-    .min_arguments = 1,
-    .max_arguments = kMostStores,
     .pinned = true,
 };
 

@@ -19,8 +19,6 @@ inline constexpr int kLocked = 5;
 // What restore writes next to the restored files.
 inline constexpr std::string_view kRestartName = "restart.json";
 
-inline constexpr int kMostStores = 8;
-
 // --keep, --keep-fast, --on-full, --on-full-timeout, --oversize, --headroom and --read-back; the defaults of
 // CheckpointPolicy where one of the first two is not given.
 CheckpointPolicy policy_of(const Options& options);

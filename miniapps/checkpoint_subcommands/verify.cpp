@@ -168,8 +168,6 @@ const CommandInfo checkpoint_verify{
     .synopsis = "penstock checkpoint verify STORE... [--run NAME]",
     .examples = {"penstock checkpoint verify /dev/shm/bb /pfs/ckpt   # exit 1 if any is wrong"},
     .arguments = "STORE...",
-    .min_arguments = 1,
-    .max_arguments = kMostStores,
     .pinned = true,
 };
 

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <climits>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -278,8 +277,6 @@ const CommandInfo stage_advise{
         "tier, a folder\n"
         "that has to be there, and removed again. Exit code 0 also for the verdict \"don't stage\".",
     .arguments = "SESSION...",
-    .min_arguments = 1,
-    .max_arguments = INT_MAX,
 };
 
 }  // namespace penstock

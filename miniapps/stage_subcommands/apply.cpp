@@ -180,8 +180,6 @@ const CommandInfo stage_apply{
     .examples = {"penstock stage apply plan.json --link-farm ~/data && python train.py ~/data   # copies, "
                  "checked, and links to them"},
     .arguments = "PLAN",
-    .min_arguments = 1,
-    .max_arguments = 1,
 };
 
 }  // namespace penstock

@@ -109,8 +109,6 @@ const CommandInfo stage_revert{
     .synopsis = "penstock stage revert PLAN [--threads N]",
     .examples = {"penstock stage revert plan.json   # exit 1 if a copy stays"},
     .arguments = "PLAN",
-    .min_arguments = 1,
-    .max_arguments = 1,
 };
 
 }  // namespace penstock

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <system_error>
 
+#include "io_backends/core/tar_header.hpp"
 #include "profiling/session/session_files.hpp"
 #include "profiling/session_abi.h"
 
@@ -17,42 +17,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kBlock = 512;
-constexpr std::uint64_t kEnd = 2 * kBlock;
+constexpr std::uint64_t kEnd = 2 * kTarBlock;
 constexpr std::uint64_t kMostNote = 16U << 20U;
 constexpr std::string_view kNote = "session.json";
 
-// Where each field of a ustar header begins, and its bytes (POSIX.1-1988, pax "ustar Interchange Format").
-struct Field {
-  std::size_t at;
-  std::size_t bytes;
-};
-constexpr Field kName{0, 100};
-constexpr Field kMode{100, 8};
-constexpr Field kUser{108, 8};
-constexpr Field kGroup{116, 8};
-constexpr Field kSize{124, 12};
-constexpr Field kTime{136, 12};
-constexpr Field kSum{148, 8};
-constexpr std::size_t kType = 156;
-constexpr Field kMagic{257, 8};
-constexpr Field kPrefix{345, 155};
-
-void put(std::string& header, const Field& field, std::string_view text) {
-  std::memcpy(header.data() + field.at, text.data(), std::min(text.size(), field.bytes));
-}
-
-// Octal digits and a zero byte; where they have no room, base 256 as GNU's and all of today's tars read it.
-void put(std::string& header, const Field& field, std::uint64_t value) {
-  const std::string digits = fmt::format("{:0{}o}", value, field.bytes - 1);
-  if (digits.size() < field.bytes) return put(header, field, digits);
-  for (std::size_t i = 1; i < field.bytes; ++i, value >>= 8U)
-    header[field.at + field.bytes - i] = static_cast<char>(value & 0xFFU);
-  header[field.at] = static_cast<char>(0x80);
-}
-
 std::uint64_t padded(std::uint64_t size) {
-  return (size + kBlock - 1) / kBlock * kBlock;
+  return size + tar_padding(size);
 }
 
 Result<std::string> read_whole(int fd, std::uint64_t size, const std::string& path) {
@@ -68,30 +38,6 @@ Result<std::string> read_whole(int fd, std::uint64_t size, const std::string& pa
 }
 
 }  // namespace
-
-Result<std::string> tar_header(const std::string& name, std::uint64_t size, std::int64_t modified_s) {
-  std::string header(kBlock, '\0');
-  const std::size_t slash = name.find('/');
-  const bool divided = name.size() > kName.bytes && slash != std::string::npos && slash <= kPrefix.bytes;
-  const std::string last = divided ? name.substr(slash + 1) : name;
-  if (name.empty() || last.empty() || last.size() > kName.bytes)
-    return make_error(Errc::invalid_argument, fmt::format("'{}' is too long for an archive", name));
-  put(header, kName, last);
-  if (divided) put(header, kPrefix, name.substr(0, slash));
-  put(header, kMode, std::uint64_t{0600});
-  put(header, kUser, std::uint64_t{0});
-  put(header, kGroup, std::uint64_t{0});
-  put(header, kSize, size);
-  put(header, kTime, static_cast<std::uint64_t>(std::max<std::int64_t>(modified_s, 0)));
-  header[kType] = '0';
-  put(header, kMagic, std::string_view("ustar\00000", kMagic.bytes));
-  // The sum is over the header with blanks in the sum's own place.
-  put(header, kSum, "        ");
-  std::uint64_t sum = 0;
-  for (const char c : header) sum += static_cast<unsigned char>(c);
-  put(header, kSum, std::string_view(fmt::format("{:06o}", sum) + std::string("\0 ", 2)));
-  return header;
-}
 
 Result<void> TarStream::add(const fs::path& file, const std::string& name, bool take) {
   const Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_RDONLY | kSessionOpenFlags); }));
@@ -109,8 +55,14 @@ Result<void> TarStream::add(const fs::path& file, const std::string& name, bool 
     PENSTOCK_ASSIGN(member.text, read_whole(fd.get(), member.size, member.path));
     member.taken = true;
   }
-  PENSTOCK_ASSIGN(member.header, tar_header(name, member.size, about.st_mtim.tv_sec));
-  bytes_ += kBlock + padded(member.size);
+  const auto header = tar_header(
+      name, {.bytes = member.size,
+             .mode = 0600,
+             .time_s = static_cast<std::uint64_t>(std::max<std::int64_t>(about.st_mtim.tv_sec, 0))});
+  if (!header)
+    return make_error(Errc::invalid_argument, fmt::format("'{}' is too long for an archive", name));
+  member.header.assign(header->data(), header->size());
+  bytes_ += kTarBlock + padded(member.size);
   members_.push_back(std::move(member));
   return success();
 }
@@ -159,15 +111,15 @@ Result<std::size_t> TarStream::read(std::span<char> out) {
       limit(kEnd - place_);
       if (room.empty()) break;
       std::fill(room.begin(), room.end(), '\0');
-    } else if (const Member& member = members_[at_]; place_ < kBlock) {
-      limit(kBlock - place_);
+    } else if (const Member& member = members_[at_]; place_ < kTarBlock) {
+      limit(kTarBlock - place_);
       member.header.copy(room.data(), room.size(), place_);
-    } else if (place_ < kBlock + member.size) {
-      limit(kBlock + member.size - place_);
-      PENSTOCK_ASSIGN(const std::size_t got, read_member(member, place_ - kBlock, room));
+    } else if (place_ < kTarBlock + member.size) {
+      limit(kTarBlock + member.size - place_);
+      PENSTOCK_ASSIGN(const std::size_t got, read_member(member, place_ - kTarBlock, room));
       room = room.first(got);
-    } else if (place_ < kBlock + padded(member.size)) {
-      limit(kBlock + padded(member.size) - place_);
+    } else if (place_ < kTarBlock + padded(member.size)) {
+      limit(kTarBlock + padded(member.size) - place_);
       std::fill(room.begin(), room.end(), '\0');
     } else {
       ++at_;

@@ -48,7 +48,4 @@ class TarStream : public BodySource {
   Fd fd_;                    // of that member
 };
 
-// The header of one regular file, 512 bytes. invalid_argument for a name that has no room in one.
-Result<std::string> tar_header(const std::string& name, std::uint64_t size, std::int64_t modified_s);
-
 }  // namespace penstock

@@ -137,8 +137,6 @@ const CommandInfo profile_attach{
     .synopsis = "penstock profile attach PID [-o SESSION] [--trace]",
     .examples = {"penstock profile attach 4711 -o session   # and 'detach 4711' ends it"},
     .arguments = "PID",
-    .min_arguments = 1,
-    .max_arguments = 1,
 };
 
 }  // namespace penstock

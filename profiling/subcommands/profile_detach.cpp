@@ -67,8 +67,6 @@ const CommandInfo profile_detach{
     .synopsis = "penstock profile detach PID",
     .examples = {"penstock profile detach 4711   # the session stays"},
     .arguments = "PID",
-    .min_arguments = 1,
-    .max_arguments = 1,
 };
 
 }  // namespace penstock

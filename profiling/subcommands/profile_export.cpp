@@ -1,7 +1,6 @@
 // penstock profile export --to FORMAT SESSION... -o FILE
 #include <fmt/format.h>
 
-#include <climits>
 #include <string>
 
 #include "profiling/exporters/exporter.hpp"
@@ -86,8 +85,6 @@ const CommandInfo profile_export{
                  "penstock profile export --to darshan session -o session.darshan   # for darshan-parser and "
                  "PyDarshan"},
     .arguments = "SESSION...",
-    .min_arguments = 1,
-    .max_arguments = INT_MAX,
 };
 
 }  // namespace penstock

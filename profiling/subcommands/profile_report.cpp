@@ -1,7 +1,6 @@
 // penstock profile report SESSION...
 #include <fmt/format.h>
 
-#include <climits>
 #include <cstdio>
 #include <utility>
 
@@ -116,8 +115,7 @@ const CommandInfo profile_report{
     .synopsis = "penstock profile report SESSION... [--by WHAT] [--top N] [--html FILE]",
     .examples = {"penstock profile report session --by mount   # bytes, times and patterns, and the coverage",
                  "penstock profile report session --html page.html   # one self-contained page"},
-    .arguments = "SESSION...",
-    .max_arguments = INT_MAX,
+    .arguments = "[SESSION]...",
 };
 
 }  // namespace penstock

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -189,8 +188,7 @@ const CommandInfo profile_run{
     .synopsis = "penstock profile run [-o SESSION] [--trace] [options] -- COMMAND...",
     .examples = {"penstock profile run -o session -- python train.py   # exits as the program does",
                  "penstock profile run --trace -- ./simulation   # and keeps every single call"},
-    .arguments = "-- COMMAND...",
-    .max_arguments = INT_MAX,
+    .arguments = "[COMMAND]...",
 };
 
 }  // namespace penstock

@@ -113,8 +113,6 @@ const CommandInfo profile_serve{
     .synopsis = "penstock profile serve SESSION|PID [--port N]",
     .examples = {"penstock profile serve session   # prints the address"},
     .arguments = "SESSION|PID",
-    .min_arguments = 1,
-    .max_arguments = 1,
 };
 
 }  // namespace penstock

@@ -64,8 +64,6 @@ const CommandInfo profile_snapshot{
     .synopsis = "penstock profile snapshot PID|SESSION [-o SESSION]",
     .examples = {"penstock profile snapshot 4711 -o now   # 'report now' shows it"},
     .arguments = "PID|SESSION",
-    .min_arguments = 1,
-    .max_arguments = 1,
 };
 
 }  // namespace penstock

@@ -1,7 +1,6 @@
 // penstock profile status PID|SESSION...
 #include <fmt/format.h>
 
-#include <climits>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
@@ -121,8 +120,6 @@ const CommandInfo profile_status{
     .synopsis = "penstock profile status PID|SESSION...",
     .examples = {"penstock profile status 4711   # whether it is watched, and since when"},
     .arguments = "PID|SESSION...",
-    .min_arguments = 1,
-    .max_arguments = INT_MAX,
 };
 
 }  // namespace penstock

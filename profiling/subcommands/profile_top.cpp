@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <climits>
 #include <cstdio>
 #include <memory>
 #include <set>
@@ -119,7 +118,6 @@ const CommandInfo profile_top{
     .synopsis = "penstock profile top [PID|SESSION]... [--interval TIME] [--once]",
     .examples = {"penstock profile top   # all that is watched here now"},
     .arguments = "[PID|SESSION]...",
-    .max_arguments = INT_MAX,
 };
 
 }  // namespace penstock

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <climits>
 
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/progress.hpp"
@@ -159,9 +158,7 @@ const CommandInfo profile_trace{
     .run = &run_trace,
     .synopsis = "penstock profile trace on|off PID|SESSION... [--for TIME] [--rank LIST]",
     .examples = {"penstock profile trace on session --for 10s   # every call of the next ten seconds"},
-    .arguments = "on or off, and PID|SESSION...",
-    .min_arguments = 2,
-    .max_arguments = INT_MAX,
+    .arguments = "on|off PID|SESSION...",
 };
 
 }  // namespace penstock

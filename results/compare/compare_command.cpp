@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -289,9 +288,7 @@ const CommandInfo command_compare{
         "Exit codes: 0 no regression, 1 regression, 2 usage or tool error, 3 inconclusive (too few "
         "samples),\n"
         "4 a benchmark is missing or failed, 5 incomparable (other machine, data, unit); 2 > 5 > 4 > 1 > 3.",
-    .arguments = "BASE NEW",
-    .min_arguments = 1,
-    .max_arguments = INT_MAX,
+    .arguments = "BASE [NEW]...",
 };
 
 }  // namespace penstock

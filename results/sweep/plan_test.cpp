@@ -27,8 +27,6 @@ const CommandInfo kCommand{.name = "read",
                            .synopsis = "penstock read",
                            .examples = {},
                            .arguments = "CORPUS",
-                           .min_arguments = 1,
-                           .max_arguments = 1,
                            .measures = true};
 
 SweepSpec spec_of(const std::string& more) {

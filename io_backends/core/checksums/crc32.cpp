@@ -25,8 +25,9 @@ std::uint32_t crc32_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_by
   return multiply(a, crc_power(kPowers, b_bytes, multiply)) ^ b;
 }
 
-Crc32Shift::Crc32Shift(std::uint64_t b_bytes)
-    : CrcShift(kPolynomial, crc_power(kPowers, b_bytes, multiply)) {}
+CrcShift crc32_fixed_shift(std::uint64_t b_bytes) {
+  return {kPolynomial, crc_power(kPowers, b_bytes, multiply)};
+}
 
 #ifdef PENSTOCK_HAS_ISAL
 

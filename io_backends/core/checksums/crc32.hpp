@@ -17,9 +17,7 @@ std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t crc = 0);
 std::uint32_t crc32_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_bytes);
 
 // crc32_combine() for one length of B, in a few table look-ups. Any thread.
-struct Crc32Shift : CrcShift {
-  explicit Crc32Shift(std::uint64_t b_bytes);
-};
+CrcShift crc32_fixed_shift(std::uint64_t b_bytes);
 
 // What this build computes it with: "isa-l" or "portable".
 const char* crc32_method();

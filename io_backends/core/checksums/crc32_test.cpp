@@ -40,7 +40,7 @@ TEST(Crc32, GoesOnAndCombines) {
 TEST(Crc32, ShiftsByAFixedLengthAsCombineDoes) {
   for (const std::uint64_t length :
        {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{4'080}, std::uint64_t{1} << 40U}) {
-    const Crc32Shift shift(length);
+    const CrcShift shift = crc32_fixed_shift(length);
     for (const std::uint32_t a : {0U, 1U, 0x80000000U, 0xdeadbeefU, 0xffffffffU})
       EXPECT_EQ(shift.combine(a, 0x12345678U), crc32_combine(a, 0x12345678U, length)) << length;
   }

@@ -124,13 +124,15 @@ std::uint32_t crc32c_shift(std::uint32_t crc, std::uint32_t power) {
   return multiply_c(crc, power);
 }
 
-Crc32cShift::Crc32cShift(std::uint64_t b_bytes) : CrcShift(kPolynomialC, crc32c_power(b_bytes)) {}
+CrcShift crc32c_fixed_shift(std::uint64_t b_bytes) {
+  return {kPolynomialC, crc32c_power(b_bytes)};
+}
 
 const char* crc32c_method() {
 #ifdef PENSTOCK_HAS_ISAL
   return "isa-l";
 #elif defined(__x86_64__)
-  return has_sse42() ? "sse4.2" : "portable";
+  return __builtin_cpu_supports("sse4.2") != 0 ? "sse4.2" : "portable";
 #else
   return "portable";
 #endif

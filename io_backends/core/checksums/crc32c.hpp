@@ -16,9 +16,7 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc = 0);
 std::uint32_t crc32c_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_bytes);
 
 // crc32c_combine() for one length of B, in a few table look-ups. Any thread.
-struct Crc32cShift : CrcShift {
-  explicit Crc32cShift(std::uint64_t b_bytes);
-};
+CrcShift crc32c_fixed_shift(std::uint64_t b_bytes);
 
 // crc32c_combine() where lengths are many but come again: crc32c(A followed by B) is crc32c_shift(crc32c(A),
 // power) ^ crc32c(B), with power = crc32c_power(bytes of B) kept instead of the length.

@@ -44,17 +44,17 @@ struct CommandInfo {
   std::string_view summary;
   OptionTable options = {};
   Result<int> (*run)(const CommandContext& context) = nullptr;
-  std::string_view synopsis;        // "penstock read CORPUS [--tier TIER]... [options]"
-  std::string_view examples[2];     // worked examples: a line, and what it does behind '#'
-  std::string_view notes = {};      // below them in --help: what the options do not say, such as exit codes
-  std::string_view arguments = {};  // what the positionals are: "CORPUS"; "" for none
-  int min_arguments = 0;
-  int max_arguments = 0;
+  std::string_view synopsis;     // "penstock read CORPUS [--tier TIER]... [options]"
+  std::string_view examples[2];  // worked examples: a line, and what it does behind '#'
+  std::string_view notes = {};   // below them in --help: what the options do not say, such as exit codes
+  // What the positionals are, a word for each: "CORPUS"; "" for none. One that begins with '[' may be left
+  // out, one that ends in "..." may be repeated: "NAME [RESULTS]...".
+  std::string_view arguments = {};
   bool measures = false;  // also takes the options of every measuring command
   bool ranks = false;     // may run as one job over several ranks
   bool pinned = false;    // takes those of them that choose processors
-  // Of a command whose first argument is a subcommand: all of them. They have the options, the numbers of
-  // arguments and `run`; `measures`, `ranks`, `findings` and `metrics` of the command are those of any of
+  // Of a command whose first argument is a subcommand: all of them. They have the options, the arguments and
+  // `run`; `measures`, `ranks`, `findings` and `metrics` of the command are those of any of
   // them.
   std::span<const CommandInfo* const> (*subcommands)() = nullptr;
   // Names of parameters in its records that no option gives and that are not work: what a run found out. A

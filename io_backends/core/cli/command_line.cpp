@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 
 #include <CLI/CLI.hpp>
 
+#include "io_backends/core/text.hpp"
 #include "io_backends/core/units.hpp"
 
 namespace penstock {
@@ -130,8 +132,14 @@ Result<void> check_single_numbers(const CommandInfo& command, const std::vector<
 }
 
 Result<void> check_number(const CommandInfo& command, const std::vector<std::string>& arguments) {
-  const auto most = static_cast<std::size_t>(command.max_arguments);
-  if (command.subcommands != nullptr || arguments.size() < static_cast<std::size_t>(command.min_arguments))
+  std::size_t least = 0;
+  std::size_t most = 0;
+  for (std::string_view rest = command.arguments; !rest.empty();) {
+    const std::string_view word = take_part(rest, ' ');
+    if (!word.starts_with('[')) ++least;
+    most = word.ends_with("...") ? SIZE_MAX : most + 1;
+  }
+  if (command.subcommands != nullptr || arguments.size() < least)
     return wrong_usage(command, fmt::format("'{}' needs {}", command.name, command.arguments));
   if (arguments.size() > most)
     return wrong_usage(command, fmt::format("'{}' is one word too many", arguments[most]));
@@ -160,8 +168,7 @@ Result<Options> options_from(const CommandInfo& command, const CommandInfo& aske
 void wrap(std::string& out, std::string_view text, std::size_t indent) {
   std::size_t column = indent;
   while (!text.empty()) {
-    const std::size_t space = text.find(' ');
-    const std::string_view word = text.substr(0, space);
+    const std::string_view word = take_part(text, ' ');
     if (column > indent && column + 1 + word.size() > kHelpWidth) {
       out += '\n';
       out.append(indent, ' ');
@@ -172,7 +179,6 @@ void wrap(std::string& out, std::string_view text, std::size_t indent) {
     }
     out += word;
     column += word.size();
-    text = space == std::string_view::npos ? "" : text.substr(space + 1);
   }
   out += '\n';
 }
@@ -256,8 +262,7 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
   CommandLine line{.command = &command};
   // Any number is taken here: the value of a misspelt flag lands among the arguments, and the flag is what to
   // speak of.
-  if (command.max_arguments > 0 || command.subcommands != nullptr)
-    app.add_option("arguments", line.arguments)->expected(0, kAnyNumber);
+  if (!command.arguments.empty()) app.add_option("arguments", line.arguments)->expected(0, kAnyNumber);
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 takes words from the back
     app.parse(std::move(reversed));

@@ -21,9 +21,7 @@ constexpr CommandInfo kSave{.name = "store save",
                             .options = kSaveOptions,
                             .synopsis = "penstock store save DIR",
                             .examples = {"one"},
-                            .arguments = "DIR",
-                            .min_arguments = 1,
-                            .max_arguments = 1};
+                            .arguments = "DIR"};
 constexpr CommandInfo kGc{.name = "store gc",
                           .summary = "clears it",
                           .options = kGcOptions,
@@ -35,7 +33,6 @@ constexpr CommandInfo kLs{.name = "store ls",
                           .synopsis = "penstock store ls [WORD]...",
                           .examples = {"one"},
                           .arguments = "[WORD]...",
-                          .max_arguments = 9,
                           .pinned = true};
 constexpr const CommandInfo* kAll[] = {&kSave, &kGc, &kLs};
 constexpr CommandInfo kStore{.name = "store",
@@ -86,6 +83,26 @@ TEST(Subcommand, IsNeededAndKnown) {
   EXPECT_ERRC(Errc::invalid_argument, parsed({"lss"}), "'ls'");
   EXPECT_ERRC(Errc::invalid_argument, parsed({"save"}), "needs DIR");
   EXPECT_ERRC(Errc::invalid_argument, parsed({"save", "a", "b"}), "'b'");
+}
+
+TEST(Subcommand, TakesAsManyArgumentsAsItsTextSays) {
+  const auto takes = [](std::string_view arguments, std::size_t count) {
+    CommandInfo command = kSave;
+    command.arguments = arguments;
+    return parse_command_line(command, std::vector<std::string>(count, "x"), {}).ok();
+  };
+  const auto taken = [&](std::string_view arguments) {
+    std::string counts;
+    for (std::size_t count = 0; count < 4; ++count) counts += takes(arguments, count) ? '+' : '-';
+    return counts;
+  };
+  EXPECT_EQ(taken(""), "+---");
+  EXPECT_EQ(taken("DIR"), "-+--");
+  EXPECT_EQ(taken("[DIR]"), "++--");
+  EXPECT_EQ(taken("DIR..."), "-+++");
+  EXPECT_EQ(taken("[DIR]..."), "++++");
+  EXPECT_EQ(taken("on|off PID..."), "--++");
+  EXPECT_EQ(taken("NAME [DIR]"), "-++-");
 }
 
 TEST(Subcommand, TakesItsOwnFromAConfigurationFileForAll) {

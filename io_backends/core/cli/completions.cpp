@@ -5,6 +5,7 @@
 
 #include "io_backends/core/cli/command_line.hpp"
 #include "io_backends/core/cli/manuals.hpp"
+#include "io_backends/core/text.hpp"
 
 namespace penstock {
 namespace {
@@ -302,12 +303,9 @@ std::string fish_completion(const std::vector<const CommandInfo*>& commands,
   for (const CommandInfo* command : with_subcommands(commands)) {
     if (command->subcommands != nullptr) continue;
     std::string when;
-    for (std::string_view rest = command->name; !rest.empty();) {
-      const std::size_t end = std::min(rest.find(' '), rest.size());
+    for (std::string_view rest = command->name; !rest.empty();)
       when +=
-          fmt::format("{}__fish_seen_subcommand_from {}", when.empty() ? "" : "; and ", rest.substr(0, end));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
+          fmt::format("{}__fish_seen_subcommand_from {}", when.empty() ? "" : "; and ", take_part(rest, ' '));
     for (const OptionSpec* spec : options_of(*command)) {
       const std::string alias =
           spec->alias.empty() ? ""

@@ -5,6 +5,7 @@
 #include "io_backends/core/build_info.hpp"
 #include "io_backends/core/cli/command_line.hpp"
 #include "io_backends/core/cli/manuals.hpp"
+#include "io_backends/core/text.hpp"
 
 namespace penstock {
 namespace {
@@ -25,18 +26,11 @@ std::string roff(std::string_view text) {
   return plain;
 }
 
-std::string upper(std::string_view text) {
-  std::string loud(text);
-  std::transform(loud.begin(), loud.end(), loud.begin(),
-                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
-  return loud;
-}
-
 std::string head(std::string_view name, std::string_view summary, std::string_view date) {
   return fmt::format(
       ".\\\" Written by penstock from its option tables.\n"
       ".TH {} 1 {} \"penstock {}\" \"Penstock\"\n.SH NAME\n{} \\- {}\n",
-      upper(name), date, build_info().version, roff(name), roff(summary));
+      upper_case(name), date, build_info().version, roff(name), roff(summary));
 }
 
 void add_option(std::string& page, const OptionSpec& spec) {

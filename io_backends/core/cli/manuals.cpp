@@ -8,6 +8,7 @@
 
 #include "io_backends/core/cli/command_line.hpp"
 #include "io_backends/core/system/whole_file.hpp"
+#include "io_backends/core/text.hpp"
 
 namespace penstock {
 namespace {
@@ -78,11 +79,7 @@ std::vector<std::string_view> value_choices(const OptionSpec& spec) {
   if (spec.type == OptionType::boolean) return {"0", "1"};
   std::vector<std::string_view> words;
   std::string_view rest = spec.value;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('|'), rest.size());
-    words.push_back(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
+  while (!rest.empty()) words.push_back(take_part(rest, '|'));
   return words;
 }
 

@@ -157,13 +157,26 @@ Result<void> agree(Communicator& ranks, const Result<void>& mine) {
   return unpacked(verdict);
 }
 
+// The last byte tells an error from a value.
+Result<std::vector<std::byte>> bytes_of_root(Communicator& ranks, Result<std::vector<std::byte>> roots) {
+  if (ranks.size() == 1) return roots;
+  std::vector<std::byte> bytes;
+  if (ranks.root()) {
+    bytes = roots.ok() ? *std::move(roots) : packed(roots.error());
+    bytes.push_back(static_cast<std::byte>(roots.ok()));
+  }
+  PENSTOCK_TRY(ranks.broadcast(bytes));
+  const bool ok = bytes.back() != std::byte{0};
+  bytes.pop_back();
+  if (!ok) return unpacked(bytes);
+  return bytes;
+}
+
 Result<void> outcome_of_root(Communicator& ranks, const Result<void>& roots) {
   if (ranks.size() == 1) return roots;
-  std::vector<std::byte> verdict;
-  if (ranks.root()) verdict = packed(roots);
-  PENSTOCK_TRY(ranks.broadcast(verdict));
-  if (verdict.empty()) return success();
-  return unpacked(verdict);
+  Result<std::vector<std::byte>> mine = std::vector<std::byte>();
+  if (!roots.ok()) mine = roots.error();
+  return outcome_of(bytes_of_root(ranks, std::move(mine)));
 }
 
 Result<void> work_together(Communicator& ranks, const std::function<Result<void>()>& work,

@@ -66,6 +66,8 @@ std::unique_ptr<Communicator> single_process();
 Result<void> agree(Communicator& ranks, const Result<void>& mine);
 // Collective: returns rank 0's outcome of what it alone did, on every rank.
 Result<void> outcome_of_root(Communicator& ranks, const Result<void>& roots);
+// Collective: rank 0's bytes, or its error, on every rank.
+Result<std::vector<std::byte>> bytes_of_root(Communicator& ranks, Result<std::vector<std::byte>> roots);
 // The outcome alone of a Result with a value, for agree().
 template <class T>
 Result<void> outcome_of(const Result<T>& result) {

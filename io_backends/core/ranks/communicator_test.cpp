@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/ranks/ranks_testing.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 
@@ -41,6 +42,48 @@ TEST(Communicator, RootSpeaksForAll) {
   });
   const auto single = single_process();
   EXPECT_EQ(outcome_of_root(*single, no_room()).error().what, "no room");
+}
+
+TEST(Collectives, RootWorksAloneAndAllGetItsValue) {
+  std::atomic<int> calls{0};
+  RankThreads::run(3, [&](Communicator& ranks) {
+    const auto work = [&]() -> Result<std::string> {
+      ++calls;
+      return "rank " + std::to_string(ranks.rank());
+    };
+    EXPECT_EQ(on_root(ranks, work).value(), "rank 0");
+    const auto numbers = on_root(ranks, []() -> Result<std::vector<std::uint64_t>> { return {{3, 5}}; });
+    EXPECT_EQ(numbers.value(), (std::vector<std::uint64_t>{3, 5}));
+    EXPECT_TRUE(on_root(ranks, []() -> Result<std::string> { return std::string(); }).value().empty());
+    EXPECT_TRUE(on_root(ranks, []() -> Result<bool> { return true; }).value());
+    const auto failed = on_root(ranks, []() -> Result<bool> { return no_room(); });
+    ASSERT_FALSE(failed.ok());
+    EXPECT_EQ(failed.error().sys_errno, ENOSPC);
+    EXPECT_EQ(failed.error().what, "no room");
+  });
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(Collectives, WhatOneRankThrowsIsAnErrorOfAll) {
+  RankThreads::run(3, [](Communicator& ranks) {
+    const auto work = [&]() -> Result<void> {
+      if (ranks.rank() == 2) throw std::bad_alloc();
+      return success();
+    };
+    const auto done = all_ok(ranks, work);
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().code, Errc::exhausted);
+    const auto root = on_root(ranks, []() -> Result<void> { throw std::bad_alloc(); });
+    ASSERT_FALSE(root.ok());
+    EXPECT_EQ(root.error().code, Errc::exhausted);
+  });
+}
+
+TEST(Collectives, EachRankGetsTheValuesOfAll) {
+  RankThreads::run(3, [](Communicator& ranks) {
+    EXPECT_EQ(gather<double>(ranks, 0.5 * ranks.rank()).value(), (std::vector<double>{0, 0.5, 1}));
+  });
+  EXPECT_EQ(gather<int>(*single_process(), 7).value(), std::vector<int>{7});
 }
 
 TEST(Communicator, WorkThatFailsOnOneRankStopsThatOfTheOthers) {

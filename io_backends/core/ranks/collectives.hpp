@@ -1,0 +1,106 @@
+// What the ranks of a job do together, in three shapes: rank 0 alone works for all (on_root), all must
+// succeed (all_ok), or each gives a value that all get (gather). Every rank makes the same calls in the same
+// order, from one thread. No rank returns from one before all have called it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/core/result.hpp"
+
+namespace penstock {
+
+// What `work` returns; what it throws (no memory, no thread) is `exhausted`: a rank that threw would leave
+// the others waiting.
+template <class Work>
+std::invoke_result_t<Work> guarded(Work work) {
+  try {
+    return work();
+  } catch (const std::exception& thrown) {
+    return make_error(Errc::exhausted, std::string("this machine ran out of something: ") + thrown.what());
+  }
+}
+
+// A value as bytes and back: of what is trivially copyable, or a string or vector of such.
+template <class T>
+std::vector<std::byte> value_bytes(const T& value) {
+  std::span<const std::byte> bytes;
+  if constexpr (std::is_trivially_copyable_v<T>)
+    bytes = std::as_bytes(std::span(&value, 1));
+  else
+    bytes = std::as_bytes(std::span(value));
+  return {bytes.begin(), bytes.end()};
+}
+template <class T>
+T value_of(std::span<const std::byte> bytes) {
+  T value{};
+  std::byte* to = nullptr;
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    to = std::as_writable_bytes(std::span(&value, 1)).data();
+  } else {
+    value.resize(bytes.size() / sizeof(typename T::value_type));
+    to = std::as_writable_bytes(std::span(value)).data();
+  }
+  if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+  return value;
+}
+
+// Rank 0 alone calls `work`. Every rank returns its outcome, with its value where it has one.
+template <class Work>
+std::invoke_result_t<Work> on_root(Communicator& ranks, Work work) {
+  using Outcome = std::invoke_result_t<Work>;
+  if (ranks.size() == 1) return guarded(work);
+  Result<std::vector<std::byte>> roots = std::vector<std::byte>();
+  if (ranks.root()) {
+    const Outcome outcome = guarded(work);
+    if (!outcome.ok()) roots = outcome.error();
+    if constexpr (!std::is_void_v<typename Outcome::value_type>)
+      if (outcome.ok()) roots = value_bytes(*outcome);
+  }
+  PENSTOCK_ASSIGN(const std::vector<std::byte> bytes, bytes_of_root(ranks, std::move(roots)));
+  if constexpr (std::is_void_v<typename Outcome::value_type>)
+    return success();
+  else
+    return value_of<typename Outcome::value_type>(bytes);
+}
+
+// The error of the lowest rank that has one, on every rank. The text starts with "on rank 2 of 4: " if only
+// some ranks have one.
+template <class T>
+Result<void> all_ok(Communicator& ranks, const Result<T>& mine) {
+  return agree(ranks, outcome_of(mine));
+}
+// Likewise of what every rank does now.
+template <class Work>
+requires std::is_invocable_v<Work> Result<void> all_ok(Communicator& ranks, Work work) {
+  return all_ok(ranks, guarded(work));
+}
+// Likewise of long work without collective calls: it runs on a thread of each rank. When one rank has failed,
+// each calls `stop`, perhaps more than once, and the work returns success soon. A signal at one rank reaches
+// all.
+inline Result<void> all_ok(Communicator& ranks, const std::function<Result<void>()>& work,
+                           const std::function<void()>& stop) {
+  return work_together(ranks, work, stop);
+}
+
+// Each rank's value, in rank order, on every rank.
+template <class T>
+Result<std::vector<T>> gather(Communicator& ranks, const std::type_identity_t<T>& mine) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  PENSTOCK_ASSIGN(const auto all, ranks.gather(std::as_bytes(std::span(&mine, 1))));
+  std::vector<std::byte> joined;
+  for (const std::vector<std::byte>& one : all) joined.insert(joined.end(), one.begin(), one.end());
+  PENSTOCK_TRY(ranks.broadcast(joined));
+  return value_of<std::vector<T>>(joined);
+}
+
+}  // namespace penstock

@@ -1,0 +1,67 @@
+// Helpers to read text: letters of ASCII whatever the locale is, blanks, parts between dividers, numbers.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+
+namespace penstock {
+
+constexpr char lower_case(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+inline std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = lower_case(c);
+  return lower;
+}
+inline std::string upper_case(std::string_view text) {
+  std::string upper(text);
+  for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return upper;
+}
+// Whether `text` in lower case is `lower`.
+inline bool same_but_case(std::string_view text, std::string_view lower) {
+  return std::equal(text.begin(), text.end(), lower.begin(), lower.end(),
+                    [](char a, char b) { return lower_case(a) == b; });
+}
+
+// Without the blanks at its begin and end.
+inline std::string_view trim(std::string_view text, std::string_view blanks = " \t\r\n") {
+  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+  return text.substr(0, text.find_last_not_of(blanks) + 1);  // npos + 1 is 0
+}
+
+// Removes from `text` all up to the first `divider`, and returns it without the divider. Without a divider it
+// is all of `text`.
+inline std::string_view take_part(std::string_view& text, char divider) {
+  const std::string_view part = text.substr(0, text.find(divider));
+  text.remove_prefix(std::min(part.size() + 1, text.size()));
+  return part;
+}
+
+// The number that the whole text is, in digits. Nothing where it is none, or too large for the type.
+template <class Number>
+std::optional<Number> parse_digits(std::string_view text, int base = 10) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, number, base);
+  if (failure != std::errc{} || stop != end) return std::nullopt;
+  return number;
+}
+
+// Hash tables that look a std::string_view up without making a string of it.
+struct NameHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+};
+template <class T>
+using ByName = std::unordered_map<std::string, T, NameHash, std::equal_to<>>;
+
+}  // namespace penstock
