@@ -22,8 +22,7 @@ Result<void> SampleChecks::prepare_decoder() {
   return success();
 }
 
-Result<void> SampleChecks::length(const SampleList::Sample& entry, std::uint64_t bytes) const {
-  if (bytes == entry.length) return success();
+Result<void> SampleChecks::wrong_length(const SampleList::Sample& entry, std::uint64_t bytes) const {
   return make_error(Errc::truncated, "read " + std::to_string(bytes) + " of the " +
                                          std::to_string(entry.length) + " bytes of " +
                                          sample_text(work_, entry));

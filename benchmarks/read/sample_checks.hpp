@@ -22,7 +22,9 @@ class SampleChecks {
   Result<void> prepare_decoder();  // before the first decode()
 
   // truncated, unless `bytes` are all of the sample.
-  Result<void> length(const SampleList::Sample& entry, std::uint64_t bytes) const;
+  Result<void> length(const SampleList::Sample& entry, std::uint64_t bytes) const {
+    return bytes == entry.length ? success() : wrong_length(entry, bytes);
+  }
   // corrupt, if the CRC32C differs from the manifest's. `sample`: its index.
   Result<void> checksum(std::uint64_t sample, const SampleList::Sample& entry,
                         std::span<const std::byte> bytes) const;
@@ -30,6 +32,8 @@ class SampleChecks {
   Result<void> decode(const SampleList::Sample& entry, std::span<const std::byte> bytes);
 
  private:
+  Result<void> wrong_length(const SampleList::Sample& entry, std::uint64_t bytes) const;
+
   const ReadWork& work_;
   std::optional<SampleOpener> opener_;
   std::unique_ptr<PictureDecoder> decoder_;

@@ -52,12 +52,19 @@ Result<std::uint64_t> SaveTogether::next_generation(const SaveWork& work) const 
   }
 }
 
-// Rank 0's part of agree_on().
+// Rank 0's part of agree_on(). A try that fails leaves the work's id and tier as they were: the next try has
+// to know which tier was full, and by which id the ledger knows the work.
 Result<void> SaveTogether::choose(SaveWork& work) {
-  PENSTOCK_ASSIGN(work.id.generation, next_generation(work));
-  work.fast = false;
+  PENSTOCK_ASSIGN(const std::uint64_t generation, next_generation(work));
+  const bool was_fast = std::exchange(work.fast, false);
   work.skipped = work.memory_taken && policy_.on_full == OnFull::skip;
-  if (!work.skipped) PENSTOCK_TRY(work.memory_taken ? write_through(work) : admit(work));
+  if (!work.skipped) {
+    if (const Result<void> room = work.memory_taken ? write_through(work) : admit(work); !room.ok()) {
+      work.fast = was_fast;
+      return room;
+    }
+  }
+  work.id.generation = generation;
   work.folder = work.staged == nullptr ? "" : work.staged->folder();
   return success();
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -234,20 +235,12 @@ void print_saved(const SaveOutcome& outcome, const PreparedSave& asked, const Ou
                            printable(asked.slow().name)));
 }
 
-Trial trial_of(const Run& run, const PreparedSave& asked) {
-  Trial trial = run.trial();
-  trial.tier("checkpoint", asked.slow());
-  if (asked.fast() != nullptr) trial.tier("burst_buffer", *asked.fast());
-  return trial;
-}
-
 void record(const SaveOutcome& outcome, Trial& trial) {
   record_saving({.checkpoints = std::span(&outcome.times, 1),
                  .counts = outcome.counts,
                  .steps = {},
                  .durable = bench_metrics::kDurable},
                 trial);
-  trial.parameter("payload_bytes", outcome.times.bytes);
   trial.sample(shared_metrics::kWall, outcome.wall_s);
   if (outcome.late) trial.fail(*outcome.late);
   if (outcome.times.skipped) trial.verdict(Verdict::degraded, kLeftOut);
@@ -267,6 +260,39 @@ bool is_refused(const Error& error) {
   return error.code == Errc::busy || error.code == Errc::invalid_argument;
 }
 
+// Collective. With --json stdout has the line that it always had: the record is in the file alone. Without a
+// value where the default folder cannot be had: that must not keep anybody from saving.
+Result<std::optional<Run>> begin_record(const CommandContext& context, const PreparedSave& asked) {
+  CommandContext of_record = context;
+  of_record.output.json = false;
+  Result<Run> run = Run::begin(of_record);
+  if (!run.ok() && (context.options.given("results") || run.error().code == Errc::invalid_argument))
+    return run.error();
+  if (!run.ok()) {
+    if (context.communicator.root()) warn(fmt::format("no record is left: {}", run.error().message()));
+    return std::optional<Run>();
+  }
+  for (const Tier& tier : asked.tiers) run->measured_tier(tier);
+  return std::optional<Run>(*std::move(run));
+}
+
+// Collective where the save was made.
+Result<void> leave_record(const Result<SaveOutcome>& outcome, const PreparedSave& asked, std::uint64_t bytes,
+                          Run& run) {
+  Trial trial = run.trial();
+  trial.tier("checkpoint", asked.slow());
+  if (asked.fast() != nullptr) trial.tier("burst_buffer", *asked.fast());
+  trial.parameter("payload_bytes", bytes);
+  if (outcome.ok()) {
+    record(*outcome, trial);
+    PENSTOCK_TRY(run.inspect_ranks());
+  } else {
+    trial.fail(outcome.error());
+  }
+  run.keep(std::move(trial));
+  return outcome_of(run.finish());
+}
+
 Result<int> run_save(const CommandContext& context) {
   Communicator& ranks = context.communicator;
   const SignalsForAll signals(ranks);
@@ -274,24 +300,19 @@ Result<int> run_save(const CommandContext& context) {
   PENSTOCK_TRY(agree(ranks, outcome_of(asked)));
   PENSTOCK_ASSIGN(const std::string name, of_root(ranks, ranks.root() ? run_to_save(*asked, context.options)
                                                                       : Result<std::string>(std::string())));
-  // With --json stdout has the line that it always had; the record is in the file.
-  CommandContext of_record = context;
-  of_record.output.json = false;
-  PENSTOCK_ASSIGN(Run run, Run::begin(of_record));
-  for (const Tier& tier : asked->tiers) run.measured_tier(tier);
-  Trial trial = trial_of(run, *asked);
+  std::uint64_t bytes = 0;  // of all ranks
+  for (const FileView& file : asked->content.files()) bytes += file.bytes.size();
+  PENSTOCK_TRY(ranks.all_reduce(std::span(&bytes, 1), Reduction::sum));
+  PENSTOCK_ASSIGN(std::optional<Run> run, begin_record(context, *asked));
   const Result<SaveOutcome> outcome = save(*asked, name, context);
   if (!outcome.ok() && is_refused(outcome.error())) return outcome.error();
-  if (outcome.ok())
-    record(*outcome, trial);
-  else
-    trial.fail(outcome.error());
-  PENSTOCK_TRY(run.inspect_ranks());
-  run.keep(std::move(trial));
   if (outcome.ok()) print_outcome(*outcome, *asked, context);
-  PENSTOCK_TRY(run.finish());
+  const Result<void> recorded = run ? leave_record(outcome, *asked, bytes, *run) : success();
+  const bool saved = outcome.ok() && !outcome->late;
+  if (saved) PENSTOCK_TRY(recorded);
+  if (!recorded.ok() && ranks.root()) warn(fmt::format("no record is left: {}", recorded.error().message()));
   PENSTOCK_TRY(outcome_of(outcome));
-  if (!outcome->late) return 0;
+  if (saved) return 0;
   report_failed(context,
                 make_error(Errc::timed_out,
                            fmt::format("{} (--timeout {}). It is on the fast tier: penstock checkpoint "

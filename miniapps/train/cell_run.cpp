@@ -106,7 +106,7 @@ class StepCounter final : public StepObserver {
   StepCounter(bool shown, const std::string& what, std::uint64_t steps, bool profiled)
       : progress_(shown, what, steps, "steps"), profiled_(profiled) {}
 
-  // Enough is this number of steps, and this time.
+  // Enough is this number of steps, and this time; without it the run has all its batches.
   void end_after(std::uint64_t steps, SteadyTime time) {
     enough_steps_ = steps;
     enough_ = time;
@@ -115,7 +115,7 @@ class StepCounter final : public StepObserver {
     progress_.advance(1);
     // Only marks the step; its spans come when all is over (profile_steps()).
     if (profiled_ && penstock_profile_step != nullptr) penstock_profile_step();
-    return step + 1 < enough_steps_ || std::chrono::steady_clock::now() < enough_;
+    return enough_steps_ == 0 || step + 1 < enough_steps_ || std::chrono::steady_clock::now() < enough_;
   }
 
  private:

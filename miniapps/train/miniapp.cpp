@@ -155,14 +155,6 @@ std::string TrainRequest::checkpoint_name() const {
   return "penstock-" + std::string(app->name) + ".ckpt";
 }
 
-Result<Transform> sample_transform(const TrainRequest& request) {
-  PENSTOCK_ASSIGN(Transform made, request.app->make(request));
-  PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> accelerator,
-                  make_accelerator(request.accelerator, {.count = request.accelerators}));
-  PENSTOCK_TRY(accelerator->takes(made.layout));
-  return made;
-}
-
 Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppInfo& app) {
   const Options& options = context.options;
   TrainRequest request;
@@ -190,7 +182,10 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
   if (options.given("accelerator")) request.accelerator = options.text("accelerator");
   PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> accelerator,
                   make_accelerator(request.accelerator, {.count = request.accelerators}));
-  if (app.plan_files == nullptr) PENSTOCK_TRY(sample_transform(request));
+  if (app.plan_files == nullptr) {
+    PENSTOCK_ASSIGN(const Transform made, app.make(request));
+    PENSTOCK_TRY(accelerator->takes(made.layout));
+  }
   PENSTOCK_ASSIGN(request.batch, bounded(options, "batch", kLargestBatch, request.batch));
   PENSTOCK_ASSIGN(request.prefetch, bounded(options, "prefetch", kUnbounded, request.prefetch));
   if (app.in_memory && request.prefetch != 0)

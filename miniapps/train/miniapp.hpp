@@ -125,11 +125,8 @@ struct MiniAppInfo {
 
 const Registry<MiniAppInfo>& miniapp_registry();
 
-// invalid_argument where the flags contradict each other.
+// invalid_argument where the flags contradict each other, and where the accelerator does not take the samples
+// of an app that has MiniAppInfo::make.
 Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppInfo& app);
-
-// How the samples of a request are treated, of an app that has MiniAppInfo::make. invalid_argument where the
-// accelerator does not take them.
-Result<Transform> sample_transform(const TrainRequest& request);
 
 }  // namespace penstock

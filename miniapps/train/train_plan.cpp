@@ -222,7 +222,7 @@ Result<TrainPlan> make_plan(TrainRequest request, const Options& options) {
     PENSTOCK_TRY(open_files(options, plan));
     return plan;
   }
-  PENSTOCK_ASSIGN(Transform transform, sample_transform(plan));
+  PENSTOCK_ASSIGN(Transform transform, plan.app->make(plan));
   if (plan.app->in_memory) {
     plan.input = MemoryInput{std::move(transform)};
   } else {

@@ -63,6 +63,11 @@ bool has_saved(const Record& record) {
   return record.command == "checkpoint" && is_usable(record) && find_metric(record, kBlock) != nullptr;
 }
 
+bool has_skipped(const Record& record) {
+  const Metric* const skips = record.command == "checkpoint" ? find_metric(record, kSkips) : nullptr;
+  return skips != nullptr && skips->value() > 0;
+}
+
 // The texts that may tell groups apart; a row for the first record of each.
 std::vector<std::vector<std::string>> saving_texts(std::span<const Record* const> records) {
   constexpr std::array<std::string_view, 2> kNamedAnyway{"arm", "payload"};
@@ -101,7 +106,7 @@ bool is_saving(const Record& record) {
 }
 
 bool is_single_save(const Record& record) {
-  return has_saved(record) && parameter_text(record, "arm").empty();
+  return (has_saved(record) || has_skipped(record)) && parameter_text(record, "arm").empty();
 }
 
 std::vector<SavingRuns> single_saves(std::span<const Record> records) {

@@ -27,8 +27,10 @@ std::string seconds_of(const SavingRuns& row, const Metric& metric) {
   return or_dash(row.middle(metric), format_seconds);
 }
 
-double longest_block(const SavingRuns& runs) {
-  return percentile(samples_of(runs.runs, kBlock), 100);
+std::optional<double> longest_block(const SavingRuns& runs) {
+  const std::vector<double> blocks = samples_of(runs.runs, kBlock);
+  if (blocks.empty()) return std::nullopt;  // every save was skipped
+  return percentile(blocks, 100);
 }
 
 std::string block_bars(const std::string& title, const std::vector<SavingRuns>& rows, PageState& state) {
@@ -42,7 +44,8 @@ std::string block_bars(const std::string& title, const std::vector<SavingRuns>& 
     if (ceilings) bar.segments.push_back({"busy", "what its tier's ceiling allows", allowed_s});
     bar.segments.push_back(
         {"starved", ceilings ? "more, up to the median" : "up to the median", median_s - allowed_s});
-    bar.segments.push_back({"blocked", "more, up to the longest", longest_block(row) - median_s});
+    bar.segments.push_back(
+        {"blocked", "more, up to the longest", longest_block(row).value_or(median_s) - median_s});
     bars.push_back(std::move(bar));
   }
   return state.place_bars("How long a save holds the training, " + title, bars);
@@ -74,7 +77,7 @@ HtmlTable block_table(const std::string& title, const std::vector<SavingRuns>& r
     const auto inflation = middle(kStepInflation);
     std::vector<Markup> cells;
     for (const std::string& cell :
-         {row.name, seconds_of(row, kBlock), format_seconds(longest_block(row)),
+         {row.name, seconds_of(row, kBlock), or_dash(longest_block(row), format_seconds),
           or_dash(allowed, format_seconds), seconds_of(row, kFast), seconds_of(row, kDurable),
           drain ? format_rate(*drain, output) : "-", share && hold ? format_percent(*share) : "-",
           or_dash(overlap, format_percent), or_dash(inflation, format_ratio), format_number(row.sum(kSkips)),

@@ -173,6 +173,15 @@ TEST(SavingSentences, ASingleSaveSaysWhenItWasDurable) {
             "Saving alexnet-adam through shm (volatile) took 2 s until it was durable: 0.500 MB/s.");
 }
 
+TEST(SavingSentences, ASingleSaveThatWasLeftOutIsSaid) {
+  Record record = single_save(1);
+  record.metrics.clear();
+  give(record, "checkpoint_saves", {1});
+  give(record, "checkpoint_skips", {1});
+  EXPECT_EQ(said({record}, "saving.skips").size(), 1U);
+  EXPECT_TRUE(said({record}, "saving.once").empty());
+}
+
 TEST(SavingCells, SingleSavesOfOneWorkAreOneRow) {
   Record other = single_save(1);
   other.parameters["on_full"] = "skip";

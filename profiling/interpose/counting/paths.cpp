@@ -217,6 +217,9 @@ std::uint64_t left_in_page(const void* at) noexcept {
 bool is_readable(const void* from, std::size_t bytes) noexcept {
   constexpr long kNoWay = -1;
   const char* at = static_cast<const char*>(from);
+  if (bytes > UINTPTR_MAX - reinterpret_cast<std::uintptr_t>(from)) {
+    return false;
+  }
   for (const char* const end = at + bytes; at < end; at += left_in_page(at)) {
     const char* const set = at - reinterpret_cast<std::uint64_t>(at) % sizeof(std::uint64_t);
     if (set == nullptr ||

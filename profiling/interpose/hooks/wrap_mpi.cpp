@@ -50,18 +50,20 @@ std::uint64_t handle_at(const void* file) noexcept {
 // MPI knows the position of a handle; counted are the bytes and where they are known to lie.
 constexpr std::int64_t kUnknownOffset = 0;
 
-// `bytes` is asked for what was moved, after a call that succeeded.
-int on_file(penstock_call kind, const HandleFile& file, std::int64_t offset, auto call, auto bytes) noexcept {
+// Asked after the call and only where it is counted: `file` for the file of the handle (it takes a lock), and
+// `bytes` for what was moved by a call that succeeded.
+int on_file(penstock_call kind, auto file, std::int64_t offset, auto call, auto bytes) noexcept {
   return timed(kind, call, [&](ThreadLog& log, int result, Operation& operation) {
     operation.layer = PENSTOCK_MPIIO;
     operation.failed = result;
     operation.offset = offset;
     operation.length = result == 0 ? bytes() : 0;
-    count_handle(log, file, operation);
+    count_handle(log, file(), operation);
   });
 }
-HandleFile file_of_handle(Handle file) noexcept {
-  return find_handle(kMpi, static_cast<std::uint64_t>(file));
+
+auto file_of_handle(Handle file) noexcept {
+  return [file]() noexcept { return find_handle(kMpi, static_cast<std::uint64_t>(file)); };
 }
 
 int moved(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type, void* status,
@@ -79,7 +81,7 @@ int started(penstock_call kind, Handle file, std::int64_t offset, int count, Han
   return on_file(kind, file_of_handle(file), offset, call, [&] { return moved_bytes(nullptr, type, count); });
 }
 
-int other(penstock_call kind, const HandleFile& file, auto call) noexcept {
+int other(penstock_call kind, auto file, auto call) noexcept {
   return on_file(kind, file, -1, call, [] { return std::int64_t{0}; });
 }
 
@@ -101,7 +103,8 @@ PENSTOCK_WRAP(int, MPI_File_open,
 }
 PENSTOCK_WRAP(int, MPI_File_close, (void* file)) {
   const HandleFile known = forget_handle(kMpi, handle_at(file));
-  return other(PENSTOCK_CALL_CLOSE, known, [&] { return real_MPI_File_close(file); });
+  return other(
+      PENSTOCK_CALL_CLOSE, [&]() noexcept { return known; }, [&] { return real_MPI_File_close(file); });
 }
 PENSTOCK_WRAP(int, MPI_File_sync, (Handle file)) {
   return other(PENSTOCK_CALL_SYNC, file_of_handle(file), [&] { return real_MPI_File_sync(file); });
