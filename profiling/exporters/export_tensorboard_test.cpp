@@ -252,9 +252,10 @@ TEST_F(TensorBoardTest, TheLongestCallsAreKept) {
   const Session session = open_session(paths).value();
   Result<WholeFile> file = WholeFile::create((folder_.path() / "trace").string(), "the trace");
   const NamedFiles files(session, FileSums(session), {});
-  const TracedCalls traced = write_xplane(session, files, 1'001'000'000'000, 4, *file).value();
-  EXPECT_EQ(traced.calls, 4U);
-  EXPECT_EQ(traced.left_out, 6U);
+  TensorBoardCounts counts;
+  ASSERT_TRUE(write_xplane(session, files, 1'001'000'000'000, 4, *file, counts).ok());
+  EXPECT_EQ(counts.calls, 4U);
+  EXPECT_EQ(counts.calls_left_out, 6U);
   ASSERT_TRUE(file->publish().ok());
   const Message line = Message(Message(text_of("trace")).text(1)).message(3);
   std::multiset<std::uint64_t> lengths;
