@@ -218,7 +218,7 @@ class OnDemand(ControlTest):
         self.assertIn(message("process-not-watched"), self.profile("trace", "on", os.getpid(), expect=1).stderr)
 
     def test_arguments_that_make_no_sense(self):
-        for words, said in ((("trace",), "on or off"), (("trace", "on"), "on or off"), (("trace", "up", "1"), "on or off"),
+        for words, said in ((("trace",), "on|off"), (("trace", "on"), "on|off"), (("trace", "up", "1"), "on or off"),
                             (("trace", "off", "1", "--for", "1s"), "--for"), (("trace", "on", "1", "--for", "0s"), "--for"),
                             (("snapshot",), "snapshot"), (("status",), "status"), (("status", "1", "--for", "1s"), "for")):
             self.assertIn(said, self.profile(*words, expect=2).stderr, words)
