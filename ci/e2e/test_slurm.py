@@ -304,7 +304,7 @@ touch finished
         files = sorted(self.results(), key=lambda file: file.stat().st_mtime_ns)
         cells = [(record["parameters"]["ranks"], record["parameters"]["threads"], record["verdict"])
                  for file in files for record in records_in(file.read_text())]
-        self.assertEqual(cells, [(1, 1, "ok"), (4, 1, "ok"), (4, 2, "ok"), (4, 1, "ok")])
+        self.assertEqual(cells, [(1, 1, "ok"), (4, 1, "ok"), (4, 2, "ok"), (4, 1, "ok")], (self.dir / "out").read_text())
         self.assertEqual(len(files), 3)
         self.assertGreaterEqual((self.dir / "out").read_text().count('{"schema":1,'), 4)
 
