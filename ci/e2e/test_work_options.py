@@ -121,7 +121,7 @@ class Older(CliTest):
         for first in (older, between):
             for one, two in ((first, newer), (newer, first)):
                 for side, record in (("one", one), ("two", two)):
-                    synthetic.write(self.dir / side, [record])
+                    synthetic.write(self.dir / side, [{**record, "id": f"{side}-0"}])
                 done = self.run_cli("compare", "one", "two", "--json", expect=None)
                 rows = [line for line in map(json.loads, done.stdout.splitlines()) if line["kind"] == "row"]
                 self.assertGreater(len(rows), 0)
