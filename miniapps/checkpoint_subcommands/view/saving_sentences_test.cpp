@@ -170,7 +170,7 @@ Record single_save(double durable_s) {
 
 TEST(SavingSentences, ASingleSaveSaysWhenItWasDurable) {
   EXPECT_EQ(only({single_save(1), single_save(4), single_save(2)}, "saving.once"),
-            "Saving alexnet-adam through shm (volatile) took 2 s until it was durable: 0.500 MB/s.");
+            "Saving alexnet-adam through shm (volatile) took 2 s until it was durable: 0.50 MB/s.");
 }
 
 TEST(SavingSentences, ASingleSaveThatWasLeftOutIsSaid) {
