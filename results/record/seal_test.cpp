@@ -1,7 +1,6 @@
-#include "results/record/sealed_runs.hpp"
-
 #include <gtest/gtest.h>
 
+#include "results/record/sealed_runs.hpp"
 #include "results/record/store.hpp"
 
 namespace penstock {

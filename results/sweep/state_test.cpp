@@ -236,8 +236,8 @@ TEST_F(SweepJournal, SurvivesKillsAtAnyInstant) {
       ::_exit(0);
     }
     ::close(steps[1]);
-    // One in three may be killed while it still opens what its forerunners left, one from then on, and one after its
-    // first turn: how long either takes differs by a hundred times between builds and machines.
+    // One in three may be killed while it still opens what its forerunners left, one from then on, and one
+    // after its first turn: how long either takes differs by a hundred times between builds and machines.
     char byte = 0;
     for (int step = 0; step < attempt % 3; ++step) {
       EXPECT_LE(::read(steps[0], &byte, 1), 1);
