@@ -146,6 +146,28 @@ def surely_below(row, limit):
     return row["high"] is not None and row["high"] < limit
 
 
+UNDECIDED = 3  # exit status: too few pairs to tell, as of `penstock compare`
+
+
+def is_within(row, broken):
+    """Whether a row keeps its limit; None where there are too few pairs for an interval."""
+    return None if row["low"] is None else not broken
+
+
+def all_of(judged):
+    """False if one is False, else None if one is not known, else True."""
+    judged = list(judged)
+    return False if False in judged else None if None in judged else True
+
+
+def judgement_text(holds):
+    return {True: "holds", False: "DOES NOT HOLD", None: "unknown: it needs 6 pairs"}[holds]
+
+
+def status_of(holds):
+    return {True: 0, False: 1, None: UNDECIDED}[holds]
+
+
 def interval_text(row, as_text=lambda value: f"{value:.3f}"):
     return "no interval" if row["low"] is None else f"{as_text(row['low'])} to {as_text(row['high'])}"
 

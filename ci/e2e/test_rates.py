@@ -50,7 +50,7 @@ class Rates(penstock_cli.CliTest):
 
     def test_ratios_are_those_of_compare(self):
         os.environ["PENSTOCK_BUILD"] = str(penstock_cli.BUILD)
-        from side_by_side import added_by, ratio_of, surely_above, surely_below
+        from side_by_side import added_by, all_of, is_within, ratio_of, status_of, surely_above, surely_below
         plain = [100 + turn for turn in range(8)]
         figures = ratio_of([1.1 * one for one in plain], plain)
         self.assertEqual((figures["pairs"], figures["confidence"]), (8, 0.95))
@@ -62,6 +62,9 @@ class Rates(penstock_cli.CliTest):
         self.assertAlmostEqual(added_by([one + 10 for one in plain], plain)["added"], 10, delta=0.2)
         few = ratio_of([2, 3], [1, 1])
         self.assertFalse(surely_above(few, 0) or surely_below(few, 9), "two pairs give no interval")
+        self.assertIsNone(is_within(few, surely_above(few, 0)))
+        self.assertEqual((is_within(figures, surely_above(figures, 1.09)), is_within(figures, surely_above(figures, 1.11))), (False, True))
+        self.assertEqual([status_of(all_of(each)) for each in ((True, True), (True, None), (None, False), (True, False))], [0, 3, 1, 1])
 
     def test_generate_against_constant_bytes(self):
         out = self.dir / "out"
