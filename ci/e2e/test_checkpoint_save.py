@@ -164,6 +164,12 @@ class Saving(CheckpointTest):
         self.assertNotIn("step", record["work"], "saves of other steps are the same work")
         self.assertFalse((self.dir / "penstock-results").exists())
 
+    def test_a_save_does_not_depend_on_the_default_folder(self):
+        (self.dir / "penstock-results").write_text("a file is in the way")
+        self.assertEqual(self.save(1)["reached"], "durable")
+        self.fails(1, "save", "slow", *PAYLOAD, "--results", "penstock-results")
+        self.assertEqual([step for _, step, _ in self.states("slow")], [1])
+
     def test_report_shows_saves_and_compare_matches_them(self):
         for step in (1, 2):
             self.save(step, "--results", f"r{step}")

@@ -260,8 +260,8 @@ bool is_refused(const Error& error) {
   return error.code == Errc::busy || error.code == Errc::invalid_argument;
 }
 
-// Collective. With --json stdout has the line that it always had: the record is in the file alone. Without a
-// value where the default folder cannot be had: that must not keep anybody from saving.
+// Collective. The record is in its file alone, also with --json. There is none where the default folder
+// cannot be made: the checkpoint is more important than its record.
 Result<std::optional<Run>> begin_record(const CommandContext& context, const PreparedSave& asked) {
   CommandContext of_record = context;
   of_record.output.json = false;

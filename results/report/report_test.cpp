@@ -7,16 +7,12 @@
 #include "results/report/assets.hpp"
 #include "results/report/charts.hpp"
 #include "results/report/html.hpp"
-#include "results/report/page.hpp"
+#include "results/report/page_testing.hpp"
 
 namespace penstock::report {
 namespace {
 
 constexpr const char* kHostile = "</script><img src=x onerror=alert(1)>\"'&<!--";
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 Record read_cell(const std::string& tier, int threads, double bytes_per_s) {
   Record record;
@@ -27,14 +23,6 @@ Record read_cell(const std::string& tier, int threads, double bytes_per_s) {
   record.tiers["data"] = Json{{"name", tier}};
   record.metrics["payload_bytes_per_s"] = {"B/s", Better::higher, "repeat", {bytes_per_s}};
   return record;
-}
-
-std::string page_of(const std::vector<Record>& records, const std::vector<std::string>& problems = {}) {
-  RecordSet set;
-  for (const Record& record : records)
-    set.records.push_back({record, "runs/x.jsonl", set.records.size() + 1});
-  set.problems = problems;
-  return make_page(set, Output{}, "Title").html;
 }
 
 TEST(Html, EscapesMarkupInTextAndAttributes) {

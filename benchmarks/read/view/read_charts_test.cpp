@@ -7,25 +7,10 @@
 
 #include "results/cells/cells.hpp"
 #include "results/record/records_testing.hpp"
-#include "results/report/page.hpp"
+#include "results/report/page_testing.hpp"
 
 namespace penstock::report {
 namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-RecordSet set_of(const std::vector<Record>& records) {
-  RecordSet set;
-  for (const Record& record : records)
-    set.records.push_back({record, "runs/x.jsonl", set.records.size() + 1});
-  return set;
-}
-
-std::string page_of(const std::vector<Record>& records) {
-  return make_page(set_of(records), Output{}, "Title").html;
-}
 
 // What stands between the tags of the section, to the next one.
 std::string section(const std::string& page, const std::string& id) {

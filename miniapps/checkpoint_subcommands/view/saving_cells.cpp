@@ -64,7 +64,8 @@ bool has_saved(const Record& record) {
 }
 
 bool has_skipped(const Record& record) {
-  const Metric* const skips = record.command == "checkpoint" ? find_metric(record, kSkips) : nullptr;
+  if (record.command != "checkpoint" || !is_usable(record)) return false;
+  const Metric* const skips = find_metric(record, kSkips);
   return skips != nullptr && skips->value() > 0;
 }
 
