@@ -229,3 +229,16 @@ auto counted_path(penstock_call kind, int at, const char* path, penstock_file_ki
   }                                                                                               \
   PENSTOCK_WRAPPED(name, real_##name.found())                                                     \
   extern "C" result wrap_##name parameters
+
+// Two functions of the same signature that are wrapped in the same way, as those for files with 32 and with
+// 64 bits of size. Last comes what both return; in it `real` is the function that the program has called. The
+// reference is a constant, so the call is made as in PENSTOCK_WRAP.
+#define PENSTOCK_WRAP_TWINS(result, name, twin, parameters, ...) \
+  PENSTOCK_WRAP(result, name, parameters) {                      \
+    constexpr auto& real = real_##name;                          \
+    return __VA_ARGS__;                                          \
+  }                                                              \
+  PENSTOCK_WRAP(result, twin, parameters) {                      \
+    constexpr auto& real = real_##twin;                          \
+    return __VA_ARGS__;                                          \
+  }

@@ -47,37 +47,17 @@ PENSTOCK_WRAP(int, openat64, (int at, const char* path, int flags, ...)) {
   return opened(at, path, flags, [&] { return real_openat64(at, path, flags, mode); });
 }
 // NOLINTEND(cert-dcl50-cpp)
-PENSTOCK_WRAP(int, __open_2, (const char* path, int flags)) {
-  return opened(AT_FDCWD, path, flags, [&] { return real___open_2(path, flags); });
-}
-PENSTOCK_WRAP(int, __open64_2, (const char* path, int flags)) {
-  return opened(AT_FDCWD, path, flags, [&] { return real___open64_2(path, flags); });
-}
-PENSTOCK_WRAP(int, __openat_2, (int at, const char* path, int flags)) {
-  return opened(at, path, flags, [&] { return real___openat_2(at, path, flags); });
-}
-PENSTOCK_WRAP(int, __openat64_2, (int at, const char* path, int flags)) {
-  return opened(at, path, flags, [&] { return real___openat64_2(at, path, flags); });
-}
-PENSTOCK_WRAP(int, creat, (const char* path, mode_t mode)) {
-  return opened(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, [&] { return real_creat(path, mode); });
-}
-PENSTOCK_WRAP(int, creat64, (const char* path, mode_t mode)) {
-  return opened(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, [&] { return real_creat64(path, mode); });
-}
+PENSTOCK_WRAP_TWINS(int, __open_2, __open64_2, (const char* path, int flags),
+                    opened(AT_FDCWD, path, flags, [&] { return real(path, flags); }))
+PENSTOCK_WRAP_TWINS(int, __openat_2, __openat64_2, (int at, const char* path, int flags),
+                    opened(at, path, flags, [&] { return real(at, path, flags); }))
+PENSTOCK_WRAP_TWINS(int, creat, creat64, (const char* path, mode_t mode),
+                    opened(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, [&] { return real(path, mode); }))
 // The name is made within: the template holds it afterwards.
-PENSTOCK_WRAP(int, mkstemp, (char* path)) {
-  return opened(AT_FDCWD, path, O_RDWR, [&] { return real_mkstemp(path); });
-}
-PENSTOCK_WRAP(int, mkstemp64, (char* path)) {
-  return opened(AT_FDCWD, path, O_RDWR, [&] { return real_mkstemp64(path); });
-}
-PENSTOCK_WRAP(int, mkostemp, (char* path, int flags)) {
-  return opened(AT_FDCWD, path, O_RDWR | flags, [&] { return real_mkostemp(path, flags); });
-}
-PENSTOCK_WRAP(int, mkostemp64, (char* path, int flags)) {
-  return opened(AT_FDCWD, path, O_RDWR | flags, [&] { return real_mkostemp64(path, flags); });
-}
+PENSTOCK_WRAP_TWINS(int, mkstemp, mkstemp64, (char* path),
+                    opened(AT_FDCWD, path, O_RDWR, [&] { return real(path); }))
+PENSTOCK_WRAP_TWINS(int, mkostemp, mkostemp64, (char* path, int flags),
+                    opened(AT_FDCWD, path, O_RDWR | flags, [&] { return real(path, flags); }))
 PENSTOCK_WRAP(int, mkstemps, (char* path, int suffix)) {
   return opened(AT_FDCWD, path, O_RDWR, [&] { return real_mkstemps(path, suffix); });
 }
@@ -165,51 +145,28 @@ PENSTOCK_WRAP(int, eventfd, (unsigned count, int flags)) {
   return fresh(real_eventfd(count, flags));
 }
 
-PENSTOCK_WRAP(off64_t, lseek, (int fd, off64_t offset, int whence)) {
-  return sought(fd, [&] { return real_lseek(fd, offset, whence); });
-}
-PENSTOCK_WRAP(off64_t, lseek64, (int fd, off64_t offset, int whence)) {
-  return sought(fd, [&] { return real_lseek64(fd, offset, whence); });
-}
+PENSTOCK_WRAP_TWINS(off64_t, lseek, lseek64, (int fd, off64_t offset, int whence),
+                    sought(fd, [&] { return real(fd, offset, whence); }))
 
-PENSTOCK_WRAP(int, fsync, (int fd)) {
-  return counted(PENSTOCK_CALL_SYNC, fd, [&] { return real_fsync(fd); });
-}
-PENSTOCK_WRAP(int, fdatasync, (int fd)) {
-  return counted(PENSTOCK_CALL_SYNC, fd, [&] { return real_fdatasync(fd); });
-}
+PENSTOCK_WRAP_TWINS(int, fsync, fdatasync, (int fd),
+                    counted(PENSTOCK_CALL_SYNC, fd, [&] { return real(fd); }))
 PENSTOCK_WRAP(int, syncfs, (int fd)) {
   return counted(PENSTOCK_CALL_SYNC, fd, [&] { return real_syncfs(fd); });
 }
 PENSTOCK_WRAP(int, sync_file_range, (int fd, off64_t offset, off64_t bytes, unsigned flags)) {
   return counted(PENSTOCK_CALL_SYNC, fd, [&] { return real_sync_file_range(fd, offset, bytes, flags); });
 }
-PENSTOCK_WRAP(int, ftruncate, (int fd, off64_t bytes)) {
-  return counted(
-      PENSTOCK_CALL_OTHER, fd, [&] { return real_ftruncate(fd, bytes); }, bytes);
-}
-PENSTOCK_WRAP(int, ftruncate64, (int fd, off64_t bytes)) {
-  return counted(
-      PENSTOCK_CALL_OTHER, fd, [&] { return real_ftruncate64(fd, bytes); }, bytes);
-}
+PENSTOCK_WRAP_TWINS(int, ftruncate, ftruncate64, (int fd, off64_t bytes),
+                    counted(
+                        PENSTOCK_CALL_OTHER, fd, [&] { return real(fd, bytes); }, bytes))
 // -1 where the call does not make the file longer, or will not be taken.
 static std::int64_t size_behind(int mode, off64_t offset, off64_t bytes) noexcept {
   std::int64_t end = -1;
   return mode != 0 || __builtin_add_overflow(offset, bytes, &end) ? -1 : end;
 }
-PENSTOCK_WRAP(int, fallocate, (int fd, int mode, off64_t offset, off64_t bytes)) {
-  return counted(
-      PENSTOCK_CALL_OTHER, fd, [&] { return real_fallocate(fd, mode, offset, bytes); },
-      size_behind(mode, offset, bytes));
-}
-PENSTOCK_WRAP(int, fallocate64, (int fd, int mode, off64_t offset, off64_t bytes)) {
-  return counted(
-      PENSTOCK_CALL_OTHER, fd, [&] { return real_fallocate64(fd, mode, offset, bytes); },
-      size_behind(mode, offset, bytes));
-}
-PENSTOCK_WRAP(int, posix_fadvise, (int fd, off64_t offset, off64_t bytes, int advice)) {
-  return counted(PENSTOCK_CALL_OTHER, fd, [&] { return real_posix_fadvise(fd, offset, bytes, advice); });
-}
-PENSTOCK_WRAP(int, posix_fadvise64, (int fd, off64_t offset, off64_t bytes, int advice)) {
-  return counted(PENSTOCK_CALL_OTHER, fd, [&] { return real_posix_fadvise64(fd, offset, bytes, advice); });
-}
+PENSTOCK_WRAP_TWINS(int, fallocate, fallocate64, (int fd, int mode, off64_t offset, off64_t bytes),
+                    counted(
+                        PENSTOCK_CALL_OTHER, fd, [&] { return real(fd, mode, offset, bytes); },
+                        size_behind(mode, offset, bytes)))
+PENSTOCK_WRAP_TWINS(int, posix_fadvise, posix_fadvise64, (int fd, off64_t offset, off64_t bytes, int advice),
+                    counted(PENSTOCK_CALL_OTHER, fd, [&] { return real(fd, offset, bytes, advice); }))

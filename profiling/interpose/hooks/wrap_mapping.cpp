@@ -3,14 +3,10 @@
 
 using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
 
-PENSTOCK_WRAP(void*, mmap, (void* at, size_t bytes, int protection, int flags, int fd, off64_t offset)) {
-  return mapped(fd, flags, bytes, offset,
-                [&] { return real_mmap(at, bytes, protection, flags, fd, offset); });
-}
-PENSTOCK_WRAP(void*, mmap64, (void* at, size_t bytes, int protection, int flags, int fd, off64_t offset)) {
-  return mapped(fd, flags, bytes, offset,
-                [&] { return real_mmap64(at, bytes, protection, flags, fd, offset); });
-}
+PENSTOCK_WRAP_TWINS(void*, mmap, mmap64,
+                    (void* at, size_t bytes, int protection, int flags, int fd, off64_t offset),
+                    mapped(fd, flags, bytes, offset,
+                           [&] { return real(at, bytes, protection, flags, fd, offset); }))
 PENSTOCK_WRAP(int, munmap, (void* at, size_t bytes)) {
   return unmapped(at, bytes, [&] { return real_munmap(at, bytes); });
 }

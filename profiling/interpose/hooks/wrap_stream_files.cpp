@@ -238,55 +238,28 @@ int flushed(FILE* file, auto call) noexcept {
 
 }  // namespace
 
-PENSTOCK_WRAP(FILE*, fopen, (const char* path, const char* mode)) {
-  return opened(path, mode, [&] { return real_fopen(path, mode); });
-}
-PENSTOCK_WRAP(FILE*, fopen64, (const char* path, const char* mode)) {
-  return opened(path, mode, [&] { return real_fopen64(path, mode); });
-}
-PENSTOCK_WRAP(FILE*, freopen, (const char* path, const char* mode, FILE* file)) {
-  return opened_again(path, mode, file, [&] { return real_freopen(path, mode, file); });
-}
-PENSTOCK_WRAP(FILE*, freopen64, (const char* path, const char* mode, FILE* file)) {
-  return opened_again(path, mode, file, [&] { return real_freopen64(path, mode, file); });
-}
+PENSTOCK_WRAP_TWINS(FILE*, fopen, fopen64, (const char* path, const char* mode),
+                    opened(path, mode, [&] { return real(path, mode); }))
+PENSTOCK_WRAP_TWINS(FILE*, freopen, freopen64, (const char* path, const char* mode, FILE* file),
+                    opened_again(path, mode, file, [&] { return real(path, mode, file); }))
 PENSTOCK_WRAP(FILE*, fdopen, (int fd, const char* mode)) {
   FILE* file = real_fdopen(fd, mode);
   met(file);
   return file;
 }
-PENSTOCK_WRAP(FILE*, tmpfile, ()) {
-  return nameless(real_tmpfile());
-}
-PENSTOCK_WRAP(FILE*, tmpfile64, ()) {
-  return nameless(real_tmpfile64());
-}
+PENSTOCK_WRAP_TWINS(FILE*, tmpfile, tmpfile64, (), nameless(real()))
 PENSTOCK_WRAP(FILE*, popen, (const char* command, const char* mode)) {
   return nameless(real_popen(command, mode));
 }
-PENSTOCK_WRAP(int, pclose, (FILE * file)) {
-  return closing(file, false, [&] { return real_pclose(file); });
-}
-PENSTOCK_WRAP(int, fclose, (FILE * file)) {
-  return closing(file, false, [&] { return real_fclose(file); });
-}
+PENSTOCK_WRAP_TWINS(int, pclose, fclose, (FILE * file), closing(file, false, [&] { return real(file); }))
 
-PENSTOCK_WRAP(int, fflush, (FILE * file)) {
-  return flushed(file, [&] { return real_fflush(file); });
-}
-PENSTOCK_WRAP(int, fflush_unlocked, (FILE * file)) {
-  return flushed(file, [&] { return real_fflush_unlocked(file); });
-}
+PENSTOCK_WRAP_TWINS(int, fflush, fflush_unlocked, (FILE * file), flushed(file, [&] { return real(file); }))
 
 PENSTOCK_WRAP(int, fseek, (FILE * file, long offset, int whence)) {
   return sought(file, whence, [&] { return real_fseek(file, offset, whence); });
 }
-PENSTOCK_WRAP(int, fseeko, (FILE * file, off64_t offset, int whence)) {
-  return sought(file, whence, [&] { return real_fseeko(file, offset, whence); });
-}
-PENSTOCK_WRAP(int, fseeko64, (FILE * file, off64_t offset, int whence)) {
-  return sought(file, whence, [&] { return real_fseeko64(file, offset, whence); });
-}
+PENSTOCK_WRAP_TWINS(int, fseeko, fseeko64, (FILE * file, off64_t offset, int whence),
+                    sought(file, whence, [&] { return real(file, offset, whence); }))
 PENSTOCK_WRAP(int, fsetpos, (FILE * file, const fpos_t* position)) {
   return sought(file, SEEK_SET, [&] { return real_fsetpos(file, position); });
 }
@@ -302,9 +275,4 @@ PENSTOCK_WRAP(void, rewind, (FILE * file)) {
 PENSTOCK_WRAP(long, ftell, (FILE * file)) {
   return told(file, [&] { return real_ftell(file); });
 }
-PENSTOCK_WRAP(off64_t, ftello, (FILE * file)) {
-  return told(file, [&] { return real_ftello(file); });
-}
-PENSTOCK_WRAP(off64_t, ftello64, (FILE * file)) {
-  return told(file, [&] { return real_ftello64(file); });
-}
+PENSTOCK_WRAP_TWINS(off64_t, ftello, ftello64, (FILE * file), told(file, [&] { return real(file); }))

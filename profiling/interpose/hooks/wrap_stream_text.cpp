@@ -192,18 +192,11 @@ PENSTOCK_GET_WIDE(__wunderflow)
 PENSTOCK_WRAP(wint_t, getwchar, ()) {
   return wide_read(stdin, [&] { return real_getwchar(); });
 }
-PENSTOCK_WRAP(wchar_t*, fgetws, (wchar_t * out, int room, FILE* file)) {
-  return wide_read(file, [&] { return real_fgetws(out, room, file); });
-}
-PENSTOCK_WRAP(wchar_t*, fgetws_unlocked, (wchar_t * out, int room, FILE* file)) {
-  return wide_read(file, [&] { return real_fgetws_unlocked(out, room, file); });
-}
-PENSTOCK_WRAP(wchar_t*, __fgetws_chk, (wchar_t * out, size_t size, int room, FILE* file)) {
-  return wide_read(file, [&] { return real___fgetws_chk(out, size, room, file); });
-}
-PENSTOCK_WRAP(wchar_t*, __fgetws_unlocked_chk, (wchar_t * out, size_t size, int room, FILE* file)) {
-  return wide_read(file, [&] { return real___fgetws_unlocked_chk(out, size, room, file); });
-}
+PENSTOCK_WRAP_TWINS(wchar_t*, fgetws, fgetws_unlocked, (wchar_t * out, int room, FILE* file),
+                    wide_read(file, [&] { return real(out, room, file); }))
+PENSTOCK_WRAP_TWINS(wchar_t*, __fgetws_chk, __fgetws_unlocked_chk,
+                    (wchar_t * out, size_t size, int room, FILE* file),
+                    wide_read(file, [&] { return real(out, size, room, file); }))
 #define PENSTOCK_PUT_WIDE(name)                                              \
   PENSTOCK_WRAP(wint_t, name, (wchar_t character, FILE * file)) {            \
     return wide_written(file, [&] { return real_##name(character, file); }); \
@@ -218,12 +211,8 @@ PENSTOCK_WRAP(wint_t, __woverflow, (FILE * file, wint_t character)) {
 PENSTOCK_WRAP(wint_t, putwchar, (wchar_t character)) {
   return wide_written(stdout, [&] { return real_putwchar(character); });
 }
-PENSTOCK_WRAP(int, fputws, (const wchar_t* text, FILE* file)) {
-  return wide_written(file, [&] { return real_fputws(text, file); });
-}
-PENSTOCK_WRAP(int, fputws_unlocked, (const wchar_t* text, FILE* file)) {
-  return wide_written(file, [&] { return real_fputws_unlocked(text, file); });
-}
+PENSTOCK_WRAP_TWINS(int, fputws, fputws_unlocked, (const wchar_t* text, FILE* file),
+                    wide_written(file, [&] { return real(text, file); }))
 PENSTOCK_WRAP(int, vfwprintf, (FILE * file, const wchar_t* format, va_list more)) {
   return wide_written(file, [&] { return real_vfwprintf(file, format, more); });
 }

@@ -229,56 +229,29 @@ int write_text(FILE* file, const char* text, size_t more, auto call) noexcept {
 
 }  // namespace
 
-PENSTOCK_WRAP(size_t, fread, (void* out, size_t size, size_t count, FILE* file)) {
-  return read_items(file, out, SIZE_MAX, size, count,
-                    [&](size_t s, size_t n) { return real_fread(out, s, n, file); });
-}
-PENSTOCK_WRAP(size_t, fread_unlocked, (void* out, size_t size, size_t count, FILE* file)) {
-  return read_items(file, out, SIZE_MAX, size, count,
-                    [&](size_t s, size_t n) { return real_fread_unlocked(out, s, n, file); });
-}
-PENSTOCK_WRAP(size_t, __fread_chk, (void* out, size_t room, size_t size, size_t count, FILE* file)) {
-  return read_items(file, out, room, size, count,
-                    [&](size_t s, size_t n) { return real___fread_chk(out, room, s, n, file); });
-}
-PENSTOCK_WRAP(size_t, __fread_unlocked_chk, (void* out, size_t room, size_t size, size_t count, FILE* file)) {
-  return read_items(file, out, room, size, count,
-                    [&](size_t s, size_t n) { return real___fread_unlocked_chk(out, room, s, n, file); });
-}
-PENSTOCK_WRAP(size_t, fwrite, (const void* data, size_t size, size_t count, FILE* file)) {
-  return write_items(file, data, size, count,
-                     [&](size_t s, size_t n) { return real_fwrite(data, s, n, file); });
-}
-PENSTOCK_WRAP(size_t, fwrite_unlocked, (const void* data, size_t size, size_t count, FILE* file)) {
-  return write_items(file, data, size, count,
-                     [&](size_t s, size_t n) { return real_fwrite_unlocked(data, s, n, file); });
-}
+PENSTOCK_WRAP_TWINS(size_t, fread, fread_unlocked, (void* out, size_t size, size_t count, FILE* file),
+                    read_items(file, out, SIZE_MAX, size, count,
+                               [&](size_t s, size_t n) { return real(out, s, n, file); }))
+PENSTOCK_WRAP_TWINS(size_t, __fread_chk, __fread_unlocked_chk,
+                    (void* out, size_t room, size_t size, size_t count, FILE* file),
+                    read_items(file, out, room, size, count,
+                               [&](size_t s, size_t n) { return real(out, room, s, n, file); }))
+PENSTOCK_WRAP_TWINS(size_t, fwrite, fwrite_unlocked,
+                    (const void* data, size_t size, size_t count, FILE* file),
+                    write_items(file, data, size, count,
+                                [&](size_t s, size_t n) { return real(data, s, n, file); }))
 
-PENSTOCK_WRAP(char*, fgets, (char* out, int room, FILE* file)) {
-  return read_line(file, out, SIZE_MAX, static_cast<size_t>(room),
-                   [&] { return real_fgets(out, room, file); });
-}
-PENSTOCK_WRAP(char*, fgets_unlocked, (char* out, int room, FILE* file)) {
-  return read_line(file, out, SIZE_MAX, static_cast<size_t>(room),
-                   [&] { return real_fgets_unlocked(out, room, file); });
-}
-PENSTOCK_WRAP(char*, __fgets_chk, (char* out, size_t size, int room, FILE* file)) {
-  return read_line(file, out, size, static_cast<size_t>(room),
-                   [&] { return real___fgets_chk(out, size, room, file); });
-}
-PENSTOCK_WRAP(char*, __fgets_unlocked_chk, (char* out, size_t size, int room, FILE* file)) {
-  return read_line(file, out, size, static_cast<size_t>(room),
-                   [&] { return real___fgets_unlocked_chk(out, size, room, file); });
-}
+PENSTOCK_WRAP_TWINS(char*, fgets, fgets_unlocked, (char* out, int room, FILE* file),
+                    read_line(file, out, SIZE_MAX, static_cast<size_t>(room),
+                              [&] { return real(out, room, file); }))
+PENSTOCK_WRAP_TWINS(char*, __fgets_chk, __fgets_unlocked_chk, (char* out, size_t size, int room, FILE* file),
+                    read_line(file, out, size, static_cast<size_t>(room),
+                              [&] { return real(out, size, room, file); }))
 PENSTOCK_WRAP(ssize_t, getline, (char** line, size_t* room, FILE* file)) {
   return read_delimited(file, [&] { return real_getline(line, room, file); });
 }
-PENSTOCK_WRAP(ssize_t, getdelim, (char** line, size_t* room, int delimiter, FILE* file)) {
-  return read_delimited(file, [&] { return real_getdelim(line, room, delimiter, file); });
-}
-PENSTOCK_WRAP(ssize_t, __getdelim, (char** line, size_t* room, int delimiter, FILE* file)) {
-  return read_delimited(file, [&] { return real___getdelim(line, room, delimiter, file); });
-}
+PENSTOCK_WRAP_TWINS(ssize_t, getdelim, __getdelim, (char** line, size_t* room, int delimiter, FILE* file),
+                    read_delimited(file, [&] { return real(line, room, delimiter, file); }))
 
 #define PENSTOCK_GET_BYTE(name)                                \
   PENSTOCK_WRAP(int, name, (FILE * file)) {                    \
@@ -289,12 +262,7 @@ PENSTOCK_GET_BYTE(fgetc)
 PENSTOCK_GET_BYTE(_IO_getc)
 PENSTOCK_GET_BYTE(getc_unlocked)
 PENSTOCK_GET_BYTE(fgetc_unlocked)
-PENSTOCK_WRAP(int, getchar, ()) {
-  return read_byte(stdin, [&] { return real_getchar(); });
-}
-PENSTOCK_WRAP(int, getchar_unlocked, ()) {
-  return read_byte(stdin, [&] { return real_getchar_unlocked(); });
-}
+PENSTOCK_WRAP_TWINS(int, getchar, getchar_unlocked, (), read_byte(stdin, [&] { return real(); }))
 // What the macros call when the buffer is empty: one takes a byte, the other only has it filled.
 PENSTOCK_GET_BYTE(__uflow)
 PENSTOCK_WRAP(int, __underflow, (FILE * file)) {
@@ -330,12 +298,8 @@ PENSTOCK_PUT_BYTE(fputc)
 PENSTOCK_PUT_BYTE(_IO_putc)
 PENSTOCK_PUT_BYTE(putc_unlocked)
 PENSTOCK_PUT_BYTE(fputc_unlocked)
-PENSTOCK_WRAP(int, putchar, (int byte)) {
-  return write_byte(stdout, byte, [&] { return real_putchar(byte); });
-}
-PENSTOCK_WRAP(int, putchar_unlocked, (int byte)) {
-  return write_byte(stdout, byte, [&] { return real_putchar_unlocked(byte); });
-}
+PENSTOCK_WRAP_TWINS(int, putchar, putchar_unlocked, (int byte),
+                    write_byte(stdout, byte, [&] { return real(byte); }))
 PENSTOCK_WRAP(int, __overflow, (FILE * file, int byte)) {
   OnStream on(file);
   if (!on.watched()) {
@@ -351,12 +315,8 @@ PENSTOCK_WRAP(int, __overflow, (FILE * file, int byte)) {
   return result;
 }
 
-PENSTOCK_WRAP(int, fputs, (const char* text, FILE* file)) {
-  return write_text(file, text, 0, [&] { return real_fputs(text, file); });
-}
-PENSTOCK_WRAP(int, fputs_unlocked, (const char* text, FILE* file)) {
-  return write_text(file, text, 0, [&] { return real_fputs_unlocked(text, file); });
-}
+PENSTOCK_WRAP_TWINS(int, fputs, fputs_unlocked, (const char* text, FILE* file),
+                    write_text(file, text, 0, [&] { return real(text, file); }))
 PENSTOCK_WRAP(int, puts, (const char* text)) {
   return write_text(stdout, text, 1, [&] { return real_puts(text); });
 }

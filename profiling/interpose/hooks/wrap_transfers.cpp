@@ -24,62 +24,32 @@ PENSTOCK_WRAP(ssize_t, writev, (int fd, const iovec* parts, int count)) {
   return transfer_on<PENSTOCK_CALL_WRITE>(fd, [&] { return real_writev(fd, parts, count); });
 }
 
-PENSTOCK_WRAP(ssize_t, pread, (int fd, void* out, size_t bytes, off64_t offset)) {
-  return transfer_at<PENSTOCK_CALL_READ>(fd, offset, [&] { return real_pread(fd, out, bytes, offset); });
-}
-PENSTOCK_WRAP(ssize_t, pread64, (int fd, void* out, size_t bytes, off64_t offset)) {
-  return transfer_at<PENSTOCK_CALL_READ>(fd, offset, [&] { return real_pread64(fd, out, bytes, offset); });
-}
-PENSTOCK_WRAP(ssize_t, __pread_chk, (int fd, void* out, size_t bytes, off64_t offset, size_t room)) {
-  return transfer_at<PENSTOCK_CALL_READ>(fd, offset,
-                                         [&] { return real___pread_chk(fd, out, bytes, offset, room); });
-}
-PENSTOCK_WRAP(ssize_t, __pread64_chk, (int fd, void* out, size_t bytes, off64_t offset, size_t room)) {
-  return transfer_at<PENSTOCK_CALL_READ>(fd, offset,
-                                         [&] { return real___pread64_chk(fd, out, bytes, offset, room); });
-}
-PENSTOCK_WRAP(ssize_t, preadv, (int fd, const iovec* parts, int count, off64_t offset)) {
-  return transfer_at<PENSTOCK_CALL_READ>(fd, offset, [&] { return real_preadv(fd, parts, count, offset); });
-}
-PENSTOCK_WRAP(ssize_t, preadv64, (int fd, const iovec* parts, int count, off64_t offset)) {
-  return transfer_at<PENSTOCK_CALL_READ>(fd, offset, [&] { return real_preadv64(fd, parts, count, offset); });
-}
-PENSTOCK_WRAP(ssize_t, preadv2, (int fd, const iovec* parts, int count, off64_t offset, int flags)) {
-  return vector2<PENSTOCK_CALL_READ>(fd, offset,
-                                     [&] { return real_preadv2(fd, parts, count, offset, flags); });
-}
-PENSTOCK_WRAP(ssize_t, preadv64v2, (int fd, const iovec* parts, int count, off64_t offset, int flags)) {
-  return vector2<PENSTOCK_CALL_READ>(fd, offset,
-                                     [&] { return real_preadv64v2(fd, parts, count, offset, flags); });
-}
-PENSTOCK_WRAP(ssize_t, pwrite, (int fd, const void* data, size_t bytes, off64_t offset)) {
-  return transfer_at<PENSTOCK_CALL_WRITE>(fd, offset, [&] { return real_pwrite(fd, data, bytes, offset); });
-}
-PENSTOCK_WRAP(ssize_t, pwrite64, (int fd, const void* data, size_t bytes, off64_t offset)) {
-  return transfer_at<PENSTOCK_CALL_WRITE>(fd, offset, [&] { return real_pwrite64(fd, data, bytes, offset); });
-}
-PENSTOCK_WRAP(ssize_t, pwritev, (int fd, const iovec* parts, int count, off64_t offset)) {
-  return transfer_at<PENSTOCK_CALL_WRITE>(fd, offset, [&] { return real_pwritev(fd, parts, count, offset); });
-}
-PENSTOCK_WRAP(ssize_t, pwritev64, (int fd, const iovec* parts, int count, off64_t offset)) {
-  return transfer_at<PENSTOCK_CALL_WRITE>(fd, offset,
-                                          [&] { return real_pwritev64(fd, parts, count, offset); });
-}
-PENSTOCK_WRAP(ssize_t, pwritev2, (int fd, const iovec* parts, int count, off64_t offset, int flags)) {
-  return vector2<PENSTOCK_CALL_WRITE>(fd, offset,
-                                      [&] { return real_pwritev2(fd, parts, count, offset, flags); });
-}
-PENSTOCK_WRAP(ssize_t, pwritev64v2, (int fd, const iovec* parts, int count, off64_t offset, int flags)) {
-  return vector2<PENSTOCK_CALL_WRITE>(fd, offset,
-                                      [&] { return real_pwritev64v2(fd, parts, count, offset, flags); });
-}
+PENSTOCK_WRAP_TWINS(ssize_t, pread, pread64, (int fd, void* out, size_t bytes, off64_t offset),
+                    transfer_at<PENSTOCK_CALL_READ>(fd, offset, [&] { return real(fd, out, bytes, offset); }))
+PENSTOCK_WRAP_TWINS(ssize_t, __pread_chk, __pread64_chk,
+                    (int fd, void* out, size_t bytes, off64_t offset, size_t room),
+                    transfer_at<PENSTOCK_CALL_READ>(fd, offset,
+                                                    [&] { return real(fd, out, bytes, offset, room); }))
+PENSTOCK_WRAP_TWINS(ssize_t, preadv, preadv64, (int fd, const iovec* parts, int count, off64_t offset),
+                    transfer_at<PENSTOCK_CALL_READ>(fd, offset,
+                                                    [&] { return real(fd, parts, count, offset); }))
+PENSTOCK_WRAP_TWINS(ssize_t, preadv2, preadv64v2,
+                    (int fd, const iovec* parts, int count, off64_t offset, int flags),
+                    vector2<PENSTOCK_CALL_READ>(fd, offset,
+                                                [&] { return real(fd, parts, count, offset, flags); }))
+PENSTOCK_WRAP_TWINS(ssize_t, pwrite, pwrite64, (int fd, const void* data, size_t bytes, off64_t offset),
+                    transfer_at<PENSTOCK_CALL_WRITE>(fd, offset,
+                                                     [&] { return real(fd, data, bytes, offset); }))
+PENSTOCK_WRAP_TWINS(ssize_t, pwritev, pwritev64, (int fd, const iovec* parts, int count, off64_t offset),
+                    transfer_at<PENSTOCK_CALL_WRITE>(fd, offset,
+                                                     [&] { return real(fd, parts, count, offset); }))
+PENSTOCK_WRAP_TWINS(ssize_t, pwritev2, pwritev64v2,
+                    (int fd, const iovec* parts, int count, off64_t offset, int flags),
+                    vector2<PENSTOCK_CALL_WRITE>(fd, offset,
+                                                 [&] { return real(fd, parts, count, offset, flags); }))
 
-PENSTOCK_WRAP(ssize_t, sendfile, (int out, int in, off64_t* offset, size_t bytes)) {
-  return between(in, offset, out, nullptr, true, [&] { return real_sendfile(out, in, offset, bytes); });
-}
-PENSTOCK_WRAP(ssize_t, sendfile64, (int out, int in, off64_t* offset, size_t bytes)) {
-  return between(in, offset, out, nullptr, true, [&] { return real_sendfile64(out, in, offset, bytes); });
-}
+PENSTOCK_WRAP_TWINS(ssize_t, sendfile, sendfile64, (int out, int in, off64_t* offset, size_t bytes),
+                    between(in, offset, out, nullptr, true, [&] { return real(out, in, offset, bytes); }))
 PENSTOCK_WRAP(ssize_t, copy_file_range,
               (int in, off64_t* in_at, int out, off64_t* out_at, size_t bytes, unsigned flags)) {
   return between(in, in_at, out, out_at, true,
