@@ -80,104 +80,56 @@ auto wide_written(FILE* file, auto call) noexcept {
   return result;
 }
 
+// Straight to a descriptor, whose writes they are.
+int printed_to(int fd, auto call) noexcept {
+  return static_cast<int>(transfer_on<PENSTOCK_CALL_WRITE>(fd, [&] { return ssize_t{call()}; }));
+}
+
 }  // namespace
 
+// What prints or scans by a format, under the names that its versions have in libc: `list_name` takes the
+// values as a list, and `name` calls it. Both count `around` a call on `where`. The last of the parameters is
+// `format`.
 // NOLINTBEGIN(cert-dcl50-cpp): these are variadic
-#define PENSTOCK_MORE(last) \
-  va_list more;             \
-  va_start(more, last);
-
-PENSTOCK_WRAP(int, vfprintf, (FILE * file, const char* format, va_list more)) {
-  return printed(file, [&] { return real_vfprintf(file, format, more); });
-}
-PENSTOCK_WRAP(int, vprintf, (const char* format, va_list more)) {
-  return printed(stdout, [&] { return real_vprintf(format, more); });
-}
-PENSTOCK_WRAP(int, fprintf, (FILE * file, const char* format, ...)) {
-  PENSTOCK_MORE(format)
-  const int bytes = printed(file, [&] { return real_vfprintf(file, format, more); });
-  va_end(more);
-  return bytes;
-}
-PENSTOCK_WRAP(int, printf, (const char* format, ...)) {
-  PENSTOCK_MORE(format)
-  const int bytes = printed(stdout, [&] { return real_vprintf(format, more); });
-  va_end(more);
-  return bytes;
-}
-PENSTOCK_WRAP(int, __vfprintf_chk, (FILE * file, int flag, const char* format, va_list more)) {
-  return printed(file, [&] { return real___vfprintf_chk(file, flag, format, more); });
-}
-PENSTOCK_WRAP(int, __vprintf_chk, (int flag, const char* format, va_list more)) {
-  return printed(stdout, [&] { return real___vprintf_chk(flag, format, more); });
-}
-PENSTOCK_WRAP(int, __fprintf_chk, (FILE * file, int flag, const char* format, ...)) {
-  PENSTOCK_MORE(format)
-  const int bytes = printed(file, [&] { return real___vfprintf_chk(file, flag, format, more); });
-  va_end(more);
-  return bytes;
-}
-PENSTOCK_WRAP(int, __printf_chk, (int flag, const char* format, ...)) {
-  PENSTOCK_MORE(format)
-  const int bytes = printed(stdout, [&] { return real___vprintf_chk(flag, format, more); });
-  va_end(more);
-  return bytes;
-}
-
-// Straight to a descriptor, whose writes they are.
-PENSTOCK_WRAP(int, vdprintf, (int fd, const char* format, va_list more)) {
-  return static_cast<int>(
-      transfer_on<PENSTOCK_CALL_WRITE>(fd, [&] { return ssize_t{real_vdprintf(fd, format, more)}; }));
-}
-PENSTOCK_WRAP(int, dprintf, (int fd, const char* format, ...)) {
-  PENSTOCK_MORE(format)
-  const auto bytes = static_cast<int>(
-      transfer_on<PENSTOCK_CALL_WRITE>(fd, [&] { return ssize_t{real_vdprintf(fd, format, more)}; }));
-  va_end(more);
-  return bytes;
-}
-PENSTOCK_WRAP(int, __vdprintf_chk, (int fd, int flag, const char* format, va_list more)) {
-  return static_cast<int>(transfer_on<PENSTOCK_CALL_WRITE>(
-      fd, [&] { return ssize_t{real___vdprintf_chk(fd, flag, format, more)}; }));
-}
-PENSTOCK_WRAP(int, __dprintf_chk, (int fd, int flag, const char* format, ...)) {
-  PENSTOCK_MORE(format)
-  const auto bytes = static_cast<int>(transfer_on<PENSTOCK_CALL_WRITE>(
-      fd, [&] { return ssize_t{real___vdprintf_chk(fd, flag, format, more)}; }));
-  va_end(more);
-  return bytes;
-}
-
-// What scans, under the names that its versions have in libc. The variadic ones call those that take a list.
-#define PENSTOCK_SCAN_FILE(name, list_name, around, character)                             \
-  PENSTOCK_WRAP(int, list_name, (FILE * file, const character* format, va_list more)) {    \
-    return around(file, [&] { return real_##list_name(file, format, more); });             \
-  }                                                                                        \
-  PENSTOCK_WRAP(int, name, (FILE * file, const character* format, ...)) {                  \
-    PENSTOCK_MORE(format)                                                                  \
-    const int result = around(file, [&] { return real_##list_name(file, format, more); }); \
-    va_end(more);                                                                          \
-    return result;                                                                         \
+#define PENSTOCK_BARE(...) __VA_ARGS__
+#define PENSTOCK_FORMATTED(name, list_name, around, where, parameters, arguments)                      \
+  PENSTOCK_WRAP(int, list_name, (PENSTOCK_BARE parameters, va_list more)) {                            \
+    return around(where, [&] { return real_##list_name(PENSTOCK_BARE arguments, more); });             \
+  }                                                                                                    \
+  PENSTOCK_WRAP(int, name, (PENSTOCK_BARE parameters, ...)) {                                          \
+    va_list more;                                                                                      \
+    va_start(more, format);                                                                            \
+    const int result = around(where, [&] { return real_##list_name(PENSTOCK_BARE arguments, more); }); \
+    va_end(more);                                                                                      \
+    return result;                                                                                     \
   }
-#define PENSTOCK_SCAN_INPUT(name, list_name)                                           \
-  PENSTOCK_WRAP(int, list_name, (const char* format, va_list more)) {                  \
-    return scanned(stdin, [&] { return real_##list_name(format, more); });             \
-  }                                                                                    \
-  PENSTOCK_WRAP(int, name, (const char* format, ...)) {                                \
-    PENSTOCK_MORE(format)                                                              \
-    const int result = scanned(stdin, [&] { return real_##list_name(format, more); }); \
-    va_end(more);                                                                      \
-    return result;                                                                     \
-  }
-PENSTOCK_SCAN_FILE(fscanf, vfscanf, scanned, char)
-PENSTOCK_SCAN_FILE(__isoc99_fscanf, __isoc99_vfscanf, scanned, char)
-PENSTOCK_SCAN_FILE(__isoc23_fscanf, __isoc23_vfscanf, scanned, char)
-PENSTOCK_SCAN_FILE(fwscanf, vfwscanf, wide_read, wchar_t)
-PENSTOCK_SCAN_FILE(__isoc99_fwscanf, __isoc99_vfwscanf, wide_read, wchar_t)
-PENSTOCK_SCAN_FILE(__isoc23_fwscanf, __isoc23_vfwscanf, wide_read, wchar_t)
-PENSTOCK_SCAN_INPUT(scanf, vscanf)
-PENSTOCK_SCAN_INPUT(__isoc99_scanf, __isoc99_vscanf)
-PENSTOCK_SCAN_INPUT(__isoc23_scanf, __isoc23_vscanf)
+PENSTOCK_FORMATTED(fprintf, vfprintf, printed, file, (FILE * file, const char* format), (file, format))
+PENSTOCK_FORMATTED(printf, vprintf, printed, stdout, (const char* format), (format))
+PENSTOCK_FORMATTED(__fprintf_chk, __vfprintf_chk, printed, file, (FILE * file, int flag, const char* format),
+                   (file, flag, format))
+PENSTOCK_FORMATTED(__printf_chk, __vprintf_chk, printed, stdout, (int flag, const char* format),
+                   (flag, format))
+PENSTOCK_FORMATTED(dprintf, vdprintf, printed_to, fd, (int fd, const char* format), (fd, format))
+PENSTOCK_FORMATTED(__dprintf_chk, __vdprintf_chk, printed_to, fd, (int fd, int flag, const char* format),
+                   (fd, flag, format))
+PENSTOCK_FORMATTED(fwprintf, vfwprintf, wide_written, file, (FILE * file, const wchar_t* format),
+                   (file, format))
+PENSTOCK_FORMATTED(__fwprintf_chk, __vfwprintf_chk, wide_written, file,
+                   (FILE * file, int flag, const wchar_t* format), (file, flag, format))
+PENSTOCK_FORMATTED(fscanf, vfscanf, scanned, file, (FILE * file, const char* format), (file, format))
+PENSTOCK_FORMATTED(__isoc99_fscanf, __isoc99_vfscanf, scanned, file, (FILE * file, const char* format),
+                   (file, format))
+PENSTOCK_FORMATTED(__isoc23_fscanf, __isoc23_vfscanf, scanned, file, (FILE * file, const char* format),
+                   (file, format))
+PENSTOCK_FORMATTED(fwscanf, vfwscanf, wide_read, file, (FILE * file, const wchar_t* format), (file, format))
+PENSTOCK_FORMATTED(__isoc99_fwscanf, __isoc99_vfwscanf, wide_read, file, (FILE * file, const wchar_t* format),
+                   (file, format))
+PENSTOCK_FORMATTED(__isoc23_fwscanf, __isoc23_vfwscanf, wide_read, file, (FILE * file, const wchar_t* format),
+                   (file, format))
+PENSTOCK_FORMATTED(scanf, vscanf, scanned, stdin, (const char* format), (format))
+PENSTOCK_FORMATTED(__isoc99_scanf, __isoc99_vscanf, scanned, stdin, (const char* format), (format))
+PENSTOCK_FORMATTED(__isoc23_scanf, __isoc23_vscanf, scanned, stdin, (const char* format), (format))
+// NOLINTEND(cert-dcl50-cpp)
 
 #define PENSTOCK_GET_WIDE(name)                                \
   PENSTOCK_WRAP(wint_t, name, (FILE * file)) {                 \
@@ -213,22 +165,3 @@ PENSTOCK_WRAP(wint_t, putwchar, (wchar_t character)) {
 }
 PENSTOCK_WRAP_TWINS(int, fputws, fputws_unlocked, (const wchar_t* text, FILE* file),
                     wide_written(file, [&] { return real(text, file); }))
-PENSTOCK_WRAP(int, vfwprintf, (FILE * file, const wchar_t* format, va_list more)) {
-  return wide_written(file, [&] { return real_vfwprintf(file, format, more); });
-}
-PENSTOCK_WRAP(int, __vfwprintf_chk, (FILE * file, int flag, const wchar_t* format, va_list more)) {
-  return wide_written(file, [&] { return real___vfwprintf_chk(file, flag, format, more); });
-}
-PENSTOCK_WRAP(int, fwprintf, (FILE * file, const wchar_t* format, ...)) {
-  PENSTOCK_MORE(format)
-  const int result = wide_written(file, [&] { return real_vfwprintf(file, format, more); });
-  va_end(more);
-  return result;
-}
-PENSTOCK_WRAP(int, __fwprintf_chk, (FILE * file, int flag, const wchar_t* format, ...)) {
-  PENSTOCK_MORE(format)
-  const int result = wide_written(file, [&] { return real___vfwprintf_chk(file, flag, format, more); });
-  va_end(more);
-  return result;
-}
-// NOLINTEND(cert-dcl50-cpp)
