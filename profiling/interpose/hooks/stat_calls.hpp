@@ -1,38 +1,20 @@
-// Around the calls of the stat family: `call` makes the call, and what it said is counted and remembered.
+// Around the calls of the stat family, and what follows a change of the working directory: `call` makes the
+// call, and what it said is counted and remembered.
 #pragma once
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "profiling/interpose/counting/paths.hpp"
 #include "profiling/interpose/hooks/wrap.hpp"
 
 namespace penstock::interpose {
 
-struct Told {
-  penstock_file_kind kind = PENSTOCK_REGULAR;
-  std::int64_t size = -1;
-};
-inline Told told(unsigned mode, std::uint64_t size) noexcept {
-  if (S_ISLNK(mode)) {
-    return {};  // of what it leads to nothing was said
-  }
-  return {.kind = S_ISREG(mode)   ? PENSTOCK_REGULAR
-                  : S_ISDIR(mode) ? PENSTOCK_DIRECTORY
-                                  : PENSTOCK_OTHER_FILE,
-          .size = static_cast<std::int64_t>(size)};
-}
-
 // `about` is struct stat, stat64 or statx, whose fields have other names.
-inline std::uint64_t size_in(const struct stat& about) noexcept {
+inline std::uint64_t size_in(const auto& about) noexcept {
   return static_cast<std::uint64_t>(about.st_size);
 }
-inline unsigned mode_in(const struct stat& about) noexcept {
-  return about.st_mode;
-}
-inline std::uint64_t size_in(const struct stat64& about) noexcept {
-  return static_cast<std::uint64_t>(about.st_size);
-}
-inline unsigned mode_in(const struct stat64& about) noexcept {
+inline unsigned mode_in(const auto& about) noexcept {
   return about.st_mode;
 }
 inline std::uint64_t size_in(const struct statx& about) noexcept {
@@ -64,10 +46,23 @@ int stat_of_name(int at, const char* path, const auto* about, auto call) noexcep
   return timed(PENSTOCK_CALL_STAT, call, [=](ThreadLog& log, int result, Operation& operation) {
     const int saved = errno;
     operation.failed = result < 0 ? saved : 0;
-    const Told found = result == 0 ? told(mode_in(*about), size_in(*about)) : Told{};
-    count_path(log, at, path, operation, found.kind, found.size);
+    penstock_file_kind kind = PENSTOCK_REGULAR;
+    std::int64_t size = -1;
+    if (result == 0 && !S_ISLNK(mode_in(*about))) {  // of what a link leads to nothing is known
+      const unsigned mode = mode_in(*about);
+      kind = S_ISREG(mode) ? PENSTOCK_REGULAR : S_ISDIR(mode) ? PENSTOCK_DIRECTORY : PENSTOCK_OTHER_FILE;
+      size = static_cast<std::int64_t>(size_in(*about));
+    }
+    count_path(log, at, path, operation, kind, size);
     errno = saved;
   });
+}
+
+inline int directory_changed(int result) noexcept {
+  if (result == 0 && !log_suspended()) {  // a vfork's child has a directory of its own
+    note_working_directory();
+  }
+  return result;
 }
 
 }  // namespace penstock::interpose

@@ -115,12 +115,11 @@ void OnStream::settle(ThreadLog& log, Stream& stream, const FILE& f, int fd) noe
 
 // Under the stream's lock, after the call. One system call, and only if the buffer was filled again.
 std::int64_t received(const OnStream& on, const FILE& f, const Before& before) noexcept {
-  const Filled now(f);
   if (before.same(f)) {
     return on.unread_before() - unread(f);  // all from what was in the buffer
   }
   // The buffer was filled at least once. What it has now came with the last filling.
-  const std::int64_t at_least = on.unread_before() + (now.end - f._IO_buf_base) - unread(f);
+  const std::int64_t at_least = on.unread_before() + (end_in_buffer(f) - f._IO_buf_base) - unread(f);
   const std::int64_t at = kernel_position(f._fileno);
   // Before the last filling the whole buffer was used, as often as necessary. At the end of the file the last
   // filling brought nothing, and the one before it less than a whole buffer. A number that fits neither comes

@@ -101,30 +101,33 @@ inline std::int64_t unwritten(const FILE& f) noexcept {
   return f._IO_write_ptr - f._IO_write_base;
 }
 
-// The program's place in what the buffer has of the file, without what it pushed back.
-struct Filled {
-  explicit Filled(const FILE& f) noexcept
-      : at((f._flags & kInBackup) != 0 ? f._IO_save_base : f._IO_read_ptr),
-        end((f._flags & kInBackup) != 0 ? f._IO_save_end : f._IO_read_end) {}
-  const char* at;
-  const char* end;
-};
+// The program's place in what the buffer has of the file, without what it pushed back, and where that ends.
+inline const char* place_in_buffer(const FILE& f) noexcept {
+  return (f._flags & kInBackup) != 0 ? f._IO_save_base : f._IO_read_ptr;
+}
+inline const char* end_in_buffer(const FILE& f) noexcept {
+  return (f._flags & kInBackup) != 0 ? f._IO_save_end : f._IO_read_end;
+}
 
 // The same before a call, and what shows afterwards whether the buffer was filled again, once or several
 // times: the kernel's position as glibc knows it, or else the first bytes of the buffer.
-struct Before : Filled {
-  explicit Before(const FILE& f) noexcept : Filled(f), offset(f._offset) {
-    room = f._IO_buf_end - f._IO_buf_base;
+struct Before {
+  explicit Before(const FILE& f) noexcept
+      : at(place_in_buffer(f)),
+        end(end_in_buffer(f)),
+        offset(f._offset),
+        room(f._IO_buf_end - f._IO_buf_base) {
     if (room >= static_cast<std::int64_t>(sizeof(begin))) {
       __builtin_memcpy(begin, f._IO_buf_base, sizeof(begin));
     }
   }
   bool same(const FILE& f) const noexcept {
-    const Filled now(f);
-    return now.end == end && now.at >= at && f._offset == offset &&
+    return end_in_buffer(f) == end && place_in_buffer(f) >= at && f._offset == offset &&
            (offset >= 0 || room < static_cast<std::int64_t>(sizeof(begin)) ||
             __builtin_memcmp(begin, f._IO_buf_base, sizeof(begin)) == 0);
   }
+  const char* at;
+  const char* end;
   std::int64_t offset;
   std::int64_t room;
   char begin[16] = {};

@@ -210,9 +210,8 @@ auto counted(penstock_call kind, int fd, auto call, std::int64_t size = -1) noex
 }
 
 // The same on a name.
-auto counted_path(penstock_call kind, int at, const char* path, penstock_file_kind file_kind,
-                  auto call) noexcept {
-  return timed(kind, call, [=](ThreadLog& log, auto result, Operation& operation) {
+auto counted_path(int at, const char* path, penstock_file_kind file_kind, auto call) noexcept {
+  return timed(PENSTOCK_CALL_OTHER, call, [=](ThreadLog& log, auto result, Operation& operation) {
     const int saved = errno;
     operation.failed = result < 0 ? saved : 0;
     count_path(log, at, path, operation, file_kind);

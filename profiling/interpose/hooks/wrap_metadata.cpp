@@ -5,132 +5,83 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "profiling/interpose/counting/paths.hpp"
 #include "profiling/interpose/hooks/stat_calls.hpp"
 
 using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
 
-#define PENSTOCK_STAT_OF_NAME(name, kind)                                                 \
-  PENSTOCK_WRAP(int, name, (const char* path, struct kind* about)) {                      \
-    return stat_of_name(AT_FDCWD, path, about, [&] { return real_##name(path, about); }); \
+// For struct stat, and with 64 for struct stat64. Those with __ are what programs that were linked with a
+// libc before 2.33 call.
+#define PENSTOCK_STATS(bits)                                                                               \
+  PENSTOCK_WRAP(int, stat##bits, (const char* path, struct stat##bits* about)) {                           \
+    return stat_of_name(AT_FDCWD, path, about, [&] { return real_stat##bits(path, about); });              \
+  }                                                                                                        \
+  PENSTOCK_WRAP(int, lstat##bits, (const char* path, struct stat##bits* about)) {                          \
+    return stat_of_name(AT_FDCWD, path, about, [&] { return real_lstat##bits(path, about); });             \
+  }                                                                                                        \
+  PENSTOCK_WRAP(int, fstat##bits, (int fd, struct stat##bits* about)) {                                    \
+    return stat_of_descriptor(fd, about, [&] { return real_fstat##bits(fd, about); });                     \
+  }                                                                                                        \
+  PENSTOCK_WRAP(int, fstatat##bits, (int at, const char* path, struct stat##bits* about, int flags)) {     \
+    return stat_of_name(at, path, about, [&] { return real_fstatat##bits(at, path, about, flags); });      \
+  }                                                                                                        \
+  PENSTOCK_WRAP(int, __xstat##bits, (int version, const char* path, struct stat##bits* about)) {           \
+    return stat_of_name(AT_FDCWD, path, about, [&] { return real___xstat##bits(version, path, about); });  \
+  }                                                                                                        \
+  PENSTOCK_WRAP(int, __lxstat##bits, (int version, const char* path, struct stat##bits* about)) {          \
+    return stat_of_name(AT_FDCWD, path, about, [&] { return real___lxstat##bits(version, path, about); }); \
+  }                                                                                                        \
+  PENSTOCK_WRAP(int, __fxstat##bits, (int version, int fd, struct stat##bits* about)) {                    \
+    return stat_of_descriptor(fd, about, [&] { return real___fxstat##bits(version, fd, about); });         \
+  }                                                                                                        \
+  PENSTOCK_WRAP(int, __fxstatat##bits,                                                                     \
+                (int version, int at, const char* path, struct stat##bits* about, int flags)) {            \
+    return stat_of_name(at, path, about,                                                                   \
+                        [&] { return real___fxstatat##bits(version, at, path, about, flags); });           \
   }
-PENSTOCK_STAT_OF_NAME(stat, stat)
-PENSTOCK_STAT_OF_NAME(stat64, stat64)
-PENSTOCK_STAT_OF_NAME(lstat, stat)
-PENSTOCK_STAT_OF_NAME(lstat64, stat64)
-PENSTOCK_WRAP(int, fstat, (int fd, struct stat* about)) {
-  return stat_of_descriptor(fd, about, [&] { return real_fstat(fd, about); });
-}
-PENSTOCK_WRAP(int, fstat64, (int fd, struct stat64* about)) {
-  return stat_of_descriptor(fd, about, [&] { return real_fstat64(fd, about); });
-}
-PENSTOCK_WRAP(int, fstatat, (int at, const char* path, struct stat* about, int flags)) {
-  return stat_of_name(at, path, about, [&] { return real_fstatat(at, path, about, flags); });
-}
-PENSTOCK_WRAP(int, fstatat64, (int at, const char* path, struct stat64* about, int flags)) {
-  return stat_of_name(at, path, about, [&] { return real_fstatat64(at, path, about, flags); });
-}
+PENSTOCK_STATS()
+PENSTOCK_STATS(64)
 PENSTOCK_WRAP(int, statx, (int at, const char* path, int flags, unsigned mask, struct statx* about)) {
   return stat_of_name(at, path, about, [&] { return real_statx(at, path, flags, mask, about); });
 }
-// What programs that were linked with a libc before 2.33 call.
-#define PENSTOCK_XSTAT_OF_NAME(name, kind)                                                         \
-  PENSTOCK_WRAP(int, name, (int version, const char* path, struct kind* about)) {                  \
-    return stat_of_name(AT_FDCWD, path, about, [&] { return real_##name(version, path, about); }); \
-  }
-PENSTOCK_XSTAT_OF_NAME(__xstat, stat)
-PENSTOCK_XSTAT_OF_NAME(__xstat64, stat64)
-PENSTOCK_XSTAT_OF_NAME(__lxstat, stat)
-PENSTOCK_XSTAT_OF_NAME(__lxstat64, stat64)
-PENSTOCK_WRAP(int, __fxstat, (int version, int fd, struct stat* about)) {
-  return stat_of_descriptor(fd, about, [&] { return real___fxstat(version, fd, about); });
-}
-PENSTOCK_WRAP(int, __fxstat64, (int version, int fd, struct stat64* about)) {
-  return stat_of_descriptor(fd, about, [&] { return real___fxstat64(version, fd, about); });
-}
-PENSTOCK_WRAP(int, __fxstatat, (int version, int at, const char* path, struct stat* about, int flags)) {
-  return stat_of_name(at, path, about, [&] { return real___fxstatat(version, at, path, about, flags); });
-}
-PENSTOCK_WRAP(int, __fxstatat64, (int version, int at, const char* path, struct stat64* about, int flags)) {
-  return stat_of_name(at, path, about, [&] { return real___fxstatat64(version, at, path, about, flags); });
-}
 
-PENSTOCK_WRAP(int, access, (const char* path, int mode)) {
-  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, path, PENSTOCK_REGULAR,
-                      [&] { return real_access(path, mode); });
-}
-PENSTOCK_WRAP(int, faccessat, (int at, const char* path, int mode, int flags)) {
-  return counted_path(PENSTOCK_CALL_OTHER, at, path, PENSTOCK_REGULAR,
-                      [&] { return real_faccessat(at, path, mode, flags); });
-}
-PENSTOCK_WRAP(int, unlink, (const char* path)) {
-  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, path, PENSTOCK_REGULAR,
-                      [&] { return real_unlink(path); });
-}
-PENSTOCK_WRAP(int, unlinkat, (int at, const char* path, int flags)) {
-  return counted_path(PENSTOCK_CALL_OTHER, at, path, PENSTOCK_REGULAR,
-                      [&] { return real_unlinkat(at, path, flags); });
-}
-PENSTOCK_WRAP(int, remove, (const char* path)) {
-  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, path, PENSTOCK_REGULAR,
-                      [&] { return real_remove(path); });
-}
-PENSTOCK_WRAP(int, rmdir, (const char* path)) {
-  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, path, PENSTOCK_DIRECTORY,
-                      [&] { return real_rmdir(path); });
-}
-PENSTOCK_WRAP(int, mkdir, (const char* path, mode_t mode)) {
-  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, path, PENSTOCK_DIRECTORY,
-                      [&] { return real_mkdir(path, mode); });
-}
-PENSTOCK_WRAP(int, mkdirat, (int at, const char* path, mode_t mode)) {
-  return counted_path(PENSTOCK_CALL_OTHER, at, path, PENSTOCK_DIRECTORY,
-                      [&] { return real_mkdirat(at, path, mode); });
-}
-PENSTOCK_WRAP(int, rename, (const char* from, const char* to)) {
-  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, from, PENSTOCK_REGULAR,
-                      [&] { return real_rename(from, to); });
-}
-PENSTOCK_WRAP(int, renameat, (int at, const char* from, int to_at, const char* to)) {
-  return counted_path(PENSTOCK_CALL_OTHER, at, from, PENSTOCK_REGULAR,
-                      [&] { return real_renameat(at, from, to_at, to); });
-}
-PENSTOCK_WRAP(int, renameat2, (int at, const char* from, int to_at, const char* to, unsigned flags)) {
-  return counted_path(PENSTOCK_CALL_OTHER, at, from, PENSTOCK_REGULAR,
-                      [&] { return real_renameat2(at, from, to_at, to, flags); });
-}
-PENSTOCK_WRAP(int, link, (const char* from, const char* to)) {
-  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, from, PENSTOCK_REGULAR,
-                      [&] { return real_link(from, to); });
-}
-PENSTOCK_WRAP(int, symlink, (const char* content, const char* path)) {
-  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, path, PENSTOCK_REGULAR,
-                      [&] { return real_symlink(content, path); });
-}
-PENSTOCK_WRAP(ssize_t, readlink, (const char* path, char* out, size_t bytes)) {
-  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, path, PENSTOCK_REGULAR,
-                      [&] { return real_readlink(path, out, bytes); });
-}
-PENSTOCK_WRAP(ssize_t, readlinkat, (int at, const char* path, char* out, size_t bytes)) {
-  return counted_path(PENSTOCK_CALL_OTHER, at, path, PENSTOCK_REGULAR,
-                      [&] { return real_readlinkat(at, path, out, bytes); });
-}
-PENSTOCK_WRAP(int, truncate, (const char* path, off64_t bytes)) {
-  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, path, PENSTOCK_REGULAR,
-                      [&] { return real_truncate(path, bytes); });
-}
-PENSTOCK_WRAP(int, truncate64, (const char* path, off64_t bytes)) {
-  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, path, PENSTOCK_REGULAR,
-                      [&] { return real_truncate64(path, bytes); });
-}
-PENSTOCK_WRAP(int, chmod, (const char* path, mode_t mode)) {
-  return counted_path(PENSTOCK_CALL_OTHER, AT_FDCWD, path, PENSTOCK_REGULAR,
-                      [&] { return real_chmod(path, mode); });
-}
-PENSTOCK_WRAP(int, utimensat, (int at, const char* path, const timespec times[2], int flags)) {
-  return counted_path(PENSTOCK_CALL_OTHER, at, path, PENSTOCK_REGULAR,
-                      [&] { return real_utimensat(at, path, times, flags); });
-}
+// Calls on one name: `path`, from the directory `at`.
+#define PENSTOCK_ON_NAME(result, name, file_kind, at, path, parameters, arguments)   \
+  PENSTOCK_WRAP(result, name, parameters) {                                          \
+    return counted_path(at, path, file_kind, [&] { return real_##name arguments; }); \
+  }
+PENSTOCK_ON_NAME(int, access, PENSTOCK_REGULAR, AT_FDCWD, path, (const char* path, int mode), (path, mode))
+PENSTOCK_ON_NAME(int, faccessat, PENSTOCK_REGULAR, at, path, (int at, const char* path, int mode, int flags),
+                 (at, path, mode, flags))
+PENSTOCK_ON_NAME(int, unlink, PENSTOCK_REGULAR, AT_FDCWD, path, (const char* path), (path))
+PENSTOCK_ON_NAME(int, unlinkat, PENSTOCK_REGULAR, at, path, (int at, const char* path, int flags),
+                 (at, path, flags))
+PENSTOCK_ON_NAME(int, remove, PENSTOCK_REGULAR, AT_FDCWD, path, (const char* path), (path))
+PENSTOCK_ON_NAME(int, rmdir, PENSTOCK_DIRECTORY, AT_FDCWD, path, (const char* path), (path))
+PENSTOCK_ON_NAME(int, mkdir, PENSTOCK_DIRECTORY, AT_FDCWD, path, (const char* path, mode_t mode),
+                 (path, mode))
+PENSTOCK_ON_NAME(int, mkdirat, PENSTOCK_DIRECTORY, at, path, (int at, const char* path, mode_t mode),
+                 (at, path, mode))
+PENSTOCK_ON_NAME(int, rename, PENSTOCK_REGULAR, AT_FDCWD, from, (const char* from, const char* to),
+                 (from, to))
+PENSTOCK_ON_NAME(int, renameat, PENSTOCK_REGULAR, at, from,
+                 (int at, const char* from, int to_at, const char* to), (at, from, to_at, to))
+PENSTOCK_ON_NAME(int, renameat2, PENSTOCK_REGULAR, at, from,
+                 (int at, const char* from, int to_at, const char* to, unsigned flags),
+                 (at, from, to_at, to, flags))
+PENSTOCK_ON_NAME(int, link, PENSTOCK_REGULAR, AT_FDCWD, from, (const char* from, const char* to), (from, to))
+PENSTOCK_ON_NAME(int, symlink, PENSTOCK_REGULAR, AT_FDCWD, path, (const char* content, const char* path),
+                 (content, path))
+PENSTOCK_ON_NAME(ssize_t, readlink, PENSTOCK_REGULAR, AT_FDCWD, path,
+                 (const char* path, char* out, size_t bytes), (path, out, bytes))
+PENSTOCK_ON_NAME(ssize_t, readlinkat, PENSTOCK_REGULAR, at, path,
+                 (int at, const char* path, char* out, size_t bytes), (at, path, out, bytes))
+PENSTOCK_ON_NAME(int, truncate, PENSTOCK_REGULAR, AT_FDCWD, path, (const char* path, off64_t bytes),
+                 (path, bytes))
+PENSTOCK_ON_NAME(int, truncate64, PENSTOCK_REGULAR, AT_FDCWD, path, (const char* path, off64_t bytes),
+                 (path, bytes))
+PENSTOCK_ON_NAME(int, chmod, PENSTOCK_REGULAR, AT_FDCWD, path, (const char* path, mode_t mode), (path, mode))
+PENSTOCK_ON_NAME(int, utimensat, PENSTOCK_REGULAR, at, path,
+                 (int at, const char* path, const timespec times[2], int flags), (at, path, times, flags))
 
 // Directories: opening is an open, reading an entry is counted on what was opened. The entries themselves
 // come without bytes of a file.
@@ -176,16 +127,8 @@ PENSTOCK_WRAP(int, closedir, (DIR * opened)) {
 }
 
 PENSTOCK_WRAP(int, chdir, (const char* path)) {
-  const int result = real_chdir(path);
-  if (result == 0 && !log_suspended()) {  // a vfork's child has a directory of its own
-    note_working_directory();
-  }
-  return result;
+  return directory_changed(real_chdir(path));
 }
 PENSTOCK_WRAP(int, fchdir, (int fd)) {
-  const int result = real_fchdir(fd);
-  if (result == 0 && !log_suspended()) {  // a vfork's child has a directory of its own
-    note_working_directory();
-  }
-  return result;
+  return directory_changed(real_fchdir(fd));
 }

@@ -137,7 +137,7 @@ FILE* opened_again(const char* path, const char* mode, FILE* file, auto call) no
 class ReadBySeek {
  public:
   ReadBySeek(const FILE& f, int whence) noexcept
-      : end_(Filled(f).end),
+      : end_(end_in_buffer(f)),
         offset_(f._offset),
         was_writing_((f._flags & kCurrentlyPutting) != 0),
         may_read_((f._flags & kNoReads) == 0 && (whence != SEEK_CUR || f._offset >= 0)) {}

@@ -53,7 +53,7 @@ struct Arguments {
 // Calls on names, from the directory `at`. The path is the program's memory; it is read only after the kernel
 // has read it.
 long on_name(int at, long path, penstock_file_kind kind, auto call) noexcept {
-  return counted_path(PENSTOCK_CALL_OTHER, at, pointer<const char>(path), kind, call);
+  return counted_path(at, pointer<const char>(path), kind, call);
 }
 
 // Reads and writes. The wrappers' own templates (wrap_transfers.hpp) make the call and count it after its
