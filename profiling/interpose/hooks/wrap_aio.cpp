@@ -94,39 +94,25 @@ void forget_aio() noexcept {
 
 }  // namespace penstock::interpose
 
-PENSTOCK_WRAP(int, aio_read, (aiocb * block)) {
-  return started(block, PENSTOCK_CALL_READ, [&] { return real_aio_read(block); });
-}
-PENSTOCK_WRAP(int, aio_read64, (aiocb64 * block)) {
-  return started(block, PENSTOCK_CALL_READ, [&] { return real_aio_read64(block); });
-}
-PENSTOCK_WRAP(int, aio_write, (aiocb * block)) {
-  return started(block, PENSTOCK_CALL_WRITE, [&] { return real_aio_write(block); });
-}
-PENSTOCK_WRAP(int, aio_write64, (aiocb64 * block)) {
-  return started(block, PENSTOCK_CALL_WRITE, [&] { return real_aio_write64(block); });
-}
-PENSTOCK_WRAP(int, aio_fsync, (int how, aiocb* block)) {
-  return started(block, PENSTOCK_CALL_SYNC, [&] { return real_aio_fsync(how, block); });
-}
-PENSTOCK_WRAP(int, aio_fsync64, (int how, aiocb64* block)) {
-  return started(block, PENSTOCK_CALL_SYNC, [&] { return real_aio_fsync64(how, block); });
-}
-PENSTOCK_WRAP(int, lio_listio, (int mode, aiocb* const list[], int count, sigevent* event)) {
-  return listed(list, count, [&] { return real_lio_listio(mode, list, count, event); });
-}
-PENSTOCK_WRAP(int, lio_listio64, (int mode, aiocb64* const list[], int count, sigevent* event)) {
-  return listed(list, count, [&] { return real_lio_listio64(mode, list, count, event); });
-}
-PENSTOCK_WRAP(int, aio_error, (const aiocb* block)) {
-  return asked(block, [&] { return real_aio_error(block); });
-}
-PENSTOCK_WRAP(int, aio_error64, (const aiocb64* block)) {
-  return asked(block, [&] { return real_aio_error64(block); });
-}
-PENSTOCK_WRAP(ssize_t, aio_return, (aiocb * block)) {
-  return returned(block, [&] { return real_aio_return(block); });
-}
-PENSTOCK_WRAP(ssize_t, aio_return64, (aiocb64 * block)) {
-  return returned(block, [&] { return real_aio_return64(block); });
-}
+// For aiocb, and with 64 for aiocb64.
+#define PENSTOCK_AIO(bits)                                                                                  \
+  PENSTOCK_WRAP(int, aio_read##bits, (aiocb##bits * block)) {                                               \
+    return started(block, PENSTOCK_CALL_READ, [&] { return real_aio_read##bits(block); });                  \
+  }                                                                                                         \
+  PENSTOCK_WRAP(int, aio_write##bits, (aiocb##bits * block)) {                                              \
+    return started(block, PENSTOCK_CALL_WRITE, [&] { return real_aio_write##bits(block); });                \
+  }                                                                                                         \
+  PENSTOCK_WRAP(int, aio_fsync##bits, (int how, aiocb##bits* block)) {                                      \
+    return started(block, PENSTOCK_CALL_SYNC, [&] { return real_aio_fsync##bits(how, block); });            \
+  }                                                                                                         \
+  PENSTOCK_WRAP(int, lio_listio##bits, (int mode, aiocb##bits* const list[], int count, sigevent* event)) { \
+    return listed(list, count, [&] { return real_lio_listio##bits(mode, list, count, event); });            \
+  }                                                                                                         \
+  PENSTOCK_WRAP(int, aio_error##bits, (const aiocb##bits* block)) {                                         \
+    return asked(block, [&] { return real_aio_error##bits(block); });                                       \
+  }                                                                                                         \
+  PENSTOCK_WRAP(ssize_t, aio_return##bits, (aiocb##bits * block)) {                                         \
+    return returned(block, [&] { return real_aio_return##bits(block); });                                   \
+  }
+PENSTOCK_AIO()
+PENSTOCK_AIO(64)

@@ -13,11 +13,7 @@ namespace {
 using Handle = long;  // MPI_Comm, MPI_File, MPI_Datatype, MPI_Info by value
 constexpr unsigned kMpi = 1;
 
-// As large as any implementation's MPI_Status; given where the program wants none (its MPI_STATUS_IGNORE is
-// null or a small number).
-struct Status {
-  alignas(16) char room[256];
-};
+// Whether the program wants no status: its MPI_STATUS_IGNORE is null or a small number.
 bool is_ignored(const void* status) noexcept {
   return reinterpret_cast<unsigned long>(status) < 4096;
 }
@@ -68,8 +64,8 @@ auto file_of_handle(Handle file) noexcept {
 
 int moved(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type, void* status,
           auto call) noexcept {
-  Status own{};
-  void* told = is_ignored(status) ? &own : status;
+  alignas(16) char own[256] = {};  // as large as any implementation's MPI_Status
+  void* told = is_ignored(status) ? own : status;
   return on_file(
       kind, file_of_handle(file), offset, [&] { return call(told); },
       [&] { return moved_bytes(told, type, count); });

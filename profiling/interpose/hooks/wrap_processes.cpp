@@ -370,22 +370,17 @@ int spawned(pid_t* pid, const char* path, Spawn spawn) noexcept {
   return result;
 }
 }  // namespace
-PENSTOCK_WRAP(int, posix_spawn,
-              (pid_t * pid, const char* path, const posix_spawn_file_actions_t* actions,
-               const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[])) {
-  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
-  return spawned(pid, path, [&](pid_t* child) {
-    return real_posix_spawn(child, path, actions, attributes, arguments, watched.get());
-  });
-}
-PENSTOCK_WRAP(int, posix_spawnp,
-              (pid_t * pid, const char* file, const posix_spawn_file_actions_t* actions,
-               const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[])) {
-  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
-  return spawned(pid, file, [&](pid_t* child) {
-    return real_posix_spawnp(child, file, actions, attributes, arguments, watched.get());
-  });
-}
+#define PENSTOCK_SPAWN(name)                                                                                 \
+  PENSTOCK_WRAP(int, name,                                                                                   \
+                (pid_t * pid, const char* path, const posix_spawn_file_actions_t* actions,                   \
+                 const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[])) { \
+    PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);                                                      \
+    return spawned(pid, path, [&](pid_t* child) {                                                            \
+      return real_##name(child, path, actions, attributes, arguments, watched.get());                        \
+    });                                                                                                      \
+  }
+PENSTOCK_SPAWN(posix_spawn)
+PENSTOCK_SPAWN(posix_spawnp)
 
 // Children that were waited for: from then on the kernel's counters of this process include theirs, so the
 // event is needed to compare. Added after the call, with errno kept; the wait itself may block, and no lock

@@ -48,6 +48,21 @@ int started(int result, const LibraryRing& ring, const RingParameters& parameter
   return result;
 }
 
+// Registered files: after success, when the kernel has read the list, which is therefore valid memory.
+int registered(int result, const LibraryRing& ring, const int* files, unsigned count) noexcept {
+  if (result >= 0) {
+    ring_files(ring.fd, files, count);
+  }
+  return result;
+}
+// The same where `result` says how many of the entries from `first` on were replaced.
+int updated(int result, const LibraryRing& ring, unsigned first, const int* files) noexcept {
+  if (result > 0) {
+    ring_files_updated(ring.fd, first, files, static_cast<unsigned>(result));
+  }
+  return result;
+}
+
 }  // namespace
 
 PENSTOCK_WRAP(int, io_uring_queue_init_params,
@@ -120,52 +135,28 @@ PENSTOCK_WRAP(int, __io_uring_sqring_wait, (LibraryRing * ring)) {
   return inspected(*ring, [&] { return real___io_uring_sqring_wait(ring); });
 }
 
-// Registered files: after success, when the kernel has read the list, which is therefore valid memory.
 PENSTOCK_WRAP(int, io_uring_register_files, (LibraryRing * ring, const int* files, unsigned count)) {
-  const int result = real_io_uring_register_files(ring, files, count);
-  if (result >= 0) {
-    ring_files(ring->fd, files, count);
-  }
-  return result;
+  return registered(real_io_uring_register_files(ring, files, count), *ring, files, count);
 }
 PENSTOCK_WRAP(int, io_uring_register_files_tags,
               (LibraryRing * ring, const int* files, const unsigned long long* tags, unsigned count)) {
-  const int result = real_io_uring_register_files_tags(ring, files, tags, count);
-  if (result >= 0) {
-    ring_files(ring->fd, files, count);
-  }
-  return result;
+  return registered(real_io_uring_register_files_tags(ring, files, tags, count), *ring, files, count);
 }
 PENSTOCK_WRAP(int, io_uring_register_files_sparse, (LibraryRing * ring, unsigned count)) {
-  const int result = real_io_uring_register_files_sparse(ring, count);
-  if (result >= 0) {
-    ring_files(ring->fd, nullptr, count);
-  }
-  return result;
+  return registered(real_io_uring_register_files_sparse(ring, count), *ring, nullptr, count);
 }
 PENSTOCK_WRAP(int, io_uring_register_files_update,
               (LibraryRing * ring, unsigned first, const int* files, unsigned count)) {
-  const int result = real_io_uring_register_files_update(ring, first, files, count);
-  if (result > 0) {
-    ring_files_updated(ring->fd, first, files, static_cast<unsigned>(result));
-  }
-  return result;
+  return updated(real_io_uring_register_files_update(ring, first, files, count), *ring, first, files);
 }
 PENSTOCK_WRAP(int, io_uring_register_files_update_tag,
               (LibraryRing * ring, unsigned first, const int* files, const unsigned long long* tags,
                unsigned count)) {
-  const int result = real_io_uring_register_files_update_tag(ring, first, files, tags, count);
-  if (result > 0) {
-    ring_files_updated(ring->fd, first, files, static_cast<unsigned>(result));
-  }
-  return result;
+  return updated(real_io_uring_register_files_update_tag(ring, first, files, tags, count), *ring, first,
+                 files);
 }
 PENSTOCK_WRAP(int, io_uring_unregister_files, (LibraryRing * ring)) {
-  const int result = real_io_uring_unregister_files(ring);
-  if (result >= 0) {
-    ring_files(ring->fd, nullptr, 0);
-  }
-  return result;
+  return registered(real_io_uring_unregister_files(ring), *ring, nullptr, 0);
 }
 
 // liburing's functions that are bare system calls, on rings that the program fills by itself.
