@@ -50,40 +50,83 @@ struct Arguments {
   int fd() const noexcept { return static_cast<int>(a); }
 };
 
-// Calls on names, from the directory `at`. The path is the program's memory; it is read only after the kernel
-// has read it.
-long on_name(int at, long path, penstock_file_kind kind, auto call) noexcept {
-  return counted_path(at, pointer<const char>(path), kind, call);
+// exit_group, execve and forks by number. In the child only this thread exists: it must release locks and
+// forget the parent's session before anything is counted, so after_raw_fork_in_child() comes first. libc's
+// own handlers have not run in it, which note_raw_fork() remembers.
+long of_processes(const Arguments& made) noexcept {
+  switch (made.number) {
+    case SYS_exit_group:
+      if (!log_suspended()) {
+        settle();
+        end_session(PENSTOCK_ENDED);
+      }
+      return made();
+    case SYS_execve:
+      return execute(pointer<const char>(made.a), pointer<char*>(made.b), pointer<char*>(made.c));
+#ifdef SYS_fork
+    case SYS_fork:
+#endif
+    case SYS_clone:  // without CLONE_VM: the others do not come here
+    case SYS_clone3: {
+      // Waits until no thread walks over the loaded objects, at most some seconds: the loader's lock would
+      // stay taken in the child.
+      before_fork();
+      const long pid = made();
+      if (pid == 0) {
+        after_raw_fork_in_child();
+        return 0;
+      }
+      after_fork_in_parent();
+      if (pid > 0 && !WithinNext::is_under_way()) {
+        const int saved = errno;
+        add_event(PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(pid), nullptr);
+        errno = saved;
+      }
+      return pid;
+    }
+    default:
+      return made();
+  }
 }
 
-// Reads and writes. The wrappers' own templates (wrap_transfers.hpp) make the call and count it after its
-// return.
-long transfer(const Arguments& made) noexcept {
+// Asynchronous I/O: requests are read before the call, completions after it. errno stays that of the call.
+long of_queues(const Arguments& made) noexcept {
   switch (made.number) {
-    case SYS_read:
-    case SYS_readv:
-      return transfer_on<PENSTOCK_CALL_READ>(made.fd(), made);
-    case SYS_write:
-    case SYS_writev:
-      return transfer_on<PENSTOCK_CALL_WRITE>(made.fd(), made);
-    case SYS_pread64:
-    case SYS_preadv:
-      return transfer_at<PENSTOCK_CALL_READ>(made.fd(), made.d, made);
-    case SYS_pwrite64:
-    case SYS_pwritev:
-      return transfer_at<PENSTOCK_CALL_WRITE>(made.fd(), made.d, made);
-    case SYS_preadv2:
-      return vector2<PENSTOCK_CALL_READ>(made.fd(), made.d, made);
-    case SYS_pwritev2:
-      return vector2<PENSTOCK_CALL_WRITE>(made.fd(), made.d, made);
-    case SYS_sendfile:
-      return between(static_cast<int>(made.b), pointer<off64_t>(made.c), made.fd(), nullptr, true, made);
-    case SYS_copy_file_range:
-      return between(made.fd(), pointer<off64_t>(made.b), static_cast<int>(made.c), pointer<off64_t>(made.d),
-                     true, made);
-    default:  // SYS_splice
-      return between(made.fd(), pointer<off64_t>(made.b), static_cast<int>(made.c), pointer<off64_t>(made.d),
-                     false, made);
+    case SYS_io_submit:
+      return hand_over(made.b, pointer<const KernelBlock*>(made.c), made);
+    case SYS_io_uring_setup: {
+      const long fd = made();
+      if (fd >= 0) {
+        ring_set_up(static_cast<int>(fd), *pointer<const RingParameters>(made.b));
+      }
+      return fd;
+    }
+    case SYS_io_uring_enter: {
+      constexpr long kRegisteredRing = 1 << 4;
+      const int which = (made.d & kRegisteredRing) != 0 ? -1 : made.fd();
+      inspect(which);
+      const long result = made();
+      const int saved = errno;
+      inspect(which);
+      errno = saved;
+      return result;
+    }
+    case SYS_io_uring_register: {
+      const long result = made();
+      if (result >= 0) {
+        ring_registered(made.fd(), static_cast<unsigned>(made.b), pointer<const void>(made.c),
+                        static_cast<unsigned>(made.d));
+      }
+      return result;
+    }
+    case SYS_io_getevents:
+    case SYS_io_pgetevents: {
+      const long came = made();
+      blocks_ended(pointer<const KernelEvent>(made.d), came);
+      return came;
+    }
+    default:
+      return of_processes(made);
   }
 }
 
@@ -91,58 +134,10 @@ int as_int(auto call) noexcept {
   return static_cast<int>(call());
 }
 
-// Calls that make, copy, move or close descriptors. What is closed is forgotten before the call: after it
-// another thread may have the number. What is made is described after it.
-long of_descriptors(const Arguments& made) noexcept {
-  const auto call = [&] { return as_int(made); };
-  switch (made.number) {
-#ifdef SYS_open
-    case SYS_open:
-      return opened(AT_FDCWD, pointer<const char>(made.a), static_cast<int>(made.b), call);
-    case SYS_creat:
-      return opened(AT_FDCWD, pointer<const char>(made.a), O_CREAT | O_WRONLY | O_TRUNC, call);
-    case SYS_dup2:
-      return duplicated(made.fd(), call());
-    case SYS_pipe:
-#endif
-    case SYS_pipe2: {
-      const int result = call();
-      if (result == 0) {
-        fresh(pointer<int>(made.a)[0]);
-        fresh(pointer<int>(made.a)[1]);
-      }
-      return result;
-    }
-    case SYS_openat:
-      return opened(made.fd(), pointer<const char>(made.b), static_cast<int>(made.c), call);
-#ifdef SYS_openat2
-    case SYS_openat2:
-      return opened(made.fd(), pointer<const char>(made.b),
-                    made.c == 0 ? 0 : static_cast<int>(*pointer<const std::uint64_t>(made.c)), call);
-#endif
-#ifdef SYS_close_range
-    case SYS_close_range:
-      if (!log_suspended() && (made.c & 4) == 0) {  // CLOSE_RANGE_CLOEXEC closes nothing yet
-        forget_range(static_cast<unsigned>(made.a), static_cast<unsigned>(made.b));
-      }
-      return call();
-#endif
-    case SYS_close:
-      return closed(made.fd(), call);
-    case SYS_dup:
-    case SYS_dup3:
-      return duplicated(made.fd(), call());
-    case SYS_fcntl:
-      return after_fcntl(made.fd(), static_cast<int>(made.b), pointer<void>(made.c), call());
-    case SYS_lseek:
-      return sought(made.fd(), made);
-    default:  // SYS_fsync and what else moves nothing
-      return counted(made.number == SYS_fsync || made.number == SYS_fdatasync || made.number == SYS_syncfs ||
-                             made.number == SYS_sync_file_range
-                         ? PENSTOCK_CALL_SYNC
-                         : PENSTOCK_CALL_OTHER,
-                     made.fd(), made);
-  }
+// Calls on names, from the directory `at`. The path is the program's memory; it is read only after the kernel
+// has read it.
+long on_name(int at, long path, penstock_file_kind kind, auto call) noexcept {
+  return counted_path(at, pointer<const char>(path), kind, call);
 }
 
 // stat() and its relatives, and calls on names: counted after the call.
@@ -177,86 +172,111 @@ long of_names(const Arguments& made) noexcept {
     case SYS_truncate:
       return on_name(AT_FDCWD, made.a, PENSTOCK_REGULAR, made);
     case SYS_chdir:
-    case SYS_fchdir: {
-      const long result = made();
-      if (result == 0 && !log_suspended()) {
-        note_working_directory();
-      }
-      return result;
-    }
-    default:  // SYS_unlinkat and its kin
+    case SYS_fchdir:
+      return directory_changed(call());
+    case SYS_unlinkat:
+    case SYS_renameat:
+    case SYS_renameat2:
+    case SYS_linkat:
+    case SYS_readlinkat:
+    case SYS_faccessat:
+    case SYS_fchmodat:
+    case SYS_utimensat:
       return on_name(made.fd(), made.b, PENSTOCK_REGULAR, made);
+    default:
+      return of_queues(made);
   }
 }
 
-// Asynchronous I/O: requests are read before the call, completions after it. errno stays that of the call.
-long of_queues(const Arguments& made) noexcept {
+// Calls that make, copy, move, map or close descriptors. What is closed is forgotten before the call: after
+// it another thread may have the number. What is made is described after it.
+long of_descriptors(const Arguments& made) noexcept {
+  const auto call = [&] { return as_int(made); };
   switch (made.number) {
-    case SYS_io_submit:
-      return hand_over(made.b, pointer<const KernelBlock*>(made.c), made);
-    case SYS_io_uring_setup: {
-      const long fd = made();
-      if (fd >= 0) {
-        ring_set_up(static_cast<int>(fd), *pointer<const RingParameters>(made.b));
+#ifdef SYS_open
+    case SYS_open:
+      return opened(AT_FDCWD, pointer<const char>(made.a), static_cast<int>(made.b), call);
+    case SYS_creat:
+      return opened(AT_FDCWD, pointer<const char>(made.a), O_CREAT | O_WRONLY | O_TRUNC, call);
+    case SYS_dup2:
+      return duplicated(made.fd(), call());
+    case SYS_pipe:
+#endif
+    case SYS_pipe2:
+      return fresh_pair(call(), pointer<const int>(made.a));
+    case SYS_openat:
+      return opened(made.fd(), pointer<const char>(made.b), static_cast<int>(made.c), call);
+#ifdef SYS_openat2
+    case SYS_openat2:
+      return opened(made.fd(), pointer<const char>(made.b),
+                    made.c == 0 ? 0 : static_cast<int>(*pointer<const std::uint64_t>(made.c)), call);
+#endif
+#ifdef SYS_close_range
+    case SYS_close_range:
+      if (!log_suspended() && (made.c & 4) == 0) {  // CLOSE_RANGE_CLOEXEC closes nothing yet
+        forget_range(static_cast<unsigned>(made.a), static_cast<unsigned>(made.b));
       }
-      return fd;
-    }
-    case SYS_io_uring_enter: {
-      constexpr long kRegisteredRing = 1 << 4;
-      const int which = (made.d & kRegisteredRing) != 0 ? -1 : made.fd();
-      inspect(which);
-      const long result = made();
-      const int saved = errno;
-      inspect(which);
-      errno = saved;
-      return result;
-    }
-    case SYS_io_uring_register: {
-      const long result = made();
-      if (result >= 0) {
-        ring_registered(made.fd(), static_cast<unsigned>(made.b), pointer<const void>(made.c),
-                        static_cast<unsigned>(made.d));
-      }
-      return result;
-    }
-    default: {  // SYS_io_getevents, SYS_io_pgetevents
-      const long came = made();
-      blocks_ended(pointer<const KernelEvent>(made.d), came);
-      return came;
-    }
+      return call();
+#endif
+    case SYS_close:
+      return closed(made.fd(), call);
+    case SYS_dup:
+    case SYS_dup3:
+      return duplicated(made.fd(), call());
+    case SYS_fcntl:
+      return after_fcntl(made.fd(), static_cast<int>(made.b), pointer<void>(made.c), call());
+    case SYS_lseek:
+      return sought(made.fd(), made);
+    case SYS_mmap:
+      return word(mapped(static_cast<int>(made.e), static_cast<int>(made.d), static_cast<std::size_t>(made.b),
+                         made.f, [&] { return pointer<void>(made()); }));
+    case SYS_munmap:
+      return unmapped(pointer<void>(made.a), static_cast<std::size_t>(made.b), call);
+    case SYS_fsync:
+    case SYS_fdatasync:
+    case SYS_syncfs:
+    case SYS_sync_file_range:
+      return counted(PENSTOCK_CALL_SYNC, made.fd(), made);
+    case SYS_ftruncate:
+    case SYS_fallocate:
+    case SYS_fadvise64:
+    case SYS_getdents64:
+      return counted(PENSTOCK_CALL_OTHER, made.fd(), made);
+    default:
+      return of_names(made);
   }
 }
 
-// exit_group, execve and forks by number. In the child only this thread exists: it must release locks and
-// forget the parent's session before anything is counted, so after_raw_fork_in_child() comes first. libc's
-// own handlers have not run in it, which note_raw_fork() remembers.
-long of_processes(const Arguments& made) noexcept {
+// Reads and writes. The wrappers' own templates (wrap_transfers.hpp) make the call and count it after its
+// return.
+long transfer(const Arguments& made) noexcept {
   switch (made.number) {
-    case SYS_exit_group:
-      if (!log_suspended()) {
-        settle();
-        end_session(PENSTOCK_ENDED);
-      }
-      return made();
-    case SYS_execve:
-      return execute(pointer<const char>(made.a), pointer<char*>(made.b), pointer<char*>(made.c));
-    default: {  // a fork
-      // Waits until no thread walks over the loaded objects, at most some seconds: the loader's lock would
-      // stay taken in the child.
-      before_fork();
-      const long pid = made();
-      if (pid == 0) {
-        after_raw_fork_in_child();
-        return 0;
-      }
-      after_fork_in_parent();
-      if (pid > 0 && !WithinNext::is_under_way()) {
-        const int saved = errno;
-        add_event(PENSTOCK_EVENT_FORK, static_cast<std::uint32_t>(pid), nullptr);
-        errno = saved;
-      }
-      return pid;
-    }
+    case SYS_read:
+    case SYS_readv:
+      return transfer_on<PENSTOCK_CALL_READ>(made.fd(), made);
+    case SYS_write:
+    case SYS_writev:
+      return transfer_on<PENSTOCK_CALL_WRITE>(made.fd(), made);
+    case SYS_pread64:
+    case SYS_preadv:
+      return transfer_at<PENSTOCK_CALL_READ>(made.fd(), made.d, made);
+    case SYS_pwrite64:
+    case SYS_pwritev:
+      return transfer_at<PENSTOCK_CALL_WRITE>(made.fd(), made.d, made);
+    case SYS_preadv2:
+      return vector2<PENSTOCK_CALL_READ>(made.fd(), made.d, made);
+    case SYS_pwritev2:
+      return vector2<PENSTOCK_CALL_WRITE>(made.fd(), made.d, made);
+    case SYS_sendfile:
+      return between(static_cast<int>(made.b), pointer<off64_t>(made.c), made.fd(), nullptr, true, made);
+    case SYS_copy_file_range:
+      return between(made.fd(), pointer<off64_t>(made.b), static_cast<int>(made.c), pointer<off64_t>(made.d),
+                     true, made);
+    case SYS_splice:
+      return between(made.fd(), pointer<off64_t>(made.b), static_cast<int>(made.c), pointer<off64_t>(made.d),
+                     false, made);
+    default:
+      return of_descriptors(made);
   }
 }
 
@@ -279,9 +299,9 @@ bool is_of_processes(long number) noexcept {
 
 extern "C" {
 
-// Called by wrap_syscall() below, in any thread and handler, on the program's stack. The sorting is a switch,
-// so that it needs no table that must be filled first: the call may come before this library's constructor
-// has run.
+// Called by wrap_syscall() below, in any thread and handler, on the program's stack. The sorting is by
+// switches, each of which hands what is not its own on to the next one, down to of_processes(). So it needs
+// no table that must be filled first: the call may come before this library's constructor has run.
 __attribute__((used)) long penstock_syscall(long number, long a, long b, long c, long d, long e,
                                             long f) noexcept {
   const Arguments made{number, a, b, c, d, e, f};
@@ -290,102 +310,7 @@ __attribute__((used)) long penstock_syscall(long number, long a, long b, long c,
   if (WithinNext::is_under_way() && !is_of_processes(number)) [[unlikely]] {
     return made();
   }
-  switch (number) {
-    case SYS_read:
-    case SYS_readv:
-    case SYS_write:
-    case SYS_writev:
-    case SYS_pread64:
-    case SYS_preadv:
-    case SYS_pwrite64:
-    case SYS_pwritev:
-    case SYS_preadv2:
-    case SYS_pwritev2:
-    case SYS_sendfile:
-    case SYS_copy_file_range:
-    case SYS_splice:
-      return transfer(made);
-#ifdef SYS_open
-    case SYS_open:
-    case SYS_creat:
-    case SYS_dup2:
-    case SYS_pipe:
-#endif
-#ifdef SYS_openat2
-    case SYS_openat2:
-#endif
-    case SYS_pipe2:
-    case SYS_openat:
-#ifdef SYS_close_range
-    case SYS_close_range:
-#endif
-    case SYS_close:
-    case SYS_dup:
-    case SYS_dup3:
-    case SYS_fcntl:
-    case SYS_lseek:
-    case SYS_fsync:
-    case SYS_fdatasync:
-    case SYS_syncfs:
-    case SYS_sync_file_range:
-    case SYS_ftruncate:
-    case SYS_fallocate:
-    case SYS_fadvise64:
-    case SYS_getdents64:
-      return of_descriptors(made);
-#ifdef SYS_stat
-    case SYS_stat:
-    case SYS_lstat:
-    case SYS_access:
-    case SYS_unlink:
-    case SYS_rename:
-    case SYS_link:
-    case SYS_readlink:
-    case SYS_chmod:
-    case SYS_mkdir:
-    case SYS_rmdir:
-#endif
-#ifdef SYS_newfstatat
-    case SYS_newfstatat:
-#endif
-    case SYS_fstat:
-    case SYS_statx:
-    case SYS_mkdirat:
-    case SYS_truncate:
-    case SYS_chdir:
-    case SYS_fchdir:
-    case SYS_unlinkat:
-    case SYS_renameat:
-    case SYS_renameat2:
-    case SYS_linkat:
-    case SYS_readlinkat:
-    case SYS_faccessat:
-    case SYS_fchmodat:
-    case SYS_utimensat:
-      return of_names(made);
-    case SYS_io_submit:
-    case SYS_io_getevents:
-    case SYS_io_pgetevents:
-    case SYS_io_uring_setup:
-    case SYS_io_uring_enter:
-    case SYS_io_uring_register:
-      return of_queues(made);
-    case SYS_mmap:
-      return word(mapped(static_cast<int>(e), static_cast<int>(d), static_cast<std::size_t>(b), f,
-                         [&] { return pointer<void>(made()); }));
-    case SYS_munmap:
-      return unmapped(pointer<void>(a), static_cast<std::size_t>(b), [&] { return as_int(made); });
-#ifdef SYS_fork
-    case SYS_fork:
-#endif
-    case SYS_clone:  // without CLONE_VM: the others do not come here
-    case SYS_clone3:
-    case SYS_exit_group:
-    case SYS_execve:
-      return of_processes(made);
-    default:
-      return made();
-  }
+  return transfer(made);
 }
 
 #if defined(__x86_64__)
