@@ -97,7 +97,6 @@ enum RingOpcode : std::uint8_t {
   kRingWritevFixed = 59,
 };
 
-constexpr std::uint32_t kSetupSqpoll = 1U << 1U;
 constexpr std::uint32_t kSetupWideEntries = 1U << 10U;
 constexpr std::uint32_t kSetupWideCompletions = 1U << 11U;
 constexpr std::uint32_t kSetupOwnMemory = 1U << 14U;

@@ -15,31 +15,6 @@ namespace {
 
 constinit std::atomic<const link_map*> libc{nullptr};  // never unloaded
 
-struct LibcTables {
-  const ElfW(Sym) * symbols = nullptr;
-  const char* strings = nullptr;
-  const std::uint32_t* hashes = nullptr;    // DT_GNU_HASH
-  const std::uint16_t* versions = nullptr;  // of each symbol
-};
-
-LibcTables tables_of(const link_map& map) noexcept {
-  LibcTables tables;
-  for (const ElfW(Dyn)* at = map.l_ld; at->d_tag != DT_NULL; ++at) {
-    // glibc has made addresses of them already.
-    const std::uintptr_t value = at->d_un.d_ptr < map.l_addr ? at->d_un.d_ptr + map.l_addr : at->d_un.d_ptr;
-    if (at->d_tag == DT_SYMTAB) {
-      tables.symbols = reinterpret_cast<const ElfW(Sym)*>(value);
-    } else if (at->d_tag == DT_STRTAB) {
-      tables.strings = reinterpret_cast<const char*>(value);
-    } else if (at->d_tag == DT_GNU_HASH) {
-      tables.hashes = reinterpret_cast<const std::uint32_t*>(value);
-    } else if (at->d_tag == DT_VERSYM) {
-      tables.versions = reinterpret_cast<const std::uint16_t*>(value);
-    }
-  }
-  return tables;
-}
-
 std::uint32_t gnu_hash(const char* name) noexcept {
   std::uint32_t hash = 5381;
   for (; *name != 0; ++name) {
@@ -63,23 +38,39 @@ void* libc_function(const char* name) noexcept {
   if (map == nullptr) {
     return nullptr;
   }
-  const LibcTables tables = tables_of(*map);
-  if (tables.symbols == nullptr || tables.strings == nullptr || tables.hashes == nullptr) {
+  const ElfW(Sym)* symbols = nullptr;
+  const char* strings = nullptr;
+  const std::uint32_t* hashes = nullptr;    // DT_GNU_HASH
+  const std::uint16_t* versions = nullptr;  // of each symbol
+  for (const ElfW(Dyn)* at = map->l_ld; at->d_tag != DT_NULL; ++at) {
+    // glibc has made addresses of them already.
+    const std::uintptr_t value = at->d_un.d_ptr < map->l_addr ? at->d_un.d_ptr + map->l_addr : at->d_un.d_ptr;
+    if (at->d_tag == DT_SYMTAB) {
+      symbols = reinterpret_cast<const ElfW(Sym)*>(value);
+    } else if (at->d_tag == DT_STRTAB) {
+      strings = reinterpret_cast<const char*>(value);
+    } else if (at->d_tag == DT_GNU_HASH) {
+      hashes = reinterpret_cast<const std::uint32_t*>(value);
+    } else if (at->d_tag == DT_VERSYM) {
+      versions = reinterpret_cast<const std::uint16_t*>(value);
+    }
+  }
+  if (symbols == nullptr || strings == nullptr || hashes == nullptr) {
     return nullptr;
   }
   constexpr std::uint16_t kHidden = 0x8000;  // an older version of the name
-  const std::uint32_t bucket_count = tables.hashes[0];
-  const std::uint32_t first_symbol = tables.hashes[1];
-  const std::uint32_t bloom_size = tables.hashes[2];
-  const std::uint32_t* const buckets = tables.hashes + 4 + bloom_size * (sizeof(ElfW(Addr)) / 4);
+  const std::uint32_t bucket_count = hashes[0];
+  const std::uint32_t first_symbol = hashes[1];
+  const std::uint32_t bloom_size = hashes[2];
+  const std::uint32_t* const buckets = hashes + 4 + bloom_size * (sizeof(ElfW(Addr)) / 4);
   const std::uint32_t* const chain = buckets + bucket_count;
   const std::uint32_t hash = gnu_hash(name);
   for (std::uint32_t i = buckets[hash % bucket_count]; i >= first_symbol; ++i) {
     const std::uint32_t one = chain[i - first_symbol];
-    const ElfW(Sym)& symbol = tables.symbols[i];
-    const bool is_default = tables.versions == nullptr || (tables.versions[i] & kHidden) == 0;
+    const ElfW(Sym)& symbol = symbols[i];
+    const bool is_default = versions == nullptr || (versions[i] & kHidden) == 0;
     if ((one | 1) == (hash | 1) && is_default && symbol.st_shndx != SHN_UNDEF &&
-        strcmp(tables.strings + symbol.st_name, name) == 0) {
+        strcmp(strings + symbol.st_name, name) == 0) {
       return reinterpret_cast<void*>(map->l_addr + symbol.st_value);
     }
     if ((one & 1) != 0) {

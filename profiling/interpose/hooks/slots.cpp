@@ -177,16 +177,22 @@ int mark_imported(dl_phdr_info* about, std::size_t, void* loads) noexcept {
   return 0;
 }
 
-std::uint32_t index_of(const dl_phdr_info& about, std::uintptr_t end) noexcept {
-  for (std::size_t i = 0; i < objects.count; ++i) {
-    if (objects.at[i].base == about.dlpi_addr && objects.at[i].headers == about.dlpi_phdr &&
-        objects.at[i].end == end) {
-      return static_cast<std::uint32_t>(i);
-    }
+// objects.count if it is not known.
+std::size_t find_object(const dl_phdr_info& about, std::uintptr_t end) noexcept {
+  std::size_t i = 0;
+  while (i < objects.count && !(objects.at[i].base == about.dlpi_addr &&
+                                objects.at[i].headers == about.dlpi_phdr && objects.at[i].end == end)) {
+    ++i;
   }
+  return i;
+}
+
+// Makes it known; ~0U without memory.
+std::uint32_t index_of(const dl_phdr_info& about, std::uintptr_t end) noexcept {
+  const std::size_t index = find_object(about, end);
   const Object fresh{
       .base = about.dlpi_addr, .headers = about.dlpi_phdr, .end = end, .there = true, .counted = false};
-  return objects.add(fresh) ? static_cast<std::uint32_t>(objects.count - 1) : ~0U;
+  return index < objects.count || objects.add(fresh) ? static_cast<std::uint32_t>(index) : ~0U;
 }
 
 // A slot is known by its address and object: another object may be loaded to the same addresses later.
@@ -269,12 +275,7 @@ int rewrite_object(dl_phdr_info* about, std::size_t, void*) noexcept {
 int restore_object(dl_phdr_info* about, std::size_t, void* with) noexcept {
   auto& restored = *static_cast<SlotCounts*>(with);
   const SlotObject object(*about);
-  std::size_t index = 0;
-  while (index < objects.count &&
-         !(objects.at[index].base == about->dlpi_addr && objects.at[index].headers == about->dlpi_phdr &&
-           objects.at[index].end == object.end())) {
-    ++index;
-  }
+  const std::size_t index = find_object(*about, object.end());
   if (index == objects.count) {
     return 0;
   }
@@ -304,17 +305,12 @@ int see_loads(dl_phdr_info* about, std::size_t, void* with) noexcept {
   return 1;
 }
 
-// Which comes first among the loaded objects: this library, or libc.
-struct Order {
-  std::uintptr_t us;
-  std::uintptr_t libc;
-  int first;  // 1: we, 2: libc
-};
-int see_order(dl_phdr_info* about, std::size_t, void* with) noexcept {
-  auto& order = *static_cast<Order*>(with);
+// Which comes first among the loaded objects: 1 for this library, 2 for libc.
+int see_order(dl_phdr_info* about, std::size_t, void*) noexcept {
   const SlotObject object(*about);
-  order.first = object.has_code_at(order.us) ? 1 : object.has_code_at(order.libc) ? 2 : 0;
-  return order.first;
+  const bool is_ours = object.has_code_at(reinterpret_cast<std::uintptr_t>(&see_order));
+  const bool is_libc = object.has_code_at(reinterpret_cast<std::uintptr_t>(&gnu_get_libc_version));
+  return is_ours ? 1 : is_libc ? 2 : 0;
 }
 
 }  // namespace
@@ -325,11 +321,7 @@ bool is_preloaded() noexcept {
   static std::atomic<int> first{0};
   int known = first.load(std::memory_order_relaxed);
   if (known == 0) {
-    Order order{.us = reinterpret_cast<std::uintptr_t>(&see_order),
-                .libc = reinterpret_cast<std::uintptr_t>(&gnu_get_libc_version),
-                .first = 0};
-    walk_objects(&see_order, &order);
-    known = order.first;
+    known = walk_objects(&see_order, nullptr);
     first.store(known, std::memory_order_relaxed);
   }
   return known != 2;

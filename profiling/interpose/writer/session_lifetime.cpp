@@ -40,13 +40,6 @@ std::uint32_t from_environment(const char* a, const char* b) noexcept {
   return 0;
 }
 
-// What a file continues.
-struct Before {
-  const penstock_session_header* header = nullptr;  // still mapped; null if there is none to read
-  bool forked = false;                              // it is the file of a fork's parent
-  bool segments = false;                            // the initial setting if no file has one
-};
-
 // Relaxed: another process writes this bit at any time, and nothing else depends on it.
 std::uint32_t control_in(const penstock_session_header& header) noexcept {
   return __atomic_load_n(&header.control, __ATOMIC_RELAXED) & 1U;
@@ -55,11 +48,11 @@ std::uint32_t control_in(const penstock_session_header& header) noexcept {
 // What was asked of the parent holds for the child, also what is asked until now. It does not hold if the
 // parent has left that file for another one. The parent may store its state at this moment: either value is
 // right then.
-bool inherits(const Before& before) noexcept {
-  if (before.header == nullptr || !before.forked) {
-    return before.header != nullptr;
+bool inherits(const penstock_session_header* before, bool forked) noexcept {
+  if (before == nullptr || !forked) {
+    return before != nullptr;
   }
-  const std::uint32_t state = __atomic_load_n(&before.header->state, __ATOMIC_RELAXED);
+  const std::uint32_t state = __atomic_load_n(&before->state, __ATOMIC_RELAXED);
   return state == PENSTOCK_RUNNING || state == PENSTOCK_ENDED;
 }
 
@@ -79,10 +72,10 @@ void take_late_word(const penstock_session_header& before, std::uint32_t taken) 
 // Fills the header of a new file. `control` is stored before session.header is: other threads that are in a
 // call read it at once (segments_wanted()). `magic` is stored last, as a reader takes the file for a session
 // by it. If the process is killed before that, the file is not a session.
-void fill_header(penstock_session_header& h, const Before& before) noexcept {
-  const bool forked = before.forked;
-  const bool takes_word = inherits(before);
-  const std::uint32_t control = takes_word ? control_in(*before.header) : before.segments ? 1 : 0;
+void fill_header(penstock_session_header& h, const penstock_session_header* before, bool forked,
+                 bool segments) noexcept {
+  const bool takes_word = inherits(before, forked);
+  const std::uint32_t control = takes_word ? control_in(*before) : segments ? 1 : 0;
   h.control = control;
   __atomic_store_n(&session.header, &h, __ATOMIC_RELEASE);
   h.version = PENSTOCK_SESSION_VERSION;
@@ -114,18 +107,20 @@ void fill_header(penstock_session_header& h, const Before& before) noexcept {
   h.kernel_begin.rchar += file.own_read;
   h.kernel_begin.wchar += forked ? file.own_written : 0;
   if (takes_word) {
-    h.inherited_from = forked ? before.header->pid : before.header->inherited_from;
+    h.inherited_from = forked ? before->pid : before->inherited_from;
   }
-  h.trace_limit = before.header != nullptr ? before.header->trace_limit : trace_limit_of_environment();
+  h.trace_limit = before != nullptr ? before->trace_limit : trace_limit_of_environment();
   memcpy(h.magic, PENSTOCK_SESSION_MAGIC, sizeof(h.magic));  // last: from now on it is one
   if (takes_word) {
-    take_late_word(*before.header, control);
+    take_late_word(*before, control);
   }
 }
 
-// Makes the file and its first mapping. The caller sets session.state, and holds file_lock where other
-// threads run. If it fails, session.base is the old mapping again; nothing of the old file was touched.
-bool begin_file(const Before& before) noexcept {
+// Makes the file and its first mapping. `before` is the header, still mapped, of the file that it continues;
+// `forked` if that is the file of a fork's parent. Without one (null) `segments` is the initial setting. The
+// caller sets session.state, and holds file_lock where other threads run. If it fails, session.base is the
+// old mapping again; nothing of the old file was touched.
+bool begin_file(const penstock_session_header* before, bool forked, bool segments) noexcept {
   file.bytes = 0;
   file.own_read = 0;
   file.own_written = 0;
@@ -146,7 +141,7 @@ bool begin_file(const Before& before) noexcept {
     session.base = old_base;
     return false;
   }
-  fill_header(*reinterpret_cast<penstock_session_header*>(session.base), before);
+  fill_header(*reinterpret_cast<penstock_session_header*>(session.base), before, forked, segments);
   return true;
 }
 
@@ -171,7 +166,7 @@ void open_session() noexcept {
   }
   copy_text(session.folder, sizeof(session.folder), folder);
   file.ticks_per_s = start_ticks();
-  if (begin_file({.header = nullptr, .forked = false, .segments = wants_segments()})) {
+  if (begin_file(nullptr, false, wants_segments())) {
     session.state.store(SessionState::running, std::memory_order_release);
     return;
   }
@@ -191,7 +186,7 @@ bool begin_session(const char* folder, penstock_begun started, bool segments,
   }
   const Hold hold(file_lock);
   copy_text(session.folder, sizeof(session.folder), folder);
-  if (!hold.held() || !begin_file({.header = before, .forked = false, .segments = segments})) {
+  if (!hold.held() || !begin_file(before, false, segments)) {
     return false;
   }
   session.header->begun = started;
@@ -253,9 +248,7 @@ bool begin_forked(void (*take_along)(const char* parents_base)) noexcept {
   // nothing copied.
   char* parents = forked_between_files ? nullptr : session.base;
   const std::uint64_t parents_bytes = file.reserved;
-  const bool started = begin_file({.header = forked_between_files ? nullptr : session.header,
-                                   .forked = true,
-                                   .segments = wants_segments()});
+  const bool started = begin_file(forked_between_files ? nullptr : session.header, true, wants_segments());
   if (started) {
     take_along(parents);
   }
