@@ -133,25 +133,18 @@ DescriptorPage* page_at(unsigned number) noexcept {
 // The page of a descriptor, made if necessary; null without memory, or if the number is too large. If two
 // threads make it at once, the second one's exchange fails, and it uses the first one's page.
 DescriptorPage* page_of(unsigned fd) noexcept {
-  if (fd < kDescriptorsPerPage) {
-    return &first_descriptors;
+  const unsigned number = fd / kDescriptorsPerPage;
+  DescriptorPage* page = page_at(number);
+  void* memory =
+      page == nullptr && number < kDescriptorPages ? private_memory(sizeof(DescriptorPage)) : nullptr;
+  if (memory == nullptr) {
+    return page;
   }
-  if (fd >= kDescriptorPages * kDescriptorsPerPage) {
-    return nullptr;
+  auto* fresh = new (memory) DescriptorPage;
+  if (more_descriptors[number].compare_exchange_strong(page, fresh, std::memory_order_acq_rel)) {
+    return fresh;
   }
-  std::atomic<DescriptorPage*>& entry = more_descriptors[fd / kDescriptorsPerPage];
-  DescriptorPage* page = entry.load(std::memory_order_acquire);
-  if (page == nullptr) {
-    void* memory = private_memory(sizeof(DescriptorPage));
-    if (memory == nullptr) {
-      return nullptr;
-    }
-    auto* fresh = new (memory) DescriptorPage;
-    if (entry.compare_exchange_strong(page, fresh, std::memory_order_acq_rel)) {
-      return fresh;
-    }
-    give_back_private_memory(memory, sizeof(DescriptorPage));
-  }
+  give_back_private_memory(memory, sizeof(DescriptorPage));
   return page;
 }
 

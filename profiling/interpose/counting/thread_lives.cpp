@@ -83,7 +83,6 @@ void forget_files(ThreadLog& log) noexcept {
 void begin_anew(ThreadLog& log) noexcept {
   forget_files(log);
   log.counters = log.briefs = log.names = log.segments = log.spans = nullptr;
-  log.counters_bytes = log.briefs_bytes = log.names_bytes = log.segments_bytes = log.spans_bytes = 0;
   log.totals = nullptr;
   log.base = nullptr;
   log.retired = false;

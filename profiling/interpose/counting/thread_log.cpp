@@ -80,30 +80,28 @@ constexpr std::uint64_t kUsualName = 128;  // bytes
 // A new block with room for `bytes`, twice as large as the last. Null without room, and for a retired log:
 // the file that its blocks are in is done, and a new block would be in the next one.
 [[gnu::cold]] penstock_block* another_block(const ThreadLog& log, penstock_block*& block,
-                                            std::uint64_t& last_bytes, penstock_block_kind kind,
-                                            std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
+                                            penstock_block_kind kind, std::uint16_t entry_bytes,
+                                            std::uint64_t bytes) noexcept {
   if (log.retired) {
     return nullptr;
   }
-  std::uint64_t want = last_bytes == 0 ? PENSTOCK_BLOCK_GRANULE : last_bytes * 2;
+  std::uint64_t want = block == nullptr ? PENSTOCK_BLOCK_GRANULE : block->bytes * 2;
   want = want > kMostBlock ? kMostBlock : want;
   penstock_block* fresh = new_block(
       kind, entry_bytes, (want > bytes + sizeof(penstock_block) ? want - sizeof(penstock_block) : bytes));
   if (fresh != nullptr) {
     block = fresh;
-    last_bytes = fresh->bytes;
   }
   return fresh;
 }
 // The block in use if it has room, or another one.
 [[gnu::always_inline]] inline penstock_block* with_room(const ThreadLog& log, penstock_block*& block,
-                                                        std::uint64_t& last_bytes, penstock_block_kind kind,
-                                                        std::uint16_t entry_bytes,
+                                                        penstock_block_kind kind, std::uint16_t entry_bytes,
                                                         std::uint64_t bytes) noexcept {
   if (room_left(block) >= bytes) [[likely]] {
     return block;
   }
-  return another_block(log, block, last_bytes, kind, entry_bytes, bytes);
+  return another_block(log, block, kind, entry_bytes, bytes);
 }
 
 // memcpy() without a call, for names of 16 bytes and more.
@@ -133,7 +131,7 @@ void fetch_for_writing(const char* at, std::uint64_t bytes, std::uint64_t room) 
 std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
                        penstock_file_kind kind) noexcept {
   const std::uint64_t bytes = sizeof(penstock_name) + (length + 7) / 8 * 8;
-  penstock_block* block = with_room(log, log.names, log.names_bytes, PENSTOCK_BLOCK_NAMES, 0, bytes);
+  penstock_block* block = with_room(log, log.names, PENSTOCK_BLOCK_NAMES, 0, bytes);
   if (block == nullptr) [[unlikely]] {
     return 0;
   }
@@ -157,9 +155,8 @@ template <penstock_form kForm>
                                                               std::uint64_t begin) noexcept {
   constexpr bool kWhole = kForm == PENSTOCK_WHOLE;
   constexpr std::uint16_t kBytes = kWhole ? sizeof(penstock_counters) : sizeof(penstock_brief);
-  penstock_block* block =
-      kWhole ? with_room(log, log.counters, log.counters_bytes, PENSTOCK_BLOCK_COUNTERS, kBytes, kBytes)
-             : with_room(log, log.briefs, log.briefs_bytes, PENSTOCK_BLOCK_COUNTERS, kBytes, kBytes);
+  penstock_block* block = kWhole ? with_room(log, log.counters, PENSTOCK_BLOCK_COUNTERS, kBytes, kBytes)
+                                 : with_room(log, log.briefs, PENSTOCK_BLOCK_COUNTERS, kBytes, kBytes);
   if (block == nullptr) [[unlikely]] {
     count_drop(session.header->dropped_records);
     return nullptr;
@@ -335,10 +332,9 @@ namespace {
 
 // Takes file_lock. A full block may come back emptied here (trace limit), so no pointer into it may be kept.
 [[gnu::cold]] penstock_block* another_segment_block(ThreadLog& log) noexcept {
-  penstock_block* block = log.retired ? nullptr : next_segment_block(log.segments, log.segments_bytes);
+  penstock_block* block = log.retired ? nullptr : next_segment_block(log.segments);
   if (block != nullptr) {
     log.segments = block;
-    log.segments_bytes = block->bytes;
   }
   return block;
 }
@@ -373,8 +369,8 @@ void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation)
 
 // From penstock_profile_span(), which the program calls; within an Update.
 void add_span(ThreadLog& log, const penstock_span& span) noexcept {
-  penstock_block* block = with_room(log, log.spans, log.spans_bytes, PENSTOCK_BLOCK_SPANS,
-                                    sizeof(penstock_span), sizeof(penstock_span));
+  penstock_block* block =
+      with_room(log, log.spans, PENSTOCK_BLOCK_SPANS, sizeof(penstock_span), sizeof(penstock_span));
   if (block == nullptr) {
     count_drop(session.header->dropped_spans);
     return;

@@ -146,11 +146,6 @@ struct ThreadLog {
   penstock_block* names = nullptr;
   penstock_block* segments = nullptr;
   penstock_block* spans = nullptr;
-  std::uint64_t counters_bytes = 0;  // of the last block
-  std::uint64_t briefs_bytes = 0;
-  std::uint64_t names_bytes = 0;
-  std::uint64_t segments_bytes = 0;
-  std::uint64_t spans_bytes = 0;
 
   SpareDescription spare;
 

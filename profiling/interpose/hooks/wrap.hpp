@@ -28,9 +28,6 @@
 
 namespace penstock::interpose {
 
-template <typename Signature>
-class Real;
-
 // The next function of that name: in the libraries after this one, or, if there is none, in those that were
 // loaded later for private use (dlopen() with RTLD_LOCAL), as Python does with MPI and HDF5. If this library
 // itself was loaded later (slots.hpp), the first that any library has. Null if there is none.
@@ -77,73 +74,48 @@ Result no_such_function() noexcept {  // like a call that the kernel does not ha
   }
 }
 
-// Where a function is found. `direct` is the function if it may be called with nothing around it: null until
-// that is known, and always null if it is another library's. Both are written by any thread with the same
-// value, so no lock and no order is needed.
-struct RealPlace {
-  const char* name;
-  std::atomic<void*> found{nullptr};
-  std::atomic<void*> direct{nullptr};
-
-  void* find() noexcept {
-    void* function = found.load(std::memory_order_relaxed);
-    return function != nullptr ? function : find_real(name, found);
+// The function that the program would have called without us. Found at the first call, in any thread.
+//
+// `direct_` is the function if it may be called with nothing around it: null until that is known, and always
+// null if it is another library's. It and `found_` are written by any thread with the same value, so no lock
+// and no order is needed.
+template <typename Signature>
+class Real {
+ public:
+  constexpr explicit Real(const char* name) : name_(name) {}
+  constexpr std::atomic<void*>* found() { return &found_; }
+  // Null if no library of the process has it.
+  Signature* pointer() noexcept {
+    void* function = found_.load(std::memory_order_relaxed);
+    return reinterpret_cast<Signature*>(function != nullptr ? function : find_real(name_, found_));
   }
-  template <typename Function, typename... Args>
+  template <typename... Args>
+  auto operator()(Args... args) noexcept {
+    auto* function = reinterpret_cast<Signature*>(direct_.load(std::memory_order_relaxed));
+    if (function == nullptr) [[unlikely]] {
+      return call_slowly(args...);
+    }
+    return function(args...);
+  }
+
+ private:
+  template <typename... Args>
   [[gnu::noinline, gnu::cold]] auto call_slowly(Args... args) noexcept {
-    auto* function = reinterpret_cast<Function>(find());
+    Signature* function = pointer();
     if (function == nullptr) {
       return no_such_function<decltype(function(args...))>();
     }
-    if (is_another_librarys(name, reinterpret_cast<void*>(function))) {
+    if (is_another_librarys(name_, reinterpret_cast<void*>(function))) {
       const WithinNext within;
       return function(args...);
     }
-    direct.store(reinterpret_cast<void*>(function), std::memory_order_relaxed);
-    return function(args...);
-  }
-};
-
-// The function that the program would have called without us. Found at the first call, in any thread.
-template <typename Result, typename... Args>
-class Real<Result(Args...)> {
-  using Function = Result (*)(Args...);
-
- public:
-  constexpr explicit Real(const char* name) : place_{.name = name} {}
-  constexpr std::atomic<void*>* found() { return &place_.found; }
-  // Null if no library of the process has it.
-  auto pointer() noexcept { return reinterpret_cast<Function>(place_.find()); }
-  Result operator()(Args... args) noexcept {
-    auto* function = reinterpret_cast<Function>(place_.direct.load(std::memory_order_relaxed));
-    if (function == nullptr) [[unlikely]] {
-      return place_.call_slowly<Function>(args...);
-    }
+    direct_.store(reinterpret_cast<void*>(function), std::memory_order_relaxed);
     return function(args...);
   }
 
- private:
-  RealPlace place_;
-};
-
-template <typename Result, typename... Args>
-class Real<Result(Args..., ...)> {
-  using Function = Result (*)(Args..., ...);
-
- public:
-  constexpr explicit Real(const char* name) : place_{.name = name} {}
-  constexpr std::atomic<void*>* found() { return &place_.found; }
-  template <typename... More>
-  Result operator()(Args... args, More... more) noexcept {
-    auto* function = reinterpret_cast<Function>(place_.direct.load(std::memory_order_relaxed));
-    if (function == nullptr) [[unlikely]] {
-      return place_.call_slowly<Function>(args..., more...);
-    }
-    return function(args..., more...);
-  }
-
- private:
-  RealPlace place_;
+  const char* name_;
+  std::atomic<void*> found_{nullptr};
+  std::atomic<void*> direct_{nullptr};
 };
 
 // Why a call failed, if it did.

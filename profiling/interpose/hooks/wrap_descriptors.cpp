@@ -30,22 +30,18 @@ constexpr bool takes_mode(int flags) {
     va_end(more);                                       \
   }
 
-PENSTOCK_WRAP(int, open, (const char* path, int flags, ...)) {
-  PENSTOCK_MODE
-  return opened(AT_FDCWD, path, flags, [&] { return real_open(path, flags, mode); });
-}
-PENSTOCK_WRAP(int, open64, (const char* path, int flags, ...)) {
-  PENSTOCK_MODE
-  return opened(AT_FDCWD, path, flags, [&] { return real_open64(path, flags, mode); });
-}
-PENSTOCK_WRAP(int, openat, (int at, const char* path, int flags, ...)) {
-  PENSTOCK_MODE
-  return opened(at, path, flags, [&] { return real_openat(at, path, flags, mode); });
-}
-PENSTOCK_WRAP(int, openat64, (int at, const char* path, int flags, ...)) {
-  PENSTOCK_MODE
-  return opened(at, path, flags, [&] { return real_openat64(at, path, flags, mode); });
-}
+// As they are, and with 64.
+#define PENSTOCK_OPEN(bits)                                                                   \
+  PENSTOCK_WRAP(int, open##bits, (const char* path, int flags, ...)) {                        \
+    PENSTOCK_MODE                                                                             \
+    return opened(AT_FDCWD, path, flags, [&] { return real_open##bits(path, flags, mode); }); \
+  }                                                                                           \
+  PENSTOCK_WRAP(int, openat##bits, (int at, const char* path, int flags, ...)) {              \
+    PENSTOCK_MODE                                                                             \
+    return opened(at, path, flags, [&] { return real_openat##bits(at, path, flags, mode); }); \
+  }
+PENSTOCK_OPEN()
+PENSTOCK_OPEN(64)
 // NOLINTEND(cert-dcl50-cpp)
 PENSTOCK_WRAP_TWINS(int, __open_2, __open64_2, (const char* path, int flags),
                     opened(AT_FDCWD, path, flags, [&] { return real(path, flags); }))
@@ -91,21 +87,17 @@ PENSTOCK_WRAP(int, dup3, (int from, int to, int flags)) {
   return duplicated(from, real_dup3(from, to, flags));
 }
 
-// NOLINTBEGIN(cert-dcl50-cpp): these are variadic
-PENSTOCK_WRAP(int, fcntl, (int fd, int command, ...)) {
-  va_list more;
-  va_start(more, command);
-  void* argument = va_arg(more, void*);
-  va_end(more);
-  return after_fcntl(fd, command, argument, real_fcntl(fd, command, argument));
-}
-PENSTOCK_WRAP(int, fcntl64, (int fd, int command, ...)) {
-  va_list more;
-  va_start(more, command);
-  void* argument = va_arg(more, void*);
-  va_end(more);
-  return after_fcntl(fd, command, argument, real_fcntl64(fd, command, argument));
-}
+// NOLINTBEGIN(cert-dcl50-cpp): they are variadic
+#define PENSTOCK_FCNTL(name)                                                       \
+  PENSTOCK_WRAP(int, name, (int fd, int command, ...)) {                           \
+    va_list more;                                                                  \
+    va_start(more, command);                                                       \
+    void* argument = va_arg(more, void*);                                          \
+    va_end(more);                                                                  \
+    return after_fcntl(fd, command, argument, real_##name(fd, command, argument)); \
+  }
+PENSTOCK_FCNTL(fcntl)
+PENSTOCK_FCNTL(fcntl64)
 // NOLINTEND(cert-dcl50-cpp)
 
 PENSTOCK_WRAP(int, socket, (int domain, int type, int protocol)) {
@@ -132,14 +124,9 @@ PENSTOCK_WRAP(int, socketpair, (int domain, int type, int protocol, int ends[2])
 PENSTOCK_WRAP(int, epoll_create, (int size)) {
   return fresh(real_epoll_create(size));
 }
-PENSTOCK_WRAP(int, epoll_create1, (int flags)) {
-  return fresh(real_epoll_create1(flags));
-}
+PENSTOCK_WRAP_TWINS(int, epoll_create1, inotify_init1, (int flags), fresh(real(flags)))
 PENSTOCK_WRAP(int, timerfd_create, (int clock, int flags)) {
   return fresh(real_timerfd_create(clock, flags));
-}
-PENSTOCK_WRAP(int, inotify_init1, (int flags)) {
-  return fresh(real_inotify_init1(flags));
 }
 PENSTOCK_WRAP(int, eventfd, (unsigned count, int flags)) {
   return fresh(real_eventfd(count, flags));

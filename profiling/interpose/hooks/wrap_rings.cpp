@@ -88,31 +88,17 @@ PENSTOCK_WRAP(void, io_uring_queue_exit, (LibraryRing * ring)) {
   real_io_uring_queue_exit(ring);
 }
 
-PENSTOCK_WRAP(int, io_uring_submit, (LibraryRing * ring)) {
-  return inspected(*ring, [&] { return real_io_uring_submit(ring); });
-}
+PENSTOCK_WRAP_TWINS(int, io_uring_submit, io_uring_submit_and_get_events, (LibraryRing * ring),
+                    inspected(*ring, [&] { return real(ring); }))
+PENSTOCK_WRAP_TWINS(int, io_uring_get_events, __io_uring_sqring_wait, (LibraryRing * ring),
+                    inspected(*ring, [&] { return real(ring); }))
 PENSTOCK_WRAP(int, io_uring_submit_and_wait, (LibraryRing * ring, unsigned count)) {
   return inspected(*ring, [&] { return real_io_uring_submit_and_wait(ring, count); });
 }
-PENSTOCK_WRAP(int, io_uring_submit_and_wait_timeout,
-              (LibraryRing * ring, RingCompletion** completion, unsigned count, timespec* patience,
-               sigset_t* signals)) {
-  return inspected(*ring, [&] {
-    return real_io_uring_submit_and_wait_timeout(ring, completion, count, patience, signals);
-  });
-}
-PENSTOCK_WRAP(int, io_uring_submit_and_get_events, (LibraryRing * ring)) {
-  return inspected(*ring, [&] { return real_io_uring_submit_and_get_events(ring); });
-}
-PENSTOCK_WRAP(int, io_uring_get_events, (LibraryRing * ring)) {
-  return inspected(*ring, [&] { return real_io_uring_get_events(ring); });
-}
-PENSTOCK_WRAP(int, io_uring_wait_cqes,
-              (LibraryRing * ring, RingCompletion** completion, unsigned count, timespec* patience,
-               sigset_t* signals)) {
-  return inspected(*ring,
-                   [&] { return real_io_uring_wait_cqes(ring, completion, count, patience, signals); });
-}
+PENSTOCK_WRAP_TWINS(int, io_uring_submit_and_wait_timeout, io_uring_wait_cqes,
+                    (LibraryRing * ring, RingCompletion** completion, unsigned count, timespec* patience,
+                     sigset_t* signals),
+                    inspected(*ring, [&] { return real(ring, completion, count, patience, signals); }))
 PENSTOCK_WRAP(int, io_uring_wait_cqe_timeout,
               (LibraryRing * ring, RingCompletion** completion, timespec* patience)) {
   return inspected(*ring, [&] { return real_io_uring_wait_cqe_timeout(ring, completion, patience); });
@@ -130,9 +116,6 @@ PENSTOCK_WRAP(unsigned, io_uring_peek_batch_cqe,
   const unsigned found = real_io_uring_peek_batch_cqe(ring, completions, count);
   look_behind(*ring);
   return found;
-}
-PENSTOCK_WRAP(int, __io_uring_sqring_wait, (LibraryRing * ring)) {
-  return inspected(*ring, [&] { return real___io_uring_sqring_wait(ring); });
 }
 
 PENSTOCK_WRAP(int, io_uring_register_files, (LibraryRing * ring, const int* files, unsigned count)) {

@@ -59,13 +59,13 @@ extern Session session;
 // part of it.
 penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept;
 
-// A block with room for a call, for the thread whose last one was `full` (null: it has none), `last_bytes`
-// long. A new one as long as there may be more of them; else the one that became full before all others,
-// emptied; where there is none, `full` itself, emptied. Null where there is no room for a first one.
+// A block with room for a call, for the thread whose last one was `full` (null: it has none). A new one as
+// long as there may be more of them; else the one that became full before all others, emptied; where there is
+// none, `full` itself, emptied. Null where there is no room for a first one.
 //
 // A block that is not full has a writer, or waits for one with the log of a thread that has ended: there are
 // as many as threads at one time, and each may have one block (PENSTOCK_BLOCK_GRANULE) beyond the limit.
-penstock_block* next_segment_block(penstock_block* full, std::uint64_t last_bytes) noexcept;
+penstock_block* next_segment_block(penstock_block* full) noexcept;
 
 inline std::uint64_t offset_in_session(const void* in_session) noexcept {
   return static_cast<std::uint64_t>(static_cast<const char*>(in_session) - session.base);

@@ -317,14 +317,14 @@ std::uint64_t trace_limit_of_environment() noexcept {
   return bytes_of_environment("PENSTOCK_PROFILE_TRACE_LIMIT", kUsualLimit);
 }
 
-penstock_block* next_segment_block(penstock_block* full, std::uint64_t last_bytes) noexcept {
+penstock_block* next_segment_block(penstock_block* full) noexcept {
   const Hold hold(file_lock);
   if (!hold.held() || !is_own_session()) {
     return nullptr;
   }
   std::uint64_t limit = session.header->trace_limit;
   limit = limit != 0 && limit < kLeastLimit ? kLeastLimit : limit;
-  const std::uint64_t want = wanted_bytes(last_bytes, limit);
+  const std::uint64_t want = wanted_bytes(full == nullptr ? 0 : full->bytes, limit);
   penstock_block* block =
       limit == 0 || file.segment_bytes + want <= limit ? add_segment_block(want) : nullptr;
   if (block == nullptr && file.oldest_full == 0) {
