@@ -184,26 +184,7 @@ void SlotObject::store(std::uintptr_t* at, std::uintptr_t value) const noexcept 
 // can be done after they return. Objects that they have loaded are looked for later: at dlsym(), by which a
 // program gets functions of what it has opened, and when it opens a file.
 #if defined(__x86_64__)
-namespace {
-
-constinit std::atomic<void*> dlopen_found{nullptr};
-constinit std::atomic<void*> dlmopen_found{nullptr};
-constinit std::atomic<void*> dlsym_found{nullptr};
-constinit std::atomic<void*> dlvsym_found{nullptr};
-constinit Wrapped wrapped_dlopen{.name = "dlopen", .real = &dlopen_found};
-constinit Wrapped wrapped_dlmopen{.name = "dlmopen", .real = &dlmopen_found};
-constinit Wrapped wrapped_dlsym{.name = "dlsym", .real = &dlsym_found};
-constinit Wrapped wrapped_dlvsym{.name = "dlvsym", .real = &dlvsym_found};
-
-}  // namespace
-
 extern "C" {
-// Written by ready_loader_wrappers(), before a slot leads to a wrapper, and read by the wrappers' jumps. A
-// plain word each: assembler reads them without a lock.
-__attribute__((used, visibility("hidden"))) void* penstock_real_dlopen = nullptr;
-__attribute__((used, visibility("hidden"))) void* penstock_real_dlmopen = nullptr;
-__attribute__((used, visibility("hidden"))) void* penstock_real_dlsym = nullptr;
-__attribute__((used, visibility("hidden"))) void* penstock_real_dlvsym = nullptr;
 // Called by the wrappers below in the program's thread, before dlopen(), with no lock held. It reads the
 // clock and stores to atomics: it must not load, wait or allocate, and errno is left alone.
 __attribute__((used, visibility("hidden"))) void penstock_will_load() noexcept {
@@ -219,46 +200,38 @@ __attribute__((used, visibility("hidden"))) void penstock_has_loaded() noexcept 
 }
 
 // Saves the three registers that have arguments, calls `before`, and jumps to the function with the program's
-// return address on the stack. Three pushes also align the stack for the call.
-#define PENSTOCK_TAIL_CALL(name, before, real)               \
-  __attribute__((visibility("hidden"), naked)) void name() { \
-    __asm__(                                                 \
-        "pushq %rdi\n"                                       \
-        "pushq %rsi\n"                                       \
-        "pushq %rdx\n"                                       \
-        "call " before                                       \
-        "\n"                                                 \
-        "popq %rdx\n"                                        \
-        "popq %rsi\n"                                        \
-        "popq %rdi\n"                                        \
-        "jmp *" real "(%rip)\n");                            \
-  }
-PENSTOCK_TAIL_CALL(penstock_wrap_dlopen, "penstock_will_load", "penstock_real_dlopen")
-PENSTOCK_TAIL_CALL(penstock_wrap_dlmopen, "penstock_will_load", "penstock_real_dlmopen")
-PENSTOCK_TAIL_CALL(penstock_wrap_dlsym, "penstock_has_loaded", "penstock_real_dlsym")
-PENSTOCK_TAIL_CALL(penstock_wrap_dlvsym, "penstock_has_loaded", "penstock_real_dlvsym")
+// return address on the stack. Three pushes also align the stack for the call. The function was found before
+// a slot leads to the wrapper; the jump reads its address, a plain word, without a lock.
+#define PENSTOCK_TAIL_CALL(function, before)                                                         \
+  __attribute__((used, visibility("hidden"))) constinit std::atomic<void*> penstock_real_##function{ \
+      nullptr};                                                                                      \
+  __attribute__((visibility("hidden"), naked)) void penstock_wrap_##function() {                     \
+    __asm__(                                                                                         \
+        "pushq %rdi\n"                                                                               \
+        "pushq %rsi\n"                                                                               \
+        "pushq %rdx\n"                                                                               \
+        "call " before                                                                               \
+        "\n"                                                                                         \
+        "popq %rdx\n"                                                                                \
+        "popq %rsi\n"                                                                                \
+        "popq %rdi\n"                                                                                \
+        "jmp *penstock_real_" #function "(%rip)\n");                                                 \
+  }                                                                                                  \
+  static constinit Wrapped wrapped_##function{.name = #function, .real = &penstock_real_##function};
+PENSTOCK_TAIL_CALL(dlopen, "penstock_will_load")
+PENSTOCK_TAIL_CALL(dlmopen, "penstock_will_load")
+PENSTOCK_TAIL_CALL(dlsym, "penstock_has_loaded")
+PENSTOCK_TAIL_CALL(dlvsym, "penstock_has_loaded")
 }
 
-std::span<const LoaderWrapper> loader_wrappers() noexcept {
-  static const LoaderWrapper all[] = {{&wrapped_dlopen, &penstock_wrap_dlopen},
-                                      {&wrapped_dlmopen, &penstock_wrap_dlmopen},
-                                      {&wrapped_dlsym, &penstock_wrap_dlsym},
-                                      {&wrapped_dlvsym, &penstock_wrap_dlvsym}};
-  return all;
-}
-
-// Under Control, outside of any walk, after the functions were found.
-void ready_loader_wrappers() noexcept {
-  penstock_real_dlopen = dlopen_found.load(std::memory_order_relaxed);
-  penstock_real_dlmopen = dlmopen_found.load(std::memory_order_relaxed);
-  penstock_real_dlsym = dlsym_found.load(std::memory_order_relaxed);
-  penstock_real_dlvsym = dlvsym_found.load(std::memory_order_relaxed);
+void add_loader_wrappers(void (*add)(Wrapped& wrapped, std::uintptr_t wrapper)) noexcept {
+  add(wrapped_dlopen, reinterpret_cast<std::uintptr_t>(&penstock_wrap_dlopen));
+  add(wrapped_dlmopen, reinterpret_cast<std::uintptr_t>(&penstock_wrap_dlmopen));
+  add(wrapped_dlsym, reinterpret_cast<std::uintptr_t>(&penstock_wrap_dlsym));
+  add(wrapped_dlvsym, reinterpret_cast<std::uintptr_t>(&penstock_wrap_dlvsym));
 }
 #else
-std::span<const LoaderWrapper> loader_wrappers() noexcept {
-  return {};
-}
-void ready_loader_wrappers() noexcept {}
+void add_loader_wrappers(void (*)(Wrapped&, std::uintptr_t)) noexcept {}
 #endif
 
 }  // namespace penstock::interpose

@@ -10,7 +10,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "profiling/interpose/hooks/wrapped.hpp"
 
@@ -58,15 +57,10 @@ class SlotObject {
 // Whether this process may write there, without changing anything.
 bool is_writable(void* at) noexcept;
 
-// Wrappers of the loader's own functions, which find out by the return address who calls them. So these
-// wrappers leave no frame on the stack.
-struct LoaderWrapper {
-  Wrapped* wrapped;
-  void (*wrapper)();
-};
-std::span<const LoaderWrapper> loader_wrappers() noexcept;
-// Before a slot is set to one of them.
-void ready_loader_wrappers() noexcept;
+// Calls `add` with each wrapper of the loader's own functions, which find out by the return address who calls
+// them. So these wrappers leave no frame on the stack. They jump to what `wrapped.real` has, which must be
+// found before a slot is set to one of them.
+void add_loader_wrappers(void (*add)(Wrapped& wrapped, std::uintptr_t wrapper)) noexcept;
 // Any thread, before a load: from now on objects may have been loaded that were not seen. No lock.
 void will_load() noexcept;
 

@@ -145,9 +145,7 @@ void make_names() noexcept {
     }
     dlclose(own);
   }
-  for (const LoaderWrapper& one : loader_wrappers()) {
-    add_name(*one.wrapped, reinterpret_cast<std::uintptr_t>(one.wrapper));
-  }
+  add_loader_wrappers(&add_name);
 }
 
 std::uintptr_t real_of(const Name& name) noexcept {
@@ -345,7 +343,6 @@ SlotCounts rewrite_slots() noexcept {
       find_real(one.name, *one.real);
     }
   }
-  ready_loader_wrappers();
   // Twice: a thread whose call is being bound by the loader right now stores the function over our wrapper,
   // once.
   walk_objects(&rewrite_object, nullptr);
