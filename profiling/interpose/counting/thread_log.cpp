@@ -199,10 +199,6 @@ void go_on(penstock_counters& before, penstock_counters& c) noexcept {
   }
 }
 
-}  // namespace
-
-namespace {
-
 // For a file whose counters are full or in brief form. The table refers to the new ones last: until then the
 // old ones are still valid.
 [[gnu::noinline]] penstock_counters* further_counters(ThreadLog& log, std::uint64_t slot,

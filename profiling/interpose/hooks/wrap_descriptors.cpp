@@ -100,36 +100,27 @@ PENSTOCK_FCNTL(fcntl)
 PENSTOCK_FCNTL(fcntl64)
 // NOLINTEND(cert-dcl50-cpp)
 
-PENSTOCK_WRAP(int, socket, (int domain, int type, int protocol)) {
-  return fresh(real_socket(domain, type, protocol));
-}
-PENSTOCK_WRAP(int, accept, (int fd, void* address, unsigned* length)) {
-  return fresh(real_accept(fd, address, length));
-}
-PENSTOCK_WRAP(int, accept4, (int fd, void* address, unsigned* length, int flags)) {
-  return fresh(real_accept4(fd, address, length, flags));
-}
+#define PENSTOCK_FRESH(name, parameters, arguments) \
+  PENSTOCK_WRAP(int, name, parameters) {            \
+    return fresh(real_##name arguments);            \
+  }
+PENSTOCK_FRESH(socket, (int domain, int type, int protocol), (domain, type, protocol))
+PENSTOCK_FRESH(accept, (int fd, void* address, unsigned* length), (fd, address, length))
+PENSTOCK_FRESH(accept4, (int fd, void* address, unsigned* length, int flags), (fd, address, length, flags))
+PENSTOCK_FRESH(memfd_create, (const char* name, unsigned flags), (name, flags))
+PENSTOCK_FRESH(epoll_create, (int size), (size))
+PENSTOCK_FRESH(timerfd_create, (int clock, int flags), (clock, flags))
+PENSTOCK_FRESH(eventfd, (unsigned count, int flags), (count, flags))
+PENSTOCK_FRESH(epoll_create1, (int flags), (flags))
+PENSTOCK_FRESH(inotify_init1, (int flags), (flags))
 PENSTOCK_WRAP(int, pipe, (int ends[2])) {
   return fresh_pair(real_pipe(ends), ends);
 }
 PENSTOCK_WRAP(int, pipe2, (int ends[2], int flags)) {
   return fresh_pair(real_pipe2(ends, flags), ends);
 }
-PENSTOCK_WRAP(int, memfd_create, (const char* name, unsigned flags)) {
-  return fresh(real_memfd_create(name, flags));
-}
 PENSTOCK_WRAP(int, socketpair, (int domain, int type, int protocol, int ends[2])) {
   return fresh_pair(real_socketpair(domain, type, protocol, ends), ends);
-}
-PENSTOCK_WRAP(int, epoll_create, (int size)) {
-  return fresh(real_epoll_create(size));
-}
-PENSTOCK_WRAP_TWINS(int, epoll_create1, inotify_init1, (int flags), fresh(real(flags)))
-PENSTOCK_WRAP(int, timerfd_create, (int clock, int flags)) {
-  return fresh(real_timerfd_create(clock, flags));
-}
-PENSTOCK_WRAP(int, eventfd, (unsigned count, int flags)) {
-  return fresh(real_eventfd(count, flags));
 }
 
 PENSTOCK_WRAP_TWINS(off64_t, lseek, lseek64, (int fd, off64_t offset, int whence),

@@ -42,6 +42,9 @@ class Short {
     const int fd = file->_fileno;
     Stream* stream = known_stream(fd);
     const Description* description = described(fd);
+    // The way is short only where the stream and its descriptor are known, no macro has moved the pointers
+    // since the last call and nothing was pushed back; where this is no handler that interrupted an update,
+    // and calls are not kept as segments. Then the cached counters must be this file's and have room.
     if (stream == nullptr || description == nullptr || stream->file != file ||
         stream->process != stream_process || stream->read_ptr != file->_IO_read_ptr ||
         stream->write_ptr != file->_IO_write_ptr || stream->pushed_back != 0 ||
