@@ -1,9 +1,6 @@
 #include "datagen/yardsticks/baseline.hpp"
 
-#include <fcntl.h>
-
 #include "io_backends/backend/buffer.hpp"
-#include "io_backends/core/system/fd.hpp"
 
 namespace penstock {
 namespace {
@@ -19,19 +16,6 @@ Result<void> read_whole(int fd, const Sample& sample, std::byte* out, const char
     if (got > 0) done += static_cast<std::uint64_t>(got);
   }
   return success();
-}
-
-Result<Fd> open_root(const ReadPlan& plan) {
-  const auto root = plan.backend.native_path("");
-  Fd fd(::open(root->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) return errno_error(errno, "cannot open folder", root->string());
-  return fd;
-}
-
-Result<Fd> open_object(int root, const char* name) {
-  Fd fd(retry_eintr([&] { return ::openat(root, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
-  if (!fd) return errno_error(errno, "cannot open", name);
-  return fd;
 }
 
 // Objects that are samples are opened for each; of others as many as possible are held open.

@@ -13,7 +13,7 @@
 #include "datagen/yardsticks/baseline.hpp"
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/core/system/fd.hpp"
-#include "io_backends/files/posix_files.hpp"
+#include "io_backends/posix.hpp"
 
 namespace penstock {
 namespace {
@@ -33,9 +33,7 @@ struct Announced {
 Result<bool> announce(const ReadPlan& plan, int root, LoopControl& control, std::deque<Announced>& ahead) {
   Sample sample;
   if (!control.next(sample)) return false;
-  const std::string_view name = plan.samples.name(sample.object);
-  Fd fd(retry_eintr([&] { return ::openat(root, name.data(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
-  if (!fd) return errno_error(errno, "cannot open", name);
+  PENSTOCK_ASSIGN(Fd fd, open_object(root, plan.samples.name(sample.object).data()));
   ::posix_fadvise(fd.get(), static_cast<off_t>(sample.offset), static_cast<off_t>(sample.length),
                   POSIX_FADV_WILLNEED);
   ahead.push_back({sample, std::move(fd)});
@@ -43,10 +41,7 @@ Result<bool> announce(const ReadPlan& plan, int root, LoopControl& control, std:
 }
 
 Result<LoopDone> readahead_loop(const ReadPlan& plan, const LoopShape& shape, LoopControl& control) {
-  const auto path = plan.backend.native_path("");
-  if (!path) return make_error(Errc::unsupported, "readahead needs a back end with native paths");
-  const Fd root(::open(path->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root) return errno_error(errno, "cannot open folder", path->string());
+  PENSTOCK_ASSIGN(const Fd root, open_root(plan));
   const std::uint64_t largest = plan.samples.largest();
   return control.run(shape.threads, [&](LoopDone& done, unsigned) -> Result<void> {
     Buffer buffer(in_one_piece(largest));
@@ -141,8 +136,6 @@ std::vector<LoopShape> ceiling_probes(const ReadPlan& plan, unsigned threads) {
 
 CeilingLoop::CeilingLoop(const ReadPlan& plan, const LoopShape& shape) : plan_(plan), shape_(shape) {}
 
-CeilingLoop::~CeilingLoop() = default;
-
 Result<LoopDone> CeilingLoop::run(const LoopEnd& end) {
   if (shape_.kind == LoopKind::blocking) return baseline_read(plan_, shape_.threads, end);
   if (shape_.kind == LoopKind::queued) return run_queued(end);
@@ -201,10 +194,6 @@ Result<void> CeilingLoop::read_lane(Lane& lane, std::size_t room, const OpenObje
     }
   }
   return success();
-}
-
-Result<LoopDone> ceiling_read(const ReadPlan& plan, const LoopShape& shape, const LoopEnd& end) {
-  return CeilingLoop(plan, shape).run(end);
 }
 
 }  // namespace penstock

@@ -1,5 +1,7 @@
 #include "datagen/yardsticks/read_plan.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 
 #include "io_backends/core/system/interrupt.hpp"
@@ -29,6 +31,20 @@ bool by_system_calls(const Backend& backend) {
   return caps.native_path && !caps.emulated && !caps.bypasses_cache;
 }
 
+Result<Fd> open_root(const ReadPlan& plan) {
+  const auto root = plan.backend.native_path("");
+  if (!root) return make_error(Errc::unsupported, "readahead needs a back end with native paths");
+  Fd fd(::open(root->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return errno_error(errno, "cannot open folder", root->string());
+  return fd;
+}
+
+Result<Fd> open_object(int root, const char* name) {
+  Fd fd(retry_eintr([&] { return ::openat(root, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
+  if (!fd) return errno_error(errno, "cannot open", name);
+  return fd;
+}
+
 bool LoopControl::next(SampleList::Sample& sample) {
   const std::uint64_t n = next_.fetch_add(1, std::memory_order_relaxed);
   if (n >= end_.samples || plan_.samples.size() == 0 || over_.load(std::memory_order_relaxed)) return false;
@@ -36,7 +52,7 @@ bool LoopControl::next(SampleList::Sample& sample) {
   constexpr std::uint64_t kLookEvery = 8;
   const bool late = n % kLookEvery == 0 && end_.at != std::chrono::steady_clock::time_point::max() &&
                     std::chrono::steady_clock::now() >= end_.at;
-  if (late || interrupted() || (end_.stop != nullptr && end_.stop->load(std::memory_order_relaxed))) {
+  if (late || interrupted()) {
     over_.store(true, std::memory_order_relaxed);
     return false;
   }

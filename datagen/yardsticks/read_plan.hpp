@@ -12,6 +12,7 @@
 
 #include "datagen/sample/sample_list.hpp"
 #include "io_backends/backend/backend.hpp"
+#include "io_backends/core/system/fd.hpp"
 
 namespace penstock {
 
@@ -50,7 +51,6 @@ struct LoopEnd {
   std::uint64_t samples = UINT64_MAX;         // reads in all; a cold pass gives size()
   std::chrono::steady_clock::time_point at =  // looked at now and then
       std::chrono::steady_clock::time_point::max();
-  const std::atomic<bool>* stop = nullptr;
 };
 
 // What a loop did. It does not say how long it took: whoever calls it measures that.
@@ -63,6 +63,8 @@ struct LoopDone {
 
 // Whether loops may go past the back end: it has native paths and these give what it gives.
 bool by_system_calls(const Backend& backend);
+Result<Fd> open_root(const ReadPlan& plan);  // for open_object(), of such a back end
+Result<Fd> open_object(int root, const char* name);
 
 // For those who write loops: hands sample numbers to the threads of one loop, keeps its end and its first
 // error.

@@ -101,12 +101,12 @@ void handle_sigbus() {
 
 }  // namespace
 
-int MappedFile::map(int fd, std::size_t bytes, const MapHow& how) {
+int MappedFile::map(int fd, std::size_t bytes, int advice, bool populate) {
   handle_sigbus();
-  const int flags = MAP_SHARED | (how.populate ? MAP_POPULATE : 0);
+  const int flags = MAP_SHARED | (populate ? MAP_POPULATE : 0);
   void* const memory = ::mmap(nullptr, bytes, PROT_READ, flags, fd, 0);
   if (memory == MAP_FAILED) return errno;
-  if (how.advice != 0) ::madvise(memory, bytes, how.advice);
+  if (advice != 0) ::madvise(memory, bytes, advice);
   bytes_ = {static_cast<const std::byte*>(memory), bytes};
   Mappings::all().add(*this);
   return 0;
