@@ -104,10 +104,8 @@ class TierProbe {
     for (ProbeCell& cell : cells_) {
       PENSTOCK_TRY(measure_depth(cell, "read.sequential.1m.1", blocks, 1, SampleOrder::sequential));
       PENSTOCK_TRY(measure_best_loop(cell, "read.sequential.1m.best", blocks, SampleOrder::sequential));
-      PENSTOCK_TRY(measure_depth(cell, "read.small_files.112k.1", files, 1));
-      for (const unsigned depth : settings_.depths)
-        if (depth > 1)
-          PENSTOCK_TRY(measure_depth(cell, fmt::format("read.small_files.112k.{}", depth), files, depth));
+      for (const unsigned depth : depths_from_one())
+        PENSTOCK_TRY(measure_depth(cell, fmt::format("read.small_files.112k.{}", depth), files, depth));
       PENSTOCK_TRY(measure_best_loop(cell, "read.small_files.112k.best", files, SampleOrder::shuffled));
     }
     for (const std::uint64_t block : settings_.blocks) {
@@ -123,6 +121,14 @@ class TierProbe {
 
   std::uint64_t large_file_bytes(unsigned clients) const {
     return std::max<std::uint64_t>(settings_.bytes / clients / kBlock, 1) * kBlock;
+  }
+
+  // 1, and the larger depths of the settings.
+  std::vector<unsigned> depths_from_one() const {
+    std::vector<unsigned> depths{1};
+    for (const unsigned depth : settings_.depths)
+      if (depth > 1) depths.push_back(depth);
+    return depths;
   }
 
   // 1 MiB, and the blocks of the reads.
@@ -154,9 +160,7 @@ class TierProbe {
         PENSTOCK_TRY(measure_passing(cell, fmt::format("write.random.{}.1", block_name(block)), shape));
       }
     }
-    PENSTOCK_TRY(measure_small_writes(cell, 1));
-    for (const unsigned depth : settings_.depths)
-      if (depth > 1) PENSTOCK_TRY(measure_small_writes(cell, depth));
+    for (const unsigned depth : depths_from_one()) PENSTOCK_TRY(measure_small_writes(cell, depth));
     return success();
   }
 

@@ -46,7 +46,7 @@ Result<LoopDone> read_by_system_calls(const ReadPlan& plan, unsigned threads, Lo
 }
 
 Result<LoopDone> through_backend(const ReadPlan& plan, unsigned threads, LoopControl& control) {
-  PENSTOCK_ASSIGN(const OpenObjects objects, OpenObjects::open(plan));
+  PENSTOCK_ASSIGN(const OpenObjects objects, open_objects(plan));
   const std::uint64_t largest = plan.samples.largest();
   return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
     Buffer buffer(in_one_piece(largest));
@@ -56,7 +56,7 @@ Result<LoopDone> through_backend(const ReadPlan& plan, unsigned threads, LoopCon
       if (plan.whole_objects) {
         PENSTOCK_TRY(plan.backend.read_object(plan.samples.name(sample.object), sample.length, out));
       } else {
-        PENSTOCK_ASSIGN(Reader* const reader, objects.get(sample.object, own));
+        PENSTOCK_ASSIGN(Reader* const reader, reader_of(plan, objects, sample.object, own));
         PENSTOCK_TRY(reader->read_at(sample.offset, out));
       }
       ++done.samples;

@@ -65,10 +65,10 @@ Result<LoopDone> readahead_loop(const ReadPlan& plan, const LoopShape& shape, Lo
 }
 
 Result<LoopDone> streamed_loop(const ReadPlan& plan, const LoopShape& shape, LoopControl& control) {
-  PENSTOCK_ASSIGN(const OpenObjects objects, OpenObjects::open(plan));
+  PENSTOCK_ASSIGN(const OpenObjects objects, open_objects(plan));
   std::vector<std::uint64_t> sizes;
-  for (std::size_t i = 0; i < objects.held(); ++i) {
-    PENSTOCK_ASSIGN(const std::uint64_t size, objects[i].size());
+  for (const std::unique_ptr<Reader>& object : objects) {
+    PENSTOCK_ASSIGN(const std::uint64_t size, object->size());
     sizes.push_back(size);
   }
   if (sizes.empty()) return LoopDone{};
@@ -83,7 +83,7 @@ Result<LoopDone> streamed_loop(const ReadPlan& plan, const LoopShape& shape, Loo
       done.bytes += sample.length;
       for (owed += sample.length; owed >= kStreamBytes;) {
         const std::uint64_t count = std::min<std::uint64_t>(kStreamBytes, sizes[object] - offset);
-        PENSTOCK_TRY(objects[object].read_at(offset, buffer.first(count)));
+        PENSTOCK_TRY(objects[object]->read_at(offset, buffer.first(count)));
         offset += count;
         owed -= std::max<std::uint64_t>(count, 1);
         if (offset < sizes[object]) continue;
@@ -147,7 +147,7 @@ Result<LoopDone> CeilingLoop::run(const LoopEnd& end) {
 // A reader has its queues before it is timed: to make them counts here no more than there.
 Result<LoopDone> CeilingLoop::run_queued(LoopEnd end) {
   const Clock::time_point start = Clock::now();
-  PENSTOCK_ASSIGN(const OpenObjects objects, OpenObjects::open(plan_));
+  PENSTOCK_ASSIGN(const OpenObjects objects, open_objects(plan_));
   const std::size_t room = whole_blocks(std::max<std::uint64_t>(plan_.samples.largest(), 1));
   if (lanes_.empty()) {
     PENSTOCK_ASSIGN(lanes_, make_lanes(plan_, shape_, room));
@@ -177,7 +177,8 @@ Result<void> CeilingLoop::read_lane(Lane& lane, std::size_t room, const OpenObje
       const auto out = lane.memory.first(shape_.depth * room).subspan(idle.back() * room, room);
       Operation operation{ReadObject{plan_.samples.name(sample.object), sample.length, out}, idle.back()};
       if (!plan_.whole_objects) {
-        PENSTOCK_ASSIGN(Reader* const reader, objects.get(sample.object, lane.own[idle.back()]));
+        PENSTOCK_ASSIGN(Reader* const reader,
+                        reader_of(plan_, objects, sample.object, lane.own[idle.back()]));
         operation.what = ReadAt{reader, sample.offset, out.first(sample.length)};
       }
       idle.pop_back();

@@ -9,20 +9,21 @@
 
 namespace penstock {
 
-Result<OpenObjects> OpenObjects::open(const ReadPlan& plan) {
-  OpenObjects objects(plan);
+Result<OpenObjects> open_objects(const ReadPlan& plan) {
+  OpenObjects objects;
   const std::uint64_t held = plan.whole_objects ? 0 : objects_held_open(plan.samples.objects());
   for (std::uint64_t i = 0; i < held; ++i) {
     PENSTOCK_ASSIGN(auto reader, plan.backend.open(plan.samples.name(static_cast<std::uint32_t>(i))));
-    objects.readers_.push_back(std::move(reader));
+    objects.push_back(std::move(reader));
   }
   return objects;
 }
 
-Result<Reader*> OpenObjects::get(std::uint32_t object, std::unique_ptr<Reader>& own) const {
-  if (object < readers_.size()) return readers_[object].get();
+Result<Reader*> reader_of(const ReadPlan& plan, const OpenObjects& held, std::uint32_t object,
+                          std::unique_ptr<Reader>& own) {
+  if (object < held.size()) return held[object].get();
   own.reset();
-  PENSTOCK_ASSIGN(own, plan_->backend.open(plan_->samples.name(object)));
+  PENSTOCK_ASSIGN(own, plan.backend.open(plan.samples.name(object)));
   return own.get();
 }
 

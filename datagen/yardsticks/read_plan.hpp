@@ -28,22 +28,13 @@ struct ReadPlan {
 };
 
 // Readers for samples that are ranges of objects: the first objects stay open, others are opened for each
-// read.
-class OpenObjects {
- public:
-  static Result<OpenObjects> open(const ReadPlan& plan);  // holds none where samples are whole objects
+// read. None where samples are whole objects.
+using OpenObjects = std::vector<std::unique_ptr<Reader>>;
+Result<OpenObjects> open_objects(const ReadPlan& plan);
 
-  // The object's reader, put into `own` where it is not held. Any thread, each read with its own `own`.
-  Result<Reader*> get(std::uint32_t object, std::unique_ptr<Reader>& own) const;
-
-  std::size_t held() const { return readers_.size(); }
-  Reader& operator[](std::size_t i) const { return *readers_[i]; }  // i < held()
-
- private:
-  explicit OpenObjects(const ReadPlan& plan) : plan_(&plan) {}
-  const ReadPlan* plan_;
-  std::vector<std::unique_ptr<Reader>> readers_;
-};
+// The object's reader, put into `own` where it is not held. Any thread, each read with its own `own`.
+Result<Reader*> reader_of(const ReadPlan& plan, const OpenObjects& held, std::uint32_t object,
+                          std::unique_ptr<Reader>& own);
 
 // When a loop ends, whichever comes first. Each read that was started is finished. SIGINT ends every loop.
 struct LoopEnd {
