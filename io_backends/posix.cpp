@@ -29,6 +29,12 @@ std::string through_the_cache(const PosixRoot& root) {
          "' has no direct I/O: reads and writes go through the page cache (fallback=buffered)";
 }
 
+FullIo pread_full(int fd, std::uint64_t offset, std::span<std::byte> out) {
+  return full_io(out.size(), [&](std::size_t done) {
+    return ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+  });
+}
+
 // Either, as the descriptor was opened.
 FullIo pread_whole(int fd, const std::optional<DirectAlignment>& direct, std::uint64_t offset,
                    std::span<std::byte> out) {
@@ -36,12 +42,6 @@ FullIo pread_whole(int fd, const std::optional<DirectAlignment>& direct, std::ui
 }
 
 }  // namespace
-
-FullIo pread_full(int fd, std::uint64_t offset, std::span<std::byte> out) {
-  return full_io(out.size(), [&](std::size_t done) {
-    return ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
-  });
-}
 
 PosixSettings posix_settings(const Options& options) {
   return {.direct = options.boolean("direct"),

@@ -7,17 +7,6 @@ namespace {
 
 using Sample = SampleList::Sample;
 
-Result<void> read_whole(int fd, const Sample& sample, std::byte* out, const char* name) {
-  for (std::uint64_t done = 0; done < sample.length;) {
-    const ssize_t got =
-        ::pread(fd, out + done, sample.length - done, static_cast<off_t>(sample.offset + done));
-    if (got == 0) return truncated_error(name, sample.offset, sample.length);
-    if (got < 0 && errno != EINTR) return errno_error(errno, "cannot read", name);
-    if (got > 0) done += static_cast<std::uint64_t>(got);
-  }
-  return success();
-}
-
 // Objects that are samples are opened for each; of others as many as possible are held open.
 Result<LoopDone> read_by_system_calls(const ReadPlan& plan, unsigned threads, LoopControl& control) {
   PENSTOCK_ASSIGN(const Fd root, open_root(plan));

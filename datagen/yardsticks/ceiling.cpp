@@ -13,7 +13,6 @@
 #include "datagen/yardsticks/baseline.hpp"
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/core/system/fd.hpp"
-#include "io_backends/posix.hpp"
 
 namespace penstock {
 namespace {
@@ -52,10 +51,7 @@ Result<LoopDone> readahead_loop(const ReadPlan& plan, const LoopShape& shape, Lo
       }
       if (ahead.empty()) break;
       const auto& [sample, fd] = ahead.front();
-      const FullIo io = pread_full(fd.get(), sample.offset, buffer.first(sample.length));
-      const std::string_view name = plan.samples.name(sample.object);
-      if (io.sys_errno != 0) return errno_error(io.sys_errno, "cannot read", name);
-      if (io.done != sample.length) return truncated_error(name, sample.offset, sample.length);
+      PENSTOCK_TRY(read_whole(fd.get(), sample, buffer.data(), plan.samples.name(sample.object).data()));
       ++done.samples;
       done.bytes += sample.length;
       ahead.pop_front();

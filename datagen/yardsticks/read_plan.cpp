@@ -46,6 +46,17 @@ Result<Fd> open_object(int root, const char* name) {
   return fd;
 }
 
+Result<void> read_whole(int fd, const SampleList::Sample& sample, std::byte* out, const char* name) {
+  for (std::uint64_t done = 0; done < sample.length;) {
+    const ssize_t got =
+        ::pread(fd, out + done, sample.length - done, static_cast<off_t>(sample.offset + done));
+    if (got == 0) return truncated_error(name, sample.offset, sample.length);
+    if (got < 0 && errno != EINTR) return errno_error(errno, "cannot read", name);
+    if (got > 0) done += static_cast<std::uint64_t>(got);
+  }
+  return success();
+}
+
 bool LoopControl::next(SampleList::Sample& sample) {
   const std::uint64_t n = next_.fetch_add(1, std::memory_order_relaxed);
   if (n >= end_.samples || plan_.samples.size() == 0 || over_.load(std::memory_order_relaxed)) return false;

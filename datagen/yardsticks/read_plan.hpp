@@ -56,6 +56,7 @@ struct LoopDone {
 bool by_system_calls(const Backend& backend);
 Result<Fd> open_root(const ReadPlan& plan);  // for open_object(), of such a back end
 Result<Fd> open_object(int root, const char* name);
+Result<void> read_whole(int fd, const SampleList::Sample& sample, std::byte* out, const char* name);
 
 // For those who write loops: hands sample numbers to the threads of one loop, keeps its end and its first
 // error.

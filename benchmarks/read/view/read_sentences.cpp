@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <optional>
 
 #include "benchmarks/read/read_metrics.hpp"
@@ -56,11 +55,14 @@ bool measured_once(const ReadCurve& curve) {
   });
 }
 
+bool any_once(const std::vector<const ReadCurve*>& about) {
+  return std::any_of(about.begin(), about.end(),
+                     [](const ReadCurve* curve) { return measured_once(*curve); });
+}
+
 // What rests on a single repeat is no finding: its spread is unknown.
-Tone tone_of(std::initializer_list<const ReadCurve*> about) {
-  return std::any_of(about.begin(), about.end(), [](const ReadCurve* curve) { return measured_once(*curve); })
-             ? Tone::caution
-             : Tone::finding;
+Tone tone_of(const std::vector<const ReadCurve*>& about) {
+  return any_once(about) ? Tone::caution : Tone::finding;
 }
 
 bool decodes(const ReadGroup& group) {
@@ -100,8 +102,7 @@ std::string in_group(const ReadGroup& group, const std::vector<const ReadCurve*>
   }
   if (decodes(group)) text += "; decoding included";
   if (!more.empty()) text += "; " + more;
-  if (std::any_of(about.begin(), about.end(), [](const ReadCurve* curve) { return measured_once(*curve); }))
-    text += "; from one repeat";
+  if (any_once(about)) text += "; from one repeat";
   return " (" + text + ")";
 }
 
@@ -175,7 +176,7 @@ std::optional<RowPair> last_common_rows(const ReadCurve& a, const ReadCurve* b) 
                    threads_text(at->first),
                    *rate_of(*there->second) / *rate_of(*at->second),
                    std::max(spread_of(*at->second), spread_of(*there->second)),
-                   measured_once(a) || measured_once(*b)};
+                   any_once({&a, b})};
   }
   return std::nullopt;
 }
