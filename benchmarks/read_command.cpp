@@ -1,14 +1,13 @@
 // penstock read: the paper's micro-benchmark over a manifest.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "benchmarks/read/live_csv.hpp"
-#include "benchmarks/read/read_cell.hpp"
 #include "benchmarks/read/read_metrics.hpp"
 #include "benchmarks/read/read_options.hpp"
 #include "benchmarks/read/read_report.hpp"
@@ -29,11 +28,9 @@ constexpr std::string_view kFindings[] = {"ceiling_rung", "sorted_by", "checksum
 // What a table has no room for: the samples that something was wrong with and that ended nothing; and, where
 // there is no table, why a row failed.
 void report_problems(const ReadSweep& sweep, const std::vector<Tier*>& tiers, bool table, bool skipping) {
-  std::vector<std::string> said;
-  const auto say = [&](std::string text) {
-    if (std::find(said.begin(), said.end(), text) != said.end()) return;
-    warn(text);
-    said.push_back(std::move(text));
+  std::set<std::string> said;
+  const auto say = [&](const std::string& text) {
+    if (said.insert(text).second) warn(text);
   };
   for (const ReadCell& cell : sweep.cells()) {
     const std::string& tier = tiers[cell.tier]->name;
@@ -48,13 +45,6 @@ void report_problems(const ReadSweep& sweep, const std::vector<Tier*>& tiers, bo
 Result<std::uint64_t> bytes_over_ranks(Communicator& ranks, std::uint64_t mine) {
   PENSTOCK_TRY(ranks.all_reduce(std::span(&mine, 1), Reduction::sum));
   return mine;
-}
-
-void print_table(const Corpus& corpus, std::span<const Record> records, const Output& output) {
-  print_text(read_heading(corpus, records, output));
-  print_text("\n" + read_table(corpus, records, output));
-  print_text(scaling_note(records));
-  for (const Sentence& sentence : sentences(records, output)) print_text(sentence.text + "\n");
 }
 
 Result<int> run(const CommandContext& context) {
@@ -76,26 +66,27 @@ Result<int> run(const CommandContext& context) {
     PENSTOCK_TRY(sweep->run());
   }
   PENSTOCK_TRY(run.inspect_ranks());
-  report_problems(*sweep, tiers, !context.output.json, asked.on_error == OnError::skip);
+  report_problems(*sweep, tiers, !context.output.json, asked.skip_errors);
   const std::vector<ReadCell>& cells = sweep->cells();
   for (std::size_t i = 0; i < cells.size(); ++i) {
     Trial& trial = trials[i];
     record_corpus(opened.corpus, trial);
-    if (const std::string_view by = sweep->sorted_by(cells[i].tier); !by.empty())
-      trial.parameter("sorted_by", by);
+    const ReadTier& read = sweep->tier(cells[i].tier);
+    if (!read.physical.by.empty()) trial.parameter("sorted_by", read.physical.by);
     trial.parameter("min_time_s", std::chrono::duration<double>(asked.min_time).count());
     const ReadCell& first = cells[i / asked.threads.size() * asked.threads.size()];
-    const Tier& tier = *tiers[cells[i].tier];
-    PENSTOCK_ASSIGN(
-        const std::uint64_t bytes_read,
-        bytes_over_ranks(ranks, sweep->tier_bytes_read(cells[i].tier) +
-                                    (&tier == &opened.corpus.tier ? opened.corpus.mapped_bytes : 0)));
-    record_cell(cells[i], first, tier, opened.corpus.manifest, bytes_read, trial);
+    const std::uint64_t mapped = &read.tier == &opened.corpus.tier ? opened.corpus.mapped_bytes : 0;
+    PENSTOCK_ASSIGN(const std::uint64_t bytes_read, bytes_over_ranks(ranks, read.bytes_read() + mapped));
+    record_cell(cells[i], first, read.tier, opened.corpus.manifest, bytes_read, trial);
     PENSTOCK_TRY(record_overlay(
-        tier, [&](std::uint64_t bytes) { return bytes_over_ranks(ranks, bytes); }, trial));
+        read.tier, [&](std::uint64_t bytes) { return bytes_over_ranks(ranks, bytes); }, trial));
     run.keep(std::move(trial));
   }
-  if (!context.output.json && ranks.root()) print_table(opened.corpus, run.records(), context.output);
+  if (!context.output.json && ranks.root()) {
+    print_text(read_report(opened.corpus, run.records(), context.output));
+    for (const Sentence& sentence : sentences(run.records(), context.output))
+      print_text(sentence.text + "\n");
+  }
   PENSTOCK_TRY(run.finish());
   return run.exit_code();
 }

@@ -94,11 +94,13 @@ constexpr OptionSpec kOptions[] = {
      .at_least = 1},
 };
 
-// A tier that was named or found.
+// A tier that was named or found, and what the probe measured on it.
 struct Seen {
   Tier tier;
   bool writable = true;
-  std::optional<std::uint64_t> free_bytes;
+  std::optional<std::uint64_t> free_bytes{};
+  std::optional<Result<std::vector<ProbeCell>>> cells{};
+  std::uint64_t bytes_read = 0;  // by the probe, of all ranks
 };
 
 std::string escape_commas(const std::string& path) {
@@ -123,7 +125,7 @@ Result<std::vector<Seen>> look(const std::vector<std::string>& texts, bool to_pr
       const Result<bool> folder = folder_is_there(tier, "--tier");
       if (!folder.ok() && folder.error().code == Errc::invalid_argument) return folder.error();
       if (to_probe && folder.ok()) PENSTOCK_TRY(check_there(tier, *folder));
-      Seen seen{.tier = std::move(tier), .writable = true, .free_bytes = {}};
+      Seen seen{.tier = std::move(tier)};
       if (const Result<std::uint64_t> room = seen.tier.backend->names().free_bytes(); room.ok())
         seen.free_bytes = *room;
       all.push_back(std::move(seen));
@@ -230,44 +232,36 @@ Result<ProbeSettings> probe_settings(const CommandContext& context) {
   return settings;
 }
 
-// What became of one tier.
-struct Probed {
-  Seen* seen = nullptr;
-  Result<std::vector<ProbeCell>> cells = std::vector<ProbeCell>{};
-  std::uint64_t bytes_read = 0;  // by all ranks
-};
-
-Probed probe_one(const CommandContext& context, const ProbeSettings& settings, Seen& seen, ReadTeam& team) {
-  Probed probed{.seen = &seen};
+void probe_one(const CommandContext& context, const ProbeSettings& settings, Seen& seen, ReadTeam& team) {
   {
     Progress progress(context.output.progress, "probe", 0, "");
-    probed.cells = probe_tier(seen.tier, settings, context.communicator,
-                              [&](std::string_view what) { progress.set_note(what); });
+    seen.cells = probe_tier(seen.tier, settings, context.communicator,
+                            [&](std::string_view what) { progress.set_note(what); });
   }
   std::uint64_t bytes_read = seen.tier.backend->moved_bytes().read;
-  if (probed.cells.ok())
-    for (const ProbeCell& cell : *probed.cells) bytes_read += cell.uncounted_bytes;
-  probed.bytes_read = team.sum(bytes_read);
-  return probed;
+  if (seen.cells->ok())
+    for (const ProbeCell& cell : **seen.cells) bytes_read += cell.uncounted_bytes;
+  seen.bytes_read = team.sum(bytes_read);
 }
 
-void keep(Run& run, const Probed& probed, const Output& output) {
-  Tier& tier = probed.seen->tier;
-  if (!probed.cells.ok()) {
+void keep(Run& run, Seen& seen, const Output& output) {
+  Tier& tier = seen.tier;
+  const Result<std::vector<ProbeCell>>& cells = *seen.cells;
+  if (!cells.ok()) {
     Trial trial = run.trial();
     trial.parameter("tier", tier.name);
     trial.tier("data", tier);
-    trial.fail(probed.cells.error());
-    if (output.json) warn(fmt::format("{}: {}", tier.name, probed.cells.error().message()));
+    trial.fail(cells.error());
+    if (output.json) warn(fmt::format("{}: {}", tier.name, cells.error().message()));
     run.keep(std::move(trial));
     return;
   }
-  for (const ProbeCell& cell : *probed.cells)
+  for (const ProbeCell& cell : *cells)
     for (const ProbeFigure& figure : cell.figures)
       if (!figure.bytes_per_s.empty())
         tier.ceilings.push_back({.what = fmt::format("{}.clients_{}", figure.name, cell.clients),
                                  .bytes_per_s = median(figure.bytes_per_s)});
-  for (const ProbeCell& cell : *probed.cells) run.keep(probe_record(run, tier, cell, probed.bytes_read));
+  for (const ProbeCell& cell : *cells) run.keep(probe_record(run, tier, cell, seen.bytes_read));
 }
 
 Result<int> probe(const CommandContext& context, std::vector<Seen>& all) {
@@ -275,7 +269,6 @@ Result<int> probe(const CommandContext& context, std::vector<Seen>& all) {
   PENSTOCK_ASSIGN(const ProbeSettings settings, probe_settings(context));
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   ReadTeam team(ranks);
-  std::vector<Probed> done;
   for (Seen& seen : all) {
     if (team.any(interrupted())) break;
     if (!seen.writable) {
@@ -283,10 +276,11 @@ Result<int> probe(const CommandContext& context, std::vector<Seen>& all) {
       continue;
     }
     run.measured_tier(seen.tier);
-    done.push_back(probe_one(context, settings, seen, team));
+    probe_one(context, settings, seen, team);
   }
   PENSTOCK_TRY(run.inspect_ranks());
-  for (const Probed& probed : done) keep(run, probed, context.output);
+  for (Seen& seen : all)
+    if (seen.cells) keep(run, seen, context.output);
   if (!context.output.json && ranks.root()) print_text(probe_table(run.records(), context.output));
   PENSTOCK_TRY(run.finish());
   return run.exit_code();

@@ -25,7 +25,7 @@
 
 #include "io_backends/backend/fifo.hpp"
 #include "io_backends/core/system/threads.hpp"
-#include "io_backends/files/posix_files.hpp"
+#include "io_backends/posix.hpp"
 
 namespace penstock {
 

@@ -12,7 +12,7 @@
 #include "io_backends/core/system/streaming_copy.hpp"
 #include "io_backends/core/system/touching.hpp"
 #include "io_backends/files/mapped_file.hpp"
-#include "io_backends/files/posix_files.hpp"
+#include "io_backends/posix.hpp"
 
 namespace penstock {
 
@@ -156,7 +156,8 @@ class MmapFiles final : public PosixFiles {
  public:
   MmapFiles(std::string_view path, const Options& options)
       : PosixFiles(path, PosixSettings{.nameless = options.text("publish") == "auto"}),
-        how_{advice(options.text("advice")), options.boolean("populate")},
+        advice_(advice(options.text("advice"))),
+        populate_(options.boolean("populate")),
         hugepage_(options.boolean("hugepage")),
         keep_(options.boolean("keep")),
         touch_(options.text("touch") == "page" ? touch_pages : touch_lines) {
@@ -184,7 +185,7 @@ class MmapFiles final : public PosixFiles {
     if (keep_)
       if (Mapping kept = kept_.of(status)) return kept;
     auto file = std::make_shared<MappedFile>();
-    const int failed = file->map(reader.fd(), static_cast<std::size_t>(status.st_size), how_);
+    const int failed = file->map(reader.fd(), static_cast<std::size_t>(status.st_size), advice_, populate_);
     if (failed == ENODEV)
       return make_error(Errc::unsupported, "the file system of '" + reader.name() +
                                                "' has no mapped files; use the back end posix");
@@ -202,7 +203,8 @@ class MmapFiles final : public PosixFiles {
              "): hugepage=1 changes nothing");
   }
 
-  const MapHow how_;
+  const int advice_;
+  const bool populate_;
   const bool hugepage_;
   const bool keep_;
   const Touch touch_;

@@ -7,7 +7,7 @@
 
 #include "io_backends/core/ranks/launcher.hpp"
 #include "io_backends/core/text.hpp"
-#include "io_backends/files/posix_files.hpp"
+#include "io_backends/posix.hpp"
 
 namespace penstock {
 

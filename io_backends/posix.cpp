@@ -1,14 +1,240 @@
-// Back end: a folder of the operating system, by plain system calls.
+// Back end: a folder of the operating system, by plain system calls; and what all back ends over files share.
+//
+// Threads: any thread calls the back end and a PosixReader. The thread of a queue calls finish_read().
+// Locks: mutex_ guards remarks_ alone. No lock is held during a system call. Whether files are opened with
+// O_DIRECT (direct_) and what direct reads need (alignment_) are atomics that change at most a few times.
+// Memory: an open allocates the Reader and its name. A read allocates only for an error, and once per thread
+// for direct reads that need a buffer of aligned memory.
+// Ctrl-C: reads are not cut short (full_io() tries EINTR again). The callers look for it between reads.
+// Crash: nothing here writes; see posix_writer.cpp.
+#include "io_backends/posix.hpp"
+
 #include <fcntl.h>
+#include <sys/stat.h>
 
-#include <memory>
-#include <string>
+#include <algorithm>
+#include <cstring>
 
-#include "io_backends/files/posix_files.hpp"
+#include "io_backends/backend/buffer.hpp"
+#include "io_backends/files/posix_names.hpp"
 
 namespace penstock {
 
 extern const BackendInfo backend_posix;
+
+namespace {
+
+std::string through_the_cache(const PosixRoot& root) {
+  return "the file system of '" + root.full("") +
+         "' has no direct I/O: reads and writes go through the page cache (fallback=buffered)";
+}
+
+FullIo pread_full(int fd, std::uint64_t offset, std::span<std::byte> out) {
+  return full_io(out.size(), [&](std::size_t done) {
+    return ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+  });
+}
+
+// Either, as the descriptor was opened.
+FullIo pread_whole(int fd, const std::optional<DirectAlignment>& direct, std::uint64_t offset,
+                   std::span<std::byte> out) {
+  return direct ? pread_direct(fd, *direct, offset, out) : pread_full(fd, offset, out);
+}
+
+}  // namespace
+
+PosixSettings posix_settings(const Options& options) {
+  return {.direct = options.boolean("direct"),
+          .fallback_to_buffered = options.text("fallback") == "buffered",
+          .nameless = options.text("publish") == "auto"};
+}
+
+Result<std::uint64_t> PosixReader::size() {
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) != 0) return errno_error(errno, "cannot look at", name_);
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+Result<void> PosixReader::read_at(std::uint64_t offset, std::span<std::byte> out) {
+  if (offset > static_cast<std::uint64_t>(INT64_MAX)) return truncated_error(name_, offset, out.size());
+  const FullIo io = pread_whole(fd_.get(), direct_, offset, out);
+  moved_.add_read(io.done);
+  if (io.done == out.size()) return success();
+  if (io.sys_errno != 0) return errno_error(io.sys_errno, "cannot read", name_);
+  return truncated_error(name_, offset, out.size());
+}
+
+PosixFiles::PosixFiles(std::string_view path, const PosixSettings& settings)
+    : root_(path),
+      direct_(settings.direct && !(settings.fallback_to_buffered && lacks_direct_io(root_.path())),
+              settings.fallback_to_buffered),
+      eof_read_(settings.eof_read),
+      advice_(settings.advice),
+      names_(posix_namespace(root_)) {
+  caps_.write_at = true;
+  caps_.native_path = true;
+  caps_.rename = true;
+  caps_.bypasses_cache = direct_.on();
+  writing_.nameless = settings.nameless;
+  if (settings.direct && !direct_.on()) remark(through_the_cache(root_));
+}
+
+// A reference without a lock: neither caps_ nor buffered_caps_ changes once a caller can have it. call_once
+// makes a second thread wait until buffered_caps_ is complete.
+const Caps& PosixFiles::caps() const {
+  if (!direct_.left()) return caps_;
+  std::call_once(left_direct_, [this] {
+    buffered_caps_ = caps_;
+    buffered_caps_.bypasses_cache = false;
+    buffered_caps_.queue_of_one = false;
+  });
+  return buffered_caps_;
+}
+
+std::vector<std::string> PosixFiles::remarks() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> all = remarks_;
+  if (direct_.left()) all.push_back(through_the_cache(root_));
+  return all;
+}
+
+void PosixFiles::remark(std::string sentence) {
+  const std::lock_guard lock(mutex_);
+  if (std::find(remarks_.begin(), remarks_.end(), sentence) == remarks_.end())
+    remarks_.push_back(std::move(sentence));
+}
+
+Result<std::unique_ptr<Reader>> PosixFiles::open(std::string_view name) {
+  PENSTOCK_ASSIGN(Fd fd, open_file(name));
+  PENSTOCK_ASSIGN(const auto direct, ask_alignment(fd.get(), name));
+  return std::make_unique<PosixReader>(std::move(fd), direct, root_.full(name), moved_);
+}
+
+// The three functions read alignment_ without a lock. Relaxed is enough: both numbers are one atomic and
+// guard no other memory.
+Result<std::optional<DirectAlignment>> PosixFiles::alignment(int fd, std::string_view name) {
+  const DirectAlignment known = alignment_.load(std::memory_order_relaxed);
+  return !direct_.on() || known.offset == 0 ? ask_alignment(fd, name) : std::optional(known);
+}
+
+std::optional<DirectAlignment> PosixFiles::likely_alignment() const {
+  const DirectAlignment known = alignment_.load(std::memory_order_relaxed);
+  if (!direct_.on()) return std::nullopt;
+  return known.offset == 0 ? DirectAlignment{} : known;
+}
+
+Result<std::optional<DirectAlignment>> PosixFiles::ask_alignment(int fd, std::string_view name) {
+  const auto wanted = direct_.on() ? direct_alignment(fd) : std::nullopt;
+  if (!wanted) {
+    if (direct_.on()) {
+      if (!direct_.may_leave()) return no_direct_io(root_.full(name));
+      direct_.leave();
+    }
+    // Also where another thread has just left direct I/O: this descriptor may still have been opened with it.
+    if (direct_.left()) leave_direct_io(fd);
+    return std::optional<DirectAlignment>();
+  }
+  // Two threads at once may each store the larger of two, and one is lost. That costs no more than an EINVAL,
+  // after which read_object() and finish_read() ask again.
+  const DirectAlignment known = alignment_.load(std::memory_order_relaxed);
+  const DirectAlignment both{std::max(known.memory, wanted->memory), std::max(known.offset, wanted->offset)};
+  alignment_.store(both, std::memory_order_relaxed);
+  return std::optional(both);
+}
+
+// On the thread of the queue, when the kernel is done with the operation's memory: perform() may write there
+// again, and blocks.
+Result<std::uint64_t> PosixFiles::finish_read(const Operation& operation, const Aim& aim, std::size_t bytes,
+                                              std::int64_t got, std::string_view failed) {
+  if (got < 0 && got != -EINTR && got != -EAGAIN && got != -EINVAL)
+    return errno_error(static_cast<int>(-got), failed, full_name(operation));
+  if (got < 0 || static_cast<std::uint64_t>(got) < aim.ahead + bytes) return perform(*this, operation);
+  moved_.add_read(bytes);
+  std::byte* const place = out_of(operation).data();
+  if (aim.into != place) std::memcpy(place, aim.into + aim.ahead, bytes);
+  return std::uint64_t{bytes};
+}
+
+std::string PosixFiles::full_name(const Operation& operation) const {
+  if (const auto* const object = std::get_if<ReadObject>(&operation.what)) return root_.full(object->name);
+  return static_cast<const PosixReader&>(*std::get<ReadAt>(operation.what).reader).name();
+}
+
+Result<std::unique_ptr<Writer>> PosixFiles::create(std::string_view name, std::uint64_t bytes_hint) {
+  return create_posix_object(writing_, name, bytes_hint);
+}
+
+Result<std::uint64_t> PosixFiles::read_object(std::string_view name, std::uint64_t length_hint,
+                                              std::span<std::byte> out) {
+  PENSTOCK_TRY(check_read_object(name, length_hint, out.size()));
+  PENSTOCK_ASSIGN(Fd fd, open_to_read(name));
+  std::uint64_t length = length_hint;
+  if (length == 0) {
+    struct stat status {};
+    if (::fstat(fd.get(), &status) != 0) return root_.error(errno, "cannot look at", name);
+    if (S_ISDIR(status.st_mode)) return root_.error(EISDIR, "cannot read", name);
+    length = static_cast<std::uint64_t>(status.st_size);
+    PENSTOCK_TRY(check_fits(name, length, out.size()));
+  }
+  PENSTOCK_ASSIGN(auto direct, alignment(fd.get(), name));
+  // pread, not read(2): in a process with several threads read(2) locks the position of the file.
+  FullIo io = pread_whole(fd.get(), direct, 0, out.first(length));
+  if (direct && io.sys_errno == EINVAL && io.done == 0) {  // another file system below the same root
+    PENSTOCK_ASSIGN(direct, ask_alignment(fd.get(), name));
+    io = pread_whole(fd.get(), direct, 0, out.first(length));
+  }
+  moved_.add_read(io.done);
+  if (io.sys_errno != 0) return root_.error(io.sys_errno, "cannot read", name);
+  if (io.done != length) return truncated_error(root_.full(name), 0, length);
+  if (eof_read_) {
+    std::byte none{};
+    const FullIo end = pread_whole(fd.get(), direct, length, {&none, 1});
+    if (end.sys_errno != 0) return root_.error(end.sys_errno, "cannot read", name);
+  }
+  return length;
+}
+
+std::optional<std::filesystem::path> PosixFiles::native_path(std::string_view name) const {
+  return name.empty() ? root_.path() : root_.path() / name;
+}
+
+Result<Fd> PosixFiles::open_file(std::string_view name, unsigned* mode) {
+  PENSTOCK_TRY(check_object_name(name));
+  PENSTOCK_ASSIGN(Fd fd, open_to_read(name));
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return root_.error(errno, "cannot look at", name);
+  if (S_ISDIR(status.st_mode)) return root_.error(EISDIR, "cannot open", name);
+  if (mode != nullptr) *mode = status.st_mode;
+  return fd;
+}
+
+Result<Fd> PosixFiles::open_to_read(std::string_view name) {
+  // O_NONBLOCK: the open of a FIFO would block until another process writes to it. On a file it matters only
+  // if another process holds a lease: then the second open waits until that is given back.
+  const auto open = [&](int flags) {
+    auto fd = root_.open(name, flags | O_NONBLOCK, "cannot open");
+    if (!fd && fd.error().sys_errno == EWOULDBLOCK) fd = root_.open(name, flags, "cannot open");
+    return fd;
+  };
+  const bool direct = direct_.on();
+  auto fd = open(O_RDONLY | (direct ? O_DIRECT : 0));
+  if (!fd && direct && fd.error().sys_errno == EINVAL) {
+    // EINVAL may be about a folder, which is an error of another kind.
+    if (auto folder = root_.open(name, O_RDONLY | O_DIRECTORY, "cannot open"); folder.ok()) return folder;
+    if (!direct_.may_leave()) return no_direct_io(root_.full(name));
+    fd = open(O_RDONLY);
+    // Only after an open without O_DIRECT succeeded: else EINVAL was about something else.
+    if (fd.ok()) direct_.leave();
+  }
+  if (fd.ok() && advice_ != POSIX_FADV_NORMAL) ::posix_fadvise(fd->get(), 0, 0, advice_);
+  return fd;
+}
+
+Result<void> check_folder_given(std::string_view backend, std::string_view path) {
+  if (!path.empty()) return success();
+  return make_error(Errc::invalid_argument, "a " + std::string(backend) + " tier needs a folder: " +
+                                                std::string(backend) + ":/path/to/folder");
+}
 
 namespace {
 

@@ -27,7 +27,7 @@
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/backend/fifo.hpp"
 #include "io_backends/files/direct_io.hpp"
-#include "io_backends/files/posix_files.hpp"
+#include "io_backends/posix.hpp"
 #include "io_backends/uring/ring.hpp"
 
 namespace penstock {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "benchmarks/probe/metadata_probe.hpp"
@@ -51,14 +52,11 @@ class TierProbe {
       : tier_(tier),
         settings_(settings),
         ranks_(ranks),
-        team_(ranks, WhoPrepares::every_rank),
+        team_(ranks),
         note_(note),
         most_clients_(*std::max_element(settings.clients.begin(), settings.clients.end())),
         folder_(tier) {
-    for (const unsigned clients : settings.clients) {
-      ProbeCell& cell = cells_.emplace_back();
-      cell.clients = clients;
-    }
+    for (const unsigned clients : settings.clients) cells_.emplace_back().clients = clients;
   }
 
   Result<std::vector<ProbeCell>> run() {
@@ -106,10 +104,8 @@ class TierProbe {
     for (ProbeCell& cell : cells_) {
       PENSTOCK_TRY(measure_depth(cell, "read.sequential.1m.1", blocks, 1, SampleOrder::sequential));
       PENSTOCK_TRY(measure_best_loop(cell, "read.sequential.1m.best", blocks, SampleOrder::sequential));
-      PENSTOCK_TRY(measure_depth(cell, "read.small_files.112k.1", files, 1));
-      for (const unsigned depth : settings_.depths)
-        if (depth > 1)
-          PENSTOCK_TRY(measure_depth(cell, fmt::format("read.small_files.112k.{}", depth), files, depth));
+      for (const unsigned depth : depths_from_one())
+        PENSTOCK_TRY(measure_depth(cell, fmt::format("read.small_files.112k.{}", depth), files, depth));
       PENSTOCK_TRY(measure_best_loop(cell, "read.small_files.112k.best", files, SampleOrder::shuffled));
     }
     for (const std::uint64_t block : settings_.blocks) {
@@ -127,12 +123,18 @@ class TierProbe {
     return std::max<std::uint64_t>(settings_.bytes / clients / kBlock, 1) * kBlock;
   }
 
+  // 1, and the larger depths of the settings.
+  std::vector<unsigned> depths_from_one() const {
+    std::vector<unsigned> depths{1};
+    for (const unsigned depth : settings_.depths)
+      if (depth > 1) depths.push_back(depth);
+    return depths;
+  }
+
   // 1 MiB, and the blocks of the reads.
-  std::vector<std::uint64_t> write_blocks() const {
-    std::vector<std::uint64_t> blocks = settings_.blocks;
-    blocks.push_back(kBlock);
-    std::sort(blocks.begin(), blocks.end());
-    blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+  std::set<std::uint64_t> write_blocks() const {
+    std::set<std::uint64_t> blocks(settings_.blocks.begin(), settings_.blocks.end());
+    blocks.insert(kBlock);
     return blocks;
   }
 
@@ -158,9 +160,7 @@ class TierProbe {
         PENSTOCK_TRY(measure_passing(cell, fmt::format("write.random.{}.1", block_name(block)), shape));
       }
     }
-    PENSTOCK_TRY(measure_small_writes(cell, 1));
-    for (const unsigned depth : settings_.depths)
-      if (depth > 1) PENSTOCK_TRY(measure_small_writes(cell, depth));
+    for (const unsigned depth : depths_from_one()) PENSTOCK_TRY(measure_small_writes(cell, depth));
     return success();
   }
 
@@ -196,20 +196,24 @@ class TierProbe {
                             .by_object = true});
   }
 
+  // Another seed for each client and rank: some storage keeps equal bytes once.
+  WriteProbe write_probe(const WriteShape& shape, std::string_view objects, std::uint64_t first_seed) {
+    return {*tier_.backend, shape, [this, objects](std::uint64_t n) { return folder_.object(objects, n); },
+            [&](unsigned writer) {
+              return settings_.seed + (static_cast<std::uint64_t>(ranks_.rank()) << 16U) + first_seed +
+                     writer;
+            }};
+  }
+
   Result<void> measure_passing(ProbeCell& cell, const std::string& probe_name, const WriteShape& shape) {
-    WriteProbe probe(
-        *tier_.backend, shape, [this](std::uint64_t n) { return folder_.object("written", n); },
-        [this](unsigned writer) { return noise_seed(2000 + writer); });
+    WriteProbe probe = write_probe(shape, "written", 2000);
     PENSTOCK_TRY(measure_writes(cell, probe_name, probe));
     return agree(ranks_, probe.remove());
   }
 
   Result<void> measure_large_files(ProbeCell& cell) {
-    WriteProbe probe(
-        *tier_.backend,
-        {.writers = cell.clients, .object_bytes = large_file_bytes(cell.clients), .whole = true},
-        [this](std::uint64_t n) { return folder_.object("large", n); },
-        [this](unsigned writer) { return noise_seed(writer); });
+    WriteProbe probe = write_probe(
+        {.writers = cell.clients, .object_bytes = large_file_bytes(cell.clients), .whole = true}, "large", 0);
     return measure_writes(cell, "write.sequential.1m.1", probe);
   }
 
@@ -232,26 +236,18 @@ class TierProbe {
     return success();
   }
 
-  // Another for each client and rank: some storage keeps equal bytes once.
-  std::uint64_t noise_seed(std::uint64_t client) const {
-    return settings_.seed + (static_cast<std::uint64_t>(ranks_.rank()) << 16U) + client;
-  }
-
   Result<void> make_small_files() {
     if (note_) note_("making small files");
     const std::uint64_t each = std::max<std::uint64_t>(settings_.bytes / kSmallFile / most_clients_, 1);
     for (std::uint64_t i = 0; i < each * most_clients_; ++i)
       small_files_.emplace_back(folder_.object("small", i), kSmallFile);
-    WriteProbe probe(
-        *tier_.backend,
-        {.writers = most_clients_,
-         .objects = each,
-         .object_bytes = kSmallFile,
-         .block = kSmallFile,
-         .whole = true,
-         .durability = Durability::visible},
-        [this](std::uint64_t n) { return small_files_[n].first; },
-        [this](unsigned writer) { return noise_seed(1000 + writer); });
+    WriteProbe probe = write_probe({.writers = most_clients_,
+                                    .objects = each,
+                                    .object_bytes = kSmallFile,
+                                    .block = kSmallFile,
+                                    .whole = true,
+                                    .durability = Durability::visible},
+                                   "small", 1000);
     RunTally tally = probe.run({.threads = most_clients_, .max_passes = 1});
     return tally.failure ? Result<void>(*std::move(tally.failure)) : success();
   }
@@ -325,6 +321,7 @@ class TierProbe {
   Result<void> measure_reads(ProbeCell& cell, ProbeFigure& figure, const ProbeSet& set, const Pass& pass,
                              std::size_t repeats = 0) {
     CacheControl cache(tier_, set.manifest, set.samples, settings_.cache, ColdMethod::evict, most_clients_);
+    cache.set_of_each_rank();
     for (std::size_t repeat = 0; repeat < (repeats == 0 ? settings_.repeats : repeats); ++repeat) {
       PENSTOCK_TRY(go_on());
       RepeatPlan plan{.what = figure.name, .spec = {.threads = cell.clients}};
@@ -332,7 +329,7 @@ class TierProbe {
       plan.spec.first_pass = repeat;  // in an order of its own
       plan.run = [&](const ReadSpec& spec, const ReadObserver&) { return pass(spec); };
       plan.note = [&](std::string_view what) { say(cell, what); };
-      const std::optional<RepeatFigures> figures = team_.repeat(tier_, cache, plan);
+      const std::optional<RepeatFigures> figures = run_repeat(team_, tier_, cache, plan);
       PENSTOCK_TRY(go_on());
       if (!figures) return success();
       if (figures->tally.failure) return *figures->tally.failure;

@@ -59,10 +59,7 @@ RunTally WriteProbe::run(const ReadSpec& spec) {
   const std::chrono::nanoseconds limit = time_limit(spec.end);
   const Clock::time_point until = shape_.whole ? Clock::time_point::max() : start + limit;
   do {
-    Done done;
-    Result<void> written = write_pass(until, done);
-    tally.bytes += done.bytes;
-    tally.samples += done.samples;
+    Result<void> written = write_pass(until, tally);
     if (!written.ok()) {
       tally.failure = std::move(written).error();
       break;
@@ -73,10 +70,10 @@ RunTally WriteProbe::run(const ReadSpec& spec) {
   return tally;
 }
 
-Result<void> WriteProbe::write_pass(Clock::time_point until, Done& all) {
-  std::vector<Done> each(shape_.writers);
+Result<void> WriteProbe::write_pass(Clock::time_point until, RunTally& all) {
+  std::vector<LoopDone> each(shape_.writers);
   const auto write = [&](unsigned writer) -> Result<void> {
-    Done done;
+    LoopDone done;
     const std::uint64_t first = writer * shape_.objects;
     Result<void> outcome = success();
     for (std::uint64_t n = first; outcome.ok() && n < first + shape_.objects; ++n) {
@@ -87,7 +84,7 @@ Result<void> WriteProbe::write_pass(Clock::time_point until, Done& all) {
     return outcome;
   };
   Result<void> written = on_threads(shape_.writers, write, IfFewer::fail);
-  for (const Done& done : each) {
+  for (const LoopDone& done : each) {
     all.bytes += done.bytes;
     all.samples += done.samples;
   }
@@ -95,7 +92,7 @@ Result<void> WriteProbe::write_pass(Clock::time_point until, Done& all) {
 }
 
 Result<void> WriteProbe::write_object(std::uint64_t n, BlockNoise& noise, Clock::time_point until,
-                                      Done& done) {
+                                      LoopDone& done) {
   const std::uint64_t blocks = (shape_.object_bytes + shape_.block - 1) / shape_.block;
   const Permutation order(blocks, n);
   PENSTOCK_ASSIGN(const std::unique_ptr<Writer> writer, backend_.create(name_(n), shape_.object_bytes));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "benchmarks/read/read_engine.hpp"
+#include "datagen/yardsticks/read_plan.hpp"
 #include "io_backends/backend/backend.hpp"
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/core/random.hpp"
@@ -61,12 +62,8 @@ class WriteProbe {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Done {
-    std::uint64_t bytes = 0;
-    std::uint64_t samples = 0;
-  };
-  Result<void> write_pass(Clock::time_point until, Done& all);
-  Result<void> write_object(std::uint64_t n, BlockNoise& noise, Clock::time_point until, Done& done);
+  Result<void> write_pass(Clock::time_point until, RunTally& all);
+  Result<void> write_object(std::uint64_t n, BlockNoise& noise, Clock::time_point until, LoopDone& done);
 
   Backend& backend_;
   const WriteShape shape_;

@@ -22,18 +22,18 @@ Result<LiveCsv> LiveCsv::open(const std::string& path) {
 void LiveCsv::begin(std::string_view tier, unsigned threads) {
   tier_ = tier;
   threads_ = threads;
-  last_ = ReadProgress{};
+  last_ = RunTally{};
 }
 
-void LiveCsv::tick(const ReadProgress& progress) {
-  if (file_ && progress.elapsed_s - last_.elapsed_s >= 1.0) line(progress);
+void LiveCsv::tick(const RunTally& so_far) {
+  if (file_ && so_far.elapsed_s - last_.elapsed_s >= 1.0) line(so_far);
 }
 
-void LiveCsv::end(const ReadProgress& total) {
+void LiveCsv::end(const RunTally& total) {
   if (file_ && total.samples > last_.samples) line(total);
 }
 
-void LiveCsv::line(const ReadProgress& now) {
+void LiveCsv::line(const RunTally& now) {
   const double seconds = now.elapsed_s - last_.elapsed_s;
   if (seconds <= 0) return;
   const double unix_s =

@@ -19,16 +19,16 @@ class LiveCsv {
   static Result<LiveCsv> open(const std::string& path);  // "" : silent; replaces a file that is there
 
   void begin(std::string_view tier, unsigned threads);  // one measured repeat
-  void tick(const ReadProgress& progress);              // as often as you like; writes once a second
-  void end(const ReadProgress& total);                  // the rest of the last second
+  void tick(const RunTally& so_far);                    // as often as you like; writes once a second
+  void end(const RunTally& total);                      // the rest of the last second
 
  private:
-  void line(const ReadProgress& now);
+  void line(const RunTally& now);
 
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_{nullptr, &std::fclose};
   std::string tier_;
   unsigned threads_ = 0;
-  ReadProgress last_;
+  RunTally last_;
 };
 
 }  // namespace penstock

@@ -18,16 +18,23 @@
 #include <system_error>
 #include <thread>
 
+#include "benchmarks/read/read_team.hpp"
 #include "benchmarks/read/read_worker.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kUntimedAtLeast{30};
+constexpr int kUntimedTimes = 10;
+
 // On the thread of run(), while the others work: relaxed reads of counts that each worker alone writes. The
 // sum is exact only at the end.
-ReadProgress progress_of(std::span<const std::unique_ptr<ReadWorker>> workers, std::int64_t now_ns) {
-  ReadProgress progress{.elapsed_s = static_cast<double>(now_ns) * 1e-9};
+RunTally progress_of(ReadWorkers workers, std::int64_t now_ns) {
+  RunTally progress;
+  progress.elapsed_s = static_cast<double>(now_ns) * 1e-9;
   for (const std::unique_ptr<ReadWorker>& worker : workers) {
     progress.samples += worker->delivered().samples.load(std::memory_order_relaxed);
     progress.bytes += worker->delivered().bytes.load(std::memory_order_relaxed);
@@ -59,29 +66,22 @@ class FinishLatch {
 };
 
 // After all threads are joined, so nothing needs a lock.
-RunTally gather(const ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers) {
-  RunTally all;
+RunTally gather(ReadRun& run) {
+  RunTally all = std::move(run.shared);
   std::int64_t last_done_ns = 0;
-  for (const std::unique_ptr<ReadWorker>& worker : workers) {
+  for (const std::unique_ptr<ReadWorker>& worker : run.workers) {
     all.join(worker->tally());
     last_done_ns = std::max(last_done_ns, worker->last_done_ns());
   }
-  const std::int64_t from_ns = run.spec.ramp.count();
   if (run.arrivals && run.deadline_ns != 0 && !run.stopped() && !interrupted()) {
     const std::int64_t ends_ns = run.deadline_ns;
     last_done_ns = std::max(last_done_ns, ends_ns);
-    all.due = run.arrivals->between(from_ns, ends_ns);
-    all.open_s = static_cast<double>(ends_ns - from_ns) * 1e-9;
+    all.due = run.arrivals->between(run.spec.ramp.count(), ends_ns);
+    all.open_s = run.seconds_after_ramp(ends_ns);
   }
   all.passes = run.source.passes();
-  all.wall_s = static_cast<double>(std::max<std::int64_t>(last_done_ns - from_ns, 0)) * 1e-9;
+  all.wall_s = run.seconds_after_ramp(last_done_ns);
   all.elapsed_s = static_cast<double>(last_done_ns) * 1e-9;
-  all.first_done_s = static_cast<double>(std::max<std::int64_t>(run.first_done_ns - from_ns, 0)) * 1e-9;
-  all.first_done_bytes = run.first_done_bytes;
-  all.stonewall_s = static_cast<double>(std::max<std::int64_t>(run.wall_at_ns - from_ns, 0)) * 1e-9;
-  all.stonewall_bytes = run.wall_bytes;
-  all.first_errors = run.first_errors;
-  all.failure = run.failure;
   return all;
 }
 
@@ -122,22 +122,11 @@ Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const
 
 // In make(), before there are workers. Objects that stay open now are found without a lock during a run.
 Result<void> ReadEngine::open_objects() {
-  const bool whole_objects = work_.manifest->one_object_a_sample();
-  if (options_.collective && whole_objects)
-    return make_error(Errc::invalid_argument,
-                      "--collective has all ranks read each object together, and here every object is one "
-                      "sample: read objects that hold many, or --block SIZE of large ones, or leave it out");
-  if (whole_objects) return success();
-  const std::uint64_t objects = work_.manifest->objects();
-  const std::uint64_t held = objects_held_open(objects);
-  if (options_.collective && held < objects)
-    return make_error(Errc::exhausted, "--collective holds all " + std::to_string(objects) +
-                                           " objects open, and " + std::to_string(held) +
-                                           " are what the limit of descriptors leaves: raise it (ulimit -n)");
-  for (std::uint64_t i = 0; i < held; ++i) {
-    const auto opened = objects_.open(i, work_.samples->name(static_cast<std::uint32_t>(i)));
-    if (!opened.ok() && options_.collective) return opened.error();
-  }
+  if (options_.collective) return open_for_collective_reads(work_, objects_);
+  if (work_.manifest->one_object_a_sample()) return success();
+  const std::uint64_t held = objects_held_open(work_.manifest->objects());
+  for (std::uint64_t i = 0; i < held; ++i)
+    static_cast<void>(objects_.open(i, work_.samples->name(static_cast<std::uint32_t>(i))));
   return success();
 }
 
@@ -146,15 +135,15 @@ Result<void> ReadEngine::open_objects() {
 RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
   assert(spec.threads > 0 && spec.threads <= workers_.size());
   passes_run_ = spec.first_pass.value_or(passes_run_);
-  ReadRun run(workers_.front()->positions(), options_, work_.share, spec, passes_run_);
-  const std::span<const std::unique_ptr<ReadWorker>> workers = std::span(workers_).first(spec.threads);
-  const std::span<const std::unique_ptr<ReadWorker>> others = workers.subspan(1);
+  const ReadWorkers workers = std::span(workers_).first(spec.threads);
+  const ReadWorkers others = workers.subspan(1);
+  ReadRun run(workers_.front()->positions(), options_, work_.share, spec, passes_run_, workers);
   FinishLatch finish_latch(others.size());
   std::vector<std::jthread> threads;
   try {
     for (const std::unique_ptr<ReadWorker>& worker : others)
-      threads.emplace_back([&run, &finish_latch, &worker, workers] {
-        worker->work(run, workers);
+      threads.emplace_back([&run, &finish_latch, &worker] {
+        worker->work(run);
         finish_latch.arrive();
       });
   } catch (const std::system_error& error) {
@@ -167,16 +156,76 @@ RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
     none.failure = errno_error(error.code().value(), "cannot start", "a reading thread");
     return none;
   }
-  run.open_gate(static_cast<unsigned>(others.size()));
+  run.open_gate();
   ReadWorker::Watch watch;
   if (observer) watch = [&](std::int64_t now_ns) { observer(progress_of(workers, now_ns)); };
-  workers.front()->work(run, workers, watch);
+  workers.front()->work(run, watch);
   while (!finish_latch.wait_for(std::chrono::milliseconds(100)))
     if (watch) watch(run.now_ns());
   // The join, before anything of the workers is read. They refer to `run`, too.
   threads.clear();
   passes_run_ += run.source.passes();
-  return gather(run, workers);
+  return gather(run);
+}
+
+ReadSpec rest_of(const ReadSpec& spec, const RunTally& so_far) {
+  const auto nanoseconds = [](double seconds) {
+    return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+  };
+  ReadSpec rest = spec;
+  if (spec.first_pass) rest.first_pass = *spec.first_pass + so_far.passes;
+  rest.measured_before = spec.measured_before + nanoseconds(so_far.wall_s);
+  const std::chrono::nanoseconds gone = nanoseconds(so_far.elapsed_s);
+  rest.ramp = std::max(spec.ramp - gone, std::chrono::nanoseconds(0));
+  if (const std::chrono::nanoseconds limit = time_limit(spec.end); limit.count() != 0)
+    rest.end = with_time_limit(spec.end, std::max(limit + spec.ramp - gone, std::chrono::nanoseconds(1)));
+  return rest;
+}
+
+std::optional<RepeatFigures> run_repeat(ReadTeam& team, Tier& tier, CacheControl& cache,
+                                        const RepeatPlan& plan) {
+  RepeatFigures figures;
+  figures.device_bytes = 0;
+  const std::chrono::nanoseconds wanted = std::max(time_limit(plan.spec.end), shortest(plan.spec.end));
+  const Clock::time_point latest = Clock::now() + kUntimedAtLeast + kUntimedTimes * wanted;
+  for (bool first = true;; first = false) {
+    if (plan.note) plan.note("preparing the cache");
+    const auto prepared = team.prepare(cache);
+    if (!prepared.ok()) {
+      if (first) return std::nullopt;
+      break;
+    }
+    if (first) figures.cache = prepared->state;
+    judge(figures.verdict, figures.reason, prepared->verdict, prepared->reason);
+    const bool emptied = prepared->state.method == "evict" || prepared->state.method == "drop";
+    if (plan.note) plan.note(plan.what);
+    ReadObserver observer;
+    if (plan.observer)
+      observer = [&](RunTally so_far) {
+        so_far.elapsed_s += figures.tally.elapsed_s;
+        so_far.samples += figures.tally.samples;
+        so_far.bytes += figures.tally.bytes;
+        plan.observer(so_far);
+      };
+    const std::uint64_t moved = tier.backend->moved_bytes().read;
+    const std::optional<std::uint64_t> device = device_bytes_read();
+    ReadSpec pass = rest_of(plan.spec, figures.tally);
+    if (emptied) pass.max_passes = 1;
+    const auto mine = [&](const ReadSpec& spec) { return plan.run(spec, observer); };
+    const RunTally tally = team.alone() ? mine(pass) : team.run(pass, mine);
+    std::optional<std::uint64_t> fetched;
+    if (const auto device_after = device_bytes_read(); device && device_after)
+      fetched = *device_after - *device;
+    fetched = team.sum(fetched);
+    figures.read_call_bytes += team.sum(tier.backend->moved_bytes().read - moved);
+    if (!fetched) figures.device_bytes.reset();
+    if (figures.device_bytes) *figures.device_bytes += *fetched;
+    figures.tally.append(tally);
+    if (tally.failure || team.stopped() || !emptied) break;
+    if (figures.tally.wall_s >= std::chrono::duration<double>(wanted).count()) break;
+    if (team.any(Clock::now() >= latest)) break;
+  }
+  return figures;
 }
 
 }  // namespace penstock

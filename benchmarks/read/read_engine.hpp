@@ -11,18 +11,23 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "benchmarks/read/read_options.hpp"
 #include "benchmarks/read/run_tally.hpp"
+#include "datagen/cache/cache_control.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/reading/sample_order.hpp"
 #include "datagen/reading/sample_reader.hpp"
 #include "datagen/sample/sample_list.hpp"
 #include "io_backends/backend/backend.hpp"
+#include "io_backends/tiers/tier.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 
+class ReadTeam;
 class ReadWorker;
 
 // What is read. Borrowed: all of it must outlive the engine.
@@ -59,14 +64,9 @@ struct ReadSpec {
   std::function<std::uint64_t(std::uint64_t taken)> at_stonewall{};
 };
 
-// What was delivered so far. The observer is called about ten times a second by the thread that called run(),
-// between two of its samples.
-struct ReadProgress {
-  double elapsed_s = 0;
-  std::uint64_t samples = 0;
-  std::uint64_t bytes = 0;
-};
-using ReadObserver = std::function<void(const ReadProgress&)>;
+// Gets what was delivered so far: samples, bytes and elapsed_s alone. Called about ten times a second by the
+// thread that called run(), between two of its samples.
+using ReadObserver = std::function<void(const RunTally& so_far)>;
 
 // Keeps buffers, decoders, queues and open readers from run to run; its threads live for one run. One run at
 // a time. Borrows the options.
@@ -93,5 +93,33 @@ class ReadEngine {
   std::vector<std::unique_ptr<ReadWorker>> workers_;
   std::uint64_t passes_run_ = 0;
 };
+
+// What is left to do of the run after a first part of it. The end of `spec` does not count the ramp.
+ReadSpec rest_of(const ReadSpec& spec, const RunTally& so_far);
+
+// A repeat: passes, each in the cache state that was asked for, until they have lasted long enough.
+struct RepeatPlan {
+  std::string what{};  // for the progress line: "reading"
+  ReadSpec spec{};     // of the whole repeat; its end does not count the ramp
+  std::function<RunTally(const ReadSpec& pass, const ReadObserver& observer)> run{};
+  ReadObserver observer{};                            // may be empty; counts from the start of the repeat
+  std::function<void(std::string_view what)> note{};  // may be empty
+};
+
+struct RepeatFigures {
+  RunTally tally;
+  CacheState cache;               // before the first pass
+  Verdict verdict = Verdict::ok;  // not_cold or not_warm, if that is what any pass was
+  std::string reason;
+  std::uint64_t read_call_bytes = 0;          // that crossed the back end's seam
+  std::optional<std::uint64_t> device_bytes;  // that came from the device or server for the ranks
+};
+
+// Prepares, runs, and does so again while time is left to fill: only files that were evicted take more than
+// one turn, since their passes must be evicted in between. What is not timed may take ten times as long as
+// what is, and half a minute, before the repeat ends as it is. Absent when interrupted before anything was
+// measured. Collective.
+std::optional<RepeatFigures> run_repeat(ReadTeam& team, Tier& tier, CacheControl& cache,
+                                        const RepeatPlan& plan);
 
 }  // namespace penstock

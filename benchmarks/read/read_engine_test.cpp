@@ -186,7 +186,7 @@ TEST(ReadEngine, SkipsCountsAndNamesTheFirstFew) {
   for (const unsigned depth : {1U, 4U}) {
     Bench bench;
     for (int i = 10; i < 20; ++i) bench.backend.fail_on("s00" + std::to_string(i));
-    const RunTally tally = bench.engine({.threads = {3}, .depth = depth, .on_error = OnError::skip})
+    const RunTally tally = bench.engine({.threads = {3}, .depth = depth, .skip_errors = true})
                                ->run({.threads = 3, .max_passes = 1});
     EXPECT_FALSE(tally.failure);
     EXPECT_EQ(tally.errors, 10U);
@@ -255,7 +255,7 @@ TEST(ReadEngine, WrongBytesOfTheRampAreErrorsToo) {
   Bench bench(3);
   bench.backend.put("s0001", std::vector<std::byte>(bench.manifest.sample(1).length));
   const RunTally tally =
-      bench.engine({.on_error = OnError::skip})->run({.end = Duration{60ms}, .ramp = 50ms, .verify = true});
+      bench.engine({.skip_errors = true})->run({.end = Duration{60ms}, .ramp = 50ms, .verify = true});
   EXPECT_GT(tally.wrong, 0U);
   EXPECT_EQ(tally.errors, tally.wrong);
 }
@@ -271,13 +271,13 @@ TEST(ReadEngine, StopsWhenInterrupted) {
 }
 
 TEST(ReadEngine, AReadThatAnInterruptCutsShortIsNoError) {
-  for (const OnError on_error : {OnError::fail, OnError::skip}) {
+  for (const bool skip_errors : {false, true}) {
     auto scripted = std::make_unique<ScriptedBackend>();
     ScriptedBackend& below = *scripted;
     const Manifest manifest = scripted_files(below, kFiles);
     const SampleList samples = corpus_samples(manifest).value();
     const auto slow = throttled(std::move(scripted), {.latency = 1h});
-    const ReadOptions options{.threads = {2}, .on_error = on_error};
+    const ReadOptions options{.threads = {2}, .skip_errors = skip_errors};
     const auto engine =
         ReadEngine::make({.manifest = &manifest, .samples = &samples, .backend = slow.get()}, options)
             .value();

@@ -169,7 +169,7 @@ Result<ReadOptions> parse_read_options(const CommandContext& context) {
   PENSTOCK_TRY(parse_order_and_cache(line, options));
   options.decode = line.text("decode") == "full";
   options.verify = line.flag("verify");
-  options.on_error = line.text("on-error") == "skip" ? OnError::skip : OnError::fail;
+  options.skip_errors = line.text("on-error") == "skip";
   PENSTOCK_TRY(parse_end(line, options));
   options.ramp = line.duration("ramp");
   options.repeats = static_cast<std::size_t>(line.integer("repeat"));

@@ -212,8 +212,6 @@ Result<OpenLoop> parse_open_loop(std::string_view text);
 // Reads in flight of one process, over all its threads: what commands allow.
 inline constexpr std::uint64_t kMostInFlight = 16384;
 
-enum class OnError : std::uint8_t { fail, skip };
-
 // Parsed once. Whoever gets it keeps a reference: it must outlive them.
 struct ReadOptions {
   std::vector<unsigned> threads{1};  // one row each, each at least 1
@@ -222,9 +220,9 @@ struct ReadOptions {
   std::uint64_t window = 1;  // samples of SampleOrder::physical that are sorted at a time
   CacheRequest cache = CacheRequest::asis;
   ColdMethod cold_by = ColdMethod::evict;
-  bool decode = false;  // every sample, JPEG or PNG, to RGB, by the thread that read it
-  bool verify = false;  // also in the measured repeats; the warm-up pass always does where it can
-  OnError on_error = OnError::fail;
+  bool decode = false;       // every sample, JPEG or PNG, to RGB, by the thread that read it
+  bool verify = false;       // also in the measured repeats; the warm-up pass always does where it can
+  bool skip_errors = false;  // what cannot be read, verified or decoded is counted, and ends nothing
   std::chrono::nanoseconds min_time{0};  // a repeat that lasts less is marked short
   ReadEnd end = Passes{};
   ReadArrival arrival = ClosedLoop{};  // an open loop has neither baseline nor ceiling

@@ -50,7 +50,9 @@ class ReadRepeat : public testing::Test {
     plan.spec = {.threads = 3, .end = Passes{1s}};
     plan.run = [this](const ReadSpec& pass, const ReadObserver& observer) {
       passes_.push_back(pass);
-      if (observer) observer({.elapsed_s = 0.1, .samples = 1, .bytes = 2});
+      RunTally so_far;
+      so_far.elapsed_s = 0.1;
+      if (observer) observer(so_far);
       RunTally tally;
       tally.samples = kFiles;
       tally.bytes = 100;
@@ -63,7 +65,7 @@ class ReadRepeat : public testing::Test {
   }
 
   std::optional<RepeatFigures> run(CacheControl& cache, const RepeatPlan& plan) {
-    return team_.repeat(tier_, cache, plan);
+    return run_repeat(team_, tier_, cache, plan);
   }
 
   const std::unique_ptr<Communicator> single_ = single_process();
@@ -82,7 +84,7 @@ TEST_F(ReadRepeat, EvictsBetweenColdPassesUntilTheyHaveLastedLongEnough) {
   CacheControl cache = control(CacheRequest::cold);
   std::vector<double> seen;
   RepeatPlan wanted = plan();
-  wanted.observer = [&](const ReadProgress& now) { seen.push_back(now.elapsed_s); };
+  wanted.observer = [&](const RunTally& so_far) { seen.push_back(so_far.elapsed_s); };
   const auto figures = run(cache, wanted);
   ASSERT_TRUE(figures);
   EXPECT_EQ(passes_.size(), 3U);

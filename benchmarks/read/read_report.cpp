@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <vector>
+#include <set>
 
 #include "benchmarks/read/read_metrics.hpp"
 #include "io_backends/core/cli/count_of.hpp"
@@ -52,8 +52,8 @@ Json data_tier(const Record& record) {
 std::string place_of(const Record& record) {
   const Json data = data_tier(record);
   std::string text = data.value("backend", "") + ":" + data.value("root", "");
-  if (const auto spec = parse_recorded_tier(data.value("spec", "")); spec.ok())
-    for (const OptionWord& option : spec->options) text += "," + option.key + "=" + option.value;
+  if (const auto spec = parse_recorded_tier(data.value("spec", "")); spec.ok() && !spec->options.empty())
+    text += "," + options_text(spec->options, ",");
   return text;
 }
 
@@ -103,12 +103,11 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
     text += fmt::format(
         "stonewall at {}: the rates are of all, worn out to what the most advanced rank had read by then\n",
         format_seconds(records[0].parameters["stonewall_s"].get<double>()));
-  std::vector<std::string> seen;
+  std::set<std::string> seen;
   for (const Record& record : records) {
     if (record.cache.empty() || !record.metrics.contains("wall_s")) continue;
     const std::string tier = tier_name(record);
-    if (std::find(seen.begin(), seen.end(), tier) != seen.end()) continue;
-    seen.push_back(tier);
+    if (!seen.insert(tier).second) continue;
     const std::string emulated = emulation(record);
     const bool alike = is_numbered(record, records);
     text += fmt::format("{}{}: {}{}\n", tier, alike ? " (" + place_of(record) + ")" : "",
@@ -165,6 +164,11 @@ std::string scaling_note(std::span<const Record> records) {
   if (!explained) return "";
   return fmt::format("scaling{} of the ratios of single repeats, not ratios of the medians in this table\n",
                      baseline ? " and baseline: medians" : ": medians");
+}
+
+std::string read_report(const Corpus& corpus, std::span<const Record> records, const Output& output) {
+  return read_heading(corpus, records, output) + "\n" + read_table(corpus, records, output) +
+         scaling_note(records);
 }
 
 }  // namespace penstock

@@ -23,6 +23,9 @@ std::string read_table(const Corpus& corpus, std::span<const Record> records, co
 // columns: no row of other threads than its tier's first, or not more than one repeat.
 std::string scaling_note(std::span<const Record> records);
 
+// All of these.
+std::string read_report(const Corpus& corpus, std::span<const Record> records, const Output& output);
+
 // What the client reached of the plainest loop's rate, the median of the repeats' ratios.
 inline std::optional<double> baseline_ratio(const Record& record) {
   return ratio_of(find_metric(record, read_metrics::kSampleRate),

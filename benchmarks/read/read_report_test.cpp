@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "benchmarks/read/read_cell.hpp"
 #include "benchmarks/read/read_metrics.hpp"
+#include "benchmarks/read/read_sweep.hpp"
 #include "datagen/objects/scripted_backend.hpp"
 
 namespace penstock {

@@ -94,7 +94,7 @@ Result<ReadSubject> open_all(const CommandContext& context, const ReadOptions& a
   }
   PENSTOCK_TRY(check_cache_request(corpus.tier, asked.cache));
   for (const Tier& tier : others) PENSTOCK_TRY(check_cache_request(tier, asked.cache));
-  if (asked.on_error == OnError::fail)
+  if (!asked.skip_errors)
     for (Tier& tier : others) PENSTOCK_TRY(look_for_objects(tier, samples, where));
   return ReadSubject{std::move(corpus), std::move(others), std::move(samples)};
 }

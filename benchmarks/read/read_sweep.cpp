@@ -2,14 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <utility>
 
-#include "benchmarks/read/yardsticks.hpp"
-#include "datagen/cache/cache_control.hpp"
-#include "datagen/reading/physical_places.hpp"
+#include "benchmarks/read/read_metrics.hpp"
 #include "io_backends/core/random.hpp"
+#include "io_backends/core/units.hpp"
+#include "results/cells/verdicts.hpp"
+#include "results/record/statistics.hpp"
 
 namespace penstock {
 namespace {
@@ -23,31 +25,139 @@ void shuffle(std::vector<T>& items, const RandomStream& random) {
   for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random.below(i, i)]);
 }
 
+void judge_all(std::span<ReadCell> cells, Verdict verdict, std::string_view why) {
+  for (ReadCell& cell : cells) cell.judge(verdict, why);
+}
+
+// By what a run delivered: the warm-up pass or a repeat. Returns whether the tier is given up: then all
+// `of_tier`, the cells of the same tier, get the verdict.
+bool judge_run(ReadCell& cell, std::span<ReadCell> of_tier, const RunTally& tally,
+               const ReadOptions& options) {
+  for (const std::string& error : tally.first_errors)
+    if (cell.first_errors.size() < RunTally::kErrorsNamed &&
+        std::find(cell.first_errors.begin(), cell.first_errors.end(), error) == cell.first_errors.end())
+      cell.first_errors.push_back(error);
+  const bool skipping = options.skip_errors && tally.samples > 0;
+  if (tally.wrong > 0 && !skipping) {
+    judge_all(of_tier, Verdict::wrong_bytes, tally.first_wrong);
+    return true;
+  }
+  if (tally.failure) {
+    const Verdict verdict = tally.failure->code == Errc::unsupported ? Verdict::skipped : Verdict::failed;
+    judge_all(of_tier, verdict, tally.failure->message());
+    return true;
+  }
+  if (tally.wrong > 0 && !options.verify) {  // the warm-up pass: no other looked
+    cell.judge(Verdict::degraded,
+               fmt::format("the warm-up pass found {} of wrong bytes; the repeats check nothing without "
+                           "--verify, and count {}{}; the first: {}",
+                           tally.wrong == 1 ? "1 sample" : fmt::format("{} samples", tally.wrong),
+                           tally.wrong == 1 ? "it" : "them",
+                           options.decode ? " where the decoder takes such bytes" : "", tally.first_wrong));
+  } else if (tally.wrong > 0) {
+    cell.judge(Verdict::degraded,
+               fmt::format("{} skipped, {} of them for wrong bytes; the first: {}",
+                           tally.errors == 1 ? "1 sample was" : fmt::format("{} samples were", tally.errors),
+                           tally.wrong, tally.first_wrong));
+  } else if (tally.errors > 0 && cell.repeats.empty()) {
+    cell.failed_in_warm_up = tally.errors;  // the repeats may say more
+  }
+  return false;
+}
+
+// Of all repeats together: which of them met how many is chance.
+void judge_skipped(ReadCell& cell) {
+  std::uint64_t reads = cell.errors;
+  for (const RepeatFigures& repeat : cell.repeats) reads += repeat.tally.samples;
+  const std::string first = cell.first_errors.empty() ? "" : cell.first_errors.front();
+  if (cell.errors > 0)
+    cell.judge(Verdict::degraded,
+               fmt::format("{} of {} reads failed and {} skipped; the first: {}", format_count(cell.errors),
+                           format_count(reads), cell.errors == 1 ? "was" : "were", first));
+  else if (cell.failed_in_warm_up > 0)
+    cell.judge(
+        Verdict::degraded,
+        fmt::format("{} of the warm-up pass failed and {} skipped, none of the repeats; the first: {}",
+                    cell.failed_in_warm_up == 1 ? "1 read" : format_count(cell.failed_in_warm_up) + " reads",
+                    cell.failed_in_warm_up == 1 ? "was" : "were", first));
+}
+
+// When no more repeats come. `stopped`: by the user.
+void judge_at_end(ReadCell& cell, const ReadOptions& options, bool stopped) {
+  std::vector<double> rates;
+  for (const RepeatFigures& repeat : cell.repeats) rates.push_back(repeat.tally.payload_rate());
+  const double typical = median(rates);
+  judge_skipped(cell);
+  if (cell.ceiling_bytes_per_s > 0 && typical > kCeilingTolerance * cell.ceiling_bytes_per_s)
+    cell.judge(Verdict::ceiling_invalid,
+               fmt::format("reads are {:.3g} times as fast as the best probe of the probe series ({}): it is "
+                           "no ceiling",
+                           typical / cell.ceiling_bytes_per_s, cell.ceiling_probe));
+  if (stopped && cell.repeats.size() < options.repeats)
+    cell.judge(Verdict::interrupted,
+               fmt::format("stopped after {} of {} repeats", cell.repeats.size(), options.repeats));
+}
+
+// The state of the whole cell: the least flattering residency of its repeats, and all device bytes over all
+// that was read meanwhile (a ramp delivers no payload, but it is read).
+CacheState cell_cache(const ReadCell& cell) {
+  if (cell.repeats.empty()) return {};
+  CacheState state = cell.repeats.front().cache;
+  for (const RepeatFigures& repeat : cell.repeats) blend(state, repeat.cache);
+  double device = 0;
+  double consumed = 0;
+  for (const RepeatFigures& repeat : cell.repeats) {
+    if (!repeat.device_bytes) return state;
+    device += static_cast<double>(*repeat.device_bytes);
+    consumed += static_cast<double>(repeat.read_call_bytes);
+  }
+  const bool of_a_device = state.client_data != "memory" && state.client_data != "none";
+  if (consumed > 0 && of_a_device) state.device_bytes_fraction = device / consumed;
+  return state;
+}
+
+void record_repeat(const RepeatFigures& repeat, Trial& trial) {
+  const RunTally& tally = repeat.tally;
+  tally.record(trial);
+  const auto rate = [&](const MetricInfo& metric, std::uint64_t bytes) {
+    trial.sample(metric, per_second(static_cast<double>(bytes), tally.elapsed_s));
+  };
+  rate(read_metrics::kReadCallRate, repeat.read_call_bytes);
+  if (repeat.device_bytes) rate(read_metrics::kDeviceRate, *repeat.device_bytes);
+  if (tally.due > 0)
+    trial.sample(read_metrics::kKeptUp, static_cast<double>(tally.samples) / static_cast<double>(tally.due));
+}
+
+// The whole seconds of each repeat: what is left at its end is shorter than a second and would look slower.
+Series bytes_by_second(const ReadCell& cell) {
+  constexpr double kNearlyWhole = 0.01;  // s: the last sample of a second ends a little before it
+  Series series;
+  for (const RepeatFigures& repeat : cell.repeats) {
+    const std::vector<std::uint64_t>& bytes = repeat.tally.bytes_by_second;
+    const auto whole = static_cast<std::size_t>(repeat.tally.wall_s + kNearlyWhole);
+    for (std::size_t i = 0; i < std::min(whole, bytes.size()); ++i)
+      series.values.push_back(static_cast<double>(bytes[i]));
+  }
+  return series;
+}
+
 }  // namespace
 
-struct ReadSweep::Place {
-  std::unique_ptr<ReadEngine> engine;
-  std::uint64_t passes = 0;  // that all ranks have started
-  std::unique_ptr<Yardsticks> yardsticks;
-  std::unique_ptr<CacheControl> cache;
-  bool given_up = false;
-  bool baseline_reported = false;
-  bool fallback_reported = false;
-  PhysicalPlaces physical;
-};
+void ReadCell::judge(Verdict what, std::string_view why) {
+  penstock::judge(verdict, reason, what, why);
+}
 
-ReadSweep::ReadSweep(std::vector<Tier*> tiers, const Manifest& manifest, const SampleList& samples,
+ReadSweep::ReadSweep(const std::vector<Tier*>& tiers, const Manifest& manifest, const SampleList& samples,
                      const ReadOptions& options, Communicator& ranks, Progress* progress, LiveCsv* live)
-    : tiers_(std::move(tiers)),
-      manifest_(manifest),
+    : manifest_(manifest),
       samples_(samples),
       options_(options),
       ranks_(ranks),
       team_(ranks),
       progress_(progress),
       live_(live) {
-  for (std::size_t tier = 0; tier < tiers_.size(); ++tier) {
-    places_.push_back(std::make_unique<Place>());
+  for (std::size_t tier = 0; tier < tiers.size(); ++tier) {
+    tiers_.push_back(std::make_unique<ReadTier>(*tiers[tier]));
     for (const unsigned threads : options_.threads) {
       ReadCell& cell = cells_.emplace_back();
       cell.tier = tier;
@@ -56,32 +166,14 @@ ReadSweep::ReadSweep(std::vector<Tier*> tiers, const Manifest& manifest, const S
   }
 }
 
-ReadSweep::~ReadSweep() = default;
-
-Result<void> ReadSweep::open_place(std::size_t tier) {
-  Place& place = *places_[tier];
-  if (options_.order == SampleOrder::physical) {
-    if (progress_) progress_->set_note(tiers_[tier]->name + ": looking where samples lie");
-    PENSTOCK_ASSIGN(place.physical, physical_places(samples_, *tiers_[tier]->backend));
-  }
-  const ReadWork work{.manifest = &manifest_,
-                      .samples = &samples_,
-                      .backend = tiers_[tier]->backend.get(),
-                      .offsets = &place.physical.of_sample,
-                      .share = team_.share(options_.rank_shift)};
-  PENSTOCK_ASSIGN(place.engine, ReadEngine::make(work, options_));
-  place.yardsticks = std::make_unique<Yardsticks>(work, options_);
-  place.cache = std::make_unique<CacheControl>(*tiers_[tier], manifest_, samples_, options_.cache,
-                                               options_.cold_by, options_.most_threads());
-  return success();
-}
-
-std::string_view ReadSweep::sorted_by(std::size_t tier) const {
-  return places_[tier]->physical.by;
+Result<void> ReadSweep::open_tier(ReadTier& tier) {
+  if (progress_ && options_.order == SampleOrder::physical)
+    progress_->set_note(tier.tier.name + ": looking where samples lie");
+  return tier.open(manifest_, samples_, options_, team_.share(options_.rank_shift));
 }
 
 Result<void> ReadSweep::run() {
-  for (std::size_t tier = 0; tier < tiers_.size(); ++tier) PENSTOCK_TRY(agree(ranks_, open_place(tier)));
+  for (const std::unique_ptr<ReadTier>& tier : tiers_) PENSTOCK_TRY(agree(ranks_, open_tier(*tier)));
   for (std::size_t tier = 0; tier < tiers_.size() && !team_.stopped(); ++tier) warm_up(tier);
   std::vector<std::size_t> order(cells_.size());
   const RandomStream random(options_.seed, "cells");
@@ -90,7 +182,7 @@ Result<void> ReadSweep::run() {
     shuffle(order, random.substream(repeat));
     for (const std::size_t cell : order) {
       if (team_.stopped()) break;
-      if (!places_[cells_[cell].tier]->given_up) repeat_cell(cells_[cell], repeat);
+      if (!tiers_[cells_[cell].tier]->given_up) repeat_cell(cells_[cell], repeat);
       if (progress_) progress_->advance(1);
     }
   }
@@ -100,9 +192,9 @@ Result<void> ReadSweep::run() {
 
 // One pass with everyone, checked against the manifest where that has checksums, and thrown away: it touches
 // all buffers.
-void ReadSweep::warm_up(std::size_t tier) {
-  Place& place = *places_[tier];
-  if (progress_) progress_->set_note(tiers_[tier]->name + ": warm-up pass");
+void ReadSweep::warm_up(std::size_t index) {
+  ReadTier& tier = *tiers_[index];
+  if (progress_) progress_->set_note(tier.tier.name + ": warm-up pass");
   ReadSpec pass{.threads = options_.most_threads(), .max_passes = 1};
   pass.verify = manifest_.facts().checksums;
   const std::chrono::nanoseconds limit = time_limit(options_.end);
@@ -110,9 +202,9 @@ void ReadSweep::warm_up(std::size_t tier) {
     pass.max_passes = 0;
     pass.end = Duration{limit};
   }
-  const RunTally tally = team_.run(pass, [&](const ReadSpec& mine) { return place.engine->run(mine); });
-  place.passes += tally.passes;
-  for (ReadCell& cell : cells_of(tier)) place.given_up |= judge_run(cell, cells_of(tier), tally, options_);
+  const RunTally tally = team_.run(pass, [&](const ReadSpec& mine) { return tier.engine->run(mine); });
+  tier.passes += tally.passes;
+  for (ReadCell& cell : cells_of(index)) tier.given_up |= judge_run(cell, cells_of(index), tally, options_);
 }
 
 void ReadSweep::repeat_cell(ReadCell& cell, std::size_t repeat) {
@@ -130,32 +222,32 @@ void ReadSweep::repeat_cell(ReadCell& cell, std::size_t repeat) {
 }
 
 void ReadSweep::read_repeat(ReadCell& cell) {
-  Place& place = *places_[cell.tier];
+  ReadTier& tier = *tiers_[cell.tier];
   RepeatPlan plan{.what = "reading", .spec = {.threads = cell.threads, .end = options_.end}};
   plan.spec.ramp = options_.ramp;
   plan.spec.verify = options_.verify;
-  plan.spec.first_pass = place.passes;
+  plan.spec.first_pass = tier.passes;
   plan.spec.measured = repeats_measured_++;
-  TimedCalls* const calls = timed_calls(*tiers_[cell.tier]->backend);
+  TimedCalls* const calls = timed_calls(*tier.tier.backend);
   plan.run = [&](const ReadSpec& pass, const ReadObserver& observer) {
     if (calls != nullptr) calls->take();  // what was before
-    RunTally tally = place.engine->run(pass, observer);
+    RunTally tally = tier.engine->run(pass, observer);
     if (calls != nullptr) tally.calls = calls->take();
     return tally;
   };
   if (live_) {
-    live_->begin(tiers_[cell.tier]->name, cell.threads);
-    plan.observer = [&](const ReadProgress& now) { live_->tick(now); };
+    live_->begin(tier.tier.name, cell.threads);
+    plan.observer = [&](const RunTally& so_far) { live_->tick(so_far); };
   }
   std::optional<RepeatFigures> figures = measure_repeat(cell, std::move(plan));
   if (!figures) return;
   const RunTally& tally = figures->tally;
-  place.passes += tally.passes;
-  if (live_) live_->end({.elapsed_s = tally.elapsed_s, .samples = tally.samples, .bytes = tally.bytes});
-  place.given_up |= judge_run(cell, cells_of(cell.tier), tally, options_);
+  tier.passes += tally.passes;
+  if (live_) live_->end(tally);
+  tier.given_up |= judge_run(cell, cells_of(cell.tier), tally, options_);
   cell.errors += tally.errors;
   if (tally.samples == 0 && tally.errors > 0 && !tally.failure && !team_.stopped()) {
-    place.given_up = true;
+    tier.given_up = true;
     judge_all(cells_of(cell.tier), Verdict::failed,
               fmt::format("not one sample could be read; the first: {}", tally.first_errors.front()));
   }
@@ -167,10 +259,10 @@ void ReadSweep::read_repeat(ReadCell& cell) {
 }
 
 void ReadSweep::baseline_repeat(ReadCell& cell) {
-  Place& place = *places_[cell.tier];
+  ReadTier& tier = *tiers_[cell.tier];
   RepeatPlan plan{.what = "baseline", .spec = {.threads = cell.threads, .end = options_.end}};
-  plan.run = [&](const ReadSpec& pass, const ReadObserver&) { return place.yardsticks->baseline(pass); };
-  if (place.given_up || team_.stopped()) return;
+  plan.run = [&](const ReadSpec& pass, const ReadObserver&) { return tier.yardsticks->baseline(pass); };
+  if (tier.given_up || team_.stopped()) return;
   const std::optional<RepeatFigures> figures = measure_repeat(cell, std::move(plan));
   if (!figures) return;
   const RunTally& tally = figures->tally;
@@ -179,20 +271,16 @@ void ReadSweep::baseline_repeat(ReadCell& cell) {
   cell.baseline_samples_per_s.push_back(good ? tally.sample_rate()
                                              : std::numeric_limits<double>::quiet_NaN());
   if (good && !options_.decode) raise_ceiling(cell, tally, "baseline");
-  if (!good && !std::exchange(place.baseline_reported, true))
-    warn(fmt::format("no baseline for '{}': {}", tiers_[cell.tier]->name,
-                     tally.failure ? tally.failure->message() : "it read nothing"));
+  if (!good) tier.report_no_baseline(tally);
 }
 
 void ReadSweep::probe_ceiling(ReadCell& cell) {
-  Place& place = *places_[cell.tier];
-  place.yardsticks->try_probes(cell.threads, [&](const auto& shape, std::chrono::nanoseconds at_least) {
-    if (team_.stopped() || place.given_up) return 0.0;
+  ReadTier& tier = *tiers_[cell.tier];
+  tier.yardsticks->try_probes(cell.threads, [&](const auto& shape, std::chrono::nanoseconds at_least) {
+    if (team_.stopped() || tier.given_up) return 0.0;
     RepeatPlan plan{.what = "probing the ceiling, " + shape.name(),
                     .spec = {.threads = cell.threads, .end = Passes{at_least}}};
-    plan.run = [&](const ReadSpec& pass, const ReadObserver&) {
-      return place.yardsticks->probe(shape, pass);
-    };
+    plan.run = [&](const ReadSpec& pass, const ReadObserver&) { return tier.yardsticks->probe(shape, pass); };
     const std::optional<RepeatFigures> figures = measure_repeat(cell, std::move(plan));
     if (!figures || figures->tally.failure || team_.stopped()) return 0.0;
     raise_ceiling(cell, figures->tally, shape.name());
@@ -202,9 +290,10 @@ void ReadSweep::probe_ceiling(ReadCell& cell) {
 
 std::optional<RepeatFigures> ReadSweep::measure_repeat(ReadCell& cell, RepeatPlan plan) {
   plan.note = [&](std::string_view what) { note_repeat(cell, what); };
-  std::optional<RepeatFigures> figures = team_.repeat(*tiers_[cell.tier], *places_[cell.tier]->cache, plan);
+  ReadTier& tier = *tiers_[cell.tier];
+  std::optional<RepeatFigures> figures = run_repeat(team_, tier.tier, *tier.cache, plan);
   if (figures) cell.judge(figures->verdict, figures->reason);
-  report_fallback(cell.tier);
+  tier.report_fallback();
   return figures;
 }
 
@@ -218,28 +307,41 @@ std::span<ReadCell> ReadSweep::cells_of(std::size_t tier) {
   return std::span(cells_).subspan(tier * options_.threads.size(), options_.threads.size());
 }
 
-void ReadSweep::report_fallback(std::size_t tier) {
-  Place& place = *places_[tier];
-  if (place.cache->fallback().empty() || std::exchange(place.fallback_reported, true)) return;
-  const bool direct = tiers_[tier]->backend->caps().bypasses_cache;
-  warn(fmt::format("{}: {}; {}", tiers_[tier]->name, place.cache->fallback(),
-                   direct
-                       ? "the data are read past the page cache all the same, and the metadata stays as it is"
-                       : "the files of the corpus are evicted one by one instead, and the metadata stays "
-                         "warm"));
-}
-
 void ReadSweep::note_repeat(const ReadCell& cell, std::string_view what) {
   if (!progress_) return;
-  progress_->set_note(fmt::format("{}, {} thread{}: {}", tiers_[cell.tier]->name, cell.threads,
+  progress_->set_note(fmt::format("{}, {} thread{}: {}", tiers_[cell.tier]->tier.name, cell.threads,
                                   cell.threads == 1 ? "" : "s", what));
 }
 
-std::uint64_t ReadSweep::tier_bytes_read(std::size_t tier) const {
-  const Place& place = *places_[tier];
-  return tiers_[tier]->backend->moved_bytes().read +
-         (place.yardsticks ? place.yardsticks->uncounted_bytes() : 0) +
-         (place.cache ? place.cache->warmed_bytes() : 0);
+void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, const Manifest& manifest,
+                 std::uint64_t tier_bytes_read, Trial& trial) {
+  trial.parameter("tier", tier.name);
+  trial.parameter("threads", cell.threads);
+  if (!cell.repeats.empty() && !cell.repeats.front().tally.ranks.empty())
+    trial.parameter("rank_scaling", "strong");
+  trial.tier("data", tier);
+  trial.cache(cell_cache(cell));
+  for (const RepeatFigures& repeat : cell.repeats) record_repeat(repeat, trial);
+
+  const std::size_t pairs = std::min(cell.repeats.size(), first.repeats.size());
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const double before = first.repeats[i].tally.sample_rate();
+    trial.sample(read_metrics::kScaling, before > 0 ? cell.repeats[i].tally.sample_rate() / before
+                                                    : std::numeric_limits<double>::quiet_NaN());
+  }
+  for (const double rate : cell.baseline_samples_per_s) trial.sample(read_metrics::kBaselineRate, rate);
+  if (cell.ceiling_bytes_per_s > 0) {
+    trial.parameter("ceiling_rung", cell.ceiling_probe);
+    trial.sample(read_metrics::kCeilingRate, cell.ceiling_bytes_per_s);
+    for (const RepeatFigures& repeat : cell.repeats)
+      trial.sample(read_metrics::kOfCeiling, repeat.tally.payload_rate() / cell.ceiling_bytes_per_s);
+  }
+  trial.sample(read_metrics::kErrors, static_cast<double>(cell.errors));
+  trial.sample(shared_metrics::kTierBytesRead, static_cast<double>(tier_bytes_read));
+  trial.parameter("checksums", manifest.facts().checksums);
+  if (Series seconds = bytes_by_second(cell); !seconds.values.empty())
+    trial.series("payload_bytes", std::move(seconds));
+  trial.verdict(cell.verdict, cell.reason);
 }
 
 }  // namespace penstock

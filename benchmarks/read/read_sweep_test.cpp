@@ -72,13 +72,13 @@ TEST_F(Sweep, CountsAllThatIsReadFromATier) {
   ReadSweep all = sweep();
   ASSERT_TRUE(all.run().ok());
   for (std::size_t tier = 0; tier < 2; ++tier) {
-    EXPECT_EQ(all.tier_bytes_read(tier), backends_[tier]->moved_bytes().read)
+    EXPECT_EQ(all.tier(tier).bytes_read(), backends_[tier]->moved_bytes().read)
         << "the baseline went through the back end, and must not be counted twice";
     std::uint64_t repeats = 0;
     for (const ReadCell& cell : all.cells())
       for (const RepeatFigures& repeat : cell.repeats)
         if (cell.tier == tier) repeats += repeat.tally.bytes;
-    EXPECT_GE(all.tier_bytes_read(tier), 2 * repeats / 3 + manifests_[0].payload_bytes());
+    EXPECT_GE(all.tier(tier).bytes_read(), 2 * repeats / 3 + manifests_[0].payload_bytes());
   }
 }
 
@@ -100,7 +100,7 @@ TEST_F(Sweep, ATierThatFailsEndsWithItsReasonAndTheOthersGoOn) {
 
 TEST_F(Sweep, SkippedSamplesDegradeAndAreNamed) {
   backends_[1]->fail_on("s0033");
-  options_.on_error = OnError::skip;
+  options_.skip_errors = true;
   ReadSweep all = sweep();
   ASSERT_TRUE(all.run().ok());
   for (const ReadCell& cell : all.cells()) {
@@ -128,7 +128,7 @@ TEST_F(Sweep, WrongBytesAreTheVerdictInsteadOfARate) {
 TEST_F(Sweep, SkippedWrongBytesDegradeAndAreNamedAlsoWhereOtherSamplesFailedBeforeThem) {
   for (std::uint32_t i = 0; i < 10; ++i) backends_[0]->fail_on(std::string(samples_->name(i)));
   backends_[0]->put("s0010", std::vector<std::byte>(11));
-  options_.on_error = OnError::skip;
+  options_.skip_errors = true;
   ReadSweep all = sweep();
   ASSERT_TRUE(all.run().ok());
   EXPECT_EQ(all.cells()[0].verdict, Verdict::degraded);
@@ -141,7 +141,7 @@ TEST_F(Sweep, NothingButWrongBytesIsNoRateEvenWhenSkipping) {
   for (std::uint32_t i = 0; i < kFiles; ++i)
     backends_[0]->put(std::string(samples_->name(i)),
                       std::vector<std::byte>(samples_->largest(), std::byte{0xff}));
-  options_.on_error = OnError::skip;
+  options_.skip_errors = true;
   ReadSweep all = sweep();
   ASSERT_TRUE(all.run().ok());
   EXPECT_EQ(verdict_exit_code(all.cells()[0].verdict), 1);
@@ -150,7 +150,7 @@ TEST_F(Sweep, NothingButWrongBytesIsNoRateEvenWhenSkipping) {
 
 TEST_F(Sweep, NothingCanBeReadIsAFailureEvenWhenSkipping) {
   for (std::uint32_t i = 0; i < kFiles; ++i) backends_[0]->fail_on(std::string(samples_->name(i)));
-  options_.on_error = OnError::skip;
+  options_.skip_errors = true;
   ReadSweep all = sweep();
   ASSERT_TRUE(all.run().ok());
   EXPECT_EQ(all.cells()[0].verdict, Verdict::failed);

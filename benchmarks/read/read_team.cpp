@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
+#include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "io_backends/core/system/interrupt.hpp"
@@ -11,31 +12,89 @@
 namespace penstock {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::chrono::hours kNoBound{24 * 365};
 constexpr double kMostPasses = 1e12;
-constexpr std::chrono::seconds kUntimedAtLeast{30};
-constexpr int kUntimedTimes = 10;
 
-std::chrono::nanoseconds nanoseconds(double seconds) {
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+template <class T>
+Json pack(const T& figure) {
+  return figure;
+}
+template <class T>
+void unpack(const Json& json, T& figure) {
+  json.get_to(figure);
 }
 
-ReadSpec next_pass(const RepeatPlan& plan, const RunTally& so_far, bool emptied) {
-  ReadSpec pass = plan.spec;
-  const std::chrono::nanoseconds gone = nanoseconds(so_far.elapsed_s);
-  if (emptied) pass.max_passes = 1;
-  pass.first_pass = plan.spec.first_pass.value_or(0) + so_far.passes;
-  pass.measured_before = nanoseconds(so_far.wall_s);
-  pass.ramp = std::max(plan.spec.ramp - gone, std::chrono::nanoseconds(0));
-  if (const std::chrono::nanoseconds limit = time_limit(plan.spec.end); limit.count() != 0)
-    pass.end =
-        with_time_limit(plan.spec.end, std::max(limit + plan.spec.ramp - gone, std::chrono::nanoseconds(1)));
-  return pass;
+// All ranks run the same program, so that a histogram travels as it is in memory.
+static_assert(std::is_trivially_copyable_v<Histogram>);
+Json pack(const Histogram& histogram) {
+  std::vector<std::uint8_t> bytes(sizeof histogram);
+  std::memcpy(bytes.data(), &histogram, sizeof histogram);
+  return Json::binary(std::move(bytes));
+}
+void unpack(const Json& json, Histogram& histogram) {
+  std::memcpy(&histogram, json.get_binary().data(), sizeof histogram);
+}
+Json pack(const TimesByCall& calls) {
+  Json json = Json::array();
+  for (const auto& [call, times] : calls)
+    json.push_back(Json::array({static_cast<int>(call), pack(times.ns), times.bytes, times.errors}));
+  return json;
+}
+void unpack(const Json& json, TimesByCall& calls) {
+  for (const Json& one : json) {
+    CallTimes& times = calls[static_cast<TimedCall>(one[0].get<int>())];
+    unpack(one[1], times.ns);
+    one[2].get_to(times.bytes);
+    one[3].get_to(times.errors);
+  }
+}
+Json pack(const std::optional<Error>& failure) {
+  return failure ? penstock::packed(*failure) : Json();
+}
+void unpack(const Json& json, std::optional<Error>& failure) {
+  if (!json.is_null()) failure = error_of(json);
+}
+Json pack(const std::vector<RankFigures>& ranks) {
+  Json json = Json::array();
+  for (const RankFigures& rank : ranks) json.push_back(Json::array({rank.bytes, rank.wall_s}));
+  return json;
+}
+void unpack(const Json& json, std::vector<RankFigures>& ranks) {
+  for (const Json& rank : json) ranks.push_back({rank[0].get<std::uint64_t>(), rank[1].get<double>()});
 }
 
 }  // namespace
+
+Json packed(const RunTally& tally) {
+  Json json;
+  RunTally::figures(
+      [&](const char* name, auto member, const RunFigure&) { json[name] = pack(tally.*member); });
+  return json;
+}
+
+RunTally unpacked(const Json& json) {
+  RunTally tally;
+  RunTally::figures(
+      [&](const char* name, auto member, const RunFigure&) { unpack(json[name], tally.*member); });
+  return tally;
+}
+
+RunTally over_ranks(std::span<const RunTally> each) {
+  RunTally all;
+  double first_done_s = each.front().first_done_s;
+  for (const RunTally& one : each) {
+    all.join(one);
+    first_done_s = std::min(first_done_s, one.first_done_s);
+    all.ranks.push_back({one.bytes, one.wall_s});
+  }
+  double by_then = 0;
+  for (const RunTally& one : each)
+    if (one.first_done_s > 0)
+      by_then += static_cast<double>(one.first_done_bytes) * first_done_s / one.first_done_s;
+  all.first_done_s = first_done_s;
+  all.first_done_bytes = static_cast<std::uint64_t>(std::llround(by_then));
+  return all;
+}
 
 RankShare ReadTeam::share(std::uint64_t shift) const {
   return {.rank = static_cast<std::uint64_t>(ranks_.rank()),
@@ -49,34 +108,33 @@ RunTally ReadTeam::run(const ReadSpec& spec, const Mine& mine) {
   const double wanted_s = std::chrono::duration<double>(shortest(spec.end) + spec.ramp).count();
   const SignalsForAll signals(ranks_);
   RunTally all;
-  ReadSpec leg = spec;
+  ReadSpec whole = spec;
   Result<void> together;
-  leg.at_gate = [&] { together = ranks_.barrier(); };
+  whole.at_gate = [&] { together = ranks_.barrier(); };
   if (std::holds_alternative<Stonewall>(spec.end))
-    leg.at_stonewall = [&](std::uint64_t taken) { return reduced(taken, Reduction::max); };
+    whole.at_stonewall = [&](std::uint64_t taken) { return reduced(taken, Reduction::max); };
   if (by_time) {
-    leg.max_passes = 1;
-    if (std::holds_alternative<Passes>(leg.end)) leg.end = Passes{kNoBound};
+    whole.max_passes = 1;
+    if (std::holds_alternative<Passes>(whole.end)) whole.end = Passes{kNoBound};
   }
+  ReadSpec leg = whole;
   while (true) {
     all.append(joined(mine(leg)));
     if (!together.ok() && !all.failure) all.failure = together.error();
     if (!by_time || all.failure || stopped_ || all.passes == 0 || all.elapsed_s >= wanted_s) return all;
     const double a_pass_s = std::max(all.elapsed_s / static_cast<double>(all.passes), 1e-9);
+    leg = rest_of(whole, all);
     leg.max_passes = static_cast<std::uint64_t>(
         std::clamp(std::ceil((wanted_s - all.elapsed_s) / a_pass_s), 1.0, kMostPasses));
-    leg.measured_before = spec.measured_before + nanoseconds(all.wall_s);
-    leg.ramp = std::max(spec.ramp - nanoseconds(all.elapsed_s), std::chrono::nanoseconds(0));
-    if (spec.first_pass) leg.first_pass = *spec.first_pass + all.passes;
   }
 }
 
 RunTally ReadTeam::joined(const RunTally& mine) {
-  const Result<GatheredJson> said = gather_json(ranks_, mine.packed(), [](const std::vector<Json>& each) {
+  const Result<GatheredJson> said = gather_json(ranks_, packed(mine), [](const std::vector<Json>& each) {
     std::vector<RunTally> tallies;
     tallies.reserve(each.size());
-    for (const Json& one : each) tallies.push_back(RunTally::unpacked(one));
-    return RunTally::over_ranks(tallies).packed();
+    for (const Json& one : each) tallies.push_back(unpacked(one));
+    return packed(over_ranks(tallies));
   });
   if (!said.ok()) {
     RunTally none;
@@ -84,55 +142,13 @@ RunTally ReadTeam::joined(const RunTally& mine) {
     return none;
   }
   stopped_ |= said->signal != 0;
-  return RunTally::unpacked(said->json);
-}
-
-std::optional<RepeatFigures> ReadTeam::repeat(Tier& tier, CacheControl& cache, const RepeatPlan& plan) {
-  RepeatFigures figures;
-  figures.device_bytes = 0;
-  const std::chrono::nanoseconds wanted = std::max(time_limit(plan.spec.end), shortest(plan.spec.end));
-  const Clock::time_point latest = Clock::now() + kUntimedAtLeast + kUntimedTimes * wanted;
-  for (bool first = true;; first = false) {
-    if (plan.note) plan.note("preparing the cache");
-    const Result<CacheOutcome> prepared = prepare(cache);
-    if (!prepared.ok()) {
-      if (first) return std::nullopt;
-      break;
-    }
-    if (first) figures.cache = prepared->state;
-    judge(figures.verdict, figures.reason, prepared->verdict, prepared->reason);
-    const bool emptied = prepared->state.method == "evict" || prepared->state.method == "drop";
-    if (plan.note) plan.note(plan.what);
-    const ReadProgress before{figures.tally.elapsed_s, figures.tally.samples, figures.tally.bytes};
-    ReadObserver observer;
-    if (plan.observer)
-      observer = [&](const ReadProgress& now) {
-        plan.observer(
-            {before.elapsed_s + now.elapsed_s, before.samples + now.samples, before.bytes + now.bytes});
-      };
-    const std::uint64_t moved = tier.backend->moved_bytes().read;
-    const std::optional<std::uint64_t> device = device_bytes_read();
-    const RunTally tally = run(next_pass(plan, figures.tally, emptied),
-                               [&](const ReadSpec& pass) { return plan.run(pass, observer); });
-    std::optional<std::uint64_t> fetched;
-    if (const auto device_after = device_bytes_read(); device && device_after)
-      fetched = *device_after - *device;
-    fetched = sum(fetched);
-    figures.read_call_bytes += sum(tier.backend->moved_bytes().read - moved);
-    if (!fetched) figures.device_bytes.reset();
-    if (figures.device_bytes) *figures.device_bytes += *fetched;
-    figures.tally.append(tally);
-    if (tally.failure || stopped() || !emptied) break;
-    if (figures.tally.wall_s >= std::chrono::duration<double>(wanted).count()) break;
-    if (any(Clock::now() >= latest)) break;
-  }
-  return figures;
+  return unpacked(said->json);
 }
 
 Result<CacheOutcome> ReadTeam::prepare(CacheControl& cache) {
-  PreparedTogether prepared = prepare_together(ranks_, cache, who_prepares_);
-  stopped_ |= prepared.signal != 0;
-  return std::move(prepared.outcome);
+  Result<CacheOutcome> prepared = prepare_together(ranks_, cache);
+  stopped_ |= prepared.ok() ? prepared->stopped : prepared.error().code == Errc::interrupted;
+  return prepared;
 }
 
 std::uint64_t ReadTeam::reduced(std::uint64_t mine, Reduction how) {

@@ -2,11 +2,10 @@
 // results belong to the thread of ReadEngine::run(), before the threads start and after they are joined.
 // open_gate() and call_off() run there, too. So does the work of the first worker, which alone calls `watch`
 // and at_stonewall.
-// Locks: ReadRun::mutex guards the errors. The gate and the stonewall are atomics that threads wait for. No
+// Locks: ReadRun::mutex_ guards the errors. The gate and the stonewall are latches that threads wait for. No
 // lock is held during a read.
-// Order: a thread writes plain members of ReadRun before it stores to gate_ or wall_, and the others read
-// them after they saw that store. So the stores come last, and they are not relaxed. The relaxed atomics
-// only count or stop.
+// Order: a thread writes plain members of ReadRun before it counts a latch down, and the others read them
+// after they waited for that latch. So the count comes last. The relaxed atomics only count or stop.
 // Memory: a sample allocates nothing. A second of a run adds a number, and an error a text.
 // Ctrl-C: looked for before each sample, and every 100 ms while a sample is not due. A read is not cut short.
 // Crash: nothing is written.
@@ -29,69 +28,67 @@ constexpr std::int64_t kSpunNs = 20'000;  // the last part of a wait is spent re
 }  // namespace
 
 ReadRun::ReadRun(std::uint64_t samples, const ReadOptions& options, const RankShare& share,
-                 const ReadSpec& what, std::uint64_t first)
+                 const ReadSpec& what, std::uint64_t first, ReadWorkers all)
     : source(samples, what.threads, what.max_passes,
              time_limit(what.end).count() != 0 ? INT64_MAX : (shortest(what.end) + what.ramp).count()),
       spec(what),
+      workers(all),
       first_pass(first),
       deadline_ns(time_limit(what.end).count()),
-      on_error(options.on_error) {
+      skip_errors(options.skip_errors),
+      ready_(static_cast<std::ptrdiff_t>(all.size()) - 1),
+      at_wall_(static_cast<std::ptrdiff_t>(all.size())) {
   const auto* loop = std::get_if<OpenLoop>(&options.arrival);
   if (loop != nullptr && spec.measured) arrivals.emplace(*loop, options.seed, share, *spec.measured);
 }
 
 // By each worker. The first one comes when the gate is open already.
-bool ReadRun::wait_at_gate() {
-  waiting_.fetch_add(1);
-  waiting_.notify_one();
-  gate_.wait(closed);
-  return gate_.load() == open;
+bool ReadRun::wait_at_gate(const ReadWorker& one) {
+  if (workers.front().get() == &one) return true;
+  ready_.count_down();
+  gate_.wait();
+  return !called_off_;
 }
 
-void ReadRun::open_gate(unsigned workers) {
-  for (unsigned here = waiting_.load(); here != workers; here = waiting_.load()) waiting_.wait(here);
+void ReadRun::open_gate() {
+  ready_.wait();
   // The other ranks wait in at_gate, so the clock starts after it. start_ must be there when the gate opens.
   if (spec.at_gate) spec.at_gate();
   start_ = std::chrono::steady_clock::now();
-  gate_.store(open);
-  gate_.notify_all();
+  gate_.count_down();
 }
 
 // In place of open_gate(), if a thread could not start: the workers at the gate end.
 void ReadRun::call_off() {
-  gate_.store(called_off);
-  gate_.notify_all();
+  called_off_ = true;
+  gate_.count_down();
 }
 
 // By each worker, after its loop has ended, whatever the reason: one that left it out would block the others.
-void ReadRun::stand_at_wall(std::span<const std::unique_ptr<ReadWorker>> workers, const ReadWorker& one) {
-  at_wall_.fetch_add(1);
-  at_wall_.notify_one();
-  if (workers.front().get() != &one) {
-    wall_.wait(closed);
-    return;
-  }
-  for (std::size_t here = at_wall_.load(); here != workers.size(); here = at_wall_.load())
-    at_wall_.wait(here);
-  // All others wait now, so their plain members may be read: each added to at_wall_ after it last wrote them.
+void ReadRun::stand_at_wall(const ReadWorker& one) {
+  at_wall_.count_down();
+  if (workers.front().get() != &one) return wall_.wait();
+  at_wall_.wait();
+  // All others wait now, so their plain members may be read: each counted down after it last wrote them.
   std::uint64_t taken = 0;
+  std::int64_t last_done_ns = 0;
   for (const std::unique_ptr<ReadWorker>& worker : workers) {
     taken += worker->taken();
-    wall_at_ns = std::max(wall_at_ns, worker->last_done_ns());
-    wall_bytes += worker->delivered().after_ramp();
+    last_done_ns = std::max(last_done_ns, worker->last_done_ns());
+    shared.stonewall_bytes += worker->delivered().after_ramp();
   }
+  shared.stonewall_s = seconds_after_ramp(last_done_ns);
   const std::uint64_t most = spec.at_stonewall ? spec.at_stonewall(taken) : taken;
   to_wear_out_ = most > taken ? most - taken : 0;
-  wall_.store(open);
-  wall_.notify_all();
+  wall_.count_down();
 }
 
 // Any of the threads. The others soon see stop_, and end before their next sample.
 void ReadRun::note_error(Error error) {
-  std::lock_guard lock(mutex);
-  if (first_errors.size() < RunTally::kErrorsNamed) first_errors.push_back(error.message());
-  if (on_error == OnError::skip) return;
-  if (!failure) failure = std::move(error);
+  std::lock_guard lock(mutex_);
+  if (shared.first_errors.size() < RunTally::kErrorsNamed) shared.first_errors.push_back(error.message());
+  if (skip_errors) return;
+  if (!shared.failure) shared.failure = std::move(error);
   stop_.store(true, std::memory_order_relaxed);
 }
 
@@ -125,8 +122,7 @@ Result<void> ReadWorker::prepare() {
   return reader_.use_queue(depth, memory_.first(depth * room));
 }
 
-void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers,
-                      const Watch& watch) {
+void ReadWorker::work(ReadRun& run, const Watch& watch) {
   reset();
   watch_ = &watch;
   next_watch_ns_ = watch ? kWatchNs : INT64_MAX;
@@ -136,15 +132,15 @@ void ReadWorker::work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>>
   // On this thread, whose timers it changes, and before the gate.
   const std::optional<PreciseTimers> exact =
       run.arrivals ? std::optional<PreciseTimers>(std::in_place) : std::nullopt;
-  if (!run.wait_at_gate()) return;
+  if (!run.wait_at_gate(*this)) return;
   loop(run);
   if (std::holds_alternative<Stonewall>(run.spec.end)) {
-    run.stand_at_wall(workers, *this);
+    run.stand_at_wall(*this);
     wearing_out_ = true;
     past_deadline_ = false;
     loop(run);
   }
-  done(run, workers);
+  done(run);
   if (run.spec.measured && spans_are_profiled()) give_span(run);
 }
 
@@ -234,34 +230,6 @@ bool ReadWorker::wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t
   }
   tally_.late_ns.add(static_cast<std::uint64_t>(now_ns - due_ns));
   return true;
-}
-
-// Collective reads. In every round the other ranks wait for this one, also if it has nothing to read there,
-// has failed or got Ctrl-C. Then it makes empty reads to the end of the last pass.
-void ReadWorker::loop_together(ReadRun& run) {
-  Slot& slot = slots_.front();
-  std::int64_t now = run.now_ns();
-  while (run.source.take(now, slice_)) {
-    for (position_ = slice_.begin; position_ < slice_.end; ++position_) {
-      const bool ended = run.stopped() || interrupted();
-      if (ended && work_.share.ranks == 1) return;
-      const Round round = rounds_->round(run.first_pass + slice_.pass, position_);
-      Reader& reader = *objects_.find(round.object);
-      slot.started_ns = now;
-      if (ended || !round.sample) {
-        const Result<void> waited = reader.read_at_all(0, {});
-        now = run.now_ns();
-        if (!waited.ok() && !ended) run.note_error(waited.error());
-        continue;
-      }
-      slot.sample = *round.sample;
-      const SampleList::Sample& sample = slot.entry = (*work_.samples)[slot.sample];
-      Result<void> outcome = reader.read_at_all(sample.offset, slot.room.first(sample.length));
-      if (outcome.ok()) outcome = inspect(run, slot, sample.length);
-      now = run.now_ns();
-      account(run, slot, outcome, now);
-    }
-  }
 }
 
 // Several reads in flight. A slot belongs to the back end from add() until its completion is reaped. Returns
@@ -370,17 +338,17 @@ void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
   if (deadline != 0 && !past_deadline_) next_boundary_ns_ = std::min(next_boundary_ns_, deadline);
 }
 
-// The first worker that ends writes first_done_ns and first_done_bytes; they are read after the join. The
-// sums of the others, which still work, are what they are at this moment.
-void ReadWorker::done(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers) {
+// The first worker that ends writes first_done_s and first_done_bytes; they are read after the join. The sums
+// of the others, which still work, are what they are at this moment.
+void ReadWorker::done(ReadRun& run) {
   const std::int64_t now = run.now_ns();
   if (delivered_.bytes.load(std::memory_order_relaxed) > bytes_before_second_) end_second();
   tally_.samples = delivered_.samples.load(std::memory_order_relaxed) - ramp_samples_;
   tally_.bytes = delivered_.after_ramp();
   if (run.someone_done.exchange(true)) return;
-  run.first_done_ns = now;
-  for (const std::unique_ptr<ReadWorker>& worker : workers)
-    run.first_done_bytes += worker->delivered().after_ramp();
+  run.shared.first_done_s = run.seconds_after_ramp(now);
+  for (const std::unique_ptr<ReadWorker>& worker : run.workers)
+    run.shared.first_done_bytes += worker->delivered().after_ramp();
 }
 
 // From the common start, as the run's own wall time counts.

@@ -2,9 +2,11 @@
 // includes this.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <latch>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,6 +17,7 @@
 
 #include "benchmarks/read/read_engine.hpp"
 #include "benchmarks/read/sample_checks.hpp"
+#include "datagen/reading/collective_order.hpp"
 #include "datagen/reading/sample_order.hpp"
 #include "datagen/reading/sample_reader.hpp"
 #include "io_backends/backend/buffer.hpp"
@@ -22,20 +25,22 @@
 
 namespace penstock {
 
+using ReadWorkers = std::span<const std::unique_ptr<ReadWorker>>;
+
 // What the threads of one run share. Made before they start, destroyed after they are joined.
 class ReadRun {
  public:
   ReadRun(std::uint64_t samples, const ReadOptions& options, const RankShare& share, const ReadSpec& spec,
-          std::uint64_t first_pass);
+          std::uint64_t first_pass, ReadWorkers workers);
 
-  // Workers wait at the gate until all are there; false: the run was called off.
-  bool wait_at_gate();
-  void open_gate(unsigned workers);  // waits for them, starts the clock, lets them go
+  // All workers but the first wait at the gate until all are there; false: the run was called off.
+  bool wait_at_gate(const ReadWorker& one);
+  void open_gate();  // waits for them, starts the clock, lets them go
   void call_off();
 
-  // At the stonewall all workers wait. The first one adds up what `workers` did and asks how many samples
-  // are left to read. Then all go on, each as long as wear_out() is true.
-  void stand_at_wall(std::span<const std::unique_ptr<ReadWorker>> workers, const ReadWorker& one);
+  // At the stonewall all workers wait. The first one adds up what they did and asks how many samples are left
+  // to read. Then all go on, each as long as wear_out() is true.
+  void stand_at_wall(const ReadWorker& one);
   bool wear_out() { return worn_out_.fetch_add(1, std::memory_order_relaxed) < to_wear_out_; }
 
   std::int64_t now_ns() const {
@@ -48,36 +53,37 @@ class ReadRun {
   }
   bool stopped() const { return stop_.load(std::memory_order_relaxed); }
   void note_error(Error error);  // keeps the first few; stops the run unless errors are skipped
+  double seconds_after_ramp(std::int64_t ns) const {
+    return static_cast<double>(std::max<std::int64_t>(ns - spec.ramp.count(), 0)) * 1e-9;
+  }
 
   SampleSource source;
   const ReadSpec spec;
+  const ReadWorkers workers;
   const std::uint64_t first_pass;
   const std::int64_t deadline_ns;  // 0: none
-  const OnError on_error;
+  const bool skip_errors;
   std::optional<Arrivals> arrivals;  // of an open loop
 
-  std::atomic<bool> someone_done{false};  // the first worker that sets it writes the two below
-  std::int64_t first_done_ns = 0;
-  std::uint64_t first_done_bytes = 0;
-
-  std::int64_t wall_at_ns = 0;  // the last completion before the stonewall
-  std::uint64_t wall_bytes = 0;
-
-  std::mutex mutex;  // of the two below
-  std::vector<std::string> first_errors;
-  std::optional<Error> failure;
+  std::atomic<bool> someone_done{false};  // the first worker that sets it writes first_done_* of `shared`
+  // What no worker has alone: errors (under mutex_), first_done_* and stonewall_* (by the first worker).
+  RunTally shared;
 
  private:
-  enum Gate : int { closed, open, called_off };
-  std::atomic<int> gate_{closed};
-  std::atomic<unsigned> waiting_{0};
+  std::mutex mutex_;
+  std::latch ready_;    // all workers but the first are at the gate
+  std::latch gate_{1};  // open, or called off
+  std::latch at_wall_;  // all workers are at the stonewall
+  std::latch wall_{1};
+  bool called_off_ = false;
   std::atomic<bool> stop_{false};
-  std::atomic<int> wall_{closed};
-  std::atomic<std::size_t> at_wall_{0};
   std::uint64_t to_wear_out_ = 0;
   std::atomic<std::uint64_t> worn_out_{0};
   std::chrono::steady_clock::time_point start_;
 };
+
+// Opens all objects for collective reads; see ReadEngine::make().
+Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& objects);
 
 class ReadWorker {
  public:
@@ -88,10 +94,9 @@ class ReadWorker {
   // How many positions a pass has: samples of this rank, or rounds of all ranks.
   std::uint64_t positions() const;
 
-  // The body of the thread. `workers` are all of the run: the first that ends adds up what they delivered.
-  // `watch`, if there is one, is called with the time about ten times a second.
+  // The body of the thread. `watch`, if there is one, is called with the time about ten times a second.
   using Watch = std::function<void(std::int64_t now_ns)>;
-  void work(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers, const Watch& watch = {});
+  void work(ReadRun& run, const Watch& watch = {});
 
   // What was delivered so far, with the ramp, and the bytes of the ramp alone. Only the worker writes, so a
   // load and a store are enough; any thread reads. On a cache line of its own.
@@ -130,7 +135,7 @@ class ReadWorker {
   void loop(ReadRun& run);
   void loop_alone(ReadRun& run);
   void loop_queue(ReadRun& run);
-  void loop_together(ReadRun& run);
+  void loop_together(ReadRun& run);  // collective_reads.cpp
   bool next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample);
   bool wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns);
   std::string_view object_name(const SampleList::Sample& entry) const;
@@ -139,7 +144,7 @@ class ReadWorker {
   void deliver(ReadRun& run, std::uint64_t bytes, std::int64_t started_ns, std::int64_t end_ns);
   void pass_boundary(ReadRun& run, std::int64_t now_ns);
   void end_second();
-  void done(ReadRun& run, std::span<const std::unique_ptr<ReadWorker>> workers);
+  void done(ReadRun& run);
   void give_span(const ReadRun& run) const;
 
   const ReadWork work_;

@@ -1,12 +1,8 @@
 #include "benchmarks/read/run_tally.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <type_traits>
 #include <utility>
-
-#include "results/record/gather_json.hpp"
 
 namespace penstock {
 namespace {
@@ -46,54 +42,6 @@ void add(std::vector<RankFigures>& all, const std::vector<RankFigures>& more) {
     all[i].bytes += more[i].bytes;
     all[i].wall_s += more[i].wall_s;
   }
-}
-
-template <class T>
-Json pack(const T& figure) {
-  return figure;
-}
-template <class T>
-void unpack(const Json& json, T& figure) {
-  json.get_to(figure);
-}
-
-// All ranks run the same program, so that a histogram travels as it is in memory.
-static_assert(std::is_trivially_copyable_v<Histogram>);
-Json pack(const Histogram& histogram) {
-  std::vector<std::uint8_t> bytes(sizeof histogram);
-  std::memcpy(bytes.data(), &histogram, sizeof histogram);
-  return Json::binary(std::move(bytes));
-}
-void unpack(const Json& json, Histogram& histogram) {
-  std::memcpy(&histogram, json.get_binary().data(), sizeof histogram);
-}
-Json pack(const TimesByCall& calls) {
-  Json json = Json::array();
-  for (const auto& [call, times] : calls)
-    json.push_back(Json::array({static_cast<int>(call), pack(times.ns), times.bytes, times.errors}));
-  return json;
-}
-void unpack(const Json& json, TimesByCall& calls) {
-  for (const Json& one : json) {
-    CallTimes& times = calls[static_cast<TimedCall>(one[0].get<int>())];
-    unpack(one[1], times.ns);
-    one[2].get_to(times.bytes);
-    one[3].get_to(times.errors);
-  }
-}
-Json pack(const std::optional<Error>& failure) {
-  return failure ? penstock::packed(*failure) : Json();
-}
-void unpack(const Json& json, std::optional<Error>& failure) {
-  if (!json.is_null()) failure = error_of(json);
-}
-Json pack(const std::vector<RankFigures>& ranks) {
-  Json json = Json::array();
-  for (const RankFigures& rank : ranks) json.push_back(Json::array({rank.bytes, rank.wall_s}));
-  return json;
-}
-void unpack(const Json& json, std::vector<RankFigures>& ranks) {
-  for (const Json& rank : json) ranks.push_back({rank[0].get<std::uint64_t>(), rank[1].get<double>()});
 }
 
 void record_figure(const RunTally& tally, double value, const RunFigure& figure, Trial& trial) {
@@ -152,35 +100,6 @@ void RunTally::append(const RunTally& later) {
     else
       add(this->*member, later.*member);
   });
-}
-
-RunTally RunTally::over_ranks(std::span<const RunTally> each) {
-  RunTally all;
-  double first_done_s = each.front().first_done_s;
-  for (const RunTally& one : each) {
-    all.join(one);
-    first_done_s = std::min(first_done_s, one.first_done_s);
-    all.ranks.push_back({one.bytes, one.wall_s});
-  }
-  double by_then = 0;
-  for (const RunTally& one : each)
-    if (one.first_done_s > 0)
-      by_then += static_cast<double>(one.first_done_bytes) * first_done_s / one.first_done_s;
-  all.first_done_s = first_done_s;
-  all.first_done_bytes = static_cast<std::uint64_t>(std::llround(by_then));
-  return all;
-}
-
-Json RunTally::packed() const {
-  Json json;
-  figures([&](const char* name, auto member, const RunFigure&) { json[name] = pack(this->*member); });
-  return json;
-}
-
-RunTally RunTally::unpacked(const Json& json) {
-  RunTally tally;
-  figures([&](const char* name, auto member, const RunFigure&) { unpack(json[name], tally.*member); });
-  return tally;
 }
 
 void RunTally::record(Trial& trial) const {

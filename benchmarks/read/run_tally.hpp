@@ -53,9 +53,9 @@ struct RunTally {
   std::vector<std::uint64_t> bytes_by_second;  // [i]: in the i-th second of wall_s; the last may be cut short
   std::vector<std::string> first_errors;       // at most kErrorsNamed
   std::string first_wrong;                     // what is said of the first of `wrong`
-  std::optional<Error> failure;                // ended the run (OnError::fail), or nothing could be started
-  TimesByCall calls;                           // of the back end, where it is traced; ramp included
-  std::vector<RankFigures> ranks;              // where several ranks ran together (read_team.hpp)
+  std::optional<Error> failure;    // ended the run (skip_errors is off), or nothing could be started
+  TimesByCall calls;               // of the back end, where it is traced; ramp included
+  std::vector<RankFigures> ranks;  // where several ranks ran together (read_team.hpp)
 
   // The table: name, member and RunFigure of every figure.
   template <class Visit>
@@ -92,14 +92,6 @@ struct RunTally {
   void join(const RunTally& other);
   // Adds another run of the same cell that came after this one: times and seconds go on.
   void append(const RunTally& later);
-  // Of all ranks that ran at the same time, each of which has an entry of `ranks`. The bytes that the others
-  // had delivered when the first rank was done are computed from each rank's own rate up to the end of its
-  // first thread.
-  static RunTally over_ranks(std::span<const RunTally> each);
-
-  // As a rank sends it to another.
-  Json packed() const;
-  static RunTally unpacked(const Json& json);
 
   // One sample of every metric of the table.
   void record(Trial& trial) const;

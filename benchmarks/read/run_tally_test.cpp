@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/read/read_team.hpp"
+
 namespace penstock {
 namespace {
 
@@ -46,8 +48,8 @@ TEST(RunTally, SecondsGoOnOverRunsInTurn) {
 TEST(RunTally, EveryFigureTravelsBetweenRanks) {
   RunTally sent = tally(100);
   sent.ranks = {{7, 1.5}, {8, 2.5}};
-  const RunTally got = RunTally::unpacked(sent.packed());
-  EXPECT_EQ(got.packed(), sent.packed());
+  const RunTally got = unpacked(packed(sent));
+  EXPECT_EQ(packed(got), packed(sent));
   EXPECT_EQ(got.samples, 100U);
   EXPECT_EQ(got.latency_ns.count(), 1U);
   EXPECT_EQ(got.calls.at(TimedCall::read).bytes, 100U);
@@ -64,7 +66,7 @@ TEST(RunTally, OfRanksAtTheSameTimeAmountsAddAndTheLongestTimeCounts) {
   fast.first_done_bytes = 50;
   slow.first_done_s = 4;
   slow.first_done_bytes = 100;
-  const RunTally all = RunTally::over_ranks(std::vector<RunTally>{fast, slow});
+  const RunTally all = over_ranks(std::vector<RunTally>{fast, slow});
   EXPECT_EQ(all.samples, 300U);
   EXPECT_EQ(all.passes, slow.passes);
   EXPECT_EQ(all.wall_s, slow.wall_s);

@@ -4,7 +4,6 @@
 
 #include <memory>
 
-#include "benchmarks/read/read_cell.hpp"
 #include "benchmarks/read/read_sweep.hpp"
 #include "datagen/corpus/corpus_samples.hpp"
 #include "datagen/objects/scripted_backend.hpp"

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "datagen/codec/png.hpp"
@@ -73,17 +75,13 @@ std::vector<LoopShape> Yardsticks::probe_series(unsigned threads) const {
 }
 
 void Yardsticks::try_probes(unsigned threads, const MeasureProbe& measure) const {
-  struct Tried {
-    double rate = 0;
-    LoopShape shape;
-  };
   const std::chrono::nanoseconds brief =
       std::clamp<std::chrono::nanoseconds>(options_.min_time / 8, kBriefProbe, kLongProbe);
-  std::vector<Tried> probes;
-  for (const LoopShape& shape : probe_series(threads)) probes.push_back({measure(shape, brief), shape});
-  std::sort(probes.begin(), probes.end(), [](const Tried& a, const Tried& b) { return a.rate > b.rate; });
-  for (std::size_t i = 0; i < std::min<std::size_t>(probes.size(), 2); ++i)
-    if (probes[i].rate > 0) measure(probes[i].shape, brief * 3);
+  std::multimap<double, LoopShape, std::greater<>> by_rate;
+  for (const LoopShape& shape : probe_series(threads)) by_rate.emplace(measure(shape, brief), shape);
+  int best = 0;
+  for (const auto& [rate, shape] : by_rate)
+    if (rate > 0 && ++best <= 2) measure(shape, brief * 3);
 }
 
 RunTally Yardsticks::probe(const LoopShape& shape, const ReadSpec& spec) {

@@ -12,6 +12,8 @@
 #include "io_backends/core/parallel/parallel.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/files/mounts.hpp"
+#include "results/record/gather_json.hpp"
+#include "results/record/json_members.hpp"
 
 namespace penstock {
 namespace {
@@ -26,16 +28,43 @@ std::string host_cache() {
   return std::filesystem::exists("/sys/hypervisor/type") ? "unknown" : "none";
 }
 
-}  // namespace
+Json packed(const CacheOutcome& outcome) {
+  return {{"state", cache_json(outcome.state)},
+          {"verdict", static_cast<int>(outcome.verdict)},
+          {"reason", outcome.reason}};
+}
 
-struct CacheControl::Census {
-  std::uint64_t resident_bytes = 0;
-  std::uint64_t total_bytes = 0;
-  bool verified = true;
-  double fraction() const {
-    return total_bytes == 0 ? 0.0 : static_cast<double>(resident_bytes) / static_cast<double>(total_bytes);
+CacheOutcome parse_outcome(const Json& json) {
+  CacheOutcome outcome;
+  const Json& state = json["state"];
+  state["client_data"].get_to(outcome.state.client_data);
+  state["client_metadata"].get_to(outcome.state.client_metadata);
+  state["server"].get_to(outcome.state.server);
+  state["host"].get_to(outcome.state.host);
+  state["method"].get_to(outcome.state.method);
+  outcome.state.resident_fraction_before = member_number(state, "resident_fraction_before");
+  outcome.verdict = static_cast<Verdict>(json["verdict"].get<int>());
+  json["reason"].get_to(outcome.reason);
+  return outcome;
+}
+
+Json joined(const std::vector<Json>& each) {
+  std::optional<CacheOutcome> all;
+  for (const Json& one : each) {
+    if (one.contains("error")) return {{"error", one["error"]}};
+    if (!one.contains("outcome")) continue;
+    const CacheOutcome node = parse_outcome(one["outcome"]);
+    if (!all) {
+      all = node;
+      continue;
+    }
+    blend(all->state, node.state);
+    judge(all->verdict, all->reason, node.verdict, node.reason);
   }
-};
+  return {{"outcome", packed(all.value_or(CacheOutcome{}))}};
+}
+
+}  // namespace
 
 Result<void> check_cache_request(const Tier& tier, CacheRequest requested) {
   if (requested != CacheRequest::cold || tier.backend_name != "mmap") return success();
@@ -86,8 +115,8 @@ bool CacheControl::fixed(CacheState& state) const {
   return false;
 }
 
-Result<CacheControl::Census> CacheControl::ask(bool warm_what_is_not) {
-  Census census;
+Result<Residency> CacheControl::ask(bool warm_what_is_not) {
+  Residency census{.verified = true};
   std::mutex mutex;
   PENSTOCK_TRY(
       parallel_for(manifest_.objects(), helpers_, 1, [&](unsigned, std::uint64_t object) -> Result<void> {
@@ -150,7 +179,7 @@ Result<CacheOutcome> CacheControl::prepare() {
     return outcome;
   }
 
-  Census census;
+  Residency census;
   bool reached = requested_ == CacheRequest::asis;
   for (int attempt = 0; attempt < kCacheTries; ++attempt) {
     // Pages that a read-ahead is still filling cannot be evicted; it ends soon.
@@ -178,6 +207,35 @@ Result<CacheOutcome> CacheControl::prepare() {
   }
   if (state.method == "drop" && calls_.drop().ok()) state.client_metadata = "cold";
   return outcome;
+}
+
+Result<CacheOutcome> prepare_together(Communicator& ranks, CacheControl& cache) {
+  if (ranks.size() == 1) return cache.prepare();
+  Json mine = Json::object();
+  if (cache.of_each_rank() || ranks.rank_on_node() == 0) {
+    const Result<CacheOutcome> outcome = cache.prepare();
+    mine = outcome.ok() ? Json{{"outcome", packed(*outcome)}} : Json{{"error", packed(outcome.error())}};
+  }
+  PENSTOCK_ASSIGN(const GatheredJson all, gather_json(ranks, mine, joined));
+  if (all.json.contains("error")) return error_of(all.json["error"]);
+  CacheOutcome outcome = parse_outcome(all.json["outcome"]);
+  outcome.stopped = all.signal != 0;
+  return outcome;
+}
+
+void blend(CacheState& state, const CacheState& other) {
+  if (other.client_data != state.client_data)
+    state.client_data = other.client_data == "unverified" ? "unverified" : "unknown";
+  if (other.client_metadata != state.client_metadata)
+    state.client_metadata =
+        other.client_metadata == "warm" || state.client_metadata == "warm" ? "warm" : "unknown";
+  if (!other.resident_fraction_before) {
+    state.resident_fraction_before.reset();
+  } else if (state.resident_fraction_before) {
+    const double a = *state.resident_fraction_before;
+    const double b = *other.resident_fraction_before;
+    state.resident_fraction_before = state.client_data == "warm" ? std::min(a, b) : std::max(a, b);
+  }
 }
 
 std::string_view cache_request_name(CacheRequest requested) {

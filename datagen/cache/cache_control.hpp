@@ -10,6 +10,7 @@
 
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/sample/sample_list.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/files/page_cache.hpp"
 #include "io_backends/tiers/tier.hpp"
 #include "results/record/record.hpp"
@@ -41,6 +42,7 @@ struct CacheOutcome {
   CacheState state;
   Verdict verdict = Verdict::ok;  // not_cold or not_warm when three tries were not enough
   std::string reason;
+  bool stopped = false;  // prepare_together(): a signal came to one of the ranks meanwhile
 };
 
 // One corpus on one tier. prepare() before every repeat; it is never timed. One thread (it starts helpers of
@@ -68,6 +70,11 @@ class CacheControl {
   // An Error only when interrupted. Files that are not there are the reader's business and left out here.
   Result<CacheOutcome> prepare();
 
+  // The files are of this rank alone, so that prepare_together() prepares them on every rank, not once a
+  // node.
+  void set_of_each_rank() { of_each_rank_ = true; }
+  bool of_each_rank() const { return of_each_rank_; }
+
   // Payload bytes that warming read so far.
   std::uint64_t warmed_bytes() const { return warmed_bytes_; }
 
@@ -76,11 +83,10 @@ class CacheControl {
   const std::string& fallback() const { return fallback_; }
 
  private:
-  struct Census;  // of all files
   bool fixed(CacheState& state) const;
   CacheState layers() const;
-  Result<Census> ask(bool warm_what_is_not);
-  bool drop_all(CacheState& state);  // false where that is not asked for, or not permitted
+  Result<Residency> ask(bool warm_what_is_not);  // of all files
+  bool drop_all(CacheState& state);              // false where that is not asked for, or not permitted
   Result<void> make_cold(CacheState& state);
 
   const Tier& tier_;
@@ -93,7 +99,15 @@ class CacheControl {
   const std::string host_;
   std::uint64_t warmed_bytes_ = 0;
   std::string fallback_;
+  bool of_each_rank_ = false;
 };
+
+// Collective: prepare() on one rank of each node, or on all ranks (of_each_rank()). Returns the same on all:
+// the least flattering of those who prepared. With one rank: cache.prepare().
+Result<CacheOutcome> prepare_together(Communicator& ranks, CacheControl& cache);
+
+// The less flattering of both, layer by layer.
+void blend(CacheState& state, const CacheState& other);
 
 std::string_view cache_request_name(CacheRequest requested);
 CacheRequest parse_cache_request(std::string_view name);  // the way back; asis for any other word

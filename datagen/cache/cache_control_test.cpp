@@ -8,7 +8,6 @@
 #include <mutex>
 #include <string>
 
-#include "datagen/cache/prepare_together.hpp"
 #include "datagen/corpus/corpus_samples.hpp"
 #include "datagen/objects/scripted_backend.hpp"
 #include "io_backends/core/system/interrupt.hpp"

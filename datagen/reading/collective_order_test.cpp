@@ -1,7 +1,8 @@
+#include "datagen/reading/collective_order.hpp"
+
 #include <map>
 #include <set>
 
-#include "datagen/reading/sample_order.hpp"
 #include "io_backends/testing/testing.hpp"
 
 namespace penstock {

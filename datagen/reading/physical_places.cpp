@@ -53,22 +53,20 @@ class Layout {
 
  private:
   bool ask(int fd, std::uint64_t bytes) {
-    struct alignas(fiemap) Room {
-      std::array<std::byte, sizeof(fiemap) + kExtentsAtOnce * sizeof(fiemap_extent)> bytes;
-    } room;
+    alignas(fiemap) std::array<std::byte, sizeof(fiemap) + kExtentsAtOnce * sizeof(fiemap_extent)> room;
     for (std::uint64_t from = 0; from < bytes;) {
       fiemap head;  // {} would be an array of no extents to some compilers
       std::memset(&head, 0, sizeof head);
       head.fm_start = from;
       head.fm_length = bytes - from;
       head.fm_extent_count = kExtentsAtOnce;
-      std::memcpy(room.bytes.data(), &head, sizeof head);
-      if (::ioctl(fd, FS_IOC_FIEMAP, room.bytes.data()) != 0) return false;
-      std::memcpy(&head, room.bytes.data(), sizeof head);
+      std::memcpy(room.data(), &head, sizeof head);
+      if (::ioctl(fd, FS_IOC_FIEMAP, room.data()) != 0) return false;
+      std::memcpy(&head, room.data(), sizeof head);
       if (head.fm_mapped_extents == 0) return true;
       for (std::size_t i = 0; i < head.fm_mapped_extents; ++i) {
         fiemap_extent one{};
-        std::memcpy(&one, room.bytes.data() + sizeof head + i * sizeof one, sizeof one);
+        std::memcpy(&one, room.data() + sizeof head + i * sizeof one, sizeof one);
         from = one.fe_logical + one.fe_length;
         if ((one.fe_flags & (FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DELALLOC)) == 0)
           extents_.push_back({one.fe_logical, from, one.fe_physical});

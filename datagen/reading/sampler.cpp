@@ -33,17 +33,10 @@ Result<Shuffle> parse_shuffle(std::string_view text) {
 }
 
 std::string shuffle_text(const Shuffle& shuffle) {
-  switch (shuffle.kind) {
-    case Shuffle::Kind::none:
-      return "none";
-    case Shuffle::Kind::local:
-      return "local";
-    case Shuffle::Kind::buffer:
-      return std::string(kBuffer) + ":" + std::to_string(shuffle.places);
-    case Shuffle::Kind::global:
-      break;
-  }
-  return "global";
+  constexpr std::string_view kNames[] = {"none", "local", kBuffer, "global"};
+  std::string text(kNames[static_cast<std::size_t>(shuffle.kind)]);
+  if (shuffle.kind == Shuffle::Kind::buffer) text += ":" + std::to_string(shuffle.places);
+  return text;
 }
 
 std::uint64_t EpochOrder::next() {

@@ -1,38 +1,11 @@
 #include "datagen/yardsticks/baseline.hpp"
 
-#include <fcntl.h>
-
 #include "io_backends/backend/buffer.hpp"
-#include "io_backends/core/system/fd.hpp"
 
 namespace penstock {
 namespace {
 
 using Sample = SampleList::Sample;
-
-Result<void> read_whole(int fd, const Sample& sample, std::byte* out, const char* name) {
-  for (std::uint64_t done = 0; done < sample.length;) {
-    const ssize_t got =
-        ::pread(fd, out + done, sample.length - done, static_cast<off_t>(sample.offset + done));
-    if (got == 0) return truncated_error(name, sample.offset, sample.length);
-    if (got < 0 && errno != EINTR) return errno_error(errno, "cannot read", name);
-    if (got > 0) done += static_cast<std::uint64_t>(got);
-  }
-  return success();
-}
-
-Result<Fd> open_root(const ReadPlan& plan) {
-  const auto root = plan.backend.native_path("");
-  Fd fd(::open(root->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) return errno_error(errno, "cannot open folder", root->string());
-  return fd;
-}
-
-Result<Fd> open_object(int root, const char* name) {
-  Fd fd(retry_eintr([&] { return ::openat(root, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
-  if (!fd) return errno_error(errno, "cannot open", name);
-  return fd;
-}
 
 // Objects that are samples are opened for each; of others as many as possible are held open.
 Result<LoopDone> read_by_system_calls(const ReadPlan& plan, unsigned threads, LoopControl& control) {
@@ -62,7 +35,7 @@ Result<LoopDone> read_by_system_calls(const ReadPlan& plan, unsigned threads, Lo
 }
 
 Result<LoopDone> through_backend(const ReadPlan& plan, unsigned threads, LoopControl& control) {
-  PENSTOCK_ASSIGN(const OpenObjects objects, OpenObjects::open(plan));
+  PENSTOCK_ASSIGN(const OpenObjects objects, open_objects(plan));
   const std::uint64_t largest = plan.samples.largest();
   return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
     Buffer buffer(in_one_piece(largest));
@@ -72,7 +45,7 @@ Result<LoopDone> through_backend(const ReadPlan& plan, unsigned threads, LoopCon
       if (plan.whole_objects) {
         PENSTOCK_TRY(plan.backend.read_object(plan.samples.name(sample.object), sample.length, out));
       } else {
-        PENSTOCK_ASSIGN(Reader* const reader, objects.get(sample.object, own));
+        PENSTOCK_ASSIGN(Reader* const reader, reader_of(plan, objects, sample.object, own));
         PENSTOCK_TRY(reader->read_at(sample.offset, out));
       }
       ++done.samples;

@@ -13,7 +13,6 @@
 #include "datagen/yardsticks/baseline.hpp"
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/core/system/fd.hpp"
-#include "io_backends/files/posix_files.hpp"
 
 namespace penstock {
 namespace {
@@ -33,9 +32,7 @@ struct Announced {
 Result<bool> announce(const ReadPlan& plan, int root, LoopControl& control, std::deque<Announced>& ahead) {
   Sample sample;
   if (!control.next(sample)) return false;
-  const std::string_view name = plan.samples.name(sample.object);
-  Fd fd(retry_eintr([&] { return ::openat(root, name.data(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
-  if (!fd) return errno_error(errno, "cannot open", name);
+  PENSTOCK_ASSIGN(Fd fd, open_object(root, plan.samples.name(sample.object).data()));
   ::posix_fadvise(fd.get(), static_cast<off_t>(sample.offset), static_cast<off_t>(sample.length),
                   POSIX_FADV_WILLNEED);
   ahead.push_back({sample, std::move(fd)});
@@ -43,10 +40,7 @@ Result<bool> announce(const ReadPlan& plan, int root, LoopControl& control, std:
 }
 
 Result<LoopDone> readahead_loop(const ReadPlan& plan, const LoopShape& shape, LoopControl& control) {
-  const auto path = plan.backend.native_path("");
-  if (!path) return make_error(Errc::unsupported, "readahead needs a back end with native paths");
-  const Fd root(::open(path->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root) return errno_error(errno, "cannot open folder", path->string());
+  PENSTOCK_ASSIGN(const Fd root, open_root(plan));
   const std::uint64_t largest = plan.samples.largest();
   return control.run(shape.threads, [&](LoopDone& done, unsigned) -> Result<void> {
     Buffer buffer(in_one_piece(largest));
@@ -57,10 +51,7 @@ Result<LoopDone> readahead_loop(const ReadPlan& plan, const LoopShape& shape, Lo
       }
       if (ahead.empty()) break;
       const auto& [sample, fd] = ahead.front();
-      const FullIo io = pread_full(fd.get(), sample.offset, buffer.first(sample.length));
-      const std::string_view name = plan.samples.name(sample.object);
-      if (io.sys_errno != 0) return errno_error(io.sys_errno, "cannot read", name);
-      if (io.done != sample.length) return truncated_error(name, sample.offset, sample.length);
+      PENSTOCK_TRY(read_whole(fd.get(), sample, buffer.data(), plan.samples.name(sample.object).data()));
       ++done.samples;
       done.bytes += sample.length;
       ahead.pop_front();
@@ -70,10 +61,10 @@ Result<LoopDone> readahead_loop(const ReadPlan& plan, const LoopShape& shape, Lo
 }
 
 Result<LoopDone> streamed_loop(const ReadPlan& plan, const LoopShape& shape, LoopControl& control) {
-  PENSTOCK_ASSIGN(const OpenObjects objects, OpenObjects::open(plan));
+  PENSTOCK_ASSIGN(const OpenObjects objects, open_objects(plan));
   std::vector<std::uint64_t> sizes;
-  for (std::size_t i = 0; i < objects.held(); ++i) {
-    PENSTOCK_ASSIGN(const std::uint64_t size, objects[i].size());
+  for (const std::unique_ptr<Reader>& object : objects) {
+    PENSTOCK_ASSIGN(const std::uint64_t size, object->size());
     sizes.push_back(size);
   }
   if (sizes.empty()) return LoopDone{};
@@ -88,7 +79,7 @@ Result<LoopDone> streamed_loop(const ReadPlan& plan, const LoopShape& shape, Loo
       done.bytes += sample.length;
       for (owed += sample.length; owed >= kStreamBytes;) {
         const std::uint64_t count = std::min<std::uint64_t>(kStreamBytes, sizes[object] - offset);
-        PENSTOCK_TRY(objects[object].read_at(offset, buffer.first(count)));
+        PENSTOCK_TRY(objects[object]->read_at(offset, buffer.first(count)));
         offset += count;
         owed -= std::max<std::uint64_t>(count, 1);
         if (offset < sizes[object]) continue;
@@ -141,8 +132,6 @@ std::vector<LoopShape> ceiling_probes(const ReadPlan& plan, unsigned threads) {
 
 CeilingLoop::CeilingLoop(const ReadPlan& plan, const LoopShape& shape) : plan_(plan), shape_(shape) {}
 
-CeilingLoop::~CeilingLoop() = default;
-
 Result<LoopDone> CeilingLoop::run(const LoopEnd& end) {
   if (shape_.kind == LoopKind::blocking) return baseline_read(plan_, shape_.threads, end);
   if (shape_.kind == LoopKind::queued) return run_queued(end);
@@ -154,7 +143,7 @@ Result<LoopDone> CeilingLoop::run(const LoopEnd& end) {
 // A reader has its queues before it is timed: to make them counts here no more than there.
 Result<LoopDone> CeilingLoop::run_queued(LoopEnd end) {
   const Clock::time_point start = Clock::now();
-  PENSTOCK_ASSIGN(const OpenObjects objects, OpenObjects::open(plan_));
+  PENSTOCK_ASSIGN(const OpenObjects objects, open_objects(plan_));
   const std::size_t room = whole_blocks(std::max<std::uint64_t>(plan_.samples.largest(), 1));
   if (lanes_.empty()) {
     PENSTOCK_ASSIGN(lanes_, make_lanes(plan_, shape_, room));
@@ -184,7 +173,8 @@ Result<void> CeilingLoop::read_lane(Lane& lane, std::size_t room, const OpenObje
       const auto out = lane.memory.first(shape_.depth * room).subspan(idle.back() * room, room);
       Operation operation{ReadObject{plan_.samples.name(sample.object), sample.length, out}, idle.back()};
       if (!plan_.whole_objects) {
-        PENSTOCK_ASSIGN(Reader* const reader, objects.get(sample.object, lane.own[idle.back()]));
+        PENSTOCK_ASSIGN(Reader* const reader,
+                        reader_of(plan_, objects, sample.object, lane.own[idle.back()]));
         operation.what = ReadAt{reader, sample.offset, out.first(sample.length)};
       }
       idle.pop_back();
@@ -201,10 +191,6 @@ Result<void> CeilingLoop::read_lane(Lane& lane, std::size_t room, const OpenObje
     }
   }
   return success();
-}
-
-Result<LoopDone> ceiling_read(const ReadPlan& plan, const LoopShape& shape, const LoopEnd& end) {
-  return CeilingLoop(plan, shape).run(end);
 }
 
 }  // namespace penstock

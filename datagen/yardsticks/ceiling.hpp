@@ -46,9 +46,6 @@ class CeilingLoop {
   };
 
   CeilingLoop(const ReadPlan& plan, const LoopShape& shape);
-  CeilingLoop(const CeilingLoop&) = delete;
-  CeilingLoop& operator=(const CeilingLoop&) = delete;
-  ~CeilingLoop();
 
   Result<LoopDone> run(const LoopEnd& end);  // as baseline_read
 
@@ -61,8 +58,5 @@ class CeilingLoop {
   const LoopShape shape_;
   std::vector<Lane> lanes_;
 };
-
-// A probe that is run once.
-Result<LoopDone> ceiling_read(const ReadPlan& plan, const LoopShape& shape, const LoopEnd& end);
 
 }  // namespace penstock

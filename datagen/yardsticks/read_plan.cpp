@@ -1,5 +1,7 @@
 #include "datagen/yardsticks/read_plan.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 
 #include "io_backends/core/system/interrupt.hpp"
@@ -7,26 +9,52 @@
 
 namespace penstock {
 
-Result<OpenObjects> OpenObjects::open(const ReadPlan& plan) {
-  OpenObjects objects(plan);
+Result<OpenObjects> open_objects(const ReadPlan& plan) {
+  OpenObjects objects;
   const std::uint64_t held = plan.whole_objects ? 0 : objects_held_open(plan.samples.objects());
   for (std::uint64_t i = 0; i < held; ++i) {
     PENSTOCK_ASSIGN(auto reader, plan.backend.open(plan.samples.name(static_cast<std::uint32_t>(i))));
-    objects.readers_.push_back(std::move(reader));
+    objects.push_back(std::move(reader));
   }
   return objects;
 }
 
-Result<Reader*> OpenObjects::get(std::uint32_t object, std::unique_ptr<Reader>& own) const {
-  if (object < readers_.size()) return readers_[object].get();
+Result<Reader*> reader_of(const ReadPlan& plan, const OpenObjects& held, std::uint32_t object,
+                          std::unique_ptr<Reader>& own) {
+  if (object < held.size()) return held[object].get();
   own.reset();
-  PENSTOCK_ASSIGN(own, plan_->backend.open(plan_->samples.name(object)));
+  PENSTOCK_ASSIGN(own, plan.backend.open(plan.samples.name(object)));
   return own.get();
 }
 
 bool by_system_calls(const Backend& backend) {
   const Caps& caps = backend.caps();
   return caps.native_path && !caps.emulated && !caps.bypasses_cache;
+}
+
+Result<Fd> open_root(const ReadPlan& plan) {
+  const auto root = plan.backend.native_path("");
+  if (!root) return make_error(Errc::unsupported, "readahead needs a back end with native paths");
+  Fd fd(::open(root->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return errno_error(errno, "cannot open folder", root->string());
+  return fd;
+}
+
+Result<Fd> open_object(int root, const char* name) {
+  Fd fd(retry_eintr([&] { return ::openat(root, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
+  if (!fd) return errno_error(errno, "cannot open", name);
+  return fd;
+}
+
+Result<void> read_whole(int fd, const SampleList::Sample& sample, std::byte* out, const char* name) {
+  for (std::uint64_t done = 0; done < sample.length;) {
+    const ssize_t got =
+        ::pread(fd, out + done, sample.length - done, static_cast<off_t>(sample.offset + done));
+    if (got == 0) return truncated_error(name, sample.offset, sample.length);
+    if (got < 0 && errno != EINTR) return errno_error(errno, "cannot read", name);
+    if (got > 0) done += static_cast<std::uint64_t>(got);
+  }
+  return success();
 }
 
 bool LoopControl::next(SampleList::Sample& sample) {
@@ -36,7 +64,7 @@ bool LoopControl::next(SampleList::Sample& sample) {
   constexpr std::uint64_t kLookEvery = 8;
   const bool late = n % kLookEvery == 0 && end_.at != std::chrono::steady_clock::time_point::max() &&
                     std::chrono::steady_clock::now() >= end_.at;
-  if (late || interrupted() || (end_.stop != nullptr && end_.stop->load(std::memory_order_relaxed))) {
+  if (late || interrupted()) {
     over_.store(true, std::memory_order_relaxed);
     return false;
   }

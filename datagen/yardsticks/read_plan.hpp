@@ -12,6 +12,7 @@
 
 #include "datagen/sample/sample_list.hpp"
 #include "io_backends/backend/backend.hpp"
+#include "io_backends/core/system/fd.hpp"
 
 namespace penstock {
 
@@ -27,22 +28,13 @@ struct ReadPlan {
 };
 
 // Readers for samples that are ranges of objects: the first objects stay open, others are opened for each
-// read.
-class OpenObjects {
- public:
-  static Result<OpenObjects> open(const ReadPlan& plan);  // holds none where samples are whole objects
+// read. None where samples are whole objects.
+using OpenObjects = std::vector<std::unique_ptr<Reader>>;
+Result<OpenObjects> open_objects(const ReadPlan& plan);
 
-  // The object's reader, put into `own` where it is not held. Any thread, each read with its own `own`.
-  Result<Reader*> get(std::uint32_t object, std::unique_ptr<Reader>& own) const;
-
-  std::size_t held() const { return readers_.size(); }
-  Reader& operator[](std::size_t i) const { return *readers_[i]; }  // i < held()
-
- private:
-  explicit OpenObjects(const ReadPlan& plan) : plan_(&plan) {}
-  const ReadPlan* plan_;
-  std::vector<std::unique_ptr<Reader>> readers_;
-};
+// The object's reader, put into `own` where it is not held. Any thread, each read with its own `own`.
+Result<Reader*> reader_of(const ReadPlan& plan, const OpenObjects& held, std::uint32_t object,
+                          std::unique_ptr<Reader>& own);
 
 // When a loop ends, whichever comes first. Each read that was started is finished. SIGINT ends every loop.
 struct LoopEnd {
@@ -50,7 +42,6 @@ struct LoopEnd {
   std::uint64_t samples = UINT64_MAX;         // reads in all; a cold pass gives size()
   std::chrono::steady_clock::time_point at =  // looked at now and then
       std::chrono::steady_clock::time_point::max();
-  const std::atomic<bool>* stop = nullptr;
 };
 
 // What a loop did. It does not say how long it took: whoever calls it measures that.
@@ -63,6 +54,9 @@ struct LoopDone {
 
 // Whether loops may go past the back end: it has native paths and these give what it gives.
 bool by_system_calls(const Backend& backend);
+Result<Fd> open_root(const ReadPlan& plan);  // for open_object(), of such a back end
+Result<Fd> open_object(int root, const char* name);
+Result<void> read_whole(int fd, const SampleList::Sample& sample, std::byte* out, const char* name);
 
 // For those who write loops: hands sample numbers to the threads of one loop, keeps its end and its first
 // error.

@@ -2,12 +2,52 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <string>
 
 namespace penstock {
+namespace {
+
+constexpr std::size_t kBounceBytes = 1U << 20U;
+
+Buffer& bounce(std::size_t at_least) {
+  thread_local Buffer buffer(kBounceBytes);
+  buffer.grow(at_least);
+  return buffer;
+}
+
+// `out` and `offset` are aligned. A result that is no multiple of the alignment means that the file ended.
+ssize_t read_aligned(int fd, std::size_t block, std::uint64_t offset, std::span<std::byte> out) {
+  const std::size_t bulk = out.size() / block * block;
+  struct iovec parts[2] = {{out.data(), bulk}, {bounce(block).data(), block}};
+  const int first = bulk == 0 ? 1 : 0;
+  const int count = bulk == out.size() ? 1 : 2 - first;
+  const ssize_t moved = ::preadv(fd, parts + first, count, static_cast<off_t>(offset));
+  if (moved <= 0) return moved;
+  const std::size_t got = std::min(static_cast<std::size_t>(moved), out.size());
+  if (got > bulk) std::memcpy(out.data() + bulk, bounce(block).data(), got - bulk);
+  return static_cast<ssize_t>(got);
+}
+
+ssize_t read_bounced(int fd, std::size_t block, std::uint64_t offset, std::span<std::byte> out) {
+  const std::size_t ahead = offset % block;
+  Buffer& bounced = bounce(2 * block);
+  const std::size_t room = bounced.capacity() / block * block;
+  const std::size_t wanted = std::min(room, ahead + out.size());
+  const ssize_t moved =
+      ::pread(fd, bounced.data(), round_up(wanted, block), static_cast<off_t>(offset - ahead));
+  if (moved < 0) return moved;
+  if (static_cast<std::size_t>(moved) <= ahead) return 0;
+  const std::size_t got = std::min({static_cast<std::size_t>(moved) - ahead, out.size(), wanted - ahead});
+  std::memcpy(out.data(), bounced.data() + ahead, got);
+  return static_cast<ssize_t>(got);
+}
+
+}  // namespace
 
 std::optional<DirectAlignment> direct_alignment(int fd) {
 #ifdef STATX_DIOALIGN
@@ -28,6 +68,41 @@ Error no_direct_io(std::string_view file) {
   return make_error(Errc::unsupported,
                     "the file system of '" + std::string(file) +
                         "' has no direct I/O; leave direct=1 out, or add fallback=buffered");
+}
+
+bool lacks_direct_io(const std::filesystem::path& root) {
+  std::error_code ignored;
+  std::filesystem::path folder = root;
+  while (!std::filesystem::is_directory(folder, ignored) && folder.has_relative_path())
+    folder = folder.parent_path();
+  const auto lacks = [](const Fd& file) { return file ? !direct_alignment(file.get()) : errno == EINVAL; };
+  const Fd fresh(::openat(AT_FDCWD, folder.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600));
+  if (fresh || errno == EINVAL) return lacks(fresh);
+  // No file can be made there, so the first files that exist are asked. O_NONBLOCK: a FIFO must not block.
+  constexpr int kLooks = 1000;
+  constexpr auto kOptions = std::filesystem::directory_options::skip_permission_denied;
+  std::filesystem::recursive_directory_iterator entry(folder, kOptions, ignored);
+  for (int i = 0; i < kLooks && !ignored && entry != std::filesystem::end(entry);
+       ++i, entry.increment(ignored)) {
+    std::error_code no_file;
+    if (!entry->is_regular_file(no_file)) continue;
+    const Fd file(::openat(AT_FDCWD, entry->path().c_str(), O_RDONLY | O_DIRECT | O_NONBLOCK | O_CLOEXEC));
+    if (file || errno == EINVAL) return lacks(file);
+  }
+  return false;
+}
+
+void leave_direct_io(int fd) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags >= 0 && (flags & O_DIRECT) != 0) ::fcntl(fd, F_SETFL, flags & ~O_DIRECT);
+}
+
+FullIo pread_direct(int fd, const DirectAlignment& wanted, std::uint64_t offset, std::span<std::byte> out) {
+  return full_io(out.size(), [&](std::size_t done) {
+    const std::span<std::byte> rest = out.subspan(done);
+    return aligned(wanted, offset + done, rest.data()) ? read_aligned(fd, wanted.offset, offset + done, rest)
+                                                       : read_bounced(fd, wanted.offset, offset + done, rest);
+  });
 }
 
 }  // namespace penstock

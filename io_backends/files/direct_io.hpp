@@ -5,12 +5,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string_view>
 
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/core/result.hpp"
+#include "io_backends/files/posix_root.hpp"
 
 namespace penstock {
 
@@ -46,6 +48,18 @@ class DirectMode {
 
 // What is said where that is none, or O_DIRECT is refused.
 Error no_direct_io(std::string_view file);
+
+// Whether the file system of the root says that it has no direct I/O; of the nearest folder above it where
+// the root does not exist yet. A crash leaves nothing, since the file that it makes has no name.
+bool lacks_direct_io(const std::filesystem::path& root);
+
+// Takes O_DIRECT off a descriptor.
+void leave_direct_io(int fd);
+
+// From a descriptor with O_DIRECT, for any offset, length and memory: one call where `offset` and `out` are
+// aligned as the file wants it (the unaligned end goes through a buffer), else through a buffer of 1 MiB that
+// each thread keeps.
+FullIo pread_direct(int fd, const DirectAlignment& wanted, std::uint64_t offset, std::span<std::byte> out);
 
 // Whether a read of whole blocks may go there.
 inline bool aligned(const DirectAlignment& wanted, std::uint64_t offset, const std::byte* memory) {

@@ -15,18 +15,10 @@ namespace penstock {
 // it guards touches no mapped file, so the thread that the signal interrupts never holds it; and signals that
 // do not come from a touch are turned away before.
 struct Mappings {
-  class Guard {
-   public:
-    explicit Guard(Mappings& mappings) : mappings_(mappings) {
-      while (mappings_.taken_.test_and_set(std::memory_order_acquire)) continue;
-    }
-    ~Guard() { mappings_.taken_.clear(std::memory_order_release); }
-    Guard(const Guard&) = delete;
-    Guard& operator=(const Guard&) = delete;
-
-   private:
-    Mappings& mappings_;
-  };
+  void lock() {
+    while (taken_.test_and_set(std::memory_order_acquire)) continue;
+  }
+  void unlock() { taken_.clear(std::memory_order_release); }
 
   static Mappings& all() {
     static Mappings& mappings = *new Mappings;  // outlives every mapping
@@ -35,18 +27,18 @@ struct Mappings {
 
   void add(MappedFile& file) {
     std::map<const std::byte*, MappedFile*>::node_type node = node_for(file);
-    const Guard guard(*this);
+    const std::lock_guard guard(*this);
     files_.insert(std::move(node));
   }
   void remove(const MappedFile& file) {
     std::map<const std::byte*, MappedFile*>::node_type node;  // freed without the lock
-    const Guard guard(*this);
+    const std::lock_guard guard(*this);
     node = files_.extract(end_of(file));
   }
 
   // Whether the address is in one; then there are zeros from its page on.
   bool lose(const std::byte* address) {
-    const Guard guard(*this);
+    const std::lock_guard guard(*this);
     const auto found = files_.upper_bound(address);
     if (found == files_.end() || address < found->second->bytes_.data()) return false;
     MappedFile& file = *found->second;
@@ -101,12 +93,12 @@ void handle_sigbus() {
 
 }  // namespace
 
-int MappedFile::map(int fd, std::size_t bytes, const MapHow& how) {
+int MappedFile::map(int fd, std::size_t bytes, int advice, bool populate) {
   handle_sigbus();
-  const int flags = MAP_SHARED | (how.populate ? MAP_POPULATE : 0);
+  const int flags = MAP_SHARED | (populate ? MAP_POPULATE : 0);
   void* const memory = ::mmap(nullptr, bytes, PROT_READ, flags, fd, 0);
   if (memory == MAP_FAILED) return errno;
-  if (how.advice != 0) ::madvise(memory, bytes, how.advice);
+  if (advice != 0) ::madvise(memory, bytes, advice);
   bytes_ = {static_cast<const std::byte*>(memory), bytes};
   Mappings::all().add(*this);
   return 0;

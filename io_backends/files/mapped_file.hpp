@@ -11,11 +11,6 @@
 
 namespace penstock {
 
-struct MapHow {
-  int advice = 0;         // MADV_...: what comes of it is not looked at
-  bool populate = false;  // brings all of it into memory at once
-};
-
 // The first `bytes` bytes (at least 1) of a file, for as long as this lives. Any thread.
 //
 // Touching a byte that is not available turns it, and all after it in the mapping, into zeros, and lost()
@@ -31,7 +26,9 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   // Once. 0, or the errno: ENODEV where the file system has no mappings, ENOMEM where there are too many.
-  int map(int fd, std::size_t bytes, const MapHow& how);
+  // `advice`: MADV_..., of which the outcome is not looked at. `populate` brings all bytes into memory at
+  // once.
+  int map(int fd, std::size_t bytes, int advice, bool populate);
 
   // Before map(): none.
   std::span<const std::byte> bytes() const { return bytes_; }

@@ -18,10 +18,7 @@ namespace {
 
 // cachestat(2), Linux 6.5; by hand because older headers lack it.
 constexpr long kCachestat = 451;
-struct CachestatRange {
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;  // 0: to the end
-};
+constexpr std::uint64_t kWholeFile[] = {0, 0};  // offset and length; 0: to the end
 struct Cachestat {
   std::uint64_t cached = 0;
   std::uint64_t dirty = 0;
@@ -79,9 +76,8 @@ Result<Residency> residency(const std::filesystem::path& file) {
   PENSTOCK_ASSIGN(const Fd fd, open_file(file, "cannot ask for the cached pages of"));
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", file.native());
-  CachestatRange whole;
   Cachestat cache;
-  if (::syscall(kCachestat, fd.get(), &whole, &cache, 0U) != 0) return by_mincore(fd.get(), status);
+  if (::syscall(kCachestat, fd.get(), kWholeFile, &cache, 0U) != 0) return by_mincore(fd.get(), status);
   const auto total = static_cast<std::uint64_t>(status.st_size);
   return Residency{std::min(cache.cached * page_bytes(), total), total, true};
 }

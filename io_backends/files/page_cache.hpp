@@ -45,8 +45,7 @@ struct CacheState {
   std::string host = "unknown";
   std::string method;                              // "drop", "evict", "reread", "" ...
   std::optional<double> resident_fraction_before;  // absent where it could not be asked
-  std::optional<double> resident_fraction_after;
-  std::optional<double> device_bytes_fraction;  // device bytes read over bytes consumed
+  std::optional<double> device_bytes_fraction;     // device bytes read over bytes consumed
 };
 
 }  // namespace penstock

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "datagen/cache/cache_control.hpp"
-#include "datagen/cache/prepare_together.hpp"
 #include "datagen/corpus/corpus_samples.hpp"
 #include "datagen/staging/overlay.hpp"
 #include "io_backends/core/cli/progress.hpp"
@@ -216,7 +215,7 @@ void CellRun::describe(std::chrono::nanoseconds step) {
 }
 
 Result<CacheOutcome> CellRun::prepare() {
-  return prepare_together(ranks_, cache_, WhoPrepares::one_a_node).outcome;
+  return prepare_together(ranks_, cache_);
 }
 
 // On all ranks, or on none.

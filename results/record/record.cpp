@@ -357,7 +357,6 @@ Json cache_json(const CacheState& cache) {
   json["host"] = cache.host;
   json["method"] = cache.method;
   if (cache.resident_fraction_before) json["resident_fraction_before"] = *cache.resident_fraction_before;
-  if (cache.resident_fraction_after) json["resident_fraction_after"] = *cache.resident_fraction_after;
   if (cache.device_bytes_fraction) json["device_bytes_fraction"] = *cache.device_bytes_fraction;
   return json;
 }

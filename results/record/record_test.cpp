@@ -25,7 +25,6 @@ Record full_record() {
                                        .host = "unknown",
                                        .method = "drop",
                                        .resident_fraction_before = 0.0,
-                                       .resident_fraction_after = {},
                                        .device_bytes_fraction = 1.0});
   record.corpus = corpus_json({"imagenet", "files", 16384, 1900000000, "abc", 0.08});
   record.environment = Json{{"host", "h"}, {"cgroup", Json::object()}};

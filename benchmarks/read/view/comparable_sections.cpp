@@ -18,7 +18,7 @@ using namespace read_metrics;
 
 using Kind = HtmlTable::Kind;
 
-HtmlTable ranks_table(const RankGroup& group, const PageState& state) {
+HtmlTable ranks_table(const ReadGroup& group, const PageState& state) {
   const std::string unit(rate_unit(state.output));
   HtmlTable table("Reading with more ranks, " + group.title,
                   {{"tier and threads", Kind::words, ""},
@@ -30,11 +30,11 @@ HtmlTable ranks_table(const RankGroup& group, const PageState& state) {
                    {"slowest rank", Kind::number, unit},
                    {"fastest rank", Kind::number, unit},
                    {"record", Kind::number, ""}});
-  for (const RankCurve& curve : group.curves) {
+  for (const ReadCurve& curve : group.curves) {
     const double base = find_metric(*curve.at.begin()->second, kPayloadRate)->value();
     for (const auto& [ranks, record] : curve.at) {
       const Metric& rate = *find_metric(*record, kPayloadRate);
-      table.row({text(curve.name), text(std::to_string(ranks)), text(std::to_string(node_count(*record))),
+      table.row({text(curve.tier), text(std::to_string(ranks)), text(std::to_string(node_count(*record))),
                  text(format_rate(rate.value(), state.output)),
                  text(rate.samples.size() > 1 ? format_percent(spread(rate.samples)) : "-"),
                  text(base > 0 ? format_ratio(rate.value() / base) : "-"),
@@ -49,7 +49,7 @@ HtmlTable ranks_table(const RankGroup& group, const PageState& state) {
 }  // namespace
 
 std::string ranks_section(std::span<const Record> records, PageState& state) {
-  const std::vector<RankGroup> groups = rank_groups(records);
+  const std::vector<ReadGroup> groups = rank_groups(records);
   if (groups.empty()) return "";
   std::string out =
       state.open_section("ranks", "Ranks",

@@ -22,7 +22,7 @@ const std::vector<double>& rates_of(const Record& record) {
   return find_metric(record, kPayloadRate)->samples;
 }
 
-void describe_rank_curve(const RankGroup& group, const RankCurve& curve, std::vector<Sentence>& out) {
+void describe_rank_curve(const ReadGroup& group, const ReadCurve& curve, std::vector<Sentence>& out) {
   std::vector<ScalingPoint> points;
   double apart = 0;
   bool once = false;
@@ -37,16 +37,16 @@ void describe_rank_curve(const RankGroup& group, const RankCurve& curve, std::ve
   const std::string last = ranks_text(points.back().threads);
   std::string text;
   if (scaling.lost_after > apart)
-    text = fmt::format("{} is fastest with {} and loses {} of that with {}", curve.name,
+    text = fmt::format("{} is fastest with {} and loses {} of that with {}", curve.tier,
                        ranks_text(scaling.peak_at), format_percent(scaling.lost_after), last);
   else if (scaling.stops_at == points.front().threads || scaling.gain - 1 <= apart)
     text = fmt::format("More than {} bring nothing to {} that can be told: repeats lie up to {} apart", first,
-                       curve.name, format_percent(apart));
+                       curve.tier, format_percent(apart));
   else if (scaling.still_gains)
-    text = fmt::format("{} still gains with {}, the most that were measured: {} of {}", curve.name, last,
+    text = fmt::format("{} still gains with {}, the most that were measured: {} of {}", curve.tier, last,
                        format_ratio(scaling.gain), first);
   else
-    text = fmt::format("{} stops scaling at {}, {} of {}", curve.name, ranks_text(scaling.stops_at),
+    text = fmt::format("{} stops scaling at {}, {} of {}", curve.tier, ranks_text(scaling.stops_at),
                        format_ratio(scaling.gain), first);
   add_sentence(out, once ? Tone::caution : Tone::finding, "rank_scaling", "{} ({}{}).", text, group.title,
                once ? "; from one repeat" : "");
@@ -54,9 +54,9 @@ void describe_rank_curve(const RankGroup& group, const RankCurve& curve, std::ve
 
 }  // namespace
 
-void describe_rank_scaling(const std::vector<RankGroup>& groups, std::vector<Sentence>& out) {
-  describe_each("ranks", groups, out, [&](const RankGroup& group) {
-    for (const RankCurve& curve : group.curves) describe_rank_curve(group, curve, out);
+void describe_rank_scaling(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
+  describe_each("ranks", groups, out, [&](const ReadGroup& group) {
+    for (const ReadCurve& curve : group.curves) describe_rank_curve(group, curve, out);
   });
 }
 

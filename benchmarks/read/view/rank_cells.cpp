@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "benchmarks/read/read_metrics.hpp"
-#include "benchmarks/read/view/read_cells.hpp"
 #include "results/cells/cells.hpp"
 #include "results/record/json_members.hpp"
 
@@ -22,14 +21,15 @@ std::string rank_key(const Record& record) {
              : "";
 }
 
-std::vector<RankCurve> curves_of(const RecordList& group) {
-  std::vector<RankCurve> curves;
+std::vector<ReadCurve> curves_of(const RecordList& group) {
+  std::vector<ReadCurve> curves;
   for (const RecordList& found : grouped(group, [](const Record& record) {
          return std::to_string(*whole_number(record, "threads", 1)) + "|" + tier_name(record);
        })) {
-    RankCurve curve{tier_name(*found.front()), *whole_number(*found.front(), "threads", 1), "", {}};
-    curve.name =
-        fmt::format("{}, {} thread{} a rank", curve.tier, curve.threads, curve.threads == 1 ? "" : "s");
+    const std::uint64_t threads = *whole_number(*found.front(), "threads", 1);
+    ReadCurve curve;
+    curve.tier =
+        fmt::format("{}, {} thread{} a rank", tier_name(*found.front()), threads, threads == 1 ? "" : "s");
     for (const Record* const record : found)
       take_later(curve.at[*whole_number(*record, "ranks", 1)], *record);
     if (curve.at.size() > 1) curves.push_back(std::move(curve));
@@ -39,12 +39,14 @@ std::vector<RankCurve> curves_of(const RecordList& group) {
 
 }  // namespace
 
-std::vector<RankGroup> rank_groups(std::span<const Record> records) {
-  std::vector<RankGroup> groups;
+std::vector<ReadGroup> rank_groups(std::span<const Record> records) {
+  std::vector<ReadGroup> groups;
   RecordList firsts;
   for (const RecordList& found : grouped(records, rank_key)) {
     const std::string cache = cache_name(*found.front());
-    RankGroup group{cache.empty() ? "reading" : cache, curves_of(found)};
+    ReadGroup group;
+    group.title = cache.empty() ? "reading" : cache;
+    group.curves = curves_of(found);
     if (group.curves.empty()) continue;
     groups.push_back(std::move(group));
     firsts.push_back(found.front());

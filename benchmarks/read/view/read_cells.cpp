@@ -1,6 +1,5 @@
 #include "benchmarks/read/view/read_cells.hpp"
 
-#include <array>
 #include <cstddef>
 #include <utility>
 
@@ -12,10 +11,8 @@ namespace penstock {
 namespace {
 
 // What a diagram of one group varies, and what its title names anyway.
-constexpr std::array<std::string_view, 2> kReadAxes{"threads", "cache"};
-
 std::vector<std::string_view> axes_and(std::string_view more) {
-  std::vector<std::string_view> all(kReadAxes.begin(), kReadAxes.end());
+  std::vector<std::string_view> all{"threads", "cache"};
   if (!more.empty()) all.push_back(more);
   return all;
 }

@@ -23,7 +23,7 @@ std::string read_work(const Record& record, std::string_view but = "");
 std::vector<std::vector<std::string>> read_texts(std::span<const Record* const> records,
                                                  std::string_view but = "");
 
-// How much of something one tier moves at each thread count.
+// How much of something one tier moves at each thread count (of rank_groups(): at each number of ranks).
 struct ReadCurve {
   std::string tier;
   std::map<std::uint64_t, const Record*> at;  // threads -> the latest usable record

@@ -24,11 +24,19 @@ std::optional<double> baseline_bytes(const Record& record) {
   return *baseline * *bytes / *samples;
 }
 
-bool any(const std::vector<std::optional<double>>& values) {
-  return std::any_of(values.begin(), values.end(), [](const auto& value) { return value.has_value(); });
+// Unless nothing of it was measured.
+void keep_drawn(Chart& chart, ChartSeries series) {
+  if (std::any_of(series.y.begin(), series.y.end(), [](const auto& value) { return value.has_value(); }))
+    chart.series.push_back(std::move(series));
 }
 
 using Cells = std::map<std::uint64_t, const Record*>;
+
+std::vector<const Cells*> cells_of(const ReadGroup& group) {
+  std::vector<const Cells*> cells;
+  for (const ReadCurve& curve : group.curves) cells.push_back(&curve.at);
+  return cells;
+}
 
 std::vector<double> all_counts(const std::vector<const Cells*>& curves) {
   std::set<double> counts;
@@ -74,8 +82,7 @@ void add_curve(Chart& chart, const ReadCurve& curve, std::size_t colour, double 
     baseline.y.push_back(drawn ? scaled(baseline_bytes(*record)) : std::nullopt);
     ceiling.y.push_back(drawn ? scaled(metric_value(*record, kCeilingRate)) : std::nullopt);
   }
-  for (ChartSeries* series : {&rate, &baseline, &ceiling})
-    if (any(series->y)) chart.series.push_back(std::move(*series));
+  for (ChartSeries* series : {&rate, &baseline, &ceiling}) keep_drawn(chart, std::move(*series));
 }
 
 constexpr double kFarCeiling = 5;
@@ -119,8 +126,7 @@ Chart bandwidth_chart(const ReadGroup& group, const std::vector<PeerCurve>& peer
                       std::vector<std::string>& tiers, const Output& output) {
   Chart chart = chart_against("threads", "Bandwidth", group.title, rate_unit(output));
   const std::vector<const PeerCurve*> compared = peers_of(group, peers);
-  std::vector<const Cells*> cells;
-  for (const ReadCurve& curve : group.curves) cells.push_back(&curve.at);
+  std::vector<const Cells*> cells = cells_of(group);
   for (const PeerCurve* const peer : compared) cells.push_back(&peer->at);
   chart.x = all_counts(cells);
   for (const ReadCurve& curve : group.curves)
@@ -130,7 +136,7 @@ Chart bandwidth_chart(const ReadGroup& group, const std::vector<PeerCurve>& peer
     ChartSeries series{peer->name, colour_of(tiers, peer->tier), Stroke::dash_dotted, true, {}, {}, {}};
     series.mark = mark++;
     add_rates(series, chart.x, peer->at, chart_unit(output));
-    if (any(series.y)) chart.series.push_back(std::move(series));
+    keep_drawn(chart, std::move(series));
   }
   if (drop_far_ceilings(chart, kFarCeiling))
     chart.title += fmt::format(" (ceilings more than {:.0f} times as high are left out)", kFarCeiling);
@@ -138,17 +144,15 @@ Chart bandwidth_chart(const ReadGroup& group, const std::vector<PeerCurve>& peer
   return chart;
 }
 
-Chart ranks_chart(const RankGroup& group, const Output& output) {
+Chart ranks_chart(const ReadGroup& group, const Output& output) {
   Chart chart = chart_against("ranks", "Bandwidth", group.title, rate_unit(output));
   chart.summary =
       chart.title + ", a line for each tier and number of threads; the table next to it holds the numbers";
-  std::vector<const Cells*> cells;
-  for (const RankCurve& curve : group.curves) cells.push_back(&curve.at);
-  chart.x = all_counts(cells);
-  for (const RankCurve& curve : group.curves) {
-    ChartSeries series{curve.name, chart.series.size(), Stroke::solid, true, {}, {}, {}};
+  chart.x = all_counts(cells_of(group));
+  for (const ReadCurve& curve : group.curves) {
+    ChartSeries series{curve.tier, chart.series.size(), Stroke::solid, true, {}, {}, {}};
     add_rates(series, chart.x, curve.at, chart_unit(output));
-    if (any(series.y)) chart.series.push_back(std::move(series));
+    keep_drawn(chart, std::move(series));
   }
   return chart;
 }
@@ -158,9 +162,7 @@ Chart latency_chart(const ReadGroup& group, std::vector<std::string>& tiers) {
   chart.logarithmic = true;
   chart.summary =
       chart.title + ", median and 99th percentile of each tier; the table next to it holds the numbers";
-  std::vector<const Cells*> cells;
-  for (const ReadCurve& curve : group.curves) cells.push_back(&curve.at);
-  chart.x = all_counts(cells);
+  chart.x = all_counts(cells_of(group));
   for (const ReadCurve& curve : group.curves) {
     const std::size_t colour = colour_of(tiers, curve.tier);
     ChartSeries middle{curve.tier + ": p50", colour, Stroke::solid, true, {}, {}, {}};
@@ -174,8 +176,7 @@ Chart latency_chart(const ReadGroup& group, std::vector<std::string>& tiers) {
       middle.y.push_back(value(kLatencyP50));
       tail.y.push_back(value(kLatencyP99));
     }
-    for (ChartSeries* series : {&middle, &tail})
-      if (any(series->y)) chart.series.push_back(std::move(*series));
+    for (ChartSeries* series : {&middle, &tail}) keep_drawn(chart, std::move(*series));
   }
   return chart;
 }

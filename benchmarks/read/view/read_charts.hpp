@@ -17,7 +17,7 @@ Chart bandwidth_chart(const ReadGroup& group, const std::vector<PeerCurve>& peer
                       std::vector<std::string>& tiers, const Output& output);
 
 // The same against ranks, a line for each tier and number of threads.
-Chart ranks_chart(const RankGroup& group, const Output& output);
+Chart ranks_chart(const ReadGroup& group, const Output& output);
 
 // The median and the 99th percentile of the time for one sample, by threads.
 Chart latency_chart(const ReadGroup& group, std::vector<std::string>& tiers);

@@ -27,7 +27,7 @@
 namespace penstock::verdicts {
 
 void describe_read(const std::vector<ReadGroup>& groups, const Output& output, std::vector<Sentence>& out);
-void describe_rank_scaling(const std::vector<RankGroup>& groups, std::vector<Sentence>& out);
+void describe_rank_scaling(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out);
 // A program that worked otherwise is no finding, but what it moved next to ours is worth a word.
 void describe_peers(const std::vector<PeerCurve>& peers, const std::vector<ReadGroup>& groups,
                     std::vector<Sentence>& out);

@@ -1,10 +1,8 @@
 // The sentences about read records: scaling, tiers and cache states compared, baseline and ceiling.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <optional>
 
 #include "benchmarks/read/read_metrics.hpp"
@@ -57,11 +55,14 @@ bool measured_once(const ReadCurve& curve) {
   });
 }
 
+bool any_once(const std::vector<const ReadCurve*>& about) {
+  return std::any_of(about.begin(), about.end(),
+                     [](const ReadCurve* curve) { return measured_once(*curve); });
+}
+
 // What rests on a single repeat is no finding: its spread is unknown.
-Tone tone_of(std::initializer_list<const ReadCurve*> about) {
-  return std::any_of(about.begin(), about.end(), [](const ReadCurve* curve) { return measured_once(*curve); })
-             ? Tone::caution
-             : Tone::finding;
+Tone tone_of(const std::vector<const ReadCurve*>& about) {
+  return any_once(about) ? Tone::caution : Tone::finding;
 }
 
 bool decodes(const ReadGroup& group) {
@@ -101,8 +102,7 @@ std::string in_group(const ReadGroup& group, const std::vector<const ReadCurve*>
   }
   if (decodes(group)) text += "; decoding included";
   if (!more.empty()) text += "; " + more;
-  if (std::any_of(about.begin(), about.end(), [](const ReadCurve* curve) { return measured_once(*curve); }))
-    text += "; from one repeat";
+  if (any_once(about)) text += "; from one repeat";
   return " (" + text + ")";
 }
 
@@ -155,45 +155,61 @@ void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vecto
   out.push_back({tone_of({&curve}), "scaling", text + in_group(group, {&curve}) + "."});
 }
 
-// The highest thread count that both were measured at.
-const Record* common_last(const ReadCurve& a, const ReadCurve& b, std::uint64_t& threads,
-                          const Record*& other) {
+// Rows of two curves at the highest thread count that both were measured at.
+struct RowPair {
+  const Record* first = nullptr;
+  const Record* second = nullptr;
+  std::string at;     // "4 threads"
+  double ratio = 0;   // of the rate of the second to that of the first
+  double apart = 0;   // spread of their repeats, the larger of both
+  bool once = false;  // one of the curves has a row of a single repeat
+  double times() const { return std::max(ratio, 1 / ratio); }
+};
+
+std::optional<RowPair> last_common_rows(const ReadCurve& a, const ReadCurve* b) {
+  if (b == nullptr) return std::nullopt;
   for (auto at = a.at.rbegin(); at != a.at.rend(); ++at) {
-    const auto there = b.at.find(at->first);
-    if (there == b.at.end() || !rate_of(*at->second) || !rate_of(*there->second)) continue;
-    threads = at->first;
-    other = there->second;
-    return at->second;
+    const auto there = b->at.find(at->first);
+    if (there == b->at.end() || !rate_of(*at->second) || !rate_of(*there->second)) continue;
+    return RowPair{at->second,
+                   there->second,
+                   threads_text(at->first),
+                   *rate_of(*there->second) / *rate_of(*at->second),
+                   std::max(spread_of(*at->second), spread_of(*there->second)),
+                   any_once({&a, b})};
   }
-  return nullptr;
+  return std::nullopt;
 }
 
-std::string cannot_be_distinguished(const std::string& what, std::uint64_t threads, double apart) {
-  return fmt::format("{} cannot be told apart at {}: repeats lie up to {} apart", what, threads_text(threads),
-                     format_percent(apart));
+std::string cannot_be_distinguished(const std::string& what, const RowPair& rows) {
+  return fmt::format("{} cannot be told apart at {}: repeats lie up to {} apart", what, rows.at,
+                     format_percent(rows.apart));
+}
+
+// A sentence about a tier in two groups; `note` is for its brackets.
+void describe_pair(const RowPair& rows, const std::string& text, const std::string& note, std::string key,
+                   std::size_t group, std::vector<Sentence>& out) {
+  std::string brackets = note;
+  if (rows.once) brackets += brackets.empty() ? "from one repeat" : "; from one repeat";
+  out.push_back({rows.once ? Tone::caution : Tone::finding, std::move(key),
+                 text + (brackets.empty() ? "" : " (" + brackets + ")") + ".",
+                 group_anchor("reading", group)});
 }
 
 void describe_tiers(const ReadGroup& group, std::vector<Sentence>& out) {
   for (std::size_t i = 0; i < group.curves.size(); ++i)
     for (std::size_t j = i + 1; j < group.curves.size(); ++j) {
-      std::uint64_t threads = 0;
-      const Record* second = nullptr;
-      const Record* first = common_last(group.curves[i], group.curves[j], threads, second);
-      if (first == nullptr) continue;
-      double ratio = *rate_of(*first) / *rate_of(*second);
+      const auto rows = last_common_rows(group.curves[i], &group.curves[j]);
+      if (!rows) continue;
       std::string fast = group.curves[i].tier;
       std::string slow = group.curves[j].tier;
-      if (ratio < 1) {
-        ratio = 1 / ratio;
-        std::swap(fast, slow);
-      }
-      const double apart = std::max(spread_of(*first), spread_of(*second));
+      if (rows->ratio > 1) std::swap(fast, slow);
       std::string text =
-          fmt::format("{} feeds {} of {} at {}", fast, times_text(ratio), slow, threads_text(threads));
-      if (ratio - 1 <= apart && apart > kSameRate)
-        text = cannot_be_distinguished(fast + " and " + slow, threads, apart);
-      else if (ratio < 1 + kSameRate)
-        text = fmt::format("{} and {} feed the same at {}, within {}", fast, slow, threads_text(threads),
+          fmt::format("{} feeds {} of {} at {}", fast, times_text(rows->times()), slow, rows->at);
+      if (rows->times() - 1 <= rows->apart && rows->apart > kSameRate)
+        text = cannot_be_distinguished(fast + " and " + slow, *rows);
+      else if (rows->times() < 1 + kSameRate)
+        text = fmt::format("{} and {} feed the same at {}, within {}", fast, slow, rows->at,
                            format_percent(kSameRate));
       out.push_back({tone_of({&group.curves[i], &group.curves[j]}), "tiers",
                      text + in_group(group, {&group.curves[i], &group.curves[j]}) + "."});
@@ -208,27 +224,16 @@ void describe_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>
       const ReadGroup& b = groups[j];
       if (a.work != b.work || a.cache != b.cache || a.open_loop) continue;
       for (const ReadCurve& curve : a.curves) {
-        const ReadCurve* other = b.find(curve.tier);
-        std::uint64_t threads = 0;
-        const Record* second = nullptr;
-        const Record* first = other == nullptr ? nullptr : common_last(curve, *other, threads, second);
-        if (first == nullptr) continue;
+        const auto rows = last_common_rows(curve, b.find(curve.tier));
+        if (!rows) continue;
         const auto named = [](const std::string& label) { return label.empty() ? "no label" : label; };
-        const double ratio = *rate_of(*second) / *rate_of(*first);
-        const double times = ratio > 1 ? ratio : 1 / ratio;
-        const double apart = std::max(spread_of(*first), spread_of(*second));
-        std::string text = fmt::format("{} is {} {} with {} than with {} at {}", curve.tier,
-                                       times_text(times), ratio > 1 ? "faster" : "slower", named(b.label),
-                                       named(a.label), threads_text(threads));
-        if (times - 1 <= std::max(apart, kSameRate))
+        std::string text =
+            fmt::format("{} is {} {} with {} than with {} at {}", curve.tier, times_text(rows->times()),
+                        rows->ratio > 1 ? "faster" : "slower", named(b.label), named(a.label), rows->at);
+        if (rows->times() - 1 <= std::max(rows->apart, kSameRate))
           text = cannot_be_distinguished(
-              fmt::format("{} with {} and with {}", curve.tier, named(a.label), named(b.label)), threads,
-              apart);
-        std::vector<std::string> notes;
-        if (const std::string state = cache_state(*first); !state.empty()) notes.push_back(state);
-        if (measured_once(curve) || measured_once(*other)) notes.emplace_back("from one repeat");
-        if (!notes.empty()) text += fmt::format(" ({})", fmt::join(notes, "; "));
-        out.push_back({tone_of({&curve, other}), "labels", text + ".", group_anchor("reading", i)});
+              fmt::format("{} with {} and with {}", curve.tier, named(a.label), named(b.label)), *rows);
+        describe_pair(*rows, text, cache_state(*rows->first), "labels", i, out);
       }
     }
 }
@@ -332,27 +337,18 @@ void describe_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Senten
     for (const ReadGroup& warm : groups) {
       if (warm.cache != "warm" || warm.rest != cold.rest) continue;
       for (const ReadCurve& curve : cold.curves) {
-        const ReadCurve* other = warm.find(curve.tier);
-        std::uint64_t threads = 0;
-        const Record* warm_cell = nullptr;
-        const Record* cold_cell = other ? common_last(curve, *other, threads, warm_cell) : nullptr;
-        if (cold_cell == nullptr) continue;
-        if (!as_asked(*cold_cell) || !as_asked(*warm_cell)) continue;
-        const double ratio = *rate_of(*warm_cell) / *rate_of(*cold_cell);
-        const double times = ratio > 1 ? ratio : 1 / ratio;
-        const double apart = std::max(spread_of(*warm_cell), spread_of(*cold_cell));
-        std::string text = fmt::format("{} is {} {} warm than cold at {}", curve.tier, times_text(times),
-                                       ratio > 1 ? "faster" : "slower", threads_text(threads));
-        if (times - 1 <= apart && apart > kSameRate)
-          text = cannot_be_distinguished(curve.tier + " cold and warm", threads, apart);
-        else if (times < 1 + kSameRate)
-          text = fmt::format("{} is as fast cold as warm at {}", curve.tier, threads_text(threads));
+        const auto rows = last_common_rows(curve, warm.find(curve.tier));
+        if (!rows || !as_asked(*rows->first) || !as_asked(*rows->second)) continue;
+        std::string text =
+            fmt::format("{} is {} {} warm than cold at {}", curve.tier, times_text(rows->times()),
+                        rows->ratio > 1 ? "faster" : "slower", rows->at);
+        if (rows->times() - 1 <= rows->apart && rows->apart > kSameRate)
+          text = cannot_be_distinguished(curve.tier + " cold and warm", *rows);
+        else if (rows->times() < 1 + kSameRate)
+          text = fmt::format("{} is as fast cold as warm at {}", curve.tier, rows->at);
         // The title without its "cold": what tells this work from other work in these records.
-        std::vector<std::string> notes;
-        if (cold.title.size() > 6) notes.push_back(cold.title.substr(6));
-        if (measured_once(curve) || measured_once(*other)) notes.emplace_back("from one repeat");
-        const std::string work = notes.empty() ? "" : fmt::format(" ({})", fmt::join(notes, "; "));
-        out.push_back({tone_of({&curve, other}), "cold_warm", text + work + ".", group_anchor("reading", i)});
+        const std::string work = cold.title.size() > 6 ? cold.title.substr(6) : "";
+        describe_pair(*rows, text, work, "cold_warm", i, out);
       }
     }
   }

@@ -55,9 +55,6 @@ struct PosixSettings {
 // From a table with kDirectOption, kFallbackOption and kPublishOption.
 PosixSettings posix_settings(const Options& options);
 
-// pread until `out` is full or the file ends. From a descriptor without O_DIRECT.
-FullIo pread_full(int fd, std::uint64_t offset, std::span<std::byte> out);
-
 class PosixReader : public Reader {
  public:
   // `direct`: the alignment that a descriptor with O_DIRECT needs; none for a buffered one.

@@ -1,0 +1,51 @@
+// What `read --collective` does in place of the loops of read_worker.cpp, whose comment holds here too.
+#include "benchmarks/read/read_worker.hpp"
+#include "io_backends/core/system/interrupt.hpp"
+
+namespace penstock {
+
+Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& objects) {
+  if (work.manifest->one_object_a_sample())
+    return make_error(Errc::invalid_argument,
+                      "--collective has all ranks read each object together, and here every object is one "
+                      "sample: read objects that hold many, or --block SIZE of large ones, or leave it out");
+  const std::uint64_t all = work.manifest->objects();
+  const std::uint64_t held = objects_held_open(all);
+  if (held < all)
+    return make_error(Errc::exhausted, "--collective holds all " + std::to_string(all) +
+                                           " objects open, and " + std::to_string(held) +
+                                           " are what the limit of descriptors leaves: raise it (ulimit -n)");
+  for (std::uint64_t i = 0; i < all; ++i)
+    PENSTOCK_TRY(objects.open(i, work.samples->name(static_cast<std::uint32_t>(i))));
+  return success();
+}
+
+// Collective reads. In every round the other ranks wait for this one, also if it has nothing to read there,
+// has failed or got Ctrl-C. Then it makes empty reads to the end of the last pass.
+void ReadWorker::loop_together(ReadRun& run) {
+  Slot& slot = slots_.front();
+  std::int64_t now = run.now_ns();
+  while (run.source.take(now, slice_)) {
+    for (position_ = slice_.begin; position_ < slice_.end; ++position_) {
+      const bool ended = run.stopped() || interrupted();
+      if (ended && work_.share.ranks == 1) return;
+      const Round round = rounds_->round(run.first_pass + slice_.pass, position_);
+      Reader& reader = *objects_.find(round.object);
+      slot.started_ns = now;
+      if (ended || !round.sample) {
+        const Result<void> waited = reader.read_at_all(0, {});
+        now = run.now_ns();
+        if (!waited.ok() && !ended) run.note_error(waited.error());
+        continue;
+      }
+      slot.sample = *round.sample;
+      const SampleList::Sample& sample = slot.entry = (*work_.samples)[slot.sample];
+      Result<void> outcome = reader.read_at_all(sample.offset, slot.room.first(sample.length));
+      if (outcome.ok()) outcome = inspect(run, slot, sample.length);
+      now = run.now_ns();
+      account(run, slot, outcome, now);
+    }
+  }
+}
+
+}  // namespace penstock

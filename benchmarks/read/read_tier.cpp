@@ -1,0 +1,49 @@
+#include "benchmarks/read/read_tier.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "io_backends/core/cli/progress.hpp"
+
+namespace penstock {
+
+Result<void> ReadTier::open(const Manifest& manifest, const SampleList& samples, const ReadOptions& options,
+                            const RankShare& share) {
+  if (options.order == SampleOrder::physical) {
+    PENSTOCK_ASSIGN(physical, physical_places(samples, *tier.backend));
+  }
+  const ReadWork work{.manifest = &manifest,
+                      .samples = &samples,
+                      .backend = tier.backend.get(),
+                      .offsets = &physical.of_sample,
+                      .share = share};
+  PENSTOCK_ASSIGN(engine, ReadEngine::make(work, options));
+  yardsticks = std::make_unique<Yardsticks>(work, options);
+  cache = std::make_unique<CacheControl>(tier, manifest, samples, options.cache, options.cold_by,
+                                         options.most_threads());
+  return success();
+}
+
+void ReadTier::report_fallback() {
+  if (cache->fallback().empty() || std::exchange(fallback_reported, true)) return;
+  const bool direct = tier.backend->caps().bypasses_cache;
+  warn(fmt::format("{}: {}; {}", tier.name, cache->fallback(),
+                   direct
+                       ? "the data are read past the page cache all the same, and the metadata stays as it is"
+                       : "the files of the corpus are evicted one by one instead, and the metadata stays "
+                         "warm"));
+}
+
+void ReadTier::report_no_baseline(const RunTally& failed) {
+  if (std::exchange(baseline_reported, true)) return;
+  warn(fmt::format("no baseline for '{}': {}", tier.name,
+                   failed.failure ? failed.failure->message() : "it read nothing"));
+}
+
+std::uint64_t ReadTier::bytes_read() const {
+  return tier.backend->moved_bytes().read + (yardsticks ? yardsticks->uncounted_bytes() : 0) +
+         (cache ? cache->warmed_bytes() : 0);
+}
+
+}  // namespace penstock
