@@ -21,7 +21,7 @@ struct TracedCall {
   std::uint64_t bytes = 0;
   std::uint64_t lane = 0;    // trace_lane()
   std::uint32_t object = 0;  // its number among the names
-  std::uint8_t call = 0;     // TimedCall
+  std::uint8_t call = 0;     // CallKind
   std::uint8_t errc = 0;     // Errc + 1; 0: it did not fail
 };
 
