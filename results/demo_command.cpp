@@ -316,7 +316,7 @@ class Demo {
     log_.flush();
     words.insert(words.begin(), program_.string());
     words.insert(words.end(), {"--progress", context_.output.progress ? "always" : "never", "--no-config"});
-    PENSTOCK_ASSIGN(const int code, run_program(words, {.discard_stdout = context_.output.json}));
+    PENSTOCK_ASSIGN(const int code, run_program(words, context_.output.json));
     PENSTOCK_TRY(check_interrupt());
     // A cell that could not be proven cold is a finding (exit 1), not the end of the story.
     if (code == 1 && command == "read") {

@@ -51,7 +51,6 @@ class TraceFile {
   static Result<TraceFile> create(const std::string& path);
 
   Result<void> write(const std::vector<const CallTrace*>& traces, std::uint64_t left_out);
-  const std::string& path() const { return path_; }
 
  private:
   TraceFile(std::string path, int rank, Fd fd) : path_(std::move(path)), rank_(rank), fd_(std::move(fd)) {}

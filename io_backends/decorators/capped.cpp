@@ -84,7 +84,7 @@ class CappedWriter final : public DecoratedWriter<CappedWriter> {
     return inner();
   }
   Result<void> publish(Durability wanted, IfExists if_exists) override {
-    if (spent_) return spent();
+    if (spent_) return spent_error(name());
     const std::uint64_t replaced = if_exists == IfExists::replace ? meter_.bytes_of(name()) : 0;
     spent_ = true;
     PENSTOCK_TRY(inner().publish(wanted, if_exists));
@@ -94,13 +94,9 @@ class CappedWriter final : public DecoratedWriter<CappedWriter> {
   }
 
  private:
-  Result<void> spent() const {
-    return make_error(Errc::invalid_argument,
-                      "the writer of '" + name() + "' has failed or published before");
-  }
   // Takes what the object grows by when bytes up to offset + length are written.
   Result<void> reach(std::uint64_t offset, std::uint64_t length) {
-    if (spent_) return spent();
+    if (spent_) return spent_error(name());
     const std::uint64_t end = offset > UINT64_MAX - length ? UINT64_MAX : offset + length;
     if (end <= taken_) return success();
     auto taken = meter_.take(end - taken_, name());

@@ -133,6 +133,10 @@ class DecoratedNamespace : public Namespace {
   Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
     return hook_.around({CallKind::list, folder}, [&] { return inner_.list(folder, visit); });
   }
+  Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
+                        const std::function<void(std::string_view name)>& skipped) override {
+    return hook_.around({CallKind::list, folder}, [&] { return inner_.list_all(folder, visit, skipped); });
+  }
   Result<Entry> stat(std::string_view name) override {
     return hook_.around({CallKind::stat, name}, [&] { return inner_.stat(name); });
   }

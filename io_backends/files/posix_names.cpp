@@ -8,9 +8,10 @@
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <string>
 
-#include "io_backends/backend/skipped_entries.hpp"
+#include "io_backends/core/system/scope.hpp"
 
 namespace penstock {
 namespace {
@@ -40,15 +41,15 @@ std::string read_holder(int fd) {
   return words;
 }
 
-struct CloseFolder {
-  void operator()(DIR* folder) const { ::closedir(folder); }
-};
-
 class PosixNamespace final : public Namespace {
  public:
   explicit PosixNamespace(PosixRoot& root) : root_(root) {}
 
-  Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override;
+  Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
+    return list_all(folder, visit, [](std::string_view) {});
+  }
+  Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
+                        const std::function<void(std::string_view name)>& skipped) override;
   Result<Entry> stat(std::string_view name) override;
   Result<void> make_folders(std::string_view folder) override;
   Result<void> rename_noreplace(std::string_view from, std::string_view to) override;
@@ -62,19 +63,18 @@ class PosixNamespace final : public Namespace {
   PosixRoot& root_;
 };
 
-bool skipped(const Entry& entry) {
-  SkippedEntries::report(entry.name);
-  return false;
-}
-
 // Fills the entry, whose name is there; false for what is neither object nor folder, or has just vanished.
-Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, Entry& entry) {
+Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, Entry& entry,
+                      const std::function<void(std::string_view name)>& skipped) {
   entry.bytes = 0;
   entry.folder = found.d_type == DT_DIR;
   entry.link = false;
   entry.dangling = false;
   if (entry.folder) return true;
-  if (found.d_type != DT_REG && found.d_type != DT_LNK && found.d_type != DT_UNKNOWN) return skipped(entry);
+  if (found.d_type != DT_REG && found.d_type != DT_LNK && found.d_type != DT_UNKNOWN) {
+    skipped(entry.name);
+    return false;
+  }
   struct stat status {};
   if (::fstatat(folder, found.d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
     if (errno == ENOENT) return false;
@@ -88,13 +88,15 @@ Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, En
   entry.folder = S_ISDIR(status.st_mode);
   if (entry.folder) return true;
   entry.bytes = static_cast<std::uint64_t>(status.st_size);
-  return S_ISREG(status.st_mode) || skipped(entry);
+  if (!S_ISREG(status.st_mode)) skipped(entry.name);
+  return S_ISREG(status.st_mode);
 }
 
-Result<void> PosixNamespace::list(std::string_view folder, const std::function<bool(const Entry&)>& visit) {
+Result<void> PosixNamespace::list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
+                                      const std::function<void(std::string_view name)>& skipped) {
   PENSTOCK_TRY(check_folder_name(folder));
   PENSTOCK_ASSIGN(Fd fd, root_.open(folder, O_RDONLY | O_DIRECTORY, "cannot list"));
-  const std::unique_ptr<DIR, CloseFolder> stream(::fdopendir(fd.get()));
+  const std::unique_ptr<DIR, FreeBy<::closedir>> stream(::fdopendir(fd.get()));
   if (!stream) return root_.error(errno, "cannot list", folder);
   const int folder_fd = fd.release();
   std::string prefix(folder);
@@ -107,7 +109,7 @@ Result<void> PosixNamespace::list(std::string_view folder, const std::function<b
     const std::string_view name(found->d_name);
     if (name == "." || name == ".." || name.starts_with(kTemporaryPrefix)) continue;
     entry.name.assign(prefix).append(name);
-    PENSTOCK_ASSIGN(const bool shown, describe(root_, folder_fd, *found, entry));
+    PENSTOCK_ASSIGN(const bool shown, describe(root_, folder_fd, *found, entry, skipped));
     if (shown && !visit(entry)) return success();
   }
   if (errno != 0) return root_.error(errno, "cannot list", folder);
