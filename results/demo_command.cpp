@@ -119,9 +119,9 @@ std::optional<Place> look_for(bool memory, std::string_view name, const fs::path
   return std::nullopt;
 }
 
-Result<Place> named_place(const std::string& text) {
-  PENSTOCK_ASSIGN(const Tier tier, open_tier(text));
-  PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(text));
+Result<Place> named_place(const std::string& text, NamedTiers named) {
+  PENSTOCK_ASSIGN(const Tier tier, open_tier(text, named));
+  PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(text, named));
   const fs::path folder = fs::path(spec.path) / fmt::format("penstock-demo-{}", ::getpid());
   return Place{tier.name,
                fmt::format("{}={}:{}{}{}", tier.name, spec.backend, folder.string(),
@@ -230,7 +230,7 @@ class Demo {
     for (const std::optional<Place>& place : {disk, memory})
       if (place) places_.push_back(*place);
     for (const std::string& text : context_.options.texts("tier")) {
-      PENSTOCK_ASSIGN(Place place, named_place(text));
+      PENSTOCK_ASSIGN(Place place, named_place(text, context_.named_tiers));
       places_.push_back(std::move(place));
     }
     say("penstock demo: tiers of this machine\n");
