@@ -93,7 +93,7 @@ Result<std::uint64_t> same_seed(Communicator& ranks, std::uint64_t seed) {
 }
 
 Result<int> run_over(Communicator& ranks, const CommandInfo& command, const CommandLine& line,
-                     std::span<const std::string> argv) {
+                     const Config& config, std::span<const std::string> argv) {
   PENSTOCK_ASSIGN(const std::uint64_t drawn, resolve_seed(*line.command, line.options));
   PENSTOCK_ASSIGN(const std::uint64_t seed, same_seed(ranks, drawn));
   PENSTOCK_TRY(agree(ranks, place(*line.command, line.options)));
@@ -109,7 +109,9 @@ Result<int> run_over(Communicator& ranks, const CommandInfo& command, const Comm
                                .seed = seed,
                                .communicator = ranks,
                                .metrics = command.metrics,
-                               .findings = command.findings};
+                               .findings = command.findings,
+                               .named_tiers = config.tiers,
+                               .launcher = config.launcher};
   return line.command->run(context);
 }
 
@@ -122,15 +124,16 @@ Error one_process_only(const CommandInfo& command, int ranks) {
 
 Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::span<const std::string> argv) {
   const std::span<const std::string> words = argv.subspan(2);
+  Config config;
   const auto read_line = [&]() -> Result<CommandLine> {
-    PENSTOCK_ASSIGN(const Config config, read_config(command, words, command_registry().present()));
+    PENSTOCK_ASSIGN(config, read_config(command, words, command_registry().present()));
     PENSTOCK_ASSIGN(CommandLine line, parse_with_config(command, words, config));
     if (ranks.size() > 1 && !line.command->ranks) return one_process_only(*line.command, ranks.size());
     return line;
   };
   const Result<CommandLine> line = read_line();
   PENSTOCK_TRY(agree(ranks, line.ok() ? success() : Result<void>(line.error())));
-  return run_over(ranks, command, *line, argv);
+  return run_over(ranks, command, *line, config, argv);
 }
 
 // Waits for the others, and says what any of them failed with. The end of a rank whose others wait elsewhere

@@ -116,10 +116,10 @@ Result<void> check_there(const Tier& tier, bool there) {
                     fmt::format("no folder '{}' to probe: make it, or name one that is there", tier.root));
 }
 
-Result<std::vector<Seen>> look(const std::vector<std::string>& texts, bool to_probe) {
+Result<std::vector<Seen>> look(const std::vector<std::string>& texts, NamedTiers named, bool to_probe) {
   std::vector<Seen> all;
   if (!texts.empty()) {
-    PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_tiers(texts));
+    PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_tiers(texts, "", named));
     for (Tier& tier : tiers) {
       // A folder that is not there yet, or cannot be looked at, may still be described; a file is none.
       const Result<bool> folder = folder_is_there(tier, "--tier");
@@ -154,7 +154,7 @@ std::string or_dash(const std::string& text) {
 // Back end, path and the options that were given.
 std::string place_of(const Tier& tier) {
   std::string text = fmt::format("{}:{}", tier.backend_name, tier.root);
-  if (const auto spec = parse_recorded_tier(tier.spec); spec.ok() && !spec->options.empty())
+  if (const auto spec = parse_tier(tier.spec); spec.ok() && !spec->options.empty())
     text += "," + options_text(spec->options, ",");
   return text;
 }
@@ -304,7 +304,8 @@ Result<void> check_ranks(const CommandContext& context) {
 Result<int> run(const CommandContext& context) {
   Communicator& ranks = context.communicator;
   PENSTOCK_TRY(check_ranks(context));
-  Result<std::vector<Seen>> looked = look(context.options.texts("tier"), context.options.flag("probe"));
+  Result<std::vector<Seen>> looked =
+      look(context.options.texts("tier"), context.named_tiers, context.options.flag("probe"));
   PENSTOCK_TRY(agree(ranks, outcome_of(looked)));
   std::vector<Seen> all = *std::move(looked);
   if (all.empty()) return make_error(Errc::not_found, "found no place for data: name one with --tier");

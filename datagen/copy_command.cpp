@@ -121,14 +121,15 @@ Result<int> run(const CommandContext& context) {
   const Options& options = context.options;
   if (!options.given("to")) return make_error(Errc::invalid_argument, "say where the copy goes: --to TIER");
   const bool scan = options.flag("scan");
-  PENSTOCK_ASSIGN(Tier to, open_tier(options.text("to")));
+  PENSTOCK_ASSIGN(Tier to, open_tier(options.text("to"), context.named_tiers));
   PENSTOCK_ASSIGN(Corpus corpus,
                   open_corpus(context.positionals[0], {.scan = scan,
                                                        .manifest_file = options.text("manifest"),
                                                        .checksum = scan,
                                                        .threads = threads_of(context),
                                                        .types = options.text("types"),
-                                                       .progress = context.output.progress}));
+                                                       .progress = context.output.progress,
+                                                       .named_tiers = context.named_tiers}));
   if (to.backend_name == "mem")
     note("'" + to.root + "' is memory of this process: the copy ends with this command");
   if (options.flag("resume")) PENSTOCK_TRY(check_started(corpus, to));

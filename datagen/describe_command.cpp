@@ -368,7 +368,8 @@ Result<int> run(const CommandContext& context) {
                                                        .checksum = options.flag("checksum"),
                                                        .threads = threads_of(context),
                                                        .types = options.text("types"),
-                                                       .progress = context.output.progress}));
+                                                       .progress = context.output.progress,
+                                                       .named_tiers = context.named_tiers}));
   PENSTOCK_ASSIGN(const Description seen, inspect(corpus.manifest));
   if (options.given("save")) {
     PENSTOCK_TRY(check_no_object(corpus, options.text("save")));

@@ -293,7 +293,7 @@ Result<int> run_generate(const CommandContext& context) {
   PENSTOCK_TRY(recipe_registry().find(context.positionals[0]));
   if (options.text("out").empty())
     return make_error(Errc::invalid_argument, "say where to with --out TIER|DIR: a new or empty folder");
-  Result<Tier> opened = open_tier(options.text("out"));
+  Result<Tier> opened = open_tier(options.text("out"), context.named_tiers);
   PENSTOCK_TRY(all_ok(ranks, opened));
   Tier tier = *std::move(opened);
   std::optional<GenerationState> started;

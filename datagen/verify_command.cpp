@@ -202,8 +202,10 @@ std::string remedy(const Corpus& corpus, const Findings& findings, bool own_mani
 
 Result<int> run(const CommandContext& context) {
   const Options& options = context.options;
-  PENSTOCK_ASSIGN(Corpus corpus, open_corpus(context.positionals[0],
-                                             {.manifest_file = options.text("manifest"), .scans = false}));
+  PENSTOCK_ASSIGN(Corpus corpus,
+                  open_corpus(context.positionals[0], {.manifest_file = options.text("manifest"),
+                                                       .scans = false,
+                                                       .named_tiers = context.named_tiers}));
   const auto list = static_cast<std::uint64_t>(options.integer("list"));
   PENSTOCK_ASSIGN(const Findings findings, check_all(corpus, threads_of(context),
                                                      list == 0 ? UINT64_MAX : list, context.output.progress));

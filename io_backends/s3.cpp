@@ -64,8 +64,7 @@ constexpr OptionSpec kOptions[] = {
 
 class S3Backend final : public Backend {
  public:
-  S3Backend(s3::Settings settings, s3::Shape shape)
-      : store_(std::move(settings), shape), names_(s3::make_names(store_)) {
+  explicit S3Backend(s3::Settings settings) : store_(std::move(settings)), names_(s3::make_names(store_)) {
     caps_.async = true;
     caps_.network = true;
   }
@@ -115,10 +114,11 @@ Result<std::unique_ptr<Backend>> make_s3(std::string_view path, const Options& o
   settings.retries = static_cast<unsigned>(options.integer("retries"));
   settings.timeout =
       std::max(std::chrono::ceil<std::chrono::seconds>(options.duration("timeout")), std::chrono::seconds(1));
-  const s3::Shape shape{static_cast<std::size_t>(options.size("part")),
-                        static_cast<std::size_t>(options.integer("streams")),
-                        static_cast<std::size_t>(options.integer("connections")), options.boolean("checks")};
-  return std::make_unique<S3Backend>(std::move(settings), shape);
+  settings.part = static_cast<std::size_t>(options.size("part"));
+  settings.streams = static_cast<std::size_t>(options.integer("streams"));
+  settings.connections = static_cast<std::size_t>(options.integer("connections"));
+  settings.checks = options.boolean("checks");
+  return std::make_unique<S3Backend>(std::move(settings));
 }
 
 // PENSTOCK_TEST_S3 names a bucket where tests may write: http://host:port/bucket

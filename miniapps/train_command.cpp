@@ -246,7 +246,7 @@ Result<int> run(const CommandContext& context) {
     return make_error(Errc::invalid_argument, "train needs the name of a mini-app: train --list shows them");
   PENSTOCK_ASSIGN(const MiniAppInfo* app, miniapp_registry().find(context.positionals[0]));
   if (!options.flag("resume") || options.given("seed")) return train(context, *app);
-  Result<std::optional<StepSaving>> saving = step_saving(options);
+  Result<std::optional<StepSaving>> saving = step_saving(options, context.named_tiers);
   PENSTOCK_TRY(agree(context.communicator, outcome_of(saving)));
   const Result<std::uint64_t> seed = seed_of_run(**saving, context.communicator);
   if (!seed.ok()) return refuse(context, seed.error());

@@ -119,9 +119,9 @@ std::optional<Place> look_for(bool memory, std::string_view name, const fs::path
   return std::nullopt;
 }
 
-Result<Place> named_place(const std::string& text) {
-  PENSTOCK_ASSIGN(const Tier tier, open_tier(text));
-  PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(text));
+Result<Place> named_place(const std::string& text, NamedTiers named) {
+  PENSTOCK_ASSIGN(const Tier tier, open_tier(text, named));
+  PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(text, named));
   const fs::path folder = fs::path(spec.path) / fmt::format("penstock-demo-{}", ::getpid());
   return Place{tier.name,
                fmt::format("{}={}:{}{}{}", tier.name, spec.backend, folder.string(),
@@ -230,7 +230,7 @@ class Demo {
     for (const std::optional<Place>& place : {disk, memory})
       if (place) places_.push_back(*place);
     for (const std::string& text : context_.options.texts("tier")) {
-      PENSTOCK_ASSIGN(Place place, named_place(text));
+      PENSTOCK_ASSIGN(Place place, named_place(text, context_.named_tiers));
       places_.push_back(std::move(place));
     }
     say("penstock demo: tiers of this machine\n");
@@ -316,7 +316,7 @@ class Demo {
     log_.flush();
     words.insert(words.begin(), program_.string());
     words.insert(words.end(), {"--progress", context_.output.progress ? "always" : "never", "--no-config"});
-    PENSTOCK_ASSIGN(const int code, run_program(words, {.discard_stdout = context_.output.json}));
+    PENSTOCK_ASSIGN(const int code, run_program(words, context_.output.json));
     PENSTOCK_TRY(check_interrupt());
     // A cell that could not be proven cold is a finding (exit 1), not the end of the story.
     if (code == 1 && command == "read") {

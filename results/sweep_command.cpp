@@ -97,6 +97,7 @@ class Sweep {
       warn(fmt::format("{}: 'until' looks at six repeats at least, and there are {}", file_, spec().repeats));
     PENSTOCK_ASSIGN(work_.program, this_program());
     work_.no_config = context_.options.flag("no-config");
+    work_.launcher = context_.launcher;
     work_.job = own_slurm_job();
     work_.by_srun = !work_.job.empty() || context_.options.flag("slurm");
     return check_lines();

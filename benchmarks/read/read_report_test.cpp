@@ -55,7 +55,7 @@ TEST_F(ReadReport, EveryMetricIsInTheTableOfTheCommand) {
   cell_.repeats.front().tally.latency_ns.add(5);
   cell_.repeats.front().tally.late_ns.add(5);
   cell_.repeats.front().tally.ranks = {{500, 1}, {500, 2}};
-  cell_.repeats.front().tally.calls[TimedCall::read].ns.add(5);
+  cell_.repeats.front().tally.calls[CallKind::read].ns.add(5);
   cell_.ceiling_bytes_per_s = 1e9;
   const Record row = record();
   EXPECT_GT(row.metrics.size(), 25U);

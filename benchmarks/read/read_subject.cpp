@@ -66,7 +66,8 @@ Result<ReadSubject> open_all(const CommandContext& context, const ReadOptions& a
   const std::string& where = context.positionals.front();
   PENSTOCK_ASSIGN(Corpus corpus, open_corpus(where, {.scan = options.flag("scan"),
                                                      .manifest_file = options.text("manifest"),
-                                                     .types = options.text("types")}));
+                                                     .types = options.text("types"),
+                                                     .named_tiers = context.named_tiers}));
   if (options.has("block")) {
     if (asked.decode || asked.verify)
       return make_error(Errc::invalid_argument, "--block reads no samples to decode or to verify");
@@ -87,7 +88,8 @@ Result<ReadSubject> open_all(const CommandContext& context, const ReadOptions& a
     return make_error(Errc::invalid_argument,
                       "--overlay replaces the corpus's own tier, which --only-tiers leaves out");
   if (options.given("overlay")) PENSTOCK_TRY(lay_over(corpus, options.text("overlay")));
-  PENSTOCK_ASSIGN(std::vector<Tier> others, open_tiers(options.texts("tier"), corpus.tier.name));
+  PENSTOCK_ASSIGN(std::vector<Tier> others,
+                  open_tiers(options.texts("tier"), corpus.tier.name, context.named_tiers));
   if (asked.collective) {
     if (!options.flag("only-tiers")) PENSTOCK_TRY(check_collective(corpus.tier));
     for (const Tier& tier : others) PENSTOCK_TRY(check_collective(tier));

@@ -42,7 +42,7 @@ Json pack(const TimesByCall& calls) {
 }
 void unpack(const Json& json, TimesByCall& calls) {
   for (const Json& one : json) {
-    CallTimes& times = calls[static_cast<TimedCall>(one[0].get<int>())];
+    CallTimes& times = calls[static_cast<CallKind>(one[0].get<int>())];
     unpack(one[1], times.ns);
     one[2].get_to(times.bytes);
     one[3].get_to(times.errors);

@@ -24,8 +24,8 @@ RunTally tally(std::uint64_t from) {
   one.first_errors = {"a" + std::to_string(from), "b"};
   one.first_wrong = "wrong" + std::to_string(from);
   one.failure = Error{Errc::io, 5, "read"};
-  one.calls[TimedCall::read].ns.add(from);
-  one.calls[TimedCall::read].bytes = from;
+  one.calls[CallKind::read].ns.add(from);
+  one.calls[CallKind::read].bytes = from;
   return one;
 }
 
@@ -52,7 +52,7 @@ TEST(RunTally, EveryFigureTravelsBetweenRanks) {
   EXPECT_EQ(packed(got), packed(sent));
   EXPECT_EQ(got.samples, 100U);
   EXPECT_EQ(got.latency_ns.count(), 1U);
-  EXPECT_EQ(got.calls.at(TimedCall::read).bytes, 100U);
+  EXPECT_EQ(got.calls.at(CallKind::read).bytes, 100U);
   ASSERT_TRUE(got.failure);
   EXPECT_EQ(got.failure->what, "read");
   EXPECT_EQ(got.ranks.at(1).bytes, 8U);
@@ -90,7 +90,7 @@ TEST(RunTally, OfRunsInTurnTimesAddToo) {
   cell.append(later);
   EXPECT_EQ(cell.wall_s, wall_s);
   EXPECT_EQ(cell.passes, passes);
-  EXPECT_EQ(cell.calls.at(TimedCall::read).ns.count(), 2U);
+  EXPECT_EQ(cell.calls.at(CallKind::read).ns.count(), 2U);
   EXPECT_EQ(cell.first_errors.size(), 4U);
 }
 

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "io_backends/core/system/scope.hpp"
+
 #ifdef PENSTOCK_HAS_ZSTD
 #include <zstd.h>
 #endif
@@ -13,10 +15,7 @@ namespace penstock {
 #ifdef PENSTOCK_HAS_ZSTD
 
 struct ZstdSize::State {
-  struct Free {
-    void operator()(ZSTD_CCtx* spent) const { ZSTD_freeCCtx(spent); }
-  };
-  std::unique_ptr<ZSTD_CCtx, Free> context{ZSTD_createCCtx()};
+  std::unique_ptr<ZSTD_CCtx, FreeBy<ZSTD_freeCCtx>> context{ZSTD_createCCtx()};
   std::vector<std::byte> out = std::vector<std::byte>(ZSTD_CStreamOutSize());
   std::uint64_t taken = 0;
   std::uint64_t made = 0;

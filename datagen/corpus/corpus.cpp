@@ -117,7 +117,7 @@ Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& how) {
                       "--scan makes the manifest and --manifest reads one: leave one of them out");
   if (!how.scan && !how.types.empty())
     return make_error(Errc::invalid_argument, "--types says what --scan takes for samples: add --scan");
-  PENSTOCK_ASSIGN(Tier tier, open_tier(corpus));
+  PENSTOCK_ASSIGN(Tier tier, open_tier(corpus, how.named_tiers));
   PENSTOCK_TRY(check_root(tier));
   std::string name = name_of(tier);
   if (how.scan) {

@@ -47,6 +47,7 @@ struct OpenCorpus {
   std::string types{};          // with scan: extensions of samples (kTypesOption); "": the default
   bool progress = false;        // with scan and checksum: show it
   bool scans = true;            // whether the command has --scan, for advice
+  NamedTiers named_tiers = {};  // what the text of the corpus may name
 };
 
 // The manifest is checked whole (Manifest::check). not_found with the remedy ("no manifest in DIR: generate

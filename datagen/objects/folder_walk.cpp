@@ -2,7 +2,7 @@
 // FolderWalk of its own, without a lock. They share the Frontier alone. The parts are merged after the
 // threads have ended.
 // Lock: Frontier::mutex_. It is not held while a folder is listed.
-// Memory: everything allocates. A std::bad_alloc in a thread stops all of them (StopUnlessDone), and
+// Memory: everything allocates. A std::bad_alloc in a thread stops all of them (AtScopeEnd), and
 // on_threads() turns it into an error.
 // Ctrl-C: a thread looks for it at each entry and then stops the others. A wait in take() ends by that.
 // Crash: nothing is written.
@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "datagen/format/sample_type.hpp"
-#include "io_backends/backend/skipped_entries.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
+#include "io_backends/core/system/scope.hpp"
 
 namespace penstock {
 
@@ -62,23 +62,6 @@ class Frontier {
   std::vector<std::string> waiting_;
   std::size_t busy_ = 0;  // threads that list a folder
   bool stopped_ = false;
-};
-
-// Calls stop() at the end of its scope, also when an error returns or an exception unwinds. Allocates
-// nothing.
-class StopUnlessDone {
- public:
-  explicit StopUnlessDone(Frontier& frontier) : frontier_(frontier) {}
-  StopUnlessDone(const StopUnlessDone&) = delete;
-  StopUnlessDone& operator=(const StopUnlessDone&) = delete;
-  ~StopUnlessDone() {
-    if (!done_) frontier_.stop();
-  }
-  void done() { done_ = true; }
-
- private:
-  Frontier& frontier_;
-  bool done_ = false;
 };
 
 // Counts by extension. Long extensions, and those after the first 32 of this thread, are counted together.
@@ -129,11 +112,9 @@ Result<void> list_one(Namespace& names, const std::string& folder,
     }
     return !stopped && !too_long;
   };
-  // Before list(), which calls it on this thread.
-  const SkippedEntries special([&](std::string_view name) {
+  PENSTOCK_TRY(names.list_all(folder, visit, [&](std::string_view name) {
     if (!last_part(name).starts_with('.')) walk.special.emplace_back(name);
-  });
-  PENSTOCK_TRY(names.list(folder, visit));
+  }));
   if (stopped) return check_interrupt();
   if (too_long) return make_error(Errc::exhausted, "more than 4 GiB of names in the folder '" + folder + "'");
   std::sort(listing.items.begin(), listing.items.end(),
@@ -164,11 +145,12 @@ Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
   const auto work = [&](unsigned worker) -> Result<void> {
     std::string folder;
     while (frontier.take(folder)) {
-      StopUnlessDone stop(frontier);  // right after take(): without it the others wait for this folder's
+      // Right after take(): without it the others wait for this folder's.
+      AtScopeEnd stop([&] { frontier.stop(); });
       std::vector<std::string> deeper;
       PENSTOCK_TRY(list_one(names, folder, classify, parts[worker], deeper));
       frontier.done(std::move(deeper));
-      stop.done();
+      stop.cancel();
     }
     return success();
   };

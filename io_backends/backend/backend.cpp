@@ -101,6 +101,11 @@ Result<void> Writer::write_at(std::uint64_t /*offset*/, std::span<const std::byt
   return not_offered("writes at an offset");
 }
 
+Result<void> Namespace::list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
+                                 const std::function<void(std::string_view name)>& /*skipped*/) {
+  return list(folder, visit);
+}
+
 Result<std::uint64_t> Backend::read_object(std::string_view name, std::uint64_t length_hint,
                                            std::span<std::byte> out) {
   PENSTOCK_TRY(check_read_object(name, length_hint, out.size()));
@@ -187,6 +192,11 @@ Error truncated_error(std::string_view name, std::uint64_t offset, std::uint64_t
                         std::to_string(offset > std::numeric_limits<std::uint64_t>::max() - length
                                            ? std::numeric_limits<std::uint64_t>::max()
                                            : offset + length));
+}
+
+Error spent_error(std::string_view name) {
+  return make_error(Errc::invalid_argument,
+                    "the writer of '" + std::string(name) + "' has failed or published before");
 }
 
 Result<std::unique_ptr<Queue>> deep_queue(Backend& backend, std::size_t depth) {

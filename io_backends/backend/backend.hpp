@@ -178,6 +178,10 @@ class Namespace {
 
   // One level of `folder` ("" is the root), in no order; `visit` returns false to stop. Not found: not_found.
   virtual Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) = 0;
+  // As list(); `skipped` gets the names of what list() passes over, since it is neither object nor folder:
+  // pipes, sockets, devices, and links to such. The default is for storage that has none.
+  virtual Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
+                                const std::function<void(std::string_view name)>& skipped);
   virtual Result<Entry> stat(std::string_view name) = 0;
   virtual Result<void> make_folders(std::string_view folder) = 0;  // with all parents; there already is fine
   // Caps::rename: atomic; already_exists if `to` is there. Works on folders where the back end has them.
@@ -258,12 +262,13 @@ Result<void> check_folder_name(std::string_view name);
 
 // For those who write a back end. check_read_object: what every ReadObject must satisfy before anything is
 // touched; check_fits: that `length` bytes go into `room`; truncated_error: the error of a read behind the
-// end; check_queue_depth: 1 to 65536; out_of: where an operation's bytes go; perform: one operation of a
-// queue, done now.
+// end; spent_error: the error of a Writer that has failed or published; check_queue_depth: 1 to 65536;
+// out_of: where an operation's bytes go; perform: one operation of a queue, done now.
 Result<void> check_read_object(std::string_view name, std::uint64_t length_hint, std::size_t room);
 Result<void> check_fits(std::string_view name, std::uint64_t length, std::size_t room);
 Result<void> check_queue_depth(std::size_t depth);
 Error truncated_error(std::string_view name, std::uint64_t offset, std::uint64_t length);
+Error spent_error(std::string_view name);
 std::span<std::byte> out_of(const Operation& operation);
 Result<std::uint64_t> perform(Backend& backend, const Operation& operation);
 

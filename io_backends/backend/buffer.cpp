@@ -8,10 +8,6 @@
 
 namespace penstock {
 
-void Buffer::Free::operator()(std::byte* memory) const {
-  std::free(memory);
-}
-
 void Buffer::grow(std::size_t bytes) {
   if (bytes <= capacity_) return;
   if (bytes > PTRDIFF_MAX) throw std::bad_alloc();  // rounding up may not come to nothing

@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <span>
+
+#include "io_backends/core/system/scope.hpp"
 
 namespace penstock {
 
@@ -47,10 +50,7 @@ class Buffer {
   std::span<const std::byte> first(std::size_t bytes) const { return {memory_.get(), bytes}; }
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const;
-  };
-  std::unique_ptr<std::byte[], Free> memory_;
+  std::unique_ptr<std::byte[], FreeBy<std::free>> memory_;
   std::size_t capacity_ = 0;
 };
 

@@ -9,7 +9,6 @@
 
 #include "io_backends/configuration/config_file.hpp"
 #include "io_backends/core/cli/progress.hpp"
-#include "io_backends/tiers/named_tiers.hpp"
 
 namespace penstock {
 namespace {
@@ -23,12 +22,6 @@ void add_missing(std::vector<OptionWord>& words, const std::vector<OptionWord>& 
     const auto same_key = [&](const OptionWord& given) { return given.key == word.key; };
     if (std::none_of(nearer.begin(), nearer.end(), same_key)) words.push_back(word);
   }
-}
-
-void add_missing(std::vector<SiteTier>& tiers, const std::vector<SiteTier>& more) {
-  for (const SiteTier& tier : more)
-    if (std::none_of(tiers.begin(), tiers.end(), [&](const SiteTier& one) { return one.name == tier.name; }))
-      tiers.push_back(tier);
 }
 
 // Those that are there, the nearest first.
@@ -80,8 +73,6 @@ Result<Config> read_config(const CommandInfo& command, std::span<const std::stri
     found.files = fmt::format("'{}'", file);
   }
   if (std::find(words.begin(), words.end(), "--no-config") != words.end()) return found;
-  std::vector<SiteTier> tiers;
-  std::vector<std::string> launcher;
   for (const fs::path& path : site_files()) {
     note(fmt::format("flags from {} (--no-config ignores it)", path.string()));
     PENSTOCK_ASSIGN(SiteFile site, read_site_file(path, command.name, known_names(all)));
@@ -89,11 +80,9 @@ Result<Config> read_config(const CommandInfo& command, std::span<const std::stri
     add_missing(found.words, site.flags);
     if (!site.flags.empty())
       found.files += fmt::format("{}'{}'", found.files.empty() ? "" : ", ", path.string());
-    add_missing(tiers, site.tiers);
-    if (launcher.empty()) launcher = std::move(site.launcher);
+    add_missing(found.tiers, site.tiers);
+    if (found.launcher.empty()) found.launcher = std::move(site.launcher);
   }
-  set_named_tiers(std::move(tiers));
-  if (!launcher.empty()) set_site_launcher(std::move(launcher));
   return found;
 }
 
@@ -105,12 +94,12 @@ Result<CommandLine> parse_with_config(const CommandInfo& command, std::span<cons
 }
 
 std::vector<std::string> site_tier_names(std::span<const CommandInfo* const> all) {
-  std::vector<SiteTier> tiers;
+  std::vector<OptionWord> tiers;
   for (const fs::path& path : site_files())
     if (const Result<SiteFile> site = read_site_file(path, "", known_names(all)); site.ok())
       add_missing(tiers, site->tiers);
   std::vector<std::string> names;
-  for (const SiteTier& tier : tiers) names.push_back(tier.name);
+  for (const OptionWord& tier : tiers) names.push_back(tier.key);
   return names;
 }
 

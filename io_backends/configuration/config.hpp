@@ -16,12 +16,13 @@ namespace penstock {
 // file; in each of the two the command's section before `defaults`.
 struct Config {
   std::vector<OptionWord> words;
-  std::string files;  // that they come from: "'a.yaml', 'b.yaml'"
+  std::string files;                  // that they come from: "'a.yaml', 'b.yaml'"
+  std::vector<OptionWord> tiers;      // names and their TIERs; of a name that two files have, the nearer
+  std::vector<std::string> launcher;  // of the nearest file that has one
 };
 
-// Reads the files, which may have flags of `all` commands, unless --no-config stands among `words`, says on
-// stderr which were there, and sets the named tiers (of a name that both have, the nearer) and the launcher
-// for the rest of the process.
+// Reads the files, which may have flags of `all` commands, unless --no-config stands among `words`, and says
+// on stderr which were there.
 Result<Config> read_config(const CommandInfo& command, std::span<const std::string> words,
                            std::span<const CommandInfo* const> all);
 

@@ -12,32 +12,17 @@
 #include <cerrno>
 #include <exception>
 #include <sstream>
+
+#include "io_backends/tiers/named_tiers.hpp"
 #endif
 
 namespace penstock {
-namespace {
-
-constexpr std::string_view kRanks = "{ranks}";
-
-std::vector<std::string>& launcher_of_site() {
-  static std::vector<std::string> words{"mpirun", "-n", std::string(kRanks)};
-  return words;
-}
-
-}  // namespace
-
-void set_site_launcher(std::vector<std::string> launcher) {
-  launcher_of_site() = std::move(launcher);
-}
-
-const std::vector<std::string>& site_launcher() {
-  return launcher_of_site();
-}
-
 #ifdef PENSTOCK_HAS_YAML
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view kRanks = "{ranks}";
 
 template <class... Words>
 Error bad_file(const fs::path& file, fmt::format_string<Words...> why, Words&&... words) {

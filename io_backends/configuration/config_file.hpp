@@ -9,7 +9,6 @@
 
 #include "io_backends/core/options.hpp"
 #include "io_backends/core/result.hpp"
-#include "io_backends/tiers/named_tiers.hpp"
 
 namespace penstock {
 
@@ -20,7 +19,7 @@ Result<std::vector<OptionWord>> read_config_file(const std::filesystem::path& fi
 struct SiteFile {
   std::vector<OptionWord> flags;     // of the command that was asked for
   std::vector<OptionWord> defaults;  // of every command that has them
-  std::vector<SiteTier> tiers;       // in order of the file
+  std::vector<OptionWord> tiers;     // names and their TIERs, in order of the file
   std::vector<std::string>
       launcher;  // the words that start ranks, "{ranks}" among them; empty where not given
 };
@@ -38,10 +37,5 @@ struct SiteNames {
 // of its `spec` and its options.
 Result<SiteFile> read_site_file(const std::filesystem::path& file, std::string_view command,
                                 const SiteNames& known);
-
-// The site's launcher: the words before a program of which `{ranks}` are to be started. The main program sets
-// it before a command runs; `mpirun -n {ranks}` where no file names one.
-void set_site_launcher(std::vector<std::string> launcher);
-const std::vector<std::string>& site_launcher();
 
 }  // namespace penstock

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "io_backends/configuration/config_file.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const int fd = ::memfd_create("config", MFD_CLOEXEC);
@@ -22,11 +23,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const std::string_view command : {"read", "tiers"}) {
     const auto site = penstock::read_site_file(path, command, known);
     if (!site.ok()) continue;
-    penstock::set_named_tiers(site->tiers);
-    for (const penstock::SiteTier& tier : site->tiers) {
-      const auto spec = penstock::parse_tier(tier.name);
-      if (!spec.ok() || spec->name != tier.name) std::abort();
-      const auto again = penstock::parse_tier("other=" + tier.name + ",limit=1MB/s");
+    for (const penstock::OptionWord& tier : site->tiers) {
+      const auto spec = penstock::parse_tier(tier.key, site->tiers);
+      if (!spec.ok() || spec->name != tier.key) std::abort();
+      const auto again = penstock::parse_tier("other=" + tier.key + ",limit=1MB/s", site->tiers);
       if (!again.ok() || again->name != "other" || again->options.empty()) std::abort();
     }
   }

@@ -18,7 +18,7 @@ constexpr std::size_t kWriteAtOnce = 1U << 20U;
 std::string event(const TracedCall& call, std::string_view object, int rank) {
   std::string text = fmt::format(
       R"({{"name":"{}","ph":"X","ts":{:.3f},"dur":{:.3f},"pid":{},"tid":{},"args":{{"object":"{}","offset":{},"bytes":{})",
-      timed_call_name(static_cast<TimedCall>(call.call)), static_cast<double>(call.started_ns) / 1e3,
+      timed_call_name(static_cast<CallKind>(call.call)), static_cast<double>(call.started_ns) / 1e3,
       static_cast<double>(call.took_ns) / 1e3, rank, call.lane, json_text(object), call.offset, call.bytes);
   if (call.errc != 0) text += fmt::format(R"(,"error":"{}")", errc_name(static_cast<Errc>(call.errc - 1)));
   return text + "}}";

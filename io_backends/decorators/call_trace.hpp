@@ -21,7 +21,7 @@ struct TracedCall {
   std::uint64_t bytes = 0;
   std::uint64_t lane = 0;    // trace_lane()
   std::uint32_t object = 0;  // its number among the names
-  std::uint8_t call = 0;     // TimedCall
+  std::uint8_t call = 0;     // CallKind
   std::uint8_t errc = 0;     // Errc + 1; 0: it did not fail
 };
 
@@ -51,7 +51,6 @@ class TraceFile {
   static Result<TraceFile> create(const std::string& path);
 
   Result<void> write(const std::vector<const CallTrace*>& traces, std::uint64_t left_out);
-  const std::string& path() const { return path_; }
 
  private:
   TraceFile(std::string path, int rank, Fd fd) : path_(std::move(path)), rank_(rank), fd_(std::move(fd)) {}

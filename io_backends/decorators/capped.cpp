@@ -71,34 +71,21 @@ class Meter {
   bool counted_ = false;
 };
 
-class CappedWriter final : public WriterWrapper {
+// The hook around its own writes.
+class CappedWriter final : public DecoratedWriter<CappedWriter> {
  public:
   CappedWriter(std::unique_ptr<Writer> inner, std::string_view name, Meter& meter)
-      : WriterWrapper(std::move(inner)), name_(name), meter_(meter) {}
+      : DecoratedWriter(std::move(inner), name, *this), meter_(meter) {}
   ~CappedWriter() override { meter_.give_back(taken_); }
 
-  using WriterWrapper::append;
-  Result<void> append(std::span<const std::byte> bytes) override {
-    PENSTOCK_TRY(reach(position_, bytes.size()));
-    PENSTOCK_TRY(inner().append(bytes));
-    position_ += bytes.size();
-    return success();
-  }
-  Result<void> append(std::span<const std::span<const std::byte>> pieces) override {
-    std::uint64_t bytes = 0;
-    for (const auto& piece : pieces) bytes += piece.size();
-    PENSTOCK_TRY(reach(position_, bytes));
-    PENSTOCK_TRY(inner().append(pieces));
-    position_ += bytes;
-    return success();
-  }
-  Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    PENSTOCK_TRY(reach(offset, bytes.size()));
-    return inner().write_at(offset, bytes);
+  template <class Inner>
+  Result<void> around(const BackendCall& write, Inner inner) {
+    PENSTOCK_TRY(reach(write.offset, write.bytes));
+    return inner();
   }
   Result<void> publish(Durability wanted, IfExists if_exists) override {
-    if (spent_) return spent();
-    const std::uint64_t replaced = if_exists == IfExists::replace ? meter_.bytes_of(name_) : 0;
+    if (spent_) return spent_error(name());
+    const std::uint64_t replaced = if_exists == IfExists::replace ? meter_.bytes_of(name()) : 0;
     spent_ = true;
     PENSTOCK_TRY(inner().publish(wanted, if_exists));
     taken_ = 0;
@@ -107,15 +94,12 @@ class CappedWriter final : public WriterWrapper {
   }
 
  private:
-  Result<void> spent() const {
-    return make_error(Errc::invalid_argument, "the writer of '" + name_ + "' has failed or published before");
-  }
   // Takes what the object grows by when bytes up to offset + length are written.
   Result<void> reach(std::uint64_t offset, std::uint64_t length) {
-    if (spent_) return spent();
+    if (spent_) return spent_error(name());
     const std::uint64_t end = offset > UINT64_MAX - length ? UINT64_MAX : offset + length;
     if (end <= taken_) return success();
-    auto taken = meter_.take(end - taken_, name_);
+    auto taken = meter_.take(end - taken_, name());
     if (taken) {
       taken_ = end;
     } else {
@@ -124,9 +108,7 @@ class CappedWriter final : public WriterWrapper {
     return taken;
   }
 
-  const std::string name_;
   Meter& meter_;
-  std::uint64_t position_ = 0;
   std::uint64_t taken_ = 0;
   bool spent_ = false;
 };

@@ -20,27 +20,27 @@ using Clock = std::chrono::steady_clock;
 using Time = Clock::time_point;
 
 // The limits of one throttled back end. All of its parts share it.
-struct Pace {
+class Pace {
+ public:
   explicit Pace(const Throttling& throttling)
       : read(throttling.read_bytes_per_s, throttling.latency),
         write(throttling.write_bytes_per_s, throttling.latency),
-        latency(throttling.latency) {}
+        latency_(throttling.latency) {}
 
-  // Does `call`, which moves `bytes` through `pipe`, and returns when it is due. pass() comes before the
-  // call, so that the time of the call is part of the wait. The bytes are moved by then: after an interrupt
-  // in the wait the caller gets an error although they are.
-  template <class Call>
-  auto moved(TokenBucket& pipe, std::uint64_t bytes, Call call) -> decltype(call()) {
-    const Time due = pipe.pass(bytes, Clock::now());
-    auto result = call();
-    if (result.ok()) PENSTOCK_TRY(wait(pipe, due));
-    return result;
-  }
-  // Waits before the call: if an interrupt ends the wait, no name has changed.
-  template <class Call>
-  auto called(Call call) -> decltype(call()) {
-    PENSTOCK_TRY(sleep_until(Clock::now() + latency));
-    return call();
+  // What moves no bytes waits before the call: if an interrupt ends the wait, no name has changed.
+  template <class Inner>
+  auto around(const BackendCall& call, Inner inner) -> decltype(inner()) {
+    switch (call.kind) {
+      case CallKind::read:
+      case CallKind::view:
+      case CallKind::read_object:
+        return moved(read, call, inner);
+      case CallKind::write:
+        return moved(write, call, inner);
+      default:
+        PENSTOCK_TRY(sleep_until(Clock::now() + latency_));
+        return inner();
+    }
   }
   static Result<void> wait(TokenBucket& pipe, Time due) {
     if (due <= Clock::now()) return success();
@@ -51,81 +51,24 @@ struct Pace {
 
   TokenBucket read;
   TokenBucket write;
-  const std::chrono::nanoseconds latency;
-};
-
-class ThrottledReader final : public ReaderWrapper {
- public:
-  ThrottledReader(std::unique_ptr<Reader> inner, Pace& pace) : ReaderWrapper(std::move(inner)), pace_(pace) {}
-
-  Result<std::uint64_t> size() override {
-    return pace_.called([&] { return inner().size(); });
-  }
-  Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override {
-    return pace_.moved(pace_.read, out.size(), [&] { return inner().read_at(offset, out); });
-  }
-  Result<std::span<const std::byte>> view(std::uint64_t offset, std::uint64_t length) override {
-    return pace_.moved(pace_.read, length, [&] { return inner().view(offset, length); });
-  }
-  Result<void> read_at_all(std::uint64_t offset, std::span<std::byte> out) override {
-    return pace_.moved(pace_.read, out.size(), [&] { return inner().read_at_all(offset, out); });
-  }
 
  private:
-  Pace& pace_;
-};
-
-class ThrottledWriter final : public WriterWrapper {
- public:
-  ThrottledWriter(std::unique_ptr<Writer> inner, Pace& pace) : WriterWrapper(std::move(inner)), pace_(pace) {}
-
-  Result<void> append(std::span<const std::byte> bytes) override {
-    return pace_.moved(pace_.write, bytes.size(), [&] { return inner().append(bytes); });
-  }
-  Result<void> append(std::span<const std::span<const std::byte>> pieces) override {
-    std::uint64_t bytes = 0;
-    for (const auto& piece : pieces) bytes += piece.size();
-    return pace_.moved(pace_.write, bytes, [&] { return inner().append(pieces); });
-  }
-  Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    return pace_.moved(pace_.write, bytes.size(), [&] { return inner().write_at(offset, bytes); });
-  }
-  Result<void> publish(Durability wanted, IfExists if_exists) override {
-    return pace_.called([&] { return inner().publish(wanted, if_exists); });
+  // Does the call and returns when its bytes are due. pass() comes before the call, so that the time of the
+  // call is part of the wait. The bytes are moved by then: after an interrupt in the wait the caller gets an
+  // error although they are.
+  template <class Inner>
+  static auto moved(TokenBucket& pipe, const BackendCall& call, Inner inner) -> decltype(inner()) {
+    const Time begin = Clock::now();
+    Time due = pipe.pass(call.bytes, begin);
+    auto result = inner();
+    if (!result.ok()) return result;
+    // Of a whole object without a length hint the size is known only now.
+    if (call.bytes == 0) due = pipe.pass(bytes_moved(call, result), begin);
+    PENSTOCK_TRY(wait(pipe, due));
+    return result;
   }
 
- private:
-  Pace& pace_;
-};
-
-class ThrottledNamespace final : public NamespaceWrapper {
- public:
-  ThrottledNamespace(Namespace& inner, Pace& pace) : NamespaceWrapper(inner), pace_(pace) {}
-
-  Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
-    return pace_.called([&] { return inner().list(folder, visit); });
-  }
-  Result<Entry> stat(std::string_view name) override {
-    return pace_.called([&] { return inner().stat(name); });
-  }
-  Result<void> make_folders(std::string_view folder) override {
-    return pace_.called([&] { return inner().make_folders(folder); });
-  }
-  Result<void> rename_noreplace(std::string_view from, std::string_view to) override {
-    return pace_.called([&] { return inner().rename_noreplace(from, to); });
-  }
-  Result<void> remove(std::string_view name) override {
-    return pace_.called([&] { return inner().remove(name); });
-  }
-  Result<void> sync_dir(std::string_view folder) override {
-    return pace_.called([&] { return inner().sync_dir(folder); });
-  }
-  Result<std::unique_ptr<Lock>> lock(std::string_view name) override {
-    return pace_.called([&] { return inner().lock(name); });
-  }
-
- private:
-  Pace& pace_;
+  const std::chrono::nanoseconds latency_;
 };
 
 // An operation is in flights_ while the wrapped queue has it, and then in held_ until it is due. One thread
@@ -144,12 +87,6 @@ class ThrottledQueue final : public Queue {
   std::size_t in_flight() const override { return flights_.in_flight() + held_.size(); }
 
  private:
-  struct Flight {
-    std::uint64_t tag = 0;
-    bool paid = false;  // its bytes have gone through the bucket
-    Time submitted;
-    Time due;
-  };
   struct Held {
     Time due;
     Completion completion;
@@ -162,7 +99,7 @@ class ThrottledQueue final : public Queue {
   // until they are due.
   const std::unique_ptr<Queue> inner_;
   Pace& pace_;
-  FlightTable<Flight> flights_;
+  FlightTable<Pace> flights_;
   std::vector<Completion> scratch_;
   std::vector<Operation> forwarded_;
   std::vector<Held> held_;  // a heap, the earliest in front
@@ -174,12 +111,9 @@ std::size_t ThrottledQueue::submit(std::span<const Operation> operations, Start 
   operations = operations.first(std::min(operations.size(), scratch_.size() - in_flight()));
   forwarded_.clear();
   for (const Operation& operation : operations) {
-    const auto* object = std::get_if<ReadObject>(&operation.what);
-    const std::uint64_t bytes =
-        object != nullptr ? object->length_hint : std::get<ReadAt>(operation.what).out.size();
-    const bool paid = bytes != 0;
-    forwarded_.push_back(
-        unwrapped(operation, flights_.add({operation.tag, paid, now, pace_.read.pass(bytes, now)})));
+    const BackendCall call = FlightTable<Pace>::call_of(operation);
+    const Time due = pace_.read.pass(call.bytes, now);
+    forwarded_.push_back(flights_.add(operation, {.call = call, .submitted = now, .due = due}));
   }
   std::span<const Operation> rest(forwarded_);
   // The wrapped queue is as deep as this one, so it has room for all.
@@ -194,14 +128,12 @@ void ThrottledQueue::hold(std::size_t wanted) {
   const std::size_t count = inner_->reap(scratch_, missing);
   for (std::size_t i = 0; i < count; ++i) {
     Completion& done = scratch_[i];
-    const auto slot = static_cast<std::size_t>(done.tag);
-    Flight& flight = flights_.at(slot);
+    Flight flight = flights_.take(done);
     // Without a length hint the size is known only now.
-    if (!flight.paid && done.bytes.ok()) flight.due = pace_.read.pass(*done.bytes, flight.submitted);
-    done.tag = flight.tag;
+    if (flight.call.bytes == 0 && done.bytes.ok())
+      flight.due = pace_.read.pass(*done.bytes, flight.submitted);
     held_.push_back({flight.due, std::move(done)});
     std::push_heap(held_.begin(), held_.end(), later);
-    flights_.remove(slot);
   }
 }
 
@@ -221,44 +153,6 @@ std::size_t ThrottledQueue::reap(std::span<Completion> out, std::size_t at_least
   }
   return count;
 }
-
-class ThrottledBackend final : public BackendWrapper {
- public:
-  ThrottledBackend(std::unique_ptr<Backend> backend, const Throttling& throttling)
-      : BackendWrapper(std::move(backend)), pace_(throttling), names_(inner().names(), pace_) {}
-
-  Result<std::unique_ptr<Reader>> open(std::string_view name) override {
-    return pace_.called([&]() -> Result<std::unique_ptr<Reader>> {
-      PENSTOCK_ASSIGN(auto reader, inner().open(name));
-      return std::make_unique<ThrottledReader>(std::move(reader), pace_);
-    });
-  }
-  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
-    return pace_.called([&]() -> Result<std::unique_ptr<Writer>> {
-      PENSTOCK_ASSIGN(auto writer, inner().create(name, bytes_hint));
-      return std::make_unique<ThrottledWriter>(std::move(writer), pace_);
-    });
-  }
-  Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
-                                    std::span<std::byte> out) override {
-    const Time begin = Clock::now();
-    Time due = pace_.read.pass(length_hint, begin);
-    auto bytes = inner().read_object(name, length_hint, out);
-    if (!bytes) return bytes;
-    if (length_hint == 0) due = pace_.read.pass(*bytes, begin);
-    PENSTOCK_TRY(Pace::wait(pace_.read, due));
-    return bytes;
-  }
-  Result<std::unique_ptr<Queue>> queue(std::size_t depth) override {
-    PENSTOCK_ASSIGN(auto queue, inner().queue(depth));
-    return std::make_unique<ThrottledQueue>(std::move(queue), depth, pace_);
-  }
-  Namespace& names() override { return names_; }
-
- private:
-  Pace pace_;
-  ThrottledNamespace names_;
-};
 
 }  // namespace
 
@@ -318,7 +212,7 @@ Throttling Throttling::from(const Options& options) {
 }
 
 std::unique_ptr<Backend> throttled(std::unique_ptr<Backend> inner, const Throttling& throttling) {
-  return std::make_unique<ThrottledBackend>(std::move(inner), throttling);
+  return std::make_unique<DecoratedBackend<Pace, ThrottledQueue>>(std::move(inner), true, throttling);
 }
 
 }  // namespace penstock

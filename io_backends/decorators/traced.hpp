@@ -14,27 +14,11 @@
 
 #include "io_backends/backend/backend.hpp"
 #include "io_backends/core/histogram.hpp"
+#include "io_backends/decorators/backend_call.hpp"
 
 namespace penstock {
 
-enum class TimedCall : std::uint8_t {
-  open,
-  read,         // ReadAt, read_at, read_at_all, view
-  close,        // a Reader's end
-  read_object,  // ReadObject, read_object
-  create,
-  write,  // append, write_at
-  publish,
-  discard,  // the end of a Writer that did not publish
-  list,     // with the time of its visitor
-  stat,     // and Reader::size
-  make_folders,
-  rename,
-  remove,
-  sync_folder,
-  lock,
-};
-std::string_view timed_call_name(TimedCall call);
+std::string_view timed_call_name(CallKind call);
 
 struct CallTimes {
   Histogram ns;              // durations of all calls, including those that failed
@@ -44,7 +28,7 @@ struct CallTimes {
   void merge(const CallTimes& other);
 };
 
-using TimesByCall = std::map<TimedCall, CallTimes>;
+using TimesByCall = std::map<CallKind, CallTimes>;
 void merge(TimesByCall& into, const TimesByCall& from);
 
 // The calls of a traced back end. Any thread. A call counts when it returns.

@@ -95,7 +95,7 @@ TEST_F(Traced, StandsOutsideOfFaultsAndThrottling) {
   EXPECT_ERRC(Errc::io, tier.backend->read_object("object", 100, out));
   EXPECT_OK(tier.backend->read_object("object", 100, out));
   const TimesByCall times = timed_calls(*tier.backend)->all();
-  const CallTimes& read = times.at(TimedCall::read_object);
+  const CallTimes& read = times.at(CallKind::read_object);
   EXPECT_EQ(read.ns.count(), 2U);
   EXPECT_EQ(read.errors, 1U);
   EXPECT_EQ(read.bytes, 100U) << "of the one that did not fail";
@@ -123,7 +123,7 @@ TEST_F(Traced, AnOperationOfAQueueLastsFromSubmitToReap) {
   EXPECT_EQ(tags, 24U) << "the caller's own";
   const TimesByCall times = calls.take();
   EXPECT_EQ(words(times), "read 1 (10 bytes), read_object 2 (1000 bytes) (1 failed)");
-  EXPECT_GE(times.at(TimedCall::read).ns.min(), 5'000'000U);
+  EXPECT_GE(times.at(CallKind::read).ns.min(), 5'000'000U);
 }
 
 TEST_F(Traced, ThreadsAreCountedTogether) {

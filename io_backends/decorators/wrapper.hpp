@@ -1,80 +1,169 @@
-// Bases for decorators: each forwards everything to what it wraps, so that a decorator overrides only what it
-// changes. A Queue is wrapped from scratch (see unwrapped()): its operations name wrapped Readers.
+// Bases for decorators. Each forwards every call to what it wraps, through a hook: `hook.around(call, inner)`
+// gets the call and the function that does it, and returns its result or an error. So a decorator is one hook
+// and overrides only what does not fit it. A Queue is wrapped from scratch (see FlightTable): its operations
+// name wrapped Readers.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "io_backends/backend/backend.hpp"
+#include "io_backends/decorators/backend_call.hpp"
 
 namespace penstock {
 
-class ReaderWrapper : public Reader {
+// The hook that changes nothing.
+struct PassOn {
+  template <class Inner>
+  auto around(const BackendCall& /*call*/, Inner inner) {
+    return inner();
+  }
+  static PassOn& hook() {
+    static PassOn the_hook;
+    return the_hook;
+  }
+};
+
+// The bytes that a call has moved, which did not fail.
+template <class T>
+std::uint64_t bytes_moved(const BackendCall& call, const Result<T>& result) {
+  if constexpr (std::is_same_v<T, std::uint64_t>)
+    if (call.kind == CallKind::read_object) return *result;
+  return call.bytes;
+}
+
+template <class Hook = PassOn>
+class DecoratedReader : public Reader {
  public:
-  explicit ReaderWrapper(std::unique_ptr<Reader> inner) : inner_(std::move(inner)) {}
+  explicit DecoratedReader(std::unique_ptr<Reader> inner, std::string_view name = "",
+                           Hook& hook = Hook::hook())
+      : inner_(std::move(inner)), name_(name), hook_(hook) {}
   Reader& inner() { return *inner_; }
+  const std::string& name() const { return name_; }
   void close() { inner_.reset(); }  // and never use it again
 
-  Result<std::uint64_t> size() override { return inner_->size(); }
+  Result<std::uint64_t> size() override {
+    return hook_.around({CallKind::size, name_}, [&] { return inner_->size(); });
+  }
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override {
-    return inner_->read_at(offset, out);
+    return hook_.around({CallKind::read, name_, offset, out.size(), out},
+                        [&] { return inner_->read_at(offset, out); });
   }
   Result<std::span<const std::byte>> view(std::uint64_t offset, std::uint64_t length) override {
-    return inner_->view(offset, length);
+    return hook_.around({CallKind::view, name_, offset, length},
+                        [&] { return inner_->view(offset, length); });
   }
   Result<void> read_at_all(std::uint64_t offset, std::span<std::byte> out) override {
-    return inner_->read_at_all(offset, out);
+    bool done = false;
+    Result<void> result = hook_.around({CallKind::read, name_, offset, out.size(), out}, [&] {
+      done = true;
+      return inner_->read_at_all(offset, out);
+    });
+    if (!done) PENSTOCK_TRY(inner_->read_at_all(offset, {}));  // the other ranks wait for this one
+    return result;
   }
+
+ protected:
+  Hook& hook() { return hook_; }
 
  private:
   std::unique_ptr<Reader> inner_;
+  const std::string name_;
+  Hook& hook_;
 };
+using ReaderWrapper = DecoratedReader<>;
 
-class WriterWrapper : public Writer {
+template <class Hook = PassOn>
+class DecoratedWriter : public Writer {
  public:
-  explicit WriterWrapper(std::unique_ptr<Writer> inner) : inner_(std::move(inner)) {}
+  explicit DecoratedWriter(std::unique_ptr<Writer> inner, std::string_view name = "",
+                           Hook& hook = Hook::hook())
+      : inner_(std::move(inner)), name_(name), hook_(hook) {}
   Writer& inner() { return *inner_; }
-  void close() { inner_.reset(); }  // and never use it again
+  const std::string& name() const { return name_; }
+  void close() { inner_.reset(); }  // and never use inner() again
+  bool closed() const { return inner_ == nullptr; }
 
-  Result<void> append(std::span<const std::byte> bytes) override { return inner_->append(bytes); }
+  Result<void> append(std::span<const std::byte> bytes) override {
+    return appended(bytes.size(), [&] { return inner_->append(bytes); });
+  }
   Result<void> append(std::span<const std::span<const std::byte>> pieces) override {
-    return inner_->append(pieces);
+    std::uint64_t bytes = 0;
+    for (const auto& piece : pieces) bytes += piece.size();
+    return appended(bytes, [&] { return inner_->append(pieces); });
   }
   Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
-    return inner_->write_at(offset, bytes);
+    return hook_.around({CallKind::write, name_, offset, bytes.size()},
+                        [&] { return inner_->write_at(offset, bytes); });
   }
   Result<void> publish(Durability wanted, IfExists if_exists) override {
-    return inner_->publish(wanted, if_exists);
+    return hook_.around({CallKind::publish, name_}, [&] { return inner_->publish(wanted, if_exists); });
   }
 
- private:
-  std::unique_ptr<Writer> inner_;
-};
+ protected:
+  Hook& hook() { return hook_; }
 
-class NamespaceWrapper : public Namespace {
+ private:
+  template <class Inner>
+  Result<void> appended(std::uint64_t bytes, Inner inner) {
+    Result<void> done = hook_.around({CallKind::write, name_, position_, bytes}, inner);
+    if (done.ok()) position_ += bytes;
+    return done;
+  }
+
+  std::unique_ptr<Writer> inner_;
+  const std::string name_;
+  Hook& hook_;
+  std::uint64_t position_ = 0;  // of the next append
+};
+using WriterWrapper = DecoratedWriter<>;
+
+template <class Hook = PassOn>
+class DecoratedNamespace : public Namespace {
  public:
-  explicit NamespaceWrapper(Namespace& inner) : inner_(inner) {}
+  explicit DecoratedNamespace(Namespace& inner, Hook& hook = Hook::hook()) : inner_(inner), hook_(hook) {}
   Namespace& inner() { return inner_; }
 
   Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
-    return inner_.list(folder, visit);
+    return hook_.around({CallKind::list, folder}, [&] { return inner_.list(folder, visit); });
   }
-  Result<Entry> stat(std::string_view name) override { return inner_.stat(name); }
-  Result<void> make_folders(std::string_view folder) override { return inner_.make_folders(folder); }
+  Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
+                        const std::function<void(std::string_view name)>& skipped) override {
+    return hook_.around({CallKind::list, folder}, [&] { return inner_.list_all(folder, visit, skipped); });
+  }
+  Result<Entry> stat(std::string_view name) override {
+    return hook_.around({CallKind::stat, name}, [&] { return inner_.stat(name); });
+  }
+  Result<void> make_folders(std::string_view folder) override {
+    return hook_.around({CallKind::make_folders, folder}, [&] { return inner_.make_folders(folder); });
+  }
   Result<void> rename_noreplace(std::string_view from, std::string_view to) override {
-    return inner_.rename_noreplace(from, to);
+    return hook_.around({CallKind::rename, from}, [&] { return inner_.rename_noreplace(from, to); });
   }
-  Result<void> remove(std::string_view name) override { return inner_.remove(name); }
-  Result<void> sync_dir(std::string_view folder) override { return inner_.sync_dir(folder); }
-  Result<std::unique_ptr<Lock>> lock(std::string_view name) override { return inner_.lock(name); }
+  Result<void> remove(std::string_view name) override {
+    return hook_.around({CallKind::remove, name}, [&] { return inner_.remove(name); });
+  }
+  Result<void> sync_dir(std::string_view folder) override {
+    return hook_.around({CallKind::sync_folder, folder}, [&] { return inner_.sync_dir(folder); });
+  }
+  Result<std::unique_ptr<Lock>> lock(std::string_view name) override {
+    return hook_.around({CallKind::lock, name}, [&] { return inner_.lock(name); });
+  }
   Result<std::uint64_t> free_bytes() override { return inner_.free_bytes(); }
 
  private:
   Namespace& inner_;
+  Hook& hook_;
 };
+using NamespaceWrapper = DecoratedNamespace<>;
 
+// Without a hook: what is opened, created and queued is that of the wrapped back end.
 class BackendWrapper : public Backend {
  public:
   explicit BackendWrapper(std::unique_ptr<Backend> inner, bool emulates = true)
@@ -105,34 +194,91 @@ class BackendWrapper : public Backend {
   Caps caps_;
 };
 
-// The operation as the wrapped back end must see it, under another tag. Every Reader in it was opened by the
-// decorator, so it is a ReaderWrapper.
-inline Operation unwrapped(Operation operation, std::uint64_t tag) {
-  if (auto* read = std::get_if<ReadAt>(&operation.what))
-    read->reader = &static_cast<ReaderWrapper*>(read->reader)->inner();
-  operation.tag = tag;
-  return operation;
-}
+// A back end with a hook around each call. All parts share the hook.
+template <class Hook, class ItsQueue, class ItsWriter = DecoratedWriter<Hook>,
+          class ItsReader = DecoratedReader<Hook>>
+class DecoratedBackend final : public BackendWrapper {
+ public:
+  // `arguments` make the hook.
+  template <class... Arguments>
+  explicit DecoratedBackend(std::unique_ptr<Backend> backend, bool emulates, Arguments&&... arguments)
+      : BackendWrapper(std::move(backend), emulates),
+        hook_(std::forward<Arguments>(arguments)...),
+        names_(inner().names(), hook_) {}
 
-// Numbers for operations in flight, each with what a decorator must remember of it.
-template <class T>
+  Result<std::unique_ptr<Reader>> open(std::string_view name) override {
+    PENSTOCK_ASSIGN(auto reader, hook_.around({CallKind::open, name}, [&] { return inner().open(name); }));
+    return std::make_unique<ItsReader>(std::move(reader), name, hook_);
+  }
+  Result<std::unique_ptr<Writer>> create(std::string_view name, std::uint64_t bytes_hint) override {
+    PENSTOCK_ASSIGN(auto writer,
+                    hook_.around({CallKind::create, name}, [&] { return inner().create(name, bytes_hint); }));
+    return std::make_unique<ItsWriter>(std::move(writer), name, hook_);
+  }
+  Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
+                                    std::span<std::byte> out) override {
+    return hook_.around({CallKind::read_object, name, 0, length_hint, out},
+                        [&] { return inner().read_object(name, length_hint, out); });
+  }
+  Result<std::unique_ptr<Queue>> queue(std::size_t depth) override {
+    PENSTOCK_ASSIGN(auto queue, inner().queue(depth));
+    return std::make_unique<ItsQueue>(std::move(queue), depth, hook_);
+  }
+  Namespace& names() override { return names_; }
+
+  Hook& hook() { return hook_; }
+
+ private:
+  Hook hook_;  // ends before the wrapped back end
+  DecoratedNamespace<Hook> names_;
+};
+
+// An operation that the wrapped queue has, and what a decorator must remember of it.
+struct Flight {
+  std::uint64_t tag = 0;  // the caller's
+  BackendCall call{};
+  std::chrono::steady_clock::time_point submitted{};
+  std::chrono::steady_clock::time_point due{};
+};
+
+// The operations in flight of a queue that a back end with this hook made, each in a slot. One thread.
+template <class Hook>
 class FlightTable {
  public:
-  explicit FlightTable(std::size_t depth) : items_(depth) {
+  explicit FlightTable(std::size_t depth) : flights_(depth) {
     for (std::size_t i = depth; i > 0; --i) free_.push_back(i - 1);
   }
-  std::size_t in_flight() const { return items_.size() - free_.size(); }
-  std::size_t add(T item) {
-    const std::size_t slot = free_.back();
-    free_.pop_back();
-    items_[slot] = std::move(item);
-    return slot;
+  std::size_t in_flight() const { return flights_.size() - free_.size(); }
+
+  // Every Reader in it was opened by the decorator.
+  static BackendCall call_of(const Operation& operation) {
+    if (const auto* object = std::get_if<ReadObject>(&operation.what))
+      return {CallKind::read_object, object->name, 0, object->length_hint, object->out};
+    const auto& read = std::get<ReadAt>(operation.what);
+    return {CallKind::read, static_cast<DecoratedReader<Hook>*>(read.reader)->name(), read.offset,
+            read.out.size(), read.out};
   }
-  T& at(std::size_t slot) { return items_[slot]; }
+  // Takes a slot. Returns the operation as the wrapped back end must see it, with the slot as its tag.
+  Operation add(Operation operation, Flight flight) {
+    flight.tag = operation.tag;
+    operation.tag = free_.back();
+    free_.pop_back();
+    flights_[operation.tag] = flight;
+    if (auto* read = std::get_if<ReadAt>(&operation.what))
+      read->reader = &static_cast<DecoratedReader<Hook>*>(read->reader)->inner();
+    return operation;
+  }
+  // Gives the completion its caller's tag, and frees the slot.
+  Flight take(Completion& done) {
+    const auto slot = static_cast<std::size_t>(done.tag);
+    remove(slot);
+    done.tag = flights_[slot].tag;
+    return flights_[slot];
+  }
   void remove(std::size_t slot) { free_.push_back(slot); }
 
  private:
-  std::vector<T> items_;
+  std::vector<Flight> flights_;
   std::vector<std::size_t> free_;
 };
 

@@ -8,9 +8,10 @@
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <string>
 
-#include "io_backends/backend/skipped_entries.hpp"
+#include "io_backends/core/system/scope.hpp"
 
 namespace penstock {
 namespace {
@@ -40,19 +41,40 @@ std::string read_holder(int fd) {
   return words;
 }
 
-bool skipped(const Entry& entry) {
-  SkippedEntries::report(entry.name);
-  return false;
-}
+class PosixNamespace final : public Namespace {
+ public:
+  explicit PosixNamespace(PosixRoot& root) : root_(root) {}
+
+  Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
+    return list_all(folder, visit, [](std::string_view) {});
+  }
+  Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
+                        const std::function<void(std::string_view name)>& skipped) override;
+  Result<Entry> stat(std::string_view name) override;
+  Result<void> make_folders(std::string_view folder) override;
+  Result<void> rename_noreplace(std::string_view from, std::string_view to) override;
+  Result<void> remove(std::string_view name) override;
+  Result<void> sync_dir(std::string_view folder) override;
+  Result<std::unique_ptr<Lock>> lock(std::string_view name) override;
+  Result<std::uint64_t> free_bytes() override;
+
+ private:
+  Result<void> rename_where_free(int root, std::string_view from, std::string_view to);
+  PosixRoot& root_;
+};
 
 // Fills the entry, whose name is there; false for what is neither object nor folder, or has just vanished.
-Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, Entry& entry) {
+Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, Entry& entry,
+                      const std::function<void(std::string_view name)>& skipped) {
   entry.bytes = 0;
   entry.folder = found.d_type == DT_DIR;
   entry.link = false;
   entry.dangling = false;
   if (entry.folder) return true;
-  if (found.d_type != DT_REG && found.d_type != DT_LNK && found.d_type != DT_UNKNOWN) return skipped(entry);
+  if (found.d_type != DT_REG && found.d_type != DT_LNK && found.d_type != DT_UNKNOWN) {
+    skipped(entry.name);
+    return false;
+  }
   struct stat status {};
   if (::fstatat(folder, found.d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
     if (errno == ENOENT) return false;
@@ -66,147 +88,141 @@ Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, En
   entry.folder = S_ISDIR(status.st_mode);
   if (entry.folder) return true;
   entry.bytes = static_cast<std::uint64_t>(status.st_size);
-  return S_ISREG(status.st_mode) || skipped(entry);
+  if (!S_ISREG(status.st_mode)) skipped(entry.name);
+  return S_ISREG(status.st_mode);
 }
 
-class PosixNamespace final : public Namespace {
- public:
-  explicit PosixNamespace(PosixRoot& root) : root_(root) {}
+Result<void> PosixNamespace::list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
+                                      const std::function<void(std::string_view name)>& skipped) {
+  PENSTOCK_TRY(check_folder_name(folder));
+  PENSTOCK_ASSIGN(Fd fd, root_.open(folder, O_RDONLY | O_DIRECTORY, "cannot list"));
+  const std::unique_ptr<DIR, FreeBy<::closedir>> stream(::fdopendir(fd.get()));
+  if (!stream) return root_.error(errno, "cannot list", folder);
+  const int folder_fd = fd.release();
+  std::string prefix(folder);
+  if (!prefix.empty()) prefix += '/';
+  Entry entry;
+  for (;;) {
+    errno = 0;
+    const dirent* found = ::readdir(stream.get());
+    if (found == nullptr) break;
+    const std::string_view name(found->d_name);
+    if (name == "." || name == ".." || name.starts_with(kTemporaryPrefix)) continue;
+    entry.name.assign(prefix).append(name);
+    PENSTOCK_ASSIGN(const bool shown, describe(root_, folder_fd, *found, entry, skipped));
+    if (shown && !visit(entry)) return success();
+  }
+  if (errno != 0) return root_.error(errno, "cannot list", folder);
+  return success();
+}
 
-  Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
-    PENSTOCK_TRY(check_folder_name(folder));
-    PENSTOCK_ASSIGN(Fd fd, root_.open(folder, O_RDONLY | O_DIRECTORY, "cannot list"));
-    const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(fd.get()), &::closedir);
-    if (!stream) return root_.error(errno, "cannot list", folder);
-    const int folder_fd = fd.release();
-    std::string prefix(folder);
-    if (!prefix.empty()) prefix += '/';
-    Entry entry;
-    for (;;) {
-      errno = 0;
-      const dirent* found = ::readdir(stream.get());
-      if (found == nullptr) break;
-      const std::string_view name(found->d_name);
-      if (name == "." || name == ".." || name.starts_with(kTemporaryPrefix)) continue;
-      entry.name.assign(prefix).append(name);
-      PENSTOCK_ASSIGN(const bool shown, describe(root_, folder_fd, *found, entry));
-      if (shown && !visit(entry)) return success();
-    }
-    if (errno != 0) return root_.error(errno, "cannot list", folder);
+Result<Entry> PosixNamespace::stat(std::string_view name) {
+  PENSTOCK_TRY(check_folder_name(name));
+  PENSTOCK_ASSIGN(const int root, root_.fd());
+  struct stat status {};
+  if (::fstatat(root, SystemName(name).get(), &status, 0) != 0)
+    return root_.error(errno, "cannot look at", name);
+  Entry entry{std::string(name), 0, S_ISDIR(status.st_mode)};
+  if (!entry.folder) entry.bytes = static_cast<std::uint64_t>(status.st_size);
+  return entry;
+}
+
+Result<void> PosixNamespace::make_folders(std::string_view folder) {
+  PENSTOCK_TRY(check_folder_name(folder));
+  return root_.make_folders(folder);
+}
+
+// For file systems without RENAME_NOREPLACE: a hard link is as atomic for an object; of folders only an empty
+// one that appears in this instant could be replaced.
+Result<void> PosixNamespace::rename_where_free(int root, std::string_view from, std::string_view to) {
+  const SystemName source(from);
+  const SystemName target(to);
+  struct stat status {};
+  if (::fstatat(root, source.get(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+    return root_.error(errno, "cannot rename", from);
+  if (!S_ISDIR(status.st_mode)) {
+    if (::linkat(root, source.get(), root, target.get(), 0) != 0)
+      return root_.error(errno, "cannot rename to", to);
+    if (::unlinkat(root, source.get(), 0) != 0) return root_.error(errno, "cannot rename", from);
     return success();
   }
+  if (::fstatat(root, target.get(), &status, AT_SYMLINK_NOFOLLOW) == 0)
+    return root_.error(EEXIST, "cannot rename to", to);
+  if (::renameat(root, source.get(), root, target.get()) != 0)
+    return root_.error(errno, "cannot rename", from);
+  return success();
+}
 
-  Result<Entry> stat(std::string_view name) override {
-    PENSTOCK_TRY(check_folder_name(name));
-    PENSTOCK_ASSIGN(const int root, root_.fd());
-    struct stat status {};
-    if (::fstatat(root, SystemName(name).get(), &status, 0) != 0)
-      return root_.error(errno, "cannot look at", name);
-    Entry entry{std::string(name), 0, S_ISDIR(status.st_mode)};
-    if (!entry.folder) entry.bytes = static_cast<std::uint64_t>(status.st_size);
-    return entry;
-  }
-
-  Result<void> make_folders(std::string_view folder) override {
-    PENSTOCK_TRY(check_folder_name(folder));
-    return root_.make_folders(folder);
-  }
-
-  Result<void> rename_noreplace(std::string_view from, std::string_view to) override {
-    PENSTOCK_TRY(check_object_name(from));
-    PENSTOCK_TRY(check_object_name(to));
-    PENSTOCK_ASSIGN(const int root, root_.fd());
-    if (::renameat2(root, SystemName(from).get(), root, SystemName(to).get(), RENAME_NOREPLACE) == 0)
-      return success();
-    if (errno == EINVAL || errno == ENOSYS) return rename_where_free(root, from, to);
-    return root_.error(errno, "cannot rename", std::string(from) + "' to '" + root_.full(to));
-  }
-
-  Result<void> remove(std::string_view name) override {
-    PENSTOCK_TRY(check_object_name(name));
-    PENSTOCK_ASSIGN(const int root, root_.fd());
-    const SystemName system_name(name);
-    if (::unlinkat(root, system_name.get(), 0) == 0) return success();
-    const int failed = errno;
-    if (failed == EISDIR || failed == EPERM) {
-      if (::unlinkat(root, system_name.get(), AT_REMOVEDIR) == 0) return success();
-      if (errno != ENOTDIR) return root_.error(errno, "cannot remove", name);
-    }
-    return root_.error(failed, "cannot remove", name);
-  }
-
-  Result<void> sync_dir(std::string_view folder) override {
-    PENSTOCK_TRY(check_folder_name(folder));
-    return root_.sync_folder(folder);
-  }
-
-  Result<std::unique_ptr<Lock>> lock(std::string_view name) override {
-    PENSTOCK_TRY(check_object_name(name));
-    for (;;) {
-      auto opened = root_.open(name, O_RDWR | O_CREAT, "cannot lock");
-      if (!opened && opened.error().sys_errno == ENOENT) {
-        PENSTOCK_TRY(root_.make_folders(parent_of(name)));
-        opened = root_.open(name, O_RDWR | O_CREAT, "cannot lock");
-      }
-      PENSTOCK_ASSIGN(Fd fd, std::move(opened));
-      struct flock whole {};
-      whole.l_type = F_WRLCK;
-      whole.l_whence = SEEK_SET;
-      if (::fcntl(fd.get(), F_OFD_SETLK, &whole) != 0) {
-        if (errno != EAGAIN && errno != EACCES) return root_.error(errno, "cannot lock", name);
-        return make_error(Errc::busy, "'" + root_.full(name) + "' is locked by another process (" +
-                                          read_holder(fd.get()) + ")");
-      }
-      // The file may have been removed between opening and locking it: then no other process sees our lock.
-      struct stat mine {};
-      struct stat named {};
-      PENSTOCK_ASSIGN(const int root, root_.fd());
-      if (::fstat(fd.get(), &mine) != 0 || ::fstatat(root, SystemName(name).get(), &named, 0) != 0 ||
-          mine.st_ino != named.st_ino || mine.st_dev != named.st_dev)
-        continue;
-      // Who holds it is a courtesy: a full disk must not keep anybody from locking.
-      const std::string words = holder();
-      if (::ftruncate(fd.get(), 0) == 0 && ::pwrite(fd.get(), words.data(), words.size(), 0) < 0) errno = 0;
-      return std::unique_ptr<Lock>(std::make_unique<LockFile>(std::move(fd)));
-    }
-  }
-
-  Result<std::uint64_t> free_bytes() override {
-    std::filesystem::path path = root_.path();
-    struct statvfs system {};
-    while (::statvfs(path.c_str(), &system) != 0) {
-      if (errno == EINTR) continue;
-      if ((errno != ENOENT && errno != ENOTDIR) || !path.has_relative_path())
-        return root_.error(errno, "cannot ask for the free space of", "");
-      path = path.parent_path();
-    }
-    return std::uint64_t{system.f_bavail} * system.f_frsize;  // as df says, for root too
-  }
-
- private:
-  // For file systems without RENAME_NOREPLACE: a hard link is as atomic for an object; of folders only an
-  // empty one that appears in this instant could be replaced.
-  Result<void> rename_where_free(int root, std::string_view from, std::string_view to) {
-    const SystemName source(from);
-    const SystemName target(to);
-    struct stat status {};
-    if (::fstatat(root, source.get(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-      return root_.error(errno, "cannot rename", from);
-    if (!S_ISDIR(status.st_mode)) {
-      if (::linkat(root, source.get(), root, target.get(), 0) != 0)
-        return root_.error(errno, "cannot rename to", to);
-      if (::unlinkat(root, source.get(), 0) != 0) return root_.error(errno, "cannot rename", from);
-      return success();
-    }
-    if (::fstatat(root, target.get(), &status, AT_SYMLINK_NOFOLLOW) == 0)
-      return root_.error(EEXIST, "cannot rename to", to);
-    if (::renameat(root, source.get(), root, target.get()) != 0)
-      return root_.error(errno, "cannot rename", from);
+Result<void> PosixNamespace::rename_noreplace(std::string_view from, std::string_view to) {
+  PENSTOCK_TRY(check_object_name(from));
+  PENSTOCK_TRY(check_object_name(to));
+  PENSTOCK_ASSIGN(const int root, root_.fd());
+  if (::renameat2(root, SystemName(from).get(), root, SystemName(to).get(), RENAME_NOREPLACE) == 0)
     return success();
-  }
+  if (errno == EINVAL || errno == ENOSYS) return rename_where_free(root, from, to);
+  return root_.error(errno, "cannot rename", std::string(from) + "' to '" + root_.full(to));
+}
 
-  PosixRoot& root_;
-};
+Result<void> PosixNamespace::remove(std::string_view name) {
+  PENSTOCK_TRY(check_object_name(name));
+  PENSTOCK_ASSIGN(const int root, root_.fd());
+  const SystemName system_name(name);
+  if (::unlinkat(root, system_name.get(), 0) == 0) return success();
+  const int failed = errno;
+  if (failed == EISDIR || failed == EPERM) {
+    if (::unlinkat(root, system_name.get(), AT_REMOVEDIR) == 0) return success();
+    if (errno != ENOTDIR) return root_.error(errno, "cannot remove", name);
+  }
+  return root_.error(failed, "cannot remove", name);
+}
+
+Result<void> PosixNamespace::sync_dir(std::string_view folder) {
+  PENSTOCK_TRY(check_folder_name(folder));
+  return root_.sync_folder(folder);
+}
+
+Result<std::unique_ptr<Lock>> PosixNamespace::lock(std::string_view name) {
+  PENSTOCK_TRY(check_object_name(name));
+  for (;;) {
+    auto opened = root_.open(name, O_RDWR | O_CREAT, "cannot lock");
+    if (!opened && opened.error().sys_errno == ENOENT) {
+      PENSTOCK_TRY(root_.make_folders(parent_of(name)));
+      opened = root_.open(name, O_RDWR | O_CREAT, "cannot lock");
+    }
+    PENSTOCK_ASSIGN(Fd fd, std::move(opened));
+    struct flock whole {};
+    whole.l_type = F_WRLCK;
+    whole.l_whence = SEEK_SET;
+    if (::fcntl(fd.get(), F_OFD_SETLK, &whole) != 0) {
+      if (errno != EAGAIN && errno != EACCES) return root_.error(errno, "cannot lock", name);
+      return make_error(Errc::busy, "'" + root_.full(name) + "' is locked by another process (" +
+                                        read_holder(fd.get()) + ")");
+    }
+    // The file may have been removed between opening and locking it: then no other process sees our lock.
+    struct stat mine {};
+    struct stat named {};
+    PENSTOCK_ASSIGN(const int root, root_.fd());
+    if (::fstat(fd.get(), &mine) != 0 || ::fstatat(root, SystemName(name).get(), &named, 0) != 0 ||
+        mine.st_ino != named.st_ino || mine.st_dev != named.st_dev)
+      continue;
+    // Who holds it is a courtesy: a full disk must not keep anybody from locking.
+    const std::string words = holder();
+    if (::ftruncate(fd.get(), 0) == 0 && ::pwrite(fd.get(), words.data(), words.size(), 0) < 0) errno = 0;
+    return std::unique_ptr<Lock>(std::make_unique<LockFile>(std::move(fd)));
+  }
+}
+
+Result<std::uint64_t> PosixNamespace::free_bytes() {
+  std::filesystem::path path = root_.path();
+  struct statvfs system {};
+  while (::statvfs(path.c_str(), &system) != 0) {
+    if (errno == EINTR) continue;
+    if ((errno != ENOENT && errno != ENOTDIR) || !path.has_relative_path())
+      return root_.error(errno, "cannot ask for the free space of", "");
+    path = path.parent_path();
+  }
+  return std::uint64_t{system.f_bavail} * system.f_frsize;  // as df says, for root too
+}
 
 }  // namespace
 

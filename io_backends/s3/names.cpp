@@ -124,10 +124,10 @@ class S3Names final : public Namespace {
     PENSTOCK_TRY(store_.check_parents(to, "cannot rename to"));
     const std::string source =
         "/" + uri_encode(store_.settings().endpoint.bucket + "/" + store_.key(from), true);
-    const Result<Answer> copied = store_.client().perform({.method = Method::put,
-                                                           .key = store_.key(to),
-                                                           .headers = {{"x-amz-copy-source", source}},
-                                                           .result = "CopyObjectResult"});
+    const Result<Answer> copied = store_.perform({.method = Method::put,
+                                                  .key = store_.key(to),
+                                                  .headers = {{"x-amz-copy-source", source}},
+                                                  .result = "CopyObjectResult"});
     if ((!copied.ok() || !copied->ok()) && !is_copy(from, to)) {
       if (!copied.ok()) return copied.error();
       return refused(*copied, store_.settings(), "cannot rename", from);
@@ -178,7 +178,7 @@ class S3Names final : public Namespace {
 
 Result<std::optional<std::string>> S3Names::left_behind(std::string_view name) {
   std::vector<std::byte> bytes(1024);
-  PENSTOCK_ASSIGN(Answer answer, store_.client().perform({.key = store_.key(name), .out = bytes}));
+  PENSTOCK_ASSIGN(Answer answer, store_.perform({.key = store_.key(name), .out = bytes}));
   if (answer.status == 404) return std::optional<std::string>();
   if (!answer.ok()) return store_.unreadable(answer, name);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
@@ -207,10 +207,10 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   const Request plain = request;
   if (!left) request.headers.emplace_back("if-none-match", "*");
   if (left && !left->empty()) request.headers.emplace_back("if-match", *left);
-  PENSTOCK_ASSIGN(Answer answer, store_.client().perform(request));
+  PENSTOCK_ASSIGN(Answer answer, store_.perform(request));
   bool alone = !left;  // most likely
   if (answer.status == 501) {
-    PENSTOCK_ASSIGN(answer, store_.client().perform(plain));
+    PENSTOCK_ASSIGN(answer, store_.perform(plain));
     alone = false;
   }
   const bool too_late = answer.status == 412 || (left && answer.status == 404);

@@ -22,8 +22,8 @@ Parts::Parts(Store& store, std::string_view name, std::string_view upload)
     : store_(store),
       name_(name),
       upload_(upload),
-      most_(store.shape().at_once(store.shape().streams)),
-      transfers_(store.client()) {}
+      most_(store.settings().at_once(store.settings().streams)),
+      transfers_(store) {}
 
 Result<std::unique_ptr<Parts>> Parts::make(Store& store, std::string_view name, std::string_view upload) {
   std::unique_ptr<Parts> parts(new Parts(store, name, upload));

@@ -22,8 +22,8 @@ namespace penstock::s3 {
 
 using Part = std::vector<std::byte>;
 
-// One thread calls. At most Shape::streams parts are in memory here, including those that wait for their next
-// try and spare buffers. With the part that the caller fills, a writer holds `streams` + 1 parts.
+// One thread calls. At most Settings::streams parts are in memory here, including those that wait for their
+// next try and spare buffers. With the part that the caller fills, a writer holds `streams` + 1 parts.
 class Parts {
  public:
   // `exhausted` if the machine has no thread left.
@@ -67,8 +67,8 @@ class Parts {
   std::vector<std::string> etags_;
   std::optional<Error> failed_;
 
-  Client::Lease transfers_;  // the thread's, except for wake()
-  std::jthread thread_;      // last: it is joined before what it uses is destroyed
+  Store::Lease transfers_;  // the thread's, except for wake()
+  std::jthread thread_;     // last: it is joined before what it uses is destroyed
 };
 
 }  // namespace penstock::s3

@@ -10,7 +10,7 @@ namespace {
 class S3Queue final : public Queue {
  public:
   S3Queue(Store& store, std::size_t depth)
-      : depth_(depth), reads_(store, store.shape().at_once(std::max(depth, store.shape().streams))) {}
+      : depth_(depth), reads_(store, store.settings().at_once(std::max(depth, store.settings().streams))) {}
 
   std::size_t submit(std::span<const Operation> operations, Start /*start*/) override {
     const std::size_t taken = std::min(operations.size(), depth_ - in_flight());
@@ -53,10 +53,7 @@ class S3Queue final : public Queue {
 
   void collect(bool wait) {
     if (!reads_.any_done()) reads_.drive(wait);
-    while (reads_.any_done()) {
-      Reads::Done done = reads_.next();
-      done_.push_back({done.tag, std::move(done.bytes)});
-    }
+    while (reads_.any_done()) done_.push_back(reads_.next());
   }
 
   const std::size_t depth_;

@@ -25,15 +25,15 @@ void Reads::start(std::uint64_t tag, Wanted wanted) {
   Read& read = reads_.emplace_back();
   read.self = std::prev(reads_.end());
   read.tag = tag;
-  read.split = store_.shape().streams > 1 && wanted.out.size() > store_.shape().part;
+  read.split = store_.settings().streams > 1 && wanted.out.size() > store_.settings().part;
   if (!wanted.whole) read.length = wanted.out.size();
   read.wanted = std::move(wanted);
   unasked_.push_back(&read);
   start_pieces();
 }
 
-Reads::Done Reads::next() {
-  Done done = std::move(done_.front());
+Completion Reads::next() {
+  Completion done = std::move(done_.front());
   done_.pop_front();
   return done;
 }
@@ -51,7 +51,7 @@ void Reads::start_pieces() {
   };
   // How much there is of a whole object, its first piece tells.
   const auto has_next = [&](const Read* read) {
-    return read->asked == 0 || (read->length && read->streams < store_.shape().streams);
+    return read->asked == 0 || (read->length && read->streams < store_.settings().streams);
   };
   std::erase_if(unasked_, all_asked_for);
   while (transfers_->in_flight() < requests_) {
@@ -65,7 +65,7 @@ void Reads::start_pieces() {
 void Reads::start_piece(Read& read) {
   const Wanted& wanted = read.wanted;
   const std::uint64_t rest = read.length.value_or(wanted.out.size()) - read.requested;
-  const std::size_t length = read.split ? std::min<std::uint64_t>(rest, store_.shape().part) : rest;
+  const std::size_t length = read.split ? std::min<std::uint64_t>(rest, store_.settings().part) : rest;
   const Piece piece{&read, read.requested, length};
   Request request{.key = store_.key(wanted.name), .out = wanted.out.subspan(read.requested, length)};
   if (!wanted.whole || read.split) request.from = wanted.offset + read.requested;
@@ -168,7 +168,7 @@ void Reads::finish(Read& read, Result<std::uint64_t> bytes) {
 namespace {
 
 Result<std::uint64_t> read_now(Store& store, Wanted wanted) {
-  Reads reads(store, store.shape().at_once(store.shape().streams));
+  Reads reads(store, store.settings().at_once(store.settings().streams));
   reads.start(0, std::move(wanted));
   while (!reads.any_done()) reads.drive(true);
   return reads.next().bytes;

@@ -1,5 +1,6 @@
-// Reads of objects in flight from one thread. One that is longer than a part (Shape) is several ranged GETs
-// at once, whose bytes are those of one object: when somebody replaces it meanwhile, the read fails.
+// Reads of objects in flight from one thread. One that is longer than a part (Settings::part) is several
+// ranged GETs at once, whose bytes are those of one object: when somebody replaces it meanwhile, the read
+// fails.
 #pragma once
 
 #include <cstddef>
@@ -29,24 +30,18 @@ Wanted wanted_by(const ReadObject& object);
 
 class Reads {
  public:
-  // At most `requests` GETs are in flight, whatever is started; of one read at most Shape::streams. The reads
-  // that were started first come first.
-  Reads(Store& store, std::size_t requests)
-      : store_(store), requests_(requests), transfers_(store.client()) {}
+  // At most `requests` GETs are in flight, whatever is started; of one read at most Settings::streams. The
+  // reads that were started first come first.
+  Reads(Store& store, std::size_t requests) : store_(store), requests_(requests), transfers_(store) {}
   // What is in flight is cut off: nothing touches its memory any more.
   ~Reads() = default;
   Reads(const Reads&) = delete;
   Reads& operator=(const Reads&) = delete;
 
-  struct Done {
-    std::uint64_t tag = 0;
-    Result<std::uint64_t> bytes = std::uint64_t{0};
-  };
-
   void start(std::uint64_t tag, Wanted wanted);
   bool any_done() const { return !done_.empty(); }
   // Of any_done(). After a failure, too, nothing touches the read's memory any more.
-  Done next();
+  Completion next();
   // Moves what can be moved; waits for something to happen where `wait`.
   void drive(bool wait);
   // Started and not handed out by next() yet.
@@ -86,8 +81,8 @@ class Reads {
   std::map<std::uint64_t, Piece> pieces_;
   std::uint64_t next_piece_ = 0;
   std::vector<Read*> failed_;  // as their first bytes told
-  std::deque<Done> done_;
-  Client::Lease transfers_;
+  std::deque<Completion> done_;
+  Store::Lease transfers_;
 };
 
 }  // namespace penstock::s3

@@ -3,7 +3,7 @@
 
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/text.hpp"
-#include "io_backends/s3/client.hpp"
+#include "io_backends/s3/store.hpp"
 
 namespace penstock::s3 {
 namespace {
@@ -24,35 +24,34 @@ std::string why_unproven(const Answer& answer, const Settings& settings) {
 Error refused(const Answer& answer, const Settings& settings, std::string_view operation,
               std::string_view object) {
   const Refusal& refusal = answer.refusal;
-  const auto error = [&](Errc code, int number, std::string_view why) {
-    Error made = errno_error(number, operation, object);
+  const auto error = [&](Errc code, std::string_view why) {
+    Error made = errno_error(0, operation, object);
     made.code = code;
-    made.sys_errno = 0;
     made.what.append(": ").append(why);
     if (!refusal.code.empty()) made.what.append(" (").append(refusal.code).append(")");
     return made;
   };
   const std::string bucket = "'" + settings.endpoint.bucket + "' at " + settings.endpoint.server;
   if (refusal.code == "SignatureDoesNotMatch")
-    return error(Errc::permission_denied, 0,
+    return error(Errc::permission_denied,
                  "the server refuses the signature: the secret key is not the one of this access key");
   if (refusal.code == "InvalidAccessKeyId")
-    return error(Errc::permission_denied, 0, "the server does not know the access key");
+    return error(Errc::permission_denied, "the server does not know the access key");
   if (refusal.code == "ExpiredToken" || refusal.code == "InvalidToken")
-    return error(Errc::permission_denied, 0, "the session token is no longer good: get a new one");
+    return error(Errc::permission_denied, "the session token is no longer good: get a new one");
   if (refusal.code == "RequestTimeTooSkewed")
-    return error(Errc::permission_denied, 0, "this machine's clock is not the server's: set it right");
+    return error(Errc::permission_denied, "this machine's clock is not the server's: set it right");
   if (refusal.code == "NoSuchBucket")
-    return error(Errc::not_found, 0, "there is no bucket " + bucket + ": make it, or name another");
+    return error(Errc::not_found, "there is no bucket " + bucket + ": make it, or name another");
   if (answer.status == 301 || refusal.code == "AuthorizationHeaderMalformed")
-    return error(Errc::invalid_argument, 0,
+    return error(Errc::invalid_argument,
                  "bucket " + bucket + " is in another region than '" + settings.region + "': say region=" +
                      (refusal.region.empty() ? "..." : refusal.region) + " (" + refusal.message + ")");
-  if (answer.lacks_result) return error(Errc::io, 0, why_unproven(answer, settings));
+  if (answer.lacks_result) return error(Errc::io, why_unproven(answer, settings));
   switch (answer.status) {
     case 401:
     case 403:
-      return error(Errc::permission_denied, 0,
+      return error(Errc::permission_denied,
                    settings.credentials.key_id.empty()
                        ? "the server refuses that without credentials: set AWS_ACCESS_KEY_ID and "
                          "AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials"
@@ -62,9 +61,9 @@ Error refused(const Answer& answer, const Settings& settings, std::string_view o
     case 412:
       return errno_error(EEXIST, operation, object);
     case 409:
-      return error(Errc::busy, 0, "somebody else changes it right now");
+      return error(Errc::busy, "somebody else changes it right now");
     case 501:
-      return error(Errc::unsupported, 0, "the server cannot do that: " + refusal.message);
+      return error(Errc::unsupported, "the server cannot do that: " + refusal.message);
     case 507:
       return errno_error(ENOSPC, operation, object);
     default:
@@ -75,7 +74,7 @@ Error refused(const Answer& answer, const Settings& settings, std::string_view o
   std::string why = "the server answers " + std::to_string(answer.status);
   if (!refusal.message.empty()) why += ", " + refusal.message;
   if (answer.tries > 1) why += ", " + std::to_string(answer.tries) + " times";
-  return error(answer.status == 400 ? Errc::invalid_argument : Errc::io, 0, why);
+  return error(answer.status == 400 ? Errc::invalid_argument : Errc::io, why);
 }
 
 }  // namespace penstock::s3

@@ -1,3 +1,8 @@
+// Threads: any thread calls a Store. One thread at a time uses a Lease and the Transfers that it lends.
+// Lock: mutex_ guards idle_ and no_objects_. It is never held while a request is made, so a slow server
+// delays only its own callers.
+// Memory: all of it may allocate. Where ~Lease() has no memory to keep its Transfers, the process ends.
+// Ctrl-C: nothing here looks for a signal. A request that it ends returns `interrupted` (transfers.hpp).
 #include "io_backends/s3/store.hpp"
 
 #include <algorithm>
@@ -9,12 +14,37 @@
 
 namespace penstock::s3 {
 
+Store::Lease::Lease(Store& store) : store_(store) {
+  {
+    const std::lock_guard lock(store.mutex_);
+    if (!store.idle_.empty()) {
+      transfers_ = std::move(store.idle_.back());
+      store.idle_.pop_back();
+    }
+  }
+  if (!transfers_) transfers_ = std::make_unique<Transfers>(store.settings_);
+}
+
+Store::Lease::~Lease() {
+  // What is in flight is cut off with its connections. What is done and was not fetched is of no use to the
+  // next.
+  if (transfers_->in_flight() > 0 || transfers_->any_done()) return;
+  const std::lock_guard lock(store_.mutex_);
+  store_.idle_.push_back(std::move(transfers_));
+}
+
+Result<Answer> Store::perform(Request request) {
+  Lease transfers(*this);
+  transfers->start(0, std::move(request));
+  while (!transfers->any_done()) transfers->drive(true);
+  return transfers->next().answer;
+}
+
 Result<Answer> Store::head(std::string_view name, bool settles) {
-  PENSTOCK_ASSIGN(Answer answer,
-                  client_.perform({.method = Method::head, .key = key(name), .settles = settles}));
+  PENSTOCK_ASSIGN(Answer answer, perform({.method = Method::head, .key = key(name), .settles = settles}));
   if (answer.ok() || answer.status == 404) return answer;
   Request same{.key = key(name), .headers = {{"range", "bytes=0-0"}}, .wants_text = true};
-  PENSTOCK_ASSIGN(Answer wordy, client_.perform(std::move(same)));
+  PENSTOCK_ASSIGN(Answer wordy, perform(std::move(same)));
   if (!wordy.ok()) answer.refusal = std::move(wordy.refusal);
   return answer;
 }
@@ -27,8 +57,8 @@ Result<Listing> Store::page(std::string_view folder, unsigned most, bool level, 
                    {"prefix", folder.empty() ? key("") : key(folder) + "/"}};
   if (level) request.query.emplace_back("delimiter", "/");
   if (!token.empty()) request.query.emplace_back("continuation-token", token);
-  PENSTOCK_ASSIGN(const Answer answer, client_.perform(std::move(request)));
-  if (!answer.ok()) return refused(answer, settings(), "cannot list", folder);
+  PENSTOCK_ASSIGN(const Answer answer, perform(std::move(request)));
+  if (!answer.ok()) return refused(answer, settings_, "cannot list", folder);
   return parse_listing(answer.text);
 }
 
@@ -46,7 +76,7 @@ Error Store::no_object(std::string_view name, std::string_view operation) {
 Error Store::unreadable(const Answer& answer, std::string_view name) {
   if (answer.status == 404 && answer.refusal.code != "NoSuchBucket") return no_object(name, "cannot open");
   if (answer.status == 412) return errno_error(ESTALE, "somebody replaced, since it was opened,", name);
-  return refused(answer, settings(), "cannot read", name);
+  return refused(answer, settings_, "cannot read", name);
 }
 
 Result<void> Store::check_parents(std::string_view name, std::string_view operation) {
@@ -57,6 +87,7 @@ Result<void> Store::check_parents(std::string_view name, std::string_view operat
       const std::lock_guard lock(mutex_);
       if (no_objects_.contains(parent)) continue;
     }
+    // Without the lock: two threads may ask for the same name, and both learn the same.
     PENSTOCK_ASSIGN(const Answer answer, head(parent));
     if (answer.ok()) return errno_error(ENOTDIR, operation, name);
     const std::lock_guard lock(mutex_);
@@ -73,7 +104,7 @@ void Store::published(std::string_view name) {
 }
 
 Result<void> Store::remove(std::string_view name) {
-  PENSTOCK_ASSIGN(Answer answer, client_.perform({.method = Method::remove, .key = key(name)}));
+  PENSTOCK_ASSIGN(Answer answer, perform({.method = Method::remove, .key = key(name)}));
   if (answer.status == 204) return success();
   // S3 says 204. After any other success the object may still be there.
   if (answer.ok() || answer.lacks_result) {
@@ -81,7 +112,7 @@ Result<void> Store::remove(std::string_view name) {
     if (there.status == 404) return success();
     answer.lacks_result = true;
   }
-  return refused(answer, settings(), "cannot remove", name);
+  return refused(answer, settings_, "cannot remove", name);
 }
 
 std::string draw_mark() {

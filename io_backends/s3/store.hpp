@@ -1,7 +1,7 @@
-// What reader, writer, queue and names of the back end s3 share: a bucket's keys below a prefix.
+// What reader, writer, queue and names of the back end s3 share: a bucket's keys below a prefix, and the
+// connections to its server.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,32 +9,37 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "io_backends/backend/backend.hpp"
 #include "io_backends/backend/sharded_counter.hpp"
-#include "io_backends/s3/client.hpp"
+#include "io_backends/s3/transfers.hpp"
 
 namespace penstock::s3 {
 
-struct Shape {
-  std::size_t part = 0;         // bytes of a request that is one of several for an object
-  std::size_t streams = 0;      // such requests in flight at once, for one object
-  std::size_t connections = 0;  // requests in flight at once, of one read, queue or writer; 0: no limit
-  bool checks = true;           // look before publishing whether the name is free to be an object's
-
-  // How many of that many may be in flight at once.
-  std::size_t at_once(std::size_t requests) const {
-    return connections == 0 ? requests : std::min(requests, connections);
-  }
-};
-
+// Any thread.
 class Store {
  public:
-  Store(Settings settings, Shape shape) : client_(std::move(settings)), shape_(shape) {}
+  explicit Store(Settings settings) : settings_(std::move(settings)) {}
 
-  Client& client() { return client_; }
-  const Settings& settings() const { return client_.settings(); }
-  const Shape& shape() const { return shape_; }
+  // Lends a Transfers, which keeps its connections between uses.
+  class Lease {
+   public:
+    explicit Lease(Store& store);
+    ~Lease();
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    Transfers* operator->() { return transfers_.get(); }
+
+   private:
+    Store& store_;
+    std::unique_ptr<Transfers> transfers_;
+  };
+  // One request, now.
+  Result<Answer> perform(Request request);
+
+  const Settings& settings() const { return settings_; }
   MovedCounter& moved() { return moved_; }
   MovedBytes moved_bytes() const { return moved_.sum(); }
 
@@ -57,12 +62,16 @@ class Store {
   Result<void> remove(std::string_view name);
 
  private:
-  Client client_;
-  const Shape shape_;
+  const Settings settings_;
   MovedCounter moved_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards what follows
+  std::vector<std::unique_ptr<Transfers>> idle_;
   std::set<std::string, std::less<>> no_objects_;  // names on the way that were no objects when looked at
 };
+
+// The refusal in `answer` as an error: "cannot open 'n01/x.jpg': ...", with the remedy where there is one.
+Error refused(const Answer& answer, const Settings& settings, std::string_view operation,
+              std::string_view object);
 
 // A random word: no two calls on any machine return the same one.
 std::string draw_mark();
@@ -96,8 +105,8 @@ class S3Reader final : public Reader {
 Result<std::uint64_t> read_object(Store& store, const ReadObject& object);
 
 // `depth` reads in flight from one thread, and of those that are longer than a part several GETs each: in all
-// no more than `depth`, or Shape::streams where that is more, nor than Shape::connections. The Readers that
-// it is given are S3Readers. Destroyed with reads in flight, it cuts them off.
+// no more than `depth`, or Settings::streams where that is more, nor than Settings::connections. The Readers
+// that it is given are S3Readers. Destroyed with reads in flight, it cuts them off.
 std::unique_ptr<Queue> make_queue(Store& store, std::size_t depth);
 
 }  // namespace penstock::s3

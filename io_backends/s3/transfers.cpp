@@ -154,8 +154,7 @@ void Transfers::begin(Slot& slot) {
   slot.answer.tries = tries;
   slot.sent = 0;
   slot.headed = slot.astray = false;
-  slot.first.reset();
-  slot.whole.reset();
+  slot.range = {};
   slot.words[0] = '\0';
   if (slot.easy == nullptr || multi_ == nullptr)
     return finish(slot, errno_error(ENOMEM, "cannot ask", settings_.endpoint.server));
@@ -267,8 +266,8 @@ void Transfers::inspect_head(Slot& slot) {
   answer.total = length > 0 ? static_cast<std::uint64_t>(length) : 0;
   if (!answer.ok()) return;
   if (slot.request.from) {
-    if (answer.status == 206) answer.total = slot.whole.value_or(0);
-    slot.astray = answer.status == 206 ? slot.first != slot.request.from : *slot.request.from > 0;
+    if (answer.status == 206) answer.total = slot.range.whole.value_or(0);
+    slot.astray = answer.status == 206 ? slot.range.first != slot.request.from : *slot.request.from > 0;
   }
   if (!slot.astray && slot.request.on_head) slot.request.on_head(answer);
 }
@@ -276,12 +275,8 @@ void Transfers::inspect_head(Slot& slot) {
 std::size_t Transfers::on_header(char* bytes, std::size_t size, std::size_t count, void* to) {
   Slot& slot = *static_cast<Slot*>(to);
   const std::string_view line(bytes, size * count);
-  if (line.starts_with("HTTP/")) slot.first = slot.whole = std::nullopt;
-  if (is_header(line, "content-range")) {
-    const auto [first, whole] = parse_content_range(trim(line.substr(14)));
-    slot.first = first;
-    slot.whole = whole;
-  }
+  if (line.starts_with("HTTP/")) slot.range = {};
+  if (is_header(line, "content-range")) slot.range = parse_content_range(trim(line.substr(14)));
   if (is_header(line, "etag")) slot.answer.etag = trim(line.substr(5));
   if (is_header(line, kMark)) slot.answer.mark = trim(line.substr(kMark.size() + 1));
   if (is_header(line, "x-amz-bucket-region")) slot.answer.refusal.region = trim(line.substr(20));

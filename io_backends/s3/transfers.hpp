@@ -9,6 +9,7 @@
 
 #include <curl/curl.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -34,6 +35,15 @@ struct Settings {
   std::string trusted;             // file of certificates that https is checked against; "": the system's
   unsigned retries = 0;            // after the first try
   std::chrono::seconds timeout{};  // for a connection, and without a byte moving
+  std::size_t part = 0;            // bytes of a request that is one of several for an object
+  std::size_t streams = 0;         // such requests in flight at once, for one object
+  std::size_t connections = 0;     // requests in flight at once, of one read, queue or writer; 0: no limit
+  bool checks = true;              // look before publishing whether the name is free to be an object's
+
+  // How many of that many may be in flight at once.
+  std::size_t at_once(std::size_t requests) const {
+    return connections == 0 ? requests : std::min(requests, connections);
+  }
 };
 
 enum class Method : std::uint8_t { get, head, put, post, remove };
@@ -117,13 +127,12 @@ class Transfers {
     Answer answer;
     std::string payload_hash;
     std::size_t sent = 0;
-    bool flies = false;                  // has a request
-    bool waits = false;                  // for its next try
-    bool last = false;                   // which there will not be
-    bool headed = false;                 // the first bytes of this try are there
-    bool astray = false;                 // they are not those that were asked for
-    std::optional<std::uint64_t> first;  // of them; of the header Content-Range, like
-    std::optional<std::uint64_t> whole;  // the object's size
+    bool flies = false;   // has a request
+    bool waits = false;   // for its next try
+    bool last = false;    // which there will not be
+    bool headed = false;  // the first bytes of this try are there
+    bool astray = false;  // they are not those that were asked for
+    ContentRange range;   // of this try
     Clock::time_point due;
     std::optional<Clock::time_point> cut_off;  // when we have been asked to stop
     char words[CURL_ERROR_SIZE] = {};

@@ -19,20 +19,21 @@ class S3Writer final : public Writer {
   S3Writer(Store& store, std::string_view name, std::uint64_t hint)
       : store_(store),
         name_(name),
-        part_(static_cast<std::size_t>(std::max<std::uint64_t>(store.shape().part, hint / kMostParts + 1))),
+        part_(
+            static_cast<std::size_t>(std::max<std::uint64_t>(store.settings().part, hint / kMostParts + 1))),
         mark_(draw_mark()) {}
   ~S3Writer() override { give_up(); }
 
   using Writer::append;
   Result<void> append(std::span<const std::byte> bytes) override {
-    PENSTOCK_TRY(usable());
+    if (spent_) return spent_error(name_);
     Result<void> taken = take(bytes);
     if (!taken.ok()) give_up(taken);
     return taken;
   }
 
   Result<void> publish(Durability /*wanted*/, IfExists if_exists) override {
-    PENSTOCK_TRY(usable());
+    if (spent_) return spent_error(name_);
     Result<void> done = upload_.empty() ? put(if_exists) : complete(if_exists);
     if (done.ok()) upload_.clear();
     give_up(done);
@@ -41,11 +42,6 @@ class S3Writer final : public Writer {
   }
 
  private:
-  Result<void> usable() const {
-    if (!spent_) return success();
-    return make_error(Errc::invalid_argument, "the writer of '" + name_ + "' has failed or published before");
-  }
-
   Result<void> take(std::span<const std::byte> bytes) {
     if (parts_) PENSTOCK_TRY(parts_->state());
     store_.moved().add_written(bytes.size());
@@ -73,12 +69,11 @@ class S3Writer final : public Writer {
   }
 
   Result<void> begin_upload() {
-    PENSTOCK_ASSIGN(const Answer answer,
-                    store_.client().perform({.method = Method::post,
-                                             .key = store_.key(name_),
-                                             .query = {{"uploads", ""}},
-                                             .headers = {{std::string(kMark), mark_}},
-                                             .result = "InitiateMultipartUploadResult"}));
+    PENSTOCK_ASSIGN(const Answer answer, store_.perform({.method = Method::post,
+                                                         .key = store_.key(name_),
+                                                         .query = {{"uploads", ""}},
+                                                         .headers = {{std::string(kMark), mark_}},
+                                                         .result = "InitiateMultipartUploadResult"}));
     if (!answer.ok()) return refused(answer, store_.settings(), "cannot create", name_);
     PENSTOCK_ASSIGN(upload_, parse_upload_id(answer.text));
     PENSTOCK_ASSIGN(parts_, Parts::make(store_, name_, upload_));
@@ -91,7 +86,7 @@ class S3Writer final : public Writer {
       PENSTOCK_ASSIGN(const Answer there, store_.head(name_));
       if (there.ok()) return errno_error(EEXIST, "cannot publish", name_);
     }
-    if (!store_.shape().checks) return success();
+    if (!store_.settings().checks) return success();
     PENSTOCK_TRY(store_.check_parents(name_, "cannot publish"));
     PENSTOCK_ASSIGN(const bool folder, store_.has_folder(name_));
     return folder ? errno_error(EISDIR, "cannot publish", name_) : success();
@@ -108,7 +103,7 @@ class S3Writer final : public Writer {
 
   Result<void> complete(IfExists if_exists) {
     // Its requests come on top of those of the parts, which may have all connections there are to be.
-    const bool check_first = store_.shape().connections == 0;
+    const bool check_first = store_.settings().connections == 0;
     if (check_first) PENSTOCK_TRY(check_name(if_exists));
     if (!filling_.empty()) PENSTOCK_TRY(send_part());
     PENSTOCK_ASSIGN(const std::vector<std::string> etags, parts_->finish());
@@ -130,10 +125,10 @@ class S3Writer final : public Writer {
   Result<void> publish_by(Request request, IfExists if_exists) {
     Request plain = request;
     if (if_exists == IfExists::fail) request.headers.emplace_back("if-none-match", "*");
-    Result<Answer> answer = store_.client().perform(std::move(request));
+    Result<Answer> answer = store_.perform(std::move(request));
     // A server that knows no such condition was asked by check_name().
     if (answer.ok() && answer->status == 501 && if_exists == IfExists::fail)
-      answer = store_.client().perform(std::move(plain));
+      answer = store_.perform(std::move(plain));
     if (answer.ok() && answer->ok()) return success();
     // The request may have succeeded although its answer was lost or replaced, and libcurl repeats a request
     // by itself, too: then the object has our mark and our size.
@@ -156,8 +151,8 @@ class S3Writer final : public Writer {
     const std::string upload = std::exchange(upload_, {});
     filling_ = {};
     if (upload.empty()) return;
-    const Result<Answer> aborted = store_.client().perform(
-        {.method = Method::remove, .key = store_.key(name_), .query = {{"uploadId", upload}}});
+    const Result<Answer> aborted =
+        store_.perform({.method = Method::remove, .key = store_.key(name_), .query = {{"uploadId", upload}}});
     const bool gone = aborted.ok() && (aborted->status == 204 || aborted->status == 404);
     if (gone || outcome.ok()) return;
     outcome.error().what +=

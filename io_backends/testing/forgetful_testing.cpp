@@ -138,7 +138,7 @@ class ForgetfulWriter final : public Writer {
 
   Result<void> publish(Durability wanted, IfExists if_exists) override {
     const std::lock_guard lock(state_.mutex);
-    PENSTOCK_TRY(usable());
+    if (spent_) return spent_error(name_);
     spent_ = true;
     if (syncs(wanted)) PENSTOCK_TRY(state_.step("cannot sync", name_, boot_));
     PENSTOCK_TRY(state_.step("cannot publish", name_, boot_));
@@ -159,13 +159,8 @@ class ForgetfulWriter final : public Writer {
   }
 
  private:
-  Result<void> usable() const {
-    if (!spent_) return success();
-    return make_error(Errc::invalid_argument, "the writer of '" + name_ + "' has failed or published before");
-  }
-
   Result<void> put(std::uint64_t offset, std::span<const std::byte> bytes) {
-    PENSTOCK_TRY(usable());
+    if (spent_) return spent_error(name_);
     {
       const std::lock_guard lock(state_.mutex);
       if (auto on = state_.step("cannot write", name_, boot_); !on) {

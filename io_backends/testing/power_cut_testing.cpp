@@ -26,7 +26,7 @@ Result<void> loop_disk(std::string_view command, const std::filesystem::path& fo
   std::vector<std::string> words{PENSTOCK_TESTBED "/loop_disk", std::string(command), folder.string()};
   if (!kind.empty()) words.emplace_back(kind);
   if (!room.empty()) words.insert(words.end(), {"320M", std::string(room)});
-  PENSTOCK_ASSIGN(const int status, run_program(words, {.discard_stdout = true}));
+  PENSTOCK_ASSIGN(const int status, run_program(words, true));
   if (status == 0) return success();
   return make_error(status == 77 ? Errc::unsupported : Errc::io,
                     "ci/testbed/loop_disk " + std::string(command) + " " + std::string(kind) +
@@ -121,6 +121,11 @@ class CutNamespace final : public NamespaceWrapper {
   Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
     PENSTOCK_TRY(power_.alive("cannot list", folder));
     return inner().list(folder, visit);
+  }
+  Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
+                        const std::function<void(std::string_view name)>& skipped) override {
+    PENSTOCK_TRY(power_.alive("cannot list", folder));
+    return inner().list_all(folder, visit, skipped);
   }
   Result<Entry> stat(std::string_view name) override {
     PENSTOCK_TRY(power_.alive("cannot look at", name));

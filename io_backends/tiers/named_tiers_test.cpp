@@ -5,47 +5,42 @@
 namespace penstock {
 namespace {
 
-class NamedTiers : public testing::Test {
- protected:
-  void SetUp() override {
-    set_named_tiers({{"fast", "mem:p"},
-                     {"slow", "old=posix:/data/p,limit=150MB/s,fail=eio@0.01%2Cwrite:enospc@#3"},
-                     {"raw", "direct:/data/p"}});
-  }
-  void TearDown() override { set_named_tiers({}); }
+const std::vector<OptionWord> kNamed{
+    {"fast", "mem:p"},
+    {"slow", "old=posix:/data/p,limit=150MB/s,fail=eio@0.01%2Cwrite:enospc@#3"},
+    {"raw", "direct:/data/p"}};
 
-  static std::string text(std::string_view written) {
-    const auto spec = parse_tier(written);
-    return spec.ok() ? spec->text : spec.error().message();
-  }
-};
+std::string text(std::string_view written) {
+  const auto spec = parse_tier(written, kNamed);
+  return spec.ok() ? spec->text : spec.error().message();
+}
 
-TEST_F(NamedTiers, StandForTheirText) {
-  const auto spec = parse_tier("fast");
+TEST(NamedTiers, StandForTheirText) {
+  const auto spec = parse_tier("fast", kNamed);
   ASSERT_TRUE(spec.ok());
   EXPECT_EQ(spec->name, "fast");
   EXPECT_EQ(spec->backend, "mem");
   EXPECT_EQ(spec->path, "p");
   EXPECT_EQ(spec->text, "fast=mem:p");
-  const auto tier = open_tier("fast");
+  const auto tier = open_tier("fast", kNamed);
   ASSERT_TRUE(tier.ok()) << tier.error().message();
   EXPECT_EQ(tier->name, "fast");
   EXPECT_EQ(tier->spec, "fast=mem:p") << "what goes into records";
 }
 
-TEST_F(NamedTiers, WhatIsGivenInAdditionWins) {
+TEST(NamedTiers, WhatIsGivenInAdditionWins) {
   EXPECT_EQ(text("other=fast"), "other=mem:p");
   EXPECT_EQ(text("fast,latency=1ms"), "fast=mem:p,latency=1ms");
   EXPECT_EQ(text("slow"), "slow=posix:/data/p,limit=150MB/s,fail=eio@0.01%2Cwrite:enospc@#3");
   EXPECT_EQ(text("slow,limit=1GB/s"), "slow=posix:/data/p,fail=eio@0.01%2Cwrite:enospc@#3,limit=1GB/s");
   EXPECT_EQ(text("raw"), "raw=direct:/data/p");
-  EXPECT_EQ(parse_tier("raw").value().options.at(0).key, "direct");
+  EXPECT_EQ(parse_tier("raw", kNamed).value().options.at(0).key, "direct");
 }
 
-TEST_F(NamedTiers, ThatTextMeansTheSameAgain) {
+TEST(NamedTiers, ThatTextMeansTheSameAgain) {
   for (const char* written : {"fast", "slow,latency=1ms", "x=raw"}) {
-    const TierSpec once = parse_tier(written).value();
-    const TierSpec again = parse_tier(once.text).value();
+    const TierSpec once = parse_tier(written, kNamed).value();
+    const TierSpec again = parse_tier(once.text, kNamed).value();
     EXPECT_EQ(again.name, once.name);
     EXPECT_EQ(again.path, once.path);
     ASSERT_EQ(again.options.size(), once.options.size());
@@ -54,9 +49,9 @@ TEST_F(NamedTiers, ThatTextMeansTheSameAgain) {
   }
 }
 
-TEST_F(NamedTiers, PathsAreNone) {
+TEST(NamedTiers, PathsAreNone) {
   for (const char* written : {"./fast", "/fast", "posix:fast", "fast/x", "fas", "other"}) {
-    const auto spec = parse_tier(written);
+    const auto spec = parse_tier(written, kNamed);
     ASSERT_TRUE(spec.ok()) << written;
     EXPECT_EQ(spec->text, written);
   }

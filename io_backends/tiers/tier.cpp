@@ -1,7 +1,6 @@
 #include "io_backends/tiers/tier.hpp"
 
 #include <algorithm>
-#include <mutex>
 #include <set>
 #include <string>
 
@@ -89,11 +88,6 @@ std::size_t find_options(std::string_view text) {
     if (end > comma + 1 && end < text.size() && text[end] == '=') return comma;
   }
   return text.size();
-}
-
-std::vector<SiteTier>& names_of_site() {
-  static std::vector<SiteTier> tiers;
-  return tiers;
 }
 
 std::string unescape_commas(std::string_view text) {
@@ -207,24 +201,6 @@ OptionTable tier_options() {
   return kTierOptions;
 }
 
-void set_named_tiers(std::vector<SiteTier> tiers) {
-  names_of_site() = std::move(tiers);
-}
-
-const std::vector<SiteTier>& named_tiers() {
-  return names_of_site();
-}
-
-Result<TierSpec> parse_recorded_tier(std::string_view text) {
-  TierSpec spec;
-  spec.text = text;
-  PENSTOCK_ASSIGN(const TierText parts, split_text(text));
-  spec.name = parts.name;
-  PENSTOCK_TRY(split_backend(text, parts.head, spec));
-  PENSTOCK_TRY(split_options(text, parts.options, spec));
-  return spec;
-}
-
 std::string options_text(std::span<const OptionWord> words, std::string_view between) {
   std::string text;
   for (const OptionWord& word : words)
@@ -234,20 +210,13 @@ std::string options_text(std::span<const OptionWord> words, std::string_view bet
 
 namespace {
 
-// The text of the tier that `head` is the name of; nothing where it is none.
-const SiteTier* find_named(std::string_view head) {
-  for (const SiteTier& tier : named_tiers())
-    if (tier.name == head) return &tier;
-  return nullptr;
-}
-
 // What `named` stands for, with the name and the options that were given besides it.
-Result<TierSpec> expand(const SiteTier& named, const TierText& given) {
-  PENSTOCK_ASSIGN(const TierText own, split_text(named.spec));
-  std::string text(given.name.empty() ? std::string_view(named.name) : given.name);
+Result<TierSpec> expand(const OptionWord& named, const TierText& given) {
+  PENSTOCK_ASSIGN(const TierText own, split_text(named.value));
+  std::string text(given.name.empty() ? std::string_view(named.key) : given.name);
   text.append("=").append(own.head);
-  PENSTOCK_ASSIGN(const TierSpec before, parse_recorded_tier(named.spec));
-  PENSTOCK_ASSIGN(const TierSpec over, parse_recorded_tier("/" + std::string(given.options)));
+  PENSTOCK_ASSIGN(const TierSpec before, parse_tier(named.value));
+  PENSTOCK_ASSIGN(const TierSpec over, parse_tier("/" + std::string(given.options)));
   std::string_view rest = own.options;
   for (const OptionWord& option : before.options) {
     const std::size_t end = std::min(rest.find(',', 1), rest.size());
@@ -257,24 +226,20 @@ Result<TierSpec> expand(const SiteTier& named, const TierText& given) {
     rest.remove_prefix(end);
   }
   text += given.options;
-  return parse_recorded_tier(text);
+  return parse_tier(text);
 }
 
-// Says once of each word what it is taken for, where it could be something else.
-void describe_choice(std::string_view head, const SiteTier* named) {
-  static std::mutex mutex;
-  static std::set<std::string, std::less<>> said;
-  if (named_tiers().empty() || !is_tier_name(head)) return;
+// Notes what a word is taken for, where it could be something else. `meant`: of `named`; null: a folder.
+void describe_choice(std::string_view head, NamedTiers named, const OptionWord* meant) {
+  if (named.empty() || !is_tier_name(head)) return;
   std::error_code unknown;
   const std::string word(head);
-  if (std::filesystem::exists(word, unknown) == (named == nullptr)) return;
-  const std::lock_guard lock(mutex);
-  if (!said.insert(word).second) return;
+  if (std::filesystem::exists(word, unknown) == (meant == nullptr)) return;
   std::string names;
-  for (const SiteTier& tier : named_tiers()) names += (names.empty() ? "" : ", ") + tier.name;
-  note(named == nullptr
-           ? "'" + word + "' is a folder: no tier is called so (there are " + names + ")"
-           : "'" + word + "' is the tier " + named->spec + "; the folder of that name is ./" + word);
+  for (const OptionWord& tier : named) names += (names.empty() ? "" : ", ") + tier.key;
+  note_once(meant == nullptr
+                ? "'" + word + "' is a folder: no tier is called so (there are " + names + ")"
+                : "'" + word + "' is the tier " + meant->value + "; the folder of that name is ./" + word);
 }
 
 }  // namespace
@@ -286,19 +251,26 @@ Result<void> check_named_tier(std::string_view name, std::string_view spec) {
   PENSTOCK_ASSIGN(const TierText parts, split_text(spec));
   if (parts.head.find(':') == std::string_view::npos && parts.head.find('/') == std::string_view::npos)
     return bad_tier(spec, "tier '" + std::string(name) + "' needs BACKEND:PATH or a path with a '/'");
-  PENSTOCK_TRY(parse_recorded_tier(spec));
+  PENSTOCK_TRY(parse_tier(spec));
   return success();
 }
 
-Result<TierSpec> parse_tier(std::string_view text) {
+Result<TierSpec> parse_tier(std::string_view text, NamedTiers named) {
+  TierSpec spec;
+  spec.text = text;
   PENSTOCK_ASSIGN(const TierText parts, split_text(text));
-  const SiteTier* const named = find_named(parts.head);
-  describe_choice(parts.head, named);
-  return named == nullptr ? parse_recorded_tier(text) : expand(*named, parts);
+  const auto meant = std::find_if(named.begin(), named.end(),
+                                  [&](const OptionWord& tier) { return tier.key == parts.head; });
+  describe_choice(parts.head, named, meant == named.end() ? nullptr : &*meant);
+  if (meant != named.end()) return expand(*meant, parts);
+  spec.name = parts.name;
+  PENSTOCK_TRY(split_backend(text, parts.head, spec));
+  PENSTOCK_TRY(split_options(text, parts.options, spec));
+  return spec;
 }
 
-Result<Tier> open_tier(std::string_view text) {
-  PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(text));
+Result<Tier> open_tier(std::string_view text, NamedTiers named) {
+  PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(text, named));
   return open_tier(spec);
 }
 
@@ -320,11 +292,12 @@ Result<Tier> open_tier(const TierSpec& spec) {
   return tier;
 }
 
-Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const std::string& taken) {
+Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const std::string& taken,
+                                     NamedTiers named) {
   std::vector<Tier> tiers;
   std::set<std::string> names;
   for (const std::string& text : texts) {
-    PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(text));
+    PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(text, named));
     PENSTOCK_ASSIGN(Tier tier, open_tier(spec));
     if (!spec.name.empty() && names.contains(spec.name))
       return bad_tier(text, "another tier is called '" + spec.name + "', too");

@@ -28,8 +28,10 @@ struct TierSpec {
 
 // NAME ends at an '=' before the first ':'. Options start at the first ',' that `[a-z_.]+=` follows; %2C is a
 // literal comma. "direct:" is short for posix with direct=1. A word before ':' that is no back end and no
-// path is an error with the nearest name.
-Result<TierSpec> parse_tier(std::string_view text);
+// path is an error with the nearest name. `named`: what site files call a TIER, for a text that the user
+// wrote (CommandContext::named_tiers, named_tiers.hpp). A text that a record has is parsed without.
+using NamedTiers = std::span<const OptionWord>;
+Result<TierSpec> parse_tier(std::string_view text, NamedTiers named = {});
 
 // What the tier stands on, as far as this machine can tell ("" or false where it cannot).
 struct TierFacts {
@@ -65,12 +67,13 @@ struct Tier {
 
 // Parses, makes the back end, wraps the decorators (throttled, then faulty, then traced), looks at the facts.
 // The root need not exist.
-Result<Tier> open_tier(std::string_view text);
+Result<Tier> open_tier(std::string_view text, NamedTiers named = {});
 Result<Tier> open_tier(const TierSpec& spec);
 
 // Several tiers whose names differ from each other's and from `taken` (of the corpus's own tier): those of
 // one name get "-2", "-3" ... after it; a name given twice in `texts` is an error.
-Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const std::string& taken = "");
+Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const std::string& taken = "",
+                                     NamedTiers named = {});
 
 // The options that every tier takes besides its back end's own: limit, read_limit, write_limit, latency,
 // capacity, fail, fail_seed, times, trace (docs/tiers.md).

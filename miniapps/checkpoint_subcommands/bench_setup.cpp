@@ -49,7 +49,7 @@ Result<BenchSetup> resolve_bench(const CommandContext& context) {
   BenchSetup setup;
   std::vector<std::string> places{context.positionals[0]};
   if (options.given("burst-buffer")) places.push_back(options.text("burst-buffer"));
-  PENSTOCK_ASSIGN(setup.tiers, open_store_tiers(places));
+  PENSTOCK_ASSIGN(setup.tiers, open_store_tiers(places, context.named_tiers));
   const bool fast = setup.tiers.size() > 1;
   const std::string usual = fast ? "direct,burst-buffer" : "direct";
   PENSTOCK_ASSIGN(setup.arms, arms_of(options.given("arms") ? options.text("arms") : usual, fast));

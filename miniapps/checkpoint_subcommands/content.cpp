@@ -69,9 +69,9 @@ Result<SavedContent> SavedContent::of_payload(const std::string& payload, std::u
   return content;
 }
 
-Result<SavedContent> SavedContent::of_folder(const std::string& folder, std::uint64_t rank,
+Result<SavedContent> SavedContent::of_folder(const std::string& folder, NamedTiers named, std::uint64_t rank,
                                              std::uint64_t ranks) {
-  PENSTOCK_ASSIGN(Tier tier, open_tier(folder));
+  PENSTOCK_ASSIGN(Tier tier, open_tier(folder, named));
   PENSTOCK_ASSIGN(const std::vector<Entry> all, files_of(tier));
   if (all.size() < ranks || all.empty())
     return make_error(Errc::invalid_argument,

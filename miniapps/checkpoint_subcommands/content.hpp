@@ -8,6 +8,7 @@
 
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/core/result.hpp"
+#include "io_backends/tiers/tier.hpp"
 #include "miniapps/checkpoint/payload.hpp"
 #include "miniapps/checkpoint/saves.hpp"
 
@@ -21,7 +22,8 @@ class SavedContent {
                                          std::uint64_t seed, std::uint64_t step);
   // The files of a folder or TIER, which holds nothing else, dealt out over the ranks by name.
   // invalid_argument where a rank would get none.
-  static Result<SavedContent> of_folder(const std::string& folder, std::uint64_t rank, std::uint64_t ranks);
+  static Result<SavedContent> of_folder(const std::string& folder, NamedTiers named, std::uint64_t rank,
+                                        std::uint64_t ranks);
 
   // For a SaveRequest: the files, and what their bytes are of ("" for a folder's).
   const std::vector<FileView>& files() const { return files_; }

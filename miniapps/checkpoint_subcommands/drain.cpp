@@ -229,7 +229,7 @@ Result<void> check_fast_and_slow(const std::vector<CheckpointStore*>& stores) {
 }
 
 Result<int> run_drain(const CommandContext& context) {
-  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context.positionals, false));
+  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context, false));
   const std::vector<CheckpointStore*> both = stores.there();
   PENSTOCK_TRY(check_fast_and_slow(both));
   CheckpointStore& fast = *both[0];

@@ -151,7 +151,7 @@ Result<Cleared> clear(std::span<CheckpointStore* const> stores, const std::strin
 }
 
 Result<int> run_gc(const CommandContext& context) {
-  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context.positionals, false));
+  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context, false));
   const std::vector<CheckpointStore*> there = stores.there();
   for (CheckpointStore* store : there) {
     PENSTOCK_ASSIGN(const bool ceiling, store->sweep_ceiling());

@@ -98,7 +98,7 @@ void add_row(Table& table, const FoundCheckpoint& found, const Output& output) {
 }
 
 Result<int> run_ls(const CommandContext& context) {
-  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context.positionals, true));
+  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context, true));
   PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(stores.there(), context.options));
   Table table({{"run", Align::left},
                {"checkpoint"},

@@ -176,9 +176,9 @@ Result<int> run_restore(const CommandContext& context) {
   NamedStores stores;
   std::optional<Tier> target;
   const auto open_all = [&]() -> Result<void> {
-    PENSTOCK_ASSIGN(stores, open_stores(context.positionals, true));
+    PENSTOCK_ASSIGN(stores, open_stores(context, true));
     if (context.options.given("to")) {
-      PENSTOCK_ASSIGN(target, open_tier(context.options.text("to")));
+      PENSTOCK_ASSIGN(target, open_tier(context.options.text("to"), context.named_tiers));
     }
     return success();
   };

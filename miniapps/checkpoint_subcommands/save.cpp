@@ -50,11 +50,11 @@ Result<std::vector<Tier>> open_places(const CommandContext& context) {
       return make_error(Errc::invalid_argument,
                         "save with --burst-buffer FAST takes one STORE, the slow one");
     const std::vector<std::string> both{arguments[0], context.options.text("burst-buffer")};
-    return open_store_tiers(both);
+    return open_store_tiers(both, context.named_tiers);
   }
   if (arguments.size() > 2)
     return make_error(Errc::invalid_argument, "save takes one slow STORE, or one and a fast one");
-  PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_store_tiers(arguments));
+  PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_store_tiers(arguments, context.named_tiers));
   if (arguments.size() == 1) return tiers;
   std::vector<StoreRole> roles;
   for (const Tier& tier : tiers) {
@@ -107,10 +107,11 @@ Result<PreparedSave> prepare(const CommandContext& context) {
   PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_places(context));
   const auto rank = static_cast<std::uint64_t>(ranks.rank());
   const auto size = static_cast<std::uint64_t>(ranks.size());
-  PENSTOCK_ASSIGN(SavedContent content, options.given("from")
-                                            ? SavedContent::of_folder(options.text("from"), rank, size)
-                                            : SavedContent::of_payload(options.text("payload"), rank, size,
-                                                                       context.seed, step_of(options)));
+  PENSTOCK_ASSIGN(
+      SavedContent content,
+      options.given("from")
+          ? SavedContent::of_folder(options.text("from"), context.named_tiers, rank, size)
+          : SavedContent::of_payload(options.text("payload"), rank, size, context.seed, step_of(options)));
   PreparedSave asked{std::move(tiers), std::move(content), {}};
   if (options.given("ack-log") && ranks.root()) {
     PENSTOCK_ASSIGN(asked.log, AckLog::open(options.text("ack-log")));

@@ -135,7 +135,7 @@ void print_all(const std::vector<Status>& all, const Output& output) {
 }
 
 Result<int> run_status(const CommandContext& context) {
-  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context.positionals, true));
+  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context, true));
   const std::vector<CheckpointStore*> there = stores.there();
   PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(there, context.options));
   std::vector<Status> all;

@@ -45,10 +45,10 @@ std::vector<CheckpointStore*> NamedStores::there() const {
   return all;
 }
 
-Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> arguments) {
+Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> arguments, NamedTiers named) {
   std::vector<Tier> tiers;
   for (const std::string& argument : arguments) {
-    PENSTOCK_ASSIGN(TierSpec spec, parse_tier(argument));
+    PENSTOCK_ASSIGN(TierSpec spec, parse_tier(argument, named));
     if (spec.name.empty()) spec.name = spec.path;
     for (const Tier& other : tiers)
       if (other.name == spec.name)
@@ -61,9 +61,9 @@ Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> argument
   return tiers;
 }
 
-Result<NamedStores> open_stores(std::span<const std::string> arguments, bool some_suffice) {
+Result<NamedStores> open_stores(const CommandContext& context, bool some_suffice) {
   NamedStores stores;
-  PENSTOCK_ASSIGN(stores.tiers, open_store_tiers(arguments));
+  PENSTOCK_ASSIGN(stores.tiers, open_store_tiers(context.positionals, context.named_tiers));
   std::vector<Error> absent;
   for (const Tier& tier : stores.tiers) {
     Result<std::unique_ptr<CheckpointStore>> store = CheckpointStore::open(tier);

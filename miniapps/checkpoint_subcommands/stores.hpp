@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/options.hpp"
 #include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/core/result.hpp"
@@ -26,11 +27,11 @@ struct NamedStores {
 
 // The tiers, each by the name that it was given, else by its path as written: stores often share a mount.
 // invalid_argument where two have one name.
-Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> arguments);
+Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> arguments, NamedTiers named);
 
-// Opens each. A place without a store is not_found, or where `some_suffice`, a warning as long as another one
-// is there. The same store by two names is invalid_argument.
-Result<NamedStores> open_stores(std::span<const std::string> arguments, bool some_suffice);
+// Opens each argument of the command. A place without a store is not_found, or where `some_suffice`, a
+// warning as long as another one is there. The same store by two names is invalid_argument.
+Result<NamedStores> open_stores(const CommandContext& context, bool some_suffice);
 
 // The names of the runs that have a checkpoint in any of them, by name.
 Result<std::vector<std::string>> runs_in(std::span<CheckpointStore* const> stores);

@@ -139,7 +139,7 @@ void print_table(const std::vector<Verified>& all, const Sums& sums, const Outpu
 }
 
 Result<int> run_verify(const CommandContext& context) {
-  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context.positionals, true));
+  PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context, true));
   PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(stores.there(), context.options));
   std::vector<FoundCheckpoint> all;
   for (const std::string& run : runs) {

@@ -21,14 +21,14 @@ namespace {
 
 constexpr std::uint64_t kMostThreads = 1024;
 
-Result<std::vector<Tier>> open_both(const Options& options) {
+Result<std::vector<Tier>> open_both(const Options& options, NamedTiers named) {
   for (const char* name : {"slow", "fast"})
     if (!options.given(name))
       return make_error(Errc::invalid_argument, fmt::format("say between which tiers: --{} TIER", name));
   if (!options.given("capacity"))
     return make_error(Errc::invalid_argument, "say how much of the fast tier may be used: --capacity SIZE");
   const std::vector<std::string> texts{options.text("slow"), options.text("fast")};
-  PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_tiers(texts));
+  PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_tiers(texts, "", named));
   const auto slow = tiers[0].backend->native_path("");
   const auto fast = tiers[1].backend->native_path("");
   if (!slow || !fast) return tiers;
@@ -126,7 +126,7 @@ Result<AdviceRequest> request_of(const CommandContext& context) {
 
 Result<int> run_advise(const CommandContext& context) {
   const Options& options = context.options;
-  PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_both(options));
+  PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_both(options, context.named_tiers));
   PENSTOCK_ASSIGN(const AdviceRequest request, request_of(context));
   if (options.given("output")) PENSTOCK_TRY(check_replaced(options.text("output")));
   PENSTOCK_TRY(check_folder(tiers[0], "slow"));

@@ -33,6 +33,7 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
 #include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/scope.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/files/page_cache.hpp"
 #include "io_backends/files/posix_root.hpp"
@@ -41,19 +42,6 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 20U;
-
-// While it lives, new files can be read by this user alone, until take_over() sets the mode of the original.
-// The umask belongs to the whole process, so this is made before the threads and destroyed after them.
-class PrivateMode {
- public:
-  PrivateMode() : before_(::umask(0077)) {}
-  ~PrivateMode() { ::umask(before_); }
-  PrivateMode(const PrivateMode&) = delete;
-  PrivateMode& operator=(const PrivateMode&) = delete;
-
- private:
-  const mode_t before_;
-};
 
 // Gives the copy the mode, the times and, as root, the owner of its original. After the publish: a process
 // that is killed in between leaves a private copy, and the next apply calls this again. Any thread.
@@ -297,7 +285,9 @@ Result<void> Apply::one(Buffer& buffer, const PlannedFile& file) {
 Result<ApplyOutcome> Apply::run() {
   const auto start = std::chrono::steady_clock::now();
   PENSTOCK_TRY(check_room());
-  const PrivateMode mode;
+  // New files can be read by this user alone, until take_over() sets the mode of the original. The umask
+  // belongs to the whole process, so this comes before the threads and ends after them.
+  const AtScopeEnd mode([before = ::umask(0077)] { ::umask(before); });
   // On disk before the first folder or copy: only this tells later that a process was killed meanwhile.
   state_.unsure = true;
   PENSTOCK_TRY(save_staged_state(*fast_.backend, state_));

@@ -128,7 +128,7 @@ Result<void> take_timeline(const Options& options, TrainRequest& request) {
 
 // Behind steps, or of an app that has checkpoints of its own, behind epochs.
 Result<void> take_checkpoints(const Options& options, TrainRequest& request) {
-  PENSTOCK_ASSIGN(request.saving, step_saving(options));
+  PENSTOCK_ASSIGN(request.saving, step_saving(options, request.named_tiers));
   if (!options.given("checkpoint-to")) return success();
   if (!request.saving) {
     if (!request.app->checkpoints)
@@ -136,7 +136,7 @@ Result<void> take_checkpoints(const Options& options, TrainRequest& request) {
                                                     std::string(request.app->name) +
                                                     "', which writes none behind epochs: add "
                                                     "--checkpoint-every N");
-    PENSTOCK_ASSIGN(request.checkpoints, open_tier(options.text("checkpoint-to")));
+    PENSTOCK_ASSIGN(request.checkpoints, open_tier(options.text("checkpoint-to"), request.named_tiers));
     return success();
   }
   if (options.given("tier"))
@@ -161,6 +161,7 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
   request.app = &app;
   request.seed = context.seed;
   request.ranks = &context.communicator;
+  request.named_tiers = context.named_tiers;
   PENSTOCK_ASSIGN(request.own, app_options(app, options.texts("set")));
   for (const char* name : {"decode", "resize"})
     if (!app.pictures && options.given(name))

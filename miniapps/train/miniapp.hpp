@@ -47,6 +47,7 @@ struct TrainRequest {
   const MiniAppInfo* app = nullptr;
   Options own{};                   // the app's options
   std::string data{};              // the corpus, as given
+  NamedTiers named_tiers{};        // CommandContext::named_tiers
   std::string workload{};          // the file that describes the run; "" for flags alone
   std::string accelerator{};       // as given; known to be valid
   std::uint64_t batch = 1;         // samples a step, of one accelerator

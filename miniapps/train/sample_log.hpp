@@ -8,6 +8,7 @@
 #include <string>
 
 #include "io_backends/core/result.hpp"
+#include "io_backends/core/system/scope.hpp"
 #include "miniapps/pipeline/batch.hpp"
 #include "miniapps/pipeline/training.hpp"
 
@@ -38,15 +39,12 @@ class SampleLog final : public StepObserver {
  private:
   static Result<SampleLog> open_as(const char* mode, std::string path, int rank, std::uint64_t made);
   Result<void> write(std::uint64_t step, const Batch& batch);
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
   std::string path_;
   int rank_ = 0;
   std::uint64_t made_ = 0;  // steps of the run before this process
   const StepObserver* saves_ = nullptr;
   Result<void> outcome_ = success();
-  std::unique_ptr<std::FILE, Close> file_;
+  std::unique_ptr<std::FILE, FreeBy<std::fclose>> file_;
 };
 
 // Leaves the lines of the first `steps` steps in a log, which a training that is killed may have written

@@ -37,8 +37,8 @@ Result<CheckpointPolicy> policy_of(const Options& options) {
 }
 
 // Without a name it is called by its path, as `penstock checkpoint` does: both often lie on one mount.
-Result<Tier> open_place(const std::string& text) {
-  PENSTOCK_ASSIGN(TierSpec spec, parse_tier(text));
+Result<Tier> open_place(const std::string& text, NamedTiers named) {
+  PENSTOCK_ASSIGN(TierSpec spec, parse_tier(text, named));
   if (spec.name.empty()) spec.name = spec.path;
   return open_tier(spec);
 }
@@ -57,7 +57,7 @@ std::string_view on_full_name(OnFull on_full) {
 
 }  // namespace
 
-Result<std::optional<StepSaving>> step_saving(const Options& options) {
+Result<std::optional<StepSaving>> step_saving(const Options& options, NamedTiers named) {
   PENSTOCK_TRY(check_companions(options));
   if (!options.given("checkpoint-every")) return std::optional<StepSaving>();
   StepSaving saving;
@@ -65,9 +65,9 @@ Result<std::optional<StepSaving>> step_saving(const Options& options) {
   PENSTOCK_ASSIGN(saving.policy, policy_of(options));
   PENSTOCK_ASSIGN(saving.payload,
                   find_payload(options.given("payload") ? options.text("payload") : "alexnet-adam"));
-  PENSTOCK_ASSIGN(saving.slow, open_place(options.text("checkpoint-to")));
+  PENSTOCK_ASSIGN(saving.slow, open_place(options.text("checkpoint-to"), named));
   if (options.given("burst-buffer")) {
-    PENSTOCK_ASSIGN(saving.fast, open_place(options.text("burst-buffer")));
+    PENSTOCK_ASSIGN(saving.fast, open_place(options.text("burst-buffer"), named));
     if (saving.fast->name == saving.slow.name)
       return make_error(Errc::invalid_argument, "--burst-buffer and --checkpoint-to are both called '" +
                                                     saving.slow.name + "': they have to be two places");

@@ -29,7 +29,7 @@ struct StepSaving {
 
 // Nothing where --checkpoint-every is not given. invalid_argument where it, or what goes with it, lacks its
 // companion, and for words that are none.
-Result<std::optional<StepSaving>> step_saving(const Options& options);
+Result<std::optional<StepSaving>> step_saving(const Options& options, NamedTiers named);
 
 // Its parameters of the record, as understood.
 void describe_saving(const StepSaving& saving, Trial& trial);

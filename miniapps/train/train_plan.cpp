@@ -78,7 +78,8 @@ Result<Corpus> open_data(const Options& options, const TrainRequest& request) {
   OpenCorpus how{.scan = options.flag("scan"),
                  .manifest_file = options.text("manifest"),
                  .threads = static_cast<unsigned>(request.threads),
-                 .types = options.text("types")};
+                 .types = options.text("types"),
+                 .named_tiers = request.named_tiers};
   Result<Corpus> opened = open_corpus(request.data, how);
   if (opened.ok() || opened.error().code != Errc::not_found || request.workload.empty() || how.scan ||
       !how.manifest_file.empty())
@@ -93,7 +94,8 @@ Result<void> open_files(const Options& options, TrainPlan& plan) {
     PENSTOCK_ASSIGN(plan.validation_corpus,
                     open_corpus(options.text("validation"), {.scan = options.flag("scan"),
                                                              .threads = static_cast<unsigned>(plan.threads),
-                                                             .types = options.text("types")}));
+                                                             .types = options.text("types"),
+                                                             .named_tiers = plan.named_tiers}));
     PENSTOCK_TRY(check_kind(*plan.app, *plan.validation_corpus));
   }
   PENSTOCK_ASSIGN(plan.input,
@@ -207,7 +209,8 @@ Result<TrainPlan> make_plan(TrainRequest request, const Options& options) {
   PENSTOCK_TRY(check_kind(*request.app, corpus));
   PENSTOCK_TRY(check_decode(*request.app, options.text("decode"), corpus));
   if (options.given("overlay")) PENSTOCK_TRY(lay_over(corpus, options.text("overlay")));
-  PENSTOCK_ASSIGN(std::vector<Tier> others, open_tiers(options.texts("tier"), corpus.tier.name));
+  PENSTOCK_ASSIGN(std::vector<Tier> others,
+                  open_tiers(options.texts("tier"), corpus.tier.name, request.named_tiers));
   PENSTOCK_TRY(check_cache_request(corpus.tier, request.cache));
   bool in_place = corpus.tier.backend->caps().zero_copy;
   for (const Tier& tier : others) {

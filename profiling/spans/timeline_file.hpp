@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "io_backends/core/result.hpp"
+#include "io_backends/core/system/scope.hpp"
 #include "profiling/session_abi.h"
 
 namespace penstock {
@@ -61,9 +62,6 @@ class TimelineFile {
   Result<void> close();  // all is with the system, or why not
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
   void row(const penstock_span& span);
   void event(const penstock_span& span);
   void metadata(std::string_view what, std::uint32_t thread, std::string_view name);
@@ -75,7 +73,7 @@ class TimelineFile {
 
   std::string path_;
   TimelineFormat format_ = TimelineFormat::csv;
-  std::unique_ptr<std::FILE, Close> file_;
+  std::unique_ptr<std::FILE, FreeBy<std::fclose>> file_;
   TimelineNames words_;
   TimelineRank rank_;
   std::string line_;

@@ -173,7 +173,7 @@ std::string emulation(const Record& record) {
 }
 
 std::string emulation(const Json& facts) {
-  const auto tier = parse_recorded_tier(member_text(facts, "spec"));
+  const auto tier = parse_tier(member_text(facts, "spec"));
   if (!tier) return "";
   std::string text;
   for (const OptionWord& option : tier->options)
@@ -186,7 +186,7 @@ namespace {
 
 // What the data tier is, besides its name and path; "" where the record does not say.
 std::string tier_kind(const Record& record) {
-  const auto tier = parse_recorded_tier(member_text(member_object(record.tiers, "data"), "spec"));
+  const auto tier = parse_tier(member_text(member_object(record.tiers, "data"), "spec"));
   if (!tier) return "";
   return tier->backend + (tier->options.empty() ? "" : ", ") + options_text(tier->options, ", ");
 }

@@ -17,6 +17,8 @@
 #include <utility>
 
 #include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/system/fd.hpp"
+#include "io_backends/core/system/scope.hpp"
 
 namespace penstock {
 namespace {
@@ -25,37 +27,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".jsonl";
 constexpr std::size_t kShortId = 8;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  // Network file systems report write errors here.
-  int close() { return ::close(std::exchange(fd_, -1)); }
-
- private:
-  int fd_;
-};
-
-// Removes the unfinished file unless it got its name.
-class Unfinished {
- public:
-  explicit Unfinished(fs::path path) : path_(std::move(path)) {}
-  ~Unfinished() {
-    if (!path_.empty()) ::unlink(path_.c_str());
-  }
-  Unfinished(const Unfinished&) = delete;
-  Unfinished& operator=(const Unfinished&) = delete;
-  void done() { path_.clear(); }
-
- private:
-  fs::path path_;
-};
 
 Result<void> before(const StoreStep& step, std::string_view name) {
   return step ? step(name) : success();
@@ -95,9 +66,9 @@ int rename_noreplace(const fs::path& from, const fs::path& to) {
 }
 
 Result<void> sync_folder(const fs::path& folder) {
-  const Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // Some network file systems refuse to sync a folder; they make names durable themselves.
-  if (fd.get() < 0 || (::fsync(fd.get()) != 0 && errno != EINVAL && errno != EROFS))
+  if (!fd || (::fsync(fd.get()) != 0 && errno != EINVAL && errno != EROFS))
     return errno_error(errno, "cannot sync", folder.string());
   return success();
 }
@@ -170,20 +141,22 @@ Result<void> write_whole(const fs::path& folder, const std::string& name, std::s
   PENSTOCK_TRY(make_folder(folder));
   const fs::path temporary = folder / ("." + name + "." + random_id(kShortId) + ".tmp");
   PENSTOCK_TRY(before(step, "create"));
-  Descriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (fd.get() < 0) return errno_error(errno, "cannot create", temporary.string());
-  Unfinished unfinished(temporary);
+  Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!fd) return errno_error(errno, "cannot create", temporary.string());
+  AtScopeEnd unfinished([&] { ::unlink(temporary.c_str()); });
   PENSTOCK_TRY(before(step, "write"));
   PENSTOCK_TRY(write_all(fd.get(), text, temporary));
   PENSTOCK_TRY(before(step, "sync"));
   if (::fsync(fd.get()) != 0) return errno_error(errno, "cannot sync", temporary.string());
-  if (fd.close() != 0) return errno_error(errno, "cannot close", temporary.string());
+  // Network file systems report write errors here.
+  if (const int failed = fd.close(); failed != 0)
+    return errno_error(failed, "cannot close", temporary.string());
   PENSTOCK_TRY(before(step, "rename"));
   const fs::path path = folder / name;
   const int failure = replace ? (::rename(temporary.c_str(), path.c_str()) == 0 ? 0 : errno)
                               : rename_noreplace(temporary, path);
   if (failure != 0) return errno_error(failure, "cannot name", path.string());
-  unfinished.done();
+  unfinished.cancel();
   PENSTOCK_TRY(before(step, "sync_dir"));
   return sync_folder(folder);
 }
@@ -250,8 +223,8 @@ int make_file_in(const fs::path& folder, std::vector<fs::path>& made) {
     }
   }
   std::string file = (at / ".penstock-XXXXXX").string();
-  const Descriptor fd(::mkstemp(file.data()));
-  if (fd.get() < 0) return errno;
+  const Fd fd(::mkstemp(file.data()));
+  if (!fd) return errno;
   return ::unlink(file.c_str()) == 0 ? 0 : errno;
 }
 

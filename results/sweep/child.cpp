@@ -9,8 +9,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <vector>
 
+#include "io_backends/core/system/scope.hpp"
 #include "io_backends/core/system/subprocess.hpp"
 
 namespace penstock {
@@ -43,28 +45,16 @@ Result<pid_t> start(std::span<const std::string> argv, int out, int err) {
   return child;
 }
 
-// A file without a name, for what a tool prints.
-class Scratch {
- public:
-  Scratch() : file_(std::tmpfile()) {}
-  ~Scratch() {
-    if (file_ != nullptr) std::fclose(file_);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  int fd() const { return file_ == nullptr ? -1 : ::fileno(file_); }
-  std::string text() const {
-    std::string text;
-    char part[4096];
-    std::rewind(file_);
-    for (std::size_t got = 0; (got = std::fread(part, 1, sizeof part, file_)) > 0;) text.append(part, got);
-    while (text.ends_with('\n')) text.pop_back();
-    return text;
-  }
+using File = std::unique_ptr<std::FILE, FreeBy<std::fclose>>;
 
- private:
-  std::FILE* file_;
-};
+std::string text_of(const File& file) {
+  std::string text;
+  char part[4096];
+  std::rewind(file.get());
+  for (std::size_t got = 0; (got = std::fread(part, 1, sizeof part, file.get())) > 0;) text.append(part, got);
+  while (text.ends_with('\n')) text.pop_back();
+  return text;
+}
 
 }  // namespace
 
@@ -78,12 +68,12 @@ Result<int> run_child(std::span<const std::string> argv, const std::filesystem::
 }
 
 Result<ToolAnswer> ask_tool(std::span<const std::string> argv) {
-  const Scratch out;
-  const Scratch err;
-  if (out.fd() < 0 || err.fd() < 0) return errno_error(errno, "cannot keep what it says of", argv[0]);
-  PENSTOCK_ASSIGN(const pid_t child, start(argv, out.fd(), err.fd()));
+  const File out(std::tmpfile());
+  const File err(std::tmpfile());
+  if (!out || !err) return errno_error(errno, "cannot keep what it says of", argv[0]);
+  PENSTOCK_ASSIGN(const pid_t child, start(argv, ::fileno(out.get()), ::fileno(err.get())));
   PENSTOCK_ASSIGN(const int code, wait_for_child(child, argv[0]));
-  return ToolAnswer{code, out.text(), err.text()};
+  return ToolAnswer{code, text_of(out), text_of(err)};
 }
 
 std::string program_in_path(std::string_view name) {

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <utility>
 
-#include "io_backends/configuration/config_file.hpp"
 #include "io_backends/core/cli/command_line.hpp"
 #include "io_backends/core/random.hpp"
 
@@ -233,10 +232,15 @@ std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& c
   return words;
 }
 
-std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCell& cell, bool by_srun) {
+std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCell& cell, bool by_srun,
+                                            std::span<const std::string> site) {
   if (cell.ranks == 0) return {};
   if (spec.launcher.empty() && by_srun) return srun_arguments(spec, cell);
-  std::vector<std::string> words = spec.launcher.empty() ? site_launcher() : words_in(spec.launcher);
+  std::vector<std::string> words{"mpirun", "-n", "{ranks}"};
+  if (!spec.launcher.empty())
+    words = words_in(spec.launcher);
+  else if (!site.empty())
+    words.assign(site.begin(), site.end());
   const std::array<std::uint64_t, 3> values{cell.ranks, std::max<std::uint64_t>(1, cell.nodes),
                                             most_on_a_node(spec, cell)};
   for (std::string& word : words)

@@ -50,8 +50,10 @@ std::vector<std::size_t> arm_order(const SweepSpec& spec, const SweepCell& cell,
 std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& cell, std::size_t arm,
                                        const CommandInfo& command);
 // The words before the program's name; none for a plain process. {ranks}, {nodes} and {tasks-per-node} in the
-// file's launcher stand for the cell's own.
-std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCell& cell, bool by_srun);
+// file's launcher stand for the cell's own. `site`: the launcher of the site files, for a file without one;
+// mpirun where both have none.
+std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCell& cell, bool by_srun,
+                                            std::span<const std::string> site = {});
 
 // invalid_argument for a launcher with another word in braces, or that is given without ranks or nodes.
 Result<void> check_launcher(const SweepSpec& spec);

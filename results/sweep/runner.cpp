@@ -330,7 +330,7 @@ class Runner {
 std::vector<std::string> run_line(const SweepWork& work, const SweepCell& cell, std::size_t arm,
                                   std::uint64_t round, const fs::path& results, std::string_view run) {
   const SweepSpec& spec = work.spec;
-  std::vector<std::string> line = launcher_arguments(spec, cell, work.by_srun);
+  std::vector<std::string> line = launcher_arguments(spec, cell, work.by_srun, work.launcher);
   line.push_back(program_of(work, arm));
   for (std::string& word : run_arguments(spec, cell, arm, *work.command))
     line.push_back(with_run(std::move(word), run));

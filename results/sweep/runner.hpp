@@ -31,7 +31,8 @@ struct SweepWork {
   std::filesystem::path program;         // of runs whose arm names none
   bool no_config = false;                // runs ignore site files, too
   bool by_srun = false;
-  std::string job;  // of Slurm, in whose allocation this process runs; "": none
+  std::span<const std::string> launcher = {};  // CommandContext::launcher
+  std::string job;                             // of Slurm, in whose allocation this process runs; "": none
   // The time of this call, from its begin; the allocation's own end among it.
   std::optional<double> budget_s;
   std::string_view budget_is = kByBudget;  // or kByAllocation

@@ -32,6 +32,10 @@ struct CommandContext {
   Communicator& communicator;
   std::span<const MetricInfo> metrics = {};         // CommandInfo::metrics
   std::span<const std::string_view> findings = {};  // CommandInfo::findings
+  // Of the site files: names, each with the TIER that it stands for; and the words that start ranks, with
+  // {ranks} in them (none where no file says).
+  std::span<const OptionWord> named_tiers = {};
+  std::span<const std::string> launcher = {};
 };
 
 // A command, or a subcommand of one, which is a table of its own in a file of its own.

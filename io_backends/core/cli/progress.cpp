@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <set>
 
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/units.hpp"
@@ -21,6 +22,9 @@ constexpr std::string_view kWipe = "\r\x1b[K";
 std::atomic<bool> line_stands{false};  // a progress line is on the terminal
 
 bool silent = false;
+
+std::mutex noted_mutex;
+std::set<std::string, std::less<>> noted;  // by note_once()
 
 void print_line(std::string_view kind, std::string_view text) {
   if (silent) return;
@@ -85,6 +89,14 @@ void warn(std::string_view text) {
 void note(std::string_view text) {
   print_line("", text);
 }
+void note_once(std::string_view text) {
+  {
+    const std::lock_guard lock(noted_mutex);
+    if (!noted.emplace(text).second) return;
+  }
+  note(text);
+}
+
 void leave_output_to_another_rank() {
   silent = true;
 }

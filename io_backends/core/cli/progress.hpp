@@ -41,6 +41,7 @@ class Progress {
 // that is there; its next redraw comes below. Any thread.
 void warn(std::string_view text);
 void note(std::string_view text);
+void note_once(std::string_view text);  // nothing where this process has noted that already
 // From now on neither says anything: for the ranks of a job that another one speaks for. Before any thread.
 void leave_output_to_another_rank();
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 
@@ -20,13 +21,10 @@ Result<void> run_on_cpus(std::span<const std::uint64_t> cpus) {
   }
   const std::vector<std::uint64_t> allowed = allowed_cpus();
   for (const std::uint64_t cpu : cpus) {
-    bool found = false;
-    for (const std::uint64_t one : allowed) found = found || one == cpu;
-    if (!found) {
+    if (std::find(allowed.begin(), allowed.end(), cpu) == allowed.end())
       return make_error(
           Errc::invalid_argument,
           fmt::format("processor {} is not there or not allowed; allowed: {}", cpu, cpu_ranges(allowed)));
-    }
   }
   if (::sched_setaffinity(0, sizeof set, &set) != 0)
     return errno_error(errno, "cannot pin to processors", cpu_ranges(cpus));
@@ -40,13 +38,7 @@ Result<void> run_on_numa_node(std::uint64_t node) {
   if (!(file >> text))
     return make_error(Errc::invalid_argument, fmt::format("there is no NUMA node {}", node));
   std::string list;  // "0-3,8" in the kernel's words is "0..3,8" in ours
-  for (const char c : text) {
-    if (c == '-') {
-      list += "..";
-    } else {
-      list += c;
-    }
-  }
+  for (const char c : text) list += c == '-' ? ".." : std::string(1, c);
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> cpus, parse_list(list));
   return run_on_cpus(cpus);
 }

@@ -34,14 +34,13 @@ Result<int> wait_for_child(pid_t child, const std::string& name, int stop_signal
   }
 }
 
-Result<int> run_program(std::span<const std::string> argv, const SubprocessOptions& options) {
+Result<int> run_program(std::span<const std::string> argv, bool discard_stdout) {
   std::vector<char*> words;
   for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  if (options.discard_stdout)
-    ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  if (discard_stdout) ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;
   const int failed = ::posix_spawnp(&child, words[0], &actions, nullptr, words.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);

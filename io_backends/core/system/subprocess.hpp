@@ -11,14 +11,10 @@
 
 namespace penstock {
 
-struct SubprocessOptions {
-  bool discard_stdout = false;
-};
-
 // Runs argv[0] with the rest as its words, waits, and returns its exit code (128 + signal if one killed it).
 // When this process is asked to stop meanwhile (interrupt.hpp), the child is told by the same signal and
 // still waited for. One thread.
-Result<int> run_program(std::span<const std::string> argv, const SubprocessOptions& options = {});
+Result<int> run_program(std::span<const std::string> argv, bool discard_stdout = false);
 
 // Waits for a child of this process and returns its exit code as run_program() does; `name` is for messages.
 // When this process is asked to stop meanwhile, the child gets `stop_signal` (0: the signal that came;

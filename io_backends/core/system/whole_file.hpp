@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "io_backends/core/result.hpp"
+#include "io_backends/core/system/scope.hpp"
 
 namespace penstock {
 
@@ -26,16 +27,13 @@ class WholeFile {
   Result<void> publish();
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
   WholeFile() = default;
   Error failed(int sys_errno) const;
 
   std::string path_;
   std::string what_;
   std::string temporary_;  // "" where there is none, or none any more
-  std::unique_ptr<std::FILE, Close> file_;
+  std::unique_ptr<std::FILE, FreeBy<std::fclose>> file_;
 };
 
 // The whole text as one such file.
