@@ -121,11 +121,9 @@ class Gather {
     });
     std::uint64_t name = 0;
     for (std::span<const Entry> rest = entries_; !rest.empty();) {
-      const auto same = static_cast<std::size_t>(
-          std::find_if(rest.begin(), rest.end(), [&](const Entry& e) { return e.path != rest[0].path; }) -
-          rest.begin());
-      if (give_name(rest.first(same), record_id(rest[0].counters.file, name))) ++name;
-      rest = rest.subspan(same);
+      const auto run = first_run(rest, [](const Entry& a, const Entry& b) { return a.path == b.path; });
+      if (give_name(run, record_id(run[0].counters.file, name))) ++name;
+      rest = rest.subspan(run.size());
     }
     entries_.clear();
   }
@@ -137,12 +135,9 @@ class Gather {
     });
     bool any = false;
     while (!entries.empty()) {
-      const auto same = static_cast<std::size_t>(
-          std::find_if(entries.begin(), entries.end(),
-                       [&](const Entry& entry) { return entry.rank != entries[0].rank; }) -
-          entries.begin());
-      any = give_rank(entries.first(same), id, moved) || any;
-      entries = entries.subspan(same);
+      const auto run = first_run(entries, [](const Entry& a, const Entry& b) { return a.rank == b.rank; });
+      any = give_rank(run, id, moved) || any;
+      entries = entries.subspan(run.size());
     }
     return any;
   }

@@ -169,14 +169,11 @@ class Exporter {
     const std::vector<SegmentPlace> all = places();
     log_.begin_module(darshan::kDxtPosix, 1, summary_.drops.segments > 0);
     for (std::span<const SegmentPlace> rest = all; !rest.empty();) {
-      const auto same =
-          static_cast<std::size_t>(std::find_if(rest.begin(), rest.end(),
-                                                [&](const SegmentPlace& at) {
-                                                  return at.file != rest[0].file || at.rank != rest[0].rank;
-                                                }) -
-                                   rest.begin());
-      PENSTOCK_TRY(segments_of(rest.first(same)));
-      rest = rest.subspan(same);
+      const auto run = darshan::first_run(rest, [](const SegmentPlace& a, const SegmentPlace& b) {
+        return a.file == b.file && a.rank == b.rank;
+      });
+      PENSTOCK_TRY(segments_of(run));
+      rest = rest.subspan(run.size());
     }
     return log_.end_region();
   }

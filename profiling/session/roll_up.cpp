@@ -41,23 +41,24 @@ std::string_view MountTable::mount_of(std::string_view path) const {
   return "";
 }
 
-void RollUps::add(const RollUp& more) {
-  RollUp& row = rows_[more.name];
-  row.name = more.name;
-  row.files += more.files;
-  row.all.add(more.all);
-  if (row.largest.empty() || more.largest_bytes > row.largest_bytes) {
-    row.largest = more.largest;
-    row.largest_bytes = more.largest_bytes;
+void RollUps::add(std::string_view name, std::uint64_t files, const LayerSum& all, std::string_view largest,
+                  std::uint64_t largest_bytes) {
+  RollUp& row = rows_[name];
+  row.name = name;
+  row.files += files;
+  row.all.add(all);
+  if (row.largest.empty() || largest_bytes > row.largest_bytes) {
+    row.largest = largest;
+    row.largest_bytes = largest_bytes;
   }
 }
 
 void RollUps::add(std::string_view name, const FileSum& file) {
-  add({name, file.kind == PENSTOCK_DIRECTORY ? 0U : 1U, file.all, file.path, file.all.bytes()});
+  add(name, file.kind == PENSTOCK_DIRECTORY ? 0 : 1, file.all, file.path, file.all.bytes());
 }
 
 void RollUps::add(const RollUps& more) {
-  for (const auto& [name, row] : more.rows_) add(row);
+  for (const auto& [name, row] : more.rows_) add(name, row.files, row.all, row.largest, row.largest_bytes);
 }
 
 std::vector<RollUp> RollUps::largest(std::size_t most) const {

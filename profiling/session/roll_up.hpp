@@ -50,7 +50,8 @@ class RollUps {
   std::size_t size() const { return rows_.size(); }
 
  private:
-  void add(const RollUp& more);
+  void add(std::string_view name, std::uint64_t files, const LayerSum& all, std::string_view largest,
+           std::uint64_t largest_bytes);
   std::unordered_map<std::string_view, RollUp> rows_;
 };
 
