@@ -124,7 +124,7 @@ TimelineFigures timeline_figures(const SpanLog& workers, std::span<const penstoc
   TimelineFigures figures;
   figures.spans = workers.kept() + steps.size();
   figures.dropped = workers.dropped();
-  std::vector<Interval> reads;
+  std::vector<TimeInterval> reads;
   for (std::size_t i = 0; i < workers.buffers(); ++i) {
     for (const penstock_span& span : workers[i].spans()) {
       if (span.component != PENSTOCK_READ || span.end_ns > start_ns + wall_ns) continue;
@@ -133,7 +133,7 @@ TimelineFigures timeline_figures(const SpanLog& workers, std::span<const penstoc
       figures.read_summed_s += seconds(span.end_ns - span.begin_ns);
     }
   }
-  std::vector<Interval> trained;
+  std::vector<TimeInterval> trained;
   for (const penstock_span& span : steps)
     if (span.component == PENSTOCK_TRAIN) trained.push_back({span.begin_ns, span.end_ns});
   reads = merged(std::move(reads));

@@ -225,16 +225,17 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
 
 // If the command is stopped or killed after the thread was started, the target finishes the request by
 // itself.
-Result<Attached> attach_to(const Target& target, const std::string& library,
-                           const std::filesystem::path& folder, const KeptCalls& trace) {
+Result<AttachOutcome> attach_to(const Target& target, const std::string& library,
+                                const std::filesystem::path& folder, bool trace,
+                                std::optional<std::uint64_t> trace_limit) {
   penstock_request request{};
   request.asked = PENSTOCK_ASKED_ATTACH;
-  request.trace = trace.on ? 1 : 0;
-  if (trace.limit) request.trace_limit = *trace.limit == 0 ? PENSTOCK_NO_TRACE_LIMIT : *trace.limit;
+  request.trace = trace ? 1 : 0;
+  if (trace_limit) request.trace_limit = *trace_limit == 0 ? PENSTOCK_NO_TRACE_LIMIT : *trace_limit;
   if (folder.string().size() >= sizeof request.folder)
     return make_error(Errc::invalid_argument, fmt::format("the path of '{}' is too long", folder.string()));
   folder.string().copy(request.folder, sizeof request.folder - 1);
-  Attached attached;
+  AttachOutcome attached;
   PENSTOCK_ASSIGN(const penstock_request said,
                   target.has_library() ? ask_library(target, request, attached.stopped)
                                        : load_library(target, library, request, attached.stopped));
@@ -250,7 +251,7 @@ Result<Attached> attach_to(const Target& target, const std::string& library,
 }
 
 // The same way; the library stays loaded, because threads may be inside it.
-Result<Detached> detach_from(const Target& target) {
+Result<AttachOutcome> detach_from(const Target& target) {
   const auto not_attached = [&] {
     return make_error(
         Errc::not_found,
@@ -259,7 +260,7 @@ Result<Detached> detach_from(const Target& target) {
   if (!target.has_library()) return not_attached();
   penstock_request request{};
   request.asked = PENSTOCK_ASKED_DETACH;
-  Detached detached;
+  AttachOutcome detached;
   PENSTOCK_ASSIGN(const penstock_request said, ask_library(target, request, detached.stopped));
   if (said.failed == EINVAL) return not_attached();
   if (said.failed != 0)

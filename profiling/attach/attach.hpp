@@ -17,29 +17,23 @@
 
 namespace penstock {
 
-struct Attached {
-  std::uint64_t slots = 0;
+// What came of attaching or detaching.
+struct AttachOutcome {
+  std::uint64_t slots = 0;  // that lead to the library now, or have their first value again
   std::uint64_t objects = 0;
+  std::uint64_t unrestored = 0;         // of a detach: that have another value
+  std::uint64_t unloaded = 0;           // likewise: that were unloaded with their objects
+  std::string folder;                   // likewise: of the session
   std::chrono::nanoseconds stopped{0};  // how long one thread was
-};
-struct KeptCalls {
-  bool on = false;
-  std::optional<std::uint64_t> limit;  // bytes; 0: none; not given: the library's default
+  double stopped_ms() const { return static_cast<double>(stopped.count()) / 1e6; }
 };
 // The target's session begins in `folder` (absolute, empty, owned by the target's user). already_exists if it
-// is watched; timed_out if no thread of it came to a safe point.
-Result<Attached> attach_to(const Target& target, const std::string& library,
-                           const std::filesystem::path& folder, const KeptCalls& trace);
-
-struct Detached {
-  std::uint64_t slots = 0;  // that have their first value again
-  std::uint64_t objects = 0;
-  std::uint64_t unrestored = 0;  // that have another value
-  std::uint64_t unloaded = 0;    // that were unloaded with their objects
-  std::string folder;
-  std::chrono::nanoseconds stopped{0};
-};
+// is watched; timed_out if no thread of it came to a safe point. `trace`: every call is kept, up to
+// `trace_limit` bytes of them (0: no limit; not given: the library's default).
+Result<AttachOutcome> attach_to(const Target& target, const std::string& library,
+                                const std::filesystem::path& folder, bool trace,
+                                std::optional<std::uint64_t> trace_limit);
 // not_found if the process was not attached to.
-Result<Detached> detach_from(const Target& target);
+Result<AttachOutcome> detach_from(const Target& target);
 
 }  // namespace penstock

@@ -14,10 +14,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "io_backends/core/system/fd.hpp"
 #include "profiling/session/kernel_processes.hpp"
+#include "profiling/session/session_view.hpp"
 
 namespace penstock {
 namespace {
@@ -30,16 +32,12 @@ std::string proc(pid_t pid, std::string_view what) {
   return fmt::format("/proc/{}/{}", pid, what);
 }
 
-std::string_view last_part(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 bool is_libc(std::string_view path) {
-  const std::string_view name = last_part(path);
+  const std::string_view name = base_name(path);
   return name == "libc.so.6" || (name.starts_with("libc-2.") && name.ends_with(".so"));
 }
 bool is_libc_part(std::string_view path) {
-  const std::string_view name = last_part(path);
+  const std::string_view name = base_name(path);
   return is_libc(path) || name.starts_with("libpthread.so.0") || name.starts_with("libpthread-2.") ||
          name.starts_with("libdl.so.2") || name.starts_with("libdl-2.");
 }
@@ -110,7 +108,7 @@ bool is_running_session(const penstock_session_header& header, pid_t pid) {
 }
 
 bool is_session_of(std::string_view path, pid_t pid) {
-  return path.ends_with(PENSTOCK_SESSION_SUFFIX) && last_part(path).starts_with(fmt::format("{}-", pid));
+  return path.ends_with(PENSTOCK_SESSION_SUFFIX) && base_name(path).starts_with(fmt::format("{}-", pid));
 }
 
 }  // namespace
@@ -195,7 +193,7 @@ Result<void> Target::check_kind() const {
   bool musl = false;
   bool libc = false;
   for (const TargetMapping& one : mappings_) {
-    musl = musl || last_part(one.path).starts_with("ld-musl");
+    musl = musl || base_name(one.path).starts_with("ld-musl");
     libc = libc || is_libc(one.path);
   }
   if (musl) return not_attachable(pid_, "it runs on musl, and the library for it needs glibc");
@@ -245,7 +243,7 @@ std::optional<LoadedSymbol> Target::libc_function(std::string_view name) const {
 
 std::optional<LoadedSymbol> Target::library_symbol(std::string_view name) const {
   for (const TargetMapping& one : mappings_) {
-    if (last_part(one.path) != kLibrary || one.offset != 0) continue;
+    if (base_name(one.path) != kLibrary || one.offset != 0) continue;
     const auto elf = LoadedElf::at(reader(), one.begin);
     return elf ? elf->find(reader(), name) : std::nullopt;
   }
@@ -254,7 +252,7 @@ std::optional<LoadedSymbol> Target::library_symbol(std::string_view name) const 
 
 bool Target::has_library() const {
   return std::any_of(mappings_.begin(), mappings_.end(),
-                     [](const TargetMapping& one) { return last_part(one.path) == kLibrary; });
+                     [](const TargetMapping& one) { return base_name(one.path) == kLibrary; });
 }
 
 bool Target::read(std::uint64_t address, void* to, std::size_t bytes) const {
@@ -278,20 +276,14 @@ bool Target::lives() const {
   return process_start(static_cast<std::uint32_t>(pid_)) == start_ && !status_of(pid_, "VmSize:").empty();
 }
 
-std::vector<std::string> mapped_sessions(pid_t pid) {
+std::optional<FoundSession> running_session(pid_t pid) {
   const auto mappings = read_mappings(pid);
-  std::vector<std::string> files;
-  if (!mappings.ok()) return files;
-  for (const TargetMapping& one : *mappings)
-    if (is_session_of(one.path, pid) && std::find(files.begin(), files.end(), one.path) == files.end())
-      files.push_back(one.path);
-  return files;
-}
-
-std::optional<RunningSession> running_session(pid_t pid) {
-  for (const std::string& file : mapped_sessions(pid)) {
-    RunningSession found{.file = file};
-    std::ifstream in(file, std::ios::binary);
+  if (!mappings.ok()) return std::nullopt;
+  std::set<std::string_view> seen;  // each has several mappings
+  for (const TargetMapping& one : *mappings) {
+    if (!is_session_of(one.path, pid) || !seen.insert(one.path).second) continue;
+    FoundSession found{.file = one.path};
+    std::ifstream in(one.path, std::ios::binary);
     if (in.read(reinterpret_cast<char*>(&found.header), sizeof found.header) &&
         is_running_session(found.header, pid))
       return found;
@@ -299,10 +291,10 @@ std::optional<RunningSession> running_session(pid_t pid) {
   return std::nullopt;
 }
 
-std::optional<RunningSession> removed_session(const Target& target) {
+std::optional<FoundSession> removed_session(const Target& target) {
   for (const TargetMapping& one : target.mappings()) {
     if (!one.removed || one.offset != 0 || !is_session_of(one.path, target.pid())) continue;
-    RunningSession found{.file = one.path};
+    FoundSession found{.file = one.path};
     if (target.read(one.begin, &found.header, sizeof found.header) &&
         is_running_session(found.header, target.pid()))
       return found;

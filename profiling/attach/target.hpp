@@ -56,7 +56,6 @@ class Target {
 
  private:
   Result<void> check_kind() const;
-  std::optional<LoadedSymbol> symbol_of(std::string_view library, std::string_view name) const;
 
   pid_t pid_ = 0;
   std::string name_;
@@ -66,16 +65,15 @@ class Target {
   std::vector<TargetMapping> mappings_;
 };
 
-// The sessions' files that a process has mapped, the one that it writes to first; nothing where it is not
-// watched, or may not be looked at.
-std::vector<std::string> mapped_sessions(pid_t pid);
-struct RunningSession {
+// A session's file, with its header when that was read.
+struct FoundSession {
   std::string file;
   penstock_session_header header{};
 };
-std::optional<RunningSession> running_session(pid_t pid);
+// The one that a process writes to; nothing where it is not watched, or may not be looked at.
+std::optional<FoundSession> running_session(pid_t pid);
 // Of a process that is watched and whose session was removed under it: the header, and which file it was.
-std::optional<RunningSession> removed_session(const Target& target);
+std::optional<FoundSession> removed_session(const Target& target);
 
 // It was there when it was looked at.
 Error ended_meanwhile(const Target& target);

@@ -16,6 +16,7 @@
 #include "io_backends/core/result.hpp"
 #include "io_backends/core/system/whole_file.hpp"
 #include "profiling/exporters/zlib_stream.hpp"
+#include "profiling/session_abi.h"
 
 namespace penstock::darshan {
 
@@ -27,93 +28,76 @@ inline constexpr std::int64_t kNotMonitored = -1;  // of any counter or time
 inline constexpr std::uint64_t kPosixHeatmapId = 16592106915301738621ULL;
 inline constexpr std::uint64_t kStdioHeatmapId = 3989511027826779520ULL;
 
-// Where in PosixRecord::counters.
-enum PosixCounter : std::size_t {
-  kOpens = 0,  // those of dup() and inheritance among them
-  kFilenos = 1,
-  kDups = 2,
-  kReads = 3,
-  kWrites = 4,
-  kSeeks = 5,
-  kStats = 6,
-  kMmaps = 7,
-  kFsyncs = 8,
-  kFdsyncs = 9,
-  kRenameSources = 10,
-  kRenameTargets = 11,
-  kRenamedFrom = 12,
-  kMode = 13,
-  kBytesRead = 14,
-  kBytesWritten = 15,
-  kMaxByteRead = 16,
-  kMaxByteWritten = 17,
-  kConsecutiveReads = 18,
-  kConsecutiveWrites = 19,
-  kSequentialReads = 20,
-  kSequentialWrites = 21,
-  kReadWriteSwitches = 22,
-  kMemoryNotAligned = 23,
-  kFileAlignment = 26,
-  kMaxReadTimeSize = 27,
-  kMaxWriteTimeSize = 28,
-  kReadSizes = 29,   // ten buckets, whose borders are ours
-  kWriteSizes = 39,  // likewise
-};
-enum PosixTime : std::size_t {
-  kOpenStart = 0,
-  kReadStart = 1,
-  kWriteStart = 2,
-  kCloseStart = 3,
-  kOpenEnd = 4,
-  kReadEnd = 5,
-  kWriteEnd = 6,
-  kCloseEnd = 7,
-  kReadTime = 8,
-  kWriteTime = 9,
-  kMetaTime = 10,
-  kMaxReadTime = 11,
-  kMaxWriteTime = 12,
-};
-
-// What one rank did to one file. Times are seconds: those of moments since the job's begin, 0 for never.
+// What one rank did to one file: 69 counters and 17 times, in the order of Darshan's. Times are seconds:
+// those of moments since the job's begin, 0 for never.
 struct PosixRecord {
   std::uint64_t id = 0;
   std::int64_t rank = 0;
-  std::array<std::int64_t, 69> counters{};
-  std::array<double, 17> times{};
+  std::int64_t opens = 0;  // those of dup() and inheritance among them
+  std::int64_t filenos = 0;
+  std::int64_t dups = 0;
+  std::int64_t reads = 0;
+  std::int64_t writes = 0;
+  std::int64_t seeks = 0;
+  std::int64_t stats = 0;
+  std::int64_t mmaps = 0;
+  std::int64_t fsyncs = 0;
+  std::array<std::int64_t, 5> fdsyncs_renames_and_mode{};
+  std::int64_t bytes_read = 0;
+  std::int64_t bytes_written = 0;
+  std::int64_t max_byte_read = 0;
+  std::int64_t max_byte_written = 0;
+  std::int64_t consecutive_reads = 0;
+  std::int64_t consecutive_writes = 0;
+  std::int64_t sequential_reads = 0;
+  std::int64_t sequential_writes = 0;
+  std::int64_t read_write_switches = 0;
+  std::array<std::int64_t, 6> alignments_and_sizes_of_longest{};
+  std::array<std::int64_t, PENSTOCK_SIZE_BUCKETS> read_sizes{};  // whose borders are ours
+  std::array<std::int64_t, PENSTOCK_SIZE_BUCKETS> write_sizes{};
+  std::array<std::int64_t, 20> strides_and_accesses{};
+  double open_start = 0;
+  double read_start = 0;
+  double write_start = 0;
+  double close_start = 0;
+  double open_end = 0;
+  double read_end = 0;
+  double write_end = 0;
+  double close_end = 0;
+  double read_time = 0;
+  double write_time = 0;
+  double meta_time = 0;
+  std::array<double, 2> longest_read_and_write{};
+  std::array<double, 4> of_shared_files{};
 };
 
-enum StdioCounter : std::size_t {
-  kStreamOpens = 0,
-  kStreamFdopens = 1,
-  kStreamReads = 2,
-  kStreamWrites = 3,
-  kStreamSeeks = 4,
-  kStreamFlushes = 5,
-  kStreamBytesWritten = 6,
-  kStreamBytesRead = 7,
-  kStreamMaxByteRead = 8,
-  kStreamMaxByteWritten = 9,
-};
-enum StdioTime : std::size_t {
-  kStreamMetaTime = 0,
-  kStreamWriteTime = 1,
-  kStreamReadTime = 2,
-  kStreamOpenStart = 3,
-  kStreamCloseStart = 4,
-  kStreamWriteStart = 5,
-  kStreamReadStart = 6,
-  kStreamOpenEnd = 7,
-  kStreamCloseEnd = 8,
-  kStreamWriteEnd = 9,
-  kStreamReadEnd = 10,
-};
-
+// Likewise of streams: 14 counters and 15 times.
 struct StdioRecord {
   std::uint64_t id = 0;
   std::int64_t rank = 0;
-  std::array<std::int64_t, 14> counters{};
-  std::array<double, 15> times{};
+  std::int64_t opens = 0;
+  std::int64_t fdopens = 0;
+  std::int64_t reads = 0;
+  std::int64_t writes = 0;
+  std::int64_t seeks = 0;
+  std::int64_t flushes = 0;
+  std::int64_t bytes_written = 0;
+  std::int64_t bytes_read = 0;
+  std::int64_t max_byte_read = 0;
+  std::int64_t max_byte_written = 0;
+  std::array<std::int64_t, 4> ranks_of_shared_files{};
+  double meta_time = 0;
+  double write_time = 0;
+  double read_time = 0;
+  double open_start = 0;
+  double close_start = 0;
+  double write_start = 0;
+  double read_start = 0;
+  double open_end = 0;
+  double close_end = 0;
+  double write_end = 0;
+  double read_end = 0;
+  std::array<double, 4> of_shared_files{};
 };
 
 // Then that many segments, the writes first.

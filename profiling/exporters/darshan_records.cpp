@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "profiling/session/intervals.hpp"
 #include "profiling/session/layers.hpp"
 
 namespace penstock::darshan {
@@ -22,27 +23,15 @@ struct Entry {
   std::uint32_t rank;
 };
 
-// From the begin of the first operation to the end of the last one.
-struct Time {
-  std::int64_t first_ns = INT64_MAX;
-  std::int64_t last_ns = INT64_MIN;
-
-  void add(const SessionClock& clock, std::uint64_t first, std::uint64_t last) {
-    const auto realtime = [&](std::uint64_t ticks) { return clock.realtime_ns(clock.monotonic_ns(ticks)); };
-    if (first != PENSTOCK_NEVER) first_ns = std::min(first_ns, realtime(first));
-    if (last != PENSTOCK_NEVER) last_ns = std::max(last_ns, realtime(last));
-  }
-};
-
 // What a rank did to a file through the layers of one module.
 struct Part {
   LayerSum sum;
   std::uint64_t duplicates = 0;
   std::uint64_t last_byte_read = 0;
   std::uint64_t last_byte_written = 0;
-  Time all;
-  Time reading;
-  Time writing;
+  TimeInterval all{INT64_MAX, INT64_MIN};  // from the begin of the first operation to the end of the last one
+  TimeInterval reading{INT64_MAX, INT64_MIN};
+  TimeInterval writing{INT64_MAX, INT64_MIN};
 
   void add(const Entry& entry) {
     const penstock_counters& counters = entry.counters;
@@ -51,9 +40,9 @@ struct Part {
     duplicates += counters.descriptors;
     last_byte_read = std::max<std::uint64_t>(last_byte_read, counters.last_read);
     last_byte_written = std::max<std::uint64_t>(last_byte_written, counters.last_written);
-    all.add(clock, counters.first_ticks, counters.last_ticks);
-    reading.add(clock, counters.first_read_ticks, counters.last_read_ticks);
-    writing.add(clock, counters.first_write_ticks, counters.last_write_ticks);
+    clock.extend(all.begin, all.end, counters.first_ticks, counters.last_ticks);
+    clock.extend(reading.begin, reading.end, counters.first_read_ticks, counters.last_read_ticks);
+    clock.extend(writing.begin, writing.end, counters.first_write_ticks, counters.last_write_ticks);
   }
 };
 
@@ -63,71 +52,55 @@ double seconds(std::int64_t ns, std::int64_t begin_ns) {
   return std::max(0.0, (static_cast<double>(ns) - static_cast<double>(begin_ns)) / 1e9);
 }
 
+// What the records of both modules have under the same names.
+template <class Record>
+Record common_record(const Part& part, std::uint64_t opens, std::int64_t begin_ns) {
+  const LayerSum& sum = part.sum;
+  Record record;
+  record.opens = count(opens);
+  record.reads = count(sum.reads);
+  record.writes = count(sum.writes);
+  record.seeks = count(sum.seeks);
+  record.bytes_read = count(sum.bytes_read);
+  record.bytes_written = count(sum.bytes_written);
+  record.max_byte_read = count(part.last_byte_read);
+  record.max_byte_written = count(part.last_byte_written);
+  if (record.opens > 0) record.open_start = record.open_end = seconds(part.all.begin, begin_ns);
+  if (sum.closes > 0) record.close_start = record.close_end = seconds(part.all.end, begin_ns);
+  record.read_start = seconds(part.reading.begin, begin_ns);
+  record.read_end = seconds(part.reading.end, begin_ns);
+  record.write_start = seconds(part.writing.begin, begin_ns);
+  record.write_end = seconds(part.writing.end, begin_ns);
+  record.read_time = sum.read_ns / 1e9;
+  record.write_time = sum.write_ns / 1e9;
+  record.meta_time = sum.meta_ns / 1e9;
+  return record;
+}
+
 PosixRecord posix_record(const Part& part, std::int64_t begin_ns) {
   const LayerSum& sum = part.sum;
-  PosixRecord record;
-  auto& c = record.counters;
-  c[kOpens] = count(sum.opens + part.duplicates);
-  c[kDups] = count(part.duplicates);
-  c[kReads] = count(sum.reads);
-  c[kWrites] = count(sum.writes);
-  c[kSeeks] = count(sum.seeks);
-  c[kStats] = count(sum.stats);
-  c[kMmaps] = count(sum.maps);
-  c[kFsyncs] = count(sum.syncs);
-  for (std::size_t i = kFdsyncs; i <= kMode; ++i) c[i] = kNotMonitored;
-  c[kBytesRead] = count(sum.bytes_read);
-  c[kBytesWritten] = count(sum.bytes_written);
-  c[kMaxByteRead] = count(part.last_byte_read);
-  c[kMaxByteWritten] = count(part.last_byte_written);
-  c[kConsecutiveReads] = count(sum.consecutive_reads);
-  c[kConsecutiveWrites] = count(sum.consecutive_writes);
-  c[kSequentialReads] = count(sum.sequential_reads);
-  c[kSequentialWrites] = count(sum.sequential_writes);
-  c[kReadWriteSwitches] = count(sum.read_write_switches);
-  for (std::size_t i = kMemoryNotAligned; i <= kMaxWriteTimeSize; ++i) c[i] = kNotMonitored;
-  for (std::size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i) {
-    c[kReadSizes + i] = count(sum.read_sizes[i]);
-    c[kWriteSizes + i] = count(sum.write_sizes[i]);
-  }
-  auto& t = record.times;
-  if (c[kOpens] > 0) t[kOpenStart] = t[kOpenEnd] = seconds(part.all.first_ns, begin_ns);
-  if (sum.closes > 0) t[kCloseStart] = t[kCloseEnd] = seconds(part.all.last_ns, begin_ns);
-  t[kReadStart] = seconds(part.reading.first_ns, begin_ns);
-  t[kReadEnd] = seconds(part.reading.last_ns, begin_ns);
-  t[kWriteStart] = seconds(part.writing.first_ns, begin_ns);
-  t[kWriteEnd] = seconds(part.writing.last_ns, begin_ns);
-  t[kReadTime] = sum.read_ns / 1e9;
-  t[kWriteTime] = sum.write_ns / 1e9;
-  t[kMetaTime] = sum.meta_ns / 1e9;
-  t[kMaxReadTime] = t[kMaxWriteTime] = kNotMonitored;
+  auto record = common_record<PosixRecord>(part, sum.opens + part.duplicates, begin_ns);
+  record.dups = count(part.duplicates);
+  record.stats = count(sum.stats);
+  record.mmaps = count(sum.maps);
+  record.fsyncs = count(sum.syncs);
+  record.fdsyncs_renames_and_mode.fill(kNotMonitored);
+  record.consecutive_reads = count(sum.consecutive_reads);
+  record.consecutive_writes = count(sum.consecutive_writes);
+  record.sequential_reads = count(sum.sequential_reads);
+  record.sequential_writes = count(sum.sequential_writes);
+  record.read_write_switches = count(sum.read_write_switches);
+  record.alignments_and_sizes_of_longest.fill(kNotMonitored);
+  std::ranges::transform(sum.read_sizes, record.read_sizes.begin(), count);
+  std::ranges::transform(sum.write_sizes, record.write_sizes.begin(), count);
+  record.longest_read_and_write.fill(kNotMonitored);
   return record;
 }
 
 StdioRecord stdio_record(const Part& part, std::int64_t begin_ns) {
-  const LayerSum& sum = part.sum;
-  StdioRecord record;
-  auto& c = record.counters;
-  c[kStreamOpens] = count(sum.opens);
-  c[kStreamFdopens] = kNotMonitored;
-  c[kStreamReads] = count(sum.reads);
-  c[kStreamWrites] = count(sum.writes);
-  c[kStreamSeeks] = count(sum.seeks);
-  c[kStreamFlushes] = count(sum.other);
-  c[kStreamBytesWritten] = count(sum.bytes_written);
-  c[kStreamBytesRead] = count(sum.bytes_read);
-  c[kStreamMaxByteRead] = count(part.last_byte_read);
-  c[kStreamMaxByteWritten] = count(part.last_byte_written);
-  auto& t = record.times;
-  t[kStreamMetaTime] = sum.meta_ns / 1e9;
-  t[kStreamWriteTime] = sum.write_ns / 1e9;
-  t[kStreamReadTime] = sum.read_ns / 1e9;
-  if (sum.opens > 0) t[kStreamOpenStart] = t[kStreamOpenEnd] = seconds(part.all.first_ns, begin_ns);
-  if (sum.closes > 0) t[kStreamCloseStart] = t[kStreamCloseEnd] = seconds(part.all.last_ns, begin_ns);
-  t[kStreamWriteStart] = seconds(part.writing.first_ns, begin_ns);
-  t[kStreamWriteEnd] = seconds(part.writing.last_ns, begin_ns);
-  t[kStreamReadStart] = seconds(part.reading.first_ns, begin_ns);
-  t[kStreamReadEnd] = seconds(part.reading.last_ns, begin_ns);
+  auto record = common_record<StdioRecord>(part, part.sum.opens, begin_ns);
+  record.fdopens = kNotMonitored;
+  record.flushes = count(part.sum.other);
   return record;
 }
 
@@ -148,11 +121,9 @@ class Gather {
     });
     std::uint64_t name = 0;
     for (std::span<const Entry> rest = entries_; !rest.empty();) {
-      const auto same = static_cast<std::size_t>(
-          std::find_if(rest.begin(), rest.end(), [&](const Entry& e) { return e.path != rest[0].path; }) -
-          rest.begin());
-      if (give_name(rest.first(same), record_id(rest[0].counters.file, name))) ++name;
-      rest = rest.subspan(same);
+      const auto run = first_run(rest, [](const Entry& a, const Entry& b) { return a.path == b.path; });
+      if (give_name(run, record_id(run[0].counters.file, name))) ++name;
+      rest = rest.subspan(run.size());
     }
     entries_.clear();
   }
@@ -164,12 +135,9 @@ class Gather {
     });
     bool any = false;
     while (!entries.empty()) {
-      const auto same = static_cast<std::size_t>(
-          std::find_if(entries.begin(), entries.end(),
-                       [&](const Entry& entry) { return entry.rank != entries[0].rank; }) -
-          entries.begin());
-      any = give_rank(entries.first(same), id, moved) || any;
-      entries = entries.subspan(same);
+      const auto run = first_run(entries, [](const Entry& a, const Entry& b) { return a.rank == b.rank; });
+      any = give_rank(run, id, moved) || any;
+      entries = entries.subspan(run.size());
     }
     return any;
   }
@@ -183,16 +151,13 @@ class Gather {
       if (is_of_descriptors(entry.counters.layer)) posix.add(entry);
     }
     FileOfRank file{id, entries[0].path, entries[0].rank, std::nullopt, std::nullopt};
-    if (posix.sum.operations() != 0) file.posix = posix_record(posix, begin_ns_);
-    if (stdio.sum.operations() != 0) file.stdio = stdio_record(stdio, begin_ns_);
-    if (file.posix) {
-      file.posix->id = id;
-      file.posix->rank = file.rank;
-    }
-    if (file.stdio) {
-      file.stdio->id = id;
-      file.stdio->rank = file.rank;
-    }
+    const auto set = [&](auto& to, auto record) {
+      record.id = id;
+      record.rank = file.rank;
+      to = record;
+    };
+    if (posix.sum.operations() != 0) set(file.posix, posix_record(posix, begin_ns_));
+    if (stdio.sum.operations() != 0) set(file.stdio, stdio_record(stdio, begin_ns_));
     if (!file.posix && !file.stdio) return false;
     each_(file);
     return true;

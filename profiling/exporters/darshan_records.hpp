@@ -1,9 +1,12 @@
 // What each rank did to each file, as Darshan's records say it.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "profiling/exporters/darshan_log.hpp"
@@ -24,6 +27,13 @@ struct FileOfRank {
   std::optional<PosixRecord> posix;  // io_uring and libaio are in it, as what moves bytes without streams
   std::optional<StdioRecord> stdio;
 };
+
+// The first entries of a list that is not empty, as far as they are like the first one.
+template <class Entry>
+std::span<const Entry> first_run(std::span<const Entry> entries, const auto& same) {
+  const auto end = std::ranges::find_if_not(entries, [&](const Entry& one) { return same(entries[0], one); });
+  return entries.first(static_cast<std::size_t>(end - entries.begin()));
+}
 
 // Calls `each` for all that is wanted and was touched, file by file; the records of one file stand together.
 // Moments are seconds since `begin_ns`.

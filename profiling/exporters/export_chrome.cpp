@@ -37,8 +37,9 @@ class Writer {
     for (const SessionProcess& process : session_.processes) {
       const SessionImage& last = process.last();
       const std::uint64_t pid = last.header().pid;
-      metadata("process_name", pid, 0, fmt::format("{} ({})", program(last), pid));
-      metadata("process_name", kFilesOfProcess + pid, 0, fmt::format("files of {} ({})", program(last), pid));
+      metadata("process_name", pid, 0, fmt::format("{} ({})", last.program(), pid));
+      metadata("process_name", kFilesOfProcess + pid, 0,
+               fmt::format("files of {} ({})", last.program(), pid));
       for (const SessionImage* const image : process.images)
         image->view().each<penstock_thread>(
             PENSTOCK_BLOCK_THREADS, [&](const penstock_thread& thread, std::uint64_t) {
@@ -53,12 +54,15 @@ class Writer {
     if (file == nullptr || segment.call >= PENSTOCK_CALLS || segment.layer >= PENSTOCK_LAYERS) return;
     const std::uint64_t pid = image.header().pid;
     const std::uint64_t track = files_.number(*file);
+    const SessionClock& clock = image.view().clock();
     if (tracks_named_.insert(pid << 40U | track).second)
       metadata("thread_name", kFilesOfProcess + pid, track, file->path);
     events_ += 2;
     for (const bool of_file : {false, true}) {
-      open_event(kCallNames[segment.call], kLayerNames[segment.layer], image, segment.begin_ticks,
-                 segment.end_ticks);
+      event_head(kCallNames[segment.call], kLayerNames[segment.layer], clock.realtime_at(segment.begin_ticks),
+                 segment.end_ticks > segment.begin_ticks
+                     ? clock.duration_ns(segment.end_ticks - segment.begin_ticks)
+                     : 0);
       fmt::format_to(std::back_inserter(text_), "\"pid\":{},\"tid\":{},\"args\":{{",
                      of_file ? kFilesOfProcess + pid : pid, of_file ? track : segment.thread);
       if (of_file) {
@@ -100,8 +104,7 @@ class Writer {
     text_ += "{\"ph\":\"i\",\"s\":\"p\",\"name\":";
     append_json_text(text_, words);
     fmt::format_to(std::back_inserter(text_), ",\"ts\":{:.3f},\"pid\":{},\"tid\":{}}}",
-                   microseconds(clock.realtime_ns(clock.monotonic_ns(event.ticks))), image.header().pid,
-                   image.header().pid);
+                   microseconds(clock.realtime_at(event.ticks)), image.header().pid, image.header().pid);
     flush_if_long();
   }
 
@@ -116,10 +119,6 @@ class Writer {
   }
 
  private:
-  static std::string program(const SessionImage& image) {
-    const std::string_view path = image.executable();
-    return std::string(path.substr(path.rfind('/') + 1));
-  }
   double microseconds(std::int64_t ns) const {
     return (static_cast<double>(ns) - static_cast<double>(begin_ns_)) / 1000;
   }
@@ -132,12 +131,6 @@ class Writer {
     fmt::format_to(std::back_inserter(text_),
                    R"({{"ph":"X","name":"{}","cat":"{}","ts":{:.3f},"dur":{:.3f},)", name, category,
                    microseconds(begin_ns), std::max(0.0, ns) / 1000);
-  }
-  void open_event(std::string_view name, std::string_view category, const SessionImage& image,
-                  std::uint64_t begin, std::uint64_t end) {
-    const SessionClock& clock = image.view().clock();
-    event_head(name, category, clock.realtime_ns(clock.monotonic_ns(begin)),
-               end > begin ? clock.duration_ns(end - begin) : 0);
   }
   void metadata(std::string_view what, std::uint64_t pid, std::uint64_t tid, std::string_view name) {
     separate();

@@ -54,16 +54,14 @@ Result<std::uint64_t> export_csv(const FileSums& sums, const SessionFilter& filt
   std::string text = heading();
   Result<void> outcome = success();
   std::uint64_t rows = 0;
-  sums.each([&](std::string_view path, unsigned kind, bool moved,
-                const SessionImage& image) { return filter.wants(path, kind, moved, image); },
-            [&](const FileSum& file) {
-              if (!was_touched(file) || !outcome.ok()) return;
-              append_row(text, file);
-              ++rows;
-              if (text.size() < kChunk) return;
-              outcome = to.write(text);
-              text.clear();
-            });
+  sums.each(filter.wanted(), [&](const FileSum& file) {
+    if (!was_touched(file) || !outcome.ok()) return;
+    append_row(text, file);
+    ++rows;
+    if (text.size() < kChunk) return;
+    outcome = to.write(text);
+    text.clear();
+  });
   PENSTOCK_TRY(std::move(outcome));
   PENSTOCK_TRY(to.write(text));
   return rows;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -55,7 +56,7 @@ class Exporter {
         begin_ns_(std::max<std::int64_t>(0, summary_.begin_ns)),
         log_(to) {}
 
-  Result<DarshanCounts> write() {
+  Result<ExportCounts> write() {
     PENSTOCK_TRY(log_.begin());
     PENSTOCK_TRY(log_.job(job()));
     PENSTOCK_TRY(names());
@@ -168,14 +169,11 @@ class Exporter {
     const std::vector<SegmentPlace> all = places();
     log_.begin_module(darshan::kDxtPosix, 1, summary_.drops.segments > 0);
     for (std::span<const SegmentPlace> rest = all; !rest.empty();) {
-      const auto same =
-          static_cast<std::size_t>(std::find_if(rest.begin(), rest.end(),
-                                                [&](const SegmentPlace& at) {
-                                                  return at.file != rest[0].file || at.rank != rest[0].rank;
-                                                }) -
-                                   rest.begin());
-      PENSTOCK_TRY(segments_of(rest.first(same)));
-      rest = rest.subspan(same);
+      const auto run = darshan::first_run(rest, [](const SegmentPlace& a, const SegmentPlace& b) {
+        return a.file == b.file && a.rank == b.rank;
+      });
+      PENSTOCK_TRY(segments_of(run));
+      rest = rest.subspan(run.size());
     }
     return log_.end_region();
   }
@@ -192,7 +190,7 @@ class Exporter {
       if (!at.read) ++writes;
     }
     if (segments.empty()) return success();
-    counts_.segments += segments.size();
+    counts_.calls += segments.size();
     darshan::DxtRecord record;
     record.id = darshan::record_id(places[0].file);
     record.rank = places[0].rank;
@@ -216,7 +214,7 @@ class Exporter {
     const penstock_segment& segment = *found;
     const SessionClock& clock = image.view().clock();
     const auto seconds = [&](std::uint64_t ticks) {
-      const auto ns = static_cast<double>(clock.realtime_ns(clock.monotonic_ns(ticks)));
+      const auto ns = static_cast<double>(clock.realtime_at(ticks));
       return std::max(0.0, (ns - static_cast<double>(begin_ns_)) / 1e9);
     };
     const auto signed_of = [](std::uint64_t value) {
@@ -228,19 +226,14 @@ class Exporter {
                                std::max(begin_s, seconds(segment.end_ticks))};
   }
 
-  struct Bins {
-    std::vector<double> read;
-    std::vector<double> written;
-  };
-
   Result<void> heatmaps() {
     const TransferSeries series(begin_ns_, summary_.span_s, kMostHeatmapBins);
-    std::map<std::pair<bool, std::uint32_t>, Bins> bins;  // by module and rank
+    // By module and rank: read and written.
+    std::map<std::pair<bool, std::uint32_t>, std::array<std::vector<double>, 2>> bins;
     each_transfer(session_, sums_, filter_, summary_.io_is_union, [&](const Transfer& transfer) {
       if (transfer.kind == TransferKind::metadata || transfer.bytes == 0) return;
-      Bins& of_rank = bins[{transfer.layer == PENSTOCK_STDIO, ranks_.of(*transfer.image)}];
-      series.add(transfer.kind == TransferKind::read ? of_rank.read : of_rank.written, transfer,
-                 transfer.bytes);
+      auto& of_rank = bins[{transfer.layer == PENSTOCK_STDIO, ranks_.of(*transfer.image)}];
+      series.add(of_rank[static_cast<std::size_t>(transfer.kind)], transfer, transfer.bytes);
     });
     log_.begin_module(darshan::kHeatmap, 1, false);
     for (auto& [key, of_rank] : bins) {
@@ -250,8 +243,8 @@ class Exporter {
       record.bin_s = series.interval_s();
       record.bins = static_cast<std::int64_t>(series.points());
       PENSTOCK_TRY(log_.add(record));
-      PENSTOCK_TRY(whole_bytes(of_rank.written, series.points()));
-      PENSTOCK_TRY(whole_bytes(of_rank.read, series.points()));
+      PENSTOCK_TRY(whole_bytes(of_rank[1], series.points()));
+      PENSTOCK_TRY(whole_bytes(of_rank[0], series.points()));
     }
     return log_.end_region();
   }
@@ -279,13 +272,13 @@ class Exporter {
   const std::int64_t begin_ns_;
   LogWriter log_;
   std::vector<std::uint64_t> named_;  // ids, by rising number
-  DarshanCounts counts_;
+  ExportCounts counts_;
 };
 
 }  // namespace
 
-Result<DarshanCounts> export_darshan(const Session& session, const FileSums& sums,
-                                     const SessionFilter& filter, WholeFile& to) {
+Result<ExportCounts> export_darshan(const Session& session, const FileSums& sums, const SessionFilter& filter,
+                                    WholeFile& to) {
   return Exporter(session, sums, filter, to).write();
 }
 
@@ -295,8 +288,8 @@ Result<int> write_darshan(const ExportRequest& request) {
   return export_to_file(
       request, "the Darshan log", "records",
       [&](const Session& session, const FileSums& sums, WholeFile& file) -> Result<std::uint64_t> {
-        PENSTOCK_ASSIGN(const DarshanCounts counts, export_darshan(session, sums, request.filter, file));
-        if (counts.segments == 0)
+        PENSTOCK_ASSIGN(const ExportCounts counts, export_darshan(session, sums, request.filter, file));
+        if (counts.calls == 0)
           note(
               "no single reads and writes of descriptors were kept: the log has no DXT_POSIX, and its "
               "heatmap is "

@@ -153,7 +153,7 @@ class DarshanTest : public testing::Test {
   ScratchFolder folder_;
   Session session_;
   SessionSummary summary_;
-  DarshanCounts counts_;
+  ExportCounts counts_;
 };
 
 TEST_F(DarshanTest, HeaderAndJobAreWhereReadersLook) {
@@ -249,7 +249,7 @@ TEST_F(DarshanTest, SegmentsStandByFileAndRankWritesFirst) {
   add_call(bytes, "/data/a", PENSTOCK_CALL_STAT, 0, 0, 9500);
   add_call(bytes, "/data/a", PENSTOCK_CALL_READ, 0, 77, 9900, PENSTOCK_STDIO);
   const Log log = export_of({&bytes});
-  EXPECT_EQ(counts_.segments, 3U);
+  EXPECT_EQ(counts_.calls, 3U);
   EXPECT_EQ(log.version(10), 1U);
   const std::string dxt = log.module(10);
   ASSERT_EQ(dxt.size(), 104 + 3 * 32U);

@@ -96,11 +96,10 @@ class Exporter {
               "first call to its last one. `penstock profile run --trace` keeps them.\n";
     PENSTOCK_TRY(events_.text("summary/session", begin_s_, facts));
     PENSTOCK_TRY(events_.text("summary/sizes", begin_s_, table_markdown(size_rows(summary))));
+    PENSTOCK_TRY(events_.text("summary/files_most_bytes", begin_s_,
+                              table_markdown(file_rows(report_.most_bytes, {}))));
     PENSTOCK_TRY(
-        events_.text("summary/files_most_bytes", begin_s_,
-                     table_markdown(file_rows(report_.most_bytes, {}, report_.not_shown.most_bytes))));
-    PENSTOCK_TRY(events_.text("summary/files_most_time", begin_s_,
-                              table_markdown(file_rows(report_.most_time, {}, report_.not_shown.most_time))));
+        events_.text("summary/files_most_time", begin_s_, table_markdown(file_rows(report_.most_time, {}))));
     return events_.text("summary/processes", begin_s_,
                         table_markdown(process_rows(report_.processes, kRows, {})));
   }
@@ -170,12 +169,11 @@ class Exporter {
 
 }  // namespace
 
-Result<TensorBoardCounts> export_tensorboard(const Session& session, const FileSums& sums,
-                                             const SessionFilter& filter, WholeFile& events,
-                                             WholeFile* trace) {
+Result<ExportCounts> export_tensorboard(const Session& session, const FileSums& sums,
+                                        const SessionFilter& filter, WholeFile& events, WholeFile* trace) {
   Exporter exporter(session, sums, filter, events);
-  TensorBoardCounts counts;
-  PENSTOCK_ASSIGN(counts.values, exporter.write());
+  ExportCounts counts;
+  PENSTOCK_ASSIGN(counts.records, exporter.write());
   if (trace == nullptr) return counts;
   const NamedFiles files(session, sums, filter);
   PENSTOCK_TRY(write_xplane(session, files, exporter.begin_ns(), kMostTracedCalls, *trace, counts));
@@ -198,16 +196,6 @@ std::string file_word(std::string_view name) {
       },
       '_');
   return word.empty() ? "host" : word;
-}
-
-bool has_calls_or_spans(const Session& session) {
-  return std::any_of(session.images.begin(), session.images.end(), [](const auto& image) {
-    const auto& blocks = image->view().blocks();
-    return std::any_of(blocks.begin(), blocks.end(), [](const SessionBlock& block) {
-      return (block.kind == PENSTOCK_BLOCK_SEGMENTS || block.kind == PENSTOCK_BLOCK_SPANS) &&
-             !block.entries.empty();
-    });
-  });
 }
 
 // Folders that are made for what goes into them, and go again where nothing does.
@@ -244,7 +232,8 @@ Result<int> write_tensorboard(const ExportRequest& request) {
   // The same session goes to the same names again.
   const fs::path logs(output);
   const fs::path run = logs / "plugins" / "profile" / fmt::format("penstock_{}", begin_s);
-  const bool traced = has_calls_or_spans(session);
+  const bool traced =
+      has_entries(session, PENSTOCK_BLOCK_SEGMENTS) || has_entries(session, PENSTOCK_BLOCK_SPANS);
   FreshFolders folders;
   PENSTOCK_TRY(folders.make(traced ? run : logs));
   PENSTOCK_ASSIGN(WholeFile events,
@@ -257,7 +246,7 @@ Result<int> write_tensorboard(const ExportRequest& request) {
     trace.emplace(std::move(made));
   }
   const FileSums sums(session);
-  PENSTOCK_ASSIGN(const TensorBoardCounts counts,
+  PENSTOCK_ASSIGN(const ExportCounts counts,
                   export_tensorboard(session, sums, request.filter, events, trace ? &*trace : nullptr));
   if (trace) PENSTOCK_TRY(trace->publish());
   PENSTOCK_TRY(events.publish());
@@ -269,7 +258,7 @@ Result<int> write_tensorboard(const ExportRequest& request) {
     warn(fmt::format("the trace has the {} longest calls; {} shorter ones are left out (--include chooses)",
                      format_count(counts.calls), format_count(counts.calls_left_out)));
   report_dropped(session);
-  report_export(request.context, output, "values", counts.values);
+  report_export(request.context, output, "values", counts.records);
   return 0;
 }
 

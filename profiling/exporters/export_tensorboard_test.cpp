@@ -136,7 +136,7 @@ class TensorBoardTest : public testing::Test {
   };
   ScratchFolder folder_;
   Session session_;
-  TensorBoardCounts counts_;
+  ExportCounts counts_;
   std::map<std::string, std::vector<Value>> values_;
 };
 
@@ -252,7 +252,7 @@ TEST_F(TensorBoardTest, TheLongestCallsAreKept) {
   const Session session = open_session(paths).value();
   Result<WholeFile> file = WholeFile::create((folder_.path() / "trace").string(), "the trace");
   const NamedFiles files(session, FileSums(session), {});
-  TensorBoardCounts counts;
+  ExportCounts counts;
   ASSERT_TRUE(write_xplane(session, files, 1'001'000'000'000, 4, *file, counts).ok());
   EXPECT_EQ(counts.calls, 4U);
   EXPECT_EQ(counts.calls_left_out, 6U);

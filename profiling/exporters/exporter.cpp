@@ -8,7 +8,7 @@
 #include "io_backends/core/units.hpp"
 #include "profiling/report/session_text.hpp"
 #include "profiling/session/session_summary.hpp"
-#include "results/record/record.hpp"
+#include "results/record/json_members.hpp"
 
 namespace penstock {
 
@@ -29,7 +29,7 @@ void report_export(const CommandContext& context, std::string_view file, std::st
                    std::uint64_t count) {
   if (context.output.json) {
     const Json line{{"file", file}, {std::string(what), count}};
-    const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    const std::string text = one_line(line) + "\n";
     std::fwrite(text.data(), 1, text.size(), stdout);
   } else {
     note(fmt::format("{}: {} {}", file, format_count(count), what));

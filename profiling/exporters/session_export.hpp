@@ -8,6 +8,13 @@
 
 namespace penstock {
 
+// What came of a session.
+struct ExportCounts {
+  std::uint64_t records = 0;  // Darshan's of POSIX and STDIO; TensorBoard's scalars, histograms and texts
+  std::uint64_t calls = 0;    // single ones, in DXT_POSIX or in the trace
+  std::uint64_t calls_left_out = 0;
+};
+
 // A row for each wanted file, in the order of FileSums; the columns of the first line: path, type, size,
 // processes, threads, first_ns, last_ns (since 1970), then what `profile report --json` calls its members,
 // for all layers together, and each layer's bytes. Returns how many.
@@ -23,24 +30,14 @@ Result<std::uint64_t> export_chrome(const Session& session, const FileSums& sums
 // A Darshan log (darshan_log.hpp) of all processes as ranks of one job (session_ranks.hpp): modules POSIX and
 // STDIO with a record for each file and rank, and HEATMAP; where calls were kept, DXT_POSIX. Layers that move
 // no bytes of their own (MPI-IO, HDF5) are not in it. `to` must be a file that can be gone back in.
-struct DarshanCounts {
-  std::uint64_t records = 0;   // of POSIX and STDIO
-  std::uint64_t segments = 0;  // of DXT_POSIX
-};
-Result<DarshanCounts> export_darshan(const Session& session, const FileSums& sums,
-                                     const SessionFilter& filter, WholeFile& to);
+Result<ExportCounts> export_darshan(const Session& session, const FileSums& sums, const SessionFilter& filter,
+                                    WholeFile& to);
 
 // What TensorBoard shows. `events`: bandwidth and operations over time, histograms of the sizes of reads,
 // writes and files, and tables as text. `trace`: for its profile plugin, an XSpace with a line for each
 // thread and one for each file; the longest kMostTracedCalls calls where more were kept; null for none.
 inline constexpr std::uint64_t kMostTracedCalls = 1'000'000;
-struct TensorBoardCounts {
-  std::uint64_t values = 0;  // scalars, histograms and texts
-  std::uint64_t calls = 0;   // in the trace
-  std::uint64_t calls_left_out = 0;
-};
-Result<TensorBoardCounts> export_tensorboard(const Session& session, const FileSums& sums,
-                                             const SessionFilter& filter, WholeFile& events,
-                                             WholeFile* trace);
+Result<ExportCounts> export_tensorboard(const Session& session, const FileSums& sums,
+                                        const SessionFilter& filter, WholeFile& events, WholeFile* trace);
 
 }  // namespace penstock

@@ -78,17 +78,13 @@ Reading reading_of(const TierSum& tier) {
   return reading;
 }
 
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 // The program, or of an interpreter the script that it runs.
 std::string program_of(const Session& session) {
   const SessionImage& first = session.processes.front().last();
   if (first.is_python())
     for (const std::string_view word : first.command())
       if (word.ends_with(".py")) return std::string(base_name(word));
-  return std::string(base_name(first.executable()));
+  return std::string(first.program());
 }
 
 std::string utc_of(std::int64_t realtime_ns) {
@@ -105,10 +101,6 @@ Json environment_of(const SessionImage& image) {
   ::gethostname(here.data(), here.size() - 1);
   if (image.host() == here.data()) return inspect_environment();
   return Json{{"host", image.host()}};
-}
-
-bool lies_below(std::string_view path, std::string_view folder) {
-  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
 Record record_of(const Session& session, const TierSum& tier, const Reading& reading) {
@@ -180,7 +172,7 @@ std::vector<Record> records_of(const Session& session, const FileSums& sums, con
   std::map<std::string_view, TierSum> by_root;
   const auto tier_of = [&](std::string_view path) -> TierSum* {
     for (const NamedTier& tier : tiers)
-      if (lies_below(path, tier.path)) {
+      if (is_within(path, tier.path)) {
         TierSum& sum = by_root[tier.path];
         sum.name = tier.name;
         sum.named = true;

@@ -2,11 +2,13 @@
 // readers refuse the whole message else.
 #pragma once
 
+#include <bit>
+#include <concepts>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace penstock {
 
@@ -18,8 +20,13 @@ class WireMessage {
     varint(value);
     return *this;
   }
-  WireMessage& real(unsigned field, double value) { return fixed(field, 1, value); }
-  WireMessage& real(unsigned field, float value) { return fixed(field, 5, value); }
+  // float, double.
+  template <std::floating_point Real>
+  WireMessage& real(unsigned field, Real value) {
+    varint(std::uint64_t{field} << 3U | (sizeof value == 4 ? 5U : 1U));
+    append_fixed(bytes_, value);
+    return *this;
+  }
   // string, bytes, or a message.
   WireMessage& bytes(unsigned field, std::string_view value) {
     varint(std::uint64_t{field} << 3U | 2U);
@@ -44,21 +51,9 @@ class WireMessage {
   }
   template <class Value>
   static void append_fixed(std::string& out, Value value) {  // low bytes first on every machine
-    std::uint64_t bits = 0;
-    if constexpr (sizeof value == 4) {
-      std::uint32_t narrow = 0;
-      std::memcpy(&narrow, &value, sizeof value);
-      bits = narrow;
-    } else {
-      std::memcpy(&bits, &value, sizeof value);
-    }
+    using Bits = std::conditional_t<sizeof value == 4, std::uint32_t, std::uint64_t>;
+    const std::uint64_t bits = std::bit_cast<Bits>(value);
     for (std::size_t i = 0; i < sizeof value; ++i) out += static_cast<char>(bits >> (8 * i));
-  }
-  template <class Value>
-  WireMessage& fixed(unsigned field, unsigned type, Value value) {
-    varint(std::uint64_t{field} << 3U | type);
-    append_fixed(bytes_, value);
-    return *this;
   }
 
   std::string bytes_;

@@ -84,9 +84,8 @@ class Trace {
   void call(const penstock_segment& segment, const SessionImage& image) {
     const NamedFile& file = *files_.find(segment.file, image);
     const SessionClock& clock = image.view().clock();
-    const auto at = [&](std::uint64_t ticks) { return clock.realtime_ns(clock.monotonic_ns(ticks)); };
     Event event;
-    event.begin_ps = picoseconds(at(segment.begin_ticks), begin_ns_);
+    event.begin_ps = picoseconds(clock.realtime_at(segment.begin_ticks), begin_ns_);
     event.length_ps =
         picoseconds(static_cast<std::int64_t>(std::min(9e18, clock.duration_ns(ticks_of(segment)))), 0);
     event.bytes = segment.length;
@@ -127,9 +126,8 @@ class Trace {
   std::uint32_t thread_line(const SessionImage& image, std::uint32_t thread) {
     const auto [at, fresh] = thread_lines_.try_emplace({&image, thread}, thread_names_.size());
     if (fresh) {
-      const std::string_view path = image.executable();
-      thread_names_.push_back(fmt::format(
-          "{} ({}) thread {}", printable_path(path.substr(path.rfind('/') + 1)), image.header().pid, thread));
+      thread_names_.push_back(
+          fmt::format("{} ({}) thread {}", printable_path(image.program()), image.header().pid, thread));
     }
     return at->second;
   }
@@ -228,7 +226,7 @@ class Longest {
 }  // namespace
 
 Result<void> write_xplane(const Session& session, const NamedFiles& files, std::int64_t begin_ns,
-                          std::uint64_t most, WholeFile& to, TensorBoardCounts& counts) {
+                          std::uint64_t most, WholeFile& to, ExportCounts& counts) {
   Trace trace(files, begin_ns);
   Longest longest(session, files, most);
   each_segment(session, [&](const penstock_segment& segment, const SessionImage& image) {

@@ -16,6 +16,6 @@ namespace penstock {
 // file; and as many spans that the program gave. Takes 64 bytes for each. Adds to `counts`
 // which calls are in it.
 Result<void> write_xplane(const Session& session, const NamedFiles& files, std::int64_t begin_ns,
-                          std::uint64_t most, WholeFile& to, TensorBoardCounts& counts);
+                          std::uint64_t most, WholeFile& to, ExportCounts& counts);
 
 }  // namespace penstock

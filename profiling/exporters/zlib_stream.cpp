@@ -136,7 +136,6 @@ ZlibStream::ZlibStream(Sink sink, Packing packing) {
   packer_ = std::make_unique<Stored>(std::move(sink));
 }
 
-ZlibStream::ZlibStream(ZlibStream&&) noexcept = default;
 ZlibStream::~ZlibStream() = default;
 
 Result<void> ZlibStream::add(std::span<const std::byte> bytes) {

@@ -22,7 +22,6 @@ class ZlibStream {
     stored,
   };
   explicit ZlibStream(Sink sink, Packing packing = Packing::smallest);
-  ZlibStream(ZlibStream&&) noexcept;
   ~ZlibStream();
 
   // The first add() after construction or end() begins a stream. Errors are the sink's, or `exhausted`.

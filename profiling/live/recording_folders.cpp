@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +9,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "io_backends/core/text.hpp"
 #include "profiling/attach/target.hpp"
 
 namespace penstock {
@@ -32,11 +32,9 @@ std::vector<std::string> recording_folders() {
   std::set<std::string> folders;
   std::error_code failed;
   for (fs::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
-    const std::string name = at->path().filename().string();
-    std::uint32_t pid = 0;
-    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (parsed.ec != std::errc() || parsed.ptr != name.data() + name.size()) continue;
-    if (std::string folder = recording_folder_of(pid); !folder.empty() && fs::is_directory(folder, failed))
+    const auto pid = parse_digits<std::uint32_t>(at->path().filename().native());
+    if (!pid) continue;
+    if (std::string folder = recording_folder_of(*pid); !folder.empty() && fs::is_directory(folder, failed))
       folders.insert(std::move(folder));
   }
   return {folders.begin(), folders.end()};

@@ -39,7 +39,6 @@ RecordingProcess described(const penstock_session_header& header, const std::str
                            const std::string& host) {
   RecordingProcess process;
   process.pid = header.pid;
-  process.parent = header.parent_pid;
   process.start = header.process_start;
   if (header.inherited_from != 0) process.inherited_from.push_back(header.inherited_from);
   process.host = field_text(header.host);
@@ -53,12 +52,6 @@ RecordingProcess described(const penstock_session_header& header, const std::str
   process.here = process.host == host && process_runs(header.pid, header.process_start);
   return process;
 }
-
-// The newest file of a process, whatever became of it.
-struct Newest {
-  penstock_session_header header{};
-  std::string file;
-};
 
 Error other_machine(const RecordingProcess& process) {
   return make_error(Errc::unsupported,
@@ -106,7 +99,7 @@ void sort_by_rank(std::vector<RecordingProcess>& processes) {
 
 }  // namespace
 
-std::string session_gone_text(int pid, const RunningSession& removed) {
+std::string session_gone_text(int pid, const FoundSession& removed) {
   std::string words = fmt::format("its session '{}' is gone: what it does is written nowhere",
                                   fs::path(removed.file).parent_path().string());
   if (removed.header.begun != PENSTOCK_BEGUN_PROCESS)
@@ -122,7 +115,7 @@ Result<std::vector<RecordingProcess>> recording_processes(const fs::path& folder
 Result<SessionProcesses> session_processes(const fs::path& folder) {
   PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(folder));
   using Key = std::tuple<std::string, std::uint32_t, std::uint64_t>;
-  std::map<Key, Newest> newest;
+  std::map<Key, FoundSession> newest;  // whatever became of them
   Inheritance inheritance;
   for (const fs::path& file : files) {
     const Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_RDONLY | kSessionOpenFlags); }));
@@ -133,9 +126,9 @@ Result<SessionProcesses> session_processes(const fs::path& folder) {
     const std::string file_host(field_text(header.host));
     if (header.inherited_from != 0)
       inheritance.insert_or_assign({file_host, header.pid}, header.inherited_from);
-    Newest& known = newest[{file_host, header.pid, header.process_start}];
+    FoundSession& known = newest[{file_host, header.pid, header.process_start}];
     if (!known.file.empty() && known.header.begin.monotonic_ns > header.begin.monotonic_ns) continue;
-    known = {header, file.string()};
+    known = {file.string(), header};
   }
   const std::string host = this_host();
   SessionProcesses processes;

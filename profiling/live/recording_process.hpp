@@ -12,12 +12,11 @@
 
 namespace penstock {
 
-struct RunningSession;  // profiling/attach/target.hpp
+struct FoundSession;  // profiling/attach/target.hpp
 
 // One process that records now, by its newest file in a session's folder.
 struct RecordingProcess {
   std::uint32_t pid = 0;
-  std::uint32_t parent = 0;
   std::uint64_t start = 0;  // in the kernel's own ticks: tells two of one pid apart
   std::string host;
   int rank = -1;                  // that a launcher gave it; -1: none
@@ -48,7 +47,7 @@ Result<SessionProcesses> session_processes(const std::filesystem::path& folder);
 Result<RecordingProcess> recording_process(int pid);
 
 // Of a process whose session was removed under it: what that means, and what to do.
-std::string session_gone_text(int pid, const RunningSession& removed);
+std::string session_gone_text(int pid, const FoundSession& removed);
 
 // Arms or disarms tracing: one word in the mapped header of its file, which its owner alone (and root) may
 // write. permission_denied: another user's; not_found: it has ended, or goes on with another file;

@@ -32,19 +32,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the blocks that hold segments, how often each was emptied, by where it begins. None in what no reader
-// takes for a session.
+// What a reader takes for a session; nothing where it takes it for none. The view is in the mapping.
+Result<std::optional<SessionView>> view_of(int fd, const std::string& path, MappedFile& file) {
+  struct stat about {};
+  std::optional<SessionView> view;
+  if (::fstat(fd, &about) != 0) return errno_error(errno, "cannot look at", path);
+  if (about.st_size == 0) return view;
+  if (const int failed = file.map(fd, static_cast<std::size_t>(about.st_size), {}); failed != 0)
+    return errno_error(failed, "cannot map", path);
+  if (Result<SessionView> looked = SessionView::look(file.bytes()); looked.ok()) view = *std::move(looked);
+  return view;
+}
+
+// Of the blocks that hold segments, how often each was emptied, by where it begins.
 using Renewals = std::map<std::uint64_t, std::uint64_t>;
 Result<Renewals> renewals_in(int fd, const std::string& path) {
   Renewals renewals;
-  struct stat about {};
   MappedFile file;
-  if (::fstat(fd, &about) != 0) return errno_error(errno, "cannot look at", path);
-  if (about.st_size == 0) return renewals;
-  if (const int failed = file.map(fd, static_cast<std::size_t>(about.st_size), {}); failed != 0)
-    return errno_error(failed, "cannot map", path);
-  const Result<SessionView> view = SessionView::look(file.bytes());
-  if (!view.ok()) return renewals;
+  PENSTOCK_ASSIGN(const std::optional<SessionView> view, view_of(fd, path, file));
+  if (!view) return renewals;
   for (const SessionBlock& block : view->blocks())
     if (block.kind == PENSTOCK_BLOCK_SEGMENTS) renewals.emplace(block.offset, block.renewed);
   return renewals;
@@ -81,22 +87,6 @@ std::uint64_t dropped_in(int fd, std::uint64_t otherwise) {
   return read_header(fd, header) ? header.dropped_segments : otherwise;
 }
 
-Result<void> copy_bytes(int from, int to, const std::string& source, const std::string& target) {
-  std::vector<char> buffer(1 << 20);
-  for (;;) {
-    PENSTOCK_TRY(check_interrupt());
-    const ssize_t got = retry_eintr([&] { return ::read(from, buffer.data(), buffer.size()); });
-    if (got < 0) return errno_error(errno, "cannot read", source);
-    if (got == 0) return success();
-    for (ssize_t done = 0; done < got;) {
-      const ssize_t wrote = retry_eintr(
-          [&] { return ::write(to, buffer.data() + done, static_cast<std::size_t>(got - done)); });
-      if (wrote <= 0) return errno_error(wrote < 0 ? errno : ENOSPC, "cannot write", target);
-      done += wrote;
-    }
-  }
-}
-
 Result<void> write_at(int to, const void* bytes, std::size_t count, std::uint64_t offset,
                       const std::string& target) {
   const auto* from = static_cast<const char*>(bytes);
@@ -107,6 +97,18 @@ Result<void> write_at(int to, const void* bytes, std::size_t count, std::uint64_
     done += static_cast<std::size_t>(wrote);
   }
   return success();
+}
+
+Result<void> copy_bytes(int from, int to, const std::string& source, const std::string& target) {
+  std::vector<char> buffer(1 << 20);
+  for (std::uint64_t at = 0;;) {
+    PENSTOCK_TRY(check_interrupt());
+    const ssize_t got = retry_eintr([&] { return ::read(from, buffer.data(), buffer.size()); });
+    if (got < 0) return errno_error(errno, "cannot read", source);
+    if (got == 0) return success();
+    PENSTOCK_TRY(write_at(to, buffer.data(), static_cast<std::size_t>(got), at, target));
+    at += static_cast<std::uint64_t>(got);
+  }
 }
 
 // What the kernel has counted, and the header as it was then: between the two the session did not grow, whose
@@ -127,15 +129,10 @@ std::optional<penstock_kernel_io> kernel_now(int session, penstock_session_heade
 enum class Part { calls, others };
 Result<void> refresh_copy(Part part, int from, int copy, const std::string& source,
                           const std::string& target) {
-  struct stat about {};
   MappedFile file;
-  if (::fstat(from, &about) != 0) return errno_error(errno, "cannot look at", source);
-  if (about.st_size == 0) return success();
-  if (const int failed = file.map(from, static_cast<std::size_t>(about.st_size), {}); failed != 0)
-    return errno_error(failed, "cannot map", source);
+  PENSTOCK_ASSIGN(const std::optional<SessionView> view, view_of(from, source, file));
+  if (!view) return success();
   const std::span<const std::byte> bytes = file.bytes();
-  const Result<SessionView> view = SessionView::look(bytes);
-  if (!view.ok()) return success();
   for (const SessionBlock& block : view->blocks()) {
     const bool calls = block.kind == PENSTOCK_BLOCK_SEGMENTS;
     if (calls != (part == Part::calls)) continue;
@@ -152,6 +149,7 @@ Result<void> refresh_copy(Part part, int from, int copy, const std::string& sour
   if (part == Part::calls) return success();
   // Blocks of calls that were started since are free ones here.
   const auto end = static_cast<off_t>(view->header().file_end);
+  struct stat about {};
   if (::fstat(copy, &about) != 0 || (about.st_size < end && ::ftruncate(copy, end) != 0))
     return errno_error(errno, "cannot write", target);
   return write_at(copy, bytes.data(), std::min(bytes.size(), sizeof(penstock_session_header)), 0, target);

@@ -27,13 +27,18 @@ bool same_process(const RecordingProcess& a, const RecordingProcess& b) {
   return a.pid == b.pid && a.start == b.start && a.host == b.host;
 }
 
-fs::path folder_of(const RecordingProcess& process) {
-  return fs::path(process.file).parent_path();
+bool contains(const std::vector<RecordingProcess>& processes, const RecordingProcess& process) {
+  return std::ranges::any_of(processes, [&](const auto& one) { return same_process(one, process); });
 }
 
-bool is_named(const TraceTargets& targets, const RecordingProcess& process) {
-  return std::any_of(targets.processes.begin(), targets.processes.end(),
-                     [&](const RecordingProcess& one) { return same_process(one, process); });
+TracedProcess* find_traced(std::vector<TracedProcess>& all, const RecordingProcess& process) {
+  const auto at =
+      std::ranges::find_if(all, [&](const auto& one) { return same_process(one.process, process); });
+  return at == all.end() ? nullptr : &*at;
+}
+
+fs::path folder_of(const RecordingProcess& process) {
+  return fs::path(process.file).parent_path();
 }
 
 bool is_of_folder(const TraceTargets& targets, const RecordingProcess& process) {
@@ -47,18 +52,18 @@ bool is_of_folder(const TraceTargets& targets, const RecordingProcess& process) 
 }
 
 // All that run in the folders that are meant, or that a named process writes to. A folder that cannot be read
-// (any more) is an error, or is skipped.
-enum class Unreadable { is_error, is_skipped };
-Result<SessionProcesses> scanned(const TraceTargets& targets, Unreadable unreadable) {
+// is an error the first time; later it is skipped.
+Result<SessionProcesses> scanned(const TraceTargets& targets, bool first) {
   std::set<fs::path> folders(targets.folders.begin(), targets.folders.end());
   for (const RecordingProcess& process : targets.processes) folders.insert(folder_of(process));
   SessionProcesses all;
   for (const fs::path& folder : folders) {
     Result<SessionProcesses> found = session_processes(folder);
-    if (!found.ok() && unreadable == Unreadable::is_error) return found.error();
+    if (!found.ok() && first) return found.error();
     if (!found.ok()) continue;
     for (RecordingProcess& process : found->recording) {
-      process.here = process.here || is_named(targets, process);  // it was found by its own mappings
+      process.here =
+          process.here || contains(targets.processes, process);  // it was found by its own mappings
       all.recording.push_back(std::move(process));
     }
     std::move(found->between_files.begin(), found->between_files.end(),
@@ -76,7 +81,7 @@ Error nothing_runs(const TraceTargets& targets) {
 }
 
 bool is_meant(const TraceTargets& targets, const RecordingProcess& process) {
-  return is_named(targets, process) || is_of_folder(targets, process);
+  return contains(targets.processes, process) || is_of_folder(targets, process);
 }
 
 // Looks at a session again until there is nothing left to do: a process takes its word along from one file to
@@ -101,17 +106,16 @@ class Rounds {
 };
 
 // Whether there was anything to do.
-bool switch_one(std::vector<SwitchedProcess>& all, const RecordingProcess& process, bool on) {
-  const auto known = std::find_if(
-      all.begin(), all.end(), [&](const SwitchedProcess& one) { return same_process(one.process, process); });
-  SwitchedProcess& one = known == all.end() ? all.emplace_back() : *known;
+bool switch_one(std::vector<TracedProcess>& all, const RecordingProcess& process, bool on) {
+  TracedProcess* const known = find_traced(all, process);
+  TracedProcess& one = known == nullptr ? all.emplace_back() : *known;
   one.process = process;
   one.ended = false;
   if (process.trace == on || !one.failed.empty()) return false;
   const Result<void> done = set_trace(process, on);
   one.ended = !done.ok() && done.error().code == Errc::not_found;
   one.failed = done.ok() || one.ended ? "" : done.error().message();
-  one.changed = one.changed || done.ok();
+  if (done.ok()) one.from_ns = now_ns();
   one.process.trace = done.ok() ? on : process.trace;
   return one.failed.empty();
 }
@@ -138,14 +142,13 @@ Result<TraceTargets> trace_targets(std::span<const std::string> words) {
   return targets;
 }
 
-Result<std::vector<SwitchedProcess>> switch_trace(const TraceTargets& targets, bool on) {
-  std::vector<SwitchedProcess> all;
+Result<std::vector<TracedProcess>> switch_trace(const TraceTargets& targets, bool on) {
+  std::vector<TracedProcess> all;
   bool quiet = true;
   bool between_files = false;
   Rounds rounds;
   do {
-    PENSTOCK_ASSIGN(const SessionProcesses found,
-                    scanned(targets, all.empty() ? Unreadable::is_error : Unreadable::is_skipped));
+    PENSTOCK_ASSIGN(const SessionProcesses found, scanned(targets, all.empty()));
     quiet = true;
     for (const RecordingProcess& process : found.recording)
       if (is_meant(targets, process) && switch_one(all, process, on)) quiet = false;
@@ -154,12 +157,6 @@ Result<std::vector<SwitchedProcess>> switch_trace(const TraceTargets& targets, b
   } while (rounds.after(quiet, between_files));
   if (all.empty()) return nothing_runs(targets);
   return all;
-}
-
-TracedProcess* TraceWindow::known(const RecordingProcess& process) {
-  for (TracedProcess& one : traced_)
-    if (same_process(one.process, process)) return &one;
-  return nullptr;
 }
 
 bool TraceWindow::has_word_of_armed(const RecordingProcess& process) const {
@@ -171,7 +168,7 @@ bool TraceWindow::has_word_of_armed(const RecordingProcess& process) const {
 }
 
 void TraceWindow::meet(const RecordingProcess& process) {
-  TracedProcess* one = known(process);
+  TracedProcess* one = find_traced(traced_, process);
   if (one == nullptr) {
     const bool inherited = process.trace && !first_ && has_word_of_armed(process);
     if (!inherited && !is_meant(targets_, process)) return;
@@ -198,10 +195,7 @@ void TraceWindow::meet(const RecordingProcess& process) {
 
 void TraceWindow::note_ended(const std::vector<RecordingProcess>& running) {
   for (TracedProcess& one : traced_) {
-    const bool runs = std::any_of(running.begin(), running.end(), [&](const RecordingProcess& process) {
-      return same_process(process, one.process);
-    });
-    if (runs) {
+    if (contains(running, one.process)) {
       one.ended = false;
       one.to_ns = 0;
       continue;
@@ -213,8 +207,7 @@ void TraceWindow::note_ended(const std::vector<RecordingProcess>& running) {
 }
 
 Result<void> TraceWindow::look() {
-  PENSTOCK_ASSIGN(const SessionProcesses found,
-                  scanned(targets_, first_ ? Unreadable::is_error : Unreadable::is_skipped));
+  PENSTOCK_ASSIGN(const SessionProcesses found, scanned(targets_, first_));
   for (const RecordingProcess& process : found.recording) meet(process);
   note_ended(found.recording);
   if (first_ && traced_.empty()) return nothing_runs(targets_);
@@ -228,16 +221,12 @@ std::size_t TraceWindow::running() const {
   }));
 }
 
-bool TraceWindow::over() const {
-  return running() == 0;
-}
-
 // Whether there was nothing left to do.
 bool TraceWindow::disarm_all(const std::vector<RecordingProcess>& running) {
   bool quiet = true;
   for (const RecordingProcess& process : running) {
     if (!process.trace) continue;
-    TracedProcess* one = known(process);
+    TracedProcess* one = find_traced(traced_, process);
     if (one == nullptr && has_word_of_armed(process)) {
       one = &traced_.emplace_back();
       one->from_ns = process.since_ns;
@@ -274,14 +263,14 @@ void TraceWindow::end() {
   bool between_files = false;
   Rounds rounds;
   do {
-    const Result<SessionProcesses> found = scanned(targets_, Unreadable::is_skipped);
+    const Result<SessionProcesses> found = scanned(targets_, false);
     if (!found.ok()) break;
     quiet = disarm_all(found->recording);
     note_ended(found->recording);
     quiet = disarm_ended() && quiet;
     between_files = std::any_of(
         found->between_files.begin(), found->between_files.end(), [&](const RecordingProcess& process) {
-          const TracedProcess* one = known(process);
+          const TracedProcess* one = find_traced(traced_, process);
           return one == nullptr ? has_word_of_armed(process) : !one->was_on && one->from_ns != 0;
         });
   } while (rounds.after(quiet, between_files));

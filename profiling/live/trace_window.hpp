@@ -23,26 +23,19 @@ struct TraceTargets {
 // watched and for a folder that is not there.
 Result<TraceTargets> trace_targets(std::span<const std::string> words);
 
-// What became of one of those that are meant.
-struct SwitchedProcess {
-  RecordingProcess process;  // with the file that it wrote last
-  bool changed = false;      // else it was so before
-  bool ended = false;        // before it could be switched
-  std::string failed;        // why it could not be; "" where it could
-};
-// Arms or disarms all that run now: also in the files that they go on with meanwhile, and the children that
-// they fork meanwhile. not_found where there is none.
-Result<std::vector<SwitchedProcess>> switch_trace(const TraceTargets& targets, bool on);
-
-// For how long a process kept its calls, and why it did not.
+// What became of one of those that are meant: for how long it kept its calls, and why it did not.
 struct TracedProcess {
   RecordingProcess process;  // with the file that it wrote last
-  std::int64_t from_ns = 0;  // realtime; 0: it was never armed here
-  std::int64_t to_ns = 0;    // likewise; 0: not yet
-  bool was_on = false;       // before: it is left as it is
+  std::int64_t from_ns = 0;  // realtime: when it was switched; 0: never here, it was so before or has ended
+  std::int64_t to_ns = 0;    // likewise: when a window has ended for it; 0: not yet
+  bool was_on = false;       // before a window, which leaves it as it is
   bool ended = false;        // the process; else it may go on without being watched
   std::string failed;        // why it could not be armed or disarmed; "" where it could
 };
+
+// Arms or disarms all that run now: also in the files that they go on with meanwhile, and the children that
+// they fork meanwhile. not_found where there is none.
+Result<std::vector<TracedProcess>> switch_trace(const TraceTargets& targets, bool on);
 
 // Arms while it lives. A child that is forked of an armed process is armed from its begin; what is executed,
 // and what begins otherwise, from the next look on. All that was armed, and their children, are disarmed in
@@ -57,13 +50,12 @@ class TraceWindow {
   // Arms what is meant and is not; to be called again now and then. not_found where nothing has run yet, or a
   // folder cannot be read.
   Result<void> look();
-  bool over() const;  // none of them runs any more, or could be armed
+  bool over() const { return running() == 0; }  // none of them runs any more, or could be armed
   std::size_t running() const;
   void end();
   const std::vector<TracedProcess>& processes() const { return traced_; }
 
  private:
-  TracedProcess* known(const RecordingProcess& process);
   bool has_word_of_armed(const RecordingProcess& process) const;
   void meet(const RecordingProcess& process);
   void note_ended(const std::vector<RecordingProcess>& running);

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <iterator>
 #include <thread>
 #include <vector>
 
@@ -35,7 +34,7 @@ void key(std::string& out, std::string_view name) {
 }
 
 template <class Whole>
-void whole_number(std::string& out, std::string_view name, Whole value) {
+void number(std::string& out, std::string_view name, Whole value) {
   key(out, name);
   if (value >= 0 && value < 10) {  // most are 0 or 1
     const char digit[] = {static_cast<char>('0' + value), ',', ' '};
@@ -45,12 +44,6 @@ void whole_number(std::string& out, std::string_view name, Whole value) {
   const fmt::format_int text(value);
   out.append(text.data(), text.size());
   out.append(", ", 2);
-}
-void number(std::string& out, std::string_view name, std::uint64_t value) {
-  whole_number(out, name, value);
-}
-void number(std::string& out, std::string_view name, std::int64_t value) {
-  whole_number(out, name, value);
 }
 
 // To the nanosecond, which is as well as anybody knows.
@@ -86,6 +79,19 @@ void close(std::string& out) {
   if (out.back() == ' ') out.resize(out.size() - 2);
   out += '}';
 }
+void end_line(std::string& out) {
+  close(out);
+  out += '\n';
+}
+
+// `append` appends the members.
+void object(std::string& out, std::string_view name, auto append) {
+  key(out, name);
+  out += '{';
+  append();
+  close(out);
+  out += ", ";
+}
 
 // `append` appends one value.
 void list(std::string& out, std::string_view name, const auto& values, auto append) {
@@ -102,22 +108,18 @@ void list(std::string& out, std::string_view name, const auto& values, auto appe
 
 void histogram(std::string& out, std::string_view name,
                const std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS>& counts) {
-  key(out, name);
   static const std::string none = [] {
-    std::string text = "{";
-    for (std::size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i)
-      number(text, size_bucket_name(i), std::uint64_t{0});
-    close(text);
-    return text + ", ";
+    std::string text;
+    for (std::size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i) number(text, size_bucket_name(i), 0);
+    return text;
   }();
-  if (std::all_of(counts.begin(), counts.end(), [](std::uint64_t count) { return count == 0; })) {
-    out += none;  // of most files nothing is written
-    return;
-  }
-  out += '{';
-  for (std::size_t i = 0; i < counts.size(); ++i) number(out, size_bucket_name(i), counts[i]);
-  close(out);
-  out += ", ";
+  object(out, name, [&] {
+    if (std::all_of(counts.begin(), counts.end(), [](std::uint64_t count) { return count == 0; })) {
+      out += none;  // of most files nothing is written
+    } else {
+      for (std::size_t i = 0; i < counts.size(); ++i) number(out, size_bucket_name(i), counts[i]);
+    }
+  });
 }
 
 void counts(std::string& out, const LayerSum& sum) {
@@ -138,37 +140,32 @@ void times(std::string& out, const LayerSum& sum) {
   seconds(out, "meta_time_s", sum.meta_ns);
 }
 
+void patterns(std::string& out, const LayerSum& sum) {
+  number(out, "sequential_reads", sum.sequential_reads);
+  number(out, "consecutive_reads", sum.consecutive_reads);
+  number(out, "sequential_writes", sum.sequential_writes);
+  number(out, "consecutive_writes", sum.consecutive_writes);
+}
+
 void layers(std::string& out, const FileSum& file) {
-  key(out, "layers");
-  out += '{';
-  for (const std::size_t layer : kLayerOrder) {
-    key(out, kLayerNames[layer]);
-    out += '{';
-    if ((file.layers_used & (1U << layer)) != 0) {
-      counts(out, file.layers[layer]);
-      times(out, file.layers[layer]);
-    }
-    close(out);
-    out += ", ";
-  }
-  close(out);
-  out += ", ";
+  object(out, "layers", [&] {
+    for (const std::size_t layer : kLayerOrder)
+      object(out, kLayerNames[layer], [&] {
+        if ((file.layers_used & (1U << layer)) == 0) return;
+        counts(out, file.layers[layer]);
+        times(out, file.layers[layer]);
+      });
+  });
 }
 
 void coverage_of(std::string& out, std::string_view name, const Coverage& coverage, bool known) {
-  key(out, name);
-  out += '{';
-  number(out, "kernel", coverage.kernel);
-  number(out, "seen", coverage.seen);
-  key(out, "fraction");
-  const double fraction = coverage.fraction();
-  if (known && std::isfinite(fraction)) {
-    fmt::format_to(std::back_inserter(out), "{:.6f}, ", fraction);
-  } else {
-    out += "null, ";
-  }
-  close(out);
-  out += ", ";
+  object(out, name, [&] {
+    number(out, "kernel", coverage.kernel);
+    number(out, "seen", coverage.seen);
+    key(out, "fraction");
+    const double fraction = coverage.fraction();
+    out += known && std::isfinite(fraction) ? fmt::format("{:.6f}, ", fraction) : "null, ";
+  });
 }
 
 std::string_view state_name(const SessionImage& image) {
@@ -231,67 +228,54 @@ void append_session_json(std::string& out, const Session& session, const Session
   seconds(out, "io_s", summary.io_s * 1e9);
   text_member(out, "io_time", summary.io_is_union ? "union over threads" : "sum over threads");
   times(out, all);
-  key(out, "calls_kept");
-  out += '{';
-  const SegmentFacts none;
-  const SegmentFacts& kept = summary.segments ? *summary.segments : none;
-  number(out, "calls", kept.segments);
-  number(out, "first_ns", kept.first_ns);
-  number(out, "last_ns", kept.last_ns);
-  close(out);
-  out += ", ";
+  object(out, "calls_kept", [&] {
+    const SegmentFacts kept = summary.segments.value_or(SegmentFacts{});
+    number(out, "calls", kept.segments);
+    number(out, "first_ns", kept.first_ns);
+    number(out, "last_ns", kept.last_ns);
+  });
   number(out, "dropped", summary.drops.records + summary.drops.operations);
-  key(out, "drops");
-  out += '{';
-  number(out, "records", summary.drops.records);
-  number(out, "operations", summary.drops.operations);
-  number(out, "segments", summary.drops.segments);
-  number(out, "spans", summary.drops.spans);
-  if (summary.drops.no_room != 0)
-    text_member(out, "no_room", ::strerror(static_cast<int>(summary.drops.no_room)));
-  close(out);
-  out += ", ";
+  object(out, "drops", [&] {
+    number(out, "records", summary.drops.records);
+    number(out, "operations", summary.drops.operations);
+    number(out, "segments", summary.drops.segments);
+    number(out, "spans", summary.drops.spans);
+    if (summary.drops.no_room != 0)
+      text_member(out, "no_room", ::strerror(static_cast<int>(summary.drops.no_room)));
+  });
   number(out, "unnamed_ops", summary.drops.unnamed);
-  key(out, "left_out");
-  out += '{';
-  number(out, "files", summary.left_out.files);
-  number(out, "directories", summary.left_out.directories);
-  number(out, "bytes_read", summary.left_out.all.bytes_read);
-  number(out, "bytes_written", summary.left_out.all.bytes_written);
-  number(out, "operations", summary.left_out.all.operations());
-  number(out, "tried_in_vain", summary.tried_in_vain);
-  close(out);
-  out += ", ";
-  number(out, "sequential_reads", all.sequential_reads);
-  number(out, "consecutive_reads", all.consecutive_reads);
-  number(out, "sequential_writes", all.sequential_writes);
-  number(out, "consecutive_writes", all.consecutive_writes);
+  object(out, "left_out", [&] {
+    number(out, "files", summary.left_out.files);
+    number(out, "directories", summary.left_out.directories);
+    number(out, "bytes_read", summary.left_out.all.bytes_read);
+    number(out, "bytes_written", summary.left_out.all.bytes_written);
+    number(out, "operations", summary.left_out.all.operations());
+    number(out, "tried_in_vain", summary.tried_in_vain);
+  });
+  patterns(out, all);
   histogram(out, "read_sizes", all.read_sizes);
   histogram(out, "write_sizes", all.write_sizes);
   histogram(out, "file_sizes", summary.file_sizes);
-  key(out, "coverage");
-  out += '{';
-  const bool known = coverage.unknown_processes < session.processes.size();
-  coverage_of(out, "rchar", coverage.rchar, known);
-  coverage_of(out, "wchar", coverage.wchar, known);
-  number(out, "ring_bytes", coverage.ring_bytes);
-  number(out, "mapped_bytes", coverage.mapped_bytes);
-  number(out, "spliced_bytes", coverage.spliced_bytes);
-  number(out, "unknown_processes", coverage.unknown_processes);
-  number(out, "cut_processes", coverage.cut_processes);
-  close(out);
-  out += ", ";
+  object(out, "coverage", [&] {
+    const bool known = coverage.unknown_processes < session.processes.size();
+    coverage_of(out, "rchar", coverage.rchar, known);
+    coverage_of(out, "wchar", coverage.wchar, known);
+    number(out, "ring_bytes", coverage.ring_bytes);
+    number(out, "mapped_bytes", coverage.mapped_bytes);
+    number(out, "spliced_bytes", coverage.spliced_bytes);
+    number(out, "unknown_processes", coverage.unknown_processes);
+    number(out, "cut_processes", coverage.cut_processes);
+  });
   list(out, "unwatched", session.unwatched, [&](const UnwatchedProgram& program) {
     out += '{';
-    number(out, "pid", std::uint64_t{program.pid});
+    number(out, "pid", program.pid);
     text_member(out, "program", program.program);
     flag(out, "by_attached", program.by_attached);
     close(out);
   });
   list(out, "problems", session.problems,
        [&](const std::string& problem) { append_json_text(out, problem); });
-  close(out);
-  out += '\n';
+  end_line(out);
 }
 
 void append_file_json(std::string& out, const FileSum& file) {
@@ -307,42 +291,37 @@ void append_file_json(std::string& out, const FileSum& file) {
   number(out, "mapped_bytes", file.mapped_bytes);
   layers(out, file);
   times(out, file.all);
-  number(out, "sequential_reads", file.all.sequential_reads);
-  number(out, "consecutive_reads", file.all.consecutive_reads);
-  number(out, "sequential_writes", file.all.sequential_writes);
-  number(out, "consecutive_writes", file.all.consecutive_writes);
+  patterns(out, file.all);
   number(out, "read_write_switches", file.all.read_write_switches);
   histogram(out, "read_sizes", file.all.read_sizes);
   histogram(out, "write_sizes", file.all.write_sizes);
   number(out, "first_ns", file.first_ns);
   number(out, "last_ns", file.last_ns);
-  number(out, "processes", std::uint64_t{file.processes});
-  number(out, "threads", std::uint64_t{file.threads});
-  close(out);
-  out += '\n';
+  number(out, "processes", file.processes);
+  number(out, "threads", file.threads);
+  end_line(out);
 }
 
 void append_process_json(std::string& out, const ProcessSum& process) {
   const SessionImage& first = process.process->first();
   const SessionImage& last = process.process->last();
   out += R"({"kind": "process", )";
-  number(out, "pid", std::uint64_t{first.header().pid});
-  number(out, "parent_pid", std::uint64_t{first.header().parent_pid});
+  number(out, "pid", first.header().pid);
+  number(out, "parent_pid", first.header().parent_pid);
   text_member(out, "host", first.host());
   text_member(out, "executable", last.executable());
   list(out, "command", last.command(), [&](std::string_view word) { append_json_text(out, word); });
   text_member(out, "state", state_name(last));
   number(out, "images", process.process->images.size());
-  number(out, "rank", std::uint64_t{last.header().rank});
-  number(out, "ranks", std::uint64_t{last.header().ranks});
+  number(out, "rank", last.header().rank);
+  number(out, "ranks", last.header().ranks);
   number(out, "begin_ns", first.header().begin_realtime_ns);
   number(out, "end_ns", last.view().clock().realtime_ns(last.end_monotonic_ns()));
   number(out, "files", process.files);
-  number(out, "threads", std::uint64_t{process.threads});
+  number(out, "threads", process.threads);
   counts(out, process.all);
   times(out, process.all);
-  close(out);
-  out += '\n';
+  end_line(out);
 }
 
 void append_roll_up_json(std::string& out, std::string_view kind, const RollUp& row) {
@@ -351,16 +330,13 @@ void append_roll_up_json(std::string& out, std::string_view kind, const RollUp& 
   out += "\", ";
   text_member(out, "path", row.name);
   number(out, "files", row.files);
-  number(out, "bytes_read", row.bytes_read);
-  number(out, "bytes_written", row.bytes_written);
-  number(out, "reads", row.reads);
-  number(out, "writes", row.writes);
-  number(out, "metadata_ops", row.metadata);
-  seconds(out, "read_time_s", row.read_ns);
-  seconds(out, "write_time_s", row.write_ns);
-  seconds(out, "meta_time_s", row.meta_ns);
-  close(out);
-  out += '\n';
+  number(out, "bytes_read", row.all.bytes_read);
+  number(out, "bytes_written", row.all.bytes_written);
+  number(out, "reads", row.all.reads);
+  number(out, "writes", row.all.writes);
+  number(out, "metadata_ops", row.all.metadata());
+  times(out, row.all);
+  end_line(out);
 }
 
 Result<void> write_files_json(const FileSums& sums, const SessionFilter& filter, std::FILE* out) {
@@ -368,14 +344,9 @@ Result<void> write_files_json(const FileSums& sums, const SessionFilter& filter,
   std::vector<std::string> texts(std::min(parts, summing_threads()));
   const auto make = [&](std::size_t part, std::string& text) {
     text.clear();
-    sums.each_of_part(
-        part, parts,
-        [&](std::string_view path, unsigned kind, bool moved, const SessionImage& image) {
-          return filter.wants(path, kind, moved, image);
-        },
-        [&](const FileSum& file) {
-          if (was_touched(file)) append_file_json(text, file);
-        });
+    sums.each_of_part(part, parts, filter.wanted(), [&](const FileSum& file) {
+      if (was_touched(file)) append_file_json(text, file);
+    });
   };
   for (std::size_t from = 0; from < parts; from += texts.size()) {
     const std::size_t now = std::min(texts.size(), parts - from);

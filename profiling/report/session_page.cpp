@@ -110,11 +110,11 @@ Result<void> write_session_page(const Session& session, const FileSums& sums, co
       closed(state.open_section("places", "Places", "By mount as this machine has them now, and by folder.") +
              table_html("Mounts", roll_up_rows("mount", report.mounts, output)) +
              table_html("Folders that most bytes were moved in",
-                        roll_up_rows("folder", report.rows, output, report.not_shown.rows)));
+                        roll_up_rows("folder", report.rows, output, report.rows_not_shown)));
   body += closed(state.open_section("files", "Files", "") +
-                 table_html("Most bytes", file_rows(report.most_bytes, output, report.not_shown.most_bytes)) +
-                 table_html("Most time", file_rows(report.most_time, output, report.not_shown.most_time)) +
-                 table_html("Biggest", file_rows(report.biggest, output, report.not_shown.biggest)));
+                 table_html("Most bytes", file_rows(report.most_bytes, output)) +
+                 table_html("Most time", file_rows(report.most_time, output)) +
+                 table_html("Biggest", file_rows(report.biggest, output)));
   body += closed(state.open_section("processes", "Processes", "") +
                  table_html("Processes that moved most", process_rows(report.processes, kRows, output)));
   report::PageFrame frame{.title = "What the I/O did",

@@ -16,15 +16,10 @@ struct SessionReport {
   std::vector<RollUp> mounts;
   std::vector<RollUp> rows;           // by mount or by directory, as asked for
   std::vector<ProcessSum> processes;  // all, by bytes moved, then by time
-  std::vector<FileSum> most_bytes;
-  std::vector<FileSum> most_time;
-  std::vector<FileSum> biggest;
-  struct NotShown {  // what the lists have no room for
-    std::uint64_t rows = 0;
-    std::uint64_t most_bytes = 0;
-    std::uint64_t most_time = 0;
-    std::uint64_t biggest = 0;
-  } not_shown;
+  std::uint64_t rows_not_shown = 0;
+  TopFiles most_bytes;
+  TopFiles most_time;
+  TopFiles biggest;
 };
 
 // `by`: "file", "mount", "process" or "directory", or "all" (rows are directories then); lists of `most`

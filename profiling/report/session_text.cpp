@@ -123,15 +123,11 @@ std::string left_out_text(const SessionSummary& summary, const SessionFilter& fi
                      filter.everything ? "" : "; --all shows them");
 }
 
-namespace {
-
 // Why the session could not grow: " (No space left on device)".
 std::string no_room_text(const Drops& drops) {
   if (drops.no_room == 0) return "";
   return fmt::format(" (the session could not grow: {})", ::strerror(static_cast<int>(drops.no_room)));
 }
-
-}  // namespace
 
 std::string missing_text(const Session& session, const SessionSummary& summary) {
   std::string text;
@@ -282,12 +278,12 @@ std::vector<Fact> session_facts(const Session& session, const SessionSummary& su
   return facts;
 }
 
-Rows file_rows(std::span<const FileSum> files, const Output& output, std::uint64_t not_shown) {
+Rows file_rows(const TopFiles& files, const Output& output) {
   Rows rows{
       {"file", "size", "opens", "reads", "read", "writes", "written", "read time", "write time", "metadata"},
       {},
-      not_shown};
-  for (const FileSum& file : files) {
+      files.skipped()};
+  for (const FileSum& file : files.ranked()) {
     std::string name =
         file.path.empty() ? fmt::format("(no name) {:016x}", file.file) : printable_path(file.path);
     if (file.shares_key) name += " (shares its key)";
@@ -315,10 +311,10 @@ Rows roll_up_rows(std::string_view title, std::span<const RollUp> rolled, const 
     } else if (!row.largest.empty() && !is_there(row.largest)) {
       name += " (its busiest file is gone)";
     }
-    rows.rows.push_back({std::move(name), format_count(row.files), format_count(row.reads),
-                         bytes_text(row.bytes_read, output), format_count(row.writes),
-                         bytes_text(row.bytes_written, output),
-                         format_count(row.reads + row.writes + row.metadata), seconds_text(row.io_ns())});
+    rows.rows.push_back({std::move(name), format_count(row.files), format_count(row.all.reads),
+                         bytes_text(row.all.bytes_read, output), format_count(row.all.writes),
+                         bytes_text(row.all.bytes_written, output), format_count(row.all.operations()),
+                         seconds_text(row.all.io_ns())});
   }
   return rows;
 }

@@ -26,7 +26,7 @@ struct Rows {
   std::vector<std::vector<std::string>> rows;
   std::uint64_t not_shown = 0;  // rows that found no room
 };
-Rows file_rows(std::span<const FileSum> files, const Output& output, std::uint64_t not_shown = 0);
+Rows file_rows(const TopFiles& files, const Output& output);
 Rows roll_up_rows(std::string_view title, std::span<const RollUp> rows, const Output& output,
                   std::uint64_t not_shown = 0);
 Rows process_rows(std::span<const ProcessSum> processes, std::size_t most, const Output& output);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/table.hpp"
@@ -19,8 +20,12 @@ double per_second(std::uint64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
-std::uint64_t grown(std::uint64_t now, std::uint64_t before) {
-  return now > before ? now - before : 0;
+Look::Point grown(Look::Point now, const Look::Point& before) {
+  const auto more = [](std::uint64_t& count, std::uint64_t then) { count -= std::min(count, then); };
+  more(now.bytes_read, before.bytes_read);
+  more(now.bytes_written, before.bytes_written);
+  more(now.operations, before.operations);
+  return now;
 }
 
 bool hotter(const Look::Point& a, const Look::Point& b) {
@@ -32,13 +37,14 @@ bool hotter(const Look::Point& a, const Look::Point& b) {
 
 }  // namespace
 
-Look inspect(const Session& session, const SessionFilter& filter) {
+Look inspect(Session session, const SessionFilter& filter) {
   Look look;
+  look.session = std::move(session);
   look.when = std::chrono::steady_clock::now();
   const std::string host = this_host();
   std::int64_t begin = INT64_MAX;
   std::int64_t end = INT64_MIN;
-  for (const SessionProcess& process : session.processes) {
+  for (const SessionProcess& process : look.session.processes) {
     if (lives(process.last(), host)) ++look.processes;
     begin = std::min(begin, process.first().header().begin_realtime_ns);
     end = std::max(end, process.last().view().clock().realtime_ns(process.last().end_monotonic_ns()));
@@ -48,17 +54,15 @@ Look inspect(const Session& session, const SessionFilter& filter) {
               std::chrono::system_clock::now().time_since_epoch())
               .count();
   look.running_s = std::max(0.0, (static_cast<double>(end) - static_cast<double>(begin)) / 1e9);
-  const FileSums sums(session);
-  sums.each([&](std::string_view path, unsigned kind, bool moved,
-                const SessionImage& image) { return filter.wants(path, kind, moved, image); },
-            [&](const FileSum& file) {
-              if (!was_touched(file)) return;
-              look.bytes_read += file.all.bytes_read;
-              look.bytes_written += file.all.bytes_written;
-              look.operations += file.all.operations();
-              look.points.push_back(
-                  {file.file, file.all.bytes_read, file.all.bytes_written, file.all.operations(), file.path});
-            });
+  const FileSums sums(look.session);
+  sums.each(filter.wanted(), [&](const FileSum& file) {
+    if (!was_touched(file)) return;
+    look.all.bytes_read += file.all.bytes_read;
+    look.all.bytes_written += file.all.bytes_written;
+    look.all.operations += file.all.operations();
+    look.points.push_back(
+        {file.file, file.all.bytes_read, file.all.bytes_written, file.all.operations(), file.path});
+  });
   // Two names of one key are one here: a rate needs no more.
   const auto same = [](const Look::Point& a, const Look::Point& b) { return a.file == b.file; };
   std::stable_sort(look.points.begin(), look.points.end(),
@@ -71,16 +75,12 @@ Change change_of(const Look* before, const Look& now, std::size_t most) {
   Change change;
   change.seconds =
       before == nullptr ? now.running_s : std::chrono::duration<double>(now.when - before->when).count();
-  change.bytes_read = grown(now.bytes_read, before == nullptr ? 0 : before->bytes_read);
-  change.bytes_written = grown(now.bytes_written, before == nullptr ? 0 : before->bytes_written);
-  change.operations = grown(now.operations, before == nullptr ? 0 : before->operations);
+  change.all = before == nullptr ? now.all : grown(now.all, before->all);
   std::size_t at = 0;
   for (Look::Point point : now.points) {
     while (before != nullptr && at < before->points.size() && before->points[at].file < point.file) ++at;
     if (before != nullptr && at < before->points.size() && before->points[at].file == point.file) {
-      point.bytes_read = grown(point.bytes_read, before->points[at].bytes_read);
-      point.bytes_written = grown(point.bytes_written, before->points[at].bytes_written);
-      point.operations = grown(point.operations, before->points[at].operations);
+      point = grown(point, before->points[at]);
     }
     if (point.operations == 0 && point.bytes_read + point.bytes_written == 0) continue;
     ++change.files;
@@ -103,10 +103,10 @@ std::string change_text(const Look& now, const Change& change, const Output& out
       "{} running for {}; {} read, {} written in {}\nlast {}: {} read, {} written, {} operations/s on "
       "{}\n\n",
       count_of(now.processes, "process", "processes"), format_seconds(now.running_s),
-      format_bytes(static_cast<double>(now.bytes_read), output),
-      format_bytes(static_cast<double>(now.bytes_written), output), count_of(now.points.size(), "file"),
-      format_seconds(change.seconds), rate(change.bytes_read), rate(change.bytes_written),
-      format_number(per_second(change.operations, change.seconds)), count_of(change.files, "file"));
+      format_bytes(static_cast<double>(now.all.bytes_read), output),
+      format_bytes(static_cast<double>(now.all.bytes_written), output), count_of(now.points.size(), "file"),
+      format_seconds(change.seconds), rate(change.all.bytes_read), rate(change.all.bytes_written),
+      format_number(per_second(change.all.operations, change.seconds)), count_of(change.files, "file"));
   Rows rows{{"file", "read", "written", "operations/s"}, {}, 0};
   for (const Look::Point& point : change.hottest)
     rows.rows.push_back({printable_path(point.path), rate(point.bytes_read), rate(point.bytes_written),
@@ -120,12 +120,12 @@ Json change_json(const Look& now, const Change& change) {
               {"running_s", now.running_s},
               {"seconds", change.seconds},
               {"files", now.points.size()},
-              {"bytes_read", now.bytes_read},
-              {"bytes_written", now.bytes_written},
-              {"operations", now.operations},
-              {"read_bytes_per_s", per_second(change.bytes_read, change.seconds)},
-              {"written_bytes_per_s", per_second(change.bytes_written, change.seconds)},
-              {"operations_per_s", per_second(change.operations, change.seconds)},
+              {"bytes_read", now.all.bytes_read},
+              {"bytes_written", now.all.bytes_written},
+              {"operations", now.all.operations},
+              {"read_bytes_per_s", per_second(change.all.bytes_read, change.seconds)},
+              {"written_bytes_per_s", per_second(change.all.bytes_written, change.seconds)},
+              {"operations_per_s", per_second(change.all.operations, change.seconds)},
               {"active_files", change.files},
               {"hottest", hottest_json(change)}};
 }

@@ -15,7 +15,7 @@
 
 namespace penstock {
 
-// How far each file had come at some moment.
+// A session, and how far each of its files had come at some moment.
 struct Look {
   struct Point {
     std::uint64_t file = 0;
@@ -24,28 +24,19 @@ struct Look {
     std::uint64_t operations = 0;
     std::string_view path;  // is in the session's mappings
   };
+  Session session;
   std::chrono::steady_clock::time_point when;
   std::vector<Point> points;  // by rising key, each key once
+  Point all;                  // of these
   std::size_t processes = 0;  // that run
   double running_s = 0;       // since the first one's begin
-  std::uint64_t bytes_read = 0;
-  std::uint64_t bytes_written = 0;
-  std::uint64_t operations = 0;
 };
-Look inspect(const Session& session, const SessionFilter& filter);
-
-// A session with what was seen of it.
-struct Seen {
-  Session session;
-  Look look;  // its texts are in the session
-};
+Look inspect(Session session, const SessionFilter& filter);
 
 // What happened between two looks, or since the begin where there is no earlier one.
 struct Change {
   double seconds = 0;
-  std::uint64_t bytes_read = 0;
-  std::uint64_t bytes_written = 0;
-  std::uint64_t operations = 0;
+  Look::Point all;
   std::uint64_t files = 0;           // that anything was done to
   std::vector<Look::Point> hottest;  // by bytes, then by operations; what came in between
 };

@@ -3,16 +3,16 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <strings.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <fstream>
 #include <iterator>
+
+#include "io_backends/core/text.hpp"
 
 namespace penstock {
 namespace {
@@ -29,35 +29,19 @@ std::string_view next_word(std::string_view& line) {
   return word;
 }
 
-std::optional<std::uint64_t> number(std::string_view word) {
-  std::uint64_t value = 0;
-  const auto parsed = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (parsed.ec != std::errc() || parsed.ptr != word.data() + word.size()) return std::nullopt;
-  return value;
-}
-
 // What stands behind the scheme, which is of any case (RFC 9110, 11.1); "" where it is another one.
 std::string_view bearer_of(std::string_view header) {
   constexpr std::string_view kScheme = "bearer ";
-  if (header.size() < kScheme.size() || ::strncasecmp(header.data(), kScheme.data(), kScheme.size()) != 0)
-    return "";
+  if (!same_but_case(header.substr(0, kScheme.size()), kScheme)) return "";
   header.remove_prefix(kScheme.size());
   while (header.starts_with(' ')) header.remove_prefix(1);
   return header;
 }
 
-// "0100007F:1F90", and with the words of an IPv6 address before it.
-class EndText {
- public:
-  EndText(std::uint32_t address, std::uint16_t port)
-      : plain_(fmt::format("{:08X}:{:04X}", address, port)),
-        mapped_(fmt::format("{:016X}{:08X}{}", 0, htonl(0xFFFFU), plain_)) {}
-  bool is(std::string_view word) const { return word == plain_ || word == mapped_; }
-
- private:
-  std::string plain_;
-  std::string mapped_;
-};
+// "0100007F:1F90".
+std::string end_text(std::uint32_t address, std::uint16_t port) {
+  return fmt::format("{:08X}:{:04X}", address, port);
+}
 
 }  // namespace
 
@@ -102,18 +86,22 @@ bool is_from_here(const HttpRequest& request, std::uint16_t port) {
 }
 
 std::optional<uid_t> socket_owner(std::string_view table, const SocketEnds& ends) {
-  const EndText local(ends.local, ends.local_port);
-  const EndText remote(ends.remote, ends.remote_port);
+  const std::string local = end_text(ends.local, ends.local_port);
+  const std::string remote = end_text(ends.remote, ends.remote_port);
+  const std::string mapped =
+      fmt::format("{:016X}{:08X}", 0, htonl(0xFFFFU));  // in an IPv6 address, before it
+  const auto is = [&](std::string_view word, const std::string& end) {
+    if (word.starts_with(mapped)) word.remove_prefix(mapped.size());
+    return word == end;
+  };
   while (!table.empty()) {
-    const std::size_t end = std::min(table.find('\n'), table.size());
-    std::string_view line = table.substr(0, end);
-    table.remove_prefix(std::min(end + 1, table.size()));
+    std::string_view line = take_part(table, '\n');
     next_word(line);  // its number
-    if (!local.is(next_word(line)) || !remote.is(next_word(line))) continue;
+    if (!is(next_word(line), local) || !is(next_word(line), remote)) continue;
     for (int i = 0; i < 4; ++i) next_word(line);  // state, queues, timer, retransmits
-    const std::optional<std::uint64_t> uid = number(next_word(line));
+    const std::optional<std::uint64_t> uid = parse_digits<std::uint64_t>(next_word(line));
     next_word(line);  // timeouts
-    const std::optional<std::uint64_t> inode = number(next_word(line));
+    const std::optional<std::uint64_t> inode = parse_digits<std::uint64_t>(next_word(line));
     if (uid && *uid <= UINT32_MAX && inode && *inode != 0) return static_cast<uid_t>(*uid);
   }
   return std::nullopt;

@@ -1,7 +1,8 @@
 #include "profiling/serve/http_request.hpp"
 
 #include <algorithm>
-#include <charconv>
+
+#include "io_backends/core/text.hpp"
 
 namespace penstock {
 namespace {
@@ -48,19 +49,6 @@ int hex_digit(char c) {
   return -1;
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return out;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
 std::optional<std::string_view> find(const std::vector<std::pair<std::string, std::string>>& pairs,
                                      std::string_view name) {
   for (const auto& [key, value] : pairs)
@@ -79,13 +67,10 @@ std::string_view read_target(std::string_view target, HttpRequest& request) {
   request.path = *path;
   if (mark == std::string_view::npos) return "";
   for (std::string_view rest = target.substr(mark + 1); !rest.empty();) {
-    const std::size_t end = std::min(rest.find('&'), rest.size());
-    const std::string_view part = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    std::string_view part = take_part(rest, '&');
     if (part.empty()) continue;
-    const std::size_t equals = std::min(part.find('='), part.size());
-    std::optional<std::string> name = percent_decoded(part.substr(0, equals), true);
-    std::optional<std::string> value = percent_decoded(part.substr(std::min(equals + 1, part.size())), true);
+    std::optional<std::string> name = percent_decoded(take_part(part, '='), true);
+    std::optional<std::string> value = percent_decoded(part, true);
     if (!name || !value) return "the query is badly encoded";
     request.query.emplace_back(*std::move(name), *std::move(value));
   }
@@ -116,10 +101,10 @@ std::string_view read_header(std::string_view line, HttpRequest& request) {
   if (line.front() == ' ' || line.front() == '\t') return "folded headers";
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) return "a line that is no header";
-  const std::string_view value = trimmed(line.substr(colon + 1));
+  const std::string_view value = trim(line.substr(colon + 1), " \t");
   if (std::any_of(value.begin(), value.end(), [](char c) { return is_control(c) && c != '\t'; }))
     return "control characters in a header";
-  std::string name = lower(line.substr(0, colon));
+  std::string name = lower_case(line.substr(0, colon));
   if (find(request.headers, name)) return "a header twice";
   if (request.headers.size() >= kMostHeaders) return "too many headers";
   request.headers.emplace_back(std::move(name), value);
@@ -129,15 +114,16 @@ std::string_view read_header(std::string_view line, HttpRequest& request) {
 // How long the body is, by what the headers say. A refusal, or nothing.
 std::optional<ParsedRequest> read_length(const HttpRequest& request, std::size_t& bytes) {
   if (request.header("transfer-encoding")) return refused(501, "chunked bodies are not read here");
-  if (const auto expected = request.header("expect"); expected && lower(*expected) != "100-continue")
+  if (const auto expected = request.header("expect"); expected && lower_case(*expected) != "100-continue")
     return refused(417, "nothing else than 100-continue is to be expected here");
   const std::optional<std::string_view> length = request.header("content-length");
   if (!length) return std::nullopt;
   if (length->empty() ||
       !std::all_of(length->begin(), length->end(), [](char c) { return c >= '0' && c <= '9'; }))
     return malformed("a length that is no number");
-  const auto parsed = std::from_chars(length->data(), length->data() + length->size(), bytes);
-  if (parsed.ec != std::errc() || bytes > kMostBodyBytes) return refused(413, "the body is too long");
+  const auto number = parse_digits<std::size_t>(*length);
+  if (!number || *number > kMostBodyBytes) return refused(413, "the body is too long");
+  bytes = *number;
   return std::nullopt;
 }
 

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
+
+#include "results/record/json_members.hpp"
 
 namespace penstock {
 namespace {
@@ -33,38 +36,22 @@ class FileBody : public BodySource {
 };
 
 std::string_view reason_of(int status) {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 400:
-      return "Bad Request";
-    case 401:
-      return "Unauthorized";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 408:
-      return "Request Timeout";
-    case 409:
-      return "Conflict";
-    case 413:
-      return "Content Too Large";
-    case 417:
-      return "Expectation Failed";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 501:
-      return "Not Implemented";
-    case 503:
-      return "Service Unavailable";
-    case 505:
-      return "HTTP Version Not Supported";
-    default:
-      return "Internal Server Error";
-  }
+  static const std::map<int, std::string_view> kReasons{{200, "OK"},
+                                                        {400, "Bad Request"},
+                                                        {401, "Unauthorized"},
+                                                        {403, "Forbidden"},
+                                                        {404, "Not Found"},
+                                                        {405, "Method Not Allowed"},
+                                                        {408, "Request Timeout"},
+                                                        {409, "Conflict"},
+                                                        {413, "Content Too Large"},
+                                                        {417, "Expectation Failed"},
+                                                        {431, "Request Header Fields Too Large"},
+                                                        {501, "Not Implemented"},
+                                                        {503, "Service Unavailable"},
+                                                        {505, "HTTP Version Not Supported"}};
+  const auto known = kReasons.find(status);
+  return known == kReasons.end() ? "Internal Server Error" : known->second;
 }
 
 }  // namespace
@@ -87,7 +74,7 @@ HttpResponse json_response(int status, const Json& object) {
   HttpResponse response;
   response.status = status;
   response.type = "application/json";
-  response.text = object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  response.text = one_line(object) + "\n";
   return response;
 }
 

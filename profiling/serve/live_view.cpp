@@ -134,13 +134,13 @@ Result<void> LiveView::look() {
   std::erase_if(processes, [&](const RecordingProcess& process) { return !is_of_here(process); });
   if (processes.empty() && over_) return success();
   const std::vector<std::filesystem::path> folders{folder_};
-  auto now = std::make_unique<Seen>();
-  PENSTOCK_ASSIGN(now->session, open_session(folders));
-  now->look = inspect(now->session, filter_);
-  const Change change = change_of(before_ == nullptr ? nullptr : &before_->look, now->look, kMostFiles);
+  PENSTOCK_ASSIGN(Session session, open_session(folders));
+  auto now = std::make_unique<Look>(inspect(std::move(session), filter_));
+  const Change change = change_of(before_.get(), *now, kMostFiles);
   if (before_ != nullptr) {
-    history_.push_back({now_s(), change.seconds, static_cast<double>(change.bytes_read),
-                        static_cast<double>(change.bytes_written), static_cast<double>(change.operations)});
+    history_.push_back(Json::array({now_s(), change.seconds, static_cast<double>(change.all.bytes_read),
+                                    static_cast<double>(change.all.bytes_written),
+                                    static_cast<double>(change.all.operations)}));
     if (history_.size() > kMostPoints) history_.pop_front();
   }
   if (over_) {  // a process of the session runs again: back to what happens now
@@ -150,8 +150,8 @@ Result<void> LiveView::look() {
   over_ = processes.empty();
   if (over_) draw_all(now->session);
   // A session that has ended has no rate, but totals.
-  const Change whole = over_ ? change_of(nullptr, now->look, kMostFiles) : Change{};
-  publish(described(now->look, over_ ? whole : change, processes));
+  const Change whole = over_ ? change_of(nullptr, *now, kMostFiles) : Change{};
+  publish(described(*now, over_ ? whole : change, processes));
   before_ = std::move(now);
   if (over_) known_.clear();
   return success();
@@ -174,8 +174,8 @@ void LiveView::draw_all(const Session& session) {
   history_.clear();
   const double begin_s = static_cast<double>(summary.begin_ns) / 1e9;
   for (std::size_t i = 0; i < series.points(); ++i)
-    history_.push_back({begin_s + static_cast<double>(i + 1) * series.interval_s(), series.interval_s(),
-                        read[i], written[i], operations[i]});
+    history_.push_back(Json::array({begin_s + static_cast<double>(i + 1) * series.interval_s(),
+                                    series.interval_s(), read[i], written[i], operations[i]}));
 }
 
 // Inspecting thread. Makes the members of the JSON object; changes nothing.
@@ -184,29 +184,26 @@ Json LiveView::described(const Look& look, const Change& change,
   Json named = Json::array();
   for (std::size_t i = 0; i < processes.size() && i < kMostNamedProcesses; ++i)
     named.push_back(process_json_of(processes[i]));
-  Json history = Json::array();
-  for (const Point& point : history_)
-    history.push_back({point.at_s, point.seconds, point.bytes_read, point.bytes_written, point.operations});
   return Json{{"looked", true},
               {"running", !processes.empty()},
               {"error", ""},
               {"at_s", now_s()},
               {"running_s", look.running_s},
               {"files", look.points.size()},
-              {"bytes_read", look.bytes_read},
-              {"bytes_written", look.bytes_written},
-              {"operations", look.operations},
+              {"bytes_read", look.all.bytes_read},
+              {"bytes_written", look.all.bytes_written},
+              {"operations", look.all.operations},
               {"change",
                {{"seconds", change.seconds},
-                {"bytes_read", change.bytes_read},
-                {"bytes_written", change.bytes_written},
-                {"operations", change.operations},
+                {"bytes_read", change.all.bytes_read},
+                {"bytes_written", change.all.bytes_written},
+                {"operations", change.all.operations},
                 {"files", change.files}}},
               {"hottest", hottest_json(change)},
               {"process_count", processes.size()},
               {"processes", std::move(named)},
               {"history_is_exact", exact_},
-              {"history", std::move(history)}};
+              {"history", Json(history_)}};
 }
 
 }  // namespace penstock

@@ -39,14 +39,6 @@ class LiveView {
   bool end(std::chrono::milliseconds most);
 
  private:
-  struct Point {
-    double at_s = 0;     // since 1970: its end
-    double seconds = 0;  // its length
-    double bytes_read = 0;
-    double bytes_written = 0;
-    double operations = 0;
-  };
-
   void work(const std::stop_token& stop);
   Result<void> try_look();
   Result<void> look();
@@ -59,8 +51,8 @@ class LiveView {
   const std::filesystem::path folder_;
   const SessionFilter filter_;
   // For the inspecting thread alone.
-  std::unique_ptr<Seen> before_;
-  std::deque<Point> history_;
+  std::unique_ptr<Look> before_;
+  std::deque<Json> history_;  // [end in seconds since 1970, length, bytes read, bytes written, operations]
   std::map<std::string, bool> known_;  // files of running processes: whether they are really theirs
   bool over_ = false;                  // nothing runs, and all was inspected since
   bool exact_ = true;                  // the history has the times of calls, not estimates

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <system_error>
 #include <utility>
 
+#include "io_backends/core/text.hpp"
 #include "profiling/serve/access.hpp"
 #include "profiling/serve/serve_page.hpp"
 #include "profiling/serve/tar_stream.hpp"
@@ -82,24 +82,13 @@ bool ServeSession::end(std::chrono::milliseconds most) {
 }
 
 const std::array<ServeSession::Page, 7> ServeSession::kPages{{
-    {"/", false,
-     [](auto& session, auto&, auto) -> std::optional<HttpResponse> {
-       return serve_page(session.name(), session.options_.si_units);
-     }},
-    {"/live", false,
-     [](auto& session, auto&, auto) -> std::optional<HttpResponse> { return session.live(); }},
-    {"/trace", true,
-     [](auto& session, auto& request, auto) -> std::optional<HttpResponse> {
-       return session.trace(request);
-     }},
-    {"/snapshot", true,
-     [](auto& session, auto&, auto connection) { return session.wait_for(Kind::snapshot, connection); }},
-    {"/report", false,
-     [](auto& session, auto&, auto connection) { return session.wait_for(Kind::page, connection); }},
-    {"/report.json", false,
-     [](auto& session, auto&, auto connection) { return session.wait_for(Kind::json, connection); }},
-    {"/download", false,
-     [](auto& session, auto&, auto) -> std::optional<HttpResponse> { return session.download(); }},
+    {"/", false, std::nullopt, &ServeSession::home},
+    {"/live", false, std::nullopt, &ServeSession::live},
+    {"/trace", true, std::nullopt, &ServeSession::trace},
+    {"/snapshot", true, Kind::snapshot, nullptr},
+    {"/report", false, Kind::page, nullptr},
+    {"/report.json", false, Kind::json, nullptr},
+    {"/download", false, std::nullopt, &ServeSession::download},
 }};
 
 std::optional<HttpResponse> ServeSession::answer(const HttpRequest& request, std::uint64_t connection) {
@@ -122,10 +111,15 @@ std::optional<HttpResponse> ServeSession::answer(const HttpRequest& request, std
     response.headers.emplace_back("Allow", page->changes ? "POST" : "GET, HEAD");
     return response;
   }
-  return page->answer(*this, request, connection);
+  if (page->job) return wait_for(*page->job, connection);
+  return (this->*page->answer)(request);
 }
 
-HttpResponse ServeSession::live() const {
+HttpResponse ServeSession::home(const HttpRequest& /*request*/) {
+  return serve_page(name(), options_.si_units);
+}
+
+HttpResponse ServeSession::live(const HttpRequest& /*request*/) {
   Json out{
       {"kind", "live"}, {"name", name()}, {"session", options_.folder.string()}, {"trace", trace_.json()}};
   out.update(*live_.json());
@@ -133,21 +127,18 @@ HttpResponse ServeSession::live() const {
 }
 
 HttpResponse ServeSession::trace(const HttpRequest& request) {
-  const std::string_view word = request.parameter("seconds").value_or("");
-  std::uint64_t time = 0;
-  const auto parsed = std::from_chars(word.data(), word.data() + word.size(), time);
-  if (word.empty() || parsed.ec != std::errc() || parsed.ptr != word.data() + word.size() ||
-      time > kMostSeconds)
+  const auto time = parse_digits<std::uint64_t>(request.parameter("seconds").value_or(""));
+  if (!time || *time > kMostSeconds)
     return plain_response(400, fmt::format("seconds are a whole number from 0 to {}", kMostSeconds));
-  if (time == 0) {
+  if (*time == 0) {
     trace_.disarm();
-  } else if (const Result<void> armed = trace_.arm(std::chrono::seconds(time)); !armed.ok()) {
+  } else if (const Result<void> armed = trace_.arm(std::chrono::seconds(*time)); !armed.ok()) {
     return failed(armed.error());
   }
   return json_response(200, trace_.json());
 }
 
-HttpResponse ServeSession::download() const {
+HttpResponse ServeSession::download(const HttpRequest& /*request*/) {
   const std::string stem = file_name(name());
   Result<std::unique_ptr<TarStream>> archive = TarStream::of_session(options_.folder, stem);
   if (!archive.ok()) return failed(archive.error());

@@ -49,9 +49,9 @@ class ServeSession {
   enum class Kind { page, json, snapshot };
   struct Page {
     std::string_view path;
-    bool changes;  // asked for by POST
-    std::optional<HttpResponse> (*answer)(ServeSession& session, const HttpRequest& request,
-                                          std::uint64_t connection);
+    bool changes;             // asked for by POST
+    std::optional<Kind> job;  // that makes it; none: it is answered at once
+    HttpResponse (ServeSession::*answer)(const HttpRequest& request);
   };
   static const std::array<Page, 7> kPages;
   struct Job {
@@ -60,9 +60,10 @@ class ServeSession {
     std::filesystem::path makes;         // of a snapshot: the new session
   };
 
-  HttpResponse live() const;
+  HttpResponse home(const HttpRequest& request);
+  HttpResponse live(const HttpRequest& request);
   HttpResponse trace(const HttpRequest& request);
-  HttpResponse download() const;
+  HttpResponse download(const HttpRequest& request);
   std::optional<HttpResponse> wait_for(Kind kind, std::uint64_t connection);
   HttpResponse outcome(Kind kind, const Job& job, Result<Fd>& made) const;
   std::string name() const { return options_.folder.filename().string(); }

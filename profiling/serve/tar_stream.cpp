@@ -53,7 +53,6 @@ Result<void> TarStream::add(const fs::path& file, const std::string& name, bool 
   member.inode = about.st_ino;
   if (take && member.size <= kMostNote) {
     PENSTOCK_ASSIGN(member.text, read_whole(fd.get(), member.size, member.path));
-    member.taken = true;
   }
   const auto header = tar_header(
       name, {.bytes = member.size,
@@ -90,7 +89,7 @@ Result<void> TarStream::open(const Member& member) {
 }
 
 Result<std::size_t> TarStream::read_member(const Member& member, std::uint64_t from, std::span<char> out) {
-  if (member.taken) return member.text.copy(out.data(), out.size(), from);
+  if (member.text) return member.text->copy(out.data(), out.size(), from);
   if (!fd_) PENSTOCK_TRY(open(member));
   const ssize_t got =
       retry_eintr([&] { return ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(from)); });

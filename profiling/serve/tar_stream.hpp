@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,8 +34,7 @@ class TarStream : public BodySource {
     std::uint64_t size = 0;
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
-    std::string text;  // all of it, where it is short and was taken
-    bool taken = false;
+    std::optional<std::string> text;  // all of it, where it is short and was taken
   };
   TarStream() = default;
   Result<void> add(const std::filesystem::path& file, const std::string& name, bool take);

@@ -31,10 +31,6 @@ Found found_at(const Session& session, const CountersAt& at) {
   return found;
 }
 
-bool was(std::uint64_t ticks) {
-  return ticks != PENSTOCK_NEVER;
-}
-
 // What open() alone knows of is taken for a regular file; who has looked knows better. But a directory, which
 // moves no bytes, may have become a file.
 unsigned kind_of(std::string_view name, std::span<const Found> entries) {
@@ -62,24 +58,14 @@ class Adder {
     if ((sum_.layers_used & (1U << layer)) == 0) sum = {};
     sum_.layers_used |= 1U << layer;
     sum.add(counters, clock);
-    const auto realtime = [&](std::uint64_t ticks) { return clock.realtime_ns(clock.monotonic_ns(ticks)); };
-    if (const std::uint64_t first = first_of(counters); was(first))
-      sum_.first_ns = std::min(sum_.first_ns, realtime(first));
-    if (const std::uint64_t last = last_of(counters); was(last))
-      sum_.last_ns = std::max(sum_.last_ns, realtime(last));
-    if (was(counters.first_read_ticks))
-      sum_.first_read_ns = std::min(sum_.first_read_ns, realtime(counters.first_read_ticks));
-    if (was(counters.last_read_ticks))
-      sum_.last_read_ns = std::max(sum_.last_read_ns, realtime(counters.last_read_ticks));
+    clock.extend(sum_.first_ns, sum_.last_ns, first_of(counters), last_of(counters));
+    if (counters.first_read_ticks != PENSTOCK_NEVER)
+      sum_.first_read_ns = std::min(sum_.first_read_ns, clock.realtime_at(counters.first_read_ticks));
     sum_.size = std::max(sum_.size, counters.size);
     sum_.mapped_bytes += counters.mapped_bytes;
     // Entries of one image, and of one thread, mostly stand together; those that do not are told apart below.
     processes_.push_back(found.image->header().pid);
     threads_.push_back(std::uint64_t{found.image->header().pid} << 32U | counters.thread);
-    if (sum_.path.empty() && !found.name.text.empty()) {
-      sum_.path = found.name.text;
-      sum_.kind = found.name.kind;
-    }
   }
 
   bool empty() const { return sum_.layers_used == 0; }
@@ -102,7 +88,7 @@ class Adder {
   void clear() {
     sum_.layers_used = 0;  // the sums themselves are cleared when they are used
     sum_.first_ns = sum_.first_read_ns = INT64_MAX;
-    sum_.last_ns = sum_.last_read_ns = INT64_MIN;
+    sum_.last_ns = INT64_MIN;
     sum_.size = sum_.mapped_bytes = 0;
     processes_.clear();
     threads_.clear();
@@ -123,36 +109,8 @@ class Adder {
 
 }  // namespace
 
-void LayerSum::add(const penstock_counters& counters, const SessionClock& clock) {
-  bytes_read += counters.bytes_read;
-  bytes_written += counters.bytes_written;
-  opens += counters.opens;
-  closes += counters.closes;
-  reads += counters.reads;
-  writes += counters.writes;
-  stats += counters.stats;
-  seeks += counters.seeks;
-  syncs += counters.syncs;
-  maps += counters.maps;
-  other += counters.other;
-  failures += counters.failures;
-  sequential_reads += counters.sequential_reads;
-  first_reads += counters.reads > counters.sequential_reads && counters.form != PENSTOCK_FURTHER ? 1U : 0U;
-  first_writes += counters.writes > counters.sequential_writes ? 1U : 0U;
-  consecutive_reads += counters.consecutive_reads;
-  sequential_writes += counters.sequential_writes;
-  consecutive_writes += counters.consecutive_writes;
-  read_write_switches += counters.read_write_switches;
-  read_ns += clock.duration_ns(counters.read_ticks);
-  write_ns += clock.duration_ns(counters.write_ticks);
-  meta_ns += clock.duration_ns(counters.meta_ticks);
-  for (std::size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i) {
-    read_sizes[i] += counters.read_sizes[i];
-    write_sizes[i] += counters.write_sizes[i];
-  }
-}
-
-void LayerSum::add(const LayerSum& more) {
+template <class Counts>
+void LayerSum::add_counts(const Counts& more) {
   bytes_read += more.bytes_read;
   bytes_written += more.bytes_written;
   opens += more.opens;
@@ -166,19 +124,32 @@ void LayerSum::add(const LayerSum& more) {
   other += more.other;
   failures += more.failures;
   sequential_reads += more.sequential_reads;
-  first_reads += more.first_reads;
-  first_writes += more.first_writes;
   consecutive_reads += more.consecutive_reads;
   sequential_writes += more.sequential_writes;
   consecutive_writes += more.consecutive_writes;
   read_write_switches += more.read_write_switches;
-  read_ns += more.read_ns;
-  write_ns += more.write_ns;
-  meta_ns += more.meta_ns;
   for (std::size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i) {
     read_sizes[i] += more.read_sizes[i];
     write_sizes[i] += more.write_sizes[i];
   }
+}
+
+void LayerSum::add(const penstock_counters& counters, const SessionClock& clock) {
+  add_counts(counters);
+  first_reads += counters.reads > counters.sequential_reads && counters.form != PENSTOCK_FURTHER ? 1U : 0U;
+  first_writes += counters.writes > counters.sequential_writes ? 1U : 0U;
+  read_ns += clock.duration_ns(counters.read_ticks);
+  write_ns += clock.duration_ns(counters.write_ticks);
+  meta_ns += clock.duration_ns(counters.meta_ticks);
+}
+
+void LayerSum::add(const LayerSum& more) {
+  add_counts(more);
+  first_reads += more.first_reads;
+  first_writes += more.first_writes;
+  read_ns += more.read_ns;
+  write_ns += more.write_ns;
+  meta_ns += more.meta_ns;
 }
 
 FileSums::FileSums(const Session& session) : session_(&session) {

@@ -45,10 +45,15 @@ struct LayerSum {
   std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS> write_sizes{};
 
   void add(const penstock_counters& counters, const SessionClock& clock);
-  void add(const LayerSum& other_sum);
+  void add(const LayerSum& more);
+  std::uint64_t bytes() const { return bytes_read + bytes_written; }
   std::uint64_t metadata() const { return opens + closes + stats + seeks + syncs + maps + other; }
   std::uint64_t operations() const { return reads + writes + metadata(); }
   double io_ns() const { return read_ns + write_ns + meta_ns; }
+
+ private:
+  template <class Counts>
+  void add_counts(const Counts& more);  // those that penstock_counters has under the same names
 };
 
 struct FileSum {
@@ -62,7 +67,6 @@ struct FileSum {
   std::int64_t first_ns = INT64_MAX;  // realtime
   std::int64_t last_ns = INT64_MIN;
   std::int64_t first_read_ns = INT64_MAX;
-  std::int64_t last_read_ns = INT64_MIN;
   std::uint64_t size = 0;  // the largest that was seen
   std::uint64_t mapped_bytes = 0;
   std::uint32_t processes = 0;

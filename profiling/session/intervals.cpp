@@ -5,12 +5,12 @@
 
 namespace penstock {
 
-std::vector<Interval> merged(std::vector<Interval> intervals) {
-  std::erase_if(intervals, [](const Interval& one) { return one.end <= one.begin; });
+std::vector<TimeInterval> merged(std::vector<TimeInterval> intervals) {
+  std::erase_if(intervals, [](const TimeInterval& one) { return one.end <= one.begin; });
   std::sort(intervals.begin(), intervals.end(),
-            [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+            [](const TimeInterval& a, const TimeInterval& b) { return a.begin < b.begin; });
   std::size_t kept = 0;
-  for (const Interval& next : intervals) {
+  for (const TimeInterval& next : intervals) {
     if (kept > 0 && next.begin <= intervals[kept - 1].end) {
       intervals[kept - 1].end = std::max(intervals[kept - 1].end, next.end);
     } else {
@@ -21,17 +21,17 @@ std::vector<Interval> merged(std::vector<Interval> intervals) {
   return intervals;
 }
 
-std::int64_t length(std::span<const Interval> merged) {
+std::int64_t length(std::span<const TimeInterval> merged) {
   std::int64_t sum = 0;
-  for (const Interval& one : merged) sum += one.end - one.begin;
+  for (const TimeInterval& one : merged) sum += one.end - one.begin;
   return sum;
 }
 
-std::int64_t common_length(std::span<const Interval> merged, std::span<const Interval> other) {
+std::int64_t common_length(std::span<const TimeInterval> merged, std::span<const TimeInterval> other) {
   std::int64_t sum = 0;
   while (!merged.empty() && !other.empty()) {
-    const Interval& a = merged.front();
-    const Interval& b = other.front();
+    const TimeInterval& a = merged.front();
+    const TimeInterval& b = other.front();
     sum += std::max<std::int64_t>(0, std::min(a.end, b.end) - std::max(a.begin, b.begin));
     (a.end < b.end ? merged : other) = (a.end < b.end ? merged : other).subspan(1);
   }

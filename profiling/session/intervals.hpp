@@ -9,17 +9,17 @@
 namespace penstock {
 
 // From begin to before end, in whatever unit; empty where end <= begin.
-struct Interval {
+struct TimeInterval {
   std::int64_t begin = 0;
   std::int64_t end = 0;
-  friend bool operator==(const Interval&, const Interval&) = default;
+  friend bool operator==(const TimeInterval&, const TimeInterval&) = default;
 };
 
 // The same points as the union of all: by rising begin, none empty, none that overlap or touch.
-std::vector<Interval> merged(std::vector<Interval> intervals);
+std::vector<TimeInterval> merged(std::vector<TimeInterval> intervals);
 
 // Of what merged() gave: the length of the union, and of what is in both of two unions.
-std::int64_t length(std::span<const Interval> merged);
-std::int64_t common_length(std::span<const Interval> merged, std::span<const Interval> other);
+std::int64_t length(std::span<const TimeInterval> merged);
+std::int64_t common_length(std::span<const TimeInterval> merged, std::span<const TimeInterval> other);
 
 }  // namespace penstock

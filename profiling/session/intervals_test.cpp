@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-using Intervals = std::vector<Interval>;
+using Intervals = std::vector<TimeInterval>;
 
 TEST(Merged, JoinsWhatOverlapsTouchesOrLiesWithin) {
   EXPECT_EQ(merged({{0, 10}, {5, 15}}), (Intervals{{0, 15}}));

@@ -19,9 +19,7 @@ NamedFiles::NamedFiles(const Session& session, const FileSums& sums, const Sessi
     };
     files_.push_back({file.file, file.path, by(python), by(other)});
   };
-  sums.each([&](std::string_view path, unsigned kind, bool moved,
-                const SessionImage& image) { return filter.wants(path, kind, moved, image); },
-            add);
+  sums.each(filter.wanted(), add);
   std::stable_sort(files_.begin(), files_.end(),
                    [](const NamedFile& a, const NamedFile& b) { return a.file < b.file; });
 }

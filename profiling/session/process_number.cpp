@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+
+#include "io_backends/core/text.hpp"
 
 namespace penstock {
 
@@ -12,11 +13,10 @@ bool is_process_number(std::string_view word) {
 }
 
 Result<int> process_number(std::string_view word) {
-  int pid = 0;
-  const auto parsed = std::from_chars(word.data(), word.data() + word.size(), pid);
-  if (!is_process_number(word) || parsed.ec != std::errc() || pid == 0)
+  const auto pid = parse_digits<int>(word);
+  if (!is_process_number(word) || !pid || *pid == 0)
     return make_error(Errc::invalid_argument, fmt::format("'{}' is no process's number", word));
-  return pid;
+  return *pid;
 }
 
 }  // namespace penstock

@@ -34,68 +34,31 @@ MountTable MountTable::of_this_machine() {
   return table;
 }
 
-bool MountTable::is_pseudo(std::string_view mount) const {
-  return pseudo_.contains(mount);
-}
-
 std::string_view MountTable::mount_of(std::string_view path) const {
   if (!path.starts_with('/')) return "";
   for (const std::string& point : longest_first_)
-    if (point == "/" ||
-        (path.starts_with(point) && (path.size() == point.size() || path[point.size()] == '/')))
-      return point;
+    if (point == "/" || is_within(path, point)) return point;
   return "";
 }
 
-void RollUp::add(const FileSum& file) {
-  files += file.kind == PENSTOCK_DIRECTORY ? 0 : 1;
-  bytes_read += file.all.bytes_read;
-  bytes_written += file.all.bytes_written;
-  reads += file.all.reads;
-  writes += file.all.writes;
-  metadata += file.all.metadata();
-  read_ns += file.all.read_ns;
-  write_ns += file.all.write_ns;
-  meta_ns += file.all.meta_ns;
-  first_read_ns = std::min(first_read_ns, file.first_read_ns);
-  last_read_ns = std::max(last_read_ns, file.last_read_ns);
-  const std::uint64_t moved = file.all.bytes_read + file.all.bytes_written;
-  if (largest.empty() || moved > largest_bytes) {
-    largest = file.path;
-    largest_bytes = moved;
-  }
-}
-
-void RollUp::add(const RollUp& more) {
-  files += more.files;
-  bytes_read += more.bytes_read;
-  bytes_written += more.bytes_written;
-  reads += more.reads;
-  writes += more.writes;
-  metadata += more.metadata;
-  read_ns += more.read_ns;
-  write_ns += more.write_ns;
-  meta_ns += more.meta_ns;
-  first_read_ns = std::min(first_read_ns, more.first_read_ns);
-  last_read_ns = std::max(last_read_ns, more.last_read_ns);
-  if (largest.empty() || more.largest_bytes > largest_bytes) {
-    largest = more.largest;
-    largest_bytes = more.largest_bytes;
+void RollUps::add(std::string_view name, std::uint64_t files, const LayerSum& all, std::string_view largest,
+                  std::uint64_t largest_bytes) {
+  RollUp& row = rows_[name];
+  row.name = name;
+  row.files += files;
+  row.all.add(all);
+  if (row.largest.empty() || largest_bytes > row.largest_bytes) {
+    row.largest = largest;
+    row.largest_bytes = largest_bytes;
   }
 }
 
 void RollUps::add(std::string_view name, const FileSum& file) {
-  RollUp& row = rows_[name];
-  row.name = name;
-  row.add(file);
+  add(name, file.kind == PENSTOCK_DIRECTORY ? 0 : 1, file.all, file.path, file.all.bytes());
 }
 
 void RollUps::add(const RollUps& more) {
-  for (const auto& [name, row] : more.rows_) {
-    RollUp& mine = rows_[name];
-    mine.name = name;
-    mine.add(row);
-  }
+  for (const auto& [name, row] : more.rows_) add(name, row.files, row.all, row.largest, row.largest_bytes);
 }
 
 std::vector<RollUp> RollUps::largest(std::size_t most) const {
@@ -103,8 +66,8 @@ std::vector<RollUp> RollUps::largest(std::size_t most) const {
   rows.reserve(rows_.size());
   for (const auto& [name, row] : rows_) rows.push_back(row);
   const auto before = [](const RollUp& a, const RollUp& b) {
-    if (a.bytes() != b.bytes()) return a.bytes() > b.bytes();
-    return a.io_ns() != b.io_ns() ? a.io_ns() > b.io_ns() : a.name < b.name;
+    if (a.all.bytes() != b.all.bytes()) return a.all.bytes() > b.all.bytes();
+    return a.all.io_ns() != b.all.io_ns() ? a.all.io_ns() > b.all.io_ns() : a.name < b.name;
   };
   most = std::min(most, rows.size());
   std::partial_sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(most), rows.end(), before);

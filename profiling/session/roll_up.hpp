@@ -24,7 +24,7 @@ class MountTable {
   std::string_view mount_of(std::string_view path) const;
   // Whether such a mount point holds what the kernel says of itself: /proc, /sys and what is mounted below
   // them, /dev (but not /dev/shm). Known of this machine alone.
-  bool is_pseudo(std::string_view mount) const;
+  bool is_pseudo(std::string_view mount) const { return pseudo_.contains(mount); }
 
  private:
   std::vector<std::string> longest_first_;
@@ -35,23 +35,9 @@ class MountTable {
 struct RollUp {
   std::string_view name;
   std::uint64_t files = 0;
-  std::uint64_t bytes_read = 0;
-  std::uint64_t bytes_written = 0;
-  std::uint64_t reads = 0;
-  std::uint64_t writes = 0;
-  std::uint64_t metadata = 0;
-  double read_ns = 0;
-  double write_ns = 0;
-  double meta_ns = 0;
-  std::int64_t first_read_ns = INT64_MAX;
-  std::int64_t last_read_ns = INT64_MIN;
+  LayerSum all;
   std::string_view largest;  // the path of the file that most bytes were moved of
   std::uint64_t largest_bytes = 0;
-
-  void add(const FileSum& file);
-  void add(const RollUp& more);
-  double io_ns() const { return read_ns + write_ns + meta_ns; }
-  std::uint64_t bytes() const { return bytes_read + bytes_written; }
 };
 
 // By name. One for each thread, then added.
@@ -64,6 +50,8 @@ class RollUps {
   std::size_t size() const { return rows_.size(); }
 
  private:
+  void add(std::string_view name, std::uint64_t files, const LayerSum& all, std::string_view largest,
+           std::uint64_t largest_bytes);
   std::unordered_map<std::string_view, RollUp> rows_;
 };
 

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -23,11 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostImages = 1U << 20U;
-
-std::string_view base_name(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string_view::npos ? path : path.substr(slash + 1);
-}
 
 NextData data_of(int fd, std::uint64_t size) {
   return [fd, size](std::uint64_t offset) -> std::uint64_t {
@@ -102,12 +96,6 @@ void leave_out_earlier_states(Session& session) {
                     files == 1 ? "is an earlier state" : "are earlier states", folders.second.string()));
 }
 
-Result<void> add_folder(const fs::path& folder, std::set<fs::path>& files) {
-  PENSTOCK_ASSIGN(std::vector<fs::path> found, session_files(folder));
-  files.insert(std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
-  return success();
-}
-
 Result<std::set<fs::path>> files_of(std::span<const fs::path> paths) {
   std::set<fs::path> files;
   for (const fs::path& path : paths) {
@@ -117,7 +105,8 @@ Result<std::set<fs::path>> files_of(std::span<const fs::path> paths) {
       return make_error(Errc::not_found, fmt::format("there is no session '{}'", path.string()));
     if (failed) return errno_error(failed.value(), "cannot read the session", path.string());
     if (fs::is_directory(status)) {
-      PENSTOCK_TRY(add_folder(path, files));
+      PENSTOCK_ASSIGN(const std::vector<fs::path> found, session_files(path));
+      files.insert(found.begin(), found.end());
     } else {
       files.insert(path);
     }
@@ -128,27 +117,20 @@ Result<std::set<fs::path>> files_of(std::span<const fs::path> paths) {
 // All processes of a machine have the same two clocks, and what the first one and the last one read of them
 // makes the best line. A process that lived for long and was killed may have nothing but a rate of its own.
 void refine_clocks(Session& session) {
-  struct Reach {
-    penstock_moment first{0, INT64_MAX};
-    penstock_moment last{0, INT64_MIN};
-    void add(const penstock_moment& moment) {
-      if (moment.monotonic_ns < first.monotonic_ns) first = moment;
-      if (moment.monotonic_ns > last.monotonic_ns) last = moment;
-    }
-  };
-  std::map<std::string_view, Reach> hosts;
+  std::map<std::string_view, std::vector<penstock_moment>> hosts;
   for (const auto& image : session.images) {
     const penstock_session_header& header = image->header();
     if (header.clock != PENSTOCK_CLOCK_TSC) continue;
-    hosts[image->host()].add(header.begin);
-    hosts[image->host()].add(header.later[header.later_index & 1U]);
+    auto& moments = hosts[image->host()];
+    moments.push_back(header.begin);
+    moments.push_back(header.later[header.later_index & 1U]);
   }
-  for (const auto& image : session.images) {
-    const auto reach = hosts.find(image->host());
-    if (reach == hosts.end()) continue;
-    image->refine_clock(reach->second.first);
-    image->refine_clock(reach->second.last);
-  }
+  for (auto& [host, moments] : hosts)
+    moments = {*std::ranges::min_element(moments, {}, &penstock_moment::monotonic_ns),
+               *std::ranges::max_element(moments, {}, &penstock_moment::monotonic_ns)};
+  for (const auto& image : session.images)
+    if (const auto extremes = hosts.find(image->host()); extremes != hosts.end())
+      for (const penstock_moment& moment : extremes->second) image->refine_clock(moment);
 }
 
 void group_processes(Session& session) {
@@ -163,60 +145,39 @@ void group_processes(Session& session) {
                    });
 }
 
-// Whether a process of that number left a file that was started not long before `since`, or later: the child
-// of a spawn may be quicker than its parent's note of it.
-class Watched {
- public:
-  explicit Watched(const Session& session) {
-    for (const auto& image : session.images)
-      started_.emplace_back(image->host(), image->header().pid, image->header().begin.monotonic_ns);
-    std::sort(started_.begin(), started_.end());
-  }
-  bool has(const SessionImage& by, std::uint32_t pid, std::int64_t since) const {
-    const auto found = std::lower_bound(started_.begin(), started_.end(), std::tuple(by.host(), pid, since));
-    return found != started_.end() && std::get<0>(*found) == by.host() && std::get<1>(*found) == pid;
-  }
-
- private:
-  std::vector<std::tuple<std::string_view, std::uint32_t, std::int64_t>> started_;
-};
-
-// The processes that were attached to: their library is in no environment that others begin with.
-class AttachedTo {
- public:
-  explicit AttachedTo(const Session& session) {
-    for (const auto& image : session.images)
-      if (image->header().begun == PENSTOCK_BEGUN_ATTACHED)
-        processes_.emplace(image->host(), image->header().pid);
-  }
-  // Itself, or as a fork.
-  bool has(const SessionImage& image) const {
-    return processes_.contains({image.host(), image.header().pid}) ||
-           (image.header().forked != 0 && processes_.contains({image.host(), image.header().parent_pid}));
-  }
-
- private:
-  std::set<std::pair<std::string_view, std::uint32_t>> processes_;
-};
-
 void find_unwatched(Session& session) {
-  const Watched watched(session);
-  const AttachedTo attached_to(session);
+  std::vector<std::tuple<std::string_view, std::uint32_t, std::int64_t>> started;
+  // Their library is in no environment that others begin with.
+  std::set<std::pair<std::string_view, std::uint32_t>> attached_to;
   for (const auto& image : session.images) {
-    const bool attached = attached_to.has(*image);
+    const penstock_session_header& header = image->header();
+    started.emplace_back(image->host(), header.pid, header.begin.monotonic_ns);
+    if (header.begun == PENSTOCK_BEGUN_ATTACHED) attached_to.emplace(image->host(), header.pid);
+  }
+  std::sort(started.begin(), started.end());
+  // Whether a process of that number left a file that was started not long before `since`, or later: the
+  // child of a spawn may be quicker than its parent's note of it.
+  const auto is_watched = [&](const SessionImage& by, std::uint32_t pid, std::int64_t since) {
+    const auto found = std::lower_bound(started.begin(), started.end(), std::tuple(by.host(), pid, since));
+    return found != started.end() && std::get<0>(*found) == by.host() && std::get<1>(*found) == pid;
+  };
+  for (const auto& image : session.images) {
+    const penstock_session_header& header = image->header();
+    const bool attached =  // to itself, or to what it is a fork of
+        attached_to.contains({image->host(), header.pid}) ||
+        (header.forked != 0 && attached_to.contains({image->host(), header.parent_pid}));
     // Of an image's execs all but the last have failed, and the last, unless the image ended by it.
     UnwatchedProgram executed;
     image->view().each_event([&](const penstock_event& event, std::string_view text) {
       if (event.kind == PENSTOCK_EVENT_EXEC) {
-        executed = {image->header().pid, text, attached};
+        executed = {header.pid, text, attached};
       } else if (event.kind == PENSTOCK_EVENT_SPAWN &&
-                 !watched.has(*image, event.pid, image->header().begin.monotonic_ns)) {
+                 !is_watched(*image, event.pid, header.begin.monotonic_ns)) {
         session.unwatched.push_back({event.pid, text, attached});
       }
     });
-    if (image->header().state == PENSTOCK_EXECUTED &&
-        !watched.has(*image, image->header().pid, image->header().begin.monotonic_ns + 1)) {
-      executed.pid = image->header().pid;
+    if (header.state == PENSTOCK_EXECUTED && !is_watched(*image, header.pid, header.begin.monotonic_ns + 1)) {
+      executed.pid = header.pid;
       session.unwatched.push_back(executed);
     }
   }
@@ -294,8 +255,7 @@ Result<std::unique_ptr<SessionImage>> SessionImage::of(std::span<const std::byte
 Result<void> SessionImage::look(std::span<const std::byte> bytes, const NextData& next_data) {
   PENSTOCK_ASSIGN(view_, SessionView::look(bytes, next_data));
   const std::vector<std::string_view> words = command();
-  python_ = base_name(executable()).starts_with("python") ||
-            (!words.empty() && base_name(words[0]).starts_with("python"));
+  python_ = program().starts_with("python") || (!words.empty() && base_name(words[0]).starts_with("python"));
   inspect_end();
   return success();
 }
@@ -355,10 +315,17 @@ Session session_of(std::vector<std::unique_ptr<SessionImage>> images) {
   return session;
 }
 
+bool has_entries(const Session& session, penstock_block_kind kind) {
+  return std::ranges::any_of(session.images, [&](const auto& image) {
+    return std::ranges::any_of(image->view().blocks(), [&](const SessionBlock& block) {
+      return block.kind == static_cast<unsigned>(kind) && !block.entries.empty();
+    });
+  });
+}
+
 Result<void> complete_image(const fs::path& folder, std::uint32_t pid, const penstock_kernel_io& kernel_end,
                             std::int64_t end_monotonic_ns) {
-  std::set<fs::path> files;
-  PENSTOCK_TRY(add_folder(folder, files));
+  PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(folder));
   fs::path newest;
   std::int64_t newest_ns = INT64_MIN;
   for (const fs::path& file : files) {

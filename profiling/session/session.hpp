@@ -35,6 +35,7 @@ class SessionImage {
 
   std::string_view host() const { return field_text(header().host); }
   std::string_view executable() const { return field_text(header().executable); }
+  std::string_view program() const { return base_name(executable()); }
   bool is_python() const { return python_; }
   std::vector<std::string_view> command() const;
   // The file's last word: when recording ended, or the last thing that it saw.
@@ -88,6 +89,8 @@ struct Session {
 Result<Session> open_session(std::span<const std::filesystem::path> paths);
 // At least one.
 Session session_of(std::vector<std::unique_ptr<SessionImage>> images);
+// Whether any process kept something of that kind.
+bool has_entries(const Session& session, penstock_block_kind kind);
 
 // For the kernel's last word on a process that has just ended and could not write it itself: sets kernel_end
 // and end_monotonic_ns of the newest image of that process in the folder, if it has none. Never makes or

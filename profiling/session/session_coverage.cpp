@@ -132,28 +132,25 @@ penstock_kernel_io handed_on(const SessionProcess& process, const std::string& h
   return end_of(process.last(), host).value_or(process.last().header().kernel_begin);
 }
 
-struct Reaped {
-  std::int64_t end_ns = 0;
-  std::size_t process = 0;
-  penstock_kernel_io given;
-};
-
 bool below_zero(std::uint64_t sum) {
   return sum > static_cast<std::uint64_t>(INT64_MAX);
 }
 
 // Children that had ended, but that a parent which died at that moment had not looked at yet, are told by its
 // counters: there would be less than nothing left. The last to end are the first to be taken back.
-void take_back(std::vector<Share>& shares, std::map<std::size_t, std::vector<Reaped>>& reaped_by) {
+void take_back(const std::vector<SessionProcess>& processes, const std::string& host,
+               std::vector<Share>& shares, std::map<std::size_t, std::vector<std::size_t>>& reaped_by) {
   for (auto& [parent, children] : reaped_by) {
     Share& share = shares[parent];
-    std::sort(children.begin(), children.end(),
-              [](const Reaped& a, const Reaped& b) { return a.end_ns < b.end_ns; });
+    std::ranges::sort(children, {},
+                      [&](std::size_t child) { return processes[child].last().end_monotonic_ns(); });
     while (!children.empty() && share.known &&
            (below_zero(share.kernel_read) || below_zero(share.kernel_written))) {
-      share.kernel_read += children.back().given.rchar;
-      share.kernel_written += children.back().given.wchar;
-      shares[children.back().process].counted_with.reset();
+      const std::size_t child = children.back();
+      const penstock_kernel_io given = handed_on(processes[child], host);
+      share.kernel_read += given.rchar;
+      share.kernel_written += given.wchar;
+      shares[child].counted_with.reset();
       children.pop_back();
     }
   }
@@ -193,15 +190,13 @@ SessionCoverage coverage_of(const Session& session) {
   const std::string host = this_host();
   const Tree tree(session);
   std::vector<Share> shares(session.processes.size());
-  std::map<std::size_t, std::vector<Reaped>> reaped_by;
+  std::map<std::size_t, std::vector<std::size_t>> reaped_by;  // of a parent, its children
   for (std::size_t i = 0; i < shares.size(); ++i) {
     for (const SessionImage* const image : session.processes[i].images) add_seen(*image, shares[i], all);
     add_kernel(session.processes[i], host, shares[i]);
     shares[i].cut = std::ranges::any_of(session.processes[i].images,
                                         [](const SessionImage* image) { return image->missing_bytes() > 0; });
     if (shares[i].cut) ++all.cut_processes;
-    all.seen_read += shares[i].seen_read;
-    all.seen_written += shares[i].seen_written;
   }
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const SessionProcess& process = session.processes[i];
@@ -218,9 +213,9 @@ SessionCoverage coverage_of(const Session& session) {
     shares[*parent].kernel_read -= given.rchar;
     shares[*parent].kernel_written -= given.wchar;
     if (!shares[i].known) shares[i].counted_with = parent;
-    reaped_by[*parent].push_back({process.last().end_monotonic_ns(), i, given});
+    reaped_by[*parent].push_back(i);
   }
-  take_back(shares, reaped_by);
+  take_back(session.processes, host, shares, reaped_by);
   std::uint64_t kernel_read = 0;
   std::uint64_t kernel_written = 0;
   for (std::size_t i = 0; i < shares.size(); ++i) {

@@ -26,8 +26,6 @@ struct SessionCoverage {
   std::uint64_t ring_bytes = 0;  // io_uring and libaio
   std::uint64_t spliced_bytes = 0;
   std::uint64_t mapped_bytes = 0;
-  std::uint64_t seen_read = 0;  // of all processes, known or not
-  std::uint64_t seen_written = 0;
   std::size_t unknown_processes = 0;  // `cut_processes` included
   std::size_t cut_processes = 0;      // whose files were cut short
   std::size_t running_processes = 0;  // on this machine, now

@@ -12,12 +12,8 @@ bool fits(const std::string& pattern, const std::string& text) {
   return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
 }
 
-bool below(std::string_view path, std::string_view folder) {
-  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
-}
-
 bool is_device(std::string_view path) {
-  return below(path, "/dev") && !below(path, "/dev/shm");
+  return is_within(path, "/dev") && !is_within(path, "/dev/shm");
 }
 
 bool has_digit_behind(std::string_view path, std::string_view part) {
@@ -41,7 +37,7 @@ bool is_code(std::string_view path) {
 
 // The last part says it: these are in many places.
 bool is_interpreters_own(std::string_view path) {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const std::string_view name = base_name(path);
   return name == "pyvenv.cfg" || name == "pybuilddir.txt" || name.ends_with("._pth") ||
          (name.starts_with("python3") && name.ends_with(".zip"));
 }
@@ -60,6 +56,10 @@ constexpr std::array<std::string_view, 11> kSystem{"/proc",
 
 }  // namespace
 
+bool is_within(std::string_view path, std::string_view folder) {
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
 bool matches(std::string_view pattern, std::string_view path) {
   const std::string whole(path);
   std::string wanted(pattern);
@@ -71,7 +71,7 @@ bool matches(std::string_view pattern, std::string_view path) {
 
 bool is_start_up_noise(std::string_view path, unsigned kind, bool moved_bytes) {
   if (is_device(path)) return true;
-  if (std::any_of(kSystem.begin(), kSystem.end(), [&](std::string_view own) { return below(path, own); }))
+  if (std::any_of(kSystem.begin(), kSystem.end(), [&](std::string_view own) { return is_within(path, own); }))
     return true;
   if (is_interpreters_own(path)) return true;
   return in_python_library(path) && (is_code(path) || kind == PENSTOCK_DIRECTORY || !moved_bytes);

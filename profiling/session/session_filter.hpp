@@ -2,6 +2,7 @@
 // Python programs not what the interpreter itself reads to start.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "profiling/session/file_sums.hpp"
 
 namespace penstock {
+
+// Whether a path is a folder, or what is in it at any depth.
+bool is_within(std::string_view path, std::string_view folder);
 
 // A shell pattern (fnmatch): '*' stands for any characters, '/' included. One that begins with '/' is held
 // against the whole path; "dir/" means all below folders of that name; one without '/' is held against the
@@ -24,8 +28,8 @@ struct SessionFilter {
   std::vector<std::string> exclude;
   bool everything = false;  // pipes, sockets, devices and Python's start-up as well
 
-  // As FileWanted.
   bool wants(std::string_view path, unsigned kind, bool moved, const SessionImage& image) const;
+  FileWanted wanted() const { return std::bind_front(&SessionFilter::wants, this); }
 };
 
 }  // namespace penstock

@@ -12,13 +12,13 @@
 #include <system_error>
 
 #include "io_backends/core/system/fd.hpp"
+#include "results/record/json_members.hpp"
 #include "results/record/store.hpp"
 
 namespace penstock {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kNote = "session.json";
 constexpr std::uintmax_t kMostNote = 16U << 20U;
@@ -29,11 +29,6 @@ std::vector<std::string> texts_of(const Json& note, const char* name) {
     for (const Json& one : *at)
       if (one.is_string()) texts.push_back(one.get<std::string>());
   return texts;
-}
-
-std::string text_of(const Json& note, const char* name) {
-  const auto at = note.find(name);
-  return at != note.end() && at->is_string() ? at->get<std::string>() : "";
 }
 
 }  // namespace
@@ -106,9 +101,9 @@ SessionNote read_note(const fs::path& folder) {
   read.command = texts_of(note, "command");
   read.include = texts_of(note, "include");
   read.exclude = texts_of(note, "exclude");
-  read.started = text_of(note, "started");
-  read.ended = text_of(note, "ended");
-  if (const auto at = note.find("trace"); at != note.end() && at->is_boolean()) read.trace = at->get<bool>();
+  read.started = member_text(note, "started");
+  read.ended = member_text(note, "ended");
+  read.trace = member_true(note, "trace");
   if (const auto at = note.find("exit_code"); at != note.end() && at->is_number_integer())
     read.exit_code = static_cast<int>(at->get<std::int64_t>());
   return read;

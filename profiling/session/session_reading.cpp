@@ -8,9 +8,9 @@ namespace penstock {
 namespace {
 
 // How many of them there are at one time, at most.
-std::uint64_t most_at_once(const std::vector<Interval>& times) {
+std::uint64_t most_at_once(const std::vector<TimeInterval>& times) {
   std::vector<std::pair<std::int64_t, int>> turns;
-  for (const Interval& time : times) {
+  for (const TimeInterval& time : times) {
     turns.emplace_back(time.begin, 1);
     turns.emplace_back(std::max(time.begin, time.end), -1);
   }
@@ -26,11 +26,11 @@ std::uint64_t most_at_once(const std::vector<Interval>& times) {
 
 // Spans of one repeat.
 struct Repeat {
-  std::vector<Interval> times;
+  std::vector<TimeInterval> times;
   std::uint64_t bytes = 0;
 };
 
-double seconds_of(std::vector<Interval> times) {
+double seconds_of(std::vector<TimeInterval> times) {
   return static_cast<double>(length(merged(std::move(times)))) / 1e9;
 }
 
@@ -40,17 +40,13 @@ const ThreadReading& add_reading(ThreadReadings& threads, const penstock_counter
                                  const SessionImage& image) {
   ThreadReading& thread = threads[{&image, counters.thread}];
   thread.bytes += counters.bytes_read;
-  const SessionClock& clock = image.view().clock();
-  const auto realtime = [&](std::uint64_t ticks) { return clock.realtime_ns(clock.monotonic_ns(ticks)); };
-  if (counters.first_read_ticks != PENSTOCK_NEVER)
-    thread.first_ns = std::min(thread.first_ns, realtime(counters.first_read_ticks));
-  if (counters.last_read_ticks != PENSTOCK_NEVER)
-    thread.last_ns = std::max(thread.last_ns, realtime(counters.last_read_ticks));
+  image.view().clock().extend(thread.first_ns, thread.last_ns, counters.first_read_ticks,
+                              counters.last_read_ticks);
   return thread;
 }
 
 std::uint64_t threads_at_once(const ThreadReadings& threads, std::uint64_t all_bytes) {
-  std::vector<Interval> times;
+  std::vector<TimeInterval> times;
   for (const auto& [key, thread] : threads)
     if (thread.bytes > 0 && thread.bytes >= all_bytes / 100)
       times.push_back({thread.first_ns, thread.last_ns});
@@ -60,15 +56,15 @@ std::uint64_t threads_at_once(const ThreadReadings& threads, std::uint64_t all_b
 Reading reading_of_spans(const Session& session) {
   Reading reading;
   ThreadReadings threads;
-  Interval samples{INT64_MAX, INT64_MIN};
-  std::vector<Interval> intervals;
+  TimeInterval samples{INT64_MAX, INT64_MIN};
+  std::vector<TimeInterval> intervals;
   std::map<std::uint32_t, Repeat> repeats;
   std::uint64_t sample_bytes = 0;
   for (const auto& image : session.images)
     image->view().each<penstock_span>(PENSTOCK_BLOCK_SPANS, [&](const penstock_span& span, std::uint64_t) {
       if (span.component != PENSTOCK_READ || span.bytes == 0) return;
       const SessionClock& clock = image->view().clock();
-      const Interval time{clock.realtime_ns(span.begin_ns), clock.realtime_ns(span.end_ns)};
+      const TimeInterval time{clock.realtime_ns(span.begin_ns), clock.realtime_ns(span.end_ns)};
       reading.bytes += span.bytes;
       reading.busy_s += static_cast<double>(std::max<std::int64_t>(time.end - time.begin, 0)) / 1e9;
       if (span.number == PENSTOCK_NO_NUMBER) {

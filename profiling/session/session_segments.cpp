@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "profiling/session/layers.hpp"
 
@@ -55,23 +56,15 @@ void IntervalUnion::add(std::int64_t begin, std::int64_t end) {
 }
 
 void IntervalUnion::merge() {
-  std::sort(pieces_.begin(), pieces_.end(), [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
-  std::size_t kept = 0;
-  for (const Piece& next : pieces_) {
-    if (kept > 0 && next.begin <= pieces_[kept - 1].end) {
-      pieces_[kept - 1].end = std::max(pieces_[kept - 1].end, next.end);
-    } else {
-      pieces_[kept++] = next;
-    }
-  }
-  pieces_.resize(kept);
-  merge_at_ = std::max(merge_at_, 2 * kept);
+  pieces_ = merged(std::move(pieces_));
+  merge_at_ = std::max(merge_at_, 2 * pieces_.size());
 }
 
 std::int64_t IntervalUnion::length_ns() {
   merge();
   double sum = 0;
-  for (const Piece& piece : pieces_) sum += static_cast<double>(piece.end) - static_cast<double>(piece.begin);
+  for (const TimeInterval& piece : pieces_)
+    sum += static_cast<double>(piece.end) - static_cast<double>(piece.begin);
   return static_cast<std::int64_t>(std::min(sum, 9e18));
 }
 
@@ -87,8 +80,8 @@ SegmentFacts inspect_segments(const Session& session, const std::function<bool(s
   each_segment(session, [&](const penstock_segment& segment, const SessionImage& image) {
     if (segment.call >= PENSTOCK_CALLS || segment.layer >= PENSTOCK_LAYERS || !wanted(segment.file)) return;
     const SessionClock& clock = image.view().clock();
-    const std::int64_t begin = clock.realtime_ns(clock.monotonic_ns(segment.begin_ticks));
-    const std::int64_t end = clock.realtime_ns(clock.monotonic_ns(segment.end_ticks));
+    const std::int64_t begin = clock.realtime_at(segment.begin_ticks);
+    const std::int64_t end = clock.realtime_at(segment.end_ticks);
     facts.first_ns = facts.segments == 0 ? begin : std::min(facts.first_ns, begin);
     facts.last_ns = facts.segments == 0 ? end : std::max(facts.last_ns, end);
     ++facts.segments;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "profiling/session/intervals.hpp"
 #include "profiling/session/session.hpp"
 
 namespace penstock {
@@ -21,12 +22,8 @@ class IntervalUnion {
   std::int64_t length_ns();
 
  private:
-  struct Piece {
-    std::int64_t begin;
-    std::int64_t end;
-  };
   void merge();
-  std::vector<Piece> pieces_;
+  std::vector<TimeInterval> pieces_;
   std::size_t merge_at_ = std::size_t{1} << 20U;
 };
 

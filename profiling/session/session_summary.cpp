@@ -23,33 +23,24 @@ struct Part {
 
 void inspect_images(const Session& session, SessionSummary& summary) {
   std::int64_t end_ns = INT64_MIN;
-  std::map<std::filesystem::path, Interval> sessions;
+  std::map<std::filesystem::path, TimeInterval> sessions;
   summary.begin_ns = INT64_MAX;
   for (const auto& image : session.images) {
     const penstock_session_header& header = image->header();
     summary.begin_ns = std::min(summary.begin_ns, header.begin_realtime_ns);
     const std::int64_t image_end_ns = image->view().clock().realtime_ns(image->end_monotonic_ns());
     end_ns = std::max(end_ns, image_end_ns);
-    Interval& whole =
-        sessions.try_emplace(image->path().parent_path(), Interval{INT64_MAX, INT64_MIN}).first->second;
+    TimeInterval& whole =
+        sessions.try_emplace(image->path().parent_path(), TimeInterval{INT64_MAX, INT64_MIN}).first->second;
     whole = {std::min(whole.begin, header.begin_realtime_ns), std::max(whole.end, image_end_ns)};
     summary.python = summary.python || image->is_python();
   }
   summary.span_s = std::max(0.0, (static_cast<double>(end_ns) - static_cast<double>(summary.begin_ns)) / 1e9);
   summary.wall_s = summary.span_s;
   if (sessions.size() < 2) return;
-  std::vector<Interval> times;
+  std::vector<TimeInterval> times;
   for (const auto& [folder, time] : sessions) times.push_back(time);
   summary.wall_s = std::min(summary.span_s, static_cast<double>(length(merged(std::move(times)))) / 1e9);
-}
-
-bool has_segments(const Session& session) {
-  return std::any_of(session.images.begin(), session.images.end(), [](const auto& image) {
-    const auto& blocks = image->view().blocks();
-    return std::any_of(blocks.begin(), blocks.end(), [](const SessionBlock& block) {
-      return block.kind == PENSTOCK_BLOCK_SEGMENTS && !block.entries.empty();
-    });
-  });
 }
 
 }  // namespace
@@ -76,14 +67,12 @@ Drops drops_of(const Session& session) {
 void FilesSum::add(const FileSum& file) {
   (file.kind == PENSTOCK_DIRECTORY ? directories : files) += 1;
   all.add(file.all);
-  mapped_bytes += file.mapped_bytes;
 }
 
 void FilesSum::add(const FilesSum& more) {
   files += more.files;
   directories += more.directories;
   all.add(more.all);
-  mapped_bytes += more.mapped_bytes;
 }
 
 bool was_touched(const FileSum& file) {
@@ -103,11 +92,8 @@ void each_in_threads(const FileSums& sums, const SessionFilter& filter, const Pl
   const std::size_t threads = sums.entries() < kEntriesForThreads ? 1 : summing_threads();
   const auto work = [&](std::size_t place) {
     sums.each_of_part(
-        place, threads,
-        [&](std::string_view path, unsigned kind, bool moved, const SessionImage& image) {
-          return filter.wants(path, kind, moved, image);
-        },
-        [&](const FileSum& file) { each(place, file); }, [&](const FileSum& file) { left_out(place, file); });
+        place, threads, filter.wanted(), [&](const FileSum& file) { each(place, file); },
+        [&](const FileSum& file) { left_out(place, file); });
   };
   std::vector<std::jthread> others;
   for (std::size_t place = 1; place < threads; ++place) others.emplace_back(work, place);
@@ -146,7 +132,7 @@ SessionSummary summarise(const Session& session, const FileSums& sums, const Ses
   }
   summary.coverage = coverage_of(session);
   summary.io_s = summary.in.all.io_ns() / 1e9;
-  if (!has_segments(session)) return summary;
+  if (!has_entries(session, PENSTOCK_BLOCK_SEGMENTS)) return summary;
   std::sort(keys_left_out.begin(), keys_left_out.end());
   const auto wanted = [&](std::uint64_t file) {
     return !std::binary_search(keys_left_out.begin(), keys_left_out.end(), file);

@@ -20,7 +20,6 @@ struct FilesSum {
   std::uint64_t files = 0;  // that something was done to
   std::uint64_t directories = 0;
   LayerSum all;
-  std::uint64_t mapped_bytes = 0;
 
   void add(const FileSum& file);
   void add(const FilesSum& more);

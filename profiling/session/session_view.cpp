@@ -18,13 +18,6 @@ constexpr std::uint32_t kMostGranule = 1U << 30U;
 constexpr std::int64_t kLongEnoughNs = 1'000'000;  // for a line through two moments to beat ticks_per_s
 constexpr double kMostNsPerTick = 1e9;
 
-template <class T>
-T copy_at(std::span<const std::byte> bytes, std::uint64_t offset) {
-  T value{};
-  std::memcpy(&value, bytes.data() + offset, sizeof value);
-  return value;
-}
-
 bool is_whole(const penstock_counters& counters) {
   return counters.form == PENSTOCK_WHOLE || counters.form == PENSTOCK_FURTHER;
 }
@@ -118,6 +111,12 @@ std::int64_t SessionClock::realtime_ns(std::int64_t monotonic_ns) const {
   return sum_of(begin_realtime_ns_, passed);
 }
 
+void SessionClock::extend(std::int64_t& begin_ns, std::int64_t& end_ns, std::uint64_t first,
+                          std::uint64_t last) const {
+  if (first != PENSTOCK_NEVER) begin_ns = std::min(begin_ns, realtime_at(first));
+  if (last != PENSTOCK_NEVER) end_ns = std::max(end_ns, realtime_at(last));
+}
+
 std::string_view field_text(const char* field, std::size_t bytes) {
   const void* const end = std::memchr(field, 0, bytes);
   return {field, end == nullptr ? bytes : static_cast<std::size_t>(static_cast<const char*>(end) - field)};
@@ -129,7 +128,7 @@ Result<SessionView> SessionView::look(std::span<const std::byte> bytes, const Ne
                                          std::to_string(bytes.size()) + " bytes)");
   SessionView view;
   view.bytes_ = bytes;
-  view.header_ = copy_at<penstock_session_header>(bytes, 0);
+  view.header_ = entry_of<penstock_session_header>(bytes);
   PENSTOCK_TRY(check_header(view.header_));
   view.clock_ = SessionClock(view.header_);
   view.find_blocks(next_data);
@@ -150,7 +149,7 @@ void SessionView::find_blocks(const NextData& next_data) {
       if (end - at < sizeof(penstock_block)) return;
     }
     const std::uint64_t renewed = renewals_of(bytes_.data() + at);
-    const auto head = copy_at<penstock_block>(bytes_, at);
+    const auto head = entry_of<penstock_block>(bytes_.subspan(at));
     const std::uint64_t there = bytes_.size() - at;
     if (head.magic != PENSTOCK_BLOCK_MAGIC || head.bytes < granule || head.bytes % granule != 0) {
       if (head.magic != 0) torn_bytes_ += std::min(granule, there);
@@ -190,7 +189,7 @@ penstock_counters SessionView::counters_at(std::uint64_t offset) const {
 
 std::optional<penstock_segment> SessionView::segment_at(std::uint64_t offset) const {
   if (offset > bytes_.size() || bytes_.size() - offset < sizeof(penstock_segment)) return penstock_segment{};
-  const auto segment = copy_at<penstock_segment>(bytes_, offset);
+  const auto segment = entry_of<penstock_segment>(bytes_.subspan(offset));
   const auto behind =
       std::upper_bound(blocks_.begin(), blocks_.end(), offset,
                        [](std::uint64_t at, const SessionBlock& block) { return at < block.offset; });
@@ -204,24 +203,10 @@ SessionView::Name SessionView::name_at(std::uint64_t offset) const {
   if (offset < header_.header_bytes || offset > bytes_.size() ||
       bytes_.size() - offset < sizeof(penstock_name))
     return {};
-  const auto name = copy_at<penstock_name>(bytes_, offset);
+  const auto name = entry_of<penstock_name>(bytes_.subspan(offset));
   const std::uint64_t from = offset + sizeof name;
   if (name.length > bytes_.size() - from) return {};
   return {name.file, {reinterpret_cast<const char*>(bytes_.data() + from), name.length}, name.kind};
-}
-
-void SessionView::each_name(const std::function<void(const Name&)>& each) const {
-  for (const SessionBlock& block : blocks_) {
-    if (block.kind != PENSTOCK_BLOCK_NAMES) continue;
-    for (std::uint64_t at = 0; block.entries.size() - at >= sizeof(penstock_name);) {
-      const auto name = copy_at<penstock_name>(block.entries, at);
-      at += sizeof name;
-      if (name.length > block.entries.size() - at) break;
-      each({name.file, {reinterpret_cast<const char*>(block.entries.data() + at), name.length}, name.kind});
-      at += (std::uint64_t{name.length} + 7) / 8 * 8;
-      if (at > block.entries.size()) break;
-    }
-  }
 }
 
 void SessionView::each_event(
@@ -229,7 +214,7 @@ void SessionView::each_event(
   for (const SessionBlock& block : blocks_) {
     if (block.kind != PENSTOCK_BLOCK_EVENTS) continue;
     for (std::uint64_t at = 0; block.entries.size() - at >= sizeof(penstock_event);) {
-      const auto event = copy_at<penstock_event>(block.entries, at);
+      const auto event = entry_of<penstock_event>(block.entries.subspan(at));
       at += sizeof event;
       if (event.length > block.entries.size() - at) break;
       each(event, {reinterpret_cast<const char*>(block.entries.data() + at), event.length});

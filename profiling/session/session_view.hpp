@@ -45,6 +45,9 @@ class SessionClock {
 
   std::int64_t monotonic_ns(std::uint64_t ticks) const;
   std::int64_t realtime_ns(std::int64_t monotonic_ns) const;  // since 1970
+  std::int64_t realtime_at(std::uint64_t ticks) const { return realtime_ns(monotonic_ns(ticks)); }
+  // Makes a time (realtime) longer, so that these moments are in it; PENSTOCK_NEVER is none.
+  void extend(std::int64_t& begin_ns, std::int64_t& end_ns, std::uint64_t first, std::uint64_t last) const;
   double duration_ns(std::uint64_t ticks) const { return static_cast<double>(ticks) * ns_per_tick_; }
   bool known() const { return known_; }  // false: the ticks were not measured, and count as ns
 
@@ -96,7 +99,6 @@ class SessionView {
   template <class Entry, class Each>
   static void each_in(const SessionBlock& block, Each each);
 
-  void each_name(const std::function<void(const Name&)>& each) const;
   void each_event(const std::function<void(const penstock_event&, std::string_view text)>& each) const;
 
  private:
@@ -110,6 +112,10 @@ class SessionView {
   std::uint64_t torn_bytes_ = 0;
 };
 
+// The last part of a path; all of what has no slash.
+constexpr std::string_view base_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
 // Text of a field that ends with NUL or with the field.
 std::string_view field_text(const char* field, std::size_t bytes);
 template <std::size_t N>

@@ -10,11 +10,6 @@
 namespace penstock {
 namespace {
 
-std::int64_t realtime(const SessionImage& image, std::uint64_t ticks) {
-  const SessionClock& clock = image.view().clock();
-  return clock.realtime_ns(clock.monotonic_ns(ticks));
-}
-
 TransferKind kind_of(unsigned call) {
   if (call == PENSTOCK_CALL_READ) return TransferKind::read;
   return call == PENSTOCK_CALL_WRITE ? TransferKind::write : TransferKind::metadata;
@@ -25,11 +20,12 @@ void each_call(const Session& session, const NamedFiles& wanted, const EachTrans
     if (segment.call >= PENSTOCK_CALLS || segment.failed != 0 || !moves_bytes_of_its_own(segment.layer) ||
         wanted.find(segment.file, image) == nullptr)
       return;
+    const SessionClock& clock = image.view().clock();
     Transfer transfer{&image,
                       segment.layer,
                       kind_of(segment.call),
-                      realtime(image, segment.begin_ticks),
-                      realtime(image, segment.end_ticks),
+                      clock.realtime_at(segment.begin_ticks),
+                      clock.realtime_at(segment.end_ticks),
                       segment.length,
                       1};
     transfer.end_ns = std::max(transfer.begin_ns, transfer.end_ns);
@@ -40,17 +36,18 @@ void each_call(const Session& session, const NamedFiles& wanted, const EachTrans
 
 // What a thread did to a file.
 void each_kind(const penstock_counters& counters, const SessionImage& image, const EachTransfer& each) {
+  const SessionClock& clock = image.view().clock();
   const auto give = [&](TransferKind kind, std::uint64_t first, std::uint64_t last, std::uint64_t bytes,
                         std::uint64_t operations) {
     if (bytes == 0 && operations == 0) return;
     if (first == PENSTOCK_NEVER) first = counters.first_ticks;
     if (last == PENSTOCK_NEVER) last = counters.last_ticks;
-    Transfer transfer{&image, counters.layer, kind, realtime(image, first), 0, bytes, operations};
-    transfer.end_ns = std::max(transfer.begin_ns, realtime(image, last));
+    Transfer transfer{&image, counters.layer, kind, clock.realtime_at(first), 0, bytes, operations};
+    transfer.end_ns = std::max(transfer.begin_ns, clock.realtime_at(last));
     each(transfer);
   };
   LayerSum sum;
-  sum.add(counters, image.view().clock());
+  sum.add(counters, clock);
   give(TransferKind::read, counters.first_read_ticks, counters.last_read_ticks, sum.bytes_read, sum.reads);
   give(TransferKind::write, counters.first_write_ticks, counters.last_write_ticks, sum.bytes_written,
        sum.writes);

@@ -171,22 +171,15 @@ void TimelineFile::event(const penstock_span& span) {
                       std::exchange(first_event_, false) ? "" : ",\n", json_text(name),
                       component_name(span.component), decimal(span.begin_ns - words_.start_ns, 3),
                       decimal(span.end_ns - span.begin_ns, 3), rank_.rank, span.thread);
-  std::string_view comma;
-  if (span.epoch != PENSTOCK_NO_EPOCH) {
-    fmt::format_to(std::back_inserter(line_), R"("epoch":{})", span.epoch);
-    comma = ",";
-  }
-  if (span.number != PENSTOCK_NO_NUMBER) {
-    fmt::format_to(std::back_inserter(line_), R"({}"{}":{})", comma,
-                   of_a_sample(span.component) ? "sample" : "step", span.number);
-    comma = ",";
-  }
-  if (const std::string_view of = object(span); !of.empty()) {
-    fmt::format_to(std::back_inserter(line_), R"({}"object":{})", comma, json_text(of));
-    comma = ",";
-  }
-  if (span.bytes != 0) fmt::format_to(std::back_inserter(line_), R"({}"bytes":{})", comma, span.bytes);
-  line_ += "}}";
+  std::string args;
+  const auto arg = [&](std::string_view key, const auto& value) {
+    fmt::format_to(std::back_inserter(args), R"({}"{}":{})", args.empty() ? "" : ",", key, value);
+  };
+  if (span.epoch != PENSTOCK_NO_EPOCH) arg("epoch", span.epoch);
+  if (span.number != PENSTOCK_NO_NUMBER) arg(of_a_sample(span.component) ? "sample" : "step", span.number);
+  if (const std::string_view of = object(span); !of.empty()) arg("object", json_text(of));
+  if (span.bytes != 0) arg("bytes", span.bytes);
+  line_ += args + "}}";
 }
 
 void TimelineFile::metadata(std::string_view what, std::uint32_t thread, std::string_view name) {

@@ -13,7 +13,8 @@
 #include "io_backends/core/system/interrupt.hpp"
 #include "profiling/report/session_text.hpp"
 #include "profiling/session/process_number.hpp"
-#include "profiling/session/session_folder.hpp"
+#include "results/record/json_members.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 
@@ -29,6 +30,28 @@ Result<void> check_output_outside_sessions(const std::string& output, ProfileArg
           fmt::format("'{}' is of the session '{}' itself: write to another place", output, argument));
   }
   return success();
+}
+
+std::size_t rows_of(const Options& options, std::size_t otherwise) {
+  return options.given("top") ? static_cast<std::size_t>(options.integer("top")) : otherwise;
+}
+
+std::string session_name_of(const Options& options) {
+  return options.text("output").empty() ? default_session_name() : options.text("output");
+}
+
+SessionNote first_note(const Options& options, std::vector<std::string> command) {
+  SessionNote note;
+  note.command = std::move(command);
+  note.include = options.texts("include");
+  note.exclude = options.texts("exclude");
+  note.trace = options.flag("trace");
+  note.started = utc_now();
+  return note;
+}
+
+void update_note(const std::filesystem::path& folder, const SessionNote& note) {
+  if (const Result<void> written = write_note(folder, note); !written.ok()) warn(written.error().message());
 }
 
 Result<Session> open_named_sessions(ProfileArguments arguments) {
@@ -108,7 +131,7 @@ void print_line(std::string_view text) {
   print_out(fmt::format("{}\n", text));
 }
 void print_json_line(const Json& object) {
-  print_line(object.dump(-1, ' ', false, Json::error_handler_t::replace));
+  print_line(one_line(object));
 }
 
 std::string process_text(const RecordingProcess& process) {

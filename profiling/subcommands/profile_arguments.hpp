@@ -12,6 +12,7 @@
 #include "profiling/live/recording_process.hpp"
 #include "profiling/session/session.hpp"
 #include "profiling/session/session_filter.hpp"
+#include "profiling/session/session_folder.hpp"
 #include "results/record/record.hpp"
 
 namespace penstock {
@@ -70,6 +71,15 @@ constexpr OptionSpec output_option(std::string_view value, std::string_view help
           .group = "Where to",
           .alias = "o"};
 }
+
+// --top where it is given.
+std::size_t rows_of(const Options& options, std::size_t otherwise);
+// --output of a session that is started, or a name of its own.
+std::string session_name_of(const Options& options);
+// What session.json says of a run or an attach that begins now.
+SessionNote first_note(const Options& options, std::vector<std::string> command);
+// A session is of use without it: a warning where it cannot be written.
+void update_note(const std::filesystem::path& folder, const SessionNote& note);
 
 // With a warning for each file of them that cannot be read.
 Result<Session> open_named_sessions(ProfileArguments arguments);

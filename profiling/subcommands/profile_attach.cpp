@@ -13,19 +13,12 @@
 #include "profiling/attach/attach.hpp"
 #include "profiling/attach/target.hpp"
 #include "profiling/live/recording_process.hpp"
-#include "profiling/session/process_number.hpp"
-#include "profiling/session/session_folder.hpp"
 #include "profiling/subcommands/profile_arguments.hpp"
-#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {
 
 namespace fs = std::filesystem;
-
-double attached_ms(const Attached& attached) {
-  return static_cast<double>(attached.stopped.count()) / 1e6;
-}
 
 std::vector<std::string> command_line_of(int pid) {
   std::vector<std::string> words;
@@ -35,8 +28,8 @@ std::vector<std::string> command_line_of(int pid) {
 }
 
 // The other process writes there, as its owner.
-Result<fs::path> folder_for(const Target& target, const std::string& wanted) {
-  PENSTOCK_ASSIGN(fs::path folder, make_session_folder(wanted.empty() ? default_session_name() : wanted));
+Result<fs::path> folder_for(const Target& target, const Options& options) {
+  PENSTOCK_ASSIGN(fs::path folder, make_session_folder(session_name_of(options)));
   if (target.uid() != ::geteuid() && ::chown(folder.c_str(), target.uid(), target.gid()) != 0) {
     const int why = errno;
     ::rmdir(folder.c_str());
@@ -51,7 +44,7 @@ Result<fs::path> folder_for(const Target& target, const std::string& wanted) {
 bool undo(const Target& target, const fs::path& folder) {
   const std::atomic<bool> over{false};
   const WorkOn to_the_end(over);
-  const auto detached = [&]() -> Result<Detached> {
+  const auto detached = [&]() -> Result<AttachOutcome> {
     PENSTOCK_ASSIGN(const Target now, Target::look(target.pid()));  // it has the library since then
     return detach_from(now);
   }();
@@ -75,37 +68,29 @@ Result<int> attach(const CommandContext& context) {
     return make_error(Errc::already_exists, fmt::format("process {} is watched already, but {}", pid,
                                                         session_gone_text(pid, *removed)));
   PENSTOCK_ASSIGN(const std::string library, profile_library());
-  const bool trace = context.options.flag("trace");
   PENSTOCK_ASSIGN(const auto trace_limit, trace_limit_of(context.options));
-  PENSTOCK_ASSIGN(const fs::path folder, folder_for(target, context.options.text("output")));
-  const Result<Attached> attached =
-      attach_to(target, fs::weakly_canonical(library).string(), folder, {.on = trace, .limit = trace_limit});
+  PENSTOCK_ASSIGN(const fs::path folder, folder_for(target, context.options));
+  const Result<AttachOutcome> attached = attach_to(target, fs::weakly_canonical(library).string(), folder,
+                                                   context.options.flag("trace"), trace_limit);
   if (!attached.ok()) {
     ::rmdir(folder.c_str());  // nothing came of it, unless the process has started a file there
     return attached.error();
   }
   if (interrupted() && undo(target, folder))
     return make_error(Errc::interrupted, fmt::format("process {} is not attached", pid));
-  const SessionNote note{.command = command_line_of(pid),
-                         .include = context.options.texts("include"),
-                         .exclude = context.options.texts("exclude"),
-                         .trace = trace,
-                         .started = utc_now(),
-                         .ended = "",
-                         .exit_code = -1};
-  if (const Result<void> noted = write_note(folder, note); !noted.ok()) warn(noted.error().message());
+  update_note(folder, first_note(context.options, command_line_of(pid)));
   if (context.output.json) {
     print_json_line(Json{{"pid", pid},
                          {"session", folder.string()},
                          {"slots", attached->slots},
                          {"objects", attached->objects},
-                         {"stopped_ms", attached_ms(*attached)}});
+                         {"stopped_ms", attached->stopped_ms()}});
     return 0;
   }
   print_line(fmt::format(
       "attached to process {} ({}): {} slots in {} objects lead to the profiler; one thread was stopped "
       "for {:.2f} ms",
-      pid, target.name(), attached->slots, attached->objects, attached_ms(*attached)));
+      pid, target.name(), attached->slots, attached->objects, attached->stopped_ms()));
   print_line(fmt::format("its session is '{}'; 'penstock profile detach {}' ends it", folder.string(), pid));
   return 0;
 }

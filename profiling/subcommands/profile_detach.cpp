@@ -7,7 +7,6 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "profiling/attach/attach.hpp"
 #include "profiling/attach/target.hpp"
-#include "profiling/session/session_folder.hpp"
 #include "profiling/subcommands/profile_arguments.hpp"
 #include "results/record/store.hpp"
 
@@ -19,13 +18,11 @@ namespace fs = std::filesystem;
 Result<int> run_detach(const CommandContext& context) {
   PENSTOCK_ASSIGN(const int pid, only_pid(context.positionals[0]));
   PENSTOCK_ASSIGN(const Target target, Target::look(pid));
-  PENSTOCK_ASSIGN(const Detached detached, detach_from(target));
-  const double stopped_ms = static_cast<double>(detached.stopped.count()) / 1e6;
+  PENSTOCK_ASSIGN(const AttachOutcome detached, detach_from(target));
   SessionNote note = read_note(detached.folder);
   if (!note.started.empty()) {
     note.ended = utc_now();
-    if (const Result<void> noted = write_note(detached.folder, note); !noted.ok())
-      warn(noted.error().message());
+    update_note(detached.folder, note);
   }
   if (context.output.json) {
     print_json_line(Json{{"pid", pid},
@@ -34,14 +31,14 @@ Result<int> run_detach(const CommandContext& context) {
                          {"slots_unrestored", detached.unrestored},
                          {"slots_unloaded", detached.unloaded},
                          {"objects", detached.objects},
-                         {"stopped_ms", stopped_ms}});
+                         {"stopped_ms", detached.stopped_ms()}});
   } else {
     print_line(fmt::format(
         "detached from process {} ({}): {} slots in {} objects hold their first values again{}; one "
         "thread was stopped for {:.2f} ms",
         pid, target.name(), detached.slots, detached.objects,
         detached.unloaded != 0 ? fmt::format(", {} went with their objects", detached.unloaded) : "",
-        stopped_ms));
+        detached.stopped_ms()));
     std::error_code failed;
     print_line(fs::is_directory(detached.folder, failed)
                    ? fmt::format("'penstock profile report {}' shows what was seen", detached.folder)

@@ -9,25 +9,23 @@
 namespace penstock {
 namespace {
 
+std::string joined(std::string_view divider, std::string (*text_of)(const ExporterInfo&)) {
+  std::string all;
+  for (const ExporterInfo* const one : exporter_registry().present())
+    all += (all.empty() ? "" : std::string(divider)) + text_of(*one);
+  return all;
+}
+
 // "chrome|csv".
 std::string_view exporter_names() {
-  static const std::string names = [] {
-    std::string all;
-    for (const ExporterInfo* const one : exporter_registry().present())
-      all += fmt::format("{}{}", all.empty() ? "" : "|", one->name);
-    return all;
-  }();
+  static const std::string names = joined("|", [](const auto& one) { return std::string(one.name); });
   return names;
 }
 
 // "chrome: a trace for Chrome and Perfetto; csv: a row for each file".
 std::string_view exporter_summaries() {
-  static const std::string summaries = [] {
-    std::string all;
-    for (const ExporterInfo* const one : exporter_registry().present())
-      all += fmt::format("{}{}: {}", all.empty() ? "" : "; ", one->name, one->summary);
-    return all;
-  }();
+  static const std::string summaries =
+      joined("; ", [](const auto& one) { return fmt::format("{}: {}", one.name, one.summary); });
   return summaries;
 }
 

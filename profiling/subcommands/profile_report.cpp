@@ -33,7 +33,7 @@ Result<int> report_json(const Session& session, const FileSums& sums, const Sess
     for (std::size_t i = 0; i < report.processes.size() && i < most; ++i)
       append_process_json(out, report.processes[i]);
   } else if (by == "file") {
-    for (const FileSum& file : report.most_bytes) append_file_json(out, file);
+    for (const FileSum& file : report.most_bytes.ranked()) append_file_json(out, file);
   } else {
     for (const RollUp& row : report.rows) append_roll_up_json(out, by, row);
   }
@@ -54,11 +54,11 @@ void report_text(const Session& session, const FileSums& sums, const SessionFilt
   } else if (by == "process") {
     out += rows_text(process_rows(report.processes, most, output));
   } else if (by != "file") {
-    out += rows_text(roll_up_rows(by, report.rows, output, report.not_shown.rows));
+    out += rows_text(roll_up_rows(by, report.rows, output, report.rows_not_shown));
   } else {
     out += rows_text(roll_up_rows("mount", report.mounts, output));
-    out += "\nMost bytes:\n" + rows_text(file_rows(report.most_bytes, output, report.not_shown.most_bytes));
-    out += "\nMost time:\n" + rows_text(file_rows(report.most_time, output, report.not_shown.most_time));
+    out += "\nMost bytes:\n" + rows_text(file_rows(report.most_bytes, output));
+    out += "\nMost time:\n" + rows_text(file_rows(report.most_time, output));
   }
   print_out(out);
 }
@@ -67,10 +67,7 @@ Result<int> run_report(const CommandContext& context) {
   PENSTOCK_ASSIGN(const Session session, open_named_sessions(context.positionals));
   const SessionFilter filter = filter_of(context.options, context.positionals);
   const FileSums sums(session);
-  const bool asked = context.options.given("top");
-  const std::size_t most = asked                 ? static_cast<std::size_t>(context.options.integer("top"))
-                           : context.output.json ? kAllRows
-                                                 : kRows;
+  const std::size_t most = rows_of(context.options, context.output.json ? kAllRows : kRows);
   if (context.options.given("html")) {
     const std::string& file = context.options.text("html");
     PENSTOCK_TRY(check_output_outside_sessions(file, context.positionals));

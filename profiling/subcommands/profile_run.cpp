@@ -17,7 +17,6 @@
 #include "profiling/report/session_text.hpp"
 #include "profiling/session/file_sums.hpp"
 #include "profiling/session/kernel_processes.hpp"
-#include "profiling/session/session_folder.hpp"
 #include "profiling/session/session_summary.hpp"
 #include "profiling/spans/span_log.hpp"
 #include "profiling/subcommands/profile_arguments.hpp"
@@ -127,21 +126,13 @@ Result<int> run_run(const CommandContext& context) {
   }
   PENSTOCK_ASSIGN(const std::string library, preloadable_library());
   PENSTOCK_ASSIGN(const auto trace_limit, trace_limit_of(context.options));
-  const std::string& wanted = context.options.text("output");
-  const Result<fs::path> made = make_session_folder(wanted.empty() ? default_session_name() : wanted);
+  const Result<fs::path> made = make_session_folder(session_name_of(context.options));
   if (!made.ok()) return make_error(Errc::invalid_argument, made.error().message());
   const fs::path& folder = *made;
-  SessionNote note{.command = command,
-                   .include = context.options.texts("include"),
-                   .exclude = context.options.texts("exclude"),
-                   .trace = context.options.flag("trace"),
-                   .started = utc_now(),
-                   .ended = "",
-                   .exit_code = -1};
+  SessionNote note = first_note(context.options, command);
   PENSTOCK_TRY(write_note(folder, note));
-  const auto every = context.options.given("every")
-                         ? static_cast<std::uint64_t>(context.options.integer("every"))
-                         : std::uint64_t{0};
+  const auto every =
+      context.options.given("every") ? static_cast<std::uint64_t>(context.options.integer("every")) : 0;
   const auto on_end = [&](std::uint32_t pid) {
     penstock_kernel_io kernel_end{};
     if (!read_kernel_io(pid, kernel_end)) return;
@@ -149,15 +140,12 @@ Result<int> run_run(const CommandContext& context) {
     if (const Result<void> done = complete_image(folder, pid, kernel_end, now_ns); !done.ok())
       warn(done.error().message());
   };
-  const Result<int> code =
-      run_watched({.program = *program,
-                   .argv = command,
-                   .environment = environment_with(library, folder, note.trace, trace_limit, every),
-                   .on_end = on_end});
+  const Result<int> code = run_watched(
+      *program, command, environment_with(library, folder, note.trace, trace_limit, every), on_end);
   if (!code.ok()) return exit_code_of(code.error());
   note.ended = utc_now();
   note.exit_code = *code;
-  if (const Result<void> noted = write_note(folder, note); !noted.ok()) warn(noted.error().message());
+  update_note(folder, note);
   report_outcome(folder, context);
   return *code;
 }

@@ -9,7 +9,6 @@
 #include "profiling/live/trace_window.hpp"
 #include "profiling/session/process_number.hpp"
 #include "profiling/session/session_files.hpp"
-#include "profiling/session/session_folder.hpp"
 #include "profiling/subcommands/profile_arguments.hpp"
 
 namespace penstock {
@@ -18,8 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Result<int> run_snapshot(const CommandContext& context) {
-  const std::string& wanted = context.options.text("output");
-  const fs::path to = wanted.empty() ? default_session_name() : wanted;
+  const fs::path to = session_name_of(context.options);
   std::string whose;
   if (is_process_number(context.positionals[0])) {
     PENSTOCK_ASSIGN(const int pid, process_number(context.positionals[0]));

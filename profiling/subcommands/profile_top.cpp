@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "io_backends/core/system/interrupt.hpp"
 #include "profiling/live/recording_folders.hpp"
@@ -46,17 +47,15 @@ Result<std::vector<fs::path>> folders_of(ProfileArguments arguments) {
   return std::vector<fs::path>(folders.begin(), folders.end());
 }
 
-void show(const CommandContext& context, const Look* before, const Look& now, bool again) {
-  const std::size_t most =
-      context.options.given("top") ? static_cast<std::size_t>(context.options.integer("top")) : kTopRows;
-  const Change change = change_of(before, now, most);
+void show(const CommandContext& context, const Look* before, const Look& now) {
+  const Change change = change_of(before, now, rows_of(context.options, kTopRows));
   std::string text;
   if (context.output.json) {
     print_json_line(change_json(now, change));
   } else {
     if (::isatty(STDOUT_FILENO) == 1 && !context.options.flag("once")) {
       text = "\x1b[H\x1b[J";
-    } else if (again) {
+    } else if (before != nullptr) {
       text = "\n";
     }
     text += change_text(now, change, context.output);
@@ -73,18 +72,15 @@ Result<int> run_top(const CommandContext& context) {
   const bool once = context.options.flag("once");
   const std::chrono::nanoseconds interval =
       std::max<std::chrono::nanoseconds>(context.options.duration("interval"), std::chrono::milliseconds(50));
-  std::unique_ptr<Seen> before;
-  for (bool again = false;; again = true) {
-    auto now = std::make_unique<Seen>();
-    PENSTOCK_ASSIGN(now->session, open_session(folders));
-    now->look = inspect(now->session, filter);
-    const bool over = now->look.processes == 0;
+  for (std::unique_ptr<Look> before;;) {
+    PENSTOCK_ASSIGN(Session session, open_session(folders));
+    auto now = std::make_unique<Look>(inspect(std::move(session), filter));
+    const bool over = now->processes == 0;
     // One table says what happens now, so that it needs two looks while anything still runs.
-    if (!once || over || before != nullptr)
-      show(context, before == nullptr ? nullptr : &before->look, now->look, again);
+    if (!once || over || before != nullptr) show(context, before.get(), *now);
     if (over || (once && before != nullptr)) return 0;
     before = std::move(now);
-    PENSTOCK_TRY(sleep_until(before->look.when + interval));
+    PENSTOCK_TRY(sleep_until(before->when + interval));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/progress.hpp"
@@ -18,70 +19,62 @@ namespace {
 
 using std::chrono::steady_clock;
 
+double seconds_of(const TracedProcess& one) {
+  return one.from_ns == 0 ? 0 : static_cast<double>(one.to_ns - one.from_ns) / 1e9;
+}
+
 // "up to 256 MiB of calls, then the oldest give way".
 std::string limit_text(const RecordingProcess& process, const Output& output) {
   if (process.trace_bytes == 0) return "without a limit";
   return fmt::format("at most {} of them", format_bytes(static_cast<double>(process.trace_bytes), output));
 }
 
-Result<int> switch_now(const CommandContext& context, const TraceTargets& targets, bool on) {
-  PENSTOCK_ASSIGN(const std::vector<SwitchedProcess> processes, switch_trace(targets, on));
+// What `text_of` says of each ("" for nothing), and why some failed. Returns the exit code.
+int report_traced(const CommandContext& context, std::span<const TracedProcess> processes, bool by_window,
+                  const std::function<std::string(const TracedProcess&)>& text_of) {
   int code = 0;
-  for (const SwitchedProcess& one : processes) {
+  for (const TracedProcess& one : processes) {
+    const std::string name = process_text(one.process);
     if (!one.failed.empty()) {
       code = 1;
-      warn(fmt::format("{}: {}", process_text(one.process), one.failed));
-    }
-    if (context.output.json) {
-      Json row = process_json(one.process);
-      row["changed"] = one.changed;
-      row["ended"] = one.ended;
-      row["failed"] = one.failed;
-      print_json_line(row);
-    } else if (one.ended) {
-      print_line(fmt::format("{}: it has ended", process_text(one.process)));
-    } else if (one.failed.empty() && on) {
-      print_line(fmt::format("{}: every call is kept{}, {}", process_text(one.process),
-                             one.changed ? " from now on" : " as before",
-                             limit_text(one.process, context.output)));
-    } else if (one.failed.empty()) {
-      print_line(fmt::format("{}: calls are {} counted", process_text(one.process),
-                             one.changed ? "from now on only" : "as before only"));
-    }
-  }
-  return code;
-}
-
-double seconds_of(const TracedProcess& one) {
-  return one.from_ns == 0 ? 0 : static_cast<double>(one.to_ns - one.from_ns) / 1e9;
-}
-
-int label_window(const CommandContext& context, const TraceWindow& window) {
-  int code = 0;
-  for (const TracedProcess& one : window.processes()) {
-    if (!one.failed.empty()) {
-      code = 1;
-      warn(fmt::format("{}: {}", process_text(one.process), one.failed));
+      warn(fmt::format("{}: {}", name, one.failed));
     }
     if (context.output.json) {
       Json row = process_json(one.process);
       row["changed"] = one.from_ns != 0;
       row["ended"] = one.ended;
       row["failed"] = one.failed;
-      row["from_ns"] = one.from_ns;
-      row["to_ns"] = one.from_ns == 0 ? 0 : one.to_ns;
-      row["kept_s"] = seconds_of(one);
+      if (by_window) {
+        row["from_ns"] = one.from_ns;
+        row["to_ns"] = one.from_ns == 0 ? 0 : one.to_ns;
+        row["kept_s"] = seconds_of(one);
+      }
       print_json_line(row);
-    } else if (one.was_on) {
-      print_line(fmt::format("{}: every call is kept as before", process_text(one.process)));
-    } else if (one.from_ns != 0) {
-      print_line(fmt::format("{}: every call was kept for {:.2f} s{}", process_text(one.process),
-                             seconds_of(one), one.ended ? "; then it ended" : ""));
-    } else if (one.ended) {
-      print_line(fmt::format("{}: it has ended", process_text(one.process)));
+    } else if (const std::string text = text_of(one); !text.empty()) {
+      print_line(fmt::format("{}: {}", name, text));
     }
   }
   return code;
+}
+
+Result<int> switch_now(const CommandContext& context, const TraceTargets& targets, bool on) {
+  PENSTOCK_ASSIGN(const std::vector<TracedProcess> processes, switch_trace(targets, on));
+  return report_traced(context, processes, false, [&](const TracedProcess& one) -> std::string {
+    if (one.ended) return "it has ended";
+    if (!one.failed.empty()) return "";
+    const bool changed = one.from_ns != 0;
+    if (!on) return fmt::format("calls are {} counted", changed ? "from now on only" : "as before only");
+    return fmt::format("every call is kept{}, {}", changed ? " from now on" : " as before",
+                       limit_text(one.process, context.output));
+  });
+}
+
+std::string window_text(const TracedProcess& one) {
+  if (one.was_on) return "every call is kept as before";
+  if (one.from_ns != 0)
+    return fmt::format("every call was kept for {:.2f} s{}", seconds_of(one),
+                       one.ended ? "; then it ended" : "");
+  return one.ended ? "it has ended" : "";
 }
 
 Result<int> trace_for(const CommandContext& context, TraceTargets targets, std::chrono::nanoseconds time) {
@@ -109,7 +102,7 @@ Result<int> trace_for(const CommandContext& context, TraceTargets targets, std::
     } while (!stopped && !window.over() && steady_clock::now() < begin + time);
     window.end();
   }
-  const int code = label_window(context, window);
+  const int code = report_traced(context, window.processes(), true, window_text);
   return stopped ? 1 : code;
 }
 

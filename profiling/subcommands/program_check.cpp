@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "io_backends/core/system/fd.hpp"
+#include "profiling/session/session_view.hpp"
 
 namespace penstock {
 namespace {
@@ -31,7 +32,7 @@ Error not_watchable(const std::string& program, std::string_view why) {
 }
 
 bool is_loader(std::string_view path) {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const std::string_view name = base_name(path);
   return name.starts_with("ld-linux") || name.starts_with("ld.so") || name.starts_with("ld-2.");
 }
 

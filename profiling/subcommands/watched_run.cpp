@@ -18,13 +18,11 @@ constexpr std::array<int, 8> kForwarded{SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
 class HeldSignals {
  public:
   HeldSignals() {
-    sigset_t held{};
-    sigemptyset(&held);
-    sigaddset(&held, SIGCHLD);
-    for (const int signal : kForwarded) sigaddset(&held, signal);
-    held_ = held;
+    sigemptyset(&held_);
+    sigaddset(&held_, SIGCHLD);
+    for (const int signal : kForwarded) sigaddset(&held_, signal);
     std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, a child's exit status is lost
-    ::pthread_sigmask(SIG_BLOCK, &held, &before_);
+    ::pthread_sigmask(SIG_BLOCK, &held_, &before_);
   }
   ~HeldSignals() {
     // What came too late for the program is not for us, either.
@@ -80,25 +78,27 @@ bool has_ended(pid_t child) {
 
 }  // namespace
 
-Result<int> run_watched(const WatchedRun& run) {
+Result<int> run_watched(const std::string& program, const std::vector<std::string>& argv,
+                        const std::vector<std::string>& environment,
+                        const std::function<void(std::uint32_t pid)>& on_end) {
   const HeldSignals signals;
   const SpawnAttributes attributes(signals.before());
-  const std::vector<char*> words = pointers(run.argv);
-  const std::vector<char*> environment = pointers(run.environment);
+  const std::vector<char*> words = pointers(argv);
+  const std::vector<char*> variables = pointers(environment);
   pid_t child = 0;
-  if (const int failed = ::posix_spawn(&child, run.program.c_str(), nullptr, attributes.get(), words.data(),
-                                       environment.data());
+  if (const int failed =
+          ::posix_spawn(&child, program.c_str(), nullptr, attributes.get(), words.data(), variables.data());
       failed != 0)
-    return errno_error(failed, "cannot run", run.program);
+    return errno_error(failed, "cannot run", program);
   while (!has_ended(child)) {
     siginfo_t about{};
     const int signal = ::sigwaitinfo(&signals.held(), &about);
     // A terminal's signals come from the kernel, to all processes in front of it.
     if (signal > 0 && signal != SIGCHLD && about.si_code != SI_KERNEL) ::kill(child, signal);
   }
-  if (run.on_end) run.on_end(static_cast<std::uint32_t>(child));
+  if (on_end) on_end(static_cast<std::uint32_t>(child));
   int status = 0;
-  if (::waitpid(child, &status, 0) != child) return errno_error(errno, "cannot wait for", run.program);
+  if (::waitpid(child, &status, 0) != child) return errno_error(errno, "cannot wait for", program);
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 

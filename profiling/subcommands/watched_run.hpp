@@ -11,17 +11,14 @@
 
 namespace penstock {
 
-struct WatchedRun {
-  std::string program;            // the file
-  std::vector<std::string> argv;  // its words, the first one included
-  std::vector<std::string> environment;
-  // Called when it has ended and its number is still its own.
-  std::function<void(std::uint32_t pid)> on_end;
-};
-
+// `program` is the file, `argv` its words, the first one included; `on_end` is called when it has ended and
+// its number is still its own.
+//
 // Waits for its end and returns its exit code, 128 + signal where one killed it. Signals that somebody sends
 // to this process meanwhile go to the program; those of a terminal reach it anyway, and are skipped. One
 // thread.
-Result<int> run_watched(const WatchedRun& run);
+Result<int> run_watched(const std::string& program, const std::vector<std::string>& argv,
+                        const std::vector<std::string>& environment,
+                        const std::function<void(std::uint32_t pid)>& on_end);
 
 }  // namespace penstock

@@ -19,11 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Result<int> shell(const std::string& script, std::function<void(std::uint32_t)> on_end = {}) {
-  return run_watched({.program = "/bin/sh",
-                      .argv = {"sh", "-c", script},
-                      .environment = {"PATH=/usr/bin:/bin"},
-                      .on_end = std::move(on_end)});
+Result<int> shell(const std::string& script, const std::function<void(std::uint32_t)>& on_end = {}) {
+  return run_watched("/bin/sh", {"sh", "-c", script}, {"PATH=/usr/bin:/bin"}, on_end);
 }
 
 TEST(WatchedRun, ExitsAsTheProgramDid) {
@@ -64,7 +61,7 @@ TEST(WatchedRun, LeavesDescriptorsAndSignalsAsTheyWere) {
 }
 
 TEST(WatchedRun, SaysWhatCannotBeRun) {
-  EXPECT_ERRC(Errc::not_found, run_watched({"/none", {"none"}, {}, {}}));
+  EXPECT_ERRC(Errc::not_found, run_watched("/none", {"none"}, {}, {}));
 }
 
 class ProgramCheckTest : public testing::Test {
