@@ -6,7 +6,7 @@
 
 #include "io_backends/core/result.hpp"
 #include "io_backends/core/system/fd.hpp"
-#include "miniapps/checkpoint/saves.hpp"
+#include "miniapps/checkpoint/checkpointer.hpp"
 
 namespace penstock {
 

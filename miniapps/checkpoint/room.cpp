@@ -106,18 +106,16 @@ void TakenRoom::note() {
 // Promises are looked at first: what is taken meanwhile is then found missing in what is free, and not the
 // other way round.
 Result<std::uint64_t> CheckpointStore::room() const {
-  const StoreFiles files(tier_);
-  PENSTOCK_ASSIGN(const Promises made, promises(files));
-  const auto free = files.named(tier_.backend->names().free_bytes());
+  PENSTOCK_ASSIGN(const Promises made, promises(files_));
+  const auto free = files_.named(files_.backend().names().free_bytes());
   if (!free && free.error().code == Errc::unsupported) return UINT64_MAX;
   if (!free) return free.error();
   return *free - std::min(*free, made.outstanding);
 }
 
 Result<std::uint64_t> CheckpointStore::room_if_all_went() const {
-  const StoreFiles files(tier_);
-  PENSTOCK_ASSIGN(const Promises made, promises(files));
-  const auto free = files.named(tier_.backend->names().free_bytes());
+  PENSTOCK_ASSIGN(const Promises made, promises(files_));
+  const auto free = files_.named(files_.backend().names().free_bytes());
   if (!free && free.error().code == Errc::unsupported) return UINT64_MAX;
   if (!free) return free.error();
   std::uint64_t most = sum_of(*free, made.taken);
@@ -133,7 +131,7 @@ Result<std::uint64_t> CheckpointStore::room_if_all_went() const {
 Result<std::unique_ptr<Lock>> CheckpointStore::lock_space() const {
   const auto give_up = std::chrono::steady_clock::now() + kLockPatience;
   for (;;) {
-    auto lock = StoreFiles(tier_).named(tier_.backend->names().lock(kStoreLock));
+    auto lock = files_.named(files_.backend().names().lock(kStoreLock));
     if (lock || lock.error().code != Errc::busy || std::chrono::steady_clock::now() >= give_up) return lock;
     PENSTOCK_TRY(check_interrupt());
     std::this_thread::sleep_for(kLockPause);

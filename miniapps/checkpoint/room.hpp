@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "io_backends/core/result.hpp"
-#include "miniapps/checkpoint/store_files.hpp"
+#include "miniapps/checkpoint/store.hpp"
 
 namespace penstock {
 

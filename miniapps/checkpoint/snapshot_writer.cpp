@@ -1,5 +1,7 @@
 #include "miniapps/checkpoint/snapshot_writer.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -11,6 +13,13 @@
 #include "io_backends/core/units.hpp"
 
 namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLookAgain{50};  // while one that waits
+
+}  // namespace
 
 SnapshotWriter::SnapshotWriter(Write write, Failed failed)
     : write_(std::move(write)), failed_(std::move(failed)), thread_([this] { work(); }) {}
@@ -51,10 +60,37 @@ void SnapshotWriter::take(SaveWork work) {
   changed_.notify_all();
 }
 
-SnapshotWriter::State SnapshotWriter::look(std::chrono::steady_clock::time_point until) {
+SnapshotWriter::State SnapshotWriter::look(Clock::time_point until) {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, until, [&] { return state_ != State::busy; });
   return state_;
+}
+
+// A rank without free space, or that failed, leaves the others' threads waiting for its part: hence all ranks
+// look together.
+Result<SnapshotWriter::State> SnapshotWriter::clear(Communicator& ranks, Clock::time_point until, Wait wait) {
+  for (;;) {
+    const Clock::time_point now = Clock::now();
+    const State mine = look(wait != Wait::never && until > now ? std::min(until, now + kLookAgain) : now);
+    std::array<std::uint64_t, 5> any{mine == State::busy, mine == State::full, mine == State::failed,
+                                     Clock::now() >= until, interrupted()};
+    PENSTOCK_TRY(ranks.all_reduce(std::span(any), Reduction::max));
+    const auto [busy, full, failed, late, stopped] = any;
+    if (busy == 0) {
+      if (failed != 0) abandon();
+      return failed != 0 || full == 0 ? State::free : State::full;
+    }
+    if (full != 0 || failed != 0) given_up_ = true;
+    if (wait == Wait::never) return State::busy;
+    const std::string what =
+        "the checkpoint of step " + std::to_string(id_.step) + " is still on its way from memory";
+    if (wait == Wait::until_stopped && stopped != 0)
+      return make_error(Errc::interrupted, "stopped while " + what);
+    if (late != 0)
+      return make_error(Errc::timed_out, what +
+                                             ": wait longer, save less often, or leave checkpoints out "
+                                             "(--on-full skip)");
+  }
 }
 
 void SnapshotWriter::abandon() {
@@ -73,7 +109,7 @@ void SnapshotWriter::work() noexcept {
     }
     State ended = State::free;
     try {
-      if (Result<void> written = write_(work_); !written.ok()) {
+      if (Result<void> written = write_(work_, given_up_); !written.ok()) {
         ended = written.error().code == Errc::no_space ? State::full : State::failed;
         if (ended == State::failed) failed_(std::move(written).error());
       }

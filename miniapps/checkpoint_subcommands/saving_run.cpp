@@ -18,7 +18,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook{50};
 constexpr std::chrono::seconds kLongRun{60};  // from then on a series is by seconds
-constexpr std::string_view kCeilingFolder = "penstock-ceiling";
 
 double seconds_since(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
