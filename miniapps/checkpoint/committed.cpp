@@ -101,13 +101,12 @@ Result<std::vector<Listed>> CheckpointStore::list(std::string_view run) const {
     const auto id = parse_checkpoint_folder(last_part(entry.name));
     if (!id) continue;
     if (!entry.folder || entry.link) {
-      listed.push_back(
-          {std::string(run), *id, files_.error(Errc::corrupt, fmt::format("'{}' is no folder", entry.name))});
+      listed.push_back({*id, files_.error(Errc::corrupt, fmt::format("'{}' is no folder", entry.name))});
       continue;
     }
     auto manifest = CheckpointStore::manifest(run, *id);
     if (!manifest && manifest.error().code == Errc::not_found) continue;  // removed meanwhile
-    listed.push_back({std::string(run), *id, std::move(manifest)});
+    listed.push_back({*id, std::move(manifest)});
   }
   std::sort(listed.begin(), listed.end(), [](const Listed& a, const Listed& b) { return a.id < b.id; });
   return listed;

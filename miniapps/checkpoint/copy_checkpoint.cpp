@@ -176,8 +176,8 @@ Result<void> copy_files(const StoreFiles& from, Staged& to, const CheckpointMani
     // The reader has compared each chunk with its checksum, so the copy has the checksums of the original.
     // When the next piece is requested, the piece before it has been written.
     const auto more = [&](std::uint64_t) -> Result<std::span<const std::byte>> {
-      PENSTOCK_TRY(written(before));
       if (request.interruptible) PENSTOCK_TRY(check_interrupt());
+      PENSTOCK_TRY(written(before));
       PENSTOCK_ASSIGN(const auto chunk, ahead.next(request.interruptible));
       before = chunk.size();
       return chunk;

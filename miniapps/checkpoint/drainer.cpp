@@ -332,9 +332,9 @@ void Drainer::failed(const CheckpointManifest& manifest, Error error) {
     if (stop_) return;
   }
   ledger_.count([](CheckpointCounts& counts) { ++counts.drain_failures; });
-  const FailedDrain found = look_into_failed_drain(fast_, slow_, manifest, error);
+  const auto found = look_into_failed_drain(fast_, slow_, manifest, error);
   if (found.quarantined) ledger_.count([](CheckpointCounts& counts) { ++counts.quarantined; });
-  const bool lost = found.fate == DrainFate::lost || found.fate == DrainFate::taken;
+  const bool lost = found.lost();
   if (lost) {
     error.what = "the checkpoint of step " + std::to_string(manifest.id.step) +
                  " cannot become durable: " + error.what;

@@ -35,9 +35,9 @@ constexpr std::uint64_t kStoreFormat = 1;
 constexpr std::string_view kStoreKind = "checkpoint store";
 constexpr std::size_t kLongestWhat = 20;
 
-constexpr StoreRole kRoles[] = {StoreRole::fast, StoreRole::slow};
-constexpr StoreDurability kDurabilities[] = {StoreDurability::volatile_memory, StoreDurability::node,
-                                             StoreDurability::shared};
+// By the values of StoreRole and StoreDurability.
+constexpr std::string_view kRoles[] = {"fast", "slow"};
+constexpr std::string_view kDurabilities[] = {"volatile", "node", "shared"};
 
 StoreDurability durability_of(const Tier& tier) {
   if (tier.backend->caps().volatile_memory || tier.facts.memory) return StoreDurability::volatile_memory;
@@ -55,13 +55,12 @@ std::string text_of(const StoreFacts& facts) {
          "\n";
 }
 
-template <class All, class Name>
-bool find_named(const All& all, const Name& name_of, const std::string& word,
-                std::remove_cvref_t<decltype(all[0])>& found) {
-  const auto* const at =
-      std::find_if(std::begin(all), std::end(all), [&](const auto one) { return name_of(one) == word; });
-  if (at == std::end(all)) return false;
-  found = *at;
+// The value whose word that is; false where none has it.
+template <class Enum>
+bool parse_word(std::span<const std::string_view> words, const std::string& word, Enum& value) {
+  const auto at = std::find(words.begin(), words.end(), word);
+  if (at == words.end()) return false;
+  value = static_cast<Enum>(at - words.begin());
   return true;
 }
 
@@ -82,10 +81,9 @@ Result<StoreFacts> parse_facts(std::string_view text) {
                                     kStoreFile, format.dump(), kStoreFormat));
     StoreFacts facts{.uuid = json.at("uuid").get<std::string>()};
     if (facts.uuid.size() != kUuidDigits) return no_store("no uuid");
-    if (!find_named(kRoles, role_name, json.at("role").get<std::string>(), facts.role))
+    if (!parse_word(kRoles, json.at("role").get<std::string>(), facts.role))
       return no_store("an unknown role");
-    if (!find_named(kDurabilities, durability_name, json.at("durability").get<std::string>(),
-                    facts.durability))
+    if (!parse_word(kDurabilities, json.at("durability").get<std::string>(), facts.durability))
       return no_store("an unknown durability");
     return facts;
   } catch (const Json::exception& problem) {
@@ -139,19 +137,11 @@ Result<void> make_store_folders(const StoreFiles& files) {
 }  // namespace
 
 std::string_view role_name(StoreRole role) {
-  return role == StoreRole::fast ? "fast" : "slow";
+  return kRoles[static_cast<std::size_t>(role)];
 }
 
 std::string_view durability_name(StoreDurability durability) {
-  switch (durability) {
-    case StoreDurability::volatile_memory:
-      return "volatile";
-    case StoreDurability::node:
-      return "node";
-    case StoreDurability::shared:
-      return "shared";
-  }
-  return "";
+  return kDurabilities[static_cast<std::size_t>(durability)];
 }
 
 Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open(const Tier& tier) {

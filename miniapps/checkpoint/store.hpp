@@ -130,14 +130,15 @@ struct StoreFacts {
 std::string_view role_name(StoreRole role);
 std::string_view durability_name(StoreDurability durability);
 
+class CheckpointStore;
+
 // What a look into a store's ckpt/ finds: its manifest, or why it is none.
 struct Listed {
-  std::string run;
   CheckpointId id;
   Result<CheckpointManifest> manifest;
+  CheckpointStore* store = nullptr;  // set by find_checkpoints(), which looks into several
 };
 
-class CheckpointStore;
 class TakenRoom;
 
 // A checkpoint in the making, of one process; destroyed uncommitted, it is removed as well as it can be.

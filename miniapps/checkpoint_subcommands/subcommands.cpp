@@ -62,6 +62,12 @@ Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> argument
   return tiers;
 }
 
+Result<std::unique_ptr<CheckpointStore>> open_if_there(const Tier& tier) {
+  Result<std::unique_ptr<CheckpointStore>> store = CheckpointStore::open(tier);
+  if (!store.ok() && store.error().code == Errc::not_found) return std::unique_ptr<CheckpointStore>();
+  return store;
+}
+
 Result<NamedStores> open_stores(std::span<const std::string> arguments, bool some_suffice) {
   NamedStores stores;
   PENSTOCK_ASSIGN(stores.tiers, open_store_tiers(arguments));

@@ -40,6 +40,9 @@ struct NamedStores {
 // invalid_argument where two have one name.
 Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> arguments);
 
+// Opens the store of a tier; null where there is none.
+Result<std::unique_ptr<CheckpointStore>> open_if_there(const Tier& tier);
+
 // Opens each. A place without a store is not_found, or where `some_suffice`, a warning as long as another one
 // is there. The same store by two names is invalid_argument.
 Result<NamedStores> open_stores(std::span<const std::string> arguments, bool some_suffice);
