@@ -1,3 +1,9 @@
+// Threads: the training's thread calls everything in the header. work() is the writer's own thread, which
+// calls write_ and failed_. Locks: mutex_ guards state_ and stop_. work_ and memory_ need no lock: they are
+// the writer's thread's while state_ is busy, and the training's otherwise. Each change of state_ under the
+// lock hands them over. Memory: make_room() allocates, and a lack of memory there is an error. take() copies
+// into that memory. Ctrl-C: does not end a write (WorkOn). After a signal the destructor ends it, else it
+// waits for its end. Crash: what is in memory alone is lost. Its folder in tmp/ is swept by the next process.
 #include "miniapps/checkpoint/snapshot_writer.hpp"
 
 #include <algorithm>
@@ -55,6 +61,7 @@ void SnapshotWriter::take(SaveWork work) {
   work_ = std::move(work);
   taken_ = true;
   given_up_ = false;
+  // Last: from here on all of it is the thread's.
   const std::lock_guard lock(mutex_);
   state_ = State::busy;
   changed_.notify_all();
@@ -105,6 +112,7 @@ void SnapshotWriter::work() noexcept {
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return stop_ || state_ == State::busy; });
+      // What was taken is written also after stop_.
       if (state_ != State::busy) return;
     }
     State ended = State::free;
