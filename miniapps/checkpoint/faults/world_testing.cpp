@@ -1,4 +1,4 @@
-#include "miniapps/checkpoint/faults/world.hpp"
+#include "miniapps/checkpoint/faults/world_testing.hpp"
 
 #include <fcntl.h>
 #include <sched.h>
