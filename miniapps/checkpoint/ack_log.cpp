@@ -8,8 +8,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <memory>
 #include <string_view>
 #include <utility>
+
+#include "io_backends/core/system/fd.hpp"
 
 namespace penstock {
 
@@ -45,9 +48,19 @@ Result<void> cut_torn_line(int file, const std::string& path) {
   return success();
 }
 
+Result<void> write_line(int file, const std::string& path, const std::string& line) {
+  // One call: a line of two of them could be torn by a kill.
+  const ssize_t written = retry_eintr([&] { return ::write(file, line.data(), line.size()); });
+  if (written != static_cast<ssize_t>(line.size()))
+    return errno_error(written < 0 ? errno : ENOSPC, "cannot write the log of acknowledgements", path);
+  if (retry_eintr([&] { return ::fdatasync(file); }) != 0)
+    return errno_error(errno, "cannot sync the log of acknowledgements", path);
+  return success();
+}
+
 }  // namespace
 
-Result<AckLog> AckLog::open(const std::string& path) {
+Result<Checkpointer::Acknowledged> log_acknowledgements(const std::string& path) {
   Fd file(retry_eintr([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666); }));
   if (!file) return errno_error(errno, "cannot write the log of acknowledgements", path);
   PENSTOCK_TRY(cut_torn_line(file.get(), path));
@@ -56,18 +69,10 @@ Result<AckLog> AckLog::open(const std::string& path) {
   const Fd parent(retry_eintr([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
   if (!parent || ::fsync(parent.get()) != 0)
     return errno_error(errno, "cannot sync the folder of the log of acknowledgements", folder);
-  return AckLog(std::move(file), path);
-}
-
-Result<void> AckLog::write(const CheckpointId& id, Reached level) {
-  const std::string line = fmt::format("{} {}\n", id.step, reached_name(level));
-  // One call: a line of two of them could be torn by a kill.
-  const ssize_t written = retry_eintr([&] { return ::write(file_.get(), line.data(), line.size()); });
-  if (written != static_cast<ssize_t>(line.size()))
-    return errno_error(written < 0 ? errno : ENOSPC, "cannot write the log of acknowledgements", path_);
-  if (retry_eintr([&] { return ::fdatasync(file_.get()); }) != 0)
-    return errno_error(errno, "cannot sync the log of acknowledgements", path_);
-  return success();
+  const auto kept = std::make_shared<Fd>(std::move(file));  // a std::function has to be copied
+  return Checkpointer::Acknowledged([kept, path](const CheckpointId& id, Reached level) {
+    return write_line(kept->get(), path, fmt::format("{} {}\n", id.step, reached_name(level)));
+  });
 }
 
 }  // namespace penstock

@@ -18,13 +18,13 @@ TEST(AckLog, GoesOnBehindWhatIsThere) {
   const ScratchFolder folder;
   const std::string path = (folder.path() / "acks").string();
   {
-    AckLog log = AckLog::open(path).value();
-    ASSERT_OK(log.write({.step = 20}, Reached::fast));
+    const auto log = log_acknowledgements(path).value();
+    ASSERT_OK(log({.step = 20}, Reached::fast));
     EXPECT_EQ(text_at(path), "20 fast\n") << "at once";
-    ASSERT_OK(log.write({.step = 20, .generation = 1}, Reached::durable));
+    ASSERT_OK(log({.step = 20, .generation = 1}, Reached::durable));
   }
-  AckLog log = AckLog::open(path).value();
-  ASSERT_OK(log.write({.step = 40}, Reached::durable));
+  const auto log = log_acknowledgements(path).value();
+  ASSERT_OK(log({.step = 40}, Reached::durable));
   EXPECT_EQ(text_at(path), "20 fast\n20 durable\n40 durable\n");
 }
 
@@ -33,10 +33,10 @@ TEST(AckLog, ATornLastLineIsTakenAway) {
   const std::string path = (folder.path() / "acks").string();
   for (const char* torn : {"4", "40", "40 ", "40 fa", "40 fast", "40 durabl", "40 durable"}) {
     std::ofstream(path) << "20 fast\n" << torn;
-    ASSERT_OK(AckLog::open(path).value().write({.step = 60}, Reached::fast));
+    ASSERT_OK(log_acknowledgements(path).value()({.step = 60}, Reached::fast));
     EXPECT_EQ(text_at(path), "20 fast\n60 fast\n") << torn;
     std::ofstream(path) << torn;
-    ASSERT_OK(AckLog::open(path).value().write({.step = 60}, Reached::fast));
+    ASSERT_OK(log_acknowledgements(path).value()({.step = 60}, Reached::fast));
     EXPECT_EQ(text_at(path), "60 fast\n") << torn;
   }
 }
@@ -47,13 +47,13 @@ TEST(AckLog, WhatIsNoneStaysAsItIs) {
   for (const std::string& other :
        {std::string("my notes"), std::string("1 fast\n2 slow"), std::string(100, '1')}) {
     std::ofstream(path) << other;
-    EXPECT_ERRC(Errc::invalid_argument, AckLog::open(path), "another --ack-log");
+    EXPECT_ERRC(Errc::invalid_argument, log_acknowledgements(path), "another --ack-log");
     EXPECT_EQ(text_at(path), other);
   }
 }
 
 TEST(AckLog, NamesAFileThatCannotBeWritten) {
-  EXPECT_ERRC(Errc::not_found, AckLog::open("/proc/nothing/acks"), "/proc/nothing/acks");
+  EXPECT_ERRC(Errc::not_found, log_acknowledgements("/proc/nothing/acks"), "/proc/nothing/acks");
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ Result<void> check_files(std::span<const CheckpointFile> files, std::string_view
     if (file.chunks.size() != whole_chunks(file.bytes))
       return no_good(object, fmt::format("'{}' has {} checksums for {} bytes", file.name, file.chunks.size(),
                                          file.bytes));
-    if (before != nullptr && std::tie(before->rank, before->name) > std::tie(file.rank, file.name))
+    if (before != nullptr && by_rank_and_name(file, *before))
       return no_good(object, fmt::format("'{}' is not where it belongs in the list", file.name));
     before = &file;
   }
@@ -111,6 +111,10 @@ Result<void> check_files(std::span<const CheckpointFile> files, std::string_view
 }
 
 }  // namespace
+
+bool by_rank_and_name(const CheckpointFile& a, const CheckpointFile& b) {
+  return std::tie(a.rank, a.name) < std::tie(b.rank, b.name);
+}
 
 std::string folder_of(const CheckpointId& id) {
   return fmt::format("{:012}.{}", id.step, id.generation);

@@ -56,6 +56,9 @@ struct CheckpointFile {
   friend bool operator==(const CheckpointFile&, const CheckpointFile&) = default;
 };
 
+// The order of the files in a manifest.
+bool by_rank_and_name(const CheckpointFile& a, const CheckpointFile& b);
+
 // What determines the order of a training's samples, in addition to its seed and its ranks. A training that
 // resumes from it must have the same. "" and 0 in checkpoints that no training made.
 struct TrainedWork {

@@ -184,7 +184,7 @@ TEST(CheckpointRun, NamesAreShortAndPlain) {
 
 // 18.6 TB in 4 MiB a checksum, 8 digits each: 35 MB, of the 256 MiB that are read back.
 TEST(CheckpointManifestSize, OfTheLargestPayloadIsReadBack) {
-  const Payload largest = find_payload(payloads().back().name).value();
+  const Payload largest = find_payload("llama3-1t").value();
   for (const std::uint64_t ranks : {1U, 1000U}) {
     CheckpointManifest manifest = two_ranks();
     manifest.ranks = ranks;

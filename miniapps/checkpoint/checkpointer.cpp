@@ -1,26 +1,49 @@
 #include "miniapps/checkpoint/checkpointer.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
+#include "io_backends/core/build_info.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/system/threads.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/drainer.hpp"
+#include "miniapps/checkpoint/retention.hpp"
 #include "miniapps/checkpoint/run_stores.hpp"
-#include "miniapps/checkpoint/save_together.hpp"
 #include "miniapps/checkpoint/snapshot_writer.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using Memory = SnapshotWriter::State;
+using Wait = SnapshotWriter::Wait;
 
 constexpr std::chrono::milliseconds kPollInterval{50};  // how often one that waits looks again
+
+std::string this_process() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return "penstock " + std::string(build_info().version) + ", process " + std::to_string(::getpid()) +
+         " on " + host.data();
+}
+
+// Now and so much later, but no later than clocks can say.
+Clock::time_point after(std::chrono::nanoseconds patience) {
+  const Clock::time_point now = Clock::now();
+  return patience > Clock::time_point::max() - now ? Clock::time_point::max() : now + patience;
+}
 
 class TieredCheckpointer final : public Checkpointer {
  public:
@@ -38,21 +61,39 @@ class TieredCheckpointer final : public Checkpointer {
  private:
   Result<void> open_as_root(const Tier& slow, const Tier* fast);
   Result<void> begin_snapshots();
-  Result<void> healthy();
-  Result<void> settled(const CheckpointId& id, Reached level, Clock::time_point until, bool stoppable);
+  Result<void> settled(const CheckpointId& id, Reached level, Clock::time_point until);
+  std::string drain_trouble() const;
+
+  // One save, as all ranks carry it out together: what it is of, where it goes, who writes what, and when it
+  // counts. write_snapshot() is called by the snapshots' thread, the others by the training's.
+  Result<SaveWork> work_of(const SaveRequest& request);
+  Result<bool> write(SaveWork& work, bool from_memory);
+  Result<void> agree_on(SaveWork& work);
+  Result<void> write_mine(SaveWork& work, std::vector<CheckpointFile>& written);
+  Result<void> write_together(SaveWork& work);
+  Result<void> commit(SaveWork& work, std::vector<CheckpointFile> files);
+
+  // Rank 0's part of agree_on(): where the checkpoint goes.
+  Result<void> choose(SaveWork& work);
+  Result<std::uint64_t> next_generation(const SaveWork& work) const;
+  Result<void> admit(SaveWork& work);
+  Result<void> write_through(SaveWork& work);
+  Result<bool> fits_ever(std::uint64_t bytes) const;
+  Result<bool> take_fast_room(SaveWork& work);
+  Result<void> wait_for_room(Clock::time_point until);
 
   // Of policy.snapshot.
-  enum class Wait : std::uint8_t { never, until_stopped, through_signals };
   Result<bool> clear_memory(Clock::time_point until, Wait wait);
   Result<void> write_again(Clock::time_point until);
+  Result<void> hand_over(SaveWork& work);
+  Result<void> write_snapshot(SaveWork& work, const std::atomic<bool>& given_up);
 
   const CheckpointPolicy policy_;
   Communicator& ranks_;
   CheckpointLedger ledger_;
   RunStores stores_;
-  std::unique_ptr<Drainer> drainer_;  // rank 0's, where there is a fast tier
-  std::optional<SaveTogether> together_;
-  std::unique_ptr<SnapshotWriter> snapshots_;  // last: its thread uses all of the rest
+  std::unique_ptr<Drainer> drainer_;           // rank 0's, where there is a fast tier
+  std::unique_ptr<SnapshotWriter> snapshots_;  // null: saves write at once. Last: its thread uses all of this
 };
 
 Result<void> TieredCheckpointer::open_as_root(const Tier& slow, const Tier* fast) {
@@ -67,13 +108,12 @@ Result<void> TieredCheckpointer::open_as_root(const Tier& slow, const Tier* fast
 Result<void> TieredCheckpointer::begin_snapshots() {
   if (!policy_.snapshot) return success();
   try {
-    snapshots_ =
-        std::make_unique<SnapshotWriter>([this](SaveWork& work) { return together_->write_snapshot(work); },
-                                         [this](Error error) { ledger_.fail(std::move(error)); });
+    snapshots_ = std::make_unique<SnapshotWriter>(
+        [this](SaveWork& work, const std::atomic<bool>& given_up) { return write_snapshot(work, given_up); },
+        [this](Error error) { ledger_.fail(std::move(error)); });
   } catch (const std::system_error& failure) {
     return no_more_threads(failure, 1);
   }
-  together_->use(*snapshots_);
   return success();
 }
 
@@ -83,14 +123,9 @@ Result<void> TieredCheckpointer::begin(const Tier& slow, const Tier* fast) {
     if (!ranks_.root()) {
       PENSTOCK_ASSIGN(stores_, see_run(slow, fast));
     }
-    together_.emplace(policy_, ranks_, stores_, ledger_, drainer_.get());
     return begin_snapshots();
   };
   return agree(ranks_, follow());
-}
-
-Result<void> TieredCheckpointer::healthy() {
-  return agree(ranks_, ledger_.failure());
 }
 
 Result<Saved> TieredCheckpointer::save(const SaveRequest& request) {
@@ -99,13 +134,13 @@ Result<Saved> TieredCheckpointer::save(const SaveRequest& request) {
   const Clock::time_point until = after(policy_.block_for);
   PENSTOCK_ASSIGN(const bool taken,
                   clear_memory(until, policy_.on_full == OnFull::block ? Wait::until_stopped : Wait::never));
-  PENSTOCK_TRY(healthy());
-  PENSTOCK_ASSIGN(SaveWork work, together_->work_of(request));
+  PENSTOCK_TRY(agree(ranks_, ledger_.failure()));
+  PENSTOCK_ASSIGN(SaveWork work, work_of(request));
   work.until = until;
   work.asked_s = asked_s;
   work.memory_taken = taken;
   const bool from_memory = policy_.snapshot && !taken;
-  PENSTOCK_ASSIGN(const bool written, together_->write(work, from_memory));
+  PENSTOCK_ASSIGN(const bool written, write(work, from_memory));
   Saved saved{.id = work.id, .skipped = !written};
   if (written && !from_memory) saved.reached = work.fast ? Reached::fast : Reached::durable;
   double block_s = std::chrono::duration<double>(Clock::now() - since).count();
@@ -114,36 +149,12 @@ Result<Saved> TieredCheckpointer::save(const SaveRequest& request) {
   return saved;
 }
 
-// Collective. Waits until the thread has written the last snapshot, with free space for it; true where it has
-// not and `wait` is never. A rank without free space, or that failed, leaves the others' threads
-// waiting for its part: hence all ranks look together.
+// Collective. As SnapshotWriter::clear(); true where a snapshot is still being written.
 Result<bool> TieredCheckpointer::clear_memory(Clock::time_point until, Wait wait) {
   if (snapshots_ == nullptr) return false;
-  for (;;) {
-    const Clock::time_point now = Clock::now();
-    const Memory mine =
-        snapshots_->look(wait != Wait::never && until > now ? std::min(until, now + kPollInterval) : now);
-    std::array<std::uint64_t, 5> any{mine == Memory::busy, mine == Memory::full, mine == Memory::failed,
-                                     Clock::now() >= until, interrupted()};
-    PENSTOCK_TRY(ranks_.all_reduce(std::span(any), Reduction::max));
-    const auto [busy, full, failed, late, stopped] = any;
-    if (busy == 0) {
-      if (failed != 0) snapshots_->abandon();
-      if (failed != 0 || full == 0) return false;
-      PENSTOCK_TRY(write_again(until));
-      return false;
-    }
-    if (full != 0 || failed != 0) snapshots_->give_up();
-    if (wait == Wait::never) return true;
-    const std::string what = "the checkpoint of step " + std::to_string(snapshots_->taken_id().step) +
-                             " is still on its way from memory";
-    if (wait == Wait::until_stopped && stopped != 0)
-      return make_error(Errc::interrupted, "stopped while " + what);
-    if (late != 0)
-      return make_error(Errc::timed_out, what +
-                                             ": wait longer, save less often, or leave checkpoints out "
-                                             "(--on-full skip)");
-  }
+  PENSTOCK_ASSIGN(const Memory memory, snapshots_->clear(ranks_, until, wait));
+  if (memory == Memory::full) PENSTOCK_TRY(write_again(until));
+  return memory == Memory::busy;
 }
 
 // Collective: the tier was full when the snapshot was to be written. Its bytes are still in memory on all
@@ -153,7 +164,7 @@ Result<void> TieredCheckpointer::write_again(Clock::time_point until) {
   work.until = until;
   work.was_full = work.fast;
   work.known = true;
-  const Result<bool> written = together_->write(work, false);
+  const Result<bool> written = write(work, false);
   const bool stays =
       !written.ok() && (written.error().code == Errc::timed_out || written.error().code == Errc::interrupted);
   if (stays) return written.error();
@@ -168,9 +179,13 @@ Result<void> TieredCheckpointer::write_again(Clock::time_point until) {
   return error;
 }
 
+std::string TieredCheckpointer::drain_trouble() const {
+  const std::optional<Error> trouble = drainer_ == nullptr ? std::nullopt : drainer_->trouble();
+  return trouble ? "; the drain says: " + trouble->message() : "";
+}
+
 // Rank 0's part of waiting: until what is asked of that checkpoint holds.
-Result<void> TieredCheckpointer::settled(const CheckpointId& id, Reached level, Clock::time_point until,
-                                         bool stoppable) {
+Result<void> TieredCheckpointer::settled(const CheckpointId& id, Reached level, Clock::time_point until) {
   for (;;) {
     PENSTOCK_TRY(ledger_.failure());
     const std::vector<CheckpointTimes> all = ledger_.times();
@@ -182,12 +197,10 @@ Result<void> TieredCheckpointer::settled(const CheckpointId& id, Reached level, 
       return make_error(Errc::no_space, "the checkpoint of step " + std::to_string(id.step) + " was skipped");
     if (at->durable_s || (level == Reached::fast && at->fast_s) || level == Reached::nothing)
       return success();
-    if (stoppable) PENSTOCK_TRY(check_interrupt());
+    PENSTOCK_TRY(check_interrupt());
     if (Clock::now() >= until) {
-      const std::optional<Error> trouble = drainer_ == nullptr ? std::nullopt : drainer_->trouble();
       return make_error(Errc::timed_out, "the checkpoint of step " + std::to_string(id.step) + " is not " +
-                                             std::string(reached_name(level)) + " yet" +
-                                             (trouble ? "; the drain says: " + trouble->message() : ""));
+                                             std::string(reached_name(level)) + " yet" + drain_trouble());
     }
     const Clock::time_point look = std::min(until, Clock::now() + kPollInterval);
     if (drainer_ != nullptr && !drainer_->idle()) {
@@ -204,23 +217,21 @@ Result<void> TieredCheckpointer::wait(const CheckpointId& id, Reached level,
   if (snapshots_ != nullptr && snapshots_->has_taken(id)) {
     PENSTOCK_ASSIGN([[maybe_unused]] const bool taken, clear_memory(until, Wait::until_stopped));
   }
-  return outcome_of_root(ranks_, ranks_.root() ? settled(id, level, until, true) : success());
+  return outcome_of_root(ranks_, ranks_.root() ? settled(id, level, until) : success());
 }
 
 Result<void> TieredCheckpointer::finalize(std::chrono::nanoseconds patience) {
   const Clock::time_point until = after(patience);
   PENSTOCK_ASSIGN([[maybe_unused]] const bool taken, clear_memory(until, Wait::through_signals));
-  PENSTOCK_TRY(healthy());
+  PENSTOCK_TRY(agree(ranks_, ledger_.failure()));
   const auto drained = [&]() -> Result<void> {
     if (!ranks_.root() || drainer_ == nullptr) return success();
     while (!drainer_->idle()) {
       PENSTOCK_TRY(ledger_.failure());
       if (Clock::now() >= until) {
-        const std::optional<Error> trouble = drainer_->trouble();
-        return make_error(Errc::timed_out, format_size(ledger_.counts().backlog_bytes) + " on '" +
-                                               stores_.fast->tier().name +
-                                               "' are not durable yet; `penstock checkpoint drain` goes on" +
-                                               (trouble ? "; the drain says: " + trouble->message() : ""));
+        return make_error(Errc::timed_out,
+                          format_size(ledger_.counts().backlog_bytes) + " on '" + stores_.fast->tier().name +
+                              "' are not durable yet; `penstock checkpoint drain` goes on" + drain_trouble());
       }
       drainer_->wait_for_progress(std::min(until, Clock::now() + kPollInterval));
     }
@@ -229,7 +240,249 @@ Result<void> TieredCheckpointer::finalize(std::chrono::nanoseconds patience) {
   return outcome_of_root(ranks_, drained());
 }
 
+// One that is still on its way from memory has its generation, too, and keeps it when it is tried again.
+Result<std::uint64_t> TieredCheckpointer::next_generation(const SaveWork& work) const {
+  for (CheckpointId id{.step = work.id.step};; ++id.generation) {
+    PENSTOCK_ASSIGN(bool taken, stores_.slow->has(policy_.run, id));
+    if (!taken && stores_.fast != nullptr) {
+      PENSTOCK_ASSIGN(taken, stores_.fast->has(policy_.run, id));
+    }
+    if (!taken && !work.known && snapshots_ != nullptr) taken = snapshots_->has_taken(id);
+    if (!taken) return id.generation;
+  }
+}
+
+// Rank 0's part of agree_on(). A try that fails leaves the work's id and tier as they were: the next try has
+// to know which tier was full, and by which id the ledger knows the work.
+Result<void> TieredCheckpointer::choose(SaveWork& work) {
+  PENSTOCK_ASSIGN(const std::uint64_t generation, next_generation(work));
+  const bool was_fast = std::exchange(work.fast, false);
+  work.skipped = work.memory_taken && policy_.on_full == OnFull::skip;
+  if (!work.skipped) {
+    if (const Result<void> room = work.memory_taken ? write_through(work) : admit(work); !room.ok()) {
+      work.fast = was_fast;
+      return room;
+    }
+  }
+  work.id.generation = generation;
+  work.folder = work.staged == nullptr ? "" : work.staged->folder();
+  return success();
+}
+
+// Collective: where the save goes is rank 0's decision, which all follow. What an earlier try made is removed
+// before room is looked for: it may be what takes the room.
+Result<void> TieredCheckpointer::agree_on(SaveWork& work) {
+  work.staged.reset();
+  PENSTOCK_TRY(outcome_of_root(ranks_, ranks_.root() ? choose(work) : success()));
+  const std::vector<std::uint8_t> chosen = nlohmann::json::to_cbor(
+      nlohmann::json::array({work.skipped, work.fast, work.id.generation, work.folder}));
+  const auto said = std::as_bytes(std::span(chosen));
+  std::vector<std::byte> bytes(said.begin(), said.end());  // of rank 0; the others' are replaced
+  PENSTOCK_TRY(ranks_.broadcast(bytes));
+  const nlohmann::json all = nlohmann::json::from_cbor(bytes);
+  all[0].get_to(work.skipped);
+  all[1].get_to(work.fast);
+  all[2].get_to(work.id.generation);
+  all[3].get_to(work.folder);
+  work.manifest.id = work.id;
+  return success();
+}
+
+// Whether the fast tier would take it if all went that can go.
+Result<bool> TieredCheckpointer::fits_ever(std::uint64_t bytes) const {
+  if (policy_.quota != 0 && bytes > policy_.quota) return false;
+  PENSTOCK_ASSIGN(const std::uint64_t most, stores_.fast->room_if_all_went());
+  return most >= bytes && most - bytes >= policy_.headroom;
+}
+
+// False where there is no room now.
+Result<bool> TieredCheckpointer::take_fast_room(SaveWork& work) {
+  if (policy_.quota != 0 && drainer_->held_bytes() + work.bytes > policy_.quota) return false;
+  Result<std::unique_ptr<Staged>> staged =
+      stores_.fast->stage(policy_.run, "save", work.bytes, policy_.headroom);
+  if (!staged.ok() && staged.error().code == Errc::no_space) return false;
+  PENSTOCK_ASSIGN(work.staged, std::move(staged));
+  work.fast = true;
+  return true;
+}
+
+// Until a drain has ended, which may have made some; timed_out when the time is over.
+Result<void> TieredCheckpointer::wait_for_room(Clock::time_point until) {
+  PENSTOCK_TRY(check_interrupt());
+  PENSTOCK_TRY(ledger_.failure());
+  const Clock::time_point now = Clock::now();
+  if (now >= until)
+    return make_error(Errc::timed_out,
+                      "the fast tier '" + stores_.fast->tier().name + "' stayed full for " +
+                          format_seconds(std::chrono::duration<double>(policy_.block_for).count()) +
+                          drain_trouble());
+  const Clock::time_point look = until - now > kPollInterval ? now + kPollInterval : until;
+  // Others that have the room say nothing when they leave it.
+  if (drainer_->idle())
+    std::this_thread::sleep_until(look);
+  else
+    drainer_->wait_for_progress(look);
+  return success();
+}
+
+// To the slow tier, whatever room the fast one has.
+Result<void> TieredCheckpointer::write_through(SaveWork& work) {
+  PENSTOCK_ASSIGN(work.staged, stores_.slow->stage(policy_.run, "save", work.bytes, 0));
+  work.fast = false;
+  if (stores_.fast != nullptr) ledger_.count([](CheckpointCounts& counts) { ++counts.written_through; });
+  return success();
+}
+
+// Durable copies make room, the oldest first; then the policy decides. Waiting ends with timed_out, and with
+// interrupted.
+Result<void> TieredCheckpointer::admit(SaveWork& work) {
+  if (stores_.fast == nullptr) return write_through(work);
+  bool known_to_fit = work.was_full;
+  for (bool look = !work.was_full;; look = true) {
+    if (look) {
+      PENSTOCK_ASSIGN(const bool taken, take_fast_room(work));
+      if (taken) return success();
+    }
+    if (!known_to_fit) {
+      PENSTOCK_ASSIGN(known_to_fit, fits_ever(work.bytes));
+      if (!known_to_fit && policy_.oversize == Oversize::writethrough) return write_through(work);
+      if (!known_to_fit)
+        return make_error(Errc::no_space, "a checkpoint of " + format_size(work.bytes) +
+                                              " is more than the fast tier '" + stores_.fast->tier().name +
+                                              "' can hold: --oversize writethrough sends it to '" +
+                                              stores_.slow->tier().name + "'");
+    }
+    PENSTOCK_ASSIGN(const bool went, drainer_->evict_one());
+    if (went) continue;
+    work.skipped = policy_.on_full == OnFull::skip;
+    if (work.skipped) return success();
+    if (policy_.on_full == OnFull::writethrough) return write_through(work);
+    PENSTOCK_TRY(wait_for_room(work.until));
+  }
+}
+
+// Where the fast tier fills up during the writing, all ranks try again with what they know then.
+Result<bool> TieredCheckpointer::write(SaveWork& work, bool from_memory) {
+  for (;; work.was_full = work.known = true) {
+    const CheckpointId before = work.id;
+    PENSTOCK_TRY(agree_on(work));
+    if (ranks_.root())
+      work.known ? ledger_.renamed(before, work.id) : ledger_.asked(work.id, work.bytes, work.asked_s);
+    if (work.skipped) {
+      if (ranks_.root()) ledger_.skipped(work.id);
+      return false;
+    }
+    const Result<void> done = from_memory ? hand_over(work) : write_together(work);
+    if (done.ok()) return true;
+    // The same on all ranks: what one says, agree() tells all.
+    if (done.error().code != Errc::no_space || !work.fast) return done.error();
+  }
+}
+
+// The work that is handed over keeps what it says of itself.
+Result<void> TieredCheckpointer::hand_over(SaveWork& work) {
+  PENSTOCK_TRY(agree(ranks_, snapshots_->make_room(work)));
+  snapshots_->take(std::move(work));
+  return success();
+}
+
+Result<void> TieredCheckpointer::write_mine(SaveWork& work, std::vector<CheckpointFile>& written) {
+  if (!ranks_.root()) {
+    PENSTOCK_ASSIGN(work.staged, Staged::join(stores_.of(work.fast), work.folder));
+  }
+  const auto rank = static_cast<std::uint64_t>(ranks_.rank());
+  for (const FileView& file : work.files) {
+    PENSTOCK_ASSIGN(CheckpointFile entry, work.staged->write(file.name, rank, file.bytes));
+    written.push_back(std::move(entry));
+  }
+  if (ranks_.size() > 1) PENSTOCK_TRY(work.staged->leave_part(rank, written));
+  return success();
+}
+
+Result<void> TieredCheckpointer::write_together(SaveWork& work) {
+  std::vector<CheckpointFile> written;
+  PENSTOCK_TRY(agree(ranks_, write_mine(work, written)));
+  const auto commit_all = [&]() -> Result<void> {
+    if (!ranks_.root()) return success();
+    if (ranks_.size() > 1) {
+      PENSTOCK_ASSIGN(written, work.staged->take_parts(static_cast<std::uint64_t>(ranks_.size())));
+    }
+    return commit(work, std::move(written));
+  };
+  return outcome_of_root(ranks_, commit_all());
+}
+
+Result<void> TieredCheckpointer::commit(SaveWork& work, std::vector<CheckpointFile> files) {
+  work.manifest.files = std::move(files);
+  PENSTOCK_ASSIGN(const CheckpointManifest manifest, work.staged->commit(work.manifest));
+  ledger_.reached(manifest.id, work.fast ? Reached::fast : Reached::durable);
+  stores_.of(work.fast).hint_latest(policy_.run, manifest.id);
+  if (work.fast) {
+    drainer_->add(manifest);
+    return ledger_.failure();
+  }
+  // What is durable stays so, whether or not older ones can be removed now.
+  const Result<std::uint64_t> pruned =
+      prune_checkpoints(*stores_.slow, policy_.run, policy_.keep, manifest.id);
+  if (pruned.ok())
+    ledger_.count([&](CheckpointCounts& counts) { counts.pruned += *pruned; });
+  else
+    warn("cannot remove checkpoints that are no longer wanted: " + pruned.error().message());
+  return ledger_.failure();
+}
+
+// As write_together(), but ranks find each other's parts in the folder: no collective call may run at the
+// same time as the training's own.
+Result<void> TieredCheckpointer::write_snapshot(SaveWork& work, const std::atomic<bool>& given_up) {
+  std::vector<CheckpointFile> written;
+  PENSTOCK_TRY(write_mine(work, written));
+  if (!ranks_.root()) return success();
+  for (const Clock::time_point until = after(policy_.block_for); ranks_.size() > 1;) {
+    Result<std::vector<CheckpointFile>> parts =
+        work.staged->take_parts(static_cast<std::uint64_t>(ranks_.size()));
+    if (parts.ok()) {
+      written = *std::move(parts);
+      break;
+    }
+    if (parts.error().code != Errc::not_found) return std::move(parts).error();
+    // Whichever rank has none says why itself, when all meet.
+    if (given_up) return make_error(Errc::no_space, "another rank has not written its part");
+    PENSTOCK_TRY(check_interrupt());
+    if (Clock::now() >= until) return std::move(parts).error();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return commit(work, std::move(written));
+}
+
+// Collective. Whether it can ever be read back is known before a byte is written.
+Result<SaveWork> TieredCheckpointer::work_of(const SaveRequest& request) {
+  SaveWork work;
+  work.files = request.files;
+  work.id.step = request.step;
+  work.manifest.run = policy_.run;
+  work.manifest.ranks = static_cast<std::uint64_t>(ranks_.size());
+  work.manifest.trainer = request.trainer;
+  work.manifest.payload = request.payload;
+  work.manifest.payload_seed = request.payload_seed;
+  work.manifest.snapshot_time = utc_now();
+  work.manifest.writer = this_process();
+  std::array<std::uint64_t, 3> sums{0, 0, request.files.size()};
+  for (const FileView& file : request.files) {
+    sums[0] += file.bytes.size();
+    sums[1] += manifest_entry_bytes(file.name, file.bytes.size());
+  }
+  PENSTOCK_TRY(ranks_.all_reduce(std::span(sums), Reduction::sum));
+  work.bytes = sums[0];
+  PENSTOCK_TRY(check_manifest_bytes(sums[0], sums[1], sums[2]));
+  return work;
+}
+
 }  // namespace
+
+std::string_view reached_name(Reached level) {
+  constexpr std::string_view kNames[] = {"nothing", "fast", "durable"};
+  return kNames[static_cast<std::size_t>(level)];
+}
 
 Result<std::unique_ptr<Checkpointer>> Checkpointer::open(const CheckpointPolicy& policy, const Tier& slow,
                                                          const Tier* fast, Communicator& ranks,

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -30,7 +31,7 @@ class Checkpointer {
   // are not, takes the run's locks (busy: another training or drain has them), sweeps what a dead one left,
   // and begins to drain what is not yet durable. `acknowledged` is called by rank 0 on whatever thread, one
   // at a time, as soon as a level holds and before anybody who waits hears of it; its error is as the save's.
-  using Acknowledged = CheckpointLedger::Acknowledged;
+  using Acknowledged = std::function<Result<void>(const CheckpointId&, Reached)>;
   static Result<std::unique_ptr<Checkpointer>> open(const CheckpointPolicy& policy, const Tier& slow,
                                                     const Tier* fast, Communicator& ranks,
                                                     Acknowledged acknowledged = {});

@@ -13,7 +13,7 @@
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/core/result.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
-#include "miniapps/checkpoint/store_files.hpp"
+#include "miniapps/checkpoint/store.hpp"
 
 namespace penstock {
 

@@ -8,7 +8,6 @@
 #include "miniapps/checkpoint/chunk_reader.hpp"
 #include "miniapps/checkpoint/sealed_json.hpp"
 #include "miniapps/checkpoint/store.hpp"
-#include "miniapps/checkpoint/store_files.hpp"
 
 namespace penstock {
 namespace {
@@ -43,8 +42,7 @@ std::string CheckpointStore::folder(std::string_view run, const CheckpointId& id
 }
 
 Result<std::vector<std::string>> CheckpointStore::runs() const {
-  const StoreFiles files(tier_);
-  PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list_if_there(kStoreCommitted));
+  PENSTOCK_ASSIGN(const std::vector<Entry> entries, files_.list_if_there(kStoreCommitted));
   if (entries.empty()) PENSTOCK_TRY(still_there());
   std::vector<std::string> runs;
   for (const Entry& entry : entries) {
@@ -56,25 +54,24 @@ Result<std::vector<std::string>> CheckpointStore::runs() const {
 
 Result<CheckpointManifest> CheckpointStore::read_manifest(std::string_view run,
                                                           const CheckpointId& id) const {
-  const StoreFiles files(tier_);
   const std::string folder = CheckpointStore::folder(run, id);
-  PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list(folder));
+  PENSTOCK_ASSIGN(const std::vector<Entry> entries, files_.list(folder));
   const auto link =
       std::find_if(entries.begin(), entries.end(), [](const Entry& entry) { return entry.link; });
   if (link != entries.end())
-    return files.error(Errc::corrupt,
-                       fmt::format("'{}' is a symbolic link, which no checkpoint has", link->name));
+    return files_.error(Errc::corrupt,
+                        fmt::format("'{}' is a symbolic link, which no checkpoint has", link->name));
   const std::string object = below(folder, kCheckpointManifest);
-  const auto text = files.read_text(object, kMostSealedBytes);
+  const auto text = files_.read_text(object, kMostSealedBytes);
   if (!text && text.error().code == Errc::not_found)
-    return files.error(Errc::corrupt, fmt::format("'{}' is missing", object));
+    return files_.error(Errc::corrupt, fmt::format("'{}' is missing", object));
   if (!text) return text.error();
-  PENSTOCK_ASSIGN(CheckpointManifest manifest, files.named(parse_checkpoint_manifest(*text, object)));
+  PENSTOCK_ASSIGN(CheckpointManifest manifest, files_.named(parse_checkpoint_manifest(*text, object)));
   if (manifest.store != facts_.uuid || manifest.run != run || manifest.id != id)
-    return files.error(Errc::corrupt,
-                       fmt::format("'{}' is of {} of run '{}' in store {}, not of what lies here", object,
-                                   folder_of(manifest.id), manifest.run, manifest.store));
-  PENSTOCK_TRY(check_entries(files, entries, manifest, folder));
+    return files_.error(Errc::corrupt,
+                        fmt::format("'{}' is of {} of run '{}' in store {}, not of what lies here", object,
+                                    folder_of(manifest.id), manifest.run, manifest.store));
+  PENSTOCK_TRY(check_entries(files_, entries, manifest, folder));
   return manifest;
 }
 
@@ -83,8 +80,8 @@ Error CheckpointStore::or_gone(std::string_view run, const CheckpointId& id, Err
   if (!found_wrong(error.code) && error.code != Errc::io) return error;
   const auto there = has(run, id);
   if (!there.ok() || *there) return error;
-  return StoreFiles(tier_).error(Errc::not_found,
-                                 fmt::format("'{}' was taken away while it was looked at", folder(run, id)));
+  return files_.error(Errc::not_found,
+                      fmt::format("'{}' was taken away while it was looked at", folder(run, id)));
 }
 
 Result<CheckpointManifest> CheckpointStore::manifest(std::string_view run, const CheckpointId& id) const {
@@ -96,8 +93,7 @@ Result<CheckpointManifest> CheckpointStore::manifest(std::string_view run, const
 
 Result<std::vector<Listed>> CheckpointStore::list(std::string_view run) const {
   PENSTOCK_TRY(check_run_name(run));
-  const StoreFiles files(tier_);
-  PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list_if_there(folder_of_run(run)));
+  PENSTOCK_ASSIGN(const std::vector<Entry> entries, files_.list_if_there(folder_of_run(run)));
   // A store that is gone, and what lies below its mount point, have no runs either.
   if (entries.empty()) PENSTOCK_TRY(still_there());
   std::vector<Listed> listed;
@@ -105,13 +101,12 @@ Result<std::vector<Listed>> CheckpointStore::list(std::string_view run) const {
     const auto id = parse_checkpoint_folder(last_part(entry.name));
     if (!id) continue;
     if (!entry.folder || entry.link) {
-      listed.push_back(
-          {std::string(run), *id, files.error(Errc::corrupt, fmt::format("'{}' is no folder", entry.name))});
+      listed.push_back({*id, files_.error(Errc::corrupt, fmt::format("'{}' is no folder", entry.name))});
       continue;
     }
     auto manifest = CheckpointStore::manifest(run, *id);
     if (!manifest && manifest.error().code == Errc::not_found) continue;  // removed meanwhile
-    listed.push_back({std::string(run), *id, std::move(manifest)});
+    listed.push_back({*id, std::move(manifest)});
   }
   std::sort(listed.begin(), listed.end(), [](const Listed& a, const Listed& b) { return a.id < b.id; });
   return listed;
@@ -119,13 +114,13 @@ Result<std::vector<Listed>> CheckpointStore::list(std::string_view run) const {
 
 Result<bool> CheckpointStore::has(std::string_view run, const CheckpointId& id) const {
   PENSTOCK_TRY(check_run_name(run));
-  return StoreFiles(tier_).is_there(folder(run, id));
+  return files_.is_there(folder(run, id));
 }
 
 Result<void> CheckpointStore::read_file(std::string_view run, const CheckpointId& id,
                                         const CheckpointFile& file, const Take& take) const {
   PENSTOCK_TRY(check_run_name(run));
-  auto read = read_chunks(StoreFiles(tier_), below(folder(run, id), file.name), file, true, take);
+  auto read = read_chunks(files_, below(folder(run, id), file.name), file, true, take);
   if (!read) return or_gone(run, id, std::move(read).error());
   return read;
 }
@@ -133,8 +128,8 @@ Result<void> CheckpointStore::read_file(std::string_view run, const CheckpointId
 Result<void> CheckpointStore::verify(std::string_view run, const CheckpointManifest& manifest) const {
   PENSTOCK_ASSIGN(const CheckpointManifest there, CheckpointStore::manifest(run, manifest.id));
   if (there.files != manifest.files)
-    return StoreFiles(tier_).error(
-        Errc::corrupt, fmt::format("'{}' does not hold what its manifest said", folder(run, manifest.id)));
+    return files_.error(Errc::corrupt,
+                        fmt::format("'{}' does not hold what its manifest said", folder(run, manifest.id)));
   for (const CheckpointFile& file : manifest.files) PENSTOCK_TRY(read_file(run, manifest.id, file, nullptr));
   return success();
 }
@@ -143,32 +138,30 @@ Result<std::string> CheckpointStore::put_aside(std::string_view run, const Check
                                                std::string_view where) {
   PENSTOCK_TRY(check_run_name(run));
   PENSTOCK_TRY(still_there());
-  const StoreFiles files(tier_);
-  PENSTOCK_TRY(files.make_folders(where));
+  PENSTOCK_TRY(files_.make_folders(where));
   std::string name = below(where, new_making(run, folder_of(id)));
-  PENSTOCK_TRY(files.rename(folder(run, id), name));
-  PENSTOCK_TRY(files.sync_dir(folder_of_run(run)));
+  PENSTOCK_TRY(files_.rename(folder(run, id), name));
+  PENSTOCK_TRY(files_.sync_dir(folder_of_run(run)));
   return name;
 }
 
 Result<void> CheckpointStore::remove(std::string_view run, const CheckpointId& id) {
   PENSTOCK_ASSIGN(const std::string name, put_aside(run, id, kStoreTrash));
-  return StoreFiles(tier_).remove_tree(name);
+  return files_.remove_tree(name);
 }
 
 Result<void> CheckpointStore::quarantine(std::string_view run, const CheckpointId& id, std::string_view why) {
   PENSTOCK_ASSIGN(const std::string name, put_aside(run, id, kStoreQuarantine));
-  const StoreFiles files(tier_);
-  PENSTOCK_TRY(files.sync_dir(kStoreQuarantine));
+  PENSTOCK_TRY(files_.sync_dir(kStoreQuarantine));
   static_cast<void>(
-      files.write_text(name + ".why.txt", fmt::format("{}\n", why), Durability::visible, IfExists::replace));
+      files_.write_text(name + ".why.txt", fmt::format("{}\n", why), Durability::visible, IfExists::replace));
   return success();
 }
 
 void CheckpointStore::hint_latest(std::string_view run, const CheckpointId& id) noexcept {
   try {
-    static_cast<void>(StoreFiles(tier_).write_text(kStoreLatest, fmt::format("{} {}\n", run, folder_of(id)),
-                                                   Durability::visible, IfExists::replace));
+    static_cast<void>(files_.write_text(kStoreLatest, fmt::format("{} {}\n", run, folder_of(id)),
+                                        Durability::visible, IfExists::replace));
   } catch (const std::bad_alloc&) {
     return;  // a hint for people
   }

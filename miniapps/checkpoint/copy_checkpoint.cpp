@@ -1,4 +1,4 @@
-// Copies a checkpoint from one store to another. A thread reads and checks it, the caller's thread writes it.
+// A thread reads and checks the checkpoint, the caller's thread writes it.
 //
 // Threads: the caller is the drainer's thread, or the main thread of `penstock checkpoint drain`. It runs
 // everything but ReadAhead::read_all() and finish(), which run on the thread that ReadAhead starts.
@@ -8,9 +8,10 @@
 // Ctrl-C: if request.interruptible, it ends the copy at the next chunk. Else only gone_on() does.
 // Crash: until commit() the copy is a folder in tmp/, which the next process sweeps. commit() syncs all of
 // it and renames the folder, so a checkpoint that shows is complete.
+#include "miniapps/checkpoint/copy_checkpoint.hpp"
+
 #include <fmt/format.h>
 
-#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -22,8 +23,6 @@
 #include "io_backends/core/system/threads.hpp"
 #include "io_backends/files/page_cache.hpp"
 #include "miniapps/checkpoint/chunk_reader.hpp"
-#include "miniapps/checkpoint/store.hpp"
-#include "miniapps/checkpoint/store_files.hpp"
 
 namespace penstock {
 namespace {
@@ -124,14 +123,13 @@ class ReadAhead {
 Result<CheckpointManifest> same_there(const CheckpointStore& to, const CheckpointManifest& manifest) {
   auto there = to.manifest(manifest.run, manifest.id);
   if (there && there->files == manifest.files) {
-    const StoreFiles files(to.tier());
-    PENSTOCK_TRY(files.sync_dir(below(kStoreCommitted, manifest.run)));
-    PENSTOCK_TRY(files.sync_dir(kStoreCommitted));
+    PENSTOCK_TRY(to.files().sync_dir(below(kStoreCommitted, manifest.run)));
+    PENSTOCK_TRY(to.files().sync_dir(kStoreCommitted));
     return there;
   }
   if (!there && there.error().code == Errc::not_found) return there;
   const std::string why = there ? "it is of other bytes" : there.error().message();
-  return StoreFiles(to.tier()).error(
+  return to.files().error(
       Errc::already_exists,
       fmt::format("'{}' is there already: {}", CheckpointStore::folder(manifest.run, manifest.id), why));
 }
@@ -154,24 +152,20 @@ Result<void> read_again(const StoreFiles& files, const std::string& folder,
 // checkpoint of the same name.
 Result<void> prove_there(const CheckpointStore& to, const CheckpointManifest& manifest,
                          const CopyRequest& request) {
-  const StoreFiles files(to.tier());
   const std::string folder = CheckpointStore::folder(manifest.run, manifest.id);
   const auto take = [&](std::uint64_t, std::span<const std::byte> bytes) -> Result<void> {
     return request.gone_on ? request.gone_on(bytes.size()) : success();
   };
-  const auto whole = read_again(files, folder, manifest.files, request.interruptible, take);
+  const auto whole = read_again(to.files(), folder, manifest.files, request.interruptible, take);
   if (whole || !found_wrong(whole.error().code)) return whole;
-  return files.error(Errc::already_exists,
-                     fmt::format("'{}' is there already: {}", folder, whole.error().message()));
+  return to.files().error(Errc::already_exists,
+                          fmt::format("'{}' is there already: {}", folder, whole.error().message()));
 }
-
-}  // namespace
 
 // On the caller's thread. Every return before the end leaves the thread of `ahead` to its destructor, and the
 // files to that of Staged, which removes the folder.
-Result<void> Staged::copy_in(const StoreFiles& from, const CheckpointManifest& manifest,
-                             const CopyRequest& request) {
-  interruptible_ = request.interruptible;
+Result<void> copy_files(const StoreFiles& from, Staged& to, const CheckpointManifest& manifest,
+                        const CopyRequest& request) {
   const auto written = [&](std::uint64_t bytes) -> Result<void> {
     return request.gone_on && bytes != 0 ? request.gone_on(bytes) : success();
   };
@@ -182,16 +176,19 @@ Result<void> Staged::copy_in(const StoreFiles& from, const CheckpointManifest& m
     // The reader has compared each chunk with its checksum, so the copy has the checksums of the original.
     // When the next piece is requested, the piece before it has been written.
     const auto more = [&](std::uint64_t) -> Result<std::span<const std::byte>> {
+      if (request.interruptible) PENSTOCK_TRY(check_interrupt());
       PENSTOCK_TRY(written(before));
       PENSTOCK_ASSIGN(const auto chunk, ahead.next(request.interruptible));
       before = chunk.size();
       return chunk;
     };
-    PENSTOCK_TRY(write_pieces(file.name, file.rank, file.bytes, more, nullptr));
+    PENSTOCK_TRY(to.write_pieces(file.name, file.rank, file.bytes, more));
     PENSTOCK_TRY(written(before));
   }
   return success();
 }
+
+}  // namespace
 
 // The order matters: the files are written and synced, then read back, then committed. A read back after the
 // commit would be too late: the checkpoint would show before it is checked.
@@ -202,9 +199,9 @@ Result<CheckpointManifest> copy_checkpoint(const CheckpointStore& from, Checkpoi
   if (there && request.read_there) PENSTOCK_TRY(prove_there(to, manifest, request));
   if (there || there.error().code != Errc::not_found) return there;
   PENSTOCK_ASSIGN(const auto staged, to.stage(manifest.run, "drain", manifest.bytes(), request.headroom));
-  PENSTOCK_TRY(staged->copy_in(StoreFiles(from.tier()), manifest, request));
+  PENSTOCK_TRY(copy_files(from.files(), *staged, manifest, request));
   if (request.read_back)
-    PENSTOCK_TRY(read_again(StoreFiles(to.tier()), staged->folder(), manifest.files, request.interruptible));
+    PENSTOCK_TRY(read_again(to.files(), staged->folder(), manifest.files, request.interruptible));
   auto committed = staged->commit(manifest);
   if (!committed && committed.error().code == Errc::already_exists) return same_there(to, manifest);
   return committed;

@@ -1,4 +1,6 @@
 // Checkpoints on their way from store to store.
+#include "miniapps/checkpoint/copy_checkpoint.hpp"
+
 #include <gtest/gtest.h>
 
 #include <string>

@@ -35,6 +35,86 @@ std::uint64_t bytes_of(const std::deque<CheckpointManifest>& manifests) {
 
 }  // namespace
 
+double CheckpointLedger::now_s() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since_).count();
+}
+
+CheckpointTimes* CheckpointLedger::find(const CheckpointId& id) {
+  const auto at = std::find_if(times_.rbegin(), times_.rend(),
+                               [&](const CheckpointTimes& times) { return times.id == id; });
+  return at == times_.rend() ? nullptr : &*at;
+}
+
+void CheckpointLedger::asked(const CheckpointId& id, std::uint64_t bytes, double asked_s) {
+  const std::lock_guard lock(mutex_);
+  times_.push_back({.id = id, .bytes = bytes, .asked_s = asked_s});
+  ++counts_.saves;
+}
+
+void CheckpointLedger::renamed(const CheckpointId& from, const CheckpointId& to) {
+  const std::lock_guard lock(mutex_);
+  if (CheckpointTimes* const times = find(from); times != nullptr) times->id = to;
+}
+
+void CheckpointLedger::reached(const CheckpointId& id, Reached level) {
+  const std::lock_guard telling(telling_);
+  if (acknowledged_) {
+    if (Result<void> told = acknowledged_(id, level); !told.ok()) fail(std::move(told).error());
+  }
+  const double now = now_s();
+  const std::lock_guard lock(mutex_);
+  CheckpointTimes* const times = find(id);
+  if (times == nullptr) return;
+  if (level == Reached::fast) times->fast_s = now - times->asked_s;
+  if (level == Reached::durable) times->durable_s = now - times->asked_s;
+}
+
+void CheckpointLedger::blocked(const CheckpointId& id, double block_s) {
+  const std::lock_guard lock(mutex_);
+  if (CheckpointTimes* const times = find(id); times != nullptr) times->block_s = block_s;
+}
+
+void CheckpointLedger::skipped(const CheckpointId& id) {
+  const std::lock_guard lock(mutex_);
+  ++counts_.skips;
+  if (CheckpointTimes* const times = find(id); times != nullptr) times->skipped = true;
+}
+
+void CheckpointLedger::drained(const CheckpointId& id, double begin_s, double length_s) {
+  const std::lock_guard lock(mutex_);
+  ++counts_.drained;
+  CheckpointTimes* const times = find(id);
+  if (times == nullptr) return;
+  times->drain_begin_s = begin_s;
+  times->drain_s = length_s;
+}
+
+void CheckpointLedger::count(const std::function<void(CheckpointCounts&)>& change) {
+  const std::lock_guard lock(mutex_);
+  change(counts_);
+}
+
+CheckpointCounts CheckpointLedger::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+std::vector<CheckpointTimes> CheckpointLedger::times() const {
+  const std::lock_guard lock(mutex_);
+  return times_;
+}
+
+void CheckpointLedger::fail(Error error) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = std::move(error);
+}
+
+Result<void> CheckpointLedger::failure() const {
+  const std::lock_guard lock(mutex_);
+  if (failure_) return *failure_;
+  return success();
+}
+
 // The order matters. stop_ before over_: once over_ is set, a signal may make the copy fail, and failed()
 // must see stop_ by then, or it would report a lost checkpoint. Then thread_ is joined, as the last member.
 Drainer::~Drainer() {
@@ -252,9 +332,9 @@ void Drainer::failed(const CheckpointManifest& manifest, Error error) {
     if (stop_) return;
   }
   ledger_.count([](CheckpointCounts& counts) { ++counts.drain_failures; });
-  const FailedDrain found = look_into_failed_drain(fast_, slow_, manifest, error);
+  const auto found = look_into_failed_drain(fast_, slow_, manifest, error);
   if (found.quarantined) ledger_.count([](CheckpointCounts& counts) { ++counts.quarantined; });
-  const bool lost = found.fate == DrainFate::lost || found.fate == DrainFate::taken;
+  const bool lost = found.lost();
   if (lost) {
     error.what = "the checkpoint of step " + std::to_string(manifest.id.step) +
                  " cannot become durable: " + error.what;

@@ -1,6 +1,6 @@
 // Copies the checkpoints of the fast tier to the slow one, oldest first, on a thread of its own. A
 // checkpoint stays on the fast tier until it is durable. The slow tier keeps the newest ones, as many as the
-// policy says.
+// policy says. And the ledger of a run's checkpoints.
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,10 +16,52 @@
 #include <vector>
 
 #include "io_backends/core/result.hpp"
-#include "miniapps/checkpoint/saves.hpp"
+#include "miniapps/checkpoint/checkpointer.hpp"
+#include "miniapps/checkpoint/copy_checkpoint.hpp"
 #include "miniapps/checkpoint/store.hpp"
 
 namespace penstock {
+
+// What became of each checkpoint of a run. Written by the thread that saves and by the one that drains. Any
+// thread.
+class CheckpointLedger {
+ public:
+  explicit CheckpointLedger(Checkpointer::Acknowledged acknowledged)
+      : acknowledged_(std::move(acknowledged)) {}
+
+  double now_s() const;
+
+  // Of a save that has started; asked_s is now.
+  void asked(const CheckpointId& id, std::uint64_t bytes, double asked_s);
+  // Another try of a save has another generation.
+  void renamed(const CheckpointId& from, const CheckpointId& to);
+  // A level holds: says so to whoever is told, and only then notes it. Its error becomes sticky. Checkpoints
+  // of an earlier process have no entry, and get none.
+  void reached(const CheckpointId& id, Reached level);
+  void blocked(const CheckpointId& id, double block_s);
+  void skipped(const CheckpointId& id);
+  void drained(const CheckpointId& id, double begin_s, double length_s);
+
+  // Counts, under their lock.
+  void count(const std::function<void(CheckpointCounts&)>& change);
+  CheckpointCounts counts() const;
+  std::vector<CheckpointTimes> times() const;
+
+  // The first error of a background thread: all later calls fail with it.
+  void fail(Error error);
+  Result<void> failure() const;
+
+ private:
+  CheckpointTimes* find(const CheckpointId& id);
+
+  const std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+  const Checkpointer::Acknowledged acknowledged_;
+  std::mutex telling_;  // one acknowledgement at a time, in the order in which the levels came to hold
+  mutable std::mutex mutex_;
+  std::vector<CheckpointTimes> times_;
+  CheckpointCounts counts_;
+  std::optional<Error> failure_;
+};
 
 // Its owner holds the run's locks of both stores. A drain that fails because of a tier is tried again after
 // growing pauses, and the fast copy stays. A fast copy with wrong bytes goes to quarantine, and the ledger

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "miniapps/checkpoint/store.hpp"
-#include "miniapps/checkpoint/store_files.hpp"
 
 namespace penstock {
 namespace {
@@ -15,8 +14,7 @@ constexpr std::uint64_t kLongest = 100;
 
 Result<std::optional<std::string>> CheckpointStore::paired(std::string_view run) const {
   PENSTOCK_TRY(check_run_name(run));
-  const StoreFiles files(tier_);
-  Result<std::string> text = files.read_text(below(kPairs, run), kLongest);
+  Result<std::string> text = files_.read_text(below(kPairs, run), kLongest);
   if (!text.ok() && text.error().code == Errc::not_found) return std::optional<std::string>();
   PENSTOCK_ASSIGN(std::string uuid, std::move(text));
   while (uuid.ends_with('\n')) uuid.pop_back();
@@ -25,19 +23,18 @@ Result<std::optional<std::string>> CheckpointStore::paired(std::string_view run)
 
 Result<void> CheckpointStore::pair(std::string_view run, const CheckpointStore& slow) {
   PENSTOCK_TRY(check_run_name(run));
-  return StoreFiles(tier_).write_text(below(kPairs, run), slow.facts().uuid + "\n", Durability::file_and_name,
-                                      IfExists::fail);
+  return files_.write_text(below(kPairs, run), slow.facts().uuid + "\n", Durability::file_and_name,
+                           IfExists::fail);
 }
 
 Result<void> CheckpointStore::forget(std::string_view run) {
   PENSTOCK_TRY(check_run_name(run));
   PENSTOCK_TRY(still_there());
-  const StoreFiles files(tier_);
   for (const std::string& name :
        {below(kStoreCommitted, run), below(kPairs, run), below(kStoreLocks, std::string(run) + ".save"),
         below(kStoreLocks, std::string(run) + ".drain")}) {
-    const Result<void> gone = files.backend().names().remove(name);
-    if (!gone.ok() && gone.error().code != Errc::not_found) return files.named(gone.error());
+    const Result<void> gone = files_.backend().names().remove(name);
+    if (!gone.ok() && gone.error().code != Errc::not_found) return files_.named(gone.error());
   }
   return success();
 }

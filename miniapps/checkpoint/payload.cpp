@@ -66,19 +66,19 @@ constexpr std::uint64_t kLlama405b = transformer(126, 16'384, 53'248, 1'024);
 constexpr std::uint64_t kLlama1t = transformer(128, 25'872, 98'304, 25'872);
 static_assert(kLlama8b == 8'030'261'248 && kLlama70b == 70'553'706'496 && kLlama405b == 405'853'388'800);
 
+struct PayloadInfo {
+  std::string_view name;
+  std::uint64_t bytes = 0;  // of the whole model, over all ranks
+};
 constexpr std::array kPayloads = {
-    PayloadInfo{"resnet50", "ResNet-50: 25,557,032 weights and SGD's momentum in fp32, and batch norms",
-                kResnet50},
-    PayloadInfo{"unet3d", "UNet3D: the size that MLPerf Storage's workloads name", kUnet3d},
-    PayloadInfo{"alexnet-adam", "AlexNet for 102 classes: 58,699,238 weights and Adam's moments in fp32",
-                kAlexnet* kAdam},
-    PayloadInfo{kTensorflowName, "the same in TensorFlow's three files, as its Saver writes them",
-                kTensorflow},
-    PayloadInfo{"llama3-8b", "8,030,261,248 weights in fp16, with copy and Adam's moments in fp32",
-                kLlama8b* kMixedAdam},
-    PayloadInfo{"llama3-70b", "70,553,706,496 weights, likewise", kLlama70b* kMixedAdam},
-    PayloadInfo{"llama3-405b", "405,853,388,800 weights, likewise", kLlama405b* kMixedAdam},
-    PayloadInfo{"llama3-1t", "DLIO's llama_1t, 1.3e12 weights, likewise", kLlama1t* kMixedAdam},
+    PayloadInfo{"resnet50", kResnet50},
+    PayloadInfo{"unet3d", kUnet3d},
+    PayloadInfo{"alexnet-adam", kAlexnet* kAdam},
+    PayloadInfo{kTensorflowName, kTensorflow},
+    PayloadInfo{"llama3-8b", kLlama8b* kMixedAdam},
+    PayloadInfo{"llama3-70b", kLlama70b* kMixedAdam},
+    PayloadInfo{"llama3-405b", kLlama405b* kMixedAdam},
+    PayloadInfo{"llama3-1t", kLlama1t* kMixedAdam},  // DLIO's llama_1t, of 1.3e12 weights
 };
 static_assert(std::is_sorted(kPayloads.begin(), kPayloads.end(),
                              [](const auto& a, const auto& b) { return a.bytes < b.bytes; }));
@@ -125,10 +125,6 @@ class Content {
 };
 
 }  // namespace
-
-std::span<const PayloadInfo> payloads() {
-  return kPayloads;
-}
 
 std::vector<PayloadFile> Payload::shard(std::uint64_t rank, std::uint64_t ranks) const {
   const std::string stem = fmt::format("rank-{}", rank);

@@ -21,15 +21,6 @@ struct PayloadFile {
   friend bool operator==(const PayloadFile&, const PayloadFile&) = default;
 };
 
-struct PayloadInfo {
-  std::string_view name;
-  std::string_view summary;  // parameters, optimiser, where the size is from
-  std::uint64_t bytes = 0;   // of the whole model, over all ranks
-};
-
-// All that have names, the smallest first: docs and --help.
-std::span<const PayloadInfo> payloads();
-
 // By name ("alexnet-adam", "resnet50", "unet3d", "llama3-8b", "alexnet-adam-tensorflow" ...; "NAME/N" is an
 // N-th of it) or by size ("512MiB"). invalid_argument lists the names.
 struct Payload {

@@ -11,6 +11,7 @@
 
 #include "io_backends/testing/power_cut_testing.hpp"
 #include "io_backends/testing/testing.hpp"
+#include "miniapps/checkpoint/copy_checkpoint.hpp"
 #include "miniapps/checkpoint/store.hpp"
 
 namespace penstock {

@@ -28,6 +28,9 @@ struct FailedDrain {
   bool quarantined = false;        // a copy was moved there, on either tier
   Result<void> moved = success();  // why one that should have been was not
   std::string why;                 // what was found wrong, or what copying said
+
+  // Whether no other try can make that checkpoint durable.
+  bool lost() const { return fate == DrainFate::lost || fate == DrainFate::taken; }
 };
 
 // After copy_checkpoint() from `fast` to `slow` has failed with `error`: reads both copies and moves wrong

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "miniapps/checkpoint/copy_checkpoint.hpp"
 #include "miniapps/checkpoint/store_testing.hpp"
 
 namespace penstock {

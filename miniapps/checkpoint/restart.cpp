@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
-#include <map>
 #include <optional>
 #include <utility>
 
 #include "io_backends/core/system/interrupt.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/quarantine.hpp"
 
 namespace penstock {
@@ -17,28 +16,13 @@ namespace {
 
 constexpr int kMaxTries = 100;  // at stores in which somebody else is at work
 
-using Copies = std::map<CheckpointId, std::vector<FoundCopy>, std::greater<>>;  // the newest first
-
-// Of each, the fast tiers' copies first.
-Result<Copies> all_copies(std::span<CheckpointStore* const> stores, std::string_view run) {
-  Copies copies;
-  for (const StoreRole role : {StoreRole::fast, StoreRole::slow}) {
-    for (CheckpointStore* const store : stores) {
-      if (store->facts().role != role) continue;
-      PENSTOCK_ASSIGN(std::vector<Listed> listed, store->list(run));
-      for (Listed& one : listed) copies[one.id].push_back({store, std::move(one.manifest)});
-    }
-  }
-  return copies;
-}
-
 // Whether it was this process that could not look: nothing is known of the checkpoint then.
 bool ours(Errc code) {
   return code == Errc::interrupted || code == Errc::exhausted || code == Errc::internal;
 }
 
 // Why this copy is not gone on from: success where it is.
-Result<void> examine(const FoundCopy& copy, std::string_view run, const RestartRequest& request) {
+Result<void> examine(const Listed& copy, std::string_view run, const RestartRequest& request) {
   if (!copy.manifest) return copy.manifest.error();
   if (request.ranks && copy.manifest->ranks != *request.ranks)
     return make_error(Errc::invalid_argument,
@@ -47,7 +31,7 @@ Result<void> examine(const FoundCopy& copy, std::string_view run, const RestartR
 }
 
 // What was wrong, and what became of it.
-std::string reject(const FoundCopy& copy, std::string_view run, const CheckpointId& id, const Error& error,
+std::string reject(const Listed& copy, std::string_view run, const CheckpointId& id, const Error& error,
                    bool put_aside) {
   std::string why = error.message();
   if (!put_aside) return why;
@@ -113,23 +97,20 @@ Result<Restart> restart_from(const Bytes& bytes, std::span<CheckpointStore* cons
                                                  restart.store->tier().name));
 }
 
-}  // namespace
-
-namespace {
-
 // Nothing where a copy that was listed is not there any more: somebody who is at work has taken it away, and
 // may have put others there.
 Result<std::optional<Restart>> look_once(std::span<CheckpointStore* const> stores, std::string_view run,
                                          const RestartRequest& request) {
-  PENSTOCK_ASSIGN(const Copies copies, all_copies(stores, run));
+  PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> all, find_checkpoints(stores, run));
   Restart restart;
   restart.run = run;
-  if (copies.empty()) return std::optional(std::move(restart));
-  const std::uint64_t newest = copies.begin()->first.step;
+  if (all.empty()) return std::optional(std::move(restart));
+  const std::uint64_t newest = all.back().id.step;
   std::optional<Error> unread;
-  for (const auto& [id, of_id] : copies) {
+  for (auto found = all.rbegin(); found != all.rend(); ++found) {
+    const CheckpointId& id = found->id;
     if (request.step && id.step != *request.step) continue;
-    for (const FoundCopy& copy : of_id) {
+    for (const Listed& copy : found->copies) {
       const auto good = examine(copy, run, request);
       if (good) {
         restart.store = copy.store;

@@ -16,12 +16,6 @@
 
 namespace penstock {
 
-// One store's copy of a checkpoint, as its list has it.
-struct FoundCopy {
-  CheckpointStore* store = nullptr;
-  Result<CheckpointManifest> manifest;
-};
-
 struct RejectedCheckpoint {
   std::string tier;
   CheckpointId id;

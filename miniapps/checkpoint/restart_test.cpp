@@ -9,6 +9,7 @@
 #include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/core/ranks/ranks_testing.hpp"
 #include "io_backends/core/system/interrupt.hpp"
+#include "miniapps/checkpoint/copy_checkpoint.hpp"
 #include "miniapps/checkpoint/store_testing.hpp"
 
 namespace penstock {

@@ -42,7 +42,10 @@ Result<std::map<std::string, std::uint64_t>> said_in(const StoreFiles& files, st
   return said;
 }
 
-}  // namespace
+struct Promises {
+  std::uint64_t outstanding = 0;  // promised, and not yet taken
+  std::uint64_t taken = 0;        // by what is in the making
+};
 
 Result<Promises> promises(const StoreFiles& files) {
   PENSTOCK_ASSIGN(const auto promised, said_in(files, kStoreReserved));
@@ -58,6 +61,15 @@ Result<Promises> promises(const StoreFiles& files) {
   }
   return all;
 }
+
+// UINT64_MAX where the back end does not know.
+Result<std::uint64_t> free_bytes(const StoreFiles& files) {
+  const auto free = files.named(files.backend().names().free_bytes());
+  if (!free && free.error().code == Errc::unsupported) return UINT64_MAX;
+  return free;
+}
+
+}  // namespace
 
 void forget_promise(const StoreFiles& files, std::string_view making) {
   static_cast<void>(files.remove(below(kStoreReserved, making)));
@@ -106,21 +118,16 @@ void TakenRoom::note() {
 // Promises are looked at first: what is taken meanwhile is then found missing in what is free, and not the
 // other way round.
 Result<std::uint64_t> CheckpointStore::room() const {
-  const StoreFiles files(tier_);
-  PENSTOCK_ASSIGN(const Promises made, promises(files));
-  const auto free = files.named(tier_.backend->names().free_bytes());
-  if (!free && free.error().code == Errc::unsupported) return UINT64_MAX;
-  if (!free) return free.error();
-  return *free - std::min(*free, made.outstanding);
+  PENSTOCK_ASSIGN(const Promises made, promises(files_));
+  PENSTOCK_ASSIGN(const std::uint64_t free, free_bytes(files_));
+  return free == UINT64_MAX ? free : free - std::min(free, made.outstanding);
 }
 
 Result<std::uint64_t> CheckpointStore::room_if_all_went() const {
-  const StoreFiles files(tier_);
-  PENSTOCK_ASSIGN(const Promises made, promises(files));
-  const auto free = files.named(tier_.backend->names().free_bytes());
-  if (!free && free.error().code == Errc::unsupported) return UINT64_MAX;
-  if (!free) return free.error();
-  std::uint64_t most = sum_of(*free, made.taken);
+  PENSTOCK_ASSIGN(const Promises made, promises(files_));
+  PENSTOCK_ASSIGN(const std::uint64_t free, free_bytes(files_));
+  if (free == UINT64_MAX) return free;
+  std::uint64_t most = sum_of(free, made.taken);
   PENSTOCK_ASSIGN(const std::vector<std::string> all, runs());
   for (const std::string& run : all) {
     PENSTOCK_ASSIGN(const std::vector<Listed> found, list(run));
@@ -133,7 +140,7 @@ Result<std::uint64_t> CheckpointStore::room_if_all_went() const {
 Result<std::unique_ptr<Lock>> CheckpointStore::lock_space() const {
   const auto give_up = std::chrono::steady_clock::now() + kLockPatience;
   for (;;) {
-    auto lock = StoreFiles(tier_).named(tier_.backend->names().lock(kStoreLock));
+    auto lock = files_.named(files_.backend().names().lock(kStoreLock));
     if (lock || lock.error().code != Errc::busy || std::chrono::steady_clock::now() >= give_up) return lock;
     PENSTOCK_TRY(check_interrupt());
     std::this_thread::sleep_for(kLockPause);

@@ -13,15 +13,9 @@
 #include <string_view>
 
 #include "io_backends/core/result.hpp"
-#include "miniapps/checkpoint/store_files.hpp"
+#include "miniapps/checkpoint/store.hpp"
 
 namespace penstock {
-
-struct Promises {
-  std::uint64_t outstanding = 0;  // promised, and not yet taken
-  std::uint64_t taken = 0;        // by what is in the making
-};
-Result<Promises> promises(const StoreFiles& files);
 
 // The promise to what is in the making, and what was noted of it: gone.
 void forget_promise(const StoreFiles& files, std::string_view making);

@@ -3,21 +3,12 @@
 #include <fmt/format.h>
 
 #include <optional>
-#include <string_view>
 #include <utility>
+
+#include "io_backends/core/ranks/communicator.hpp"
 
 namespace penstock {
 namespace {
-
-constexpr std::string_view kWorks[] = {"save", "drain"};
-
-Result<void> lock_all(CheckpointStore& store, const std::string& run, RunStores& stores) {
-  for (const std::string_view what : kWorks) {
-    PENSTOCK_ASSIGN(std::unique_ptr<Lock> lock, store.lock_run(run, what));
-    stores.locks.push_back(std::move(lock));
-  }
-  return success();
-}
 
 // A slow tier that a run has drained to before must be there: else it is not mounted, most likely.
 Result<std::unique_ptr<CheckpointStore>> open_paired(const std::string& run, const Tier& slow,
@@ -33,13 +24,31 @@ Result<std::unique_ptr<CheckpointStore>> open_paired(const std::string& run, con
 
 }  // namespace
 
+Result<void> lock_works(CheckpointStore& store, const std::string& run,
+                        std::vector<std::unique_ptr<Lock>>& locks) {
+  for (const std::string_view work : kRunWorks) {
+    PENSTOCK_ASSIGN(std::unique_ptr<Lock> lock, store.lock_run(run, work));
+    locks.push_back(std::move(lock));
+  }
+  return success();
+}
+
+Result<std::uint64_t> sweep_works(CheckpointStore& store, const std::string& run) {
+  std::uint64_t swept = 0;
+  for (const std::string_view work : kRunWorks) {
+    PENSTOCK_ASSIGN(const std::uint64_t of_work, store.sweep(run, work));
+    swept += of_work;
+  }
+  return swept;
+}
+
 Result<RunStores> take_run(const std::string& run, const Tier& slow, const Tier* fast) {
   PENSTOCK_TRY(check_run_name(run));
   RunStores stores;
   std::optional<std::string> before;
   if (fast != nullptr) {
     PENSTOCK_ASSIGN(stores.fast, CheckpointStore::open_or_make(*fast, StoreRole::fast));
-    PENSTOCK_TRY(lock_all(*stores.fast, run, stores));
+    PENSTOCK_TRY(lock_works(*stores.fast, run, stores.locks));
     PENSTOCK_ASSIGN(before, stores.fast->paired(run));
   }
   if (before) {
@@ -47,14 +56,10 @@ Result<RunStores> take_run(const std::string& run, const Tier& slow, const Tier*
   } else {
     PENSTOCK_ASSIGN(stores.slow, CheckpointStore::open_or_make(slow, StoreRole::slow));
   }
-  PENSTOCK_TRY(lock_all(*stores.slow, run, stores));
+  PENSTOCK_TRY(lock_works(*stores.slow, run, stores.locks));
   if (fast != nullptr && !before) PENSTOCK_TRY(stores.fast->pair(run, *stores.slow));
-  for (CheckpointStore* const store : {stores.slow.get(), stores.fast.get()}) {
-    if (store == nullptr) continue;
-    for (const std::string_view what : kWorks) {
-      PENSTOCK_ASSIGN([[maybe_unused]] const std::uint64_t swept, store->sweep(run, what));
-    }
-  }
+  PENSTOCK_TRY(outcome_of(sweep_works(*stores.slow, run)));
+  if (fast != nullptr) PENSTOCK_TRY(outcome_of(sweep_works(*stores.fast, run)));
   return stores;
 }
 

@@ -1,8 +1,10 @@
 // The two stores of a run, and the locks that keep everybody else from the run.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io_backends/core/result.hpp"
@@ -18,6 +20,14 @@ struct RunStores {
 
   CheckpointStore& of(bool is_fast) const { return is_fast ? *fast : *slow; }
 };
+
+// What a run is locked for in a store.
+inline constexpr std::string_view kRunWorks[] = {"save", "drain"};
+// Takes all locks of the run in one store. busy: somebody has one; those before it are in `locks` then.
+Result<void> lock_works(CheckpointStore& store, const std::string& run,
+                        std::vector<std::unique_ptr<Lock>>& locks);
+// CheckpointStore::sweep() for all of them. The caller holds the locks.
+Result<std::uint64_t> sweep_works(CheckpointStore& store, const std::string& run);
 
 // For the one process that has the run: opens or makes the stores, takes the locks of both (busy: another
 // training, a drain or gc has one; nothing is changed then), notes where the run drains to, and sweeps what

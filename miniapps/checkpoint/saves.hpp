@@ -3,17 +3,13 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "io_backends/core/result.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 
 namespace penstock {
@@ -26,8 +22,13 @@ std::string_view reached_name(Reached level);
 enum class OnFull : std::uint8_t { block, skip, writethrough };
 enum class Oversize : std::uint8_t { writethrough, fail };
 // By the words of --on-full and --oversize, which the options' tables have checked.
-OnFull on_full_of(std::string_view word);
-Oversize oversize_of(std::string_view word);
+constexpr OnFull on_full_of(std::string_view word) {
+  if (word == "skip") return OnFull::skip;
+  return word == "writethrough" ? OnFull::writethrough : OnFull::block;
+}
+constexpr Oversize oversize_of(std::string_view word) {
+  return word == "fail" ? Oversize::fail : Oversize::writethrough;
+}
 
 struct CheckpointPolicy {
   std::string run = "default";
@@ -75,47 +76,6 @@ struct CheckpointCounts {
   std::uint64_t saves = 0, skips = 0, written_through = 0, drained = 0, drain_failures = 0, evicted = 0,
                 pruned = 0, quarantined = 0;
   std::uint64_t backlog_bytes = 0, backlog_most = 0;  // on the fast tier and not durable
-};
-
-// Written by the thread that saves and by the one that drains. Any thread.
-class CheckpointLedger {
- public:
-  // Called on whatever thread, one at a time, as soon as a level holds.
-  using Acknowledged = std::function<Result<void>(const CheckpointId&, Reached)>;
-  explicit CheckpointLedger(Acknowledged acknowledged) : acknowledged_(std::move(acknowledged)) {}
-
-  double now_s() const;
-
-  // Of a save that has started; asked_s is now.
-  void asked(const CheckpointId& id, std::uint64_t bytes, double asked_s);
-  // Another try of a save has another generation.
-  void renamed(const CheckpointId& from, const CheckpointId& to);
-  // A level holds: says so to whoever is told, and only then notes it. Its error becomes sticky. Checkpoints
-  // of an earlier process have no entry, and get none.
-  void reached(const CheckpointId& id, Reached level);
-  void blocked(const CheckpointId& id, double block_s);
-  void skipped(const CheckpointId& id);
-  void drained(const CheckpointId& id, double begin_s, double length_s);
-
-  // Counts, under their lock.
-  void count(const std::function<void(CheckpointCounts&)>& change);
-  CheckpointCounts counts() const;
-  std::vector<CheckpointTimes> times() const;
-
-  // The first error of a background thread: all later calls fail with it.
-  void fail(Error error);
-  Result<void> failure() const;
-
- private:
-  CheckpointTimes* find(const CheckpointId& id);
-
-  const std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
-  const Acknowledged acknowledged_;
-  std::mutex telling_;  // one acknowledgement at a time, in the order in which the levels came to hold
-  mutable std::mutex mutex_;
-  std::vector<CheckpointTimes> times_;
-  CheckpointCounts counts_;
-  std::optional<Error> failure_;
 };
 
 }  // namespace penstock

@@ -1,5 +1,13 @@
+// Threads: the training's thread calls everything in the header. work() is the writer's own thread, which
+// calls write_ and failed_. Locks: mutex_ guards state_ and stop_. work_ and memory_ need no lock: they are
+// the writer's thread's while state_ is busy, and the training's otherwise. Each change of state_ under the
+// lock hands them over. Memory: make_room() allocates, and a lack of memory there is an error. take() copies
+// into that memory. Ctrl-C: does not end a write (WorkOn). After a signal the destructor ends it, else it
+// waits for its end. Crash: what is in memory alone is lost. Its folder in tmp/ is swept by the next process.
 #include "miniapps/checkpoint/snapshot_writer.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -11,6 +19,13 @@
 #include "io_backends/core/units.hpp"
 
 namespace penstock {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kLookAgain{50};  // while one that waits
+
+}  // namespace
 
 SnapshotWriter::SnapshotWriter(Write write, Failed failed)
     : write_(std::move(write)), failed_(std::move(failed)), thread_([this] { work(); }) {}
@@ -46,15 +61,43 @@ void SnapshotWriter::take(SaveWork work) {
   work_ = std::move(work);
   taken_ = true;
   given_up_ = false;
+  // Last: from here on all of it is the thread's.
   const std::lock_guard lock(mutex_);
   state_ = State::busy;
   changed_.notify_all();
 }
 
-SnapshotWriter::State SnapshotWriter::look(std::chrono::steady_clock::time_point until) {
+SnapshotWriter::State SnapshotWriter::look(Clock::time_point until) {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, until, [&] { return state_ != State::busy; });
   return state_;
+}
+
+// A rank without free space, or that failed, leaves the others' threads waiting for its part: hence all ranks
+// look together.
+Result<SnapshotWriter::State> SnapshotWriter::clear(Communicator& ranks, Clock::time_point until, Wait wait) {
+  for (;;) {
+    const Clock::time_point now = Clock::now();
+    const State mine = look(wait != Wait::never && until > now ? std::min(until, now + kLookAgain) : now);
+    std::array<std::uint64_t, 5> any{mine == State::busy, mine == State::full, mine == State::failed,
+                                     Clock::now() >= until, interrupted()};
+    PENSTOCK_TRY(ranks.all_reduce(std::span(any), Reduction::max));
+    const auto [busy, full, failed, late, stopped] = any;
+    if (busy == 0) {
+      if (failed != 0) abandon();
+      return failed != 0 || full == 0 ? State::free : State::full;
+    }
+    if (full != 0 || failed != 0) given_up_ = true;
+    if (wait == Wait::never) return State::busy;
+    const std::string what =
+        "the checkpoint of step " + std::to_string(id_.step) + " is still on its way from memory";
+    if (wait == Wait::until_stopped && stopped != 0)
+      return make_error(Errc::interrupted, "stopped while " + what);
+    if (late != 0)
+      return make_error(Errc::timed_out, what +
+                                             ": wait longer, save less often, or leave checkpoints out "
+                                             "(--on-full skip)");
+  }
 }
 
 void SnapshotWriter::abandon() {
@@ -69,11 +112,12 @@ void SnapshotWriter::work() noexcept {
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return stop_ || state_ == State::busy; });
+      // What was taken is written also after stop_.
       if (state_ != State::busy) return;
     }
     State ended = State::free;
     try {
-      if (Result<void> written = write_(work_); !written.ok()) {
+      if (Result<void> written = write_(work_, given_up_); !written.ok()) {
         ended = written.error().code == Errc::no_space ? State::full : State::failed;
         if (ended == State::failed) failed_(std::move(written).error());
       }

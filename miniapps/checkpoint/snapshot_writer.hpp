@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/core/result.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 #include "miniapps/checkpoint/saves.hpp"
@@ -41,7 +42,7 @@ struct SaveWork {
   std::unique_ptr<Staged> staged{};  // this rank's hold of it
 };
 
-// Of one rank. One thread, but for given_up(), which is for what writes.
+// Of one rank. One thread.
 class SnapshotWriter {
  public:
   // free: the next one may be taken; of a rank that has only written its part, it is known later whether all
@@ -49,8 +50,8 @@ class SnapshotWriter {
   enum class State : std::uint8_t { free, busy, full, failed };
 
   // `write` is called on the thread, through a signal too (WorkOn); what it throws or says beyond no_space
-  // goes to `failed`.
-  using Write = std::function<Result<void>(SaveWork&)>;
+  // goes to `failed`. Once `given_up` is set, waiting for other ranks' parts is of no use: one has none.
+  using Write = std::function<Result<void>(SaveWork&, const std::atomic<bool>& given_up)>;
   using Failed = std::function<void(Error)>;
   SnapshotWriter(Write write, Failed failed);
   ~SnapshotWriter();  // ends what it writes where we were asked to stop, else when it is written
@@ -62,20 +63,20 @@ class SnapshotWriter {
   Result<void> make_room(const SaveWork& work);
   void take(SaveWork work);
 
+  // Collective. Waits until the thread has written the last snapshot. free: it has, or it failed. full: it
+  // had no room. busy: only where `wait` is never; else it is timed_out, or with until_stopped interrupted.
+  enum class Wait : std::uint8_t { never, until_stopped, through_signals };
+  Result<State> clear(Communicator& ranks, std::chrono::steady_clock::time_point until, Wait wait);
+
   // Waits until it is not busy, but no longer than until then.
   State look(std::chrono::steady_clock::time_point until);
 
   // The one that was taken last. What is more of it than its id is to be touched only when it is not busy;
   // its files are the copy's.
   bool has_taken(const CheckpointId& id) const { return taken_ && id_ == id; }
-  const CheckpointId& taken_id() const { return id_; }
   SaveWork& taken() { return work_; }
   // Nothing is to be tried again.
   void abandon();
-
-  // Waiting for other ranks' parts is of no use: one of them has none.
-  void give_up() { given_up_ = true; }
-  bool given_up() const { return given_up_; }
 
  private:
   void work() noexcept;

@@ -76,20 +76,20 @@ TEST_P(StagedCheckpoint, TakesPiecesInOrderAndTheirErrors) {
   const auto staged = store_->stage("run", "save", bytes.size(), 0);
   ASSERT_OK(staged);
   std::vector<std::uint64_t> asked;
-  const auto file = (*staged)->write("a", 0, bytes.size(), [&](std::uint64_t offset) -> Result<Span> {
+  const auto file = (*staged)->write_pieces("a", 0, bytes.size(), [&](std::uint64_t offset) -> Result<Span> {
     asked.push_back(offset);
     return Span(bytes).subspan(offset, std::min<std::uint64_t>(kCheckpointChunk, bytes.size() - offset));
   });
   ASSERT_OK(file);
   EXPECT_EQ(asked, (std::vector<std::uint64_t>{0, kCheckpointChunk}));
-  EXPECT_EQ(file->chunks, (*staged)->write("b", 0, bytes)->chunks);
-  EXPECT_ERRC(
-      Errc::timed_out,
-      (*staged)->write("c", 0, bytes.size(),
-                       [&](std::uint64_t) -> Result<Span> { return make_error(Errc::timed_out, "late"); }),
-      "late");
+  ASSERT_OK((*staged)->write("b", 0, bytes));
+  EXPECT_ERRC(Errc::timed_out,
+              (*staged)->write_pieces(
+                  "c", 0, bytes.size(),
+                  [&](std::uint64_t) -> Result<Span> { return make_error(Errc::timed_out, "late"); }),
+              "late");
   EXPECT_ERRC(Errc::internal,
-              (*staged)->write("d", 0, bytes.size(), [&](std::uint64_t) { return Span(bytes); }));
+              (*staged)->write_pieces("d", 0, bytes.size(), [&](std::uint64_t) { return Span(bytes); }));
   EXPECT_EQ(names_in(store_.backend(), (*staged)->folder()), (std::set<std::string>{"a", "b"}));
 }
 

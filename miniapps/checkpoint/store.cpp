@@ -3,7 +3,7 @@
 // Threads: a Staged is one thread's; the rest keeps no state. Staged::write() takes checksums on a thread of
 // its own, which reads the caller's bytes and ends before it returns. Locks: stage() holds the lock of the
 // store while it counts and takes room, which may make others wait. The caller holds the run's lock. Ctrl-C:
-// ends a write between two chunks, unless the copy that writes was told to go on (interruptible_). Crash: the
+// ends a write() between two chunks; write_pieces() leaves that to its caller. Crash: the
 // order in publish() is all that makes a checkpoint whole: bytes, MANIFEST and folder are durable before the
 // rename, and the rename before commit() returns.
 #include "miniapps/checkpoint/store.hpp"
@@ -15,16 +15,15 @@
 #include <map>
 #include <system_error>
 #include <thread>
-#include <tuple>
 
 #include <nlohmann/json.hpp>
 
 #include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
+#include "io_backends/files/posix_root.hpp"
 #include "miniapps/checkpoint/room.hpp"
 #include "miniapps/checkpoint/sealed_json.hpp"
-#include "miniapps/checkpoint/store_files.hpp"
 #include "results/record/store.hpp"
 
 namespace penstock {
@@ -34,10 +33,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kStoreFormat = 1;
 constexpr std::string_view kStoreKind = "checkpoint store";
+constexpr std::size_t kLongestWhat = 20;
 
-constexpr StoreRole kRoles[] = {StoreRole::fast, StoreRole::slow};
-constexpr StoreDurability kDurabilities[] = {StoreDurability::volatile_memory, StoreDurability::node,
-                                             StoreDurability::shared};
+// By the values of StoreRole and StoreDurability.
+constexpr std::string_view kRoles[] = {"fast", "slow"};
+constexpr std::string_view kDurabilities[] = {"volatile", "node", "shared"};
 
 StoreDurability durability_of(const Tier& tier) {
   if (tier.backend->caps().volatile_memory || tier.facts.memory) return StoreDurability::volatile_memory;
@@ -55,13 +55,12 @@ std::string text_of(const StoreFacts& facts) {
          "\n";
 }
 
-template <class All, class Name>
-bool find_named(const All& all, const Name& name_of, const std::string& word,
-                std::remove_cvref_t<decltype(all[0])>& found) {
-  const auto* const at =
-      std::find_if(std::begin(all), std::end(all), [&](const auto one) { return name_of(one) == word; });
-  if (at == std::end(all)) return false;
-  found = *at;
+// The value whose word that is; false where none has it.
+template <class Enum>
+bool parse_word(std::span<const std::string_view> words, const std::string& word, Enum& value) {
+  const auto at = std::find(words.begin(), words.end(), word);
+  if (at == words.end()) return false;
+  value = static_cast<Enum>(at - words.begin());
   return true;
 }
 
@@ -82,10 +81,9 @@ Result<StoreFacts> parse_facts(std::string_view text) {
                                     kStoreFile, format.dump(), kStoreFormat));
     StoreFacts facts{.uuid = json.at("uuid").get<std::string>()};
     if (facts.uuid.size() != kUuidDigits) return no_store("no uuid");
-    if (!find_named(kRoles, role_name, json.at("role").get<std::string>(), facts.role))
+    if (!parse_word(kRoles, json.at("role").get<std::string>(), facts.role))
       return no_store("an unknown role");
-    if (!find_named(kDurabilities, durability_name, json.at("durability").get<std::string>(),
-                    facts.durability))
+    if (!parse_word(kDurabilities, json.at("durability").get<std::string>(), facts.durability))
       return no_store("an unknown durability");
     return facts;
   } catch (const Json::exception& problem) {
@@ -136,30 +134,14 @@ Result<void> make_store_folders(const StoreFiles& files) {
   return success();
 }
 
-std::string part_name(std::uint64_t rank) {
-  return fmt::format("part-{}.json", rank);
-}
-
-bool by_rank_and_name(const CheckpointFile& a, const CheckpointFile& b) {
-  return std::tie(a.rank, a.name) < std::tie(b.rank, b.name);
-}
-
 }  // namespace
 
 std::string_view role_name(StoreRole role) {
-  return role == StoreRole::fast ? "fast" : "slow";
+  return kRoles[static_cast<std::size_t>(role)];
 }
 
 std::string_view durability_name(StoreDurability durability) {
-  switch (durability) {
-    case StoreDurability::volatile_memory:
-      return "volatile";
-    case StoreDurability::node:
-      return "node";
-    case StoreDurability::shared:
-      return "shared";
-  }
-  return "";
+  return kDurabilities[static_cast<std::size_t>(durability)];
 }
 
 Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open(const Tier& tier) {
@@ -172,7 +154,7 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open(const Tier& tier)
                                                     tier.root, kStoreFile));
   }
   if (!facts) return std::move(facts).error();
-  return std::unique_ptr<CheckpointStore>(new CheckpointStore(tier, *std::move(facts)));
+  return std::unique_ptr<CheckpointStore>(new CheckpointStore(files, *std::move(facts)));
 }
 
 Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open_or_make(const Tier& tier, StoreRole role) {
@@ -204,24 +186,24 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open_or_make(const Tie
 }
 
 Result<void> CheckpointStore::still_there() const {
-  const auto facts = read_facts(StoreFiles(tier_));
+  const auto facts = read_facts(files_);
   if (facts && facts->uuid == facts_.uuid) return success();
   if (!facts && (facts.error().code == Errc::exhausted || facts.error().code == Errc::interrupted))
     return facts.error();
   const std::string why = facts ? "another store is there now" : facts.error().message();
-  return make_error(Errc::io, fmt::format("store '{}' is gone from '{}' ({}): is it mounted?", tier_.name,
-                                          tier_.root, why));
+  return make_error(Errc::io, fmt::format("store '{}' is gone from '{}' ({}): is it mounted?", tier().name,
+                                          tier().root, why));
 }
 
 Result<std::unique_ptr<Lock>> CheckpointStore::lock_run(std::string_view run, std::string_view what) {
   PENSTOCK_TRY(check_run_name(run));
   PENSTOCK_TRY(check_what(what));
   PENSTOCK_TRY(still_there());
-  auto lock = tier_.backend->names().lock(below(kStoreLocks, fmt::format("{}.{}", run, what)));
+  auto lock = files_.backend().names().lock(below(kStoreLocks, fmt::format("{}.{}", run, what)));
   if (!lock && lock.error().code == Errc::busy)
     return make_error(Errc::busy, fmt::format("run '{}' has somebody else at its {} in store '{}': {}", run,
-                                              what, tier_.name, lock.error().message()));
-  return StoreFiles(tier_).named(std::move(lock));
+                                              what, tier().name, lock.error().message()));
+  return files_.named(std::move(lock));
 }
 
 Result<std::unique_ptr<Staged>> CheckpointStore::stage(std::string_view run, std::string_view what,
@@ -229,30 +211,30 @@ Result<std::unique_ptr<Staged>> CheckpointStore::stage(std::string_view run, std
   PENSTOCK_TRY(check_run_name(run));
   PENSTOCK_TRY(check_what(what));
   PENSTOCK_TRY(still_there());
-  const StoreFiles files(tier_);
   const std::string name = new_making(run, what);
   std::unique_ptr<Staged> staged(new Staged(*this, below(kStoreTmp, name), true));
   {
     PENSTOCK_ASSIGN(const auto lock, lock_space());
     PENSTOCK_ASSIGN(const std::uint64_t left, room());
     if (headroom > left || bytes > left - headroom)
-      return files.error(
+      return files_.error(
           Errc::no_space,
           fmt::format("no room for a checkpoint of {} of run '{}': {} left{}", format_size(bytes), run,
                       format_size(left),
                       headroom == 0 ? "" : fmt::format(", {} to stay free", format_size(headroom))));
-    PENSTOCK_TRY(files.write_text(below(kStoreReserved, name), fmt::format("{}\n", bytes),
-                                  Durability::visible, IfExists::fail));
+    PENSTOCK_TRY(files_.write_text(below(kStoreReserved, name), fmt::format("{}\n", bytes),
+                                   Durability::visible, IfExists::fail));
   }
-  PENSTOCK_TRY(files.make_folders(staged->folder()));
+  PENSTOCK_TRY(files_.make_folders(staged->folder()));
   return staged;
 }
 
 Staged::Staged(CheckpointStore& store, std::string folder, bool owner)
     : store_(store),
+      files_(store.files()),
       folder_(std::move(folder)),
       owner_(owner),
-      taken_(std::make_unique<TakenRoom>(StoreFiles(store.tier()), last_part(folder_))) {}
+      taken_(std::make_unique<TakenRoom>(files_, last_part(folder_))) {}
 
 Staged::~Staged() {
   if (!spent_) discard();
@@ -262,40 +244,26 @@ Staged::~Staged() {
 void Staged::discard() {
   spent_ = true;
   if (!owner_) return;
-  const StoreFiles files(store_.tier());
-  static_cast<void>(files.remove_tree(folder_));
-  forget_promise(files, last_part(folder_));
+  static_cast<void>(files_.remove_tree(folder_));
+  forget_promise(files_, last_part(folder_));
 }
 
-Result<CheckpointFile> Staged::write(std::string_view name, std::uint64_t rank, std::uint64_t bytes,
-                                     const Pieces& more) {
-  std::vector<std::uint32_t> chunks;
-  chunks.reserve(whole_chunks(bytes));
-  PENSTOCK_ASSIGN(CheckpointFile file, write_pieces(name, rank, bytes, more, &chunks));
-  file.chunks = std::move(chunks);
-  return file;
-}
-
-// All of an entry but the checksums, which go to `chunks` where there is one.
 Result<CheckpointFile> Staged::write_pieces(std::string_view name, std::uint64_t rank, std::uint64_t bytes,
-                                            const Pieces& more, std::vector<std::uint32_t>* chunks) {
-  const StoreFiles files(store_.tier());
-  PENSTOCK_TRY(files.named(check_checkpoint_file_name(name)));
+                                            const Pieces& more) {
+  PENSTOCK_TRY(files_.named(check_checkpoint_file_name(name)));
   CheckpointFile file{.name = std::string(name), .rank = rank, .bytes = bytes, .chunks = {}};
   const std::string object = below(folder_, name);
   taken_->begins(rank, bytes);
-  PENSTOCK_ASSIGN(const auto writer, files.named(files.backend().create(object, bytes)));
+  PENSTOCK_ASSIGN(const auto writer, files_.named(files_.backend().create(object, bytes)));
   taken_->created();
   for (std::uint64_t offset = 0; offset < bytes; offset += kCheckpointChunk) {
-    if (interruptible_) PENSTOCK_TRY(check_interrupt());
     PENSTOCK_ASSIGN(const auto piece, more(offset));
     if (piece.size() != std::min(kCheckpointChunk, bytes - offset))
-      return files.error(Errc::internal, fmt::format("'{}' was given in pieces of wrong sizes", object));
-    if (chunks != nullptr) chunks->push_back(crc32c(piece));
-    PENSTOCK_TRY(files.named(writer->append(piece)));
+      return files_.error(Errc::internal, fmt::format("'{}' was given in pieces of wrong sizes", object));
+    PENSTOCK_TRY(files_.named(writer->append(piece)));
     taken_->wrote(piece.size());
   }
-  PENSTOCK_TRY(files.named(writer->publish(Durability::file, IfExists::fail)));
+  PENSTOCK_TRY(files_.named(writer->publish(Durability::file, IfExists::fail)));
   return file;
 }
 
@@ -318,9 +286,11 @@ Result<CheckpointFile> Staged::write(std::string_view name, std::uint64_t rank,
   } catch (const std::system_error&) {
     // no thread: checksums are taken after the writing
   }
-  Result<CheckpointFile> file = write_pieces(
-      name, rank, bytes.size(),
-      [&](std::uint64_t offset) -> Result<std::span<const std::byte>> { return piece(offset); }, nullptr);
+  const auto more = [&](std::uint64_t offset) -> Result<std::span<const std::byte>> {
+    PENSTOCK_TRY(check_interrupt());
+    return piece(offset);
+  };
+  Result<CheckpointFile> file = write_pieces(name, rank, bytes.size(), more);
   given_up = !file.ok();
   if (!file.ok()) return file;
   if (syncing.joinable())
@@ -333,8 +303,7 @@ Result<CheckpointFile> Staged::write(std::string_view name, std::uint64_t rank,
 
 // A rank that died, or wrote somewhere else, must not leave an unreadable checkpoint.
 Result<void> Staged::all_there(const CheckpointManifest& manifest) const {
-  const StoreFiles files(store_.tier());
-  PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list(folder_));
+  PENSTOCK_ASSIGN(const std::vector<Entry> entries, files_.list(folder_));
   std::map<std::string_view, std::uint64_t> there;
   for (const Entry& entry : entries) {
     if (entry.folder || entry.link) continue;
@@ -343,90 +312,145 @@ Result<void> Staged::all_there(const CheckpointManifest& manifest) const {
   for (const CheckpointFile& file : manifest.files) {
     const auto found = there.find(file.name);
     if (found == there.end())
-      return files.error(Errc::not_found,
-                         fmt::format("'{}' of rank {} is missing", below(folder_, file.name), file.rank));
+      return files_.error(Errc::not_found,
+                          fmt::format("'{}' of rank {} is missing", below(folder_, file.name), file.rank));
     if (found->second != file.bytes)
-      return files.error(Errc::corrupt,
-                         fmt::format("'{}' has {} bytes, and rank {} wrote {}", below(folder_, file.name),
-                                     found->second, file.rank, file.bytes));
+      return files_.error(Errc::corrupt,
+                          fmt::format("'{}' has {} bytes, and rank {} wrote {}", below(folder_, file.name),
+                                      found->second, file.rank, file.bytes));
   }
   return success();
 }
 
 // Up to the rename, this can be taken back; after it, not.
 Result<void> Staged::publish(const CheckpointManifest& manifest) {
-  const StoreFiles files(store_.tier());
   PENSTOCK_TRY(store_.still_there());
   PENSTOCK_TRY(all_there(manifest));
   const std::string text = serialize(manifest);
   if (text.size() > kMostSealedBytes)
-    return files.error(Errc::unsupported,
-                       fmt::format("a manifest of {} bytes is more than can be read back", text.size()));
-  PENSTOCK_TRY(files.write_text(below(folder_, kCheckpointManifest), text, Durability::file, IfExists::fail));
-  PENSTOCK_TRY(files.sync_dir(folder_));
+    return files_.error(Errc::unsupported,
+                        fmt::format("a manifest of {} bytes is more than can be read back", text.size()));
+  PENSTOCK_TRY(
+      files_.write_text(below(folder_, kCheckpointManifest), text, Durability::file, IfExists::fail));
+  PENSTOCK_TRY(files_.sync_dir(folder_));
   const std::string run = below(kStoreCommitted, manifest.run);
-  PENSTOCK_TRY(files.make_folders(run));
-  PENSTOCK_TRY(files.sync_dir(kStoreCommitted));
-  PENSTOCK_TRY(files.rename(folder_, CheckpointStore::folder(manifest.run, manifest.id)));
+  PENSTOCK_TRY(files_.make_folders(run));
+  PENSTOCK_TRY(files_.sync_dir(kStoreCommitted));
+  PENSTOCK_TRY(files_.rename(folder_, CheckpointStore::folder(manifest.run, manifest.id)));
   spent_ = true;
-  PENSTOCK_TRY(files.sync_dir(run));
-  return files.sync_dir(kStoreTmp);
+  PENSTOCK_TRY(files_.sync_dir(run));
+  return files_.sync_dir(kStoreTmp);
 }
 
 Result<CheckpointManifest> Staged::commit(CheckpointManifest manifest) {
-  const StoreFiles files(store_.tier());
   if (spent_ || !owner_)
-    return files.error(Errc::internal, fmt::format("'{}' is not this process's to commit", folder_));
+    return files_.error(Errc::internal, fmt::format("'{}' is not this process's to commit", folder_));
   manifest.store = store_.facts().uuid;
   manifest.commit_time = utc_now();
   std::sort(manifest.files.begin(), manifest.files.end(), by_rank_and_name);
-  Result<void> done = files.named(check_manifest(manifest, below(folder_, kCheckpointManifest)));
+  Result<void> done = files_.named(check_manifest(manifest, below(folder_, kCheckpointManifest)));
   if (done && !last_part(folder_).starts_with(manifest.run + "."))
-    done = files.error(Errc::internal, fmt::format("'{}' is not of run '{}'", folder_, manifest.run));
+    done = files_.error(Errc::internal, fmt::format("'{}' is not of run '{}'", folder_, manifest.run));
   if (done) done = publish(manifest);
   if (!spent_) discard();
-  forget_promise(files, last_part(folder_));
+  forget_promise(files_, last_part(folder_));
   PENSTOCK_TRY(std::move(done));
   return manifest;
 }
 
-Result<std::unique_ptr<Staged>> Staged::join(CheckpointStore& store, std::string folder) {
-  const StoreFiles files(store.tier());
-  const auto entry = files.named(files.backend().names().stat(folder));
+std::string below(std::string_view folder, std::string_view name) {
+  return fmt::format("{}/{}", folder, name);
+}
+
+std::string_view last_part(std::string_view name) {
+  return name.substr(name.rfind('/') + 1);
+}
+
+Result<void> check_what(std::string_view what) {
+  const bool good = !what.empty() && what.size() <= kLongestWhat &&
+                    std::all_of(what.begin(), what.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+  if (good) return success();
+  return make_error(Errc::invalid_argument, fmt::format("'{}' is nothing to do for a run", what));
+}
+
+std::string new_making(std::string_view run, std::string_view what) {
+  return fmt::format("{}.{}.{}", run, what, random_id(kUuidDigits));
+}
+
+bool is_making(std::string_view name, std::string_view run, std::string_view what) {
+  const std::string front = fmt::format("{}.{}.", run, what);
+  return name.size() == front.size() + kUuidDigits && name.starts_with(front) &&
+         name.find_first_not_of("0123456789abcdef", front.size()) == std::string_view::npos;
+}
+
+Error StoreFiles::named(Error error) const {
+  error.what = fmt::format("store '{}': {}", tier_->name, error.what);
+  return error;
+}
+
+Error StoreFiles::error(Errc code, std::string_view what) const {
+  return named(make_error(code, std::string(what)));
+}
+
+Result<std::string> StoreFiles::read_text(std::string_view name, std::uint64_t most) const {
+  PENSTOCK_ASSIGN(const auto reader, named(backend().open(name)));
+  PENSTOCK_ASSIGN(const std::uint64_t bytes, named(reader->size()));
+  if (bytes > most) return error(Errc::corrupt, fmt::format("'{}' has {} bytes: none of ours", name, bytes));
+  std::string text(bytes, '\0');
+  PENSTOCK_TRY(named(reader->read_at(0, std::as_writable_bytes(std::span(text)))));
+  return text;
+}
+
+Result<void> StoreFiles::write_text(std::string_view name, std::string_view text, Durability wanted,
+                                    IfExists if_exists) const {
+  PENSTOCK_ASSIGN(const auto writer, named(backend().create(name, text.size())));
+  PENSTOCK_TRY(named(writer->append(std::as_bytes(std::span(text)))));
+  return named(writer->publish(wanted, if_exists));
+}
+
+Result<std::vector<Entry>> StoreFiles::list(std::string_view folder) const {
+  std::vector<Entry> entries;
+  PENSTOCK_TRY(named(backend().names().list(folder, [&](const Entry& entry) {
+    entries.push_back(entry);
+    return true;
+  })));
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  return entries;
+}
+
+Result<std::vector<Entry>> StoreFiles::list_if_there(std::string_view folder) const {
+  auto entries = list(folder);
+  if (!entries && entries.error().code == Errc::not_found) return std::vector<Entry>();
+  return entries;
+}
+
+Result<bool> StoreFiles::is_there(std::string_view name) const {
+  const auto entry = named(backend().names().stat(name));
   if (!entry && entry.error().code != Errc::not_found) return entry.error();
-  if (!entry || !entry->folder)
-    return files.error(Errc::not_found,
-                       fmt::format("'{}', which another rank made, is not here: do all ranks see the same "
-                                   "files below '{}'?",
-                                   folder, store.tier().root));
-  return std::unique_ptr<Staged>(new Staged(store, std::move(folder), false));
+  return entry.ok();
 }
 
-Result<void> Staged::leave_part(std::uint64_t rank, std::span<const CheckpointFile> written) {
-  const StoreFiles files(store_.tier());
-  std::vector<CheckpointFile> sorted(written.begin(), written.end());
-  std::sort(sorted.begin(), sorted.end(), by_rank_and_name);
-  return files.write_text(below(folder_, part_name(rank)), serialize_part(rank, sorted), Durability::file,
-                          IfExists::fail);
+Result<void> StoreFiles::remove(std::string_view name) const {
+  auto removed = named(backend().names().remove(name));
+  if (!removed && removed.error().code == Errc::not_found) return success();
+  return removed;
 }
 
-Result<std::vector<CheckpointFile>> Staged::take_parts(std::uint64_t ranks) {
-  const StoreFiles files(store_.tier());
-  std::vector<CheckpointFile> all;
-  for (std::uint64_t rank = 0; rank < ranks; ++rank) {
-    const std::string object = below(folder_, part_name(rank));
-    const auto text = files.read_text(object, kMostSealedBytes);
-    if (!text && text.error().code == Errc::not_found)
-      return files.error(
-          Errc::not_found,
-          fmt::format("rank {} of {} did not say what it wrote: '{}' is missing", rank, ranks, object));
-    if (!text) return text.error();
-    PENSTOCK_ASSIGN(const auto part, files.named(parse_checkpoint_part(*text, rank, object)));
-    all.insert(all.end(), part.begin(), part.end());
-  }
-  for (std::uint64_t rank = 0; rank < ranks; ++rank)
-    PENSTOCK_TRY(files.remove(below(folder_, part_name(rank))));
-  return all;
+Result<void> StoreFiles::remove_tree(const Entry& entry) const {
+  if (!entry.folder || entry.link) return remove(entry.name);
+  PENSTOCK_ASSIGN(const std::vector<Entry> inside, list_if_there(entry.name));
+  // A process that was killed may have left what lists do not show.
+  sweep_temporaries(backend(), entry.name);
+  for (const Entry& one : inside) PENSTOCK_TRY(remove_tree(one));
+  return remove(entry.name);
+}
+
+// Only a list tells links from folders.
+Result<void> StoreFiles::remove_tree(std::string_view name) const {
+  PENSTOCK_ASSIGN(const std::vector<Entry> siblings, list_if_there(parent_of(name)));
+  for (const Entry& entry : siblings)
+    if (entry.name == name) return remove_tree(entry);
+  return success();
 }
 
 }  // namespace penstock

@@ -20,8 +20,7 @@
 // any, for what is const or takes names; a Staged is one thread's.
 #pragma once
 
-#include <array>
-#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -32,12 +31,88 @@
 #include <vector>
 
 #include "io_backends/backend/backend.hpp"
-#include "io_backends/backend/buffer.hpp"
 #include "io_backends/core/result.hpp"
 #include "io_backends/tiers/tier.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 
 namespace penstock {
+
+// The names of a store's files and folders.
+inline constexpr std::string_view kStoreFile = "STORE.json";
+inline constexpr std::string_view kStoreLock = "lock";
+inline constexpr std::string_view kStoreLatest = "LATEST";
+inline constexpr std::string_view kStoreLocks = "locks";
+inline constexpr std::string_view kStoreReserved = "reserved";
+inline constexpr std::string_view kStoreTaken = "taken";
+inline constexpr std::string_view kStoreTmp = "tmp";
+inline constexpr std::string_view kStoreCommitted = "ckpt";
+inline constexpr std::string_view kStoreTrash = "trash";
+inline constexpr std::string_view kStoreQuarantine = "quarantine";
+// Next to them, while `penstock checkpoint bench` measures the tier's ceiling.
+inline constexpr std::string_view kCeilingFolder = "penstock-ceiling";
+inline constexpr std::string_view kStoreFolders[] = {
+    kStoreLocks, kStoreReserved, kStoreTaken, kStoreTmp, kStoreCommitted, kStoreTrash, kStoreQuarantine};
+
+inline constexpr std::size_t kUuidDigits = 32;
+inline constexpr std::uint64_t kMostSmallText = 64U << 10;  // bytes of STORE.json, a promise or a note
+
+// "a/b".
+std::string below(std::string_view folder, std::string_view name);
+// "b" of "a/b".
+std::string_view last_part(std::string_view name);
+
+// invalid_argument unless `what` is 1 to 20 small letters: so that "<run>.<what>" is never two things.
+Result<void> check_what(std::string_view what);
+// "<run>.<what>.<uuid>", of a new uuid; and whether a name is one of those of run and what.
+std::string new_making(std::string_view run, std::string_view what);
+bool is_making(std::string_view name, std::string_view run, std::string_view what);
+
+// The operations of a store on the files and folders of its tier: each error names the store. Any thread, as
+// the Backend. The tier outlives it.
+class StoreFiles {
+ public:
+  explicit StoreFiles(const Tier& tier) : tier_(&tier) {}
+
+  // "store 'fast': ..." in front of what went wrong.
+  Error named(Error error) const;
+  Error error(Errc code, std::string_view what) const;
+  template <class T>
+  Result<T> named(Result<T> result) const {
+    if (!result.ok()) return named(std::move(result).error());
+    return result;
+  }
+
+  Backend& backend() const { return *tier_->backend; }
+  const Tier& tier() const { return *tier_; }
+
+  // Of at most `most` bytes: larger is corrupt.
+  Result<std::string> read_text(std::string_view name, std::uint64_t most) const;
+  Result<void> write_text(std::string_view name, std::string_view text, Durability wanted,
+                          IfExists if_exists) const;
+
+  // All at once, by name.
+  Result<std::vector<Entry>> list(std::string_view folder) const;
+  // As list(); nothing where the folder is not there.
+  Result<std::vector<Entry>> list_if_there(std::string_view folder) const;
+  Result<bool> is_there(std::string_view name) const;
+
+  Result<void> make_folders(std::string_view folder) const {
+    return named(backend().names().make_folders(folder));
+  }
+  Result<void> rename(std::string_view from, std::string_view to) const {
+    return named(backend().names().rename_noreplace(from, to));
+  }
+  Result<void> sync_dir(std::string_view folder) const { return named(backend().names().sync_dir(folder)); }
+  // An object or an empty folder; gone already is fine.
+  Result<void> remove(std::string_view name) const;
+  // With all that it holds. Other processes may remove it at the same time, and none may write to it. What
+  // links lead to stays. Gone already is fine.
+  Result<void> remove_tree(const Entry& entry) const;
+  Result<void> remove_tree(std::string_view name) const;
+
+ private:
+  const Tier* tier_;
+};
 
 enum class StoreRole : std::uint8_t { fast, slow };
 // What its bytes outlive: nothing but the process, this machine's failure not, or any one machine's.
@@ -55,17 +130,16 @@ struct StoreFacts {
 std::string_view role_name(StoreRole role);
 std::string_view durability_name(StoreDurability durability);
 
+class CheckpointStore;
+
 // What a look into a store's ckpt/ finds: its manifest, or why it is none.
 struct Listed {
-  std::string run;
   CheckpointId id;
   Result<CheckpointManifest> manifest;
+  CheckpointStore* store = nullptr;  // set by find_checkpoints(), which looks into several
 };
 
-class CheckpointStore;
-class StoreFiles;
 class TakenRoom;
-struct CopyRequest;
 
 // A checkpoint in the making, of one process; destroyed uncommitted, it is removed as well as it can be.
 // One thread.
@@ -78,12 +152,13 @@ class Staged {
   const std::string& folder() const { return folder_; }  // below the root, for other ranks: see join()
 
   // Writes one file and syncs its bytes; returns its entry of the manifest. CRCs are taken on the way.
-  // `more` gives the file's bytes piece by piece, in order, each a whole kCheckpointChunk but the last; an
-  // error of it ends the writing. Interrupts are looked at between pieces.
-  using Pieces = std::function<Result<std::span<const std::byte>>(std::uint64_t offset)>;
-  Result<CheckpointFile> write(std::string_view name, std::uint64_t rank, std::uint64_t bytes,
-                               const Pieces& more);
+  // Interrupts are looked at between chunks.
   Result<CheckpointFile> write(std::string_view name, std::uint64_t rank, std::span<const std::byte> bytes);
+  // The same without CRCs and interrupts. `more` gives the file's bytes piece by piece, in order, each a
+  // whole kCheckpointChunk but the last; an error of it ends the writing.
+  using Pieces = std::function<Result<std::span<const std::byte>>(std::uint64_t offset)>;
+  Result<CheckpointFile> write_pieces(std::string_view name, std::uint64_t rank, std::uint64_t bytes,
+                                      const Pieces& more);
 
   // MANIFEST, the syncs and the rename. Fills in store and commit_time. already_exists where that
   // checkpoint is there already. After it, whatever it returns, the Staged is spent; an error that comes
@@ -100,23 +175,16 @@ class Staged {
 
  private:
   friend class CheckpointStore;
-  friend Result<CheckpointManifest> copy_checkpoint(const CheckpointStore& from, CheckpointStore& to,
-                                                    const CheckpointManifest& manifest,
-                                                    const CopyRequest& request);
-  Result<CheckpointFile> write_pieces(std::string_view name, std::uint64_t rank, std::uint64_t bytes,
-                                      const Pieces& more, std::vector<std::uint32_t>* chunks);
   Staged(CheckpointStore& store, std::string folder, bool owner);
-  Result<void> copy_in(const StoreFiles& from, const CheckpointManifest& manifest,
-                       const CopyRequest& request);
   Result<void> publish(const CheckpointManifest& manifest);
   Result<void> all_there(const CheckpointManifest& manifest) const;
   void discard();
 
   CheckpointStore& store_;
+  const StoreFiles files_;
   const std::string folder_;
   const bool owner_;  // not of one that joined
   std::unique_ptr<TakenRoom> taken_;
-  bool interruptible_ = true;
   bool spent_ = false;
 };
 
@@ -131,7 +199,8 @@ class CheckpointStore {
   static Result<std::unique_ptr<CheckpointStore>> open_or_make(const Tier& tier, StoreRole role);
 
   const StoreFacts& facts() const { return facts_; }
-  const Tier& tier() const { return tier_; }
+  const Tier& tier() const { return files_.tier(); }
+  const StoreFiles& files() const { return files_; }
 
   // That this is still the store that was opened: asked before anything is written, so that nothing ever
   // lands below the mount point of a tier that is gone. `io`, saying so.
@@ -197,37 +266,14 @@ class CheckpointStore {
 
  private:
   friend class Staged;
-  CheckpointStore(const Tier& tier, StoreFacts facts) : tier_(tier), facts_(std::move(facts)) {}
+  CheckpointStore(const StoreFiles& files, StoreFacts facts) : files_(files), facts_(std::move(facts)) {}
   Result<std::unique_ptr<Lock>> lock_space() const;
   Result<CheckpointManifest> read_manifest(std::string_view run, const CheckpointId& id) const;
   Error or_gone(std::string_view run, const CheckpointId& id, Error error) const;
   Result<std::string> put_aside(std::string_view run, const CheckpointId& id, std::string_view where);
 
-  const Tier& tier_;
+  const StoreFiles files_;
   const StoreFacts facts_;
 };
-
-// The chunks of a copy that have been read ahead or are being written. Who copies one checkpoint after
-// another keeps it: fresh memory costs the first use of a page more than reading into it.
-using CopyMemory = std::array<Buffer, 4>;
-
-struct CopyRequest {
-  bool read_back = false;     // the copy is read again and checked before it is committed
-  bool read_there = false;    // one that is there already is read and checked before it counts
-  bool interruptible = true;  // false: a signal does not end it (who has a grace ends it by `gone_on`)
-  const std::atomic<bool>* over = nullptr;  // where not: until when the thread that reads works on (WorkOn)
-  std::uint64_t headroom = 0;
-  CopyMemory* memory = nullptr;                                   // null: of its own
-  std::function<Result<void>(std::uint64_t bytes)> gone_on = {};  // told bytes as they are written; an
-                                                                  // error of it ends the copying
-};
-
-// Copies a committed checkpoint from one store to another and commits it there: reading checks every chunk,
-// the copy has the same run, id and bytes. Where that checkpoint is there already: success if its manifest
-// names the same bytes (and it is synced, whoever brought it there), and where `read_there`, if these are
-// what it has; else already_exists. The caller holds the run's drain lock of `to`.
-Result<CheckpointManifest> copy_checkpoint(const CheckpointStore& from, CheckpointStore& to,
-                                           const CheckpointManifest& manifest,
-                                           const CopyRequest& request = {});
 
 }  // namespace penstock

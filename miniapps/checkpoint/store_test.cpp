@@ -207,7 +207,7 @@ TEST(CheckpointRoom, OfWhatIsInTheWritingCountsOnce) {
       const auto staged = store->stage("run", "save", bytes.size(), 0);
       ASSERT_OK(staged);
       std::uint64_t least = empty;
-      const auto written = (*staged)->write(
+      const auto written = (*staged)->write_pieces(
           "a", 0, bytes.size(), [&](std::uint64_t offset) -> Result<std::span<const std::byte>> {
             least = std::min(least, *store->room());
             return std::span(bytes).subspan(offset, std::min(kCheckpointChunk, bytes.size() - offset));

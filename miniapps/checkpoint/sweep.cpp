@@ -5,7 +5,6 @@
 #include <system_error>
 
 #include "miniapps/checkpoint/store.hpp"
-#include "miniapps/checkpoint/store_files.hpp"
 
 namespace penstock {
 namespace {
@@ -43,16 +42,15 @@ Result<std::uint64_t> CheckpointStore::sweep(std::string_view run, std::string_v
   PENSTOCK_TRY(check_run_name(run));
   PENSTOCK_TRY(check_what(what));
   PENSTOCK_TRY(still_there());
-  const StoreFiles files(tier_);
   std::uint64_t swept = 0;
   for (const std::string_view folder : {kStoreReserved, kStoreTaken, kStoreTmp, kStoreTrash}) {
-    PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list_if_there(folder));
-    if (folder == kStoreTrash) PENSTOCK_TRY(sync_committed(files));
+    PENSTOCK_ASSIGN(const std::vector<Entry> entries, files_.list_if_there(folder));
+    if (folder == kStoreTrash) PENSTOCK_TRY(sync_committed(files_));
     for (const Entry& entry : entries) {
       std::string_view name = last_part(entry.name);
       if (folder == kStoreTaken) name = name.substr(0, name.rfind('.'));
       if (folder != kStoreTrash && !is_making(name, run, what)) continue;
-      PENSTOCK_TRY(files.remove_tree(entry));
+      PENSTOCK_TRY(files_.remove_tree(entry));
       if (folder == kStoreTmp || folder == kStoreTrash) ++swept;
     }
   }
@@ -61,11 +59,11 @@ Result<std::uint64_t> CheckpointStore::sweep(std::string_view run, std::string_v
 }
 
 Result<bool> CheckpointStore::sweep_ceiling() {
-  const auto path = tier_.backend->native_path(kCeilingFolder);
+  const auto path = files_.backend().native_path(kCeilingFolder);
   const auto changed = path ? last_change(*path) : std::nullopt;
   if (!changed || std::filesystem::file_time_type::clock::now() - *changed < kCeilingIsDead) return false;
   PENSTOCK_TRY(still_there());
-  PENSTOCK_TRY(StoreFiles(tier_).remove_tree(kCeilingFolder));
+  PENSTOCK_TRY(files_.remove_tree(kCeilingFolder));
   return true;
 }
 

@@ -39,10 +39,10 @@ class Bench {
     for (std::uint64_t pair = 0; pair < setup_.repeat; ++pair) {
       progress.set_note("what the tiers take at best");
       PENSTOCK_TRY(inspect_ceilings());
-      std::vector<SavingArm> arms = setup_.arms;
+      std::vector<std::string_view> arms = setup_.arms;
       for (std::size_t left = arms.size(); left > 1; --left)
         std::swap(arms[left - 1], arms[order_.below(pair * arms.size() + left, left)]);
-      for (const SavingArm arm : arms) PENSTOCK_TRY(one(arm, pair, progress));
+      for (const std::string_view arm : arms) PENSTOCK_TRY(one(arm, pair, progress));
     }
     return success();
   }
@@ -62,21 +62,21 @@ class Bench {
     return success();
   }
 
-  Result<void> one(SavingArm arm, std::uint64_t pair, Progress& progress) {
-    progress.set_note(fmt::format("{}, {} of {}", arm_name(arm), pair + 1, setup_.repeat));
+  Result<void> one(std::string_view arm, std::uint64_t pair, Progress& progress) {
+    progress.set_note(fmt::format("{}, {} of {}", arm, pair + 1, setup_.repeat));
     Trial trial = run_.trial();
-    trial.parameter("arm", std::string(arm_name(arm)));
+    trial.parameter("arm", std::string(arm));
     trial.parameter("payload", setup_.payload.name);
     trial.parameter("payload_bytes", setup_.payload.bytes);
     trial.parameter("keep", setup_.policy.keep);
     trial.tier("checkpoint", setup_.slow());
-    const bool fast = arm != SavingArm::direct && setup_.fast() != nullptr;
+    const bool fast = arm != kDirectArm && setup_.fast() != nullptr;
     if (fast) trial.tier("burst_buffer", *setup_.fast());
-    if (!context_.options.given("pair")) trial.pair(suite_, pair, arm_name(arm));
+    if (!context_.options.given("pair")) trial.pair(suite_, pair, arm);
     const Result<SavingRun> done = run_saving(arm, bench_run_name(arm, mix64(context_.seed + pair)), setup_,
                                               state_, context_.communicator, [&] { progress.advance(1); });
     if (done.ok())
-      record(*done, fast, arm == SavingArm::snapshot, trial);
+      record(*done, fast, arm == kSnapshotArm, trial);
     else
       failed(arm, done.error(), trial);
     run_.keep(std::move(trial));
@@ -84,9 +84,9 @@ class Bench {
     return success();
   }
 
-  static void failed(SavingArm arm, const Error& error, Trial& trial) {
+  static void failed(std::string_view arm, const Error& error, Trial& trial) {
     trial.fail(error);
-    if (error.code != Errc::interrupted) warn(fmt::format("{}: {}", arm_name(arm), error.message()));
+    if (error.code != Errc::interrupted) warn(fmt::format("{}: {}", arm, error.message()));
   }
 
   void record(const SavingRun& done, bool fast, bool snapshot, Trial& trial) const {
@@ -167,10 +167,8 @@ class Bench {
 // What benches that were killed left in the stores, of which there need be none yet.
 Result<void> sweep_dead_runs(const BenchSetup& setup) {
   for (const Tier& tier : setup.tiers) {
-    Result<std::unique_ptr<CheckpointStore>> store = CheckpointStore::open(tier);
-    if (!store.ok() && store.error().code == Errc::not_found) continue;
-    PENSTOCK_TRY(outcome_of(store));
-    PENSTOCK_TRY(outcome_of(sweep_bench_runs(**store)));
+    PENSTOCK_ASSIGN(const std::unique_ptr<CheckpointStore> store, open_if_there(tier));
+    if (store != nullptr) PENSTOCK_TRY(outcome_of(sweep_bench_runs(*store)));
   }
   return success();
 }

@@ -24,8 +24,8 @@ namespace {
 constexpr double kUnquiet = 0.10;  // looks at what a processor gets done that lie further apart are said
 
 // What was measured of an arm; none of it where it failed.
-SavingRuns runs_of(SavingArm arm, std::span<const Record> records) {
-  SavingRuns runs{std::string(arm_name(arm)), {}};
+SavingRuns runs_of(std::string_view arm, std::span<const Record> records) {
+  SavingRuns runs{std::string(arm), {}};
   for (const Record& record : records)
     if (record.parameters.value("arm", "") == runs.arm) runs.runs.push_back(&record);
   return runs;
@@ -75,7 +75,7 @@ std::string tables(const BenchSetup& setup, std::span<const Record> records, con
               {"power fails"},
               {"save every (Young)"},
               {"(Daly)"}});
-  for (const SavingArm arm : setup.arms) {
+  for (const std::string_view arm : setup.arms) {
     const SavingRuns runs = runs_of(arm, records);
     const auto of = [&](const auto& metric) { return runs.middle(metric); };
     const auto time = [&](const auto& metric) { return or_dash(of(metric), format_seconds); };

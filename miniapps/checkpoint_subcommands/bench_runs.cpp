@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "io_backends/core/ranks/communicator.hpp"
+#include "miniapps/checkpoint/run_stores.hpp"
 
 namespace penstock {
 namespace {
 
 constexpr std::string_view kPrefix = "bench-";
 constexpr std::size_t kDigits = 16;
-constexpr std::string_view kWorks[] = {"save", "drain"};
 
 // Folders of a store whose entries are called after runs: a process that was killed early has left its name
 // in some of them only.
@@ -36,25 +36,13 @@ Result<std::set<std::string>> bench_runs(const CheckpointStore& store) {
 
 }  // namespace
 
-std::string_view arm_name(SavingArm arm) {
-  switch (arm) {
-    case SavingArm::direct:
-      return "direct";
-    case SavingArm::burst_buffer:
-      return "burst-buffer";
-    case SavingArm::snapshot:
-      return "snapshot";
-  }
-  return "";
-}
-
-std::string bench_run_name(SavingArm arm, std::uint64_t number) {
-  return fmt::format("{}{}-{:016x}", kPrefix, arm_name(arm), number);
+std::string bench_run_name(std::string_view arm, std::uint64_t number) {
+  return fmt::format("{}{}-{:016x}", kPrefix, arm, number);
 }
 
 bool is_bench_run(std::string_view run) {
-  return std::any_of(std::begin(kSavingArms), std::end(kSavingArms), [&](SavingArm arm) {
-    const std::string begin = fmt::format("{}{}-", kPrefix, arm_name(arm));
+  return std::any_of(std::begin(kSavingArms), std::end(kSavingArms), [&](std::string_view arm) {
+    const std::string begin = fmt::format("{}{}-", kPrefix, arm);
     return run.size() == begin.size() + kDigits && run.starts_with(begin) &&
            run.find_first_not_of("0123456789abcdef", begin.size()) == std::string_view::npos;
   });
@@ -63,13 +51,10 @@ bool is_bench_run(std::string_view run) {
 Result<bool> remove_bench_run(CheckpointStore& store, const std::string& run) {
   {
     std::vector<std::unique_ptr<Lock>> locks;
-    for (const std::string_view work : kWorks) {
-      Result<std::unique_ptr<Lock>> lock = store.lock_run(run, work);
-      if (!lock.ok() && lock.error().code == Errc::busy) return false;
-      PENSTOCK_TRY(outcome_of(lock));
-      locks.push_back(*std::move(lock));
-    }
-    for (const std::string_view work : kWorks) PENSTOCK_TRY(outcome_of(store.sweep(run, work)));
+    const Result<void> locked = lock_works(store, run, locks);
+    if (!locked.ok() && locked.error().code == Errc::busy) return false;
+    PENSTOCK_TRY(locked);
+    PENSTOCK_TRY(outcome_of(sweep_works(store, run)));
     PENSTOCK_ASSIGN(const std::vector<Listed> found, store.list(run));
     for (const Listed& one : found) PENSTOCK_TRY(store.remove(run, one.id));
   }

@@ -11,12 +11,13 @@
 namespace penstock {
 
 // How a training saves. Each is an arm of the comparison.
-enum class SavingArm : std::uint8_t { direct, burst_buffer, snapshot };
-inline constexpr SavingArm kSavingArms[] = {SavingArm::direct, SavingArm::burst_buffer, SavingArm::snapshot};
-std::string_view arm_name(SavingArm arm);
+inline constexpr std::string_view kDirectArm = "direct";
+inline constexpr std::string_view kBurstBufferArm = "burst-buffer";
+inline constexpr std::string_view kSnapshotArm = "snapshot";
+inline constexpr std::string_view kSavingArms[] = {kDirectArm, kBurstBufferArm, kSnapshotArm};
 
 // "bench-direct-0123456789abcdef".
-std::string bench_run_name(SavingArm arm, std::uint64_t number);
+std::string bench_run_name(std::string_view arm, std::uint64_t number);
 bool is_bench_run(std::string_view run);
 
 // Removes such a run with all that the store has of it; false where somebody holds a lock of it.

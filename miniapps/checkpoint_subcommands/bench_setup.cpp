@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
+#include <iterator>
 #include <utility>
 
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/saving_record.hpp"
-#include "miniapps/checkpoint_subcommands/stores.hpp"
+#include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {
 namespace {
@@ -19,20 +19,18 @@ constexpr std::chrono::hours kLongestStep{24};
 constexpr double kMostProcessors = 4096;
 constexpr std::uint64_t kBenchKeeps = 5;  // durable checkpoints, without --keep
 
-Result<std::vector<SavingArm>> arms_of(const std::string& words, bool fast) {
-  std::vector<SavingArm> arms;
+Result<std::vector<std::string_view>> arms_of(const std::string& words, bool fast) {
+  std::vector<std::string_view> arms;
   for (std::size_t at = 0; at <= words.size();) {
     const std::size_t comma = std::min(words.find(',', at), words.size());
     const std::string word = words.substr(at, comma - at);
     at = comma + 1;
-    std::optional<SavingArm> found;
-    for (const SavingArm arm : kSavingArms)
-      if (arm_name(arm) == word) found = arm;
-    if (!found || std::find(arms.begin(), arms.end(), *found) != arms.end())
+    const auto* const found = std::find(std::begin(kSavingArms), std::end(kSavingArms), word);
+    if (found == std::end(kSavingArms) || std::find(arms.begin(), arms.end(), word) != arms.end())
       return make_error(
           Errc::invalid_argument,
           fmt::format("--arms: '{}': say direct, burst-buffer, snapshot, each at most once", word));
-    if (*found == SavingArm::burst_buffer && !fast)
+    if (*found == kBurstBufferArm && !fast)
       return make_error(Errc::invalid_argument, "--arms burst-buffer needs one: --burst-buffer TIER");
     arms.push_back(*found);
   }

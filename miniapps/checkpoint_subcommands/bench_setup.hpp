@@ -22,7 +22,7 @@ namespace penstock {
 
 struct BenchSetup {
   std::vector<Tier> tiers;  // the slow one, and the fast one where there is one
-  std::vector<SavingArm> arms;
+  std::vector<std::string_view> arms;
   std::uint64_t steps = 100;
   std::uint64_t every = 20;  // steps from one checkpoint to the next
   std::chrono::nanoseconds step_time{0};

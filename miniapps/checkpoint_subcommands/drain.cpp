@@ -14,10 +14,10 @@
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
+#include "miniapps/checkpoint/copy_checkpoint.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/quarantine.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
-#include "miniapps/checkpoint_subcommands/found_checkpoints.hpp"
-#include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {
@@ -25,20 +25,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Drained {
-  std::uint64_t copied = 0, bytes = 0, evicted = 0, quarantined = 0, left = 0;
-  bool timed_out = false;
-  std::vector<std::string> problems;
-  double seconds = 0;
-};
-
 class Drain {
  public:
   Drain(CheckpointStore& fast, CheckpointStore& slow, std::string run, const CommandContext& context)
       : fast_(fast), slow_(slow), run_(std::move(run)), context_(context) {}
 
-  // Both tiers' locks are held while it works.
-  Result<Drained> work();
+  // Both tiers' locks are held while it works. What came of it is in the members.
+  Result<void> work();
+
+  std::uint64_t copied = 0, bytes = 0, evicted = 0, quarantined = 0, left = 0;
+  bool timed_out = false;
+  std::vector<std::string> problems;
+  double seconds = 0;
 
  private:
   // `read_there`: the slow copy is read before it counts, also where it was there before.
@@ -57,12 +55,11 @@ class Drain {
   const CommandContext& context_;
   const Clock::time_point start_ = Clock::now();
   std::vector<CheckpointId> durable_;  // on the fast tier, too
-  Drained drained_;
   CopyMemory memory_;
 };
 
-const FoundCopy* copy_on(const FoundCheckpoint& found, const CheckpointStore& store) {
-  for (const FoundCopy& copy : found.copies)
+const Listed* copy_on(const FoundCheckpoint& found, const CheckpointStore& store) {
+  for (const Listed& copy : found.copies)
     if (copy.store == &store) return &copy;
   return nullptr;
 }
@@ -75,52 +72,51 @@ Result<void> Drain::go_on() const {
 }
 
 Result<void> Drain::stays(std::string problem) {
-  drained_.problems.push_back(std::move(problem));
-  ++drained_.left;
+  problems.push_back(std::move(problem));
+  ++left;
   return success();
 }
 
 Result<void> Drain::drain(const FoundCheckpoint& found, bool read_there, Progress& shown) {
-  const FoundCopy& source = *copy_on(found, fast_);
+  const Listed& source = *copy_on(found, fast_);
   if (!source.manifest.ok()) {
     const Error& why = source.manifest.error();
     PENSTOCK_ASSIGN(const bool moved, quarantine_if_wrong(fast_, run_, found.id, why));
     if (!moved) return stays(why.message());
-    drained_.problems.push_back(why.message());
-    ++drained_.quarantined;
+    problems.push_back(why.message());
+    ++quarantined;
     return success();
   }
   CopyRequest request{
       .read_back = context_.options.flag("read-back"), .read_there = read_there, .memory = &memory_};
   bool written = !found.durable();
-  request.gone_on = [&](std::uint64_t bytes) {
-    shown.advance(bytes);
+  request.gone_on = [&](std::uint64_t more) {
+    shown.advance(more);
     return go_on();
   };
   for (;;) {
-    const Result<CheckpointManifest> copied = copy_checkpoint(fast_, slow_, *source.manifest, request);
-    if (copied.ok()) {
-      made_durable(*copied, written);
+    const Result<CheckpointManifest> copy = copy_checkpoint(fast_, slow_, *source.manifest, request);
+    if (copy.ok()) {
+      made_durable(*copy, written);
       return success();
     }
-    const FailedDrain failed = look_into_failed_drain(fast_, slow_, *source.manifest, copied.error());
-    drained_.quarantined += failed.quarantined ? 1U : 0U;
+    const FailedDrain failed = look_into_failed_drain(fast_, slow_, *source.manifest, copy.error());
+    quarantined += failed.quarantined ? 1U : 0U;
     PENSTOCK_TRY(failed.moved);
     switch (failed.fate) {
       case DrainFate::cleared:
-        drained_.problems.push_back(failed.why);
+        problems.push_back(failed.why);
         written = true;
         continue;
       case DrainFate::lost:
-        drained_.problems.push_back(failed.why);
+        problems.push_back(failed.why);
         return success();
       case DrainFate::taken:
         return stays(fmt::format(
             "checkpoint {} of '{}' on '{}' is another one than that on '{}': both are left as they are",
             short_name(found.id), run_, fast_.tier().name, slow_.tier().name));
       case DrainFate::later:
-        if (!found_wrong(copied.error().code) && copied.error().code != Errc::already_exists)
-          return copied.error();
+        if (!found_wrong(copy.error().code) && copy.error().code != Errc::already_exists) return copy.error();
         return stays(failed.why);
     }
   }
@@ -129,8 +125,8 @@ Result<void> Drain::drain(const FoundCheckpoint& found, bool read_there, Progres
 void Drain::made_durable(const CheckpointManifest& copy, bool written) {
   durable_.push_back(copy.id);
   if (!written) return;  // it was so before
-  ++drained_.copied;
-  drained_.bytes += copy.bytes();
+  ++copied;
+  bytes += copy.bytes();
   slow_.hint_latest(run_, copy.id);
 }
 
@@ -149,12 +145,12 @@ Result<void> Drain::evict(const std::vector<FoundCheckpoint>& all) {
       continue;
     }
     PENSTOCK_TRY(fast_.remove(run_, found->id));
-    ++drained_.evicted;
+    ++evicted;
   }
   return success();
 }
 
-Result<Drained> Drain::work() {
+Result<void> Drain::work() {
   PENSTOCK_ASSIGN(const std::optional<std::string> before, fast_.paired(run_));
   if (before && *before != slow_.facts().uuid)
     return make_error(
@@ -170,24 +166,24 @@ Result<Drained> Drain::work() {
   const auto read_there = [&](std::size_t i) {
     return context_.options.flag("read-back") || all.size() - i > keep_fast();
   };
-  std::uint64_t bytes = 0;
+  std::uint64_t to_read = 0;
   for (std::size_t i = 0; i < all.size(); ++i)
     if (all[i].manifest() != nullptr && (!all[i].durable() || read_there(i)))
-      bytes += all[i].manifest()->bytes();
-  Progress shown(context_.output.progress, "drain", bytes, "B");
+      to_read += all[i].manifest()->bytes();
+  Progress shown(context_.output.progress, "drain", to_read, "B");
   Result<void> done = success();
   for (std::size_t i = 0; i < all.size() && done.ok(); ++i) {
     done = drain(all[i], read_there(i), shown);
-    if (!done.ok()) drained_.left += all.size() - i;
+    if (!done.ok()) left += all.size() - i;
   }
-  drained_.timed_out = !done.ok() && done.error().code == Errc::timed_out;
+  timed_out = !done.ok() && done.error().code == Errc::timed_out;
   PENSTOCK_TRY(evict(all));
-  if (!done.ok() && !drained_.timed_out) return done.error();
-  drained_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  return drained_;
+  if (!done.ok() && !timed_out) return done.error();
+  seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  return success();
 }
 
-Json to_json(const std::string& run, const Drained& drained) {
+Json to_json(const std::string& run, const Drain& drained) {
   return {{"kind", "drain"},
           {"run", run},
           {"copied", drained.copied},
@@ -202,7 +198,7 @@ Json to_json(const std::string& run, const Drained& drained) {
                                                   : "ok"}};
 }
 
-void print_drained(const std::string& run, const Drained& drained, const Output& output) {
+void print_drained(const std::string& run, const Drain& drained, const Output& output) {
   for (const std::string& problem : drained.problems) print_text("wrong: " + printable(problem) + "\n");
   std::string text =
       fmt::format("{}: {} ({}) made durable in {}", run,
@@ -237,7 +233,8 @@ Result<int> run_drain(const CommandContext& context) {
   PENSTOCK_ASSIGN(const std::string run, one_run(both, context.options));
   PENSTOCK_ASSIGN(const auto fast_lock, fast.lock_run(run, "drain"));
   PENSTOCK_ASSIGN(const auto slow_lock, slow.lock_run(run, "drain"));
-  PENSTOCK_ASSIGN(const Drained drained, Drain(fast, slow, run, context).work());
+  Drain drained(fast, slow, run, context);
+  PENSTOCK_TRY(drained.work());
   if (context.output.json)
     print_json(to_json(run, drained));
   else

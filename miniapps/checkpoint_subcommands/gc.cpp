@@ -13,17 +13,14 @@
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
+#include "miniapps/checkpoint/run_stores.hpp"
 #include "miniapps/checkpoint_subcommands/bench_runs.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
-#include "miniapps/checkpoint_subcommands/found_checkpoints.hpp"
-#include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {
 namespace {
-
-constexpr std::string_view kLockingWorks[] = {"save",
-                                              "drain"};  // what locks and folders in tmp/ are called after
 
 struct Cleared {
   std::string run;
@@ -79,8 +76,7 @@ Result<std::uint64_t> prune(CheckpointStore& slow, const std::string& run, std::
     const Result<void> verified = slow.verify(run, *each->manifest);
     if (verified.ok())
       ++whole;
-    else if (verified.error().code == Errc::corrupt || verified.error().code == Errc::truncated ||
-             verified.error().code == Errc::not_found)
+    else if (found_wrong(verified.error().code) || verified.error().code == Errc::not_found)
       warn(verified.error().message());
     else
       return verified.error();
@@ -95,8 +91,8 @@ Result<std::uint64_t> evict(std::span<CheckpointStore* const> stores, const std:
   PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> all, find_checkpoints(stores, run));
   std::uint64_t evicted = 0;
   for (auto found = all.rbegin(); found != all.rend(); ++found) {
-    const FoundCopy* const fast = found->in(StoreRole::fast);
-    const FoundCopy* const slow = found->in(StoreRole::slow);
+    const Listed* const fast = found->in(StoreRole::fast);
+    const Listed* const slow = found->in(StoreRole::slow);
     if (fast == nullptr || slow == nullptr || !same_content(*fast->manifest, *slow->manifest)) continue;
     PENSTOCK_ASSIGN(const std::optional<std::string> pair, fast->store->paired(run));
     if (pair && *pair != slow->store->facts().uuid) continue;
@@ -123,21 +119,16 @@ Result<Cleared> clear(std::span<CheckpointStore* const> stores, const std::strin
   Cleared cleared{.run = run, .locked = ""};
   std::vector<std::unique_ptr<Lock>> locks;
   for (CheckpointStore* store : stores) {
-    for (const std::string_view work : kLockingWorks) {
-      Result<std::unique_ptr<Lock>> lock = store->lock_run(run, work);
-      if (!lock.ok() && lock.error().code == Errc::busy && !options.has("run")) {
-        cleared.locked = lock.error().message();
-        return cleared;
-      }
-      PENSTOCK_TRY(outcome_of(lock));
-      locks.push_back(*std::move(lock));
+    const Result<void> locked = lock_works(*store, run, locks);
+    if (!locked.ok() && locked.error().code == Errc::busy && !options.has("run")) {
+      cleared.locked = locked.error().message();
+      return cleared;
     }
+    PENSTOCK_TRY(locked);
   }
   for (CheckpointStore* store : stores) {
-    for (const std::string_view work : kLockingWorks) {
-      PENSTOCK_ASSIGN(const std::uint64_t swept, store->sweep(run, work));
-      cleared.swept += swept;
-    }
+    PENSTOCK_ASSIGN(const std::uint64_t swept, sweep_works(*store, run));
+    cleared.swept += swept;
     if (!options.given("keep") || store->facts().role != StoreRole::slow) continue;
     PENSTOCK_ASSIGN(const std::uint64_t pruned,
                     prune(*store, run, static_cast<std::uint64_t>(options.integer("keep"))));

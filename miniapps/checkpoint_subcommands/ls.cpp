@@ -12,9 +12,8 @@
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
-#include "miniapps/checkpoint_subcommands/found_checkpoints.hpp"
-#include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {
@@ -44,7 +43,7 @@ std::string age_text(const std::optional<double>& seconds) {
 
 Json copies_json(const FoundCheckpoint& found) {
   Json copies = Json::array();
-  for (const FoundCopy& copy : found.copies)
+  for (const Listed& copy : found.copies)
     copies.push_back({{"tier", copy.store->tier().name},
                       {"role", role_name(copy.store->facts().role)},
                       {"durability", durability_name(copy.store->facts().durability)},
@@ -81,7 +80,7 @@ std::string state_text(const FoundCheckpoint& found) {
 
 std::string copies_text(const FoundCheckpoint& found) {
   std::vector<std::string> words;
-  for (const FoundCopy& copy : found.copies)
+  for (const Listed& copy : found.copies)
     words.push_back(shown_name(*copy.store) + (copy.manifest.ok() ? "" : " (wrong)"));
   return fmt::format("{}", fmt::join(words, ", "));
 }
@@ -100,6 +99,7 @@ void add_row(Table& table, const FoundCheckpoint& found, const Output& output) {
 Result<int> run_ls(const CommandContext& context) {
   PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context, true));
   PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(stores.there(), context.options));
+  PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> all, find_checkpoints(stores.there(), runs));
   Table table({{"run", Align::left},
                {"checkpoint"},
                {"state", Align::left},
@@ -110,14 +110,11 @@ Result<int> run_ls(const CommandContext& context) {
                {"epoch"},
                {"payload", Align::left}});
   std::string problems;
-  for (const std::string& run : runs) {
-    PENSTOCK_ASSIGN(const auto all, find_checkpoints(stores.there(), run));
-    for (const FoundCheckpoint& found : all) {
-      if (context.output.json) print_json(to_json(found));
-      add_row(table, found, context.output);
-      for (const FoundCopy& copy : found.copies)
-        if (!copy.manifest.ok()) problems += "wrong: " + printable(copy.manifest.error().message()) + "\n";
-    }
+  for (const FoundCheckpoint& found : all) {
+    if (context.output.json) print_json(to_json(found));
+    add_row(table, found, context.output);
+    for (const Listed& copy : found.copies)
+      if (!copy.manifest.ok()) problems += "wrong: " + printable(copy.manifest.error().message()) + "\n";
   }
   if (context.output.json) return 0;
   print_text(table.empty() ? "no checkpoints\n" : table.text() + (problems.empty() ? "" : "\n" + problems));

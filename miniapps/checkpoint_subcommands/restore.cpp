@@ -15,11 +15,10 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/prove.hpp"
 #include "miniapps/checkpoint/restart.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
-#include "miniapps/checkpoint_subcommands/found_checkpoints.hpp"
-#include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {

@@ -9,10 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "datagen/commands/command_output.hpp"
-#include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
-#include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/ack_log.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
@@ -20,7 +17,7 @@
 #include "miniapps/checkpoint_subcommands/bench_runs.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
 #include "miniapps/checkpoint_subcommands/content.hpp"
-#include "miniapps/checkpoint_subcommands/stores.hpp"
+#include "miniapps/checkpoint_subcommands/save_report.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 #include "miniapps/checkpoint_subcommands/view/bench_metrics.hpp"
 #include "results/record/trial.hpp"
@@ -36,7 +33,7 @@ constexpr std::string_view kLeftOut = "the fast tier was full, and --on-full ski
 struct PreparedSave {
   std::vector<Tier> tiers;  // the slow one, and the fast one where there is one
   SavedContent content;
-  std::optional<AckLog> log;  // rank 0's
+  Checkpointer::Acknowledged acknowledged;  // of rank 0, with --ack-log
 
   const Tier& slow() const { return tiers.front(); }
   const Tier* fast() const { return tiers.size() > 1 ? &tiers[1] : nullptr; }
@@ -58,14 +55,13 @@ Result<std::vector<Tier>> open_places(const CommandContext& context) {
   if (arguments.size() == 1) return tiers;
   std::vector<StoreRole> roles;
   for (const Tier& tier : tiers) {
-    const Result<std::unique_ptr<CheckpointStore>> store = CheckpointStore::open(tier);
-    if (!store.ok() && store.error().code != Errc::not_found) return store.error();
-    if (!store.ok())
+    PENSTOCK_ASSIGN(const std::unique_ptr<CheckpointStore> store, open_if_there(tier));
+    if (store == nullptr)
       return make_error(Errc::invalid_argument,
                         fmt::format("'{}' is no checkpoint store yet: say which of the two is the fast one: "
                                     "save SLOW --burst-buffer FAST",
                                     tier.spec));
-    roles.push_back((*store)->facts().role);
+    roles.push_back(store->facts().role);
   }
   if (roles[0] == roles[1])
     return make_error(Errc::invalid_argument,
@@ -84,11 +80,10 @@ Result<std::string> run_to_save(const PreparedSave& asked, const Options& option
   std::vector<std::unique_ptr<CheckpointStore>> opened;
   std::vector<CheckpointStore*> stores;
   for (const Tier& tier : asked.tiers) {
-    Result<std::unique_ptr<CheckpointStore>> store = CheckpointStore::open(tier);
-    if (!store.ok() && store.error().code == Errc::not_found) continue;
-    PENSTOCK_TRY(outcome_of(store));
-    opened.push_back(*std::move(store));
-    stores.push_back(opened.back().get());
+    PENSTOCK_ASSIGN(std::unique_ptr<CheckpointStore> store, open_if_there(tier));
+    if (store == nullptr) continue;
+    stores.push_back(store.get());
+    opened.push_back(std::move(store));
   }
   PENSTOCK_ASSIGN(std::vector<std::string> runs, runs_in(stores));
   std::erase_if(runs, is_bench_run);
@@ -114,19 +109,10 @@ Result<PreparedSave> prepare(const CommandContext& context) {
           : SavedContent::of_payload(options.text("payload"), rank, size, context.seed, step_of(options)));
   PreparedSave asked{std::move(tiers), std::move(content), {}};
   if (options.given("ack-log") && ranks.root()) {
-    PENSTOCK_ASSIGN(asked.log, AckLog::open(options.text("ack-log")));
+    PENSTOCK_ASSIGN(asked.acknowledged, log_acknowledgements(options.text("ack-log")));
   }
   return asked;
 }
-
-struct SaveOutcome {
-  std::string run;
-  Reached reached = Reached::nothing;
-  CheckpointTimes times;
-  CheckpointCounts counts;
-  std::optional<Error> late;  // why it is not durable by --timeout
-  double wall_s = 0;          // all that the command did for it
-};
 
 // Collective. Waits as long as --wait and --timeout say.
 Result<SaveOutcome> save(PreparedSave& asked, const std::string& run, const CommandContext& context) {
@@ -134,11 +120,9 @@ Result<SaveOutcome> save(PreparedSave& asked, const std::string& run, const Comm
   CheckpointPolicy policy = policy_of(options);
   policy.run = run;
   SaveOutcome outcome{.run = run, .times = {}, .counts = {}, .late = {}};
-  const auto acknowledged = [&](const CheckpointId& id, Reached level) {
-    return asked.log ? asked.log->write(id, level) : success();
-  };
-  PENSTOCK_ASSIGN(const std::unique_ptr<Checkpointer> checkpointer,
-                  Checkpointer::open(policy, asked.slow(), asked.fast(), context.communicator, acknowledged));
+  PENSTOCK_ASSIGN(
+      const std::unique_ptr<Checkpointer> checkpointer,
+      Checkpointer::open(policy, asked.slow(), asked.fast(), context.communicator, asked.acknowledged));
   const auto begin = std::chrono::steady_clock::now();
   PENSTOCK_ASSIGN(const Saved saved, checkpointer->save({.step = step_of(options),
                                                          .files = asked.content.files(),
@@ -166,76 +150,6 @@ Result<SaveOutcome> save(PreparedSave& asked, const std::string& run, const Comm
   return outcome;
 }
 
-std::optional<double> rate_of(const CheckpointTimes& times, const std::optional<double>& seconds) {
-  if (!seconds || *seconds <= 0) return {};
-  return static_cast<double>(times.bytes) / *seconds;
-}
-
-Json or_null(const std::optional<double>& value) {
-  return value ? Json(*value) : Json();
-}
-
-Json to_json(const SaveOutcome& outcome, const CommandContext& context, const PreparedSave& asked) {
-  const CheckpointTimes& times = outcome.times;
-  return {{"kind", "save"},
-          {"run", outcome.run},
-          {"step", times.id.step},
-          {"generation", times.id.generation},
-          {"reached", reached_name(outcome.reached)},
-          {"skipped", times.skipped},
-          {"bytes", times.bytes},
-          {"ranks", context.communicator.size()},
-          {"block_s", times.block_s},
-          {"fast_s", or_null(times.fast_s)},
-          {"durable_s", or_null(times.durable_s)},
-          {"drain_s", or_null(times.drain_s)},
-          {"fast_bytes_per_s", or_null(rate_of(times, times.fast_s))},
-          {"durable_bytes_per_s", or_null(rate_of(times, times.durable_s))},
-          {"drain_bytes_per_s", or_null(rate_of(times, times.drain_s))},
-          {"backlog_bytes", outcome.counts.backlog_bytes},
-          {"seed", context.seed},
-          {"slow", tier_json(asked.slow())},
-          {"fast", asked.fast() == nullptr ? Json() : tier_json(*asked.fast())},
-          {"verdict", times.skipped  ? "skipped"
-                      : outcome.late ? "timed_out"
-                                     : "ok"}};
-}
-
-void print_saved(const SaveOutcome& outcome, const PreparedSave& asked, const Output& output) {
-  const CheckpointTimes& times = outcome.times;
-  const auto time_text = [](const std::optional<double>& seconds) {
-    return seconds ? format_seconds(*seconds) : std::string("-");
-  };
-  const auto rate_text = [&](const std::optional<double>& seconds) {
-    const std::optional<double> rate = rate_of(times, seconds);
-    return rate ? format_rate(*rate, output) : std::string("-");
-  };
-  Table table({{"run", Align::left},
-               {"checkpoint"},
-               {"reached", Align::left},
-               {"bytes"},
-               {"block"},
-               {"to fast"},
-               {std::string(rate_unit(output))},
-               {"to durable"},
-               {std::string(rate_unit(output))},
-               {"drain"},
-               {std::string(rate_unit(output))}});
-  table.row({outcome.run, short_name(times.id),
-             times.skipped ? "skipped" : std::string(reached_name(outcome.reached)),
-             format_bytes(static_cast<double>(times.bytes), output), format_seconds(times.block_s),
-             time_text(times.fast_s), rate_text(times.fast_s), time_text(times.durable_s),
-             rate_text(times.durable_s), time_text(times.drain_s), rate_text(times.drain_s)});
-  print_text(table.text());
-  if (asked.fast() != nullptr && asked.fast()->facts.memory)
-    print_text(
-        fmt::format("the fast tier '{}' is volatile: what is only there does not outlive this machine\n",
-                    printable(asked.fast()->name)));
-  if (asked.slow().facts.memory)
-    print_text(fmt::format("the slow tier '{}' is volatile: not even what is durable outlives this machine\n",
-                           printable(asked.slow().name)));
-}
-
 void record(const SaveOutcome& outcome, Trial& trial) {
   record_saving({.checkpoints = std::span(&outcome.times, 1),
                  .counts = outcome.counts,
@@ -245,15 +159,6 @@ void record(const SaveOutcome& outcome, Trial& trial) {
   trial.sample(shared_metrics::kWall, outcome.wall_s);
   if (outcome.late) trial.fail(*outcome.late);
   if (outcome.times.skipped) trial.verdict(Verdict::degraded, kLeftOut);
-}
-
-void print_outcome(const SaveOutcome& outcome, const PreparedSave& asked, const CommandContext& context) {
-  if (!context.communicator.root()) return;
-  if (context.output.json)
-    print_json(to_json(outcome, context, asked));
-  else
-    print_saved(outcome, asked, context.output);
-  if (outcome.times.skipped) warn(fmt::format("{}: nothing was saved", kLeftOut));
 }
 
 // A save that was refused (another one is at work, a store of another kind) was not measured.
@@ -307,7 +212,10 @@ Result<int> run_save(const CommandContext& context) {
   PENSTOCK_ASSIGN(std::optional<Run> run, begin_record(context, *asked));
   const Result<SaveOutcome> outcome = save(*asked, name, context);
   if (!outcome.ok() && is_refused(outcome.error())) return outcome.error();
-  if (outcome.ok()) print_outcome(*outcome, *asked, context);
+  if (outcome.ok() && ranks.root()) {
+    report_save(*outcome, asked->slow(), asked->fast(), context);
+    if (outcome->times.skipped) warn(fmt::format("{}: nothing was saved", kLeftOut));
+  }
   const Result<void> recorded = run ? leave_record(outcome, *asked, bytes, *run) : success();
   const bool saved = outcome.ok() && !outcome->late;
   if (saved) PENSTOCK_TRY(recorded);

@@ -18,7 +18,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook{50};
 constexpr std::chrono::seconds kLongRun{60};  // from then on a series is by seconds
-constexpr std::string_view kCeilingFolder = "penstock-ceiling";
 
 double seconds_since(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
@@ -135,13 +134,13 @@ Result<void> train(const BenchSetup& setup, Checkpointer& saver, TrainedState& s
 
 }  // namespace
 
-Result<SavingRun> run_saving(SavingArm arm, const std::string& name, const BenchSetup& setup,
+Result<SavingRun> run_saving(std::string_view arm, const std::string& name, const BenchSetup& setup,
                              TrainedState& state, Communicator& ranks, const std::function<void()>& tick) {
   CheckpointPolicy own = setup.policy;
   own.run = name;
-  own.snapshot = arm == SavingArm::snapshot;
+  own.snapshot = arm == kSnapshotArm;
   const Tier& slow = setup.slow();
-  const Tier* const through = arm == SavingArm::direct ? nullptr : setup.fast();
+  const Tier* const through = arm == kDirectArm ? nullptr : setup.fast();
   SavingRun run;
   const auto measure = [&]() -> Result<void> {
     PENSTOCK_ASSIGN(const std::unique_ptr<Checkpointer> saver, Checkpointer::open(own, slow, through, ranks));

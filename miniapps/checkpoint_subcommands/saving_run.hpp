@@ -33,7 +33,7 @@ struct SavingRun {
 // One arm, once: a training of emulated steps, each of which is a fixed amount of work that takes step_time
 // when nothing else goes on; without a burner it sleeps for as long. `name` is of its run, which is removed
 // from both stores when it is over, however. `tick` is told of each step. Collective.
-Result<SavingRun> run_saving(SavingArm arm, const std::string& name, const BenchSetup& setup,
+Result<SavingRun> run_saving(std::string_view arm, const std::string& name, const BenchSetup& setup,
                              TrainedState& state, Communicator& ranks, const std::function<void()>& tick);
 
 // The best that the tier gives this payload, in bytes a second over all ranks: each rank writes its files

@@ -1,6 +1,12 @@
 // penstock checkpoint status: what each store is, how full it is, and who is at work there.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,15 +15,20 @@
 #include "datagen/commands/command_output.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/system/fd.hpp"
 #include "io_backends/core/units.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
-#include "miniapps/checkpoint_subcommands/found_checkpoints.hpp"
-#include "miniapps/checkpoint_subcommands/locks.hpp"
-#include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {
 namespace {
+
+struct HeldLock {
+  std::string run;
+  std::string what;    // "save", "drain"
+  std::string holder;  // in its own words: process, host, boot
+};
 
 struct Status {
   const CheckpointStore* store = nullptr;
@@ -27,6 +38,48 @@ struct Status {
   std::optional<std::uint64_t> room_bytes;     // none: the back end does not know
   std::optional<std::vector<HeldLock>> locks;
 };
+
+// The holder's text; none where no process holds it.
+Result<std::optional<std::string>> holder_of(const std::filesystem::path& path) {
+  const Fd file(retry_eintr([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
+  if (!file && errno == ENOENT) return std::optional<std::string>();
+  if (!file) return errno_error(errno, "cannot look at the lock", path.string());
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  if (::fcntl(file.get(), F_OFD_GETLK, &whole) != 0)
+    return errno_error(errno, "cannot look at the lock", path.string());
+  if (whole.l_type == F_UNLCK) return std::optional<std::string>();
+  std::array<char, 512> text{};
+  const ssize_t length = ::pread(file.get(), text.data(), text.size(), 0);
+  std::string words(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  while (!words.empty() && words.back() == '\n') words.pop_back();
+  return std::optional<std::string>(std::move(words));
+}
+
+// Takes no lock, so that a process that starts meanwhile does not find the run busy. None where the tier has
+// no files of this machine.
+Result<std::optional<std::vector<HeldLock>>> held_locks(const CheckpointStore& store) {
+  Backend& backend = *store.tier().backend;
+  std::vector<HeldLock> held;
+  if (!backend.native_path("")) return std::optional<std::vector<HeldLock>>();
+  std::vector<std::string> names;
+  const Result<void> listed = backend.names().list(kStoreLocks, [&](const Entry& entry) {
+    if (!entry.folder) names.push_back(entry.name);
+    return true;
+  });
+  if (!listed.ok() && listed.error().code != Errc::not_found) return listed.error();
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    const std::string file(last_part(name));
+    const std::size_t dot = file.rfind('.');
+    const auto path = backend.native_path(below(kStoreLocks, file));
+    if (dot == std::string::npos || !path) continue;
+    PENSTOCK_ASSIGN(std::optional<std::string> holder, holder_of(*path));
+    if (holder) held.push_back({file.substr(0, dot), file.substr(dot + 1), *std::move(holder)});
+  }
+  return std::optional<std::vector<HeldLock>>(std::move(held));
+}
 
 Result<std::uint64_t> entries(const CheckpointStore& store, std::string_view folder) {
   std::uint64_t count = 0;
@@ -49,28 +102,23 @@ Result<Status> look(const CheckpointStore& store) {
 }
 
 // Adds what lies there: of a fast store also what no slow one has.
-Result<void> count(std::vector<Status>& all, std::span<CheckpointStore* const> stores,
-                   const std::vector<std::string>& runs) {
-  bool slow_known = false;
-  for (const CheckpointStore* store : stores) slow_known |= store->facts().role == StoreRole::slow;
-  for (Status& status : all)
+void count(std::vector<Status>& all, const std::vector<FoundCheckpoint>& found) {
+  const bool slow_known = std::any_of(all.begin(), all.end(), [](const Status& status) {
+    return status.store->facts().role == StoreRole::slow;
+  });
+  for (Status& status : all) {
     if (slow_known && status.store->facts().role == StoreRole::fast) status.backlog_bytes = 0;
-  for (const std::string& run : runs) {
-    PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> found, find_checkpoints(stores, run));
     for (const FoundCheckpoint& each : found) {
-      for (const FoundCopy& copy : each.copies) {
-        for (Status& status : all) {
-          if (status.store != copy.store) continue;
-          ++status.checkpoints;
-          status.wrong += copy.manifest.ok() ? 0U : 1U;
-          const std::uint64_t bytes = copy.manifest.ok() ? copy.manifest->bytes() : 0;
-          status.bytes += bytes;
-          if (status.backlog_bytes && !each.durable()) *status.backlog_bytes += bytes;
-        }
+      for (const Listed& copy : each.copies) {
+        if (status.store != copy.store) continue;
+        ++status.checkpoints;
+        status.wrong += copy.manifest.ok() ? 0U : 1U;
+        const std::uint64_t bytes = copy.manifest.ok() ? copy.manifest->bytes() : 0;
+        status.bytes += bytes;
+        if (status.backlog_bytes && !each.durable()) *status.backlog_bytes += bytes;
       }
     }
   }
-  return success();
 }
 
 Json locks_json(const std::optional<std::vector<HeldLock>>& locks) {
@@ -138,12 +186,13 @@ Result<int> run_status(const CommandContext& context) {
   PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context, true));
   const std::vector<CheckpointStore*> there = stores.there();
   PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(there, context.options));
+  PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> found, find_checkpoints(there, runs));
   std::vector<Status> all;
   for (const CheckpointStore* store : there) {
     PENSTOCK_ASSIGN(Status status, look(*store));
     all.push_back(std::move(status));
   }
-  PENSTOCK_TRY(count(all, there, runs));
+  count(all, found);
   if (context.output.json)
     for (const Status& status : all) print_json(to_json(status));
   else

@@ -10,10 +10,9 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
+#include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/prove.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
-#include "miniapps/checkpoint_subcommands/found_checkpoints.hpp"
-#include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 namespace penstock {
@@ -41,7 +40,7 @@ Result<void> read_copy(const CheckpointStore& store, const CheckpointManifest& m
 
 // A copy alone: its manifest, then every byte. A running training may prune or evict it, and save that step
 // once more: then the new one is verified.
-Result<Verified> verify_copy(const FoundCheckpoint& found, FoundCopy& copy, Progress& shown) {
+Result<Verified> verify_copy(const FoundCheckpoint& found, Listed& copy, Progress& shown) {
   Verified verified{.tier = copy.store->tier().name, .run = found.run, .id = found.id, .problem = ""};
   for (;;) {
     Result<void> whole = outcome_of(copy.manifest);
@@ -67,12 +66,12 @@ Result<Verified> verify_copy(const FoundCheckpoint& found, FoundCopy& copy, Prog
 Result<std::vector<Verified>> verify_all(std::vector<FoundCheckpoint>& all, const Output& output) {
   std::uint64_t bytes = 0;
   for (const FoundCheckpoint& found : all)
-    for (const FoundCopy& copy : found.copies) bytes += copy.manifest.ok() ? copy.manifest->bytes() : 0;
+    for (const Listed& copy : found.copies) bytes += copy.manifest.ok() ? copy.manifest->bytes() : 0;
   Progress shown(output.progress, "verify", bytes, "B");
   std::vector<Verified> verified;
   for (FoundCheckpoint& found : all) {
     const CheckpointManifest* first = nullptr;  // of the copies that are there
-    for (FoundCopy& copy : found.copies) {
+    for (Listed& copy : found.copies) {
       PENSTOCK_ASSIGN(Verified one, verify_copy(found, copy, shown));
       if (one.problem.empty() && !one.gone) {
         if (first == nullptr) first = &*copy.manifest;
@@ -141,11 +140,7 @@ void print_table(const std::vector<Verified>& all, const Sums& sums, const Outpu
 Result<int> run_verify(const CommandContext& context) {
   PENSTOCK_ASSIGN(const NamedStores stores, open_stores(context, true));
   PENSTOCK_ASSIGN(const std::vector<std::string> runs, wanted_runs(stores.there(), context.options));
-  std::vector<FoundCheckpoint> all;
-  for (const std::string& run : runs) {
-    PENSTOCK_ASSIGN(auto found, find_checkpoints(stores.there(), run));
-    for (FoundCheckpoint& each : found) all.push_back(std::move(each));
-  }
+  PENSTOCK_ASSIGN(std::vector<FoundCheckpoint> all, find_checkpoints(stores.there(), runs));
   PENSTOCK_ASSIGN(const std::vector<Verified> verified, verify_all(all, context.output));
   const Sums sums = sum_up(verified);
   if (context.output.json)

@@ -35,14 +35,7 @@ Result<std::filesystem::path> begin_farm(const Options& options, StagedTiers& ti
   return std::filesystem::path(place);
 }
 
-struct Applied {
-  ApplyOutcome files;
-  FarmOutcome links;
-  std::string farm;  // "" where none was made
-};
-
-Json to_json(const StagingPlan& plan, const Applied& applied) {
-  const ApplyOutcome& files = applied.files;
+Json to_json(const StagingPlan& plan, const ApplyOutcome& files, const FarmOutcome& links) {
   Json json{{"kind", "staged"},
             {"plan", plan.id},
             {"files", plan.files.size()},
@@ -55,14 +48,13 @@ Json to_json(const StagingPlan& plan, const Applied& applied) {
             {"verdict", !files.complete         ? "interrupted"
                         : files.changed.empty() ? "ok"
                                                 : "degraded"}};
-  if (!applied.farm.empty())
-    json["link_farm"] = {
-        {"path", applied.farm}, {"to_fast", applied.links.to_fast}, {"to_slow", applied.links.to_slow}};
+  if (!links.path.empty())
+    json["link_farm"] = {{"path", links.path}, {"to_fast", links.to_fast}, {"to_slow", links.to_slow}};
   return json;
 }
 
-std::string to_text(const StagingPlan& plan, const Applied& applied, const Output& output) {
-  const ApplyOutcome& files = applied.files;
+std::string to_text(const StagingPlan& plan, const ApplyOutcome& files, const FarmOutcome& links,
+                    const Output& output) {
   std::string text = fmt::format(
       "{} -> {}: {} of {} files copied ({}) in {}, each read back and compared", printable(plan.slow.name),
       printable(plan.fast.name), format_count(files.copied), format_count(plan.files.size()),
@@ -70,10 +62,9 @@ std::string to_text(const StagingPlan& plan, const Applied& applied, const Outpu
   if (files.already_there > 0)
     text += fmt::format("; {} were there already, and right", format_count(files.already_there));
   text += files.complete ? "\n" : "\ninterrupted: no file is half, and the same command goes on from there\n";
-  if (!applied.farm.empty())
-    text += fmt::format("{}: {} links to {}, {} to {}\n", printable(applied.farm),
-                        format_count(applied.links.to_fast), printable(plan.fast.name),
-                        format_count(applied.links.to_slow), printable(plan.slow.name));
+  if (!links.path.empty())
+    text += fmt::format("{}: {} links to {}, {} to {}\n", printable(links.path), format_count(links.to_fast),
+                        printable(plan.fast.name), format_count(links.to_slow), printable(plan.slow.name));
   return text;
 }
 
@@ -100,55 +91,55 @@ void report_old_links(const StagedState& state, const ApplyOutcome& outcome) {
                     printable(farm)));
 }
 
-Result<Applied> apply(const CommandContext& context, const StagingPlan& plan, StagedTiers& tiers) {
-  Applied applied;
+// `links`: of the folder that was made, where one was asked for.
+Result<ApplyOutcome> apply(const CommandContext& context, const StagingPlan& plan, StagedTiers& tiers,
+                           FarmOutcome& links) {
   PENSTOCK_ASSIGN(StagedState state, begin_state(plan, tiers));
   std::filesystem::path farm;
   if (context.options.given("link-farm")) {
     PENSTOCK_ASSIGN(farm, begin_farm(context.options, tiers, state));
   }
-  PENSTOCK_ASSIGN(applied.files,
+  PENSTOCK_ASSIGN(ApplyOutcome files,
                   apply_plan(plan, tiers, state, threads_of(context), context.output.progress));
-  if (farm.empty()) report_old_links(state, applied.files);
-  if (farm.empty() || !applied.files.complete) return applied;
-  auto links =
-      make_farm(farm, plan, applied.files.changed_names, tiers.slow, tiers.fast, context.output.progress);
-  if (!links.ok()) {
-    Error error = std::move(links).error();
+  if (farm.empty()) report_old_links(state, files);
+  if (farm.empty() || !files.complete) return files;
+  auto made = make_farm(farm, plan, files.changed_names, tiers.slow, tiers.fast, context.output.progress);
+  if (!made.ok()) {
+    Error error = std::move(made).error();
     error.what += fmt::format(
         " (the plan's copies are on tier '{}' by now: the same command goes on from there, and penstock "
         "stage revert takes them away)",
         plan.fast.name);
     return error;
   }
-  applied.links = *links;
-  applied.farm = farm.string();
-  return applied;
+  links = *made;
+  return files;
 }
 
 Result<int> run_apply(const CommandContext& context) {
   PENSTOCK_ASSIGN(const StagingPlan plan, load_staging_plan(context.positionals.front()));
   if (!plan.stage) {
     if (context.output.json)
-      print_json(to_json(plan, {.files = {.complete = true}, .links = {}, .farm = {}}));
+      print_json(to_json(plan, {.complete = true}, {}));
     else
       print_text(fmt::format("nothing to do, the plan says don't stage: {}\n", plan.reason));
     return 0;
   }
   PENSTOCK_ASSIGN(StagedTiers tiers, StagedTiers::open(plan));
-  const Result<Applied> done = apply(context, plan, tiers);
+  FarmOutcome links;
+  const Result<ApplyOutcome> done = apply(context, plan, tiers, links);
   if (!done.ok()) {
     // Where nothing was started, nothing stays.
     const auto started = load_staged_state(*tiers.fast.backend, plan.id);
     if (!started.ok() && started.error().code == Errc::not_found) forget_plan(tiers, plan.id);
     return done.error();
   }
-  report_changed(done->files);
+  report_changed(*done);
   if (context.output.json)
-    print_json(to_json(plan, *done));
+    print_json(to_json(plan, *done, links));
   else
-    print_text(to_text(plan, *done, context.output));
-  return done->files.complete && done->files.changed.empty() ? 0 : 1;
+    print_text(to_text(plan, *done, links, context.output));
+  return done->complete && done->changed.empty() ? 0 : 1;
 }
 
 constexpr std::string_view kCopying = "Copying";

@@ -61,9 +61,9 @@ class Advisor {
   }
 
   Result<PolicyOutcome> outcome(std::string_view policy, std::uint64_t capacity) const {
-    PENSTOCK_ASSIGN(const StagingPolicy parsed, parse_policy(policy));
+    PENSTOCK_ASSIGN(const StagingPolicy choose, parse_policy(policy));
     const StagingProblem all = problem(capacity);
-    PolicyOutcome outcome{.policy = std::string(policy), .chosen = choose_files(all, parsed)};
+    PolicyOutcome outcome{.policy = std::string(policy), .chosen = choose(all)};
     for (const std::size_t i : outcome.chosen) outcome.bytes += items_[i].bytes;
     outcome.after_s = all.epoch_with(outcome.chosen);
     outcome.gain = all.epoch_with({}) / outcome.after_s - 1;
@@ -75,12 +75,12 @@ class Advisor {
   // allows. Files are chosen by the very times that are judged by: sizes at which noise favours the fast tier
   // are among them, so that errors of sizes are not taken to cancel each other.
   PredictedGain predict(const PolicyOutcome& outcome) const {
-    const auto staged = demands(outcome.chosen);
-    const auto before = demands({});
-    const Demand& slow = staged.first;
-    const Demand& fast = staged.second;
-    const Demand& all = before.first;
-    const Demand& none = before.second;
+    Demand slow{};
+    Demand fast{};
+    Demand all{};  // on the slow tier, where nothing is staged
+    Demand none{};
+    add_demands(items_, outcome.chosen, slow, fast);
+    add_demands(items_, {}, all, none);
     PredictedGain gain{
         .before_s = epoch(all, none, medians_), .after_s = outcome.after_s, .gain = outcome.gain};
     const RandomStream random(request_.seed, "staging gain");
@@ -122,18 +122,6 @@ class Advisor {
   }
   double apart_epoch(const Demand& slow, const Demand& fast, const Times& times) const {
     return epoch_seconds_apart(slow_work(slow, times), fast_work(fast, times), reader_);
-  }
-
-  std::pair<Demand, Demand> demands(const Chosen& chosen) const {
-    Demand slow{};
-    Demand fast{};
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < items_.size(); ++i) {
-      const bool staged = next < chosen.size() && chosen[next] == i;
-      if (staged) ++next;
-      add(staged ? fast : slow, staged ? items_[i].fast : items_[i].slow);
-    }
-    return {slow, fast};
   }
 
   // A thread that copies reads, writes and reads again, one after the other, whole files; what is cached is

@@ -14,12 +14,6 @@ constexpr std::size_t kLooks = 2048;  // at an order, for where it is best cut
 constexpr double kAsGood = 1.001;     // an epoch so much longer for fewer files is as good
 constexpr double kExactPays = 0.995;  // of what is possible: a list that saves as much is left as it is
 
-Demand all_slow(const StagingProblem& problem) {
-  Demand sum{};
-  for (const StagingItem& item : problem.items) add(sum, item.slow);
-  return sum;
-}
-
 // Indices of what saves anything and fits by itself.
 std::vector<std::size_t> candidates(const StagingProblem& problem) {
   std::vector<std::size_t> all;
@@ -59,8 +53,9 @@ std::vector<std::size_t> by_falling_density(const StagingProblem& problem) {
 
 // How many of `order` to take: where the epoch is shortest.
 std::size_t best_cut(const StagingProblem& problem, const Chosen& order) {
-  Demand slow = all_slow(problem);
+  Demand slow{};
   Demand fast{};
+  add_demands(problem.items, {}, slow, fast);
   const std::size_t step = std::max<std::size_t>(order.size() / kLooks, 1);
   std::vector<std::pair<std::size_t, double>> looks{{0, problem.epoch(slow, fast)}};
   for (std::size_t n = 0; n < order.size(); ++n) {
@@ -130,27 +125,30 @@ Chosen as_they_came(const StagingProblem& problem) {
 
 }  // namespace
 
-double StagingProblem::epoch_with(const Chosen& chosen) const {
-  Demand slow{};
-  Demand fast{};
+void add_demands(std::span<const StagingItem> items, const Chosen& chosen, Demand& slow, Demand& fast) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < items.size(); ++i) {
     const bool staged = next < chosen.size() && chosen[next] == i;
     if (staged) ++next;
     add(staged ? fast : slow, staged ? items[i].fast : items[i].slow);
   }
+}
+
+double StagingProblem::epoch_with(const Chosen& chosen) const {
+  Demand slow{};
+  Demand fast{};
+  add_demands(items, chosen, slow, fast);
   return epoch(slow, fast);
 }
 
 Result<StagingPolicy> parse_policy(std::string_view text) {
   constexpr std::string_view kThreshold = "threshold=";
-  using Kind = StagingPolicy::Kind;
-  if (text == "density") return StagingPolicy{Kind::density};
-  if (text == "best-single") return StagingPolicy{Kind::best_single};
-  if (text == "first-come") return StagingPolicy{Kind::first_come};
+  if (text == "density") return StagingPolicy(dense);
+  if (text == "best-single") return StagingPolicy(best_single);
+  if (text == "first-come") return StagingPolicy(as_they_came);
   if (text.starts_with(kThreshold)) {
     PENSTOCK_ASSIGN(const std::uint64_t bytes, parse_size(text.substr(kThreshold.size())));
-    return StagingPolicy{Kind::threshold, bytes};
+    return StagingPolicy([bytes](const StagingProblem& problem) { return below_threshold(problem, bytes); });
   }
   return unknown_name("policy", text, {"density", "threshold=SIZE", "best-single", "first-come"});
 }
@@ -194,20 +192,6 @@ Chosen exactly(const StagingProblem& problem) {
     filled -= static_cast<std::size_t>((problem.items[all[n]].bytes + unit - 1) / unit);
   }
   return sorted(std::move(chosen));
-}
-
-Chosen choose_files(const StagingProblem& problem, const StagingPolicy& policy) {
-  switch (policy.kind) {
-    case StagingPolicy::Kind::density:
-      return dense(problem);
-    case StagingPolicy::Kind::threshold:
-      return below_threshold(problem, policy.threshold);
-    case StagingPolicy::Kind::best_single:
-      return best_single(problem);
-    case StagingPolicy::Kind::first_come:
-      return as_they_came(problem);
-  }
-  return {};
 }
 
 }  // namespace penstock

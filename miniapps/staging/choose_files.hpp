@@ -25,6 +25,9 @@ struct StagingItem {
 // Of a choice, in rising order: indices of items.
 using Chosen = std::vector<std::size_t>;
 
+// Adds up what is asked of either tier in an epoch once the chosen ones are on the fast one.
+void add_demands(std::span<const StagingItem> items, const Chosen& chosen, Demand& slow, Demand& fast);
+
 // How long an epoch takes with such demands left on each tier.
 using EpochOf = std::function<double(const Demand& slow, const Demand& fast)>;
 
@@ -36,21 +39,12 @@ struct StagingProblem {
   double epoch_with(const Chosen& chosen) const;
 };
 
-struct StagingPolicy {
-  enum class Kind : std::uint8_t {
-    density,      // most saved for a byte first, as far as it makes the epoch shorter
-    threshold,    // all files below a size, the smallest first: tf-Darshan's rule
-    best_single,  // the one file that saves most
-    first_come,   // as they were first read, whatever their size: what a cache without eviction comes to
-  };
-  Kind kind = Kind::density;
-  std::uint64_t threshold = 0;  // bytes
-};
-// "density", "threshold=2MB", "best-single", "first-come".
+// A way to choose. Each passes over what does not fit into what is left, and goes on.
+using StagingPolicy = std::function<Chosen(const StagingProblem&)>;
+// "density": most saved for a byte first, as far as it makes the epoch shorter. "threshold=2MB": all files
+// below a size, the smallest first: tf-Darshan's rule. "best-single": the one file that saves most.
+// "first-come": as they were first read, whatever their size: what a cache without eviction comes to.
 Result<StagingPolicy> parse_policy(std::string_view text);
-
-// All policies pass over what does not fit into what is left, and go on.
-Chosen choose_files(const StagingProblem& problem, const StagingPolicy& policy);
 
 // The parts of `density`. By density in the order of saved_s / bytes, cut where the epoch is shortest (the
 // shortest such list, to a thousandth).

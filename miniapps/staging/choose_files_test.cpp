@@ -53,6 +53,10 @@ std::vector<StagingItem> random_items(const RandomStream& random, std::size_t co
   return items;
 }
 
+Chosen choose_files(const StagingProblem& problem, std::string_view policy) {
+  return parse_policy(policy).value()(problem);
+}
+
 std::uint64_t bytes_of(const StagingProblem& problem, const Chosen& chosen) {
   std::uint64_t bytes = 0;
   for (const std::size_t i : chosen) bytes += problem.items[i].bytes;
@@ -75,7 +79,7 @@ TEST(ChooseFiles, DensityIsAsGoodAsTryingAllWhereSavingsAdd) {
     const RandomStream random(seed, "density");
     const std::vector<StagingItem> items = random_items(random, 12);
     const StagingProblem problem{items, 50 + random.below(99, 400), sum_of};
-    const Chosen chosen = choose_files(problem, {});
+    const Chosen chosen = choose_files(problem, "density");
     EXPECT_LE(bytes_of(problem, chosen), problem.capacity);
     EXPECT_LE(problem.epoch_with(chosen), best_by_trying(problem) * 1.01) << seed;
   }
@@ -87,7 +91,7 @@ TEST(ChooseFiles, DensityIsNearTheBestWhereTheTiersOverlap) {
     const RandomStream random(seed, "overlap");
     const std::vector<StagingItem> items = random_items(random, 12);
     const StagingProblem problem{items, 100 + random.below(99, 600), most_of};
-    const Chosen chosen = choose_files(problem, {});
+    const Chosen chosen = choose_files(problem, "density");
     EXPECT_LE(bytes_of(problem, chosen), problem.capacity);
     worst = std::max(worst, problem.epoch_with(chosen) / best_by_trying(problem));
   }
@@ -106,31 +110,31 @@ TEST(ChooseFiles, WhatDoesNotFitIsSkipped) {
   const std::vector<StagingItem> items{item(10, 10, 0), item(95, 20, 0), item(20, 2, 0)};
   const StagingProblem problem{items, 100, sum_of};
   EXPECT_EQ(by_density(problem), (Chosen{0, 2})) << "the second is denser than the third, and too large";
-  EXPECT_EQ(choose_files(problem, {}), (Chosen{1})) << "but alone it saves more";
-  EXPECT_EQ(choose_files(problem, {.kind = StagingPolicy::Kind::best_single}), (Chosen{1}));
+  EXPECT_EQ(choose_files(problem, "density"), (Chosen{1})) << "but alone it saves more";
+  EXPECT_EQ(choose_files(problem, "best-single"), (Chosen{1}));
 }
 
 TEST(ChooseFiles, WhatIsNoFasterThereStays) {
   const std::vector<StagingItem> items{item(10, 1, 1), item(10, 1, 2), item(10, 1, 0.5)};
   const StagingProblem problem{items, 100, sum_of};
-  EXPECT_EQ(choose_files(problem, {}), (Chosen{2}));
+  EXPECT_EQ(choose_files(problem, "density"), (Chosen{2}));
   const std::vector<StagingItem> none{item(10, 1, 1)};
-  EXPECT_TRUE(choose_files({none, 100, sum_of}, {}).empty());
+  EXPECT_TRUE(choose_files({none, 100, sum_of}, "density").empty());
 }
 
 TEST(ChooseFiles, TheFastTierIsNotGivenMoreThanTheSlowOneHasLeft) {
   // Ten of 1 s, which take 0.5 s there: seven there and three here take 3.5 s, all there 5 s.
   const std::vector<StagingItem> items(10, item(1, 1, 0.5));
   const StagingProblem problem{items, 1000, most_of};
-  const Chosen chosen = choose_files(problem, {});
+  const Chosen chosen = choose_files(problem, "density");
   EXPECT_EQ(chosen.size(), 7U);
   EXPECT_DOUBLE_EQ(problem.epoch_with(chosen), 3.5);
-  EXPECT_EQ(choose_files({items, 1000, sum_of}, {}).size(), 10U) << "one thread gains from all";
+  EXPECT_EQ(choose_files({items, 1000, sum_of}, "density").size(), 10U) << "one thread gains from all";
 }
 
 TEST(ChooseFiles, ThresholdTakesAllBelowTheSmallestFirst) {
   const std::vector<StagingItem> items{item(50, 1, 0), item(20, 1, 0), item(30, 1, 0), item(60, 1, 0)};
-  const StagingPolicy below_60{StagingPolicy::Kind::threshold, 60};
+  const char* const below_60 = "threshold=60";
   EXPECT_EQ(choose_files({items, 1000, sum_of}, below_60), (Chosen{0, 1, 2}));
   EXPECT_EQ(choose_files({items, 60, sum_of}, below_60), (Chosen{1, 2}));
 }
@@ -138,27 +142,27 @@ TEST(ChooseFiles, ThresholdTakesAllBelowTheSmallestFirst) {
 TEST(ChooseFiles, FirstComeInspectsNothingElse) {
   const std::vector<StagingItem> items{item(50, 9, 0, 3), item(60, 1, 0, 1), item(45, 9, 0, 2),
                                        item(40, 9, 0, 4)};
-  EXPECT_EQ(choose_files({items, 100, sum_of}, {.kind = StagingPolicy::Kind::first_come}), (Chosen{1, 3}));
+  EXPECT_EQ(choose_files({items, 100, sum_of}, "first-come"), (Chosen{1, 3}));
 }
 
 TEST(ChooseFiles, NothingIsChosenOfNothing) {
-  for (const auto kind : {StagingPolicy::Kind::density, StagingPolicy::Kind::threshold,
-                          StagingPolicy::Kind::best_single, StagingPolicy::Kind::first_come})
-    EXPECT_TRUE(choose_files({{}, 100, sum_of}, {.kind = kind, .threshold = 10}).empty());
+  for (const char* const policy : {"density", "threshold=10", "best-single", "first-come"})
+    EXPECT_TRUE(choose_files({{}, 100, sum_of}, policy).empty()) << policy;
 }
 
 TEST(ChooseFiles, ManyItemsAreNoMatter) {
   const std::vector<StagingItem> items = random_items(RandomStream(1, "many"), 50'000);
   const StagingProblem problem{items, 500'000, sum_of};
-  const Chosen chosen = choose_files(problem, {});
+  const Chosen chosen = choose_files(problem, "density");
   EXPECT_LE(bytes_of(problem, chosen), problem.capacity);
   EXPECT_GT(chosen.size(), 1000U);
   EXPECT_TRUE(exactly(problem).empty());
 }
 
 TEST(ChooseFiles, PoliciesHaveNames) {
-  EXPECT_EQ(parse_policy("threshold=2MB")->threshold, 2'000'000U);
-  EXPECT_EQ(parse_policy("first-come")->kind, StagingPolicy::Kind::first_come);
+  const std::vector<StagingItem> items{{.bytes = 2'000'000}, {.bytes = 1'999'999}};
+  EXPECT_EQ(choose_files({items, 4'000'000, sum_of}, "threshold=2MB"), (Chosen{1}));
+  EXPECT_OK(parse_policy("first-come"));
   EXPECT_ERRC(Errc::invalid_argument, parse_policy("densty"), "density");
   EXPECT_ERRC(Errc::invalid_argument, parse_policy("threshold=much"));
 }

@@ -173,6 +173,7 @@ Result<FarmOutcome> make_farm(const fs::path& farm, const StagingPlan& plan,
   fs::rename(made, farm, failed);
   if (failed) return failed_at(failed, "cannot make the folder", farm);
   PENSTOCK_TRY(clear(before));
+  done->path = farm.string();
   return done;
 }
 

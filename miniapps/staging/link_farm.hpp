@@ -15,6 +15,7 @@
 namespace penstock {
 
 struct FarmOutcome {
+  std::string path{};  // "": none was made
   std::uint64_t to_fast = 0;
   std::uint64_t to_slow = 0;
 };

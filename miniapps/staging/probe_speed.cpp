@@ -44,11 +44,9 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Files of nearly one size.
-struct Part {
-  double bytes = 0;  // the mean
-  SampleList files{};
-};
+double mean_bytes(const SampleList& files) {
+  return static_cast<double>(files.bytes()) / static_cast<double>(files.size());
+}
 
 // The positions in golden-ratio steps, so that any first part of them has about the mean of all.
 std::vector<std::size_t> spread_order(std::size_t count) {
@@ -65,27 +63,27 @@ std::uint64_t length_of(const ReadFile& file) {
       std::clamp(std::min(static_cast<double>(file.bytes), file.request_bytes), 1.0, kLongestRead));
 }
 
-std::vector<Part> parts_of(const SessionWork& work) {
+// Each of files of nearly one size.
+std::vector<SampleList> parts_of(const SessionWork& work) {
   std::vector<const ReadFile*> by_size;
   for (const ReadFile& file : work.files)
     if (file.bytes != 0) by_size.push_back(&file);
   std::sort(by_size.begin(), by_size.end(),
             [](const ReadFile* a, const ReadFile* b) { return length_of(*a) < length_of(*b); });
-  std::vector<Part> parts;
+  std::vector<SampleList> parts;
   std::size_t begin = 0;
   for (std::size_t n = 1; n <= kParts; ++n) {
     const std::size_t end = by_size.size() * n / kParts;
     if (end == begin) continue;
     const std::size_t count = std::min(end - begin, kFilesOfPart);
-    Part part;
+    SampleList part;
     for (const std::size_t i : spread_order(count)) {
       const ReadFile& file = *by_size[begin + i * (end - begin) / count];
-      part.files.add(file.name, length_of(file));
+      part.add(file.name, length_of(file));
     }
-    part.bytes = static_cast<double>(part.files.bytes()) / static_cast<double>(count);
     begin = end;
     // Parts of one size are one part: a line needs two sizes.
-    if (parts.empty() || part.bytes > parts.back().bytes * 1.05) parts.push_back(std::move(part));
+    if (parts.empty() || mean_bytes(part) > mean_bytes(parts.back()) * 1.05) parts.push_back(std::move(part));
   }
   return parts;
 }
@@ -95,15 +93,15 @@ class TierProbe {
   TierProbe(Tier& tier, const SpeedProbe& probe) : tier_(tier), probe_(probe) {}
 
   // Once all sizes with all numbers of threads.
-  Result<void> read_round(const std::vector<Part>& parts, SpeedTable& table) {
+  Result<void> read_round(const std::vector<SampleList>& parts, SpeedTable& table) {
     if (table.threads.empty()) {
       table.threads = probe_.threads;
-      for (const Part& part : parts) table.sizes.push_back(part.bytes);
+      for (const SampleList& part : parts) table.sizes.push_back(mean_bytes(part));
       table.read_s.assign(probe_.threads.size(), std::vector<std::vector<double>>(parts.size()));
     }
     for (std::size_t t = 0; t < probe_.threads.size(); ++t) {
       std::vector<SizeSeen> seen;
-      for (const Part& part : parts) {
+      for (const SampleList& part : parts) {
         say(part, probe_.threads[t]);
         PENSTOCK_ASSIGN(seen.emplace_back(), read_part(part, probe_.threads[t]));
       }
@@ -114,10 +112,10 @@ class TierProbe {
   }
 
  private:
-  void say(const Part& part, unsigned threads) const {
+  void say(const SampleList& part, unsigned threads) const {
     if (probe_.note)
       probe_.note(fmt::format("{}: files of {}, {} thread{}", tier_.name,
-                              format_size(static_cast<std::uint64_t>(part.bytes)), threads,
+                              format_size(static_cast<std::uint64_t>(mean_bytes(part))), threads,
                               threads == 1 ? "" : "s"));
   }
 
@@ -129,8 +127,8 @@ class TierProbe {
         static_cast<void>(evict(*path).ok());
   }
 
-  Result<SizeSeen> read_part(const Part& part, unsigned threads) {
-    const ReadPlan plan{.samples = part.files, .backend = *tier_.backend, .whole_objects = true, .order = {}};
+  Result<SizeSeen> read_part(const SampleList& part, unsigned threads) {
+    const ReadPlan plan{.samples = part, .backend = *tier_.backend, .whole_objects = true, .order = {}};
     double seconds = 0;
     LoopDone all;
     if (!evicts()) {
@@ -147,12 +145,11 @@ class TierProbe {
     for (int repeat = 0; evicts() && repeat < kMostRepeats &&
                          seconds < std::chrono::duration<double>(probe_.min_time).count();
          ++repeat) {
-      evict_files(part.files);
+      evict_files(part);
       const Clock::time_point start = Clock::now();
-      PENSTOCK_ASSIGN(
-          const LoopDone done,
-          baseline_read(plan, threads,
-                        {.first = next_, .samples = part.files.size(), .at = start + probe_.min_time}));
+      PENSTOCK_ASSIGN(const LoopDone done,
+                      baseline_read(plan, threads,
+                                    {.first = next_, .samples = part.size(), .at = start + probe_.min_time}));
       seconds += seconds_since(start);
       all.samples += done.samples;
       all.bytes += done.bytes;
@@ -190,10 +187,10 @@ Result<void> write_file(Tier& tier, std::string_view name, std::uint64_t bytes, 
 }
 
 // Files of the part's mean size, each written as a copy is; and how long one took.
-Result<Part> write_part(Tier& tier, const ProbeFolder& folder, const Part& like, std::size_t number,
-                        const SpeedProbe& probe, std::vector<double>& write_s) {
-  Part part{.bytes = std::round(like.bytes)};
-  const auto bytes = static_cast<std::uint64_t>(part.bytes);
+Result<SampleList> write_part(Tier& tier, const ProbeFolder& folder, const SampleList& like,
+                              std::size_t number, const SpeedProbe& probe, std::vector<double>& write_s) {
+  SampleList part;
+  const auto bytes = static_cast<std::uint64_t>(std::round(mean_bytes(like)));
   const std::uint64_t most =
       std::clamp(kWritten / std::max<std::uint64_t>(bytes, 1), kFewest, kMostWrittenFiles);
   const auto name = [&](std::uint64_t i) { return folder.object(fmt::format("size-{}", number), i); };
@@ -213,14 +210,14 @@ Result<Part> write_part(Tier& tier, const ProbeFolder& folder, const Part& like,
   PENSTOCK_TRY(on_threads(threads, write));
   const std::uint64_t count = std::min(next.load(), most);
   write_s.push_back(seconds_since(start) / static_cast<double>(count));
-  for (std::uint64_t i = 0; i < count; ++i) part.files.add(name(i), bytes);
+  for (std::uint64_t i = 0; i < count; ++i) part.add(name(i), bytes);
   return part;
 }
 
-Result<void> check_room(Tier& fast, const std::vector<Part>& parts) {
+Result<void> check_room(Tier& fast, const std::vector<SampleList>& parts) {
   std::uint64_t wanted = 0;
-  for (const Part& part : parts)
-    wanted += std::max<std::uint64_t>(kWritten, kFewest * static_cast<std::uint64_t>(part.bytes));
+  for (const SampleList& part : parts)
+    wanted += std::max<std::uint64_t>(kWritten, kFewest * static_cast<std::uint64_t>(mean_bytes(part)));
   const auto free = fast.backend->names().free_bytes();
   if (!free.ok() || *free >= wanted) return success();
   return make_error(Errc::no_space,
@@ -306,7 +303,7 @@ std::vector<unsigned> probe_threads(unsigned most) {
 }
 
 Result<TierSpeeds> probe_speeds(Tier& slow, Tier& fast, const SessionWork& work, const SpeedProbe& probe) {
-  const std::vector<Part> parts = parts_of(work);
+  const std::vector<SampleList> parts = parts_of(work);
   if (parts.empty())
     return make_error(Errc::not_found,
                       "all files that the session read are empty: there is nothing to stage");
@@ -315,9 +312,10 @@ Result<TierSpeeds> probe_speeds(Tier& slow, Tier& fast, const SessionWork& work,
   sweep_dead_probes(fast);
   ProbeFolder folder(fast);
   folder.occupy();
-  std::vector<Part> written;
-  for (const Part& part : parts) {
-    PENSTOCK_ASSIGN(Part own, write_part(fast, folder, part, written.size(), probe, speeds.fast.write_s));
+  std::vector<SampleList> written;
+  for (const SampleList& part : parts) {
+    PENSTOCK_ASSIGN(SampleList own,
+                    write_part(fast, folder, part, written.size(), probe, speeds.fast.write_s));
     written.push_back(std::move(own));
   }
   // The tiers take turns, and each round is of all cells: a slow minute is neither one tier's nor one cell's.

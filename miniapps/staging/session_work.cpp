@@ -23,33 +23,23 @@ namespace {
 namespace fs = std::filesystem;
 
 // The root as it may be in front of a name: as it was given, and with its links followed.
-class Roots {
- public:
-  explicit Roots(const fs::path& root) {
-    add(fs::absolute(root).lexically_normal());
-    std::error_code failed;
-    if (const fs::path real = fs::canonical(root, failed); !failed) add(real);
-  }
+std::vector<std::string> roots_of(const fs::path& root) {
+  std::vector<std::string> roots{fs::absolute(root).lexically_normal().string()};
+  std::error_code failed;
+  if (const fs::path real = fs::canonical(root, failed); !failed) roots.push_back(real.string());
+  for (std::string& one : roots)
+    if (!one.ends_with('/')) one += '/';
+  return roots;
+}
 
-  // What follows it; "" where the path lies elsewhere.
-  std::string below(std::string_view path) const {
-    const std::string normal =
-        path.find("/.") == std::string_view::npos && path.find("//") == std::string_view::npos
-            ? std::string(path)
-            : fs::path(path).lexically_normal().string();
-    for (const std::string& root : roots_)
-      if (normal.size() > root.size() && normal.starts_with(root)) return normal.substr(root.size());
-    return "";
-  }
-
- private:
-  void add(const fs::path& path) {
-    std::string text = path.string();
-    if (!text.ends_with('/')) text += '/';
-    if (std::find(roots_.begin(), roots_.end(), text) == roots_.end()) roots_.push_back(std::move(text));
-  }
-  std::vector<std::string> roots_;
-};
+// What follows a root in a path; "" where the path lies elsewhere.
+std::string below_root(const std::vector<std::string>& roots, std::string_view path) {
+  const bool plain = path.find("/.") == std::string_view::npos && path.find("//") == std::string_view::npos;
+  const std::string normal = plain ? std::string(path) : fs::path(path).lexically_normal().string();
+  for (const std::string& root : roots)
+    if (normal.size() > root.size() && normal.starts_with(root)) return normal.substr(root.size());
+  return "";
+}
 
 bool is_utf8(const std::string& name) {
   try {
@@ -98,19 +88,19 @@ Error nothing_there(const Tier& slow, const std::map<std::string, std::uint64_t>
 }
 
 Result<FoundFiles> find_files(const FileSums& sums, const SessionFilter& filter, const Tier& slow) {
-  const Roots roots(slow.root);
+  const std::vector<std::string> roots = roots_of(slow.root);
   FoundFiles found;
   std::map<std::string, std::uint64_t> elsewhere;
   bool left_out = false;
   sums.each(
       [&](std::string_view path, unsigned kind, bool moved, const SessionImage& image) {
         const bool wanted = filter.wants(path, kind, moved, image);
-        left_out = left_out || (!wanted && kind == PENSTOCK_REGULAR && !roots.below(path).empty());
+        left_out = left_out || (!wanted && kind == PENSTOCK_REGULAR && !below_root(roots, path).empty());
         return wanted;
       },
       [&](const FileSum& file) {
         if (file.kind != PENSTOCK_REGULAR || (file.all.bytes_read == 0 && file.mapped_bytes == 0)) return;
-        const std::string name = roots.below(file.path);
+        const std::string name = below_root(roots, file.path);
         if (name.empty())
           elsewhere[fs::path(file.path).parent_path().string()] += file.all.bytes_read;
         else if (!is_ours(name))
@@ -127,7 +117,7 @@ Result<FoundFiles> find_files(const FileSums& sums, const SessionFilter& filter,
 
 // Threads that read below the root, and when.
 Reading reading_of_calls(const FileSums& sums, const Tier& slow, const FoundFiles& found) {
-  const Roots roots(slow.root);
+  const std::vector<std::string> roots = roots_of(slow.root);
   ThreadReadings threads;
   Reading reading;
   std::int64_t first = INT64_MAX;
@@ -135,7 +125,7 @@ Reading reading_of_calls(const FileSums& sums, const Tier& slow, const FoundFile
   sums.each_entry(
       [&](const penstock_counters& counters, const SessionImage& image, std::string_view path, unsigned) {
         const bool above = counters.layer == PENSTOCK_MPIIO || counters.layer >= PENSTOCK_HDF5;
-        if (above || counters.bytes_read == 0 || !found.contains(roots.below(path))) return;
+        if (above || counters.bytes_read == 0 || !found.contains(below_root(roots, path))) return;
         const ThreadReading& thread = add_reading(threads, counters, image);
         reading.bytes += counters.bytes_read;
         first = std::min(first, thread.first_ns);

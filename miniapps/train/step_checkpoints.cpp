@@ -7,6 +7,7 @@
 
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/interrupt.hpp"
+#include "miniapps/checkpoint/ack_log.hpp"
 #include "miniapps/checkpoint/saving_record.hpp"
 #include "miniapps/train/train_metrics.hpp"
 
@@ -39,20 +40,17 @@ Result<std::unique_ptr<StepCheckpoints>> StepCheckpoints::open(const StepSaving&
                                                                const TrainerState& at, Communicator& ranks) {
   std::unique_ptr<StepCheckpoints> opened(new StepCheckpoints(saving, made, at, ranks));
   StepCheckpoints& self = *opened;
+  Checkpointer::Acknowledged acknowledged;
   const auto prepare = [&]() -> Result<void> {
     const auto rank = static_cast<std::uint64_t>(ranks.rank());
     PENSTOCK_ASSIGN(self.state_,
                     TrainedState::make(saving.payload.shard(rank, static_cast<std::uint64_t>(ranks.size())),
                                        rank, at.seed));
     if (saving.ack_log.empty() || !ranks.root()) return success();
-    PENSTOCK_ASSIGN(AckLog acks, AckLog::open(saving.ack_log));
-    self.acks_.emplace(std::move(acks));
+    PENSTOCK_ASSIGN(acknowledged, log_acknowledgements(saving.ack_log));
     return success();
   };
   PENSTOCK_TRY(agree(ranks, prepare()));
-  Checkpointer::Acknowledged acknowledged;
-  if (self.acks_)
-    acknowledged = [&self](const CheckpointId& id, Reached level) { return self.acks_->write(id, level); };
   PENSTOCK_ASSIGN(self.saver_,
                   Checkpointer::open(saving.policy, saving.slow, saving.fast ? &*saving.fast : nullptr, ranks,
                                      acknowledged));

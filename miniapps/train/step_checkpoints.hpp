@@ -9,7 +9,6 @@
 
 #include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/core/result.hpp"
-#include "miniapps/checkpoint/ack_log.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/payload.hpp"
 #include "miniapps/pipeline/batch.hpp"
@@ -53,7 +52,6 @@ class StepCheckpoints final : public StepObserver {
   const std::uint64_t made_;
   TrainerState at_;
   std::unique_ptr<TrainedState> state_;
-  std::optional<AckLog> acks_;  // rank 0's
   std::unique_ptr<Checkpointer> saver_;
   double drained_s_ = 0;  // how long drain() took
 

@@ -15,7 +15,7 @@
 #include "io_backends/core/ranks/ranks_testing.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/decorators/wrapper.hpp"
-#include "miniapps/checkpoint/faults/world.hpp"
+#include "miniapps/checkpoint/faults/world_testing.hpp"
 
 namespace penstock {
 namespace {

@@ -3,7 +3,7 @@
 #include <fstream>
 #include <string>
 
-#include "miniapps/checkpoint/faults/world.hpp"
+#include "miniapps/checkpoint/faults/world_testing.hpp"
 
 namespace penstock {
 namespace {

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "io_backends/testing/forgetful_testing.hpp"
-#include "miniapps/checkpoint/faults/world.hpp"
+#include "miniapps/checkpoint/faults/world_testing.hpp"
 
 namespace penstock {
 namespace {

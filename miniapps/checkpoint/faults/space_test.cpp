@@ -6,7 +6,7 @@
 #include <string>
 
 #include "io_backends/decorators/throttled.hpp"
-#include "miniapps/checkpoint/faults/world.hpp"
+#include "miniapps/checkpoint/faults/world_testing.hpp"
 
 namespace penstock {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/core/ranks/ranks_testing.hpp"
-#include "miniapps/checkpoint/faults/world.hpp"
+#include "miniapps/checkpoint/faults/world_testing.hpp"
 
 namespace penstock {
 namespace {

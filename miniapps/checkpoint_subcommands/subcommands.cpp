@@ -1,9 +1,10 @@
-#include "miniapps/checkpoint_subcommands/stores.hpp"
+#include "miniapps/checkpoint_subcommands/subcommands.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <set>
 #include <utility>
@@ -61,6 +62,12 @@ Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> argument
   return tiers;
 }
 
+Result<std::unique_ptr<CheckpointStore>> open_if_there(const Tier& tier) {
+  Result<std::unique_ptr<CheckpointStore>> store = CheckpointStore::open(tier);
+  if (!store.ok() && store.error().code == Errc::not_found) return std::unique_ptr<CheckpointStore>();
+  return store;
+}
+
 Result<NamedStores> open_stores(const CommandContext& context, bool some_suffice) {
   NamedStores stores;
   PENSTOCK_ASSIGN(stores.tiers, open_store_tiers(context.positionals, context.named_tiers));
@@ -115,6 +122,24 @@ Result<std::string> of_root(Communicator& ranks, const Result<std::string>& mine
   }
   PENSTOCK_TRY(ranks.broadcast(bytes));
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+CheckpointPolicy policy_of(const Options& options) {
+  CheckpointPolicy policy;
+  if (options.given("keep")) policy.keep = static_cast<std::uint64_t>(options.integer("keep"));
+  if (options.given("keep-fast")) policy.keep_fast = static_cast<std::uint64_t>(options.integer("keep-fast"));
+  policy.on_full = on_full_of(options.text("on-full"));
+  policy.block_for = options.duration("on-full-timeout");
+  policy.oversize = oversize_of(options.text("oversize"));
+  policy.headroom = options.size("headroom");
+  policy.read_back = options.flag("read-back");
+  return policy;
+}
+
+void report_failed(const CommandContext& context, const Error& error) {
+  if (!context.communicator.root()) return;
+  const std::string text = fmt::format("penstock {}: {}\n", context.command, printable(error.message()));
+  std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 std::string short_name(const CheckpointId& id) {

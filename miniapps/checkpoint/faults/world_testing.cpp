@@ -1,4 +1,4 @@
-#include "miniapps/checkpoint/faults/world.hpp"
+#include "miniapps/checkpoint/faults/world_testing.hpp"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -209,19 +209,12 @@ bool FaultMatrix::train_is_killed(const Trained& trained) {
   return false;
 }
 
-std::vector<Acknowledged> FaultMatrix::acknowledged() const {
-  std::vector<Acknowledged> all;
-  std::ifstream log(scratch_.path() / "acknowledged");
-  std::string level;
-  for (std::uint64_t step = 0; log >> step >> level;)
-    all.push_back({.step = step, .level = level == "durable" ? Reached::durable : Reached::fast});
-  return all;
-}
-
 std::uint64_t FaultMatrix::last_acknowledged(Reached level) const {
+  std::ifstream log(scratch_.path() / "acknowledged");
   std::uint64_t last = 0;
-  for (const Acknowledged& one : acknowledged())
-    if (one.level >= level) last = std::max(last, one.step);
+  std::string reached;
+  for (std::uint64_t step = 0; log >> step >> reached;)
+    if ((reached == "durable" ? Reached::durable : Reached::fast) >= level) last = std::max(last, step);
   return last;
 }
 

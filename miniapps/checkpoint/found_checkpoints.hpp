@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "io_backends/core/result.hpp"
-#include "miniapps/checkpoint/restart.hpp"
 #include "miniapps/checkpoint/store.hpp"
 
 namespace penstock {
@@ -16,17 +15,21 @@ namespace penstock {
 struct FoundCheckpoint {
   std::string run;
   CheckpointId id;
-  std::vector<FoundCopy> copies;  // in the order of the stores
+  std::vector<Listed> copies;  // in the order of the stores, fast ones first
 
   // Whether a slow store has it, as far as manifests tell.
   bool durable() const;
-  const FoundCopy* in(StoreRole role) const;   // null: no copy there whose manifest is right
+  const Listed* in(StoreRole role) const;      // null: no copy there whose manifest is right
   const CheckpointManifest* manifest() const;  // of the first right copy; null: none is
 };
 
 // Of the run, oldest first.
 Result<std::vector<FoundCheckpoint>> find_checkpoints(std::span<CheckpointStore* const> stores,
                                                       std::string_view run);
+
+// Of several runs, one after the other.
+Result<std::vector<FoundCheckpoint>> find_checkpoints(std::span<CheckpointStore* const> stores,
+                                                      std::span<const std::string> runs);
 
 // Bytes, and whose: the same ones, wherever and whenever they were committed.
 bool same_content(const CheckpointManifest& one, const CheckpointManifest& other);

@@ -46,11 +46,6 @@ struct Outcome {
   std::string complaint() const;
 };
 
-struct Acknowledged {
-  std::uint64_t step = 0;
-  Reached level = Reached::nothing;
-};
-
 class FaultMatrix : public ::testing::Test {
  protected:
   std::uint64_t bytes_ = kCheckpointChunk + 123'457;  // of a rank
@@ -73,7 +68,6 @@ class FaultMatrix : public ::testing::Test {
   Outcome train(const Trained& trained);
   bool train_is_killed(const Trained& trained);
 
-  std::vector<Acknowledged> acknowledged() const;
   std::uint64_t last_acknowledged(Reached level) const;  // 0: none
 
   // The oracle: another training opens the stores (which sweeps and drains), nothing in the making is left of
