@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <utility>
 
 #include "datagen/recipe/photo_composer.hpp"
 #include "datagen/recipe/photo_maker.hpp"
@@ -10,10 +11,10 @@
 
 namespace penstock {
 
-PhotoRecipe::PhotoRecipe(const PhotoSet& set)
-    : set_(set),
-      image_{.name = "image", .codec = set.codec, .extension = set.extension, .varies = true},
-      stream_(set.seed, set.recipe) {}
+PhotoRecipe::PhotoRecipe(PhotoSet set)
+    : set_(std::move(set)),
+      image_{.name = "image", .codec = set_.codec, .extension = set_.extension, .varies = true},
+      stream_(set_.seed, set_.recipe) {}
 
 namespace {
 
@@ -48,7 +49,7 @@ Result<PhotoSet> photo_set(std::string_view recipe, std::uint64_t full_samples, 
 
 void PhotoRecipe::plan(std::uint64_t index, SamplePlan& out) const {
   out.key.clear();
-  name(index, out);
+  set_.name(index, out);
 }
 
 std::uint64_t PhotoRecipe::bytes_expected(std::uint64_t index) const {

@@ -1,13 +1,15 @@
-// What recipes of photographs have in common: everything but how many there are, of what sizes, and what they
-// are called.
+// Recipes of photographs, which differ in how many there are, of what sizes, and what they are called.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "datagen/recipe/photo_sizes.hpp"
 #include "datagen/recipe/recipe.hpp"
@@ -25,6 +27,8 @@ struct PhotoSet {
   unsigned threads = 0;  // as RecipeRequest::threads
   PhotoSizes sizes;
   bool composed = true;  // of encoded strips; else each picture is painted and encoded by itself
+  SampleNamer name{};
+  std::function<std::vector<std::string>()> label_names{};  // when they are asked for: they may be a million
 };
 
 // Rows for a recipe's option table, and what was said.
@@ -36,22 +40,21 @@ inline constexpr OptionSpec kEncodeOption{
     .fallback = "composed",
     .help = "put pictures together from encoded strips, or paint and encode each (40 times the work)"};
 
-// JPEG pictures as the request and the options (the rows above and photo_sizes()) want them.
+// JPEG pictures as the request and the options (the rows above and photo_sizes()) want them, without names.
 Result<PhotoSet> photo_set(std::string_view recipe, std::uint64_t full_samples, const RecipeRequest& request,
                            const Options& options);
 
-// One field, "image". Subclasses say names and classes.
-class PhotoRecipe : public Recipe {
+// One field, "image".
+class PhotoRecipe final : public Recipe {
  public:
-  std::uint64_t samples() const final { return set_.samples; }
-  void plan(std::uint64_t index, SamplePlan& out) const final;
-  std::uint64_t bytes_expected(std::uint64_t index) const final;
-  std::span<const Field> fields() const final { return {&image_, 1}; }
-  Result<std::unique_ptr<SampleMaker>> maker() const final;
+  explicit PhotoRecipe(PhotoSet set);
 
- protected:
-  explicit PhotoRecipe(const PhotoSet& set);
-  virtual void name(std::uint64_t index, SamplePlan& out) const = 0;  // key (empty before) and label
+  std::uint64_t samples() const override { return set_.samples; }
+  void plan(std::uint64_t index, SamplePlan& out) const override;
+  std::uint64_t bytes_expected(std::uint64_t index) const override;
+  std::vector<std::string> label_names() const override { return set_.label_names(); }
+  std::span<const Field> fields() const override { return {&image_, 1}; }
+  Result<std::unique_ptr<SampleMaker>> maker() const override;
 
  private:
   const PhotoSet set_;
