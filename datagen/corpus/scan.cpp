@@ -17,11 +17,6 @@ namespace penstock {
 
 namespace {
 
-std::string_view parent_name(std::string_view folder) {
-  const std::size_t slash = folder.rfind('/');
-  return slash == std::string_view::npos ? folder : folder.substr(slash + 1);
-}
-
 // Objects are scanned by threads, a batch at a time, and entered in the order of their names.
 class SampleLister {
  public:
@@ -53,23 +48,12 @@ class SampleLister {
     }
     if (builder_.objects() == 0 && left_out_.first()) return *left_out_.first();
     give_labels();
-    if (report_.members > 0)
-      add_part(report_, fmt::format("{} no part of any sample (first: {})",
-                                    report_.members == 1
-                                        ? "1 file in an archive that is"
-                                        : fmt::format("{} files in archives that are", report_.members),
-                                    first_member_));
-    if (report_.arrays > 0)
-      add_part(report_, fmt::format("{} no part of any sample (first: {})",
-                                    report_.arrays == 1 ? "1 array that is"
-                                                        : fmt::format("{} arrays that are", report_.arrays),
-                                    first_array_));
-    if (report_.without_samples > 0)
-      add_part(report_,
-               fmt::format("{} without samples (first: '{}')",
-                           report_.without_samples == 1 ? "1 object"
-                                                        : fmt::format("{} objects", report_.without_samples),
-                           first_without_samples_));
+    add_count(report_, report_.members, "file in an archive that is no part of any sample",
+              "files in archives that are no part of any sample", first_member_);
+    add_count(report_, report_.arrays, "array that is no part of any sample",
+              "arrays that are no part of any sample", first_array_);
+    add_count(report_, report_.without_samples, "object without samples", "objects without samples",
+              fmt::format("'{}'", first_without_samples_));
     PENSTOCK_ASSIGN(auto bytes, builder_.finish());
     return Manifest::from_bytes(std::move(bytes));
   }
@@ -109,7 +93,8 @@ class SampleLister {
     if (scanned.labels.too_many()) labels_.give_up();
     numbers_.clear();
     for (const std::string& label : scanned.labels.names()) numbers_.push_back(labels_.number(label));
-    const std::string_view folder = parent_name(scanned.folder->path);
+    const std::string_view path = scanned.folder->path;
+    const std::string_view folder = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
     std::optional<std::uint32_t> of_folder;
     for (SampleEntry sample : scanned.samples) {
       sample.object = object;
@@ -127,7 +112,7 @@ class SampleLister {
     }
   }
 
-  static void enter_parts(const NobodysParts& parts, std::string_view object, std::uint64_t& count,
+  static void enter_parts(const Format::Aside& parts, std::string_view object, std::uint64_t& count,
                           std::string& first) {
     if (parts.count > 0 && count == 0)
       first = fmt::format("{} in {}{}{}", parts.first, quoted_name(object), parts.why.empty() ? "" : ", ",

@@ -1,7 +1,6 @@
 #include "datagen/format/coalescing_writer.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "io_backends/core/checksums/crc32c.hpp"
 
@@ -46,17 +45,19 @@ Result<void> CoalescingWriter::flush() {
 }
 
 Result<void> CoalescingWriter::append_draft(std::span<const std::byte> bytes) {
-  draft_ = {.offset = offset_, .bytes = bytes.size(), .crc32c = crc32c(bytes)};
+  draft_offset_ = offset_;
+  draft_bytes_ = bytes.size();
+  draft_crc32c_ = crc32c(bytes);
   return append(bytes);
 }
 
 Result<void> CoalescingWriter::replace_draft(std::span<const std::byte> bytes) {
-  if (bytes.size() != draft_.bytes) return make_error(Errc::internal, "other bytes than a draft held for");
+  if (bytes.size() != draft_bytes_) return make_error(Errc::internal, "other bytes than a draft held for");
   // Checksums of equally many bytes differ by what differs in the bytes, moved over all that follows.
-  const std::uint64_t behind = offset_ - draft_.offset - draft_.bytes;
-  crc32c_ ^= crc32c_combine(draft_.crc32c ^ crc32c(bytes), 0, behind);
+  const std::uint64_t behind = offset_ - draft_offset_ - draft_bytes_;
+  crc32c_ ^= crc32c_combine(draft_crc32c_ ^ crc32c(bytes), 0, behind);
   PENSTOCK_TRY(flush());
-  return writer_->write_at(draft_.offset, bytes);
+  return writer_->write_at(draft_offset_, bytes);
 }
 
 Result<PublishedObject> CoalescingWriter::publish(Durability durability, const Approval& approve) {

@@ -81,8 +81,7 @@ class Files final : public Format {
 
   bool claims(std::string_view object_name) const override { return types_.take(object_name); }
 
-  Result<void> scan(Backend& /*backend*/, const Entry& object,
-                    const std::function<void(const Found&)>& found) const override {
+  Result<void> scan(Backend& /*backend*/, const Entry& object, const Visit& found) const override {
     found({.label_name = {}, .placement = {0, object.bytes}});
     return success();
   }

@@ -15,10 +15,10 @@ namespace {
 
 class ChunkFinder {
  public:
-  ChunkFinder(Hdf5Source& source, const Hdf5Object& dataset, std::uint64_t bytes, const std::string& name)
-      : source_(source), dataset_(dataset), bytes_(bytes), name_(name) {}
+  ChunkFinder(Hdf5Source& source, const Hdf5Object& dataset, const StoredArray& array, ArrayExtent& extent)
+      : source_(source), dataset_(dataset), array_(array), extent_(extent) {}
 
-  Result<Hdf5Chunks> find() {
+  Result<void> find() {
     PENSTOCK_TRY(measure());
     if (dataset_.address == kHdf5Nowhere) return not_written();
     switch (dataset_.storage) {
@@ -42,7 +42,7 @@ class ChunkFinder {
  private:
   Error error(Errc code, std::string_view what) const {
     return source_.error(code, dataset_.address == kHdf5Nowhere ? 0 : dataset_.address,
-                         fmt::format("'{}': {}", name_, what));
+                         fmt::format("'{}': {}", array_.name, what));
   }
   Error not_written() const {
     return error(Errc::unsupported, "some of its chunks were never written, so its samples have no place");
@@ -56,11 +56,11 @@ class ChunkFinder {
       return error(Errc::corrupt, "its chunks have other dimensions than it has");
     if (!std::equal(shape.begin() + 1, shape.end(), chunk.begin() + 1))
       return error(Errc::unsupported, "its chunks cut its rows, so its samples do not lie together");
-    if (bytes_ > source_.size()) return not_written();
-    const std::uint64_t row_bytes = bytes_ / std::max<std::uint64_t>(1, shape[0]);
+    if (array_.bytes > source_.size()) return not_written();
+    const std::uint64_t row_bytes = array_.bytes / std::max<std::uint64_t>(1, shape[0]);
     if (__builtin_mul_overflow(chunk[0], row_bytes, &chunk_bytes_) || row_bytes == 0)
       return error(Errc::corrupt, "chunks of more bytes than there are");
-    chunks_.rows_per_chunk = chunk[0];
+    extent_.rows_per_chunk = chunk[0];
     count_ = (shape[0] - 1) / chunk[0] + 1;
     if (dataset_.storage == Hdf5Storage::one_chunk && count_ != 1)
       return error(Errc::corrupt, "its one chunk is too small");
@@ -84,17 +84,17 @@ class ChunkFinder {
     return success();
   }
 
-  Result<Hdf5Chunks> in_order() {
+  Result<void> in_order() {
     if (placed_.size() < count_) return not_written();
     if (!ordered_) std::sort(placed_.begin(), placed_.end());
-    chunks_.offsets.reserve(placed_.size());
+    extent_.chunks.reserve(placed_.size());
     for (const auto& [chunk, offset] : placed_) {
-      if (chunk != chunks_.offsets.size())
+      if (chunk != extent_.chunks.size())
         return error(Errc::corrupt,
-                     fmt::format("its index has a chunk twice, and lacks one ({})", chunks_.offsets.size()));
-      chunks_.offsets.push_back(offset);
+                     fmt::format("its index has a chunk twice, and lacks one ({})", extent_.chunks.size()));
+      extent_.chunks.push_back(offset);
     }
-    return std::move(chunks_);
+    return success();
   }
 
   // A version 1 B-tree. Levels fall on the way down, so that no path is endless.
@@ -127,9 +127,9 @@ class ChunkFinder {
 
   Result<void> take_entry(std::uint64_t at, std::span<const std::byte> entry, std::uint64_t address) {
     const std::uint64_t row = number_at(entry, 8, 8);
-    const std::uint64_t chunk = row / chunks_.rows_per_chunk;
-    if (row % chunks_.rows_per_chunk != 0 || chunk >= count_)
-      return source_.corrupt(at, fmt::format("a chunk of '{}' from row {} on", name_, row));
+    const std::uint64_t chunk = row / extent_.rows_per_chunk;
+    if (row % extent_.rows_per_chunk != 0 || chunk >= count_)
+      return source_.corrupt(at, fmt::format("a chunk of '{}' from row {} on", array_.name, row));
     if (number_at(entry, 0, 4) != chunk_bytes_)
       return source_.corrupt(
           at, fmt::format("a chunk of {} bytes, not {}", number_at(entry, 0, 4), chunk_bytes_));
@@ -161,20 +161,19 @@ class ChunkFinder {
 
   Hdf5Source& source_;
   const Hdf5Object& dataset_;
-  const std::uint64_t bytes_;
-  const std::string& name_;
+  const StoredArray& array_;
+  ArrayExtent& extent_;
   std::uint64_t chunk_bytes_ = 0;
   std::uint64_t count_ = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> placed_;  // number and offset, as the index has them
   bool ordered_ = true;
-  Hdf5Chunks chunks_;
 };
 
 }  // namespace
 
-Result<Hdf5Chunks> find_hdf5_chunks(Hdf5Source& source, const Hdf5Object& dataset, std::uint64_t bytes,
-                                    const std::string& name) {
-  return ChunkFinder(source, dataset, bytes, name).find();
+Result<void> find_hdf5_chunks(Hdf5Source& source, const Hdf5Object& dataset, const StoredArray& array,
+                              ArrayExtent& extent) {
+  return ChunkFinder(source, dataset, array, extent).find();
 }
 
 }  // namespace penstock

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "datagen/format/byte_order.hpp"
-#include "datagen/format/hdf5_checksum.hpp"
 #include "datagen/format/hdf5_chunks.hpp"
 
 namespace penstock {
@@ -23,7 +22,7 @@ constexpr std::size_t kMostPath = 1024;
 Result<std::uint64_t> Hdf5Reader::find_root() {
   for (std::uint64_t at = 0; at + kSignature.size() <= source_.size(); at = at == 0 ? 512 : 2 * at) {
     PENSTOCK_ASSIGN(const auto bytes, source_.look(at, kSignature.size()));
-    if (HeaderReader(bytes).text(kSignature.size()) == kSignature) return read_superblock(at);
+    if (as_text(bytes) == kSignature) return read_superblock(at);
   }
   return source_.corrupt(0, "no HDF5 superblock: this is no HDF5 file, or its beginning is damaged");
 }
@@ -67,10 +66,10 @@ Result<std::uint64_t> Hdf5Reader::read_superblock(std::uint64_t base) {
 
 Result<void> Hdf5Reader::open() {
   PENSTOCK_ASSIGN(const std::uint64_t root, find_root());
-  std::vector<Found> waiting{{root, {}}};
+  std::vector<Hdf5Link> waiting{{{}, root}};
   std::unordered_set<std::uint64_t> seen{root};
   while (!waiting.empty()) {
-    const Found found = std::move(waiting.back());
+    const Hdf5Link found = std::move(waiting.back());
     waiting.pop_back();
     PENSTOCK_ASSIGN(Hdf5Object object, read_hdf5_object(source_, found.address));
     if (object.is_dataset) {
@@ -80,25 +79,25 @@ Result<void> Hdf5Reader::open() {
     // In the order of the links; what several lead to has the name of the first.
     for (auto link = object.links.rbegin(); link != object.links.rend(); ++link) {
       if (!seen.insert(link->address).second) continue;
-      std::string path = found.path.empty() ? link->name : fmt::format("{}/{}", found.path, link->name);
+      std::string path = found.name.empty() ? link->name : fmt::format("{}/{}", found.name, link->name);
       if (path.size() > kMostPath || seen.size() > kMostObjects)
         return source_.error(
             Errc::unsupported, found.address,
             fmt::format("more than {} objects, or names of more than {} bytes", kMostObjects, kMostPath));
-      waiting.push_back({link->address, std::move(path)});
+      waiting.push_back({std::move(path), link->address});
     }
   }
   return success();
 }
 
-Result<void> Hdf5Reader::add_dataset(const Found& found, Hdf5Object object) {
+Result<void> Hdf5Reader::add_dataset(const Hdf5Link& found, Hdf5Object object) {
   if (!object.is_number) return success();
   const auto& shape = object.shape;
   std::uint64_t bytes = std::find(shape.begin(), shape.end(), 0U) != shape.end() ? 0 : object.item_bytes;
   for (const std::uint64_t side : shape)
     if (bytes != 0 && __builtin_mul_overflow(bytes, side, &bytes))
-      return source_.corrupt(found.address, fmt::format("'{}' has more bytes than there are", found.path));
-  arrays_.push_back({.name = found.path,
+      return source_.corrupt(found.address, fmt::format("'{}' has more bytes than there are", found.name));
+  arrays_.push_back({.name = found.name,
                      .shape = shape,
                      .bytes = bytes,
                      .integers = !object.is_float,
@@ -119,10 +118,8 @@ Result<ArrayExtent> Hdf5Reader::locate(std::size_t array) {
   if (!object.unreadable.empty()) return failed(Errc::unsupported, object.unreadable);
   if (object.storage != Hdf5Storage::contiguous) {
     if (stored.bytes == 0) return extent;
-    PENSTOCK_ASSIGN(Hdf5Chunks chunks, find_hdf5_chunks(source_, object, stored.bytes, stored.name));
-    extent.rows_per_chunk = chunks.rows_per_chunk;
-    extent.chunks = std::move(chunks.offsets);
-    const std::uint64_t chunk_bytes = chunks.rows_per_chunk * (stored.bytes / stored.shape[0]);
+    PENSTOCK_TRY(find_hdf5_chunks(source_, object, stored, extent));
+    const std::uint64_t chunk_bytes = extent.rows_per_chunk * (stored.bytes / stored.shape[0]);
     extent.offset = extent.chunks.front();
     for (std::size_t i = 1; i < extent.chunks.size(); ++i)
       if (extent.chunks[i] != extent.chunks[i - 1] + chunk_bytes) return extent;

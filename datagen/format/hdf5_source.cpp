@@ -26,9 +26,7 @@ Result<std::span<const std::byte>> Hdf5Source::look_checked(std::uint64_t addres
                                                             std::string_view signature) {
   constexpr std::size_t kChecksum = 4;
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, look(address, length));
-  if (bytes.size() < signature.size() + kChecksum ||
-      !std::equal(signature.begin(), signature.end(), bytes.begin(),
-                  [](char a, std::byte b) { return static_cast<std::byte>(a) == b; }))
+  if (bytes.size() < signature.size() + kChecksum || !as_text(bytes).starts_with(signature))
     return corrupt(address, fmt::format("no '{}' begins here", signature));
   const std::span<const std::byte> covered = bytes.first(bytes.size() - kChecksum);
   const bool right = hdf5_checksum(covered) == number_at(bytes, covered.size(), kChecksum);

@@ -84,8 +84,7 @@ class Npy final : public ShardedFormat {
   }
 
   // Whether an array is one sample or many is not in it; only names of shards say so.
-  Result<void> scan(Backend& backend, const Entry& object,
-                    const std::function<void(const Found&)>& found) const override {
+  Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     PENSTOCK_ASSIGN(const NpyArray array, read_npy(window, 0, object.bytes));
     std::uint64_t samples = 1;

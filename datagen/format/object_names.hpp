@@ -40,10 +40,9 @@ class Dirs {
   std::string name(std::string_view key, std::string_view extension) const;
 
  private:
-  enum class How : std::uint8_t { of_class, flat, hash };
-  Dirs(How how, std::uint64_t folders) : how_(how), folders_(folders) {}
-  How how_;
-  std::uint64_t folders_;
+  Dirs(bool by_class, std::uint64_t folders) : by_class_(by_class), folders_(folders) {}
+  bool by_class_;
+  std::uint64_t folders_;  // by the hash of the name; 0: none
 };
 
 // Of formats that put several samples into one object. Samples go in order, none is split.

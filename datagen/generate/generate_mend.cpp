@@ -37,10 +37,10 @@ Error of_another_build(std::string_view name, std::string_view why) {
 Result<std::vector<std::uint64_t>> wrong_objects(const Manifest& manifest, Tier& tier, unsigned threads,
                                                  Communicator& ranks) {
   return on_root(ranks, [&]() -> Result<std::vector<std::uint64_t>> {
-    PENSTOCK_ASSIGN(const std::vector<WrongObject> all,
+    PENSTOCK_ASSIGN(const std::vector<ObjectVerdict> all,
                     check_object_sizes(tier.backend->names(), manifest, std::max(threads, 1U)));
     std::vector<std::uint64_t> wrong;
-    for (const WrongObject& one : all) wrong.push_back(one.object);
+    for (const ObjectVerdict& one : all) wrong.push_back(one.object);
     return wrong;
   });
 }
@@ -127,8 +127,7 @@ Result<void> Mender::check_objects() const {
 std::uint64_t Mender::samples_kept(std::span<const std::uint64_t> wrong) const {
   std::uint64_t kept = generation_.state.samples;
   for (const std::uint64_t object : wrong)
-    if (object < generation_.objects)
-      kept -= generation_.end_sample(object) - generation_.first_sample(object);
+    if (object < generation_.objects) kept -= generation_.samples_of(object);
   return kept;
 }
 

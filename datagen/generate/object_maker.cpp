@@ -1,7 +1,6 @@
 #include "datagen/generate/object_maker.hpp"
 
 #include <string_view>
-#include <utility>
 
 namespace penstock {
 
@@ -28,8 +27,7 @@ Result<PublishedObject> ObjectMaker::make(std::uint64_t object, std::vector<Jour
   if (making_.replaces) PENSTOCK_TRY(remove_if_there(making_.backend.names(), object_name));
   PENSTOCK_ASSIGN(const auto writer,
                   generation.format->create(making_.backend, {.name = object_name,
-                                                              .samples = generation.end_sample(object) -
-                                                                         generation.first_sample(object),
+                                                              .samples = generation.samples_of(object),
                                                               .fields = generation.recipe->fields()}));
   const std::size_t begin = rows.size();
   Result<PublishedObject> whole = fill(object, *writer, rows, labels, approve);

@@ -14,6 +14,7 @@
 #include "datagen/manifest/layout.hpp"
 #include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/core/random.hpp"
+#include "io_backends/core/system/fd.hpp"
 
 namespace penstock {
 
@@ -177,24 +178,18 @@ Result<Manifest> Manifest::parse(std::unique_ptr<State> state) {
 }
 
 Result<Manifest> Manifest::open(const std::filesystem::path& file) {
-  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return errno_error(errno, "cannot open manifest", file.native());
+  const Fd descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!descriptor) return errno_error(errno, "cannot open manifest", file.native());
   struct stat status {};
-  void* mapped = MAP_FAILED;
-  int failure = 0;
-  if (::fstat(descriptor, &status) != 0) failure = errno;
-  const auto size = static_cast<std::size_t>(status.st_size);
-  const bool regular = S_ISREG(status.st_mode);
-  if (failure == 0 && regular && size >= sizeof(Header)) {
-    mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0);
-    if (mapped == MAP_FAILED) failure = errno;
-  }
-  ::close(descriptor);
-  if (failure != 0) return errno_error(failure, "cannot map manifest", file.native());
-  if (!regular)
+  if (::fstat(descriptor.get(), &status) != 0)
+    return errno_error(errno, "cannot map manifest", file.native());
+  if (!S_ISREG(status.st_mode))
     return make_error(Errc::invalid_argument, fmt::format("'{}' is no regular file", file.native()));
-  if (mapped == MAP_FAILED)
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size < sizeof(Header))
     return in_file(damaged(fmt::format("it has {} bytes, less than any header", size)), file.native());
+  void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor.get(), 0);
+  if (mapped == MAP_FAILED) return errno_error(errno, "cannot map manifest", file.native());
   auto parsed = parse(std::make_unique<State>(mapped, size));
   if (!parsed.ok()) return in_file(std::move(parsed).error(), file.native());
   return parsed;
@@ -238,23 +233,17 @@ Result<void> Manifest::check() const {
     all_bytes += size;
   }
 
-  std::uint64_t payload = 0;
-  std::uint64_t largest = 0;
-  bool own_objects = samples() == objects();
-  for (std::uint64_t i = 0; i < samples(); ++i) {
-    const SampleEntry& entry = state.entries[i];
-    if (entry.object >= objects()) return damaged(fmt::format("sample {} is in no object", i));
-    const std::uint64_t size = state.object_bytes[entry.object];
-    if (entry.length > size || entry.offset > size - entry.length)
-      return damaged(fmt::format("sample {} lies outside its object", i));
-    if (entry.label != kNoLabel && entry.label >= state.facts.label_names.size() &&
-        !state.facts.label_names.empty())
-      return damaged(fmt::format("sample {} has an unknown label", i));
-    if (__builtin_add_overflow(payload, entry.length, &payload)) return damaged("more than 2^64 bytes");
-    largest = std::max(largest, entry.length);
-    own_objects = own_objects && entry.object == i && entry.length == size;
-  }
-  if (payload != payload_bytes() || largest != largest_sample() || own_objects != one_object_a_sample())
+  Header sums;
+  sums.samples = samples();
+  sums.objects = objects();
+  const std::string how = manifest_layout::add_up(
+      sums, state.facts.label_names.size(),
+      [&](std::uint64_t i) -> const SampleEntry& { return state.entries[i]; },
+      [&](std::uint32_t object) { return state.object_bytes[object]; });
+  if (!how.empty()) return damaged(how);
+  const bool own_objects = (sums.flags & manifest_layout::kOneObjectASample) != 0;
+  if (sums.payload_bytes != payload_bytes() || sums.largest_sample != largest_sample() ||
+      own_objects != one_object_a_sample())
     return damaged("its totals are not those of its entries");
 
   Cursor in(state.names);

@@ -3,8 +3,6 @@
 
 #include <iterator>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "datagen/recipe/photo_recipe.hpp"
 #include "datagen/recipe/recipe.hpp"

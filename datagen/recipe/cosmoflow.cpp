@@ -3,8 +3,6 @@
 
 #include <iterator>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/recipe/array_recipe.hpp"

@@ -3,7 +3,6 @@
 
 #include <iterator>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "datagen/recipe/array_recipe.hpp"

@@ -5,8 +5,6 @@
 
 #include <iterator>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "datagen/codec/png.hpp"
 #include "datagen/recipe/photo_recipe.hpp"
@@ -39,13 +37,6 @@ constexpr OptionSpec kOptions[] = {
      .help = "png: pictures of fewer pixels, to have the same sizes"},
 };
 
-std::vector<std::string> class_names(std::uint64_t classes) {
-  std::vector<std::string> names;
-  names.reserve(classes);
-  for (std::uint64_t label = 0; label < classes; ++label) names.push_back(fmt::format("n{:08}", label));
-  return names;
-}
-
 Result<std::unique_ptr<Recipe>> make_imagenet(const RecipeRequest& request, const Options& options) {
   PENSTOCK_ASSIGN(PhotoSet set, photo_set("imagenet", kSamples, request, options));
   const auto classes = static_cast<std::uint64_t>(options.integer("classes"));
@@ -62,7 +53,7 @@ Result<std::unique_ptr<Recipe>> make_imagenet(const RecipeRequest& request, cons
     fmt::format_to(std::back_inserter(out.key), FMT_COMPILE("n{0:08}/n{0:08}_{1}"), label, index / classes);
     out.label = static_cast<std::uint32_t>(label);
   };
-  set.label_names = [classes] { return class_names(classes); };
+  set.label_names = [classes] { return numbered_names("n", 8, classes); };
   return std::make_unique<PhotoRecipe>(std::move(set));
 }
 

@@ -1,9 +1,9 @@
 #include "datagen/recipe/photo_maker.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 
 namespace penstock {
 namespace {
@@ -17,27 +17,17 @@ struct CurvePoint {
   double percent;
   double log_bytes;
 };
-constexpr std::array<CurvePoint, 14> kCurve{{{2, 0.0},
-                                             {3, -0.105},
-                                             {4, -0.167},
-                                             {6, -0.280},
-                                             {8, -0.388},
-                                             {12, -0.585},
-                                             {16, -0.750},
-                                             {24, -0.955},
-                                             {32, -1.120},
-                                             {48, -1.385},
-                                             {64, -1.565},
-                                             {96, -1.820},
-                                             {128, -2.005},
-                                             {192, -2.270}}};
+constexpr CurvePoint kCurve[] = {{2, 0.0},     {3, -0.105},  {4, -0.167},   {6, -0.280},  {8, -0.388},
+                                 {12, -0.585}, {16, -0.750}, {24, -0.955},  {32, -1.120}, {48, -1.385},
+                                 {64, -1.565}, {96, -1.820}, {128, -2.005}, {192, -2.270}};
+
 constexpr int kFinest = 2;
 constexpr int kCoarsest = 192;
 constexpr int kFirstLook = 8;
 
 double curve_at(double percent) {
   std::size_t i = 1;
-  while (i + 1 < kCurve.size() && kCurve[i].percent < percent) ++i;
+  while (i + 1 < std::size(kCurve) && kCurve[i].percent < percent) ++i;
   const CurvePoint& a = kCurve[i - 1];
   const CurvePoint& b = kCurve[i];
   return a.log_bytes + (b.log_bytes - a.log_bytes) * (percent - a.percent) / (b.percent - a.percent);

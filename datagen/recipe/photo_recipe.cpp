@@ -47,6 +47,13 @@ Result<PhotoSet> photo_set(std::string_view recipe, std::uint64_t full_samples, 
                   .composed = composed};
 }
 
+std::vector<std::string> numbered_names(std::string_view prefix, int digits, std::uint64_t count) {
+  std::vector<std::string> names;
+  names.reserve(count);
+  for (std::uint64_t i = 0; i < count; ++i) names.push_back(fmt::format("{}{:0{}}", prefix, i, digits));
+  return names;
+}
+
 void PhotoRecipe::plan(std::uint64_t index, SamplePlan& out) const {
   out.key.clear();
   set_.name(index, out);

@@ -44,6 +44,9 @@ inline constexpr OptionSpec kEncodeOption{
 Result<PhotoSet> photo_set(std::string_view recipe, std::uint64_t full_samples, const RecipeRequest& request,
                            const Options& options);
 
+// "class_000", "class_001" ...: the prefix and a number of at least that many digits.
+std::vector<std::string> numbered_names(std::string_view prefix, int digits, std::uint64_t count);
+
 // One field, "image".
 class PhotoRecipe final : public Recipe {
  public:

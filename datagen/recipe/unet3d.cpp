@@ -3,10 +3,7 @@
 
 #include <iterator>
 #include <memory>
-#include <string>
-#include <vector>
 
-#include "datagen/manifest/manifest.hpp"
 #include "datagen/recipe/array_recipe.hpp"
 #include "datagen/recipe/recipe.hpp"
 #include "datagen/recipe/sizes.hpp"
