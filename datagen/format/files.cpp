@@ -8,6 +8,7 @@
 #include "datagen/format/format.hpp"
 #include "datagen/format/object_names.hpp"
 #include "datagen/format/sample_type.hpp"
+#include "datagen/format/sharded_format.hpp"
 
 namespace penstock {
 
@@ -54,25 +55,15 @@ class FileWriter final : public ObjectWriter {
   PublishedObject object_;
 };
 
-class Files final : public Format {
+class Files final : public ShardedFormat {
  public:
-  Files(Dirs dirs, SampleTypes types) : dirs_(dirs), types_(std::move(types)) {}
+  Files(Dirs dirs, SampleTypes types) : ShardedFormat(Shards(dirs), ""), types_(std::move(types)) {}
 
   Result<void> check(std::span<const Field> fields) const override {
     if (fields.size() == 1) return success();
     return make_error(Errc::invalid_argument,
                       fmt::format("a file holds one field, and these samples have {} ({}, {} ...)",
                                   fields.size(), fields[0].name, fields[1].name));
-  }
-
-  std::uint64_t objects(std::uint64_t samples) const override { return samples; }
-  std::uint64_t first_sample(std::uint64_t object, std::uint64_t /*samples*/) const override {
-    return object;
-  }
-
-  std::string object_name(std::uint64_t /*object*/, std::uint64_t /*objects*/, std::string_view /*recipe*/,
-                          std::string_view first_key, std::string_view extension) const override {
-    return dirs_.name(first_key, extension);
   }
 
   Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
@@ -87,7 +78,6 @@ class Files final : public Format {
   }
 
  private:
-  const Dirs dirs_;
   const SampleTypes types_;
 };
 

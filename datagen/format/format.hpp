@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/sample/sample.hpp"

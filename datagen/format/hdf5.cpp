@@ -23,8 +23,6 @@ extern const FormatInfo format_hdf5;
 
 namespace {
 
-constexpr OptionSpec kOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOption};
-
 // All metadata first, then the payload as its samples come, then what was kept of the other fields.
 class Hdf5Writer final : public ObjectWriter {
  public:
@@ -114,7 +112,7 @@ class Hdf5 final : public ShardedFormat {
 const FormatInfo format_hdf5{
     .name = "hdf5",
     .summary = "HDF5: a dataset a field, of one sample or of several",
-    .options = kOptions,
+    .options = kShardedOptions,
     .make = make_sharded<Hdf5>,
 };
 

@@ -8,7 +8,6 @@
 
 #include "datagen/format/byte_order.hpp"
 #include "datagen/format/format.hpp"
-#include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
 namespace {
@@ -97,32 +96,12 @@ class ChunkFinder {
     return success();
   }
 
-  // A version 1 B-tree. Levels fall on the way down, so that no path is endless.
   Result<void> read_tree() {
-    constexpr unsigned kAnyLevel = 256;
-    std::vector<std::pair<std::uint64_t, unsigned>> waiting{{dataset_.address, kAnyLevel}};
-    while (!waiting.empty()) {
-      PENSTOCK_TRY(check_interrupt());
-      const auto [address, above] = waiting.back();
-      waiting.pop_back();
-      PENSTOCK_ASSIGN(const auto head, source_.look(address, 24));
-      HeaderReader reader(head);
-      const bool right = reader.text(4) == "TREE" && reader.u8() == 1;
-      const auto level = static_cast<unsigned>(reader.u8());
-      const std::uint64_t children = reader.u16();
-      if (!right || level >= above) return source_.corrupt(address, "no node of a tree of chunks");
-      const std::uint64_t key = 8 + 8 * (dataset_.shape.size() + 1);
-      for (std::uint64_t i = 0; i < children; ++i) {
-        const std::uint64_t at = address + 24 + i * (key + 8);
-        PENSTOCK_ASSIGN(const auto entry, source_.look(at, key + 8));
-        const std::uint64_t child = number_at(entry, key, 8);
-        if (level > 0)
-          waiting.emplace_back(child, level);
-        else
-          PENSTOCK_TRY(take_entry(at, entry, child));
-      }
-    }
-    return success();
+    const std::uint64_t key_bytes = 8 + 8 * (dataset_.shape.size() + 1);
+    return source_.walk_tree(dataset_.address, 1, key_bytes, "a tree of chunks",
+                             [this](std::uint64_t at, std::span<const std::byte> entry, std::uint64_t child) {
+                               return take_entry(at, entry, child);
+                             });
   }
 
   Result<void> take_entry(std::uint64_t at, std::span<const std::byte> entry, std::uint64_t address) {

@@ -38,37 +38,13 @@ class SymbolTable {
     if (reader.text(4) != "HEAP") return source_.corrupt(heap, "no heap of names");
     names_.length = reader.skip(4).u64();
     names_.offset = reader.skip(8).u64();
-    std::vector<std::pair<std::uint64_t, unsigned>> waiting{{tree, kAnyLevel}};
-    while (!waiting.empty()) {
-      const auto [address, level] = waiting.back();
-      waiting.pop_back();
-      PENSTOCK_TRY(read_node(address, level, waiting));
-    }
-    return success();
+    return source_.walk_tree(tree, 0, 8, "a group's tree",
+                             [this](std::uint64_t, std::span<const std::byte>, std::uint64_t child) {
+                               return read_symbols(child);
+                             });
   }
 
  private:
-  static constexpr unsigned kAnyLevel = 256;
-
-  Result<void> read_node(std::uint64_t address, unsigned above,
-                         std::vector<std::pair<std::uint64_t, unsigned>>& waiting) {
-    PENSTOCK_ASSIGN(const auto head, source_.look(address, 24));
-    HeaderReader reader(head);
-    const bool right = reader.text(4) == "TREE" && reader.u8() == 0;
-    const auto level = static_cast<unsigned>(reader.u8());
-    const std::uint64_t children = reader.u16();
-    if (!right || level >= above) return source_.corrupt(address, "no node of a group's tree");
-    for (std::uint64_t i = 0; i < children; ++i) {
-      PENSTOCK_ASSIGN(const auto entry, source_.look(address + 24 + 16 * i, 16));  // a key in front
-      const std::uint64_t child = number_at(entry, 8, 8);
-      if (level > 0)
-        waiting.emplace_back(child, level);
-      else
-        PENSTOCK_TRY(read_symbols(child));
-    }
-    return success();
-  }
-
   Result<void> read_symbols(std::uint64_t address) {
     PENSTOCK_ASSIGN(const auto head, source_.look(address, 8));
     HeaderReader reader(head);

@@ -14,7 +14,6 @@
 #include "datagen/format/object_window.hpp"
 #include "datagen/format/patchable_writer.hpp"
 #include "datagen/format/sample_arrays.hpp"
-#include "datagen/format/sample_type.hpp"
 #include "datagen/format/scan_arrays.hpp"
 #include "datagen/format/sharded_format.hpp"
 #include "datagen/format/zip_archive.hpp"
@@ -26,7 +25,6 @@ extern const FormatInfo format_npz;
 
 namespace {
 
-constexpr OptionSpec kOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOption};
 constexpr std::string_view kSuffix = ".npy";
 
 // The payload is streamed where it comes sample by sample; everything else is whole when it is written.
@@ -133,10 +131,6 @@ class Npz final : public ShardedFormat {
     return std::make_unique<NpzWriter>(backend, plan, !shards_.one_sample());
   }
 
-  bool claims(std::string_view object_name) const override {
-    return !hidden(object_name) && has_extension(object_name, ".npz");
-  }
-
   Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     PENSTOCK_ASSIGN(const auto members, read_zip(window, kSuffix));
@@ -172,7 +166,7 @@ class Npz final : public ShardedFormat {
 const FormatInfo format_npz{
     .name = "npz",
     .summary = "NumPy archives: an array a field, of one sample or of several",
-    .options = kOptions,
+    .options = kShardedOptions,
     .make = make_sharded<Npz>,
 };
 

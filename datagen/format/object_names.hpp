@@ -52,6 +52,9 @@ class Shards {
   // neither, all samples make one object: whoever knows their size says better.
   static Result<Shards> parse(const Options& options);
 
+  // One sample an object.
+  explicit Shards(Dirs dirs) : Shards(dirs, 0, 1) {}
+
   // Said so, not by chance: an object is one sample, named after it.
   bool one_sample() const { return per_object_ == 1; }
   std::uint64_t objects(std::uint64_t samples) const;

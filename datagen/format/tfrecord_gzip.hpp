@@ -2,7 +2,6 @@
 // behind another, and TensorFlow reads them as one stream): a sample has a place, which is its member.
 #pragma once
 
-#include <functional>
 #include <string_view>
 
 #include "datagen/format/format.hpp"

@@ -27,8 +27,6 @@ extern const FormatInfo format_webdataset;
 
 namespace {
 
-constexpr OptionSpec kOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOption};
-
 constexpr std::array<std::byte, 2 * kTarBlock> kZeros{};
 constexpr std::uint64_t kLongestLabel = 256;
 
@@ -247,10 +245,6 @@ class WebDataset final : public ShardedFormat {
     return std::make_unique<TarWriter>(std::move(writer), plan.fields);
   }
 
-  bool claims(std::string_view object_name) const override {
-    return !hidden(object_name) && has_extension(object_name, ".tar");
-  }
-
   Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     return TarScan(window, found).run();
@@ -262,7 +256,7 @@ class WebDataset final : public ShardedFormat {
 const FormatInfo format_webdataset{
     .name = "webdataset",
     .summary = "tar shards of the files of samples, as WebDataset reads them",
-    .options = kOptions,
+    .options = kShardedOptions,
     .make = make_sharded<WebDataset>,
 };
 

@@ -1,7 +1,6 @@
 // Objects of a data set that hold no samples (recipe.hpp says what a companion is).
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "datagen/format/format.hpp"

@@ -74,7 +74,6 @@ class Mender {
     GeneratedCounts made;
   };
 
-  Result<void> check_objects() const;
   std::uint64_t samples_kept(std::span<const std::uint64_t> wrong) const;
   Result<void> make_all(std::span<const std::uint64_t> wrong);
   // The same object as the manifest has it, or none.
@@ -111,17 +110,15 @@ Result<void> Mender::run(std::span<const std::uint64_t> wrong, Generated& out) {
     mine_.damaged = wrong.size();
     progress_.advance(mine_.samples_kept);
   }
-  PENSTOCK_TRY(all_ok(ranks_, check_objects()));
+  const bool known = manifest_.objects() == generation_.objects + companions_.size();
+  PENSTOCK_TRY(
+      all_ok(ranks_, known ? success()
+                           : of_another_build(kManifestName, "names other objects than this build makes")));
   Result<void> made = all_ok(
       ranks_, [&] { return make_all(mine); }, [this] { stopped_.store(true, std::memory_order_relaxed); });
   for (const Worker& worker : workers_) mine_.count(worker.made);
   PENSTOCK_TRY(sum_over_ranks(ranks_, mine_, out));
   return made;
-}
-
-Result<void> Mender::check_objects() const {
-  if (manifest_.objects() == generation_.objects + companions_.size()) return success();
-  return of_another_build(kManifestName, "names other objects than this build makes");
 }
 
 std::uint64_t Mender::samples_kept(std::span<const std::uint64_t> wrong) const {

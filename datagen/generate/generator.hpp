@@ -2,7 +2,6 @@
 // Only generate.cpp uses it.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>

@@ -82,7 +82,6 @@ TEST_F(Hdf5, ReadsBlocksByEveryDriver) {
       const auto shape = (*input)->shape(set);
       ASSERT_OK(shape);
       EXPECT_EQ(*shape, (std::vector<std::uint64_t>{64, 96}));
-      EXPECT_EQ(shape->elements(), 64U * 96U);
       check_block(**input, set);
     }
   }

@@ -38,26 +38,6 @@ Error in_file(Error error, std::string_view name) {
   return error;
 }
 
-// A file mapped read-only, or bytes of our own.
-class Bytes {
- public:
-  Bytes() = default;
-  explicit Bytes(std::vector<std::byte> owned) : owned_(std::move(owned)), all_(owned_) {}
-  Bytes(void* mapped, std::size_t size)
-      : mapped_(mapped), all_(static_cast<const std::byte*>(mapped), size) {}
-  Bytes(const Bytes&) = delete;
-  Bytes& operator=(const Bytes&) = delete;
-  ~Bytes() {
-    if (mapped_ != nullptr) ::munmap(mapped_, all_.size());
-  }
-  std::span<const std::byte> all() const { return all_; }
-
- private:
-  std::vector<std::byte> owned_;
-  void* mapped_ = nullptr;
-  std::span<const std::byte> all_;
-};
-
 // The section table of a version that had no kObjectCrcs, as if it had an empty one in its place.
 void add_object_crcs(Header& header) {
   auto& rows = header.rows;
@@ -137,15 +117,22 @@ const SampleEntry kNoSample{.object = 0xffffffffU};
 }  // namespace
 
 struct Manifest::State {
-  explicit State(std::vector<std::byte> owned) : bytes(std::move(owned)) {}
-  State(void* mapped, std::size_t size) : bytes(mapped, size) {}
+  explicit State(std::vector<std::byte> bytes) : owned(std::move(bytes)), all(owned) {}
+  State(void* map, std::size_t size) : mapped(map), all(static_cast<const std::byte*>(map), size) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (mapped != nullptr) ::munmap(mapped, all.size());
+  }
 
   std::span<const std::byte> section(Section which) const {
     const SectionRow& row = header.rows[which];
-    return bytes.all().subspan(static_cast<std::size_t>(row.offset), static_cast<std::size_t>(row.bytes));
+    return all.subspan(static_cast<std::size_t>(row.offset), static_cast<std::size_t>(row.bytes));
   }
 
-  Bytes bytes;
+  std::vector<std::byte> owned;  // or a file
+  void* mapped = nullptr;        // read-only
+  std::span<const std::byte> all;
   Header header;
   ManifestFacts facts;
   std::span<const SampleEntry> entries;
@@ -161,8 +148,8 @@ Manifest& Manifest::operator=(Manifest&&) noexcept = default;
 Manifest::~Manifest() = default;
 
 Result<Manifest> Manifest::parse(std::unique_ptr<State> state) {
-  PENSTOCK_ASSIGN(state->header, parse_header(state->bytes.all()));
-  PENSTOCK_TRY(check_sections(state->header, state->bytes.all()));
+  PENSTOCK_ASSIGN(state->header, parse_header(state->all));
+  PENSTOCK_TRY(check_sections(state->header, state->all));
   const auto facts = state->section(manifest_layout::kFacts);
   if (crc32c(facts) != state->header.rows[manifest_layout::kFacts].crc32c ||
       !manifest_layout::decode_facts(facts, state->facts))
@@ -278,7 +265,7 @@ const ManifestFacts& Manifest::facts() const {
   return state_->facts;
 }
 std::span<const std::byte> Manifest::bytes() const {
-  return state_->bytes.all();
+  return state_->all;
 }
 
 bool Manifest::one_object_a_sample() const {
@@ -312,7 +299,7 @@ std::string_view Manifest::object_name(std::uint64_t object, std::string& scratc
 
 std::string Manifest::checksum() const {
   std::uint64_t digest = 0;
-  const auto words = as_array<std::uint64_t>(state_->bytes.all().first(sizeof(Header)));
+  const auto words = as_array<std::uint64_t>(state_->all.first(sizeof(Header)));
   for (const std::uint64_t word : words) digest = mix64(digest ^ word) * 3 + 1;
   return fmt::format("{:016x}", digest);
 }

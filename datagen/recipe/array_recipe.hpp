@@ -71,6 +71,15 @@ class ArrayRecipe final : public Recipe {
   mutable std::array<std::unique_ptr<const NoiseStock>, 3> stocks_;  // made when a maker needs them
 };
 
+constexpr OptionSpec shape_option(std::string_view fallback, std::string_view help) {
+  return {.name = "shape",
+          .role = OptionRole::work,
+          .type = OptionType::list,
+          .value = "C,H,W",
+          .fallback = fallback,
+          .help = help,
+          .at_least = 1};
+}
 // For a setting "shape": invalid_argument unless it has `sides` sides and at most 2^28 elements (1 GiB of
 // f32).
 Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t sides);

@@ -19,15 +19,7 @@ namespace {
 constexpr std::uint64_t kSamples = 62738;
 constexpr std::size_t kDataPart = 0;
 
-constexpr OptionSpec kOptions[] = {
-    {.name = "shape",
-     .role = OptionRole::work,
-     .type = OptionType::list,
-     .value = "C,H,W",
-     .fallback = "16,768,1152",
-     .help = "channels, height and width of a sample",
-     .at_least = 1},
-};
+constexpr OptionSpec kOptions[] = {shape_option("16,768,1152", "channels, height and width of a sample")};
 constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}};
 constexpr RecipeSetting kSmall[] = {{"shape", "16,16,24"}};
 

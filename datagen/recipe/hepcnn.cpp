@@ -25,13 +25,7 @@ constexpr OptionSpec kOptions[] = {
      .value = "train|validation",
      .fallback = "train",
      .help = "train: 1024 files of 709 samples; validation: 1024 of 94"},
-    {.name = "shape",
-     .role = OptionRole::work,
-     .type = OptionType::list,
-     .value = "C,H,W",
-     .fallback = "3,224,224",
-     .help = "channels, height and width of an image",
-     .at_least = 1},
+    shape_option("3,224,224", "channels, height and width of an image"),
 };
 constexpr RecipeSetting kTrainingFiles[] = {{"samples_per_file", "709"}};
 constexpr RecipeSetting kValidationFiles[] = {{"samples_per_file", "94"}};

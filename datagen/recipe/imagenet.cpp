@@ -42,11 +42,11 @@ Result<std::unique_ptr<Recipe>> make_imagenet(const RecipeRequest& request, cons
   const auto classes = static_cast<std::uint64_t>(options.integer("classes"));
   if (classes > 1'000'000)
     return make_error(Errc::invalid_argument, fmt::format("classes={}: at most 1000000", classes));
-  set.extension = ".JPEG";
+  set.image.extension = ".JPEG";
   if (options.text("codec") == "png") {
     PENSTOCK_TRY(png_available());
-    set.extension = ".png";
-    set.codec = "png";
+    set.image.extension = ".png";
+    set.image.codec = "png";
   }
   set.name = [classes](std::uint64_t index, SamplePlan& out) {
     const std::uint64_t label = index % classes;

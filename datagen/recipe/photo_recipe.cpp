@@ -11,10 +11,7 @@
 
 namespace penstock {
 
-PhotoRecipe::PhotoRecipe(PhotoSet set)
-    : set_(std::move(set)),
-      image_{.name = "image", .codec = set_.codec, .extension = set_.extension, .varies = true},
-      stream_(set_.seed, set_.recipe) {}
+PhotoRecipe::PhotoRecipe(PhotoSet set) : set_(std::move(set)), stream_(set_.seed, set_.recipe) {}
 
 namespace {
 
@@ -60,6 +57,7 @@ void PhotoRecipe::plan(std::uint64_t index, SamplePlan& out) const {
 }
 
 std::uint64_t PhotoRecipe::bytes_expected(std::uint64_t index) const {
+  if (!set_.image.varies) return field_bytes(set_.image);
   return static_cast<std::uint64_t>(photo_bytes(set_.sizes, stream_, index));
 }
 
@@ -69,7 +67,8 @@ Result<std::unique_ptr<SampleMaker>> PhotoRecipe::maker() const {
       scenery_.emplace(set_.seed, set_.threads);
       if (set_.composed) stock_.emplace(*scenery_, RandomStream(set_.seed, "strips"));
     });
-    if (set_.codec == "png") return std::make_unique<PngPhotoMaker>(*scenery_, stream_, set_.sizes);
+    if (set_.maker != nullptr) return set_.maker(*scenery_, stream_);
+    if (set_.image.codec == "png") return std::make_unique<PngPhotoMaker>(*scenery_, stream_, set_.sizes);
     if (stock_)
       return std::make_unique<PhotoComposer>(*stock_, stream_, set_.sizes,
                                              fmt::format("{}, seed {}", set_.recipe, set_.seed));

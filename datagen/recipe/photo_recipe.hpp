@@ -20,14 +20,16 @@ namespace penstock {
 
 struct PhotoSet {
   std::string_view recipe;  // its name, which its pictures are drawn by: two recipes have two sets of them
-  std::string_view extension = ".jpg";
-  std::string_view codec = "jpeg";  // or "png", where png_available()
+  Field image{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
   std::uint64_t samples = 0;
   std::uint64_t seed = 0;
   unsigned threads = 0;  // as RecipeRequest::threads
   PhotoSizes sizes;
   bool composed = true;  // of encoded strips; else each picture is painted and encoded by itself
   SampleNamer name{};
+  // Paints pictures that are not photographs; none: those of the codec, "jpeg" or "png" (where
+  // png_available()).
+  std::unique_ptr<SampleMaker> (*maker)(const Scenery& scenery, RandomStream samples) = nullptr;
   std::function<std::vector<std::string>()> label_names{};  // when they are asked for: they may be a million
 };
 
@@ -47,7 +49,7 @@ Result<PhotoSet> photo_set(std::string_view recipe, std::uint64_t full_samples, 
 // "class_000", "class_001" ...: the prefix and a number of at least that many digits.
 std::vector<std::string> numbered_names(std::string_view prefix, int digits, std::uint64_t count);
 
-// One field, "image".
+// One field.
 class PhotoRecipe final : public Recipe {
  public:
   explicit PhotoRecipe(PhotoSet set);
@@ -56,12 +58,11 @@ class PhotoRecipe final : public Recipe {
   void plan(std::uint64_t index, SamplePlan& out) const override;
   std::uint64_t bytes_expected(std::uint64_t index) const override;
   std::vector<std::string> label_names() const override { return set_.label_names(); }
-  std::span<const Field> fields() const override { return {&image_, 1}; }
+  std::span<const Field> fields() const override { return {&set_.image, 1}; }
   Result<std::unique_ptr<SampleMaker>> maker() const override;
 
  private:
   const PhotoSet set_;
-  const Field image_;
   const RandomStream stream_;
   mutable std::once_flag scenery_once_;
   mutable std::optional<Scenery> scenery_;   // made when the first maker needs it: plans go without

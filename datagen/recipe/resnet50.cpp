@@ -31,7 +31,7 @@ void name_sample(std::uint64_t index, SamplePlan& out) {
 
 Result<std::unique_ptr<Recipe>> make_resnet50(const RecipeRequest& request, const Options& options) {
   PENSTOCK_ASSIGN(PhotoSet set, photo_set("resnet50", kSamples, request, options));
-  set.extension = ".jpeg";  // what DLIO lists
+  set.image.extension = ".jpeg";  // what DLIO lists
   set.name = name_sample;
   set.label_names = [] { return numbered_names("class_", 3, kClasses); };
   return std::make_unique<PhotoRecipe>(std::move(set));

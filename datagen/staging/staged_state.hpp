@@ -2,7 +2,6 @@
 // removes only what it brought. It is kept on that tier, in a folder of Penstock's own.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
