@@ -60,4 +60,12 @@ class CoalescingWriter {
   std::uint32_t draft_crc32c_ = 0;
 };
 
+// For objects whose head is known only at their end: as Backend::create, and Writer::write_at works, whatever
+// the back end: without Caps::write_at the object is in memory until it is published; `unsupported` once it
+// has more than kMostHeldBytes.
+Result<std::unique_ptr<Writer>> create_patchable(Backend& backend, std::string_view name,
+                                                 std::uint64_t bytes_hint);
+
+inline constexpr std::uint64_t kMostHeldBytes = std::uint64_t{256} << 20;
+
 }  // namespace penstock

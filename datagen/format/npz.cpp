@@ -12,7 +12,6 @@
 #include "datagen/format/npy_header.hpp"
 #include "datagen/format/object_names.hpp"
 #include "datagen/format/object_window.hpp"
-#include "datagen/format/patchable_writer.hpp"
 #include "datagen/format/sample_arrays.hpp"
 #include "datagen/format/scan_arrays.hpp"
 #include "datagen/format/sharded_format.hpp"

@@ -7,7 +7,6 @@
 
 #include "datagen/recipe/photo_composer.hpp"
 #include "datagen/recipe/photo_maker.hpp"
-#include "datagen/recipe/png_photo_maker.hpp"
 
 namespace penstock {
 
