@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kMostText = 65536;  // version 1.0's limit; NumPy itself reads no more than 10 000
-constexpr std::size_t kMostSides = 64;    // NumPy 2 has 64, earlier ones 32
-constexpr std::size_t kDigits = 20;       // of the largest first side
+constexpr std::size_t kMostText = 65536;     // version 1.0's limit; NumPy itself reads no more than 10 000
+constexpr std::size_t kMostArraySides = 64;  // NumPy 2 has 64, earlier ones 32
+constexpr std::size_t kDigits = 20;          // of the largest first side
 
 // "<f4": order, kind, and bytes.
 std::string descr_of(Element element) {
@@ -83,7 +83,7 @@ Result<void> read_shape(Literals& text, NpyArray& array) {
   while (!text.take(')')) {
     const auto side = text.number();
     if (!side) return bad("a side that is no number");
-    if (array.shape.size() == kMostSides) return bad("more sides than an array has");
+    if (array.shape.size() == kMostArraySides) return bad("more sides than an array has");
     array.shape.push_back(*side);
     if (!text.take(',') && text.next() != ')') return bad("sides without commas");
   }

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "datagen/generate/companions.hpp"
 #include "datagen/generate/generate_share.hpp"
 #include "datagen/generate/object_maker.hpp"
 #include "datagen/manifest/manifest.hpp"

@@ -12,7 +12,6 @@
 #include <string_view>
 #include <vector>
 
-#include "datagen/generate/companions.hpp"
 #include "datagen/generate/generate.hpp"
 #include "datagen/generate/generate_share.hpp"
 #include "datagen/generate/generate_state.hpp"

@@ -112,8 +112,6 @@ std::span<const T> as_array(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
-const SampleEntry kNoSample{.object = 0xffffffffU};
-
 }  // namespace
 
 struct Manifest::State {
@@ -135,12 +133,9 @@ struct Manifest::State {
   std::span<const std::byte> all;
   Header header;
   ManifestFacts facts;
-  std::span<const SampleEntry> entries;
-  std::span<const std::uint64_t> object_bytes;
-  std::span<const std::uint32_t> object_crcs;
-  std::span<const std::uint64_t> restarts;
-  std::span<const std::byte> names;
 };
+
+const SampleEntry Manifest::kNoSample{.object = 0xffffffffU};
 
 Manifest::Manifest(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Manifest::Manifest(Manifest&&) noexcept = default;
@@ -150,18 +145,20 @@ Manifest::~Manifest() = default;
 Result<Manifest> Manifest::parse(std::unique_ptr<State> state) {
   PENSTOCK_ASSIGN(state->header, parse_header(state->all));
   PENSTOCK_TRY(check_sections(state->header, state->all));
-  const auto facts = state->section(manifest_layout::kFacts);
-  if (crc32c(facts) != state->header.rows[manifest_layout::kFacts].crc32c ||
-      !manifest_layout::decode_facts(facts, state->facts))
+  Manifest out(std::move(state));
+  State& from = *out.state_;
+  const auto facts = from.section(manifest_layout::kFacts);
+  if (crc32c(facts) != from.header.rows[manifest_layout::kFacts].crc32c ||
+      !manifest_layout::decode_facts(facts, from.facts))
     return damaged("its facts are wrong");
-  state->facts.checksums = (state->header.flags & manifest_layout::kChecksums) != 0;
-  state->entries = as_array<SampleEntry>(state->section(manifest_layout::kEntries));
-  state->object_bytes = as_array<std::uint64_t>(state->section(manifest_layout::kObjectBytes));
-  state->facts.object_checksums = (state->header.flags & manifest_layout::kObjectChecksums) != 0;
-  state->object_crcs = as_array<std::uint32_t>(state->section(manifest_layout::kObjectCrcs));
-  state->restarts = as_array<std::uint64_t>(state->section(manifest_layout::kRestarts));
-  state->names = state->section(manifest_layout::kNames);
-  return Manifest(std::move(state));
+  from.facts.checksums = (from.header.flags & manifest_layout::kChecksums) != 0;
+  from.facts.object_checksums = (from.header.flags & manifest_layout::kObjectChecksums) != 0;
+  out.entries_ = as_array<SampleEntry>(from.section(manifest_layout::kEntries));
+  out.object_bytes_ = as_array<std::uint64_t>(from.section(manifest_layout::kObjectBytes));
+  out.object_crcs_ = as_array<std::uint32_t>(from.section(manifest_layout::kObjectCrcs));
+  out.restarts_ = as_array<std::uint64_t>(from.section(manifest_layout::kRestarts));
+  out.names_ = from.section(manifest_layout::kNames);
+  return out;
 }
 
 Result<Manifest> Manifest::open(const std::filesystem::path& file) {
@@ -214,7 +211,7 @@ Result<void> Manifest::check() const {
 
   std::uint64_t all_bytes = 0;
   for (std::uint64_t i = 0; i < objects(); ++i) {
-    const std::uint64_t size = state.object_bytes[i];
+    const std::uint64_t size = object_bytes_[i];
     if (size > kMostBytes) return damaged(fmt::format("object {} is larger than 2^63", i));
     if (size > kMostBytes - all_bytes) return damaged("its objects are larger than 2^63 together");
     all_bytes += size;
@@ -225,20 +222,20 @@ Result<void> Manifest::check() const {
   sums.objects = objects();
   const std::string how = manifest_layout::add_up(
       sums, state.facts.label_names.size(),
-      [&](std::uint64_t i) -> const SampleEntry& { return state.entries[i]; },
-      [&](std::uint32_t object) { return state.object_bytes[object]; });
+      [&](std::uint64_t i) -> const SampleEntry& { return entries_[i]; },
+      [&](std::uint32_t object) { return object_bytes_[object]; });
   if (!how.empty()) return damaged(how);
   const bool own_objects = (sums.flags & manifest_layout::kOneObjectASample) != 0;
   if (sums.payload_bytes != payload_bytes() || sums.largest_sample != largest_sample() ||
       own_objects != one_object_a_sample())
     return damaged("its totals are not those of its entries");
 
-  Cursor in(state.names);
+  Cursor in(names_);
   std::string name;
   for (std::uint64_t object = 0; object < objects(); ++object) {
     if (object % manifest_layout::kNamesPerBlock == 0) {
       name.clear();
-      if (state.restarts[object / manifest_layout::kNamesPerBlock] != state.names.size() - in.left())
+      if (restarts_[object / manifest_layout::kNamesPerBlock] != names_.size() - in.left())
         return damaged(fmt::format("the names from object {} on are misplaced", object));
     }
     in.name(name);
@@ -249,20 +246,14 @@ Result<void> Manifest::check() const {
   return success();
 }
 
-std::uint64_t Manifest::samples() const {
-  return state_->entries.size();
-}
-std::uint64_t Manifest::objects() const {
-  return state_->object_bytes.size();
+const ManifestFacts& Manifest::facts() const {
+  return state_->facts;
 }
 std::uint64_t Manifest::payload_bytes() const {
   return state_->header.payload_bytes;
 }
 std::uint64_t Manifest::largest_sample() const {
   return state_->header.largest_sample;
-}
-const ManifestFacts& Manifest::facts() const {
-  return state_->facts;
 }
 std::span<const std::byte> Manifest::bytes() const {
   return state_->all;
@@ -272,16 +263,8 @@ bool Manifest::one_object_a_sample() const {
   return (state_->header.flags & manifest_layout::kOneObjectASample) != 0;
 }
 
-const SampleEntry& Manifest::sample(std::uint64_t index) const {
-  return index < state_->entries.size() ? state_->entries[index] : kNoSample;
-}
-
-std::uint64_t Manifest::object_bytes(std::uint64_t object) const {
-  return object < state_->object_bytes.size() ? state_->object_bytes[object] : 0;
-}
-
 std::optional<std::uint32_t> Manifest::object_crc32c(std::uint64_t object) const {
-  if (object < state_->object_crcs.size()) return state_->object_crcs[object];
+  if (object < object_crcs_.size()) return object_crcs_[object];
   if (one_object_a_sample() && facts().checksums && object < samples()) return sample(object).crc32c;
   return std::nullopt;
 }
@@ -289,9 +272,9 @@ std::optional<std::uint32_t> Manifest::object_crc32c(std::uint64_t object) const
 std::string_view Manifest::object_name(std::uint64_t object, std::string& scratch) const {
   scratch.clear();
   if (object >= objects()) return {};
-  const std::uint64_t start = state_->restarts[object / manifest_layout::kNamesPerBlock];
-  if (start > state_->names.size()) return {};
-  Cursor in(state_->names.subspan(static_cast<std::size_t>(start)));
+  const std::uint64_t start = restarts_[object / manifest_layout::kNamesPerBlock];
+  if (start > names_.size()) return {};
+  Cursor in(names_.subspan(static_cast<std::size_t>(start)));
   for (std::uint64_t left = object % manifest_layout::kNamesPerBlock + 1; left > 0 && in.ok(); --left)
     in.name(scratch);
   return scratch;

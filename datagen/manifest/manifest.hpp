@@ -76,12 +76,16 @@ class Manifest {
   // counts and object sizes, every name. What passed is consistent in itself.
   Result<void> check() const;
 
-  std::uint64_t samples() const;
-  std::uint64_t objects() const;
+  std::uint64_t samples() const { return entries_.size(); }
+  std::uint64_t objects() const { return object_bytes_.size(); }
   std::uint64_t payload_bytes() const;  // sum of the samples' lengths
   // An entry with no label, object or length (object 0xffffffff) for an index that is out of range.
-  const SampleEntry& sample(std::uint64_t index) const;
-  std::uint64_t object_bytes(std::uint64_t object) const;  // 0 for an object that is not there
+  const SampleEntry& sample(std::uint64_t index) const {
+    return index < entries_.size() ? entries_[index] : kNoSample;
+  }
+  std::uint64_t object_bytes(std::uint64_t object) const {  // 0 for an object that is not there
+    return object < object_bytes_.size() ? object_bytes_[object] : 0;
+  }
   // Of all bytes of the object, what lies around its samples too; nothing where the manifest does not know.
   std::optional<std::uint32_t> object_crc32c(std::uint64_t object) const;
 
@@ -89,8 +93,8 @@ class Manifest {
   // there. Any thread, each with its own scratch.
   std::string_view object_name(std::uint64_t object, std::string& scratch) const;
 
-  const ManifestFacts& facts() const;
-  bool one_object_a_sample() const;  // sample n is the whole of object n, for all n
+  const ManifestFacts& facts() const;  // where they are as long as the bytes, also when this is moved
+  bool one_object_a_sample() const;    // sample n is the whole of object n, for all n
   std::uint64_t largest_sample() const;
   // Names the corpus in records, as 16 hex digits: a digest of the header, which holds the counts and the
   // checksum of every section. O(1); as good as check().
@@ -102,7 +106,14 @@ class Manifest {
   struct State;
   explicit Manifest(std::unique_ptr<State> state);
   static Result<Manifest> parse(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  static const SampleEntry kNoSample;
+
+  std::unique_ptr<State> state_;  // the bytes and what was decoded of them; the rest is in them
+  std::span<const SampleEntry> entries_;
+  std::span<const std::uint64_t> object_bytes_;
+  std::span<const std::uint32_t> object_crcs_;
+  std::span<const std::uint64_t> restarts_;
+  std::span<const std::byte> names_;
 };
 
 // Collects a manifest in as much memory as it will take on disk (and a few MiB; with checksums of objects, 4
