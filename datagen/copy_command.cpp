@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <string>
-#include <utility>
 
 #include "datagen/commands/command_output.hpp"
 #include "datagen/corpus/copy_engine.hpp"

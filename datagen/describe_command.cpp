@@ -302,17 +302,8 @@ Result<void> check_no_object(Corpus& corpus, const std::string& file) {
   return success();
 }
 
-// What was made by a recipe is not made out to be somebody else's data. One that is damaged tells nothing.
-Result<void> check_not_generated(const std::string& file) {
-  const auto there = Manifest::open(file);
-  if (!there.ok() || there->facts().recipe == "scan" || !there->check().ok()) return success();
-  return make_error(Errc::invalid_argument,
-                    fmt::format("'{}' is the manifest of a data set of '{}' with seed {}, and --save would "
-                                "replace it by one that knows neither: name another file, or remove it first",
-                                file, there->facts().recipe, there->facts().seed));
-}
-
-// Checksums that were made once are not lost to a scan without them.
+// What was made by a recipe is not made out to be somebody else's data, and checksums that were made once are
+// not lost to a scan without them. A manifest that is damaged tells nothing.
 Result<void> check_save(const Options& options) {
   if (!options.given("save")) return success();
   const std::string& file = options.text("save");
@@ -320,8 +311,13 @@ Result<void> check_save(const Options& options) {
     return make_error(Errc::invalid_argument, fmt::format("--save names a file, not the folder '{}'", file));
   PENSTOCK_TRY(check_replaceable(file));
   PENSTOCK_TRY(check_not_started(file));
-  PENSTOCK_TRY(check_not_generated(file));
   const auto there = Manifest::open(file);
+  if (there.ok() && there->facts().recipe != "scan" && there->check().ok())
+    return make_error(
+        Errc::invalid_argument,
+        fmt::format("'{}' is the manifest of a data set of '{}' with seed {}, and --save would "
+                    "replace it by one that knows neither: name another file, or remove it first",
+                    file, there->facts().recipe, there->facts().seed));
   if (options.flag("checksum") || !there.ok() || !there->facts().checksums) return success();
   return make_error(Errc::already_exists,
                     fmt::format("'{}' is a manifest with checksums, and without --checksum --save would "

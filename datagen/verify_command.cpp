@@ -48,7 +48,7 @@ constexpr std::size_t kStates = 6;
 
 struct Findings {
   std::array<std::uint64_t, kStates> counts{};  // by ObjectState
-  std::vector<WrongObject> problems;            // the first to be found, by object
+  std::vector<ObjectVerdict> problems;          // the first to be found, in the order of the objects
   std::uint64_t checked = 0;
   ExtraObjects extra;
   bool complete = false;  // false: interrupted
@@ -78,11 +78,12 @@ Result<Findings> check_all(Corpus& corpus, unsigned threads, std::uint64_t most,
     const std::string_view name = manifest.object_name(object, names[worker]);
     PENSTOCK_ASSIGN(ObjectVerdict verdict,
                     check_object(*corpus.tier.backend, manifest, index, object, name, buffers[worker]));
+    verdict.object = object;
     counts[static_cast<std::size_t>(verdict.state)].fetch_add(1, std::memory_order_relaxed);
     shown.advance(1);
     if (verdict.state == ObjectState::right) return success();
     std::lock_guard lock(mutex);
-    if (findings.problems.size() < most) findings.problems.push_back({object, std::move(verdict)});
+    if (findings.problems.size() < most) findings.problems.push_back(std::move(verdict));
     return success();
   };
   Result<void> done = parallel_for(manifest.objects(), threads, 8, check);
@@ -102,7 +103,7 @@ Result<Findings> check_all(Corpus& corpus, unsigned threads, std::uint64_t most,
     findings.checked += findings.counts[i];
   }
   std::sort(findings.problems.begin(), findings.problems.end(),
-            [](const WrongObject& a, const WrongObject& b) { return a.object < b.object; });
+            [](const ObjectVerdict& a, const ObjectVerdict& b) { return a.object < b.object; });
   findings.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   findings.bytes_read = corpus.tier.backend->moved_bytes().read - read_before;
   return findings;
@@ -119,11 +120,11 @@ std::string in_json(std::string_view text) {
 
 void print_lines(const Corpus& corpus, const Findings& findings) {
   std::string scratch;
-  for (const WrongObject& problem : findings.problems)
+  for (const ObjectVerdict& problem : findings.problems)
     print_json({{"kind", "problem"},
                 {"object", in_json(corpus.manifest.object_name(problem.object, scratch))},
-                {"problem", object_state_name(problem.verdict.state)},
-                {"detail", in_json(problem.verdict.detail)}});
+                {"problem", object_state_name(problem.state)},
+                {"detail", in_json(problem.detail)}});
   for (const std::string& name : findings.extra.first)
     print_json({{"kind", "problem"},
                 {"object", in_json(name)},
@@ -153,9 +154,9 @@ void print_lines(const Corpus& corpus, const Findings& findings) {
 void print_table(const Corpus& corpus, const Findings& findings, const Output& output) {
   Table table({{"object", Align::left}, {"problem", Align::left}, {"detail", Align::left}});
   std::string scratch;
-  for (const WrongObject& problem : findings.problems)
+  for (const ObjectVerdict& problem : findings.problems)
     table.row({printable(corpus.manifest.object_name(problem.object, scratch)),
-               std::string(object_state_name(problem.verdict.state)), printable(problem.verdict.detail)});
+               std::string(object_state_name(problem.state)), printable(problem.detail)});
   for (const std::string& name : findings.extra.first)
     table.row({printable(name), "extra", "not in the manifest; not counted as wrong"});
   if (findings.extra.count > findings.extra.first.size())

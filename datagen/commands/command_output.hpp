@@ -1,8 +1,6 @@
 // What the commands of this room share: their --threads, and JSON lines.
 #pragma once
 
-#include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "io_backends/core/cli/command.hpp"

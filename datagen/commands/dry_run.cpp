@@ -47,19 +47,15 @@ double seconds_at_least(const Generation& generation, std::uint64_t samples, con
          std::max(1.0, static_cast<double>(rate.bytes)) * rate.seconds / threads;
 }
 
-std::uint64_t samples_of(const Generation& generation, std::uint64_t object) {
-  return generation.end_sample(object) - generation.first_sample(object);
-}
-
 Result<Kept> kept_of_finished(const Generation& generation, Tier& tier, unsigned threads) {
   PENSTOCK_ASSIGN(const Manifest manifest, Manifest::load(*tier.backend, kManifestName));
-  PENSTOCK_ASSIGN(const std::vector<WrongObject> wrong,
+  PENSTOCK_ASSIGN(const std::vector<ObjectVerdict> wrong,
                   check_object_sizes(tier.backend->names(), manifest, threads));
   Kept kept{.objects = generation.objects, .samples = generation.state.samples};
-  for (const WrongObject& one : wrong) {
+  for (const ObjectVerdict& one : wrong) {
     if (one.object >= generation.objects) continue;  // a companion
     --kept.objects;
-    kept.samples -= samples_of(generation, one.object);
+    kept.samples -= generation.samples_of(one.object);
   }
   return kept;
 }
@@ -78,7 +74,7 @@ Result<std::vector<Journaled>> journaled_objects(const Generation& generation, T
       const std::uint64_t first = samples.front().index;
       if (first >= generation.state.samples) continue;
       const std::uint64_t number = generation.object_of(first);
-      if (first == generation.first_sample(number) && samples.size() == samples_of(generation, number))
+      if (first == generation.first_sample(number) && samples.size() == generation.samples_of(number))
         journaled.push_back({number, object.whole.bytes});
     }
     return success();
@@ -104,7 +100,7 @@ Result<Kept> kept_of_started(const Generation& generation, Tier& tier, unsigned 
     if (!there.ok() && !concerns_object(there.error())) return there.error();
     if (!there.ok() || there->folder || there->bytes != one.bytes) return success();
     objects.fetch_add(1, std::memory_order_relaxed);
-    samples.fetch_add(samples_of(generation, one.object), std::memory_order_relaxed);
+    samples.fetch_add(generation.samples_of(one.object), std::memory_order_relaxed);
     return success();
   };
   PENSTOCK_TRY(parallel_for(journaled.size(), threads, 64, look));

@@ -46,19 +46,19 @@ std::string other_formats(const RecipeInfo& recipe) {
   return names;
 }
 
-Json list_row(const RecipeInfo& recipe) {
+Json settings_json(OptionTable options) {
   Json settings = Json::array();
-  for (const OptionSpec& spec : recipe.options)
+  for (const OptionSpec& spec : options)
     settings.push_back(
         {{"name", spec.name}, {"value", spec.value}, {"default", spec.fallback}, {"help", spec.help}});
+  return settings;
+}
+
+Json list_row(const RecipeInfo& recipe) {
   Json formats = Json::array();
-  for (const FormatInfo* format : formats_for(recipe)) {
-    Json keys = Json::array();
-    for (const OptionSpec& spec : format->options)
-      keys.push_back(
-          {{"name", spec.name}, {"value", spec.value}, {"default", spec.fallback}, {"help", spec.help}});
-    formats.push_back({{"name", format->name}, {"summary", format->summary}, {"settings", std::move(keys)}});
-  }
+  for (const FormatInfo* format : formats_for(recipe))
+    formats.push_back(
+        {{"name", format->name}, {"summary", format->summary}, {"settings", settings_json(format->options)}});
   const double bytes = static_cast<double>(recipe.full_samples) * recipe.mean_sample_bytes;
   return Json{{"kind", "recipe"},
               {"name", recipe.name},
@@ -69,7 +69,7 @@ Json list_row(const RecipeInfo& recipe) {
               {"sizes", recipe.sizes},
               {"format", recipe.format},
               {"formats", std::move(formats)},
-              {"settings", std::move(settings)}};
+              {"settings", settings_json(recipe.options)}};
 }
 
 void append_settings(std::string& text, OptionTable options) {

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "datagen/commands/command_output.hpp"
 #include "datagen/generate/generate_target.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/objects/object_check.hpp"
@@ -65,7 +64,7 @@ Result<Generation> decide(const CommandContext& context, const std::optional<Gen
 // tells.
 Result<bool> has_all_objects(Tier& tier, unsigned threads) {
   PENSTOCK_ASSIGN(const Manifest manifest, Manifest::load(*tier.backend, kManifestName));
-  PENSTOCK_ASSIGN(const std::vector<WrongObject> wrong,
+  PENSTOCK_ASSIGN(const std::vector<ObjectVerdict> wrong,
                   check_object_sizes(tier.backend->names(), manifest, threads));
   if (wrong.empty()) return true;
   PENSTOCK_TRY(check_room_to_mend(tier, manifest, wrong));
@@ -74,7 +73,7 @@ Result<bool> has_all_objects(Tier& tier, unsigned threads) {
       "'{}' lacks {} of its {} objects, or has them in another size (first: '{}', {}): what is "
       "wrong is made again",
       tier.root, format_count(wrong.size()), format_count(manifest.objects()),
-      printable(manifest.object_name(wrong.front().object, name)), printable(wrong.front().verdict.detail)));
+      printable(manifest.object_name(wrong.front().object, name)), printable(wrong.front().detail)));
   return false;
 }
 

@@ -1,7 +1,6 @@
 // What storage that looks for empty and equal blocks would find.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>

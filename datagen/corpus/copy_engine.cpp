@@ -15,7 +15,6 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -37,9 +36,6 @@
 namespace penstock {
 
 namespace {
-
-// What is in the target before anything is written.
-enum class Target : std::uint8_t { fresh, started, finished };
 
 Result<std::string> read_small(Backend& backend, std::string_view name) {
   constexpr std::uint64_t kMost = 4096;
@@ -77,7 +73,7 @@ class Copy {
     std::uint64_t objects = 0;  // and folders
   };
 
-  Result<Target> inspect_target();
+  Result<TargetState> inspect_target();
   std::vector<std::string> folders() const;
   Result<Taken> taken_there(const Room& room, std::span<const std::string> folders);
   Result<void> check_room();
@@ -97,7 +93,7 @@ class Copy {
   const CopyHow& how_;
   const Manifest& manifest_;
   const ObjectIndex index_;
-  Target target_ = Target::fresh;
+  TargetState target_ = TargetState::fresh;
   std::optional<TargetSync> sync_;  // where anything is to survive a power cut
   std::atomic<std::uint64_t> copied_{0};
   std::atomic<std::uint64_t> already_there_{0};
@@ -106,7 +102,7 @@ class Copy {
 
 // Before anything is written. The manifest is asked before the mark: a crash after finish() has written the
 // one leaves both, and then the copy is finished.
-Result<Target> Copy::inspect_target() {
+Result<TargetState> Copy::inspect_target() {
   const auto here = from_.tier.backend->native_path("");
   const auto there = to_.backend->native_path("");
   if (here && there ? within(*there, *here)
@@ -115,20 +111,20 @@ Result<Target> Copy::inspect_target() {
         Errc::invalid_argument,
         fmt::format("'{}' is the corpus itself, or lies in it: copy it somewhere else", to_.root));
   PENSTOCK_ASSIGN(const bool is_there, folder_is_there(to_, "--to"));
-  if (!is_there) return Target::fresh;
+  if (!is_there) return TargetState::fresh;
   const std::string remedy = fmt::format(
       "copy to another folder, or empty that one first{}",
       how_.replace ? " (--replace is for folders that are no corpus, and keeps what lies there)" : "");
   const auto manifest = Manifest::load(*to_.backend, kManifestName);
   if (manifest.ok()) {
-    if (std::ranges::equal(manifest->bytes(), manifest_.bytes())) return Target::finished;
+    if (std::ranges::equal(manifest->bytes(), manifest_.bytes())) return TargetState::finished;
     return make_error(Errc::already_exists, fmt::format("'{}' holds another corpus: {}", to_.root, remedy));
   }
   if (manifest.error().code != Errc::not_found && manifest.error().code != Errc::corrupt &&
       manifest.error().code != Errc::unsupported)
     return manifest.error();
   const auto started = read_small(*to_.backend, kCopyingName);
-  if (started.ok() && *started == manifest_.checksum()) return Target::started;
+  if (started.ok() && *started == manifest_.checksum()) return TargetState::started;
   // Earlier builds did not sync the mark, so a power cut could leave one of zeros. It names no corpus.
   const bool lost = started.ok() && started->find_first_not_of('\0') == std::string::npos;
   if (started.ok() && !lost)
@@ -138,7 +134,7 @@ Result<Target> Copy::inspect_target() {
   if (manifest.error().code == Errc::not_found) {
     PENSTOCK_ASSIGN(const std::string found,
                     first_foreign_entry(to_, std::span(&kCopyingName, lost ? 1 : 0)));
-    if (found.empty() || how_.replace) return Target::fresh;
+    if (found.empty() || how_.replace) return TargetState::fresh;
     return make_error(Errc::already_exists,
                       fmt::format("'{}' is not empty (there is '{}'), and no copy of this corpus was begun "
                                   "there: choose an empty or a new folder, or say --replace",
@@ -170,23 +166,21 @@ Result<Copy::Taken> Copy::taken_there(const Room& room, std::span<const std::str
   std::atomic<std::uint64_t> bytes{0};
   std::atomic<std::uint64_t> objects{0};
   std::vector<std::string> names(how_.threads);
-  const auto look = [&](unsigned worker, std::uint64_t object) -> Result<void> {
-    const auto entry = to_.backend->names().stat(manifest_.object_name(object, names[worker]));
+  const auto add = [&](std::string_view name, bool folder) -> Result<void> {
+    const auto entry = to_.backend->names().stat(name);
     if (!entry.ok()) return entry.error().code == Errc::not_found ? success() : Result<void>(entry.error());
-    if (entry->folder) return success();
-    bytes.fetch_add(room.taken_by(entry->bytes), std::memory_order_relaxed);
+    if (entry->folder && !folder) return success();
+    bytes.fetch_add(folder ? room.folder_bytes : room.taken_by(entry->bytes), std::memory_order_relaxed);
     objects.fetch_add(1, std::memory_order_relaxed);
     return success();
   };
-  PENSTOCK_TRY(parallel_for(manifest_.objects(), how_.threads, 64, look));
-  const auto inspect_folder = [&](unsigned, std::uint64_t i) -> Result<void> {
-    const auto entry = to_.backend->names().stat(folders[static_cast<std::size_t>(i)]);
-    if (!entry.ok()) return entry.error().code == Errc::not_found ? success() : Result<void>(entry.error());
-    bytes.fetch_add(room.folder_bytes, std::memory_order_relaxed);
-    objects.fetch_add(1, std::memory_order_relaxed);
-    return success();
-  };
-  PENSTOCK_TRY(parallel_for(folders.size(), how_.threads, 64, inspect_folder));
+  PENSTOCK_TRY(
+      parallel_for(manifest_.objects(), how_.threads, 64, [&](unsigned worker, std::uint64_t object) {
+        return add(manifest_.object_name(object, names[worker]), false);
+      }));
+  PENSTOCK_TRY(parallel_for(folders.size(), how_.threads, 64, [&](unsigned, std::uint64_t i) {
+    return add(folders[static_cast<std::size_t>(i)], true);
+  }));
   return Taken{bytes.load(), objects.load()};
 }
 
@@ -201,12 +195,13 @@ Result<void> Copy::check_room() {
   for (std::uint64_t i = 0; i < manifest_.objects(); ++i)
     needed.bytes += room->taken_by(manifest_.object_bytes(i));
   const auto objects_fit = [&] { return needed.objects <= room->objects.value_or(needed.objects); };
-  if ((target_ != Target::fresh || how_.replace) && (needed.bytes > room->bytes || !objects_fit())) {
+  if ((target_ != TargetState::fresh || how_.replace) && (needed.bytes > room->bytes || !objects_fit())) {
     PENSTOCK_ASSIGN(const Taken there, taken_there(*room, parents));
     needed.bytes -= std::min(needed.bytes, there.bytes);
     needed.objects -= std::min(needed.objects, there.objects);
-    if (target_ == Target::started) needed.objects -= 1;  // the mark is there; the manifest comes in addition
-    if (target_ == Target::finished) needed.objects -= syncs(how_.durability) ? 1 : kOwn;
+    if (target_ == TargetState::started)
+      needed.objects -= 1;  // the mark is there; the manifest comes in addition
+    if (target_ == TargetState::finished) needed.objects -= syncs(how_.durability) ? 1 : kOwn;
   }
   if (needed.bytes > room->bytes)
     return make_error(
@@ -343,7 +338,7 @@ std::string Copy::in_the_way(std::string_view name) {
 Result<void> Copy::finish() {
   // This copy has synced its own objects. Those of an earlier one may have been copied without a sync.
   if (sync_ && already_there_ > 0) PENSTOCK_TRY(sync_->sync());
-  if (target_ != Target::finished || syncs(how_.durability))
+  if (target_ != TargetState::finished || syncs(how_.durability))
     PENSTOCK_TRY(put_object(*to_.backend, kManifestName, manifest_.bytes(), how_.durability));
   if (const auto removed = remove_if_there(to_.backend->names(), kCopyingName); !removed.ok())
     warn(fmt::format("the copy is complete, but '{}' stays: {}", kCopyingName, removed.error().message()));
@@ -390,7 +385,7 @@ void Copy::leave_nothing(const std::vector<Worker>& workers, bool was_empty) {
 Result<void> Copy::begin_sync() {
   if (!syncs(how_.durability)) return success();
   PENSTOCK_ASSIGN(sync_, TargetSync::begin(to_));
-  if (target_ != Target::fresh || how_.replace) sync_->begin_to_judge();
+  if (target_ != TargetState::fresh || how_.replace) sync_->begin_to_judge();
   return success();
 }
 
@@ -399,7 +394,7 @@ Result<CopyOutcome> Copy::run() {
   PENSTOCK_ASSIGN(target_, inspect_target());
   PENSTOCK_TRY(check_room());
   PENSTOCK_ASSIGN(const bool was_empty, target_is_empty());
-  if (target_ == Target::fresh) {
+  if (target_ == TargetState::fresh) {
     const std::string whose = manifest_.checksum();
     PENSTOCK_TRY(
         // Durable before the first object. Otherwise a power cut could leave objects without a mark, and the
@@ -418,7 +413,7 @@ Result<CopyOutcome> Copy::run() {
   }
   // The threads have ended, so the counts are final from here on.
   if (done.ok()) done = finish();
-  if (!done.ok() && target_ == Target::fresh && copied_ == 0 && already_there_ == 0)
+  if (!done.ok() && target_ == TargetState::fresh && copied_ == 0 && already_there_ == 0)
     leave_nothing(workers, was_empty);
   if (!done.ok() && done.error().code != Errc::interrupted)
     return advise(describe_full_tier(*to_.backend, std::move(done).error()));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <filesystem>
 #include <utility>
 
 #include "datagen/corpus/copy_engine.hpp"
@@ -21,8 +20,7 @@ namespace {
 std::string name_of(const Tier& tier) {
   std::string_view root = tier.root;
   while (root.size() > 1 && root.ends_with('/')) root.remove_suffix(1);
-  const std::size_t slash = root.rfind('/');
-  const std::string_view last = slash == std::string_view::npos ? root : root.substr(slash + 1);
+  const std::string_view last = root.substr(root.rfind('/') + 1);  // npos + 1 is 0
   return last.empty() || last == "." ? tier.name : std::string(last);
 }
 

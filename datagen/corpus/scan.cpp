@@ -3,24 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 
-#include "datagen/corpus/scan_checksums.hpp"
 #include "datagen/corpus/scan_labels.hpp"
 #include "datagen/corpus/scan_left_out.hpp"
 #include "datagen/corpus/scanned_object.hpp"
+#include "datagen/manifest/manifest.hpp"
 #include "datagen/objects/folder_walk.hpp"
+#include "datagen/objects/object_check.hpp"
+#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
+#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
 
 namespace {
-
-std::string_view parent_name(std::string_view folder) {
-  const std::size_t slash = folder.rfind('/');
-  return slash == std::string_view::npos ? folder : folder.substr(slash + 1);
-}
 
 // Objects are scanned by threads, a batch at a time, and entered in the order of their names.
 class SampleLister {
@@ -53,23 +53,12 @@ class SampleLister {
     }
     if (builder_.objects() == 0 && left_out_.first()) return *left_out_.first();
     give_labels();
-    if (report_.members > 0)
-      add_part(report_, fmt::format("{} no part of any sample (first: {})",
-                                    report_.members == 1
-                                        ? "1 file in an archive that is"
-                                        : fmt::format("{} files in archives that are", report_.members),
-                                    first_member_));
-    if (report_.arrays > 0)
-      add_part(report_, fmt::format("{} no part of any sample (first: {})",
-                                    report_.arrays == 1 ? "1 array that is"
-                                                        : fmt::format("{} arrays that are", report_.arrays),
-                                    first_array_));
-    if (report_.without_samples > 0)
-      add_part(report_,
-               fmt::format("{} without samples (first: '{}')",
-                           report_.without_samples == 1 ? "1 object"
-                                                        : fmt::format("{} objects", report_.without_samples),
-                           first_without_samples_));
+    add_count(report_, report_.members, "file in an archive that is no part of any sample",
+              "files in archives that are no part of any sample", first_member_);
+    add_count(report_, report_.arrays, "array that is no part of any sample",
+              "arrays that are no part of any sample", first_array_);
+    add_count(report_, report_.without_samples, "object without samples", "objects without samples",
+              fmt::format("'{}'", first_without_samples_));
     PENSTOCK_ASSIGN(auto bytes, builder_.finish());
     return Manifest::from_bytes(std::move(bytes));
   }
@@ -109,7 +98,8 @@ class SampleLister {
     if (scanned.labels.too_many()) labels_.give_up();
     numbers_.clear();
     for (const std::string& label : scanned.labels.names()) numbers_.push_back(labels_.number(label));
-    const std::string_view folder = parent_name(scanned.folder->path);
+    const std::string_view path = scanned.folder->path;
+    const std::string_view folder = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
     std::optional<std::uint32_t> of_folder;
     for (SampleEntry sample : scanned.samples) {
       sample.object = object;
@@ -127,7 +117,7 @@ class SampleLister {
     }
   }
 
-  static void enter_parts(const NobodysParts& parts, std::string_view object, std::uint64_t& count,
+  static void enter_parts(const Format::Aside& parts, std::string_view object, std::uint64_t& count,
                           std::string& first) {
     if (parts.count > 0 && count == 0)
       first = fmt::format("{} in {}{}{}", parts.first, quoted_name(object), parts.why.empty() ? "" : ", ",
@@ -174,6 +164,80 @@ class SampleLister {
   std::string first_member_;
   std::string first_without_samples_;
 };
+
+// The same manifest without some of its objects and their samples.
+Result<Manifest> without(const Manifest& manifest, const std::map<std::uint64_t, Error>& objects) {
+  ManifestBuilder builder(manifest.facts());
+  std::vector<std::uint32_t> number(static_cast<std::size_t>(manifest.objects()));
+  std::string scratch;
+  for (std::uint64_t i = 0; i < manifest.objects(); ++i) {
+    if (objects.contains(i)) continue;
+    number[i] = builder.add_object(manifest.object_name(i, scratch), manifest.object_bytes(i));
+    builder.set_object_crc32c(number[i], manifest.object_crc32c(i).value_or(0));
+  }
+  for (std::uint64_t i = 0; i < manifest.samples(); ++i) {
+    SampleEntry entry = manifest.sample(i);
+    if (objects.contains(entry.object)) continue;
+    entry.object = number[entry.object];
+    builder.add_sample(entry);
+  }
+  PENSTOCK_ASSIGN(auto bytes, builder.finish());
+  return Manifest::from_bytes(std::move(bytes));
+}
+
+// The same manifest with the checksum of every sample and object as they lie there now, read by that many
+// threads. Objects that cannot be read are left out and added to `left_out`; the first one's error where that
+// are all, and any that tells nothing of one object.
+Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned threads, bool progress,
+                                LeftOut& left_out) {
+  const ObjectIndex index(manifest);
+  ManifestFacts facts = manifest.facts();
+  facts.checksums = true;
+  facts.object_checksums = true;
+  ManifestBuilder builder(std::move(facts));
+  builder.resize_samples(manifest.samples());
+  std::string scratch;
+  for (std::uint64_t i = 0; i < manifest.objects(); ++i)
+    builder.add_object(manifest.object_name(i, scratch), manifest.object_bytes(i));
+
+  std::vector<Buffer> buffers(threads);
+  std::vector<std::string> names(threads);
+  std::mutex mutex;
+  std::map<std::uint64_t, Error> unreadable;  // by object
+  Progress shown(progress, "checksums", manifest.objects(), "files");
+  const auto read = [&](unsigned worker, std::uint64_t object) -> Result<void> {
+    PENSTOCK_ASSIGN(const auto reader, tier.backend->open(manifest.object_name(object, names[worker])));
+    const auto enter = [&](std::uint64_t sample, std::uint32_t crc) {
+      SampleEntry entry = manifest.sample(sample);
+      entry.crc32c = crc;
+      builder.set_sample(sample, entry);
+    };
+    PENSTOCK_ASSIGN(const std::uint32_t whole,
+                    checksums_of(*reader, manifest, index, object, buffers[worker], enter));
+    builder.set_object_crc32c(static_cast<std::uint32_t>(object), whole);
+    return success();
+  };
+  const auto read_or_leave = [&](unsigned worker, std::uint64_t object) -> Result<void> {
+    Result<void> done = read(worker, object);
+    shown.advance(1);
+    if (done.ok() || !is_inside_object(done.error())) return done;
+    PENSTOCK_TRY(index.for_each_sample(object, [&](std::uint64_t sample) {
+      builder.set_sample(sample, manifest.sample(sample));
+      return success();
+    }));
+    std::lock_guard lock(mutex);
+    unreadable.emplace(object, std::move(done).error());
+    return success();
+  };
+  PENSTOCK_TRY(parallel_for(manifest.objects(), threads, 8, read_or_leave));
+  if (!unreadable.empty() && unreadable.size() == manifest.objects()) return unreadable.begin()->second;
+  PENSTOCK_ASSIGN(auto bytes, builder.finish());
+  PENSTOCK_ASSIGN(Manifest all, Manifest::from_bytes(std::move(bytes)));
+  if (unreadable.empty()) return all;
+  for (auto& [object, error] : unreadable)
+    left_out.add(manifest.object_name(object, scratch), std::move(error));
+  return without(all, unreadable);
+}
 
 }  // namespace
 

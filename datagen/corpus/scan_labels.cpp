@@ -5,20 +5,16 @@
 #include <algorithm>
 #include <optional>
 
+#include "io_backends/core/text.hpp"
+
 namespace penstock {
 namespace {
 
 // A label's value, where its name is a decimal number as one is written.
 std::optional<std::uint64_t> decimal(std::string_view name) {
   constexpr std::size_t kMostDigits = 9;
-  if (name.empty() || name.size() > kMostDigits || (name.front() == '0' && name.size() > 1))
-    return std::nullopt;
-  std::uint64_t value = 0;
-  for (const char c : name) {
-    if (c < '0' || c > '9') return std::nullopt;
-    value = 10 * value + static_cast<std::uint64_t>(c - '0');
-  }
-  return value;
+  if (name.size() > kMostDigits || (name.starts_with('0') && name.size() > 1)) return std::nullopt;
+  return parse_digits<std::uint64_t>(name);
 }
 
 }  // namespace

@@ -22,6 +22,11 @@ void add_part(ScanReport& report, std::string_view part) {
   report.text.append(report.text.empty() ? "left out: " : "; ").append(part);
 }
 
+void add_count(ScanReport& report, std::uint64_t count, std::string_view one, std::string_view many,
+               std::string_view first) {
+  if (count > 0) add_part(report, fmt::format("{} {} (first: {})", count, count == 1 ? one : many, first));
+}
+
 ScanReport report_of(const FolderWalk& walk) {
   ScanReport report;
   std::string kinds;
@@ -34,25 +39,19 @@ ScanReport report_of(const FolderWalk& walk) {
   report.linked_folders = walk.links.size();
   report.dangling = walk.dangling.size();
   report.special = walk.special.size();
-  std::vector<std::string> parts;
-  if (report.left_out > 0) parts.push_back(kinds);
+  const auto quoted_first = [](const std::vector<std::string>& names) {
+    return names.empty() ? "" : fmt::format("'{}'", names.front());
+  };
+  if (report.left_out > 0) add_part(report, kinds);
   if (walk.left_out.contains(".gz") || walk.left_out.contains(".tgz"))
-    parts.push_back("compressed archives (.tar.gz, .tgz) are not read: decompress them first");
-  if (report.hidden > 0) parts.push_back(fmt::format("{} hidden", report.hidden));
-  if (report.linked_folders > 0)
-    parts.push_back(fmt::format("{} links to folders, which are not followed (first: '{}')",
-                                walk.links.size(), walk.links.front()));
-  if (report.dangling > 0)
-    parts.push_back(fmt::format("{} that {} (first: '{}')",
-                                report.dangling == 1 ? "1 link" : fmt::format("{} links", report.dangling),
-                                report.dangling == 1 ? "leads nowhere" : "lead nowhere",
-                                walk.dangling.front()));
-  if (report.special > 0)
-    parts.push_back(
-        fmt::format("{} no file but a pipe, a socket or a device (first: '{}')",
-                    report.special == 1 ? "1 that is" : fmt::format("{} that are", report.special),
-                    walk.special.front()));
-  for (const std::string& part : parts) add_part(report, part);
+    add_part(report, "compressed archives (.tar.gz, .tgz) are not read: decompress them first");
+  if (report.hidden > 0) add_part(report, fmt::format("{} hidden", report.hidden));
+  constexpr std::string_view kLinks = "links to folders, which are not followed";
+  add_count(report, report.linked_folders, kLinks, kLinks, quoted_first(walk.links));
+  add_count(report, report.dangling, "link that leads nowhere", "links that lead nowhere",
+            quoted_first(walk.dangling));
+  add_count(report, report.special, "that is no file but a pipe, a socket or a device",
+            "that are no file but a pipe, a socket or a device", quoted_first(walk.special));
   return report;
 }
 

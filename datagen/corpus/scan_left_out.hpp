@@ -17,26 +17,6 @@ namespace penstock {
 // A name in quotes, cut where it is very long.
 std::string quoted_name(std::string_view name);
 
-// What is in objects and is no part of any sample: how much, and the first of it.
-struct NobodysParts {
-  std::uint64_t count = 0;
-  std::string first;  // "'val/x'"
-  std::string why;    // "", or "whose ..."
-
-  void clear() {
-    count = 0;
-    first.clear();
-    why.clear();
-  }
-  void add(const Format::Aside& aside) {
-    if (count == 0 && aside.count > 0) {
-      first = quoted_name(aside.first);
-      why = aside.why;
-    }
-    count += aside.count;
-  }
-};
-
 // Objects that are wanted and cannot be had. One thread at a time.
 class LeftOut {
  public:
@@ -59,6 +39,9 @@ class LeftOut {
 
 // One more, behind what the report says of it already.
 void add_part(ScanReport& report, std::string_view part);
+// As add_part(), where there are any: "3 links that lead nowhere (first: 'x')".
+void add_count(ScanReport& report, std::uint64_t count, std::string_view one, std::string_view many,
+               std::string_view first);
 // What walking the folders left out.
 ScanReport report_of(const FolderWalk& walk);
 // Why there is nothing to be read.

@@ -31,6 +31,15 @@ std::string_view decompress_hint(Backend& backend, const Entry& object, bool inf
   return "";
 }
 
+// More of the same object.
+void add(Format::Aside& parts, const Format::Aside& more) {
+  if (parts.count == 0 && more.count > 0) {
+    parts.first = quoted_name(more.first);
+    parts.why = more.why;
+  }
+  parts.count += more.count;
+}
+
 }  // namespace
 
 Result<std::vector<ScanFormat>> scan_formats(const std::string& types) {
@@ -66,8 +75,8 @@ Result<void> ScannedObject::scan(Backend& backend, const ScanFormat& named) {
   labels.clear();
   codec.clear();
   statistics = false;
-  arrays.clear();
-  files.clear();
+  arrays = {};
+  files = {};
   unreadable.reset();
   Entry entry;
   entry.bytes = item->bytes;
@@ -79,8 +88,8 @@ Result<void> ScannedObject::scan(Backend& backend, const ScanFormat& named) {
     if (too_many) return;
     agree(codec, found.codec.empty() ? by_name : found.codec);
     statistics = found.statistics && samples.empty();
-    arrays.add(found.arrays_left_out);
-    files.add(found.files_left_out);
+    add(arrays, found.arrays_left_out);
+    add(files, found.files_left_out);
     samples.push_back({.offset = found.placement.offset,
                        .length = found.placement.length,
                        .label = labels.number(found.label_name)});

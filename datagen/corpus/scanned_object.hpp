@@ -38,8 +38,8 @@ struct ScannedObject {
   ScanLabels labels;
   std::string codec;
   bool statistics = false;  // of all that is in it
-  NobodysParts arrays;
-  NobodysParts files;  // of an archive
+  Format::Aside arrays;     // no part of any sample; their names in quotes
+  Format::Aside files;      // of an archive
   std::optional<Error> unreadable;
 
   // What is wrong with the object itself becomes `unreadable`; other errors (a device's, a network's) are

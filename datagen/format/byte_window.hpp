@@ -11,10 +11,20 @@
 
 namespace penstock {
 
+inline std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};  // NOLINT(*-reinterpret-cast)
+}
+
 // Bytes of an object.
 struct Extent {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
+};
+
+// A file in an archive.
+struct ArchiveMember {
+  std::string name;
+  Extent content;
 };
 
 class ByteWindow {

@@ -37,10 +37,6 @@ constexpr OptionSpec kOptions[] = {
      .at_least = 1},
 };
 
-bool digits(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
 class CifarWriter final : public ObjectWriter {
  public:
   CifarWriter(Backend& backend, const ObjectPlan& plan)
@@ -116,11 +112,11 @@ class Cifar final : public Format {
     std::string_view last = object_name.substr(object_name.rfind('/') + 1);
     last.remove_suffix(kExtension.size());
     if (last == kTest) return true;
-    return last.size() > kTrain.size() && last.starts_with(kTrain) && digits(last.substr(kTrain.size()));
+    return last.size() > kTrain.size() && last.starts_with(kTrain) &&
+           last.find_first_not_of("0123456789", kTrain.size()) == std::string_view::npos;
   }
 
-  Result<void> scan(Backend& backend, const Entry& object,
-                    const std::function<void(const Found&)>& found) const override {
+  Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     const std::uint64_t records = window.size() / kRecord;
     if (records == 0 || window.size() % kRecord != 0)

@@ -1,7 +1,11 @@
 #include "datagen/format/coalescing_writer.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "io_backends/core/checksums/crc32c.hpp"
 
@@ -46,17 +50,19 @@ Result<void> CoalescingWriter::flush() {
 }
 
 Result<void> CoalescingWriter::append_draft(std::span<const std::byte> bytes) {
-  draft_ = {.offset = offset_, .bytes = bytes.size(), .crc32c = crc32c(bytes)};
+  draft_offset_ = offset_;
+  draft_bytes_ = bytes.size();
+  draft_crc32c_ = crc32c(bytes);
   return append(bytes);
 }
 
 Result<void> CoalescingWriter::replace_draft(std::span<const std::byte> bytes) {
-  if (bytes.size() != draft_.bytes) return make_error(Errc::internal, "other bytes than a draft held for");
+  if (bytes.size() != draft_bytes_) return make_error(Errc::internal, "other bytes than a draft held for");
   // Checksums of equally many bytes differ by what differs in the bytes, moved over all that follows.
-  const std::uint64_t behind = offset_ - draft_.offset - draft_.bytes;
-  crc32c_ ^= crc32c_combine(draft_.crc32c ^ crc32c(bytes), 0, behind);
+  const std::uint64_t behind = offset_ - draft_offset_ - draft_bytes_;
+  crc32c_ ^= crc32c_combine(draft_crc32c_ ^ crc32c(bytes), 0, behind);
   PENSTOCK_TRY(flush());
-  return writer_->write_at(draft_.offset, bytes);
+  return writer_->write_at(draft_offset_, bytes);
 }
 
 Result<PublishedObject> CoalescingWriter::publish(Durability durability, const Approval& approve) {
@@ -65,6 +71,52 @@ Result<PublishedObject> CoalescingWriter::publish(Durability durability, const A
   if (approve) PENSTOCK_TRY(approve(written));
   PENSTOCK_TRY(writer_->publish(durability));
   return written;
+}
+
+namespace {
+
+class HeldWriter final : public Writer {
+ public:
+  HeldWriter(std::unique_ptr<Writer> inner, std::string_view name) : inner_(std::move(inner)), name_(name) {}
+
+  using Writer::append;
+  Result<void> append(std::span<const std::byte> bytes) override {
+    if (bytes.size() > kMostHeldBytes - held_.size())
+      return make_error(
+          Errc::unsupported,
+          fmt::format("'{}' must be written over when it is whole, which its back end cannot, and "
+                      "has more than the {} MiB that wait for that in memory: put fewer samples "
+                      "into an object",
+                      name_, kMostHeldBytes >> 20U));
+    held_.insert(held_.end(), bytes.begin(), bytes.end());
+    return success();
+  }
+
+  Result<void> write_at(std::uint64_t offset, std::span<const std::byte> bytes) override {
+    if (offset > held_.size() || bytes.size() > held_.size() - offset)
+      return make_error(Errc::internal, fmt::format("a patch behind the end of '{}'", name_));
+    std::copy(bytes.begin(), bytes.end(), held_.begin() + static_cast<std::ptrdiff_t>(offset));
+    return success();
+  }
+
+  Result<void> publish(Durability wanted, IfExists if_exists) override {
+    PENSTOCK_TRY(inner_->append(held_));
+    return inner_->publish(wanted, if_exists);
+  }
+
+ private:
+  const std::unique_ptr<Writer> inner_;
+  const std::string name_;
+  std::vector<std::byte> held_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Writer>> create_patchable(Backend& backend, std::string_view name,
+                                                 std::uint64_t bytes_hint) {
+  PENSTOCK_ASSIGN(auto writer, backend.create(name, bytes_hint));
+  if (backend.caps().write_at) return writer;
+  return std::unique_ptr<Writer>(std::make_unique<HeldWriter>(std::move(writer), name));
 }
 
 }  // namespace penstock

@@ -46,11 +46,6 @@ class CoalescingWriter {
   Result<PublishedObject> publish(Durability durability, const Approval& approve = {});
 
  private:
-  struct Draft {
-    std::uint64_t offset = 0;
-    std::uint64_t bytes = 0;
-    std::uint32_t crc32c = 0;
-  };
   Result<void> flush();
   void hold_back(std::size_t bytes);
 
@@ -60,7 +55,17 @@ class CoalescingWriter {
   std::vector<std::span<const std::byte>> together_;
   std::uint64_t offset_ = 0;
   std::uint32_t crc32c_ = 0;
-  Draft draft_;
+  std::uint64_t draft_offset_ = 0;
+  std::uint64_t draft_bytes_ = 0;
+  std::uint32_t draft_crc32c_ = 0;
 };
+
+// For objects whose head is known only at their end: as Backend::create, and Writer::write_at works, whatever
+// the back end: without Caps::write_at the object is in memory until it is published; `unsupported` once it
+// has more than kMostHeldBytes.
+Result<std::unique_ptr<Writer>> create_patchable(Backend& backend, std::string_view name,
+                                                 std::uint64_t bytes_hint);
+
+inline constexpr std::uint64_t kMostHeldBytes = std::uint64_t{256} << 20;
 
 }  // namespace penstock

@@ -8,6 +8,7 @@
 #include "datagen/format/format.hpp"
 #include "datagen/format/object_names.hpp"
 #include "datagen/format/sample_type.hpp"
+#include "datagen/format/sharded_format.hpp"
 
 namespace penstock {
 
@@ -54,9 +55,9 @@ class FileWriter final : public ObjectWriter {
   PublishedObject object_;
 };
 
-class Files final : public Format {
+class Files final : public ShardedFormat {
  public:
-  Files(Dirs dirs, SampleTypes types) : dirs_(dirs), types_(std::move(types)) {}
+  Files(Dirs dirs, SampleTypes types) : ShardedFormat(Shards(dirs), ""), types_(std::move(types)) {}
 
   Result<void> check(std::span<const Field> fields) const override {
     if (fields.size() == 1) return success();
@@ -65,30 +66,18 @@ class Files final : public Format {
                                   fields.size(), fields[0].name, fields[1].name));
   }
 
-  std::uint64_t objects(std::uint64_t samples) const override { return samples; }
-  std::uint64_t first_sample(std::uint64_t object, std::uint64_t /*samples*/) const override {
-    return object;
-  }
-
-  std::string object_name(std::uint64_t /*object*/, std::uint64_t /*objects*/, std::string_view /*recipe*/,
-                          std::string_view first_key, std::string_view extension) const override {
-    return dirs_.name(first_key, extension);
-  }
-
   Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
     return std::make_unique<FileWriter>(backend, plan.name);
   }
 
   bool claims(std::string_view object_name) const override { return types_.take(object_name); }
 
-  Result<void> scan(Backend& /*backend*/, const Entry& object,
-                    const std::function<void(const Found&)>& found) const override {
+  Result<void> scan(Backend& /*backend*/, const Entry& object, const Visit& found) const override {
     found({.label_name = {}, .placement = {0, object.bytes}});
     return success();
   }
 
  private:
-  const Dirs dirs_;
   const SampleTypes types_;
 };
 

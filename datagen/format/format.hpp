@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/sample/sample.hpp"
@@ -48,6 +47,7 @@ struct Placement {
 struct PublishedObject {
   std::uint64_t bytes = 0;
   std::uint32_t crc32c = 0;  // of all of them
+  bool operator==(const PublishedObject&) const = default;
 };
 
 // Asked of an object that is written, before it gets its name: where it fails, none appears.
@@ -99,8 +99,8 @@ class Format {
   virtual bool claims(std::string_view object_name) const = 0;
   struct Aside {  // of an object: what is no part of any sample
     std::uint64_t count = 0;
-    std::string_view first{};  // what it is called, and perhaps why: "whose 7 labels do not fit ..."
-    std::string_view why{};
+    std::string first{};  // what it is called
+    std::string why{};    // "", or "whose 7 labels do not fit ..."
   };
   struct Found {
     std::string_view label_name;
@@ -110,8 +110,8 @@ class Format {
     Aside arrays_left_out{};      // told once, with one of the object's samples
     Aside files_left_out{};       // of an archive; likewise
   };
-  virtual Result<void> scan(Backend& backend, const Entry& object,
-                            const std::function<void(const Found&)>& found) const = 0;
+  using Visit = std::function<void(const Found&)>;
+  virtual Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const = 0;
 };
 
 struct FormatInfo {

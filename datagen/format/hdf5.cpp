@@ -1,5 +1,4 @@
 // Format: HDF5, a dataset a field, of one sample or of several along a new first axis.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
@@ -13,7 +12,6 @@
 #include "datagen/format/hdf5_writer.hpp"
 #include "datagen/format/object_names.hpp"
 #include "datagen/format/object_window.hpp"
-#include "datagen/format/patchable_writer.hpp"
 #include "datagen/format/sample_arrays.hpp"
 #include "datagen/format/sample_type.hpp"
 #include "datagen/format/sharded_format.hpp"
@@ -24,23 +22,11 @@ extern const FormatInfo format_hdf5;
 
 namespace {
 
-constexpr OptionSpec kOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOption};
-
-std::vector<Hdf5Dataset> datasets_of(std::span<const ArrayPlan> plans, std::uint64_t chunks) {
-  std::vector<Hdf5Dataset> datasets;
-  for (const ArrayPlan& plan : plans)
-    datasets.push_back({.name = plan.name,
-                        .element = plan.element,
-                        .shape = plan.shape,
-                        .chunks = plan.one_chunk ? chunks : 0});
-  return datasets;
-}
-
 // All metadata first, then the payload as its samples come, then what was kept of the other fields.
 class Hdf5Writer final : public ObjectWriter {
  public:
   Hdf5Writer(Backend& backend, const ObjectPlan& plan, bool stacked)
-      : backend_(backend), name_(plan.name), chunks_(stacked ? plan.samples : 1), arrays_(plan, stacked) {}
+      : backend_(backend), name_(plan.name), arrays_(plan, stacked) {}
 
   Result<Placement> add(const SampleBytes& sample) override {
     PENSTOCK_TRY(arrays_.add(sample));
@@ -61,7 +47,7 @@ class Hdf5Writer final : public ObjectWriter {
 
  private:
   Result<void> begin() {
-    const Hdf5Layout& now = layout_.emplace(datasets_of(arrays_.plans(), chunks_));
+    const Hdf5Layout& now = layout_.emplace(arrays_.plans());
     patched_ = !arrays_.lengths_known();
     PENSTOCK_ASSIGN(auto writer,
                     patched_ ? create_patchable(backend_, name_, 0) : backend_.create(name_, now.end()));
@@ -71,7 +57,7 @@ class Hdf5Writer final : public ObjectWriter {
 
   Result<void> append_others(const SampleBytes* sample) {
     const std::vector<ArrayPlan> plans = arrays_.plans();
-    if (patched_) layout_.emplace(datasets_of(plans, chunks_));
+    if (patched_) layout_.emplace(plans);
     for (std::size_t i = 1; i < plans.size(); ++i) {
       const std::vector<std::byte> padding(static_cast<std::size_t>(layout_->address(i) - writer_->offset()));
       PENSTOCK_TRY(writer_->append(padding));
@@ -82,7 +68,6 @@ class Hdf5Writer final : public ObjectWriter {
 
   Backend& backend_;
   const std::string name_;
-  const std::uint64_t chunks_;  // of fields that say one_chunk
   SampleArrays arrays_;
   std::optional<CoalescingWriter> writer_;
   std::optional<Hdf5Layout> layout_;
@@ -97,7 +82,7 @@ class Hdf5 final : public ShardedFormat {
     PENSTOCK_TRY(check_array_names(fields, "an HDF5 file"));
     const bool stacked = !shards_.one_sample();
     const SampleArrays arrays({.name = {}, .samples = 1, .fields = fields}, stacked);
-    std::vector<Hdf5Dataset> datasets = datasets_of(arrays.plans(), 1);
+    std::vector<ArrayPlan> datasets = arrays.plans();
     if (std::none_of(datasets.begin(), datasets.end(),
                      [](const auto& dataset) { return names_labels(dataset.name); }))
       datasets.push_back({.name = std::string(kLabelArray)});
@@ -112,8 +97,7 @@ class Hdf5 final : public ShardedFormat {
     return !hidden(object_name) && (has_extension(object_name, ".h5") || has_extension(object_name, ".hdf5"));
   }
 
-  Result<void> scan(Backend& backend, const Entry& object,
-                    const std::function<void(const Found&)>& found) const override {
+  Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     Hdf5Reader reader(window);
     PENSTOCK_TRY(reader.open());
@@ -127,7 +111,7 @@ class Hdf5 final : public ShardedFormat {
 const FormatInfo format_hdf5{
     .name = "hdf5",
     .summary = "HDF5: a dataset a field, of one sample or of several",
-    .options = kOptions,
+    .options = kShardedOptions,
     .make = make_sharded<Hdf5>,
 };
 

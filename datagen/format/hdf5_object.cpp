@@ -27,11 +27,6 @@ enum Message : std::uint16_t {
   kSymbolTable = 0x11,
 };
 
-struct Block {
-  std::uint64_t address = 0;
-  std::uint64_t bytes = 0;
-};
-
 // ---- Old groups: a tree of tables of symbols, whose names are in a heap --------------------------------
 class SymbolTable {
  public:
@@ -41,39 +36,15 @@ class SymbolTable {
     PENSTOCK_ASSIGN(const auto head, source_.look(heap, 32));
     HeaderReader reader(head);
     if (reader.text(4) != "HEAP") return source_.corrupt(heap, "no heap of names");
-    names_.bytes = reader.skip(4).u64();
-    names_.address = reader.skip(8).u64();
-    std::vector<std::pair<std::uint64_t, unsigned>> waiting{{tree, kAnyLevel}};
-    while (!waiting.empty()) {
-      const auto [address, level] = waiting.back();
-      waiting.pop_back();
-      PENSTOCK_TRY(read_node(address, level, waiting));
-    }
-    return success();
+    names_.length = reader.skip(4).u64();
+    names_.offset = reader.skip(8).u64();
+    return source_.walk_tree(tree, 0, 8, "a group's tree",
+                             [this](std::uint64_t, std::span<const std::byte>, std::uint64_t child) {
+                               return read_symbols(child);
+                             });
   }
 
  private:
-  static constexpr unsigned kAnyLevel = 256;
-
-  Result<void> read_node(std::uint64_t address, unsigned above,
-                         std::vector<std::pair<std::uint64_t, unsigned>>& waiting) {
-    PENSTOCK_ASSIGN(const auto head, source_.look(address, 24));
-    HeaderReader reader(head);
-    const bool right = reader.text(4) == "TREE" && reader.u8() == 0;
-    const auto level = static_cast<unsigned>(reader.u8());
-    const std::uint64_t children = reader.u16();
-    if (!right || level >= above) return source_.corrupt(address, "no node of a group's tree");
-    for (std::uint64_t i = 0; i < children; ++i) {
-      PENSTOCK_ASSIGN(const auto entry, source_.look(address + 24 + 16 * i, 16));  // a key in front
-      const std::uint64_t child = number_at(entry, 8, 8);
-      if (level > 0)
-        waiting.emplace_back(child, level);
-      else
-        PENSTOCK_TRY(read_symbols(child));
-    }
-    return success();
-  }
-
   Result<void> read_symbols(std::uint64_t address) {
     PENSTOCK_ASSIGN(const auto head, source_.look(address, 8));
     HeaderReader reader(head);
@@ -91,17 +62,17 @@ class SymbolTable {
   }
 
   Result<std::string> name_at(std::uint64_t offset) {
-    if (offset >= names_.bytes) return source_.corrupt(names_.address, "a name behind the end of its heap");
-    const std::uint64_t length = std::min<std::uint64_t>(names_.bytes - offset, kMostName);
-    PENSTOCK_ASSIGN(const auto bytes, source_.look(names_.address + offset, length));
+    if (offset >= names_.length) return source_.corrupt(names_.offset, "a name behind the end of its heap");
+    const std::uint64_t length = std::min<std::uint64_t>(names_.length - offset, kMostName);
+    PENSTOCK_ASSIGN(const auto bytes, source_.look(names_.offset + offset, length));
     const auto end = std::find(bytes.begin(), bytes.end(), std::byte{});
-    if (end == bytes.end()) return source_.corrupt(names_.address + offset, "a name without an end");
+    if (end == bytes.end()) return source_.corrupt(names_.offset + offset, "a name without an end");
     return HeaderReader(bytes).text(static_cast<std::uint64_t>(end - bytes.begin()));
   }
 
   Hdf5Source& source_;
   std::vector<Hdf5Link>& links_;
-  Block names_;
+  Extent names_;
 };
 
 // ---- Messages ------------------------------------------------------------------------------------------
@@ -231,10 +202,10 @@ class ObjectReader {
   ObjectReader(Hdf5Source& source, std::uint64_t address) : source_(source), header_(address) {}
 
   Result<Hdf5Object> read() {
-    PENSTOCK_ASSIGN(const Block first, find_messages());
+    PENSTOCK_ASSIGN(const Extent first, find_messages());
     blocks_.push_back(first);
     while (!blocks_.empty()) {
-      const Block block = blocks_.back();
+      const Extent block = blocks_.back();
       blocks_.pop_back();
       PENSTOCK_TRY(read_block(block));
       front_ = 4;  // of continuations: their signature
@@ -248,13 +219,13 @@ class ObjectReader {
  private:
   static constexpr std::uint64_t kSignature2 = 0x5244484f;  // OHDR
 
-  Result<Block> find_messages() {
+  Result<Extent> find_messages() {
     PENSTOCK_ASSIGN(auto head, source_.look(header_, 6));
     modern_ = number_at(head, 0, 4) == kSignature2;
     if (!modern_) {
       if (number_at(head, 0, 1) != 1) return source_.corrupt(header_, "no object header begins here");
       PENSTOCK_ASSIGN(head, source_.look(header_, 16));
-      return Block{header_ + 16, number_at(head, 8, 4)};
+      return Extent{header_ + 16, number_at(head, 8, 4)};
     }
     const std::uint64_t version = number_at(head, 4, 1);
     const std::uint64_t flags = number_at(head, 5, 1);
@@ -269,21 +240,21 @@ class ObjectReader {
     if (bytes > source_.size())
       return source_.corrupt(header_, fmt::format("an object header of {} bytes", bytes));
     front_ = 6 + extra + width;
-    return Block{header_, front_ + bytes + 4};
+    return Extent{header_, front_ + bytes + 4};
   }
 
-  Result<void> read_block(const Block& block) {
+  Result<void> read_block(const Extent& block) {
     std::span<const std::byte> bytes;
     if (modern_) {
-      PENSTOCK_ASSIGN(bytes, source_.look_checked(block.address, block.bytes, signature_));
-      if (bytes.size() < front_) return source_.corrupt(block.address, "an object header that is too short");
+      PENSTOCK_ASSIGN(bytes, source_.look_checked(block.offset, block.length, signature_));
+      if (bytes.size() < front_) return source_.corrupt(block.offset, "an object header that is too short");
       bytes = bytes.subspan(static_cast<std::size_t>(front_));
     } else {
-      PENSTOCK_ASSIGN(bytes, source_.look(block.address, block.bytes));
+      PENSTOCK_ASSIGN(bytes, source_.look(block.offset, block.length));
     }
     // Kept: messages make look for more.
     const std::vector<std::byte> kept(bytes.begin(), bytes.end());
-    const std::uint64_t begin = block.address + (modern_ ? front_ : 0);
+    const std::uint64_t begin = block.offset + (modern_ ? front_ : 0);
     const std::size_t head_bytes = modern_ ? 4 + orders_ : 8;
     for (std::size_t at = 0; kept.size() - at >= head_bytes;) {
       HeaderReader head{std::span(kept).subspan(at, head_bytes)};
@@ -363,7 +334,7 @@ class ObjectReader {
   std::size_t orders_ = 0;   // bytes of a message's creation order
   std::uint64_t front_ = 0;  // bytes of a block in front of its messages
   std::string_view signature_ = "OHDR";
-  std::vector<Block> blocks_;
+  std::vector<Extent> blocks_;
   std::string filters_;
   Hdf5Object object_;
 };

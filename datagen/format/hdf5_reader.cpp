@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "datagen/format/byte_order.hpp"
-#include "datagen/format/hdf5_checksum.hpp"
-#include "datagen/format/hdf5_chunks.hpp"
+#include "datagen/format/format.hpp"
 
 namespace penstock {
 namespace {
@@ -17,13 +17,152 @@ constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
 constexpr std::size_t kMostObjects = 65536;
 constexpr std::size_t kMostPath = 1024;
 
+// Finds where the chunks of `array` lie: fills extent.chunks, in the order of the rows, and rows_per_chunk;
+// all bytes of each chunk are in the file. `unsupported` where chunks cut its rows, or not all were written;
+// `corrupt` where the index is damaged.
+class ChunkFinder {
+ public:
+  ChunkFinder(Hdf5Source& source, const Hdf5Object& dataset, const StoredArray& array, ArrayExtent& extent)
+      : source_(source), dataset_(dataset), array_(array), extent_(extent) {}
+
+  Result<void> find() {
+    PENSTOCK_TRY(measure());
+    if (dataset_.address == kHdf5Nowhere) return not_written();
+    switch (dataset_.storage) {
+      case Hdf5Storage::chunk_tree:
+        PENSTOCK_TRY(read_tree());
+        break;
+      case Hdf5Storage::chunk_list:
+        PENSTOCK_TRY(read_list());
+        break;
+      case Hdf5Storage::one_chunk:
+      case Hdf5Storage::chunk_row:
+      case Hdf5Storage::contiguous:
+        PENSTOCK_TRY(source_.extent(dataset_.address, count_ * chunk_bytes_));
+        for (std::uint64_t i = 0; i < count_; ++i)
+          PENSTOCK_TRY(place(i, dataset_.address + i * chunk_bytes_));
+        break;
+    }
+    return in_order();
+  }
+
+ private:
+  Error error(Errc code, std::string_view what) const {
+    return source_.error(code, dataset_.address == kHdf5Nowhere ? 0 : dataset_.address,
+                         fmt::format("'{}': {}", array_.name, what));
+  }
+  Error not_written() const {
+    return error(Errc::unsupported, "some of its chunks were never written, so its samples have no place");
+  }
+
+  // Chunks must be rows, or several of them. What is not in the file as a whole is not measured.
+  Result<void> measure() {
+    const auto& shape = dataset_.shape;
+    const auto& chunk = dataset_.chunk;
+    if (chunk.size() != shape.size() || shape.empty() || chunk[0] == 0)
+      return error(Errc::corrupt, "its chunks have other dimensions than it has");
+    if (!std::equal(shape.begin() + 1, shape.end(), chunk.begin() + 1))
+      return error(Errc::unsupported, "its chunks cut its rows, so its samples do not lie together");
+    if (array_.bytes > source_.size()) return not_written();
+    const std::uint64_t row_bytes = array_.bytes / std::max<std::uint64_t>(1, shape[0]);
+    if (__builtin_mul_overflow(chunk[0], row_bytes, &chunk_bytes_) || row_bytes == 0)
+      return error(Errc::corrupt, "chunks of more bytes than there are");
+    extent_.rows_per_chunk = chunk[0];
+    count_ = (shape[0] - 1) / chunk[0] + 1;
+    if (dataset_.storage == Hdf5Storage::one_chunk && count_ != 1)
+      return error(Errc::corrupt, "its one chunk is too small");
+    std::uint64_t all_bytes = 0;
+    if (__builtin_mul_overflow(count_, chunk_bytes_, &all_bytes))
+      return error(Errc::corrupt, "chunks of more bytes than there are");
+    if (count_ > kMostSamplesAnObject)
+      return error(Errc::unsupported, fmt::format("it claims {} chunks, and no more than {} are read", count_,
+                                                  kMostSamplesAnObject));
+    return success();
+  }
+
+  // Memory is taken for what the index says, and not for what the shape claims.
+  Result<void> place(std::uint64_t chunk, std::uint64_t address) {
+    if (address == kHdf5Nowhere) return success();
+    PENSTOCK_ASSIGN(const std::uint64_t offset, source_.extent(address, chunk_bytes_));
+    if (placed_.size() == count_)
+      return error(Errc::corrupt, fmt::format("its index has more chunks than its {}", count_));
+    ordered_ = ordered_ && chunk == placed_.size();
+    placed_.emplace_back(chunk, offset);
+    return success();
+  }
+
+  Result<void> in_order() {
+    if (placed_.size() < count_) return not_written();
+    if (!ordered_) std::sort(placed_.begin(), placed_.end());
+    extent_.chunks.reserve(placed_.size());
+    for (const auto& [chunk, offset] : placed_) {
+      if (chunk != extent_.chunks.size())
+        return error(Errc::corrupt,
+                     fmt::format("its index has a chunk twice, and lacks one ({})", extent_.chunks.size()));
+      extent_.chunks.push_back(offset);
+    }
+    return success();
+  }
+
+  Result<void> read_tree() {
+    const std::uint64_t key_bytes = 8 + 8 * (dataset_.shape.size() + 1);
+    return source_.walk_tree(dataset_.address, 1, key_bytes, "a tree of chunks",
+                             [this](std::uint64_t at, std::span<const std::byte> entry, std::uint64_t child) {
+                               return take_entry(at, entry, child);
+                             });
+  }
+
+  Result<void> take_entry(std::uint64_t at, std::span<const std::byte> entry, std::uint64_t address) {
+    const std::uint64_t row = number_at(entry, 8, 8);
+    const std::uint64_t chunk = row / extent_.rows_per_chunk;
+    if (row % extent_.rows_per_chunk != 0 || chunk >= count_)
+      return source_.corrupt(at, fmt::format("a chunk of '{}' from row {} on", array_.name, row));
+    if (number_at(entry, 0, 4) != chunk_bytes_)
+      return source_.corrupt(
+          at, fmt::format("a chunk of {} bytes, not {}", number_at(entry, 0, 4), chunk_bytes_));
+    return place(chunk, address);
+  }
+
+  // A fixed array without pages.
+  Result<void> read_list() {
+    constexpr std::uint64_t kHeadBytes = 28;
+    PENSTOCK_ASSIGN(const auto head, source_.look_checked(dataset_.address, kHeadBytes, "FAHD"));
+    HeaderReader reader(head);
+    const std::uint64_t filtered = reader.skip(5).u8();
+    const std::uint64_t entry_bytes = reader.u8();
+    const std::uint64_t page_bits = reader.u8();
+    const std::uint64_t entries = reader.u64();
+    const std::uint64_t block = reader.u64();
+    if (filtered != 0 || entry_bytes != 8 || entries != count_)
+      return source_.corrupt(dataset_.address, "a list of chunks that does not fit its dataset");
+    if (page_bits >= 64 || entries > std::uint64_t{1} << page_bits)
+      return error(Errc::unsupported,
+                   fmt::format("the list of its {} chunks has pages, which are not read", entries));
+    if (block == kHdf5Nowhere) return success();
+    constexpr std::uint64_t kFront = 4 + 1 + 1 + 8;
+    PENSTOCK_ASSIGN(const auto bytes, source_.look_checked(block, kFront + entries * 8 + 4, "FADB"));
+    for (std::uint64_t i = 0; i < count_; ++i)
+      PENSTOCK_TRY(place(i, number_at(bytes, static_cast<std::size_t>(kFront + i * 8), 8)));
+    return success();
+  }
+
+  Hdf5Source& source_;
+  const Hdf5Object& dataset_;
+  const StoredArray& array_;
+  ArrayExtent& extent_;
+  std::uint64_t chunk_bytes_ = 0;
+  std::uint64_t count_ = 0;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> placed_;  // number and offset, as the index has them
+  bool ordered_ = true;
+};
+
 }  // namespace
 
 // The superblock lies at 0 or, behind what others keep in front of it, at 512, 1024, 2048 ...
 Result<std::uint64_t> Hdf5Reader::find_root() {
   for (std::uint64_t at = 0; at + kSignature.size() <= source_.size(); at = at == 0 ? 512 : 2 * at) {
     PENSTOCK_ASSIGN(const auto bytes, source_.look(at, kSignature.size()));
-    if (HeaderReader(bytes).text(kSignature.size()) == kSignature) return read_superblock(at);
+    if (as_text(bytes) == kSignature) return read_superblock(at);
   }
   return source_.corrupt(0, "no HDF5 superblock: this is no HDF5 file, or its beginning is damaged");
 }
@@ -67,10 +206,10 @@ Result<std::uint64_t> Hdf5Reader::read_superblock(std::uint64_t base) {
 
 Result<void> Hdf5Reader::open() {
   PENSTOCK_ASSIGN(const std::uint64_t root, find_root());
-  std::vector<Found> waiting{{root, {}}};
+  std::vector<Hdf5Link> waiting{{{}, root}};
   std::unordered_set<std::uint64_t> seen{root};
   while (!waiting.empty()) {
-    const Found found = std::move(waiting.back());
+    const Hdf5Link found = std::move(waiting.back());
     waiting.pop_back();
     PENSTOCK_ASSIGN(Hdf5Object object, read_hdf5_object(source_, found.address));
     if (object.is_dataset) {
@@ -80,25 +219,25 @@ Result<void> Hdf5Reader::open() {
     // In the order of the links; what several lead to has the name of the first.
     for (auto link = object.links.rbegin(); link != object.links.rend(); ++link) {
       if (!seen.insert(link->address).second) continue;
-      std::string path = found.path.empty() ? link->name : fmt::format("{}/{}", found.path, link->name);
+      std::string path = found.name.empty() ? link->name : fmt::format("{}/{}", found.name, link->name);
       if (path.size() > kMostPath || seen.size() > kMostObjects)
         return source_.error(
             Errc::unsupported, found.address,
             fmt::format("more than {} objects, or names of more than {} bytes", kMostObjects, kMostPath));
-      waiting.push_back({link->address, std::move(path)});
+      waiting.push_back({std::move(path), link->address});
     }
   }
   return success();
 }
 
-Result<void> Hdf5Reader::add_dataset(const Found& found, Hdf5Object object) {
+Result<void> Hdf5Reader::add_dataset(const Hdf5Link& found, Hdf5Object object) {
   if (!object.is_number) return success();
   const auto& shape = object.shape;
   std::uint64_t bytes = std::find(shape.begin(), shape.end(), 0U) != shape.end() ? 0 : object.item_bytes;
   for (const std::uint64_t side : shape)
     if (bytes != 0 && __builtin_mul_overflow(bytes, side, &bytes))
-      return source_.corrupt(found.address, fmt::format("'{}' has more bytes than there are", found.path));
-  arrays_.push_back({.name = found.path,
+      return source_.corrupt(found.address, fmt::format("'{}' has more bytes than there are", found.name));
+  arrays_.push_back({.name = found.name,
                      .shape = shape,
                      .bytes = bytes,
                      .integers = !object.is_float,
@@ -119,10 +258,8 @@ Result<ArrayExtent> Hdf5Reader::locate(std::size_t array) {
   if (!object.unreadable.empty()) return failed(Errc::unsupported, object.unreadable);
   if (object.storage != Hdf5Storage::contiguous) {
     if (stored.bytes == 0) return extent;
-    PENSTOCK_ASSIGN(Hdf5Chunks chunks, find_hdf5_chunks(source_, object, stored.bytes, stored.name));
-    extent.rows_per_chunk = chunks.rows_per_chunk;
-    extent.chunks = std::move(chunks.offsets);
-    const std::uint64_t chunk_bytes = chunks.rows_per_chunk * (stored.bytes / stored.shape[0]);
+    PENSTOCK_TRY(ChunkFinder(source_, object, stored, extent).find());
+    const std::uint64_t chunk_bytes = extent.rows_per_chunk * (stored.bytes / stored.shape[0]);
     extent.offset = extent.chunks.front();
     for (std::size_t i = 1; i < extent.chunks.size(); ++i)
       if (extent.chunks[i] != extent.chunks[i - 1] + chunk_bytes) return extent;

@@ -29,13 +29,9 @@ class Hdf5Reader {
   Result<ArrayExtent> locate(std::size_t array);
 
  private:
-  struct Found {
-    std::uint64_t address;
-    std::string path;
-  };
   Result<std::uint64_t> find_root();
   Result<std::uint64_t> read_superblock(std::uint64_t base);
-  Result<void> add_dataset(const Found& found, Hdf5Object object);
+  Result<void> add_dataset(const Hdf5Link& found, Hdf5Object object);  // its name is its whole path
 
   Hdf5Source source_;
   std::vector<StoredArray> arrays_;

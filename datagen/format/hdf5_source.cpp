@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "datagen/format/byte_order.hpp"
 #include "datagen/format/hdf5_checksum.hpp"
 #include "io_backends/core/checksums/checksums_count.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
 
@@ -26,15 +29,43 @@ Result<std::span<const std::byte>> Hdf5Source::look_checked(std::uint64_t addres
                                                             std::string_view signature) {
   constexpr std::size_t kChecksum = 4;
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, look(address, length));
-  if (bytes.size() < signature.size() + kChecksum ||
-      !std::equal(signature.begin(), signature.end(), bytes.begin(),
-                  [](char a, std::byte b) { return static_cast<std::byte>(a) == b; }))
+  if (bytes.size() < signature.size() + kChecksum || !as_text(bytes).starts_with(signature))
     return corrupt(address, fmt::format("no '{}' begins here", signature));
   const std::span<const std::byte> covered = bytes.first(bytes.size() - kChecksum);
   const bool right = hdf5_checksum(covered) == number_at(bytes, covered.size(), kChecksum);
   if (kChecksumsCount && !right)
     return corrupt(address, fmt::format("the checksum of this '{}' is wrong", signature));
   return covered;
+}
+
+// Levels fall on the way down, so that no path is endless.
+Result<void> Hdf5Source::walk_tree(
+    std::uint64_t root, std::uint64_t kind, std::uint64_t key_bytes, std::string_view what,
+    const std::function<Result<void>(std::uint64_t at, std::span<const std::byte> entry,
+                                     std::uint64_t child)>& visit) {
+  constexpr unsigned kAnyLevel = 256;
+  std::vector<std::pair<std::uint64_t, unsigned>> waiting{{root, kAnyLevel}};
+  while (!waiting.empty()) {
+    PENSTOCK_TRY(check_interrupt());
+    const auto [address, above] = waiting.back();
+    waiting.pop_back();
+    PENSTOCK_ASSIGN(const auto head, look(address, 24));
+    HeaderReader reader(head);
+    const bool right = reader.text(4) == "TREE" && reader.u8() == kind;
+    const auto level = static_cast<unsigned>(reader.u8());
+    const std::uint64_t children = reader.u16();
+    if (!right || level >= above) return corrupt(address, fmt::format("no node of {}", what));
+    for (std::uint64_t i = 0; i < children; ++i) {
+      const std::uint64_t at = address + 24 + i * (key_bytes + 8);
+      PENSTOCK_ASSIGN(const auto entry, look(at, key_bytes + 8));
+      const std::uint64_t child = number_at(entry, key_bytes, 8);
+      if (level > 0)
+        waiting.emplace_back(child, level);
+      else
+        PENSTOCK_TRY(visit(at, entry, child));
+    }
+  }
+  return success();
 }
 
 Result<std::uint64_t> Hdf5Source::extent(std::uint64_t address, std::uint64_t length) const {

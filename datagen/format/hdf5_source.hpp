@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -29,6 +30,12 @@ class Hdf5Source {
   Result<std::span<const std::byte>> look_checked(std::uint64_t address, std::uint64_t length,
                                                   std::string_view signature);
 
+  // Walks over a version 1 B-tree of that kind (0: of a group, 1: of chunks): visits the entries of its
+  // leaves, each a key of `key_bytes` and the address of a child. `what` is the tree in errors.
+  Result<void> walk_tree(std::uint64_t root, std::uint64_t kind, std::uint64_t key_bytes,
+                         std::string_view what,
+                         const std::function<Result<void>(std::uint64_t at, std::span<const std::byte> entry,
+                                                          std::uint64_t child)>& visit);
   // The offset in the file of `length` bytes at an address, all of which are there.
   Result<std::uint64_t> extent(std::uint64_t address, std::uint64_t length) const;
 

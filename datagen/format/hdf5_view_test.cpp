@@ -13,7 +13,7 @@ namespace penstock {
 namespace {
 
 // A file with these data sets, whose bytes count up from 0 in each.
-std::vector<std::byte> file_with(const std::vector<Hdf5Dataset>& datasets) {
+std::vector<std::byte> file_with(const std::vector<ArrayPlan>& datasets) {
   const Hdf5Layout layout(datasets);
   std::vector<std::byte> file = layout.metadata();
   file.resize(static_cast<std::size_t>(layout.end()));
@@ -23,7 +23,7 @@ std::vector<std::byte> file_with(const std::vector<Hdf5Dataset>& datasets) {
   return file;
 }
 
-const std::vector<Hdf5Dataset> kSets{
+const std::vector<ArrayPlan> kSets{
     {.name = "data", .element = Element::f32, .shape = {4, 3, 2}},
     {.name = "climate/labels", .element = Element::i32, .shape = {4}, .chunks = 2},
     {.name = "one", .element = Element::f64, .shape = {}}};

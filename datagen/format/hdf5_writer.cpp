@@ -23,21 +23,16 @@ std::uint64_t aligned(std::uint64_t offset) {
 }
 
 // ---- Object headers ------------------------------------------------------------------------------------
-class ObjectHeader {
- public:
-  void message(std::uint8_t type, const HeaderBytes& data) {
-    messages_.u8(type).u16(data.size()).u8(0).append(data.view());
-  }
-  std::vector<std::byte> take() {
-    constexpr std::uint8_t kSizeOf4Bytes = 2;  // of the messages' length; no times
-    HeaderBytes header;
-    header.text("OHDR").u8(2).u8(kSizeOf4Bytes).u32(messages_.size()).append(messages_.view());
-    return header.u32(hdf5_checksum(header.view())).take();
-  }
+void put_message(HeaderBytes& messages, std::uint8_t type, const HeaderBytes& data) {
+  messages.u8(type).u16(data.size()).u8(0).append(data.view());
+}
 
- private:
-  HeaderBytes messages_;
-};
+std::vector<std::byte> object_header(const HeaderBytes& messages) {
+  constexpr std::uint8_t kSizeOf4Bytes = 2;  // of the messages' length; no times
+  HeaderBytes header;
+  header.text("OHDR").u8(2).u8(kSizeOf4Bytes).u32(messages.size()).append(messages.view());
+  return header.u32(hdf5_checksum(header.view())).take();
+}
 
 HeaderBytes dataspace(const std::vector<std::uint64_t>& shape) {
   HeaderBytes data;
@@ -63,19 +58,9 @@ HeaderBytes float_type(std::size_t bytes, std::size_t exponent_bits, std::uint64
 }
 
 HeaderBytes datatype(Element element) {
-  switch (element) {
-    case Element::u8:
-      return integer_type(1, false);
-    case Element::i32:
-      return integer_type(4, true);
-    case Element::i64:
-      return integer_type(8, true);
-    case Element::f32:
-      return float_type(4, 8, 127);
-    case Element::f64:
-      break;
-  }
-  return float_type(8, 11, 1023);
+  if (element == Element::f32) return float_type(4, 8, 127);
+  if (element == Element::f64) return float_type(8, 11, 1023);
+  return integer_type(element_bytes(element), element != Element::u8);
 }
 
 // None; space allocated late (contiguous) or with each chunk.
@@ -85,7 +70,7 @@ HeaderBytes fill_value(bool chunked) {
   return data;
 }
 
-HeaderBytes layout_message(const Hdf5Dataset& dataset, std::uint64_t address) {
+HeaderBytes layout_message(const ArrayPlan& dataset, std::uint64_t address) {
   HeaderBytes data;
   data.u8(3);
   if (dataset.chunks == 0) {
@@ -106,7 +91,7 @@ std::uint64_t tree_nodes(std::uint64_t chunks) {
   return nodes;
 }
 
-std::uint64_t node_bytes(const Hdf5Dataset& dataset) {
+std::uint64_t node_bytes(const ArrayPlan& dataset) {
   const std::uint64_t key = 8 + 8 * (dataset.shape.size() + 1);
   return 24 + kNodeEntries * 8 + (kNodeEntries + 1) * key;
 }
@@ -114,7 +99,7 @@ std::uint64_t node_bytes(const Hdf5Dataset& dataset) {
 // Writes a tree's nodes, leaves first; the last is the root.
 class ChunkTree {
  public:
-  ChunkTree(const Hdf5Dataset& dataset, std::uint64_t address, std::uint64_t data)
+  ChunkTree(const ArrayPlan& dataset, std::uint64_t address, std::uint64_t data)
       : dataset_(dataset), address_(address), data_(data) {}
 
   std::vector<std::byte> take() {
@@ -160,7 +145,7 @@ class ChunkTree {
     tree_.zeros(node_bytes(dataset_) - (tree_.size() - begin));
   }
 
-  const Hdf5Dataset& dataset_;
+  const ArrayPlan& dataset_;
   const std::uint64_t address_;
   const std::uint64_t data_;
   HeaderBytes tree_;
@@ -168,7 +153,7 @@ class ChunkTree {
 };
 
 // HDF5 counts a chunk's sides and bytes in 32 bits, and has none of nothing.
-bool can_be_chunked(const Hdf5Dataset& dataset) {
+bool can_be_chunked(const ArrayPlan& dataset) {
   if (dataset.shape.empty() || dataset.shape.size() > kMostTreeSides || dataset.bytes() == 0) return false;
   if (dataset.shape[0] % dataset.chunks != 0) return false;
   return dataset.bytes() / dataset.chunks <= UINT32_MAX;
@@ -176,18 +161,12 @@ bool can_be_chunked(const Hdf5Dataset& dataset) {
 
 }  // namespace
 
-std::uint64_t Hdf5Dataset::bytes() const {
-  std::uint64_t bytes = element_bytes(element);
-  for (const std::uint64_t side : shape) bytes *= side;
-  return bytes;
-}
-
-Result<void> Hdf5Layout::check(std::span<const Hdf5Dataset> datasets) {
+Result<void> Hdf5Layout::check(std::span<const ArrayPlan> datasets) {
   std::set<std::string> names;
-  for (const Hdf5Dataset& dataset : datasets)
+  for (const ArrayPlan& dataset : datasets)
     if (!names.insert(dataset.name).second)
       return make_error(Errc::invalid_argument, fmt::format("two datasets called '{}'", dataset.name));
-  for (const Hdf5Dataset& dataset : datasets) {
+  for (const ArrayPlan& dataset : datasets) {
     for (std::size_t slash = dataset.name.find('/'); slash != std::string::npos;
          slash = dataset.name.find('/', slash + 1))
       if (names.contains(dataset.name.substr(0, slash)))
@@ -215,14 +194,14 @@ std::size_t Hdf5Layout::group_of(std::string_view path) {
     }
     children.emplace_back(name, groups_.size());
     group = groups_.size();
-    groups_.push_back({.name = name});
+    groups_.emplace_back();
   }
   return group;
 }
 
-Hdf5Layout::Hdf5Layout(std::vector<Hdf5Dataset> datasets) : datasets_(std::move(datasets)), groups_(1) {
+Hdf5Layout::Hdf5Layout(std::vector<ArrayPlan> datasets) : datasets_(std::move(datasets)), groups_(1) {
   for (std::size_t i = 0; i < datasets_.size(); ++i) {
-    Hdf5Dataset& dataset = datasets_[i];
+    ArrayPlan& dataset = datasets_[i];
     if (dataset.chunks != 0 && !can_be_chunked(dataset)) dataset.chunks = 0;
     const std::size_t slash = dataset.name.rfind('/');
     const bool in_root = slash == std::string::npos;
@@ -254,47 +233,40 @@ Hdf5Layout::Hdf5Layout(std::vector<Hdf5Dataset> datasets) : datasets_(std::move(
 }
 
 std::vector<std::byte> Hdf5Layout::group_header(const Group& group) const {
-  ObjectHeader header;
+  HeaderBytes messages;
   HeaderBytes links;  // none in a heap: all follow
   links.u8(0).u8(0).u64(kNowhere).u64(kNowhere);
-  header.message(0x02, links);
-  header.message(0x0a, HeaderBytes().zeros(2));
+  put_message(messages, 0x02, links);
+  put_message(messages, 0x0a, HeaderBytes().zeros(2));
   const auto link = [&](const std::string& name, std::uint64_t address) {
     constexpr std::uint8_t kUtf8 = 0x10;
     HeaderBytes data;
     data.u8(1).u8(kUtf8 | 1U).u8(1).u16(name.size()).text(name).u64(address);
-    header.message(0x06, data);
+    put_message(messages, 0x06, data);
   };
   for (const auto& [name, number] : group.groups) link(name, groups_[number].header);
   for (const auto& [name, number] : group.datasets) link(name, headers_[number]);
-  return header.take();
+  return object_header(messages);
 }
 
 std::vector<std::byte> Hdf5Layout::dataset_header(std::size_t dataset) const {
-  const Hdf5Dataset& what = datasets_[dataset];
+  const ArrayPlan& what = datasets_[dataset];
   const bool chunked = what.chunks != 0;
   // The root of a tree is its last node.
   const std::uint64_t root =
       chunked ? trees_[dataset] + (tree_nodes(what.chunks) - 1) * node_bytes(what) : addresses_[dataset];
-  ObjectHeader header;
-  header.message(0x01, dataspace(what.shape));
-  header.message(0x03, datatype(what.element));
-  header.message(0x05, fill_value(chunked));
-  header.message(0x08, layout_message(what, root));
-  return header.take();
+  HeaderBytes messages;
+  put_message(messages, 0x01, dataspace(what.shape));
+  put_message(messages, 0x03, datatype(what.element));
+  put_message(messages, 0x05, fill_value(chunked));
+  put_message(messages, 0x08, layout_message(what, root));
+  return object_header(messages);
 }
 
 std::vector<std::byte> Hdf5Layout::metadata() const {
   HeaderBytes bytes;
-  bytes.text("\x89HDF\r\n\x1a\n")
-      .u8(2)
-      .u8(8)
-      .u8(8)
-      .u8(0)
-      .u64(0)
-      .u64(kNowhere)
-      .u64(end_)
-      .u64(groups_[0].header);
+  bytes.text("\x89HDF\r\n\x1a\n").u8(2).u8(8).u8(8).u8(0);
+  bytes.u64(0).u64(kNowhere).u64(end_).u64(groups_[0].header);
   bytes.u32(hdf5_checksum(bytes.view()));
   for (const Group& group : groups_) bytes.append(group_header(group));
   for (std::size_t i = 0; i < datasets_.size(); ++i) bytes.append(dataset_header(i));

@@ -9,30 +9,20 @@
 #include <string>
 #include <vector>
 
-#include "datagen/sample/sample.hpp"
+#include "datagen/format/sample_arrays.hpp"
 #include "io_backends/core/result.hpp"
 
 namespace penstock {
 
-struct Hdf5Dataset {
-  std::string name;  // "climate/data": in the group climate
-  Element element = Element::u8;
-  std::vector<std::uint64_t> shape{};
-  // The number of chunks: each has a part of the first side and all of the others; 0: contiguous. The bytes
-  // are the same, one chunk after another.
-  std::uint64_t chunks = 0;
-  std::uint64_t bytes() const;
-};
-
-// Where everything of a file lies. Sides of datasets may change without moving anything in front of
-// data_begin().
+// Where everything of a file lies, a dataset for each array ("climate/data": in the group climate). Sides of
+// datasets may change without moving anything in front of data_begin().
 class Hdf5Layout {
  public:
-  explicit Hdf5Layout(std::vector<Hdf5Dataset> datasets);
+  explicit Hdf5Layout(std::vector<ArrayPlan> datasets);
 
   // invalid_argument where no file can hold such datasets, saying why: two of one name, a name that is also a
   // group's, more sides than HDF5 has.
-  static Result<void> check(std::span<const Hdf5Dataset> datasets);
+  static Result<void> check(std::span<const ArrayPlan> datasets);
 
   std::vector<std::byte> metadata() const;  // the file's first bytes, up to data_begin()
   std::uint64_t data_begin() const { return addresses_.empty() ? end_ : addresses_.front(); }
@@ -42,7 +32,6 @@ class Hdf5Layout {
 
  private:
   struct Group {
-    std::string name;
     std::vector<std::pair<std::string, std::size_t>> groups{};    // and its number
     std::vector<std::pair<std::string, std::size_t>> datasets{};  // likewise
     std::uint64_t header = 0;
@@ -51,7 +40,7 @@ class Hdf5Layout {
   std::vector<std::byte> group_header(const Group& group) const;
   std::vector<std::byte> dataset_header(std::size_t dataset) const;
 
-  std::vector<Hdf5Dataset> datasets_;
+  std::vector<ArrayPlan> datasets_;
   std::vector<Group> groups_;             // the root first
   std::vector<std::uint64_t> headers_;    // of datasets
   std::vector<std::uint64_t> trees_;      // of chunked datasets

@@ -12,7 +12,6 @@
 #include "datagen/format/object_names.hpp"
 #include "datagen/format/object_window.hpp"
 #include "datagen/format/sample_arrays.hpp"
-#include "datagen/format/sample_type.hpp"
 #include "datagen/format/scan_arrays.hpp"
 #include "datagen/format/sharded_format.hpp"
 
@@ -21,8 +20,6 @@ namespace penstock {
 extern const FormatInfo format_npy;
 
 namespace {
-
-constexpr OptionSpec kOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOption};
 
 class NpyWriter final : public ObjectWriter {
  public:
@@ -79,13 +76,8 @@ class Npy final : public ShardedFormat {
     return std::make_unique<NpyWriter>(backend, plan, !shards_.one_sample());
   }
 
-  bool claims(std::string_view object_name) const override {
-    return !hidden(object_name) && has_extension(object_name, ".npy");
-  }
-
   // Whether an array is one sample or many is not in it; only names of shards say so.
-  Result<void> scan(Backend& backend, const Entry& object,
-                    const std::function<void(const Found&)>& found) const override {
+  Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     PENSTOCK_ASSIGN(const NpyArray array, read_npy(window, 0, object.bytes));
     std::uint64_t samples = 1;
@@ -113,7 +105,7 @@ class Npy final : public ShardedFormat {
 const FormatInfo format_npy{
     .name = "npy",
     .summary = "NumPy arrays: a sample each, or stacked",
-    .options = kOptions,
+    .options = kShardedOptions,
     .make = make_sharded<Npy>,
 };
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <utility>
 
 #include "datagen/format/byte_order.hpp"
 
@@ -14,9 +13,9 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kMostText = 65536;  // version 1.0's limit; NumPy itself reads no more than 10 000
-constexpr std::size_t kMostSides = 64;    // NumPy 2 has 64, earlier ones 32
-constexpr std::size_t kDigits = 20;       // of the largest first side
+constexpr std::size_t kMostText = 65536;     // version 1.0's limit; NumPy itself reads no more than 10 000
+constexpr std::size_t kMostArraySides = 64;  // NumPy 2 has 64, earlier ones 32
+constexpr std::size_t kDigits = 20;          // of the largest first side
 
 // "<f4": order, kind, and bytes.
 std::string descr_of(Element element) {
@@ -59,12 +58,10 @@ class Literals {
   }
   std::optional<bool> boolean() {
     skip_spaces();
-    for (const auto& [word, value] : {std::pair{std::string_view("True"), true}, {"False", false}})
-      if (rest_.starts_with(word)) {
-        rest_.remove_prefix(word.size());
-        return value;
-      }
-    return std::nullopt;
+    const bool value = rest_.starts_with("True");
+    if (!value && !rest_.starts_with("False")) return std::nullopt;
+    rest_.remove_prefix(value ? 4 : 5);
+    return value;
   }
   std::optional<std::uint64_t> number() {
     skip_spaces();
@@ -86,7 +83,7 @@ Result<void> read_shape(Literals& text, NpyArray& array) {
   while (!text.take(')')) {
     const auto side = text.number();
     if (!side) return bad("a side that is no number");
-    if (array.shape.size() == kMostSides) return bad("more sides than an array has");
+    if (array.shape.size() == kMostArraySides) return bad("more sides than an array has");
     array.shape.push_back(*side);
     if (!text.take(',') && text.next() != ')') return bad("sides without commas");
   }
@@ -176,9 +173,7 @@ Result<NpyArray> read_npy(ObjectWindow& window, std::uint64_t offset, std::uint6
   constexpr std::size_t kShort = 10;  // up to the text in version 1
   if (length < kShort) return window.corrupt(offset, "too short for a NumPy array");
   PENSTOCK_ASSIGN(std::span<const std::byte> head, window.at(offset, std::min<std::uint64_t>(length, 12)));
-  const bool known = std::equal(kMagic.begin(), kMagic.end(), head.begin(),
-                                [](char a, std::byte b) { return static_cast<std::byte>(a) == b; });
-  if (!known) return window.corrupt(offset, "no NumPy array begins here");
+  if (!as_text(head).starts_with(kMagic)) return window.corrupt(offset, "no NumPy array begins here");
   const auto version = number_at(head, 6, 1);
   if (version < 1 || version > 3)
     return window.error(Errc::unsupported, offset, fmt::format("version {} of NumPy's format", version));
@@ -188,9 +183,7 @@ Result<NpyArray> read_npy(ObjectWindow& window, std::uint64_t offset, std::uint6
   if (text_bytes > kMostText || text_bytes > length - begin)
     return window.corrupt(offset + 8, fmt::format("a NumPy header of {} bytes", text_bytes));
   PENSTOCK_ASSIGN(head, window.at(offset + begin, static_cast<std::size_t>(text_bytes)));
-  const std::string_view text(reinterpret_cast<const char*>(head.data()),
-                              head.size());  // NOLINT(*-reinterpret-cast)
-  Result<NpyArray> array = parse_npy_text(text);
+  Result<NpyArray> array = parse_npy_text(as_text(head));
   if (!array.ok()) return window.error(array.error().code, offset + begin, array.error().what);
   array->header_bytes = begin + text_bytes;
   if (array->data_bytes != length - array->header_bytes)

@@ -1,5 +1,4 @@
 // Format: NumPy's .npz archives: an array a field, of one sample or of several along a new first axis.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
@@ -13,9 +12,7 @@
 #include "datagen/format/npy_header.hpp"
 #include "datagen/format/object_names.hpp"
 #include "datagen/format/object_window.hpp"
-#include "datagen/format/patchable_writer.hpp"
 #include "datagen/format/sample_arrays.hpp"
-#include "datagen/format/sample_type.hpp"
 #include "datagen/format/scan_arrays.hpp"
 #include "datagen/format/sharded_format.hpp"
 #include "datagen/format/zip_archive.hpp"
@@ -27,7 +24,6 @@ extern const FormatInfo format_npz;
 
 namespace {
 
-constexpr OptionSpec kOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOption};
 constexpr std::string_view kSuffix = ".npy";
 
 // The payload is streamed where it comes sample by sample; everything else is whole when it is written.
@@ -134,19 +130,14 @@ class Npz final : public ShardedFormat {
     return std::make_unique<NpzWriter>(backend, plan, !shards_.one_sample());
   }
 
-  bool claims(std::string_view object_name) const override {
-    return !hidden(object_name) && has_extension(object_name, ".npz");
-  }
-
-  Result<void> scan(Backend& backend, const Entry& object,
-                    const std::function<void(const Found&)>& found) const override {
+  Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     PENSTOCK_ASSIGN(const auto members, read_zip(window, kSuffix));
     std::vector<StoredArray> arrays;
     std::vector<ArrayExtent> extents;
     std::optional<Error> skipped;
-    for (const StoredMember& member : members) {
-      Result<NpyArray> read = read_npy(window, member.offset, member.bytes);
+    for (const ArchiveMember& member : members) {
+      Result<NpyArray> read = read_npy(window, member.content.offset, member.content.length);
       if (!read.ok() && read.error().code == Errc::unsupported) {
         if (!skipped) skipped = std::move(read).error();
         continue;
@@ -157,7 +148,7 @@ class Npz final : public ShardedFormat {
                         .bytes = array.data_bytes,
                         .integers = array.integers(),
                         .item_bytes = std::max<std::uint64_t>(1, array.item_bytes)});
-      extents.push_back({.offset = member.offset + array.header_bytes,
+      extents.push_back({.offset = member.content.offset + array.header_bytes,
                          .item_bytes = std::max<std::uint64_t>(1, array.item_bytes),
                          .is_signed = array.kind == 'i',
                          .big_endian = array.big_endian,
@@ -174,7 +165,7 @@ class Npz final : public ShardedFormat {
 const FormatInfo format_npz{
     .name = "npz",
     .summary = "NumPy archives: an array a field, of one sample or of several",
-    .options = kOptions,
+    .options = kShardedOptions,
     .make = make_sharded<Npz>,
 };
 

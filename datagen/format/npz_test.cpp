@@ -136,8 +136,8 @@ TEST_F(Npz, EveryFieldIsAnArray) {
     const auto members = read_zip(*window, ".npy");
     ASSERT_OK(members);
     std::string names;
-    for (const StoredMember& member : *members) {
-      EXPECT_EQ(member.offset % kZipAlignment, 0U) << member.name;
+    for (const ArchiveMember& member : *members) {
+      EXPECT_EQ(member.content.offset % kZipAlignment, 0U) << member.name;
       names += member.name + " ";
     }
     EXPECT_EQ(names,

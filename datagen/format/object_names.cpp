@@ -11,22 +11,22 @@ namespace penstock {
 
 Result<Dirs> Dirs::parse(const Options& options) {
   const std::string& dirs = options.text("dirs");
-  if (dirs == "class") return Dirs(How::of_class, 0);
-  if (dirs == "flat") return Dirs(How::flat, 0);
+  if (dirs == "class") return Dirs(true, 0);
+  if (dirs == "flat") return Dirs(false, 0);
   constexpr std::string_view kHash = "hash:";
   std::optional<std::uint64_t> folders;
   if (dirs.starts_with(kHash)) folders = parse_digits<std::uint64_t>(dirs.substr(kHash.size()));
   if (!folders || *folders == 0 || *folders > 1'000'000)
     return make_error(Errc::invalid_argument,
                       fmt::format("dirs={}: say class, flat or hash:K with K from 1 to 1000000", dirs));
-  return Dirs(How::hash, *folders);
+  return Dirs(false, *folders);
 }
 
 std::string Dirs::name(std::string_view key, std::string_view extension) const {
   std::string name = fmt::format("{}{}", key, extension);
-  if (how_ == How::of_class) return name;
+  if (by_class_) return name;
   std::replace(name.begin(), name.end(), '/', '_');
-  if (how_ == How::flat) return name;
+  if (folders_ == 0) return name;
   const std::size_t digits = fmt::formatted_size("{:x}", folders_ - 1);
   return fmt::format("{:0{}x}/{}", name_hash(key) % folders_, digits, name);
 }

@@ -40,10 +40,9 @@ class Dirs {
   std::string name(std::string_view key, std::string_view extension) const;
 
  private:
-  enum class How : std::uint8_t { of_class, flat, hash };
-  Dirs(How how, std::uint64_t folders) : how_(how), folders_(folders) {}
-  How how_;
-  std::uint64_t folders_;
+  Dirs(bool by_class, std::uint64_t folders) : by_class_(by_class), folders_(folders) {}
+  bool by_class_;
+  std::uint64_t folders_;  // by the hash of the name; 0: none
 };
 
 // Of formats that put several samples into one object. Samples go in order, none is split.
@@ -52,6 +51,9 @@ class Shards {
   // kDirsOption, kShardsOption, kSamplesPerFileOption. invalid_argument where both numbers are given. With
   // neither, all samples make one object: whoever knows their size says better.
   static Result<Shards> parse(const Options& options);
+
+  // One sample an object.
+  explicit Shards(Dirs dirs) : Shards(dirs, 0, 1) {}
 
   // Said so, not by chance: an object is one sample, named after it.
   bool one_sample() const { return per_object_ == 1; }

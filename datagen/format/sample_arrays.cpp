@@ -127,11 +127,9 @@ std::vector<ArrayPlan> SampleArrays::plans() const {
   std::vector<ArrayPlan> arrays;
   for (std::size_t f = 0; f < fields_.size(); ++f) {
     const Field& field = fields_[f];
-    ArrayPlan array{.name = std::string(field.name),
-                    .element = field.element,
-                    .shape = field.shape,
-                    .field = f,
-                    .one_chunk = field.one_chunk && !field.varies};
+    ArrayPlan array{
+        .name = std::string(field.name), .element = field.element, .shape = field.shape, .field = f};
+    if (field.one_chunk && !field.varies) array.chunks = stacked_ ? samples_ : 1;
     if (field.varies) {
       array.shape.assign(1 + (stacked_ ? 0 : field.ones), 1);
       array.shape.front() = lengths_[f] / element_bytes(field.element);
@@ -234,15 +232,9 @@ std::optional<std::size_t> offsets_of(std::span<const StoredArray> arrays, const
   return std::nullopt;
 }
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 // The digits at the front of `text`.
 std::string_view number_in_front(std::string_view text) {
-  std::size_t length = 0;
-  while (length < text.size() && is_digit(text[length])) ++length;
-  return text.substr(0, length);
+  return text.substr(0, text.find_first_not_of("0123456789"));
 }
 
 // "arr_12" -> "arr_0": the same for names that differ in nothing but numbers.

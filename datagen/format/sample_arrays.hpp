@@ -32,10 +32,12 @@ struct ArrayPlan {
   enum class Holds : std::uint8_t { field, offsets, labels };
   std::string name;
   Element element = Element::u8;
-  std::vector<std::uint64_t> shape;
+  std::vector<std::uint64_t> shape{};
+  // For HDF5, the number of chunks: each has a part of the first side and all of the others; 0: contiguous.
+  // The bytes are the same, one chunk after another.
+  std::uint64_t chunks = 0;
   Holds holds = Holds::field;
   std::size_t field = 0;  // whose bytes or offsets
-  bool one_chunk = false;
   std::uint64_t bytes() const;
 };
 

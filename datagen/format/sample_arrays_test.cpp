@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "datagen/format/coalescing_writer.hpp"
 #include "datagen/format/format_testing.hpp"
-#include "datagen/format/patchable_writer.hpp"
 
 namespace penstock {
 namespace {

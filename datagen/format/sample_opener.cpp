@@ -19,28 +19,20 @@ namespace {
 
 constexpr std::uint64_t kFrame = kTfRecordHeaderBytes + kTfRecordFooterBytes;
 
-Error more_than_a_record() {
-  return make_error(Errc::corrupt, "a compressed sample is more than one record");
-}
-
-// Fills `out` or comes to the end of the member before; goes on behind what it took.
-struct Inflation {
-  std::span<const std::byte> in;
-  bool end = false;
-
-  Result<std::size_t> fill(GzipInflater& inflater, std::span<std::byte> out) {
-    std::size_t made = 0;
-    while (made < out.size() && !end) {
-      PENSTOCK_ASSIGN(const GzipInflater::Step step, inflater.step(in, out.subspan(made)));
-      if (!step.end && step.taken == 0 && step.made == 0)
-        return make_error(Errc::truncated, "a compressed sample breaks off");
-      in = in.subspan(step.taken);
-      made += step.made;
-      end = step.end;
-    }
-    return made;
+// Fills `out` or comes to the end of the member before, and takes from `in` what that needs.
+Result<std::size_t> inflate_into(std::span<std::byte> out, GzipInflater& inflater,
+                                 std::span<const std::byte>& in, bool& end) {
+  std::size_t made = 0;
+  while (made < out.size() && !end) {
+    PENSTOCK_ASSIGN(const GzipInflater::Step step, inflater.step(in, out.subspan(made)));
+    if (!step.end && step.taken == 0 && step.made == 0)
+      return make_error(Errc::truncated, "a compressed sample breaks off");
+    in = in.subspan(step.taken);
+    made += step.made;
+    end = step.end;
   }
-};
+  return made;
+}
 
 }  // namespace
 
@@ -81,9 +73,10 @@ Result<std::span<std::byte>> SampleOpener::inflate(std::span<const std::byte> st
     PENSTOCK_ASSIGN(inflater_, GzipInflater::start());
   }
   inflater_->begin();
-  Inflation inflation{stored};
+  std::span<const std::byte> in = stored;
+  bool end = false;
   std::array<std::byte, kTfRecordHeaderBytes> header{};
-  PENSTOCK_ASSIGN(const std::size_t head, inflation.fill(*inflater_, header));
+  PENSTOCK_ASSIGN(const std::size_t head, inflate_into(header, *inflater_, in, end));
   if (head < header.size()) return make_error(Errc::truncated, "a compressed sample is no record");
   const std::uint64_t length = number_at(header, 0, 8);
   if (kChecksumsCount && !tfrecord_payload_bytes(header))
@@ -103,9 +96,10 @@ Result<std::span<std::byte>> SampleOpener::inflate(std::span<const std::byte> st
   }
   std::copy(header.begin(), header.end(), record_.data());
   PENSTOCK_ASSIGN(const std::size_t rest,
-                  inflation.fill(*inflater_, record_.first(bytes + 1).subspan(header.size())));
+                  inflate_into(record_.first(bytes + 1).subspan(header.size()), *inflater_, in, end));
   if (header.size() + rest < bytes) return make_error(Errc::truncated, "a record ends too early");
-  if (header.size() + rest > bytes || !inflation.in.empty()) return more_than_a_record();
+  if (header.size() + rest > bytes || !in.empty())
+    return make_error(Errc::corrupt, "a compressed sample is more than one record");
   return record_.first(bytes);
 }
 

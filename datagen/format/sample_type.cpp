@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "io_backends/core/text.hpp"
@@ -12,25 +11,15 @@ namespace penstock {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kCodecs{{{"jpg", "jpeg"},
-                                                                                 {"jpeg", "jpeg"},
-                                                                                 {"jpe", "jpeg"},
-                                                                                 {"jfif", "jpeg"},
-                                                                                 {"png", "png"},
-                                                                                 {"gif", "gif"},
-                                                                                 {"webp", "webp"},
-                                                                                 {"bmp", "bmp"},
-                                                                                 {"tif", "tiff"},
-                                                                                 {"tiff", "tiff"},
-                                                                                 {"ppm", "pnm"},
-                                                                                 {"pgm", "pnm"},
-                                                                                 {"npy", "npy"}}};
+constexpr std::pair<std::string_view, std::string_view> kCodecs[] = {
+    {"jpg", "jpeg"}, {"jpeg", "jpeg"}, {"jpe", "jpeg"}, {"jfif", "jpeg"}, {"png", "png"},
+    {"gif", "gif"},  {"webp", "webp"}, {"bmp", "bmp"},  {"tif", "tiff"},  {"tiff", "tiff"},
+    {"ppm", "pnm"},  {"pgm", "pnm"},   {"npy", "npy"}};
 
 }  // namespace
 
 std::string_view extension_of(std::string_view object_name) {
-  const std::size_t slash = object_name.rfind('/');
-  const std::string_view last = slash == std::string_view::npos ? object_name : object_name.substr(slash + 1);
+  const std::string_view last = object_name.substr(object_name.rfind('/') + 1);  // npos + 1 is 0
   const std::size_t dot = last.rfind('.');
   return dot == std::string_view::npos || dot == 0 ? std::string_view{} : last.substr(dot);
 }

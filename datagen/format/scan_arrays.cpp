@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -23,6 +22,11 @@ std::uint64_t integer_at(std::span<const std::byte> bytes, const ArrayExtent& ex
   return value;
 }
 
+Placement row_at(const ArrayExtent& extent, std::uint64_t row, std::uint64_t row_bytes) {
+  if (extent.chunks.empty()) return {extent.offset + row * row_bytes, row_bytes};
+  return {extent.chunks[row / extent.rows_per_chunk] + row % extent.rows_per_chunk * row_bytes, row_bytes};
+}
+
 // All of an array of integers; 64 bits hold any of them.
 class Integers {
  public:
@@ -37,10 +41,8 @@ class Integers {
                           fmt::format("the integers of '{}' do not lie together", array.name));
     integers.values_.reserve(static_cast<std::size_t>(count));
     for (std::uint64_t i = 0; i < count; ++i) {
-      const std::uint64_t offset =
-          extent.chunks.empty() ? extent.offset + i * item
-                                : extent.chunks[i / extent.rows_per_chunk] + i % extent.rows_per_chunk * item;
-      PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(offset, item));
+      const Placement at = row_at(extent, i, item);
+      PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(at.offset, item));
       integers.values_.push_back(integer_at(bytes, extent));
     }
     return integers;
@@ -65,11 +67,6 @@ Result<void> check_extent(const ObjectWindow& window, const StoredArray& payload
                       fmt::format("the samples of '{}' do not lie together", payload.name));
 }
 
-Placement row_at(const ArrayExtent& extent, std::uint64_t row, std::uint64_t row_bytes) {
-  if (extent.chunks.empty()) return {extent.offset + row * row_bytes, row_bytes};
-  return {extent.chunks[row / extent.rows_per_chunk] + row % extent.rows_per_chunk * row_bytes, row_bytes};
-}
-
 }  // namespace
 
 Result<std::string_view> codec_at(ByteWindow& window, const Placement& placement) {
@@ -91,36 +88,25 @@ Result<void> check_sample_count(const ByteWindow& window, std::uint64_t samples)
 
 namespace {
 
-// How it is told what was left out: with the first sample.
-class LeftOutArrays {
- public:
-  LeftOutArrays(std::span<const StoredArray> arrays, const SampleChoice& choice) {
-    if (!choice.first_left_out) return;
-    const StoredArray& first = arrays[*choice.first_left_out];
-    const StoredArray& payload = arrays[choice.payload];
-    aside_.count = choice.left_out;
-    aside_.first = first.name;
-    if (!choice.labels_do_not_fit) return;
-    const bool ranges = choice.how == How::ranges;
-    why_ = fmt::format("whose {} labels do not fit the {} {} of '{}'", first.bytes / first.item_bytes,
-                       ranges ? choice.samples : payload.shape[0], ranges ? "samples" : "rows", payload.name);
-    aside_.why = why_;
-  }
-  LeftOutArrays(const LeftOutArrays&) = delete;
-  LeftOutArrays& operator=(const LeftOutArrays&) = delete;
-  // Nothing from the second time on.
-  Format::Aside tell() { return std::exchange(aside_, {}); }
-
- private:
-  std::string why_;
-  Format::Aside aside_;
-};
+// What was left out; told with the first sample.
+Format::Aside left_out_of(std::span<const StoredArray> arrays, const SampleChoice& choice) {
+  if (!choice.first_left_out) return {};
+  const StoredArray& first = arrays[*choice.first_left_out];
+  const StoredArray& payload = arrays[choice.payload];
+  Format::Aside out{.count = choice.left_out, .first = first.name};
+  if (!choice.labels_do_not_fit) return out;
+  const bool ranges = choice.how == How::ranges;
+  out.why =
+      fmt::format("whose {} labels do not fit the {} {} of '{}'", first.bytes / first.item_bytes,
+                  ranges ? choice.samples : payload.shape[0], ranges ? "samples" : "rows", payload.name);
+  return out;
+}
 
 // Samples that are an array each.
 Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays, const SampleChoice& choice,
                        const std::function<Result<ArrayExtent>(std::size_t array)>& locate,
-                       const std::function<void(const Format::Found&)>& found) {
-  LeftOutArrays left_out(arrays, choice);
+                       const Format::Visit& found) {
+  Format::Aside left_out = left_out_of(arrays, choice);
   for (const std::size_t i : choice.each) {
     const StoredArray& array = arrays[i];
     PENSTOCK_ASSIGN(const ArrayExtent extent, locate(i));
@@ -130,7 +116,10 @@ Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays
     if (extent.item_bytes == 1 && array.shape.size() == 1) {
       PENSTOCK_ASSIGN(codec, codec_at(window, placement));
     }
-    found({.label_name = {}, .placement = placement, .codec = codec, .arrays_left_out = left_out.tell()});
+    found({.label_name = {},
+           .placement = placement,
+           .codec = codec,
+           .arrays_left_out = std::exchange(left_out, {})});
   }
   return success();
 }
@@ -139,7 +128,7 @@ Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays
 
 Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays,
                          const std::function<Result<ArrayExtent>(std::size_t array)>& locate,
-                         const std::function<void(const Format::Found&)>& found) {
+                         const Format::Visit& found) {
   const std::optional<SampleChoice> choice = choose_samples(arrays);
   if (!choice) return window.error(Errc::unsupported, 0, "holds no array of numbers");
   PENSTOCK_TRY(check_sample_count(window, choice->samples));
@@ -160,7 +149,7 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
   const std::uint64_t items = payload.bytes / extent.item_bytes;
   const bool plain_bytes = extent.item_bytes == 1 && payload.shape.size() == 1;
   std::string_view codec = "raw";
-  LeftOutArrays left_out(arrays, *choice);
+  Format::Aside left_out = left_out_of(arrays, *choice);
   std::string label;
   for (std::uint64_t i = 0; i < choice->samples; ++i) {
     PENSTOCK_TRY(check_interrupt_at(i));
@@ -177,7 +166,10 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
       PENSTOCK_ASSIGN(codec, codec_at(window, placement));
     }
     if (choice->labels) label = labels.decimal(i);
-    found({.label_name = label, .placement = placement, .codec = codec, .arrays_left_out = left_out.tell()});
+    found({.label_name = label,
+           .placement = placement,
+           .codec = codec,
+           .arrays_left_out = std::exchange(left_out, {})});
   }
   return success();
 }

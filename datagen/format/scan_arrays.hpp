@@ -41,6 +41,6 @@ inline Result<void> check_interrupt_at(std::uint64_t sample) {
 // array, samples do not lie together or are too many (check_sample_count).
 Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays,
                          const std::function<Result<ArrayExtent>(std::size_t array)>& locate,
-                         const std::function<void(const Format::Found&)>& found);
+                         const Format::Visit& found);
 
 }  // namespace penstock

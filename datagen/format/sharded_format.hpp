@@ -8,8 +8,11 @@
 
 #include "datagen/format/format.hpp"
 #include "datagen/format/object_names.hpp"
+#include "datagen/format/sample_type.hpp"
 
 namespace penstock {
+
+inline constexpr OptionSpec kShardedOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOption};
 
 // Splits and names objects as Shards says. Subclasses say what is in one. Immutable; any thread.
 class ShardedFormat : public Format {
@@ -19,12 +22,17 @@ class ShardedFormat : public Format {
     return shards_.first_sample(object, samples);
   }
   std::string object_name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
-                          std::string_view first_key, std::string_view /*extension*/) const final {
-    return shards_.name(object, objects, recipe, first_key, extension_);
+                          std::string_view first_key, std::string_view extension) const final {
+    return shards_.name(object, objects, recipe, first_key, extension_.empty() ? extension : extension_);
+  }
+
+  // By the extension.
+  bool claims(std::string_view object_name) const override {
+    return !hidden(object_name) && has_extension(object_name, extension_);
   }
 
  protected:
-  // `extension`: of the objects, such as ".tar"; outlives the format.
+  // `extension`: of the objects, such as ".tar", or "": their samples' own; outlives the format.
   ShardedFormat(Shards shards, std::string_view extension) : shards_(shards), extension_(extension) {}
 
   const Shards shards_;

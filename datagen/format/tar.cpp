@@ -85,8 +85,7 @@ Result<TarReader::Header> TarReader::read_header() {
   if (at_ == object_.size())
     return object_.error(Errc::truncated, at_, "the zeros that close a tar archive are missing");
   PENSTOCK_ASSIGN(const auto bytes, object_.at(at_, kTarBlock));
-  // NOLINTNEXTLINE(*-reinterpret-cast)
-  const std::string_view block(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string_view block = as_text(bytes);
   Header header;
   header.end = block.find_first_not_of('\0') == std::string_view::npos;
   if (header.end) return header;
@@ -105,14 +104,13 @@ Result<TarReader::Header> TarReader::read_header() {
   return header;
 }
 
-Result<const TarMember*> TarReader::next() {
-  said_ = {};
+Result<const ArchiveMember*> TarReader::next() {
   for (;;) {
     PENSTOCK_ASSIGN(Header header, read_header());
     if (header.end) return nullptr;
     const std::uint64_t from = at_;
     const bool extends = std::string_view("xgLK").find(header.type) != std::string_view::npos;
-    if (!extends && said_.bytes) header.content.length = *said_.bytes;
+    if (!extends && next_bytes_) header.content.length = *next_bytes_;
     // Of links, devices and folders the size says nothing.
     if (header.type >= '1' && header.type <= '6') header.content.length = 0;
     const std::uint64_t left = object_.size() - header.content.offset;
@@ -128,19 +126,18 @@ Result<const TarMember*> TarReader::next() {
       if (header.type == 'x') PENSTOCK_TRY(read_pax(header.content));
       if (header.type == 'L') {
         PENSTOCK_ASSIGN(const auto name, object_.at(header.content.offset, static_cast<std::size_t>(bytes)));
-        // NOLINTNEXTLINE(*-reinterpret-cast)
-        said_.name = text_of({reinterpret_cast<const char*>(name.data()), name.size()});
+        next_name_ = text_of(as_text(name));
       }
       continue;
     }
     if (header.type == 'S')
       return object_.error(Errc::unsupported, from, "a sparse file; make the archive without --sparse");
-    const std::string name = said_.name ? *std::move(said_.name) : std::move(header.name);
-    said_ = {};
+    const std::string name = next_name_ ? *std::move(next_name_) : std::move(header.name);
+    next_name_.reset();
+    next_bytes_.reset();
     PENSTOCK_TRY(set_name(from, name));
     const bool file = header.type == '0' || header.type == '\0' || header.type == '7';
     if (!file || name.ends_with('/')) continue;
-    member_.header = from;
     member_.content = header.content;
     return &member_;
   }
@@ -148,8 +145,7 @@ Result<const TarMember*> TarReader::next() {
 
 Result<void> TarReader::read_pax(Extent content) {
   PENSTOCK_ASSIGN(const auto bytes, object_.at(content.offset, static_cast<std::size_t>(content.length)));
-  // NOLINTNEXTLINE(*-reinterpret-cast)
-  std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::string_view rest = as_text(bytes);
   while (!rest.empty()) {
     const std::uint64_t at = content.offset + content.length - rest.size();
     const char* const begin = rest.data();
@@ -169,12 +165,12 @@ Result<void> TarReader::read_pax(Extent content) {
 }
 
 Result<void> TarReader::set_pax(std::uint64_t at, std::string_view key, std::string_view value) {
-  if (key == "path") said_.name = value;
+  if (key == "path") next_name_ = value;
   if (key.starts_with("GNU.sparse."))
     return object_.error(Errc::unsupported, at, "a sparse file; make the archive without --sparse");
   if (key != "size") return success();
-  said_.bytes = parse_digits<std::uint64_t>(value);
-  if (!said_.bytes || *said_.bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+  next_bytes_ = parse_digits<std::uint64_t>(value);
+  if (!next_bytes_ || *next_bytes_ > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
     return object_.corrupt(at, "a pax header whose size is no number");
   return success();
 }

@@ -20,29 +20,20 @@ namespace penstock {
 // base 256.
 void put_tar_header(std::vector<std::byte>& out, std::string_view name, std::uint64_t bytes);
 
-struct TarMember {
-  std::string name;  // relative, no part of it "..", without "./" in front
-  std::uint64_t header = 0;
-  Extent content;
-};
-
 // Walks over the regular files of an archive. Names come from the header, a pax header or GNU's long name,
-// whichever says most; links, folders, devices and what it does not know are stepped over. `corrupt` for
-// wrong checksums, sizes, and names that lead out of the archive; `truncated` where it ends too early (also
-// for want of the zeros that close an archive: what was cut off between members would be missing unnoticed);
-// `unsupported` for sparse files. Each names object and offset. One thread.
+// whichever says most: relative, no part of them "..", without "./" in front. Links, folders, devices and
+// what it does not know are stepped over. `corrupt` for wrong checksums, sizes, and names that lead out of
+// the archive; `truncated` where it ends too early (also for want of the zeros that close an archive: what
+// was cut off between members would be missing unnoticed); `unsupported` for sparse files. Each names object
+// and offset. One thread.
 class TarReader {
  public:
   explicit TarReader(ObjectWindow& object) : object_(object) {}
   // Nothing at the end of the archive. The member's memory is reused by the next call.
-  Result<const TarMember*> next();
+  Result<const ArchiveMember*> next();
 
  private:
   struct Header;
-  struct Said {  // by extension headers, of the member that follows them
-    std::optional<std::string> name;
-    std::optional<std::uint64_t> bytes;
-  };
   Result<Header> read_header();
   Result<void> read_pax(Extent content);
   Result<void> set_pax(std::uint64_t at, std::string_view key, std::string_view value);
@@ -50,8 +41,9 @@ class TarReader {
 
   ObjectWindow& object_;
   std::uint64_t at_ = 0;
-  Said said_;
-  TarMember member_;
+  std::optional<std::string> next_name_;  // by extension headers, of the member that follows them
+  std::optional<std::uint64_t> next_bytes_;
+  ArchiveMember member_;
 };
 
 }  // namespace penstock

@@ -8,6 +8,7 @@
 #include "datagen/format/sample_arrays.hpp"
 #include "datagen/format/scan_arrays.hpp"
 #include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/text.hpp"
 
 namespace penstock {
 
@@ -143,8 +144,7 @@ class Message {
 
 Result<std::string> text_of(ByteWindow& object, Extent extent) {
   PENSTOCK_ASSIGN(const auto bytes, object.at(extent.offset, static_cast<std::size_t>(extent.length)));
-  // NOLINTNEXTLINE(*-reinterpret-cast)
-  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return std::string(as_text(bytes));
 }
 
 // Of features of the same use the first of these names wins.
@@ -156,12 +156,9 @@ constexpr std::string_view kFileName = "filename";
 
 // Whether a part of the feature's name is "stats".
 bool is_of_statistics(std::string_view key) {
-  for (;;) {
-    const std::size_t slash = std::min(key.find('/'), key.size());
-    if (key.substr(0, slash) == kStatistics) return true;
-    if (slash == key.size()) return false;
-    key.remove_prefix(slash + 1);
-  }
+  while (!key.empty())
+    if (take_part(key, '/') == kStatistics) return true;
+  return false;
 }
 
 class Looker {

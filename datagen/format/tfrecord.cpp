@@ -233,8 +233,7 @@ class TfRecord final : public ShardedFormat {
     return !hidden(object_name) && is_tfrecord_name(plain);
   }
 
-  Result<void> scan(Backend& backend, const Entry& object,
-                    const std::function<void(const Found&)>& found) const override {
+  Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     PENSTOCK_ASSIGN(const bool gzip, is_gzip(window));
     if (gzip) return scan_tfrecord_gzip(window, found);

@@ -109,8 +109,7 @@ Result<Extent> message_of(MemberWindow& member, std::uint64_t object_bytes_left)
 
 }  // namespace
 
-Result<void> scan_tfrecord_gzip(ObjectWindow& object,
-                                const std::function<void(const Format::Found&)>& found) {
+Result<void> scan_tfrecord_gzip(ObjectWindow& object, const Format::Visit& found) {
   auto inflater = GzipInflater::start();
   if (!inflater.ok())
     return object.error(inflater.error().code, 0,

@@ -2,7 +2,6 @@
 // behind another, and TensorFlow reads them as one stream): a sample has a place, which is its member.
 #pragma once
 
-#include <functional>
 #include <string_view>
 
 #include "datagen/format/format.hpp"
@@ -17,6 +16,6 @@ inline constexpr std::string_view kTfRecordGzip = ".tfrecord.gz";
 // Calls `found` with every member of the object, in 200 KiB of memory: everything is inflated, since only
 // deflate knows where a member ends, and held against gzip's own checksums. `unsupported` where a member
 // holds more than one record, or the build lacks zlib; `corrupt` or `truncated` where something is damaged.
-Result<void> scan_tfrecord_gzip(ObjectWindow& object, const std::function<void(const Format::Found&)>& found);
+Result<void> scan_tfrecord_gzip(ObjectWindow& object, const Format::Visit& found);
 
 }  // namespace penstock

@@ -27,8 +27,6 @@ extern const FormatInfo format_webdataset;
 
 namespace {
 
-constexpr OptionSpec kOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOption};
-
 constexpr std::array<std::byte, 2 * kTarBlock> kZeros{};
 constexpr std::uint64_t kLongestLabel = 256;
 
@@ -58,8 +56,7 @@ class TarWriter final : public ObjectWriter {
   }
 
   Result<Placement> add(const SampleBytes& sample) override {
-    const std::size_t slash = sample.key.rfind('/');
-    const std::string_view base = slash == std::string_view::npos ? sample.key : sample.key.substr(slash + 1);
+    const std::string_view base = sample.key.substr(sample.key.rfind('/') + 1);  // npos + 1 is 0
     if (base.empty() || base.find('.') != std::string_view::npos)
       return make_error(Errc::invalid_argument,
                         fmt::format("sample '{}': a WebDataset key ends at the first dot", sample.key));
@@ -128,13 +125,12 @@ struct Group {
 
 class TarScan {
  public:
-  TarScan(ObjectWindow& window, const std::function<void(const Format::Found&)>& found)
-      : window_(window), found_(found) {}
+  TarScan(ObjectWindow& window, const Format::Visit& found) : window_(window), found_(found) {}
 
   Result<void> run() {
     TarReader reader(window_);
     for (;;) {
-      PENSTOCK_ASSIGN(const TarMember* const member, reader.next());
+      PENSTOCK_ASSIGN(const ArchiveMember* const member, reader.next());
       if (member == nullptr) break;
       PENSTOCK_TRY(take(*member));
     }
@@ -144,10 +140,9 @@ class TarScan {
   }
 
  private:
-  Result<void> take(const TarMember& member) {
+  Result<void> take(const ArchiveMember& member) {
     const std::string_view name = member.name;
-    const std::size_t slash = name.rfind('/');
-    const std::size_t base = slash == std::string_view::npos ? 0 : slash + 1;
+    const std::size_t base = name.rfind('/') + 1;  // npos + 1 is 0
     const std::size_t dot = name.find('.', base);
     if (dot == std::string_view::npos || dot == base) return success();  // no key or no extension
     const std::string_view key = name.substr(0, dot);
@@ -178,16 +173,17 @@ class TarScan {
     if (name == group_.name)
       leave_out(name, "the second file of that name");
     else if (!side && only_extension(name) && only_extension(group_.name))
-      leave_out(name, left_out_ == 0 ? fmt::format("whose sample is '{}'", group_.name) : std::string());
+      leave_out(name,
+                left_out_.count == 0 ? fmt::format("whose sample is '{}'", group_.name) : std::string());
   }
 
   void leave_out(std::string_view name, std::string_view why) {
-    if (left_out_++ > 0) return;
-    first_left_out_ = name;
-    why_ = why;
+    if (left_out_.count++ > 0) return;
+    left_out_.first = name;
+    left_out_.why = why;
   }
 
-  Result<void> read_label(const TarMember& member) {
+  Result<void> read_label(const ArchiveMember& member) {
     const Extent content = member.content;
     if (content.length > kLongestLabel) {
       leave_out(member.name, fmt::format("a label of more than {} bytes", kLongestLabel));
@@ -196,8 +192,7 @@ class TarScan {
     if (!group_.label_file.empty()) leave_out(member.name, "the second label of its sample");
     group_.label_file = member.name;
     PENSTOCK_ASSIGN(const auto bytes, window_.at(content.offset, static_cast<std::size_t>(content.length)));
-    // NOLINTNEXTLINE(*-reinterpret-cast)
-    group_.label = trim({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    group_.label = trim(as_text(bytes));
     return success();
   }
 
@@ -228,17 +223,15 @@ class TarScan {
             .placement = *waiting_->payload,
             .codec = waiting_->codec,
             .statistics = base == kStatistics,
-            .files_left_out = {.count = std::exchange(left_out_, 0), .first = first_left_out_, .why = why_}});
+            .files_left_out = std::exchange(left_out_, {})});
     waiting_.reset();
   }
 
   ObjectWindow& window_;
-  const std::function<void(const Format::Found&)>& found_;
+  const Format::Visit& found_;
   Group group_;
   std::optional<Group> waiting_;
-  std::uint64_t left_out_ = 0;  // files, not told yet
-  std::string first_left_out_;
-  std::string why_;
+  Format::Aside left_out_;  // files, not told yet
 };
 
 class WebDataset final : public ShardedFormat {
@@ -252,12 +245,7 @@ class WebDataset final : public ShardedFormat {
     return std::make_unique<TarWriter>(std::move(writer), plan.fields);
   }
 
-  bool claims(std::string_view object_name) const override {
-    return !hidden(object_name) && has_extension(object_name, ".tar");
-  }
-
-  Result<void> scan(Backend& backend, const Entry& object,
-                    const std::function<void(const Found&)>& found) const override {
+  Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     return TarScan(window, found).run();
   }
@@ -268,7 +256,7 @@ class WebDataset final : public ShardedFormat {
 const FormatInfo format_webdataset{
     .name = "webdataset",
     .summary = "tar shards of the files of samples, as WebDataset reads them",
-    .options = kOptions,
+    .options = kShardedOptions,
     .make = make_sharded<WebDataset>,
 };
 

@@ -184,7 +184,7 @@ TEST(WebDataset, ArraysAreNumPyFilesAndTheFirstFieldIsThePayload) {
   auto window = ObjectWindow::open(*tier.backend, {.name = "o", .bytes = bytes.size()}).value();
   TarReader reader(window);
   std::vector<std::string> names;
-  for (const TarMember* member = reader.next().value(); member != nullptr; member = reader.next().value())
+  for (const ArchiveMember* member = reader.next().value(); member != nullptr; member = reader.next().value())
     names.push_back(member->name);
   ASSERT_EQ(names.size(), 12U);
   EXPECT_EQ(std::vector<std::string>(names.begin(), names.begin() + 4),

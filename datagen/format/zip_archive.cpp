@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <span>
 
 #include "datagen/format/byte_order.hpp"
@@ -61,21 +60,12 @@ std::vector<std::byte> zip_local_header(const ZipMember& member) {
   if (padding > 0 && padding < kLeast) padding += kZipAlignment;
   if (padding > 0) extra.u16(kExtraPadding).u16(padding - 4).u16(kZipAlignment).zeros(padding - kLeast);
   const std::uint64_t size = wide ? kIn64 : member.bytes;
-  return HeaderBytes()
-      .u32(kLocal)
-      .u16(wide ? kNeeds64 : kNeeds)
-      .u16(flags_of(member))
-      .u16(0)  // stored
-      .u16(0)
-      .u16(kDate)
-      .u32(member.streamed ? 0 : member.crc32)
-      .u32(size)
-      .u32(size)
-      .u16(member.name.size())
-      .u16(extra.size())
-      .text(member.name)
-      .append(extra.view())
-      .take();
+  HeaderBytes header;
+  header.u32(kLocal).u16(wide ? kNeeds64 : kNeeds).u16(flags_of(member));
+  header.u16(0).u16(0).u16(kDate);  // stored, and when
+  header.u32(member.streamed ? 0 : member.crc32).u32(size).u32(size);
+  header.u16(member.name.size()).u16(extra.size());
+  return header.text(member.name).append(extra.view()).take();
 }
 
 std::vector<std::byte> zip_trailer(const ZipMember& member) {
@@ -92,22 +82,12 @@ std::vector<std::byte> zip_directory(std::span<const ZipMember> members, std::ui
     if (wide) extra.u64(member.bytes).u64(member.bytes);
     if (far) extra.u64(member.header);
     const std::uint64_t size = wide ? kIn64 : member.bytes;
-    directory.u32(kEntry)
-        .u16(kNeeds64)  // made by
-        .u16(local64(member) || far ? kNeeds64 : kNeeds)
-        .u16(flags_of(member))
-        .u16(0)
-        .u16(0)
-        .u16(kDate)
-        .u32(member.crc32)
-        .u32(size)
-        .u32(size)
-        .u16(member.name.size())
-        .u16(extra.size())
-        .zeros(2 + 2 + 2 + 4)  // comment, disk, attributes inside and outside
-        .u32(far ? kIn64 : member.header)
-        .text(member.name)
-        .append(extra.view());
+    directory.u32(kEntry).u16(kNeeds64);  // made by
+    directory.u16(local64(member) || far ? kNeeds64 : kNeeds).u16(flags_of(member));
+    directory.u16(0).u16(0).u16(kDate);  // stored, and when
+    directory.u32(member.crc32).u32(size).u32(size).u16(member.name.size()).u16(extra.size());
+    directory.zeros(2 + 2 + 2 + 4);  // comment, disk, attributes inside and outside
+    directory.u32(far ? kIn64 : member.header).text(member.name).append(extra.view());
   }
   const std::uint64_t bytes = directory.size();
   const std::uint64_t count = members.size();
@@ -173,20 +153,15 @@ Result<Directory> find_directory(ObjectWindow& window) {
   return directory;
 }
 
-struct Entry64 {
-  std::uint64_t bytes;
-  std::uint64_t stored;
-  std::uint64_t header;
-};
-
 // Numbers that did not fit into the entry, in this order, each only where it did not.
-bool widen(std::span<const std::byte> extra, Entry64& entry) {
+bool widen(std::span<const std::byte> extra, std::uint64_t& bytes, std::uint64_t& stored,
+           std::uint64_t& header) {
   while (extra.size() >= 4) {
     const std::size_t length = number_at(extra, 2, 2);
     if (length > extra.size() - 4) return false;
     if (number_at(extra, 0, 2) == kExtra64) {
       std::span<const std::byte> rest = extra.subspan(4, length);
-      for (std::uint64_t* number : {&entry.bytes, &entry.stored, &entry.header}) {
+      for (std::uint64_t* number : {&bytes, &stored, &header}) {
         if (*number != kIn64) continue;
         if (rest.size() < 8) return false;
         *number = number_at(rest, 0, 8);
@@ -209,9 +184,9 @@ Result<std::uint64_t> find_bytes(ObjectWindow& window, std::uint64_t header, con
 
 }  // namespace
 
-Result<std::vector<StoredMember>> read_zip(ObjectWindow& window, std::string_view suffix) {
+Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_view suffix) {
   PENSTOCK_ASSIGN(const Directory directory, find_directory(window));
-  std::vector<StoredMember> members;
+  std::vector<ArchiveMember> members;
   std::uint64_t at = directory.offset;
   const std::uint64_t end = directory.offset + directory.bytes;
   std::uint64_t left = directory.offset;  // for members; they share no bytes
@@ -224,34 +199,31 @@ Result<std::vector<StoredMember>> read_zip(ObjectWindow& window, std::string_vie
     if (number_at(entry, 0, 4) != kEntry || whole > end - at)
       return window.corrupt(at, fmt::format("no entry {} of the ZIP directory", i));
     PENSTOCK_ASSIGN(entry, window.at(at, whole));
-    StoredMember member;
-    for (const std::byte byte : entry.subspan(kEntryBytes, name_bytes))
-      member.name += static_cast<char>(byte);
-    Entry64 numbers{.bytes = number_at(entry, 24, 4),
-                    .stored = number_at(entry, 20, 4),
-                    .header = number_at(entry, 42, 4)};
-    const bool fits = widen(entry.subspan(kEntryBytes + name_bytes, extra_bytes), numbers);
+    ArchiveMember member;
+    member.name = HeaderReader(entry.subspan(kEntryBytes)).text(name_bytes);
+    std::uint64_t bytes = number_at(entry, 24, 4);
+    std::uint64_t stored = number_at(entry, 20, 4);
+    std::uint64_t header = number_at(entry, 42, 4);
+    const bool fits = widen(entry.subspan(kEntryBytes + name_bytes, extra_bytes), bytes, stored, header);
     if (member.name.ends_with(suffix)) {
       if (!fits) return window.corrupt(at, fmt::format("the extra field of '{}'", member.name));
       if ((number_at(entry, 8, 2) & kEncrypted) != 0)
         return window.error(Errc::unsupported, at, fmt::format("'{}' is encrypted", member.name));
-      if (number_at(entry, 10, 2) != 0 || numbers.bytes != numbers.stored)
+      if (number_at(entry, 10, 2) != 0 || bytes != stored)
         return window.error(
             Errc::unsupported, at,
             fmt::format("'{}' is compressed, so its samples have no place of their own (write it "
                         "with numpy.savez, not savez_compressed)",
                         member.name));
-      member.bytes = numbers.bytes;
-      if (numbers.header > directory.offset)
-        return window.corrupt(
-            at, fmt::format("'{}' begins behind the members, at byte {}", member.name, numbers.header));
-      PENSTOCK_ASSIGN(member.offset, find_bytes(window, numbers.header, member.name));
-      if (member.offset > directory.offset || member.bytes > directory.offset - member.offset)
-        return window.corrupt(
-            at, fmt::format("'{}' has {} bytes, more than there are", member.name, member.bytes));
-      if (member.bytes > left)
-        return window.corrupt(at, fmt::format("'{}' lies over other members", member.name));
-      left -= member.bytes;
+      member.content.length = bytes;
+      if (header > directory.offset)
+        return window.corrupt(at,
+                              fmt::format("'{}' begins behind the members, at byte {}", member.name, header));
+      PENSTOCK_ASSIGN(member.content.offset, find_bytes(window, header, member.name));
+      if (member.content.offset > directory.offset || bytes > directory.offset - member.content.offset)
+        return window.corrupt(at, fmt::format("'{}' has {} bytes, more than there are", member.name, bytes));
+      if (bytes > left) return window.corrupt(at, fmt::format("'{}' lies over other members", member.name));
+      left -= bytes;
       members.push_back(std::move(member));
     }
     at += whole;

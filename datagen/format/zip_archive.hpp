@@ -31,15 +31,8 @@ std::vector<std::byte> zip_trailer(const ZipMember& member);
 // At `offset`, the archive's last part.
 std::vector<std::byte> zip_directory(std::span<const ZipMember> members, std::uint64_t offset);
 
-// A member of an archive that perhaps somebody else made.
-struct StoredMember {
-  std::string name;
-  std::uint64_t offset = 0;  // of its first byte
-  std::uint64_t bytes = 0;
-};
-
 // Members whose name ends in `suffix`, in the order of the directory; all lie inside the object. `corrupt`
 // and `truncated` say where; `unsupported` names a member that is compressed or encrypted.
-Result<std::vector<StoredMember>> read_zip(ObjectWindow& window, std::string_view suffix);
+Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_view suffix);
 
 }  // namespace penstock

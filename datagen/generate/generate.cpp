@@ -4,40 +4,37 @@
 
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "datagen/generate/generate_mend.hpp"
-#include "datagen/generate/generate_share.hpp"
 #include "datagen/generate/generate_target.hpp"
 #include "datagen/generate/generator.hpp"
 #include "datagen/manifest/manifest.hpp"
+#include "datagen/target/target_folder.hpp"
 #include "datagen/target/target_sync.hpp"
 #include "io_backends/files/posix_root.hpp"
 
 namespace penstock {
 namespace {
 
-enum class Found : std::uint8_t { nothing, started, finished };
-
 // What rank 0 does alone, under the lock, before the ranks begin.
-Result<Found> begin_target(const Generation& generation, Tier& tier, bool resume) {
+Result<TargetState> begin_target(const Generation& generation, Tier& tier, bool resume) {
   // Another process may have come between the caller's look and the lock.
   PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
   Backend& backend = *tier.backend;
   sweep_temporaries(backend);
   if (complete) {
     PENSTOCK_TRY(remove_generation_state(backend));
-    return Found::finished;
+    return TargetState::finished;
   }
   PENSTOCK_ASSIGN(const std::optional<GenerationState> started, read_generation_state(backend, tier.root));
   if (!started) {
     PENSTOCK_TRY(write_generation_state(backend, generation.state));
-    return Found::nothing;
+    return TargetState::fresh;
   }
   // One that is not this data set's says nothing true of any object that is made from here on.
   PENSTOCK_TRY(remove_if_there(backend.names(), kManifestName));
-  return Found::started;
+  return TargetState::started;
 }
 
 // A rank that would make its share in another place than the others.
@@ -54,9 +51,10 @@ Result<void> check_same_place(const Generation& generation, Tier& tier) {
 // What generate() does while rank 0 holds the lock. Collective.
 Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned threads, bool resume,
                              Communicator& ranks, Progress& progress, Generated& out) {
-  PENSTOCK_ASSIGN(const Found found, on_root(ranks, [&] { return begin_target(generation, tier, resume); }));
-  if (found == Found::finished) return mend_finished(generation, tier, threads, ranks, progress, out);
-  const bool resumed = found == Found::started;
+  PENSTOCK_ASSIGN(const TargetState found,
+                  on_root(ranks, [&] { return begin_target(generation, tier, resume); }));
+  if (found == TargetState::finished) return mend_finished(generation, tier, threads, ranks, progress, out);
+  const bool resumed = found == TargetState::started;
   out.started = resumed;
   if (Result<void> same = all_ok(ranks, ranks.root() ? success() : check_same_place(generation, tier));
       !same.ok()) {

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "datagen/generate/companions.hpp"
 #include "datagen/generate/generate_share.hpp"
 #include "datagen/generate/object_maker.hpp"
 #include "datagen/manifest/manifest.hpp"
@@ -37,10 +36,10 @@ Error of_another_build(std::string_view name, std::string_view why) {
 Result<std::vector<std::uint64_t>> wrong_objects(const Manifest& manifest, Tier& tier, unsigned threads,
                                                  Communicator& ranks) {
   return on_root(ranks, [&]() -> Result<std::vector<std::uint64_t>> {
-    PENSTOCK_ASSIGN(const std::vector<WrongObject> all,
+    PENSTOCK_ASSIGN(const std::vector<ObjectVerdict> all,
                     check_object_sizes(tier.backend->names(), manifest, std::max(threads, 1U)));
     std::vector<std::uint64_t> wrong;
-    for (const WrongObject& one : all) wrong.push_back(one.object);
+    for (const ObjectVerdict& one : all) wrong.push_back(one.object);
     return wrong;
   });
 }
@@ -74,7 +73,6 @@ class Mender {
     GeneratedCounts made;
   };
 
-  Result<void> check_objects() const;
   std::uint64_t samples_kept(std::span<const std::uint64_t> wrong) const;
   Result<void> make_all(std::span<const std::uint64_t> wrong);
   // The same object as the manifest has it, or none.
@@ -111,7 +109,10 @@ Result<void> Mender::run(std::span<const std::uint64_t> wrong, Generated& out) {
     mine_.damaged = wrong.size();
     progress_.advance(mine_.samples_kept);
   }
-  PENSTOCK_TRY(all_ok(ranks_, check_objects()));
+  const bool known = manifest_.objects() == generation_.objects + companions_.size();
+  PENSTOCK_TRY(
+      all_ok(ranks_, known ? success()
+                           : of_another_build(kManifestName, "names other objects than this build makes")));
   Result<void> made = all_ok(
       ranks_, [&] { return make_all(mine); }, [this] { stopped_.store(true, std::memory_order_relaxed); });
   for (const Worker& worker : workers_) mine_.count(worker.made);
@@ -119,16 +120,10 @@ Result<void> Mender::run(std::span<const std::uint64_t> wrong, Generated& out) {
   return made;
 }
 
-Result<void> Mender::check_objects() const {
-  if (manifest_.objects() == generation_.objects + companions_.size()) return success();
-  return of_another_build(kManifestName, "names other objects than this build makes");
-}
-
 std::uint64_t Mender::samples_kept(std::span<const std::uint64_t> wrong) const {
   std::uint64_t kept = generation_.state.samples;
   for (const std::uint64_t object : wrong)
-    if (object < generation_.objects)
-      kept -= generation_.end_sample(object) - generation_.first_sample(object);
+    if (object < generation_.objects) kept -= generation_.samples_of(object);
   return kept;
 }
 

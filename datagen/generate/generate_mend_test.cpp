@@ -53,9 +53,9 @@ TEST(GenerateMend, RoomIsNeededForWhatWasFoundToLackAlone) {
   ManifestBuilder builder({});
   for (const char* name : {"cut", "gone", "grown"}) builder.add_object(name, 100);
   const Manifest manifest = Manifest::from_bytes(builder.finish().value()).value();
-  const std::vector<WrongObject> wrong{{0, {ObjectState::shrunk, "cut"}, 60},
-                                       {1, {ObjectState::vanished, "gone"}, 0},
-                                       {2, {ObjectState::grown, "grown"}, 130}};
+  const std::vector<ObjectVerdict> wrong{{ObjectState::shrunk, "cut", 0, 60},
+                                         {ObjectState::vanished, "gone", 1, 0},
+                                         {ObjectState::grown, "grown", 2, 130}};
   // Nothing is there by now, nor does anybody look again.
   Tier enough = tier("mend-enough", ",capacity=140");
   const auto fits = check_room_to_mend(enough, manifest, wrong);

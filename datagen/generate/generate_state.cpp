@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <memory>
 #include <stdexcept>
 #include <utility>
 
@@ -33,14 +32,14 @@ struct Row {
 static_assert(sizeof(Row) == 32);
 
 // Tell the two apart, and from a row of zeros, which is what a file that lost its bytes is full of.
-enum class Kind : std::uint32_t { sample = 0x70656e73U, object = 0x6f626a65U };
+constexpr std::uint32_t kSampleRow = 0x70656e73U;
+constexpr std::uint32_t kObjectRow = 0x6f626a65U;
 
-std::uint32_t check_of(const Row& row, Kind kind, std::uint32_t key) {
-  return crc32c(std::as_bytes(std::span(&row, 1)).first(offsetof(Row, check)),
-                static_cast<std::uint32_t>(kind) ^ key);
+std::uint32_t check_of(const Row& row, std::uint32_t kind, std::uint32_t key) {
+  return crc32c(std::as_bytes(std::span(&row, 1)).first(offsetof(Row, check)), kind ^ key);
 }
 
-void put(std::vector<Row>& rows, Kind kind, std::uint32_t key, Row row) {
+void put(std::vector<Row>& rows, std::uint32_t kind, std::uint32_t key, Row row) {
   row.check = check_of(row, kind, key);
   rows.push_back(row);
 }
@@ -52,12 +51,12 @@ class SegmentRows {
       : segment_(segment), key_(key), damaged_(damaged) {}
 
   void take(const Row& row) {
-    if (row.check == check_of(row, Kind::object, key_) && row.offset > 0) {
+    if (row.check == check_of(row, kObjectRow, key_) && row.offset > 0) {
       give_up();
       object_ = {{row.length, row.crc32c}, segment_.samples.size(), 0};
       next_ = row.index;
       missing_ = row.offset;
-    } else if (row.check == check_of(row, Kind::sample, key_) && missing_ > 0 && row.index == next_) {
+    } else if (row.check == check_of(row, kSampleRow, key_) && missing_ > 0 && row.index == next_) {
       segment_.samples.push_back({row.index, row.offset, row.length, row.crc32c});
       ++next_;
       if (--missing_ > 0) return;
@@ -208,10 +207,10 @@ Result<void> JournalWriter::append(const JournalSegment& segment) {
   std::vector<Row> rows;
   for (const JournalObject& object : segment.objects) {
     const auto samples = segment.samples_of(object);
-    put(rows, Kind::object, key_,
+    put(rows, kObjectRow, key_,
         {samples.front().index, samples.size(), object.whole.bytes, object.whole.crc32c, 0});
     for (const JournalSample& sample : samples) {
-      put(rows, Kind::sample, key_, {sample.index, sample.offset, sample.length, sample.crc32c, 0});
+      put(rows, kSampleRow, key_, {sample.index, sample.offset, sample.length, sample.crc32c, 0});
       if (rows.size() < kRowsAtOnce) continue;
       PENSTOCK_TRY(writer->append(std::as_bytes(std::span(rows))));
       rows.clear();

@@ -12,8 +12,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
-#include <utility>
 
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/objects/folder_walk.hpp"
@@ -126,15 +124,15 @@ Result<void> check_room(Tier& tier, const Generation& generation, bool started) 
   return success();
 }
 
-Result<void> check_room_to_mend(Tier& tier, const Manifest& manifest, std::span<const WrongObject> wrong) {
+Result<void> check_room_to_mend(Tier& tier, const Manifest& manifest, std::span<const ObjectVerdict> wrong) {
   const Result<Room> room = room_of(*tier.backend);
   if (!room.ok()) return success();
   std::uint64_t missing = 0;
   std::uint64_t objects = 0;
-  for (const WrongObject& one : wrong) {
+  for (const ObjectVerdict& one : wrong) {
     const std::uint64_t wanted = room->taken_by(manifest.object_bytes(one.object));
     missing += wanted - std::min(room->taken_by(one.bytes), wanted);
-    if (one.verdict.state == ObjectState::vanished) ++objects;
+    if (one.state == ObjectState::vanished) ++objects;
   }
   if (missing <= room->bytes && objects <= room->objects.value_or(objects)) return success();
   return make_error(

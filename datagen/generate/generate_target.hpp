@@ -38,7 +38,7 @@ Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume
 Result<void> check_room(Tier& tier, const Generation& generation, bool started);
 
 // Likewise of a finished data set whose `wrong` objects are to be made again: no more than they lack counts.
-Result<void> check_room_to_mend(Tier& tier, const Manifest& manifest, std::span<const WrongObject> wrong);
+Result<void> check_room_to_mend(Tier& tier, const Manifest& manifest, std::span<const ObjectVerdict> wrong);
 
 // Removes what a process left in a complete data set that was killed behind the manifest: journal, state, and
 // the lock's file; where another one holds the lock, or the folder cannot be written, it stays.

@@ -44,6 +44,7 @@ struct Generation {
   // An object's samples, from the first to just before the end, in order.
   std::uint64_t first_sample(std::uint64_t object) const;
   std::uint64_t end_sample(std::uint64_t object) const;
+  std::uint64_t samples_of(std::uint64_t object) const { return end_sample(object) - first_sample(object); }
   std::uint64_t object_of(std::uint64_t sample) const;
   std::uint64_t folders() const;  // that objects are in, below the root; of many thousands, about as many
   std::string object_name(std::uint64_t object,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "datagen/objects/object_check.hpp"
@@ -57,7 +58,10 @@ Result<void> Generator::run(Generated& out) {
                    static_cast<std::uint64_t>(ranks_.size()));
   const Result<void> made = all_ok(
       ranks_, [&] { return make_share(); }, stop);
-  PENSTOCK_TRY(sum_up(out));
+  GeneratedCounts mine;
+  for (const Worker& worker : workers_) mine.count(worker.made);
+  mine.seconds = seconds_;
+  PENSTOCK_TRY(sum_over_ranks(ranks_, mine, out));
   PENSTOCK_TRY(made);
   PENSTOCK_TRY(ledger_.hand_over());
   return on_root(ranks_, [&] { return finish(); });
@@ -73,17 +77,6 @@ ManifestFacts Generator::facts() const {
           .checksums = true,
           .object_checksums = true,
           .label_names = labels_};
-}
-
-Result<void> Generator::sum_up(Generated& out) {
-  GeneratedCounts mine;
-  for (const Worker& worker : workers_) mine.count(worker.made);
-  mine.seconds = seconds_;
-  return sum_over_ranks(ranks_, mine, out);
-}
-
-std::uint64_t Generator::samples_of(std::uint64_t object) const {
-  return generation_.end_sample(object) - generation_.first_sample(object);
 }
 
 Result<void> Generator::name_objects() {
@@ -129,7 +122,8 @@ Result<void> Generator::keep(Worker& worker, PublishedObject whole, std::span<co
   const std::uint64_t first = samples.front().index;
   if (first < share_.first_sample || first >= share_.end_sample) return success();
   const std::uint64_t object = generation_.object_of(first);
-  if (first != generation_.first_sample(object) || samples.size() != samples_of(object)) return success();
+  if (first != generation_.first_sample(object) || samples.size() != generation_.samples_of(object))
+    return success();
   if (done_.get(object - share_.first_object)) return success();
   const auto right = is_right(worker, worker.maker.name(object), whole);
   if (!right.ok() && !concerns_object(right.error())) return right.error();
@@ -180,19 +174,15 @@ Result<void> Generator::make_share() {
 }
 
 Result<void> Generator::make(Worker& worker, std::uint64_t object) {
-  PENSTOCK_ASSIGN(const PublishedObject whole, make_object(worker, object));
-  enter(worker, object, whole, worker.unflushed.samples_of(worker.unflushed.objects.back()));
-  return flush_now_and_then(worker, object - share_.first_object);
-}
-
-Result<PublishedObject> Generator::make_object(Worker& worker, std::uint64_t object) {
   std::vector<JournalSample>& rows = worker.unflushed.samples;
   const std::size_t begin = rows.size();
   PENSTOCK_ASSIGN(const PublishedObject whole, worker.maker.make(object, rows, worker.labels));
-  worker.unflushed.objects.push_back({whole, begin, rows.size()});
-  worker.made.samples_made += rows.size() - begin;
-  for (std::size_t i = begin; i < rows.size(); ++i) worker.made.bytes_made += rows[i].length;
-  return whole;
+  const JournalObject& made = worker.unflushed.objects.emplace_back(JournalObject{whole, begin, rows.size()});
+  const std::span<const JournalSample> samples = worker.unflushed.samples_of(made);
+  worker.made.samples_made += samples.size();
+  for (const JournalSample& sample : samples) worker.made.bytes_made += sample.length;
+  enter(worker, object, whole, samples);
+  return flush_now_and_then(worker, object - share_.first_object);
 }
 
 Result<void> Generator::make_companions() {

@@ -2,7 +2,6 @@
 // Only generate.cpp uses it.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -13,7 +12,6 @@
 #include <string_view>
 #include <vector>
 
-#include "datagen/generate/companions.hpp"
 #include "datagen/generate/generate.hpp"
 #include "datagen/generate/generate_share.hpp"
 #include "datagen/generate/generate_state.hpp"
@@ -69,10 +67,7 @@ class Generator {
   };
 
   ManifestFacts facts() const;
-  // Over the threads of this rank, then over the ranks. Collective.
-  Result<void> sum_up(Generated& out);
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
-  std::uint64_t samples_of(std::uint64_t object) const;
   Result<void> name_objects();
   Result<JournalRead> keep_what_is_right();
   // Takes an object of the share over where all of its bytes are those that were written. Its checksum was
@@ -84,9 +79,8 @@ class Generator {
   void enter(const Worker& worker, std::uint64_t object, PublishedObject whole,
              std::span<const JournalSample> samples);
   Result<void> make_share();
-  Result<void> make(Worker& worker, std::uint64_t object);
   // Its rows for the journal are worker.unflushed's last.
-  Result<PublishedObject> make_object(Worker& worker, std::uint64_t object);
+  Result<void> make(Worker& worker, std::uint64_t object);
   // Small: made again by every --resume.
   Result<void> make_companions();
   // What a kill loses is made again: at most a second of each worker's time, later a twentieth of all of it,

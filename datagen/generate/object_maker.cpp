@@ -1,7 +1,6 @@
 #include "datagen/generate/object_maker.hpp"
 
 #include <string_view>
-#include <utility>
 
 namespace penstock {
 
@@ -28,8 +27,7 @@ Result<PublishedObject> ObjectMaker::make(std::uint64_t object, std::vector<Jour
   if (making_.replaces) PENSTOCK_TRY(remove_if_there(making_.backend.names(), object_name));
   PENSTOCK_ASSIGN(const auto writer,
                   generation.format->create(making_.backend, {.name = object_name,
-                                                              .samples = generation.end_sample(object) -
-                                                                         generation.first_sample(object),
+                                                              .samples = generation.samples_of(object),
                                                               .fields = generation.recipe->fields()}));
   const std::size_t begin = rows.size();
   Result<PublishedObject> whole = fill(object, *writer, rows, labels, approve);
@@ -65,6 +63,33 @@ Result<PublishedObject> ObjectMaker::fill(std::uint64_t object, ObjectWriter& wr
   return writer.publish(making_.durability, [&](const PublishedObject& written) {
     return approve(written, std::span(rows).subspan(begin), labels);
   });
+}
+
+// As the format names an object, without what samples are spread over: folders, and numbers of shards.
+std::string companion_name(const Format& format, const Companion& companion) {
+  constexpr std::string_view kOnlyShard = "-00000-of-00001";
+  std::string name =
+      format.object_name(0, 1, companion.name, companion.name, companion.fields.front().extension);
+  const std::size_t folder = companion.name.rfind('/') + 1;
+  const std::string_view last = std::string_view(companion.name).substr(folder);
+  name.erase(0, name.rfind('/') + 1);
+  if (name.starts_with(last) && name.compare(last.size(), kOnlyShard.size(), kOnlyShard) == 0)
+    name.erase(last.size(), kOnlyShard.size());
+  return companion.name.substr(0, folder) + name;
+}
+
+Result<PublishedObject> write_companion(const Format& format, Backend& backend, const Companion& companion,
+                                        Durability durability, const Approval& approve) {
+  const std::string name = companion_name(format, companion);
+  PENSTOCK_TRY(remove_if_there(backend.names(), name));
+  std::vector<std::span<const std::byte>> pieces(companion.bytes.begin(), companion.bytes.end());
+  std::vector<FieldBytes> fields;
+  fields.reserve(pieces.size());
+  for (const auto& piece : pieces) fields.push_back({.pieces = {&piece, 1}, .bytes = piece.size()});
+  PENSTOCK_ASSIGN(const auto writer,
+                  format.create(backend, {.name = name, .samples = 1, .fields = companion.fields}));
+  PENSTOCK_TRY(writer->add({.key = companion.name, .label = kNoLabel, .label_name = {}, .fields = fields}));
+  return writer->publish(durability, approve);
 }
 
 }  // namespace penstock

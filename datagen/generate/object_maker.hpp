@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "datagen/format/format.hpp"
 #include "datagen/generate/generate_state.hpp"
 #include "datagen/generate/generation.hpp"
+#include "datagen/recipe/recipe.hpp"
 #include "io_backends/backend/backend.hpp"
 #include "io_backends/core/result.hpp"
 
@@ -52,5 +54,13 @@ class ObjectMaker {
   std::uint64_t planned_ = UINT64_MAX;  // the sample that plan_ is of
   std::vector<FieldBytes> fields_;
 };
+
+// Of an object that holds no samples (recipe.hpp says what a companion is): "stats.h5", however many samples
+// an object has and whatever folders they are in: a program finds it by its name.
+std::string companion_name(const Format& format, const Companion& companion);
+
+// Writes it, in place of one that is there.
+Result<PublishedObject> write_companion(const Format& format, Backend& backend, const Companion& companion,
+                                        Durability durability, const Approval& approve = {});
 
 }  // namespace penstock

@@ -1,8 +1,6 @@
 // How large a data set becomes on storage: what a format puts around its samples.
 #pragma once
 
-#include <cstdint>
-
 #include "datagen/format/format.hpp"
 #include "datagen/recipe/recipe.hpp"
 #include "io_backends/core/result.hpp"

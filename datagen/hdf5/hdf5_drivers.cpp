@@ -37,10 +37,4 @@ Result<std::unique_ptr<Hdf5Input>> Hdf5Input::open(Backend& backend, std::string
   return parallel ? open_by_mpio(backend, name, driver) : open_by_library(backend, name, driver);
 }
 
-std::uint64_t Hdf5Shape::elements() const {
-  std::uint64_t elements = 1;
-  for (const std::uint64_t side : sides) elements *= side;
-  return elements;
-}
-
 }  // namespace penstock

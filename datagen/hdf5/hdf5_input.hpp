@@ -32,11 +32,6 @@ Result<Hdf5Driver> parse_hdf5_driver(std::string_view name);
 // is said by open().
 Result<void> hdf5_available();
 
-struct Hdf5Shape {
-  std::vector<std::uint64_t> sides;  // outermost first
-  std::uint64_t elements() const;
-};
-
 // One file, open to read. Any thread: the library does one thing at a time, whoever asks.
 class Hdf5Input {
  public:
@@ -45,7 +40,7 @@ class Hdf5Input {
   virtual ~Hdf5Input() = default;
 
   // not_found where the file has no data set of that name ("climate/data").
-  virtual Result<Hdf5Shape> shape(const std::string& data_set) = 0;
+  virtual Result<std::vector<std::uint64_t>> shape(const std::string& data_set) = 0;  // outermost side first
 
   // The block of `counts` elements a side that begins at `begin`, turned into the machine's `element`s: all
   // of it into `out`, which has as many bytes, or an error. Both have as many sides as the data set.

@@ -34,8 +34,8 @@ struct Share {
 // one sample is all of it.
 Result<void> check_file(const Corpus& corpus, Hdf5Input& file, std::uint64_t first, std::uint64_t count,
                         const std::string& data_set, Element element, Share& share) {
-  PENSTOCK_ASSIGN(const Hdf5Shape shape, file.shape(data_set));
-  const bool rows = !shape.sides.empty() && shape.sides.front() == count;
+  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> shape, file.shape(data_set));
+  const bool rows = !shape.empty() && shape.front() == count;
   if (!rows && count != 1)
     return make_error(Errc::corrupt, fmt::format("'{}' has not {} rows", data_set, count));
   const auto size = static_cast<std::uint64_t>(share.ranks.size());
@@ -43,12 +43,14 @@ Result<void> check_file(const Corpus& corpus, Hdf5Input& file, std::uint64_t fir
   for (std::uint64_t round = 0; round < count; round += size) {
     const std::uint64_t row = round + static_cast<std::uint64_t>(share.ranks.rank());
     const bool mine = row < count;
-    std::vector<std::uint64_t> begin(shape.sides.size(), 0);
-    std::vector<std::uint64_t> counts = shape.sides;
+    std::vector<std::uint64_t> begin(shape.size(), 0);
+    std::vector<std::uint64_t> counts = shape;
     if (rows) begin.front() = mine ? row : 0;
     if (rows) counts.front() = 1;
     if (!mine) counts.front() = 0;
-    bytes.resize(Hdf5Shape{counts}.elements() * element_bytes(element));
+    std::uint64_t elements = 1;
+    for (const std::uint64_t side : counts) elements *= side;
+    bytes.resize(elements * element_bytes(element));
     PENSTOCK_TRY(file.read(data_set, begin, counts, element, bytes));
     if (!mine) continue;
     if (crc32c(bytes) != corpus.manifest.sample(first + row).crc32c)

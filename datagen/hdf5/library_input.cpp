@@ -10,23 +10,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
+
 namespace penstock {
 namespace {
 
 hid_t native_type(Element element) {
-  switch (element) {
-    case Element::u8:
-      return H5T_NATIVE_UINT8;
-    case Element::i32:
-      return H5T_NATIVE_INT32;
-    case Element::i64:
-      return H5T_NATIVE_INT64;
-    case Element::f32:
-      return H5T_NATIVE_FLOAT;
-    case Element::f64:
-      break;
-  }
-  return H5T_NATIVE_DOUBLE;
+  const std::array types{H5T_NATIVE_UINT8, H5T_NATIVE_INT32, H5T_NATIVE_INT64, H5T_NATIVE_FLOAT,
+                         H5T_NATIVE_DOUBLE};  // by Element
+  return types[static_cast<std::size_t>(element)];
 }
 
 }  // namespace
@@ -53,7 +45,7 @@ Result<void> LibraryInput::open(const std::string& path, hid_t access, Hdf5Id tr
   return file_ ? success() : failed("is no HDF5 file that can be read:");
 }
 
-Result<Hdf5Shape> LibraryInput::shape(const std::string& data_set) {
+Result<std::vector<std::uint64_t>> LibraryInput::shape(const std::string& data_set) {
   const std::scoped_lock lock(hdf5_mutex());
   const Hdf5Quiet quiet;
   PENSTOCK_ASSIGN(OpenSet opened, open_set(data_set));
@@ -105,25 +97,24 @@ Result<LibraryInput::OpenSet> LibraryInput::open_set(const std::string& data_set
   std::vector<hsize_t> extent(static_cast<std::size_t>(sides));
   if (sides > 0 && H5Sget_simple_extent_dims(space, extent.data(), nullptr) < 0)
     return failed("cannot look at", data_set);
-  opened.shape.sides.assign(extent.begin(), extent.end());
+  opened.shape.assign(extent.begin(), extent.end());
   return opened;
 }
 
-Result<void> LibraryInput::check_block(const std::string& data_set, const Hdf5Shape& shape,
+Result<void> LibraryInput::check_block(const std::string& data_set, std::span<const std::uint64_t> shape,
                                        std::span<const std::uint64_t> begin,
                                        std::span<const std::uint64_t> counts, Element element,
                                        std::size_t room) const {
-  bool fits = begin.size() == shape.sides.size() && counts.size() == shape.sides.size();
+  bool fits = begin.size() == shape.size() && counts.size() == shape.size();
   std::uint64_t elements = 1;
   for (std::size_t i = 0; fits && i < counts.size(); ++i) {
-    fits = begin[i] <= shape.sides[i] && counts[i] <= shape.sides[i] - begin[i];
+    fits = begin[i] <= shape[i] && counts[i] <= shape[i] - begin[i];
     elements *= counts[i];
   }
   if (!fits)
-    return make_error(
-        Errc::invalid_argument,
-        fmt::format("'{}' of '{}' has the sides {}: no block of {} at {}", data_set, name_,
-                    fmt::join(shape.sides, " x "), fmt::join(counts, " x "), fmt::join(begin, ", ")));
+    return make_error(Errc::invalid_argument,
+                      fmt::format("'{}' of '{}' has the sides {}: no block of {} at {}", data_set, name_,
+                                  fmt::join(shape, " x "), fmt::join(counts, " x "), fmt::join(begin, ", ")));
   if (elements * element_bytes(element) == room) return success();
   return make_error(Errc::invalid_argument,
                     fmt::format("a block of '{}' has {} bytes, and there is room for {}", data_set,

@@ -72,7 +72,7 @@ class LibraryInput final : public Hdf5Input {
   // `corrupt` if the library says that this is no HDF5. With hdf5_mutex() held.
   Result<void> open(const std::string& path, hid_t access, Hdf5Id transfer = {});
 
-  Result<Hdf5Shape> shape(const std::string& data_set) override;
+  Result<std::vector<std::uint64_t>> shape(const std::string& data_set) override;
   Result<void> read(const std::string& data_set, std::span<const std::uint64_t> begin,
                     std::span<const std::uint64_t> counts, Element element,
                     std::span<std::byte> out) override;
@@ -81,11 +81,11 @@ class LibraryInput final : public Hdf5Input {
   struct OpenSet {
     Hdf5Id set;
     Hdf5Id space;  // of the whole data set
-    Hdf5Shape shape;
+    std::vector<std::uint64_t> shape;
   };
   // First step of a call: forgets an earlier error of the Reader. With hdf5_mutex() held.
   Result<OpenSet> open_set(const std::string& data_set);
-  Result<void> check_block(const std::string& data_set, const Hdf5Shape& shape,
+  Result<void> check_block(const std::string& data_set, std::span<const std::uint64_t> shape,
                            std::span<const std::uint64_t> begin, std::span<const std::uint64_t> counts,
                            Element element, std::size_t room) const;
   Error failed(std::string_view what, std::string_view data_set = "");

@@ -1,18 +1,12 @@
 #include "datagen/hdf5/reader_driver.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <new>
 
 namespace penstock {
 namespace {
 
 constexpr haddr_t kMostBytes = (haddr_t{1} << 62U);
-
-struct Access {  // what the property list carries
-  ReaderSource* source = nullptr;
-};
 
 struct File {
   H5FD_t base{};  // the library's part, first
@@ -31,11 +25,11 @@ extern "C" {
 
 H5FD_t* penstock_hdf5_open(const char* /*name*/, unsigned flags, hid_t access, haddr_t /*most*/) {
   const unsigned writing = H5F_ACC_RDWR | H5F_ACC_TRUNC | H5F_ACC_CREAT;
-  const auto* const wanted = static_cast<const Access*>(H5Pget_driver_info(access));
-  if (wanted == nullptr || wanted->source == nullptr || (flags & writing) != 0) return nullptr;
+  const auto* const source = static_cast<ReaderSource* const*>(H5Pget_driver_info(access));
+  if (source == nullptr || *source == nullptr || (flags & writing) != 0) return nullptr;
   auto* const file = new (std::nothrow) File;
   if (file == nullptr) return nullptr;
-  file->source = wanted->source;
+  file->source = *source;
   return &file->base;
 }
 
@@ -99,7 +93,7 @@ H5FD_class_t driver_class() {
   made.name = "penstock_reader";
   made.maxaddr = kMostBytes;
   made.fc_degree = H5F_CLOSE_STRONG;
-  made.fapl_size = sizeof(Access);
+  made.fapl_size = sizeof(void*);  // what the property list carries: the ReaderSource
   made.open = &penstock_hdf5_open;
   made.close = &penstock_hdf5_close;
   made.cmp = &penstock_hdf5_compare;
@@ -119,8 +113,8 @@ H5FD_class_t driver_class() {
 Result<void> use_reader_driver(hid_t access, ReaderSource& source) {
   static const H5FD_class_t kClass = driver_class();
   static const hid_t kDriver = H5FDregister(&kClass);
-  const Access wanted{&source};
-  if (kDriver >= 0 && H5Pset_driver(access, kDriver, &wanted) >= 0) return success();
+  ReaderSource* const carried = &source;
+  if (kDriver >= 0 && H5Pset_driver(access, kDriver, &carried) >= 0) return success();
   return make_error(Errc::internal, "HDF5's library takes no driver of ours");
 }
 

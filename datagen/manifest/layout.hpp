@@ -3,6 +3,9 @@
 // needs a new kVersion.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -67,6 +70,28 @@ constexpr std::uint64_t aligned(std::uint64_t offset) {
 }
 
 std::uint32_t header_crc32c(Header header);
+
+// Adds up the entries of all out.samples samples: the header's totals, and kOneObjectASample. `entry_at` and
+// `bytes_of` give an entry and the size of an object. Returns what is wrong with one of them, or "".
+template <class EntryAt, class BytesOf>
+std::string add_up(Header& out, std::size_t label_names, EntryAt entry_at, BytesOf bytes_of) {
+  bool own_objects = out.samples == out.objects;
+  for (std::uint64_t i = 0; i < out.samples; ++i) {
+    const SampleEntry& entry = entry_at(i);
+    if (entry.object >= out.objects) return fmt::format("sample {} is in no object", i);
+    const std::uint64_t size = bytes_of(entry.object);
+    if (entry.length > size || entry.offset > size - entry.length)
+      return fmt::format("sample {} lies outside its object", i);
+    if (entry.label != kNoLabel && entry.label >= label_names && label_names != 0)
+      return fmt::format("sample {} has an unknown label", i);
+    if (__builtin_add_overflow(out.payload_bytes, entry.length, &out.payload_bytes))
+      return "more than 2^64 bytes";
+    out.largest_sample = std::max(out.largest_sample, entry.length);
+    own_objects = own_objects && entry.object == i && entry.length == size;
+  }
+  if (own_objects) out.flags |= kOneObjectASample;
+  return "";
+}
 
 void put_varint(std::vector<std::byte>& out, std::uint64_t value);
 

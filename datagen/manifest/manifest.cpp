@@ -14,6 +14,7 @@
 #include "datagen/manifest/layout.hpp"
 #include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/core/random.hpp"
+#include "io_backends/core/system/fd.hpp"
 
 namespace penstock {
 
@@ -36,26 +37,6 @@ Error in_file(Error error, std::string_view name) {
   error.what = fmt::format("{} ('{}')", error.what, name);
   return error;
 }
-
-// A file mapped read-only, or bytes of our own.
-class Bytes {
- public:
-  Bytes() = default;
-  explicit Bytes(std::vector<std::byte> owned) : owned_(std::move(owned)), all_(owned_) {}
-  Bytes(void* mapped, std::size_t size)
-      : mapped_(mapped), all_(static_cast<const std::byte*>(mapped), size) {}
-  Bytes(const Bytes&) = delete;
-  Bytes& operator=(const Bytes&) = delete;
-  ~Bytes() {
-    if (mapped_ != nullptr) ::munmap(mapped_, all_.size());
-  }
-  std::span<const std::byte> all() const { return all_; }
-
- private:
-  std::vector<std::byte> owned_;
-  void* mapped_ = nullptr;
-  std::span<const std::byte> all_;
-};
 
 // The section table of a version that had no kObjectCrcs, as if it had an empty one in its place.
 void add_object_crcs(Header& header) {
@@ -131,28 +112,30 @@ std::span<const T> as_array(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
 }
 
-const SampleEntry kNoSample{.object = 0xffffffffU};
-
 }  // namespace
 
 struct Manifest::State {
-  explicit State(std::vector<std::byte> owned) : bytes(std::move(owned)) {}
-  State(void* mapped, std::size_t size) : bytes(mapped, size) {}
+  explicit State(std::vector<std::byte> bytes) : owned(std::move(bytes)), all(owned) {}
+  State(void* map, std::size_t size) : mapped(map), all(static_cast<const std::byte*>(map), size) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (mapped != nullptr) ::munmap(mapped, all.size());
+  }
 
   std::span<const std::byte> section(Section which) const {
     const SectionRow& row = header.rows[which];
-    return bytes.all().subspan(static_cast<std::size_t>(row.offset), static_cast<std::size_t>(row.bytes));
+    return all.subspan(static_cast<std::size_t>(row.offset), static_cast<std::size_t>(row.bytes));
   }
 
-  Bytes bytes;
+  std::vector<std::byte> owned;  // or a file
+  void* mapped = nullptr;        // read-only
+  std::span<const std::byte> all;
   Header header;
   ManifestFacts facts;
-  std::span<const SampleEntry> entries;
-  std::span<const std::uint64_t> object_bytes;
-  std::span<const std::uint32_t> object_crcs;
-  std::span<const std::uint64_t> restarts;
-  std::span<const std::byte> names;
 };
+
+const SampleEntry Manifest::kNoSample{.object = 0xffffffffU};
 
 Manifest::Manifest(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Manifest::Manifest(Manifest&&) noexcept = default;
@@ -160,41 +143,37 @@ Manifest& Manifest::operator=(Manifest&&) noexcept = default;
 Manifest::~Manifest() = default;
 
 Result<Manifest> Manifest::parse(std::unique_ptr<State> state) {
-  PENSTOCK_ASSIGN(state->header, parse_header(state->bytes.all()));
-  PENSTOCK_TRY(check_sections(state->header, state->bytes.all()));
-  const auto facts = state->section(manifest_layout::kFacts);
-  if (crc32c(facts) != state->header.rows[manifest_layout::kFacts].crc32c ||
-      !manifest_layout::decode_facts(facts, state->facts))
+  PENSTOCK_ASSIGN(state->header, parse_header(state->all));
+  PENSTOCK_TRY(check_sections(state->header, state->all));
+  Manifest out(std::move(state));
+  State& from = *out.state_;
+  const auto facts = from.section(manifest_layout::kFacts);
+  if (crc32c(facts) != from.header.rows[manifest_layout::kFacts].crc32c ||
+      !manifest_layout::decode_facts(facts, from.facts))
     return damaged("its facts are wrong");
-  state->facts.checksums = (state->header.flags & manifest_layout::kChecksums) != 0;
-  state->entries = as_array<SampleEntry>(state->section(manifest_layout::kEntries));
-  state->object_bytes = as_array<std::uint64_t>(state->section(manifest_layout::kObjectBytes));
-  state->facts.object_checksums = (state->header.flags & manifest_layout::kObjectChecksums) != 0;
-  state->object_crcs = as_array<std::uint32_t>(state->section(manifest_layout::kObjectCrcs));
-  state->restarts = as_array<std::uint64_t>(state->section(manifest_layout::kRestarts));
-  state->names = state->section(manifest_layout::kNames);
-  return Manifest(std::move(state));
+  from.facts.checksums = (from.header.flags & manifest_layout::kChecksums) != 0;
+  from.facts.object_checksums = (from.header.flags & manifest_layout::kObjectChecksums) != 0;
+  out.entries_ = as_array<SampleEntry>(from.section(manifest_layout::kEntries));
+  out.object_bytes_ = as_array<std::uint64_t>(from.section(manifest_layout::kObjectBytes));
+  out.object_crcs_ = as_array<std::uint32_t>(from.section(manifest_layout::kObjectCrcs));
+  out.restarts_ = as_array<std::uint64_t>(from.section(manifest_layout::kRestarts));
+  out.names_ = from.section(manifest_layout::kNames);
+  return out;
 }
 
 Result<Manifest> Manifest::open(const std::filesystem::path& file) {
-  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return errno_error(errno, "cannot open manifest", file.native());
+  const Fd descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!descriptor) return errno_error(errno, "cannot open manifest", file.native());
   struct stat status {};
-  void* mapped = MAP_FAILED;
-  int failure = 0;
-  if (::fstat(descriptor, &status) != 0) failure = errno;
-  const auto size = static_cast<std::size_t>(status.st_size);
-  const bool regular = S_ISREG(status.st_mode);
-  if (failure == 0 && regular && size >= sizeof(Header)) {
-    mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0);
-    if (mapped == MAP_FAILED) failure = errno;
-  }
-  ::close(descriptor);
-  if (failure != 0) return errno_error(failure, "cannot map manifest", file.native());
-  if (!regular)
+  if (::fstat(descriptor.get(), &status) != 0)
+    return errno_error(errno, "cannot map manifest", file.native());
+  if (!S_ISREG(status.st_mode))
     return make_error(Errc::invalid_argument, fmt::format("'{}' is no regular file", file.native()));
-  if (mapped == MAP_FAILED)
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size < sizeof(Header))
     return in_file(damaged(fmt::format("it has {} bytes, less than any header", size)), file.native());
+  void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor.get(), 0);
+  if (mapped == MAP_FAILED) return errno_error(errno, "cannot map manifest", file.native());
   auto parsed = parse(std::make_unique<State>(mapped, size));
   if (!parsed.ok()) return in_file(std::move(parsed).error(), file.native());
   return parsed;
@@ -232,37 +211,31 @@ Result<void> Manifest::check() const {
 
   std::uint64_t all_bytes = 0;
   for (std::uint64_t i = 0; i < objects(); ++i) {
-    const std::uint64_t size = state.object_bytes[i];
+    const std::uint64_t size = object_bytes_[i];
     if (size > kMostBytes) return damaged(fmt::format("object {} is larger than 2^63", i));
     if (size > kMostBytes - all_bytes) return damaged("its objects are larger than 2^63 together");
     all_bytes += size;
   }
 
-  std::uint64_t payload = 0;
-  std::uint64_t largest = 0;
-  bool own_objects = samples() == objects();
-  for (std::uint64_t i = 0; i < samples(); ++i) {
-    const SampleEntry& entry = state.entries[i];
-    if (entry.object >= objects()) return damaged(fmt::format("sample {} is in no object", i));
-    const std::uint64_t size = state.object_bytes[entry.object];
-    if (entry.length > size || entry.offset > size - entry.length)
-      return damaged(fmt::format("sample {} lies outside its object", i));
-    if (entry.label != kNoLabel && entry.label >= state.facts.label_names.size() &&
-        !state.facts.label_names.empty())
-      return damaged(fmt::format("sample {} has an unknown label", i));
-    if (__builtin_add_overflow(payload, entry.length, &payload)) return damaged("more than 2^64 bytes");
-    largest = std::max(largest, entry.length);
-    own_objects = own_objects && entry.object == i && entry.length == size;
-  }
-  if (payload != payload_bytes() || largest != largest_sample() || own_objects != one_object_a_sample())
+  Header sums;
+  sums.samples = samples();
+  sums.objects = objects();
+  const std::string how = manifest_layout::add_up(
+      sums, state.facts.label_names.size(),
+      [&](std::uint64_t i) -> const SampleEntry& { return entries_[i]; },
+      [&](std::uint32_t object) { return object_bytes_[object]; });
+  if (!how.empty()) return damaged(how);
+  const bool own_objects = (sums.flags & manifest_layout::kOneObjectASample) != 0;
+  if (sums.payload_bytes != payload_bytes() || sums.largest_sample != largest_sample() ||
+      own_objects != one_object_a_sample())
     return damaged("its totals are not those of its entries");
 
-  Cursor in(state.names);
+  Cursor in(names_);
   std::string name;
   for (std::uint64_t object = 0; object < objects(); ++object) {
     if (object % manifest_layout::kNamesPerBlock == 0) {
       name.clear();
-      if (state.restarts[object / manifest_layout::kNamesPerBlock] != state.names.size() - in.left())
+      if (restarts_[object / manifest_layout::kNamesPerBlock] != names_.size() - in.left())
         return damaged(fmt::format("the names from object {} on are misplaced", object));
     }
     in.name(name);
@@ -273,11 +246,8 @@ Result<void> Manifest::check() const {
   return success();
 }
 
-std::uint64_t Manifest::samples() const {
-  return state_->entries.size();
-}
-std::uint64_t Manifest::objects() const {
-  return state_->object_bytes.size();
+const ManifestFacts& Manifest::facts() const {
+  return state_->facts;
 }
 std::uint64_t Manifest::payload_bytes() const {
   return state_->header.payload_bytes;
@@ -285,27 +255,16 @@ std::uint64_t Manifest::payload_bytes() const {
 std::uint64_t Manifest::largest_sample() const {
   return state_->header.largest_sample;
 }
-const ManifestFacts& Manifest::facts() const {
-  return state_->facts;
-}
 std::span<const std::byte> Manifest::bytes() const {
-  return state_->bytes.all();
+  return state_->all;
 }
 
 bool Manifest::one_object_a_sample() const {
   return (state_->header.flags & manifest_layout::kOneObjectASample) != 0;
 }
 
-const SampleEntry& Manifest::sample(std::uint64_t index) const {
-  return index < state_->entries.size() ? state_->entries[index] : kNoSample;
-}
-
-std::uint64_t Manifest::object_bytes(std::uint64_t object) const {
-  return object < state_->object_bytes.size() ? state_->object_bytes[object] : 0;
-}
-
 std::optional<std::uint32_t> Manifest::object_crc32c(std::uint64_t object) const {
-  if (object < state_->object_crcs.size()) return state_->object_crcs[object];
+  if (object < object_crcs_.size()) return object_crcs_[object];
   if (one_object_a_sample() && facts().checksums && object < samples()) return sample(object).crc32c;
   return std::nullopt;
 }
@@ -313,9 +272,9 @@ std::optional<std::uint32_t> Manifest::object_crc32c(std::uint64_t object) const
 std::string_view Manifest::object_name(std::uint64_t object, std::string& scratch) const {
   scratch.clear();
   if (object >= objects()) return {};
-  const std::uint64_t start = state_->restarts[object / manifest_layout::kNamesPerBlock];
-  if (start > state_->names.size()) return {};
-  Cursor in(state_->names.subspan(static_cast<std::size_t>(start)));
+  const std::uint64_t start = restarts_[object / manifest_layout::kNamesPerBlock];
+  if (start > names_.size()) return {};
+  Cursor in(names_.subspan(static_cast<std::size_t>(start)));
   for (std::uint64_t left = object % manifest_layout::kNamesPerBlock + 1; left > 0 && in.ok(); --left)
     in.name(scratch);
   return scratch;
@@ -323,7 +282,7 @@ std::string_view Manifest::object_name(std::uint64_t object, std::string& scratc
 
 std::string Manifest::checksum() const {
   std::uint64_t digest = 0;
-  const auto words = as_array<std::uint64_t>(state_->bytes.all().first(sizeof(Header)));
+  const auto words = as_array<std::uint64_t>(state_->all.first(sizeof(Header)));
   for (const std::uint64_t word : words) digest = mix64(digest ^ word) * 3 + 1;
   return fmt::format("{:016x}", digest);
 }

@@ -12,12 +12,19 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "datagen/manifest/chunks.hpp"
 #include "io_backends/backend/backend.hpp"
 #include "io_backends/core/result.hpp"
 
 namespace penstock {
+
+namespace manifest_layout {
+struct Header;
+enum Section : std::uint32_t;
+}  // namespace manifest_layout
 
 inline constexpr std::string_view kManifestName = ".penstock/manifest";
 inline constexpr std::uint32_t kNoLabel = 0xffffffffU;
@@ -69,12 +76,16 @@ class Manifest {
   // counts and object sizes, every name. What passed is consistent in itself.
   Result<void> check() const;
 
-  std::uint64_t samples() const;
-  std::uint64_t objects() const;
+  std::uint64_t samples() const { return entries_.size(); }
+  std::uint64_t objects() const { return object_bytes_.size(); }
   std::uint64_t payload_bytes() const;  // sum of the samples' lengths
   // An entry with no label, object or length (object 0xffffffff) for an index that is out of range.
-  const SampleEntry& sample(std::uint64_t index) const;
-  std::uint64_t object_bytes(std::uint64_t object) const;  // 0 for an object that is not there
+  const SampleEntry& sample(std::uint64_t index) const {
+    return index < entries_.size() ? entries_[index] : kNoSample;
+  }
+  std::uint64_t object_bytes(std::uint64_t object) const {  // 0 for an object that is not there
+    return object < object_bytes_.size() ? object_bytes_[object] : 0;
+  }
   // Of all bytes of the object, what lies around its samples too; nothing where the manifest does not know.
   std::optional<std::uint32_t> object_crc32c(std::uint64_t object) const;
 
@@ -82,8 +93,8 @@ class Manifest {
   // there. Any thread, each with its own scratch.
   std::string_view object_name(std::uint64_t object, std::string& scratch) const;
 
-  const ManifestFacts& facts() const;
-  bool one_object_a_sample() const;  // sample n is the whole of object n, for all n
+  const ManifestFacts& facts() const;  // where they are as long as the bytes, also when this is moved
+  bool one_object_a_sample() const;    // sample n is the whole of object n, for all n
   std::uint64_t largest_sample() const;
   // Names the corpus in records, as 16 hex digits: a digest of the header, which holds the counts and the
   // checksum of every section. O(1); as good as check().
@@ -95,7 +106,14 @@ class Manifest {
   struct State;
   explicit Manifest(std::unique_ptr<State> state);
   static Result<Manifest> parse(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  static const SampleEntry kNoSample;
+
+  std::unique_ptr<State> state_;  // the bytes and what was decoded of them; the rest is in them
+  std::span<const SampleEntry> entries_;
+  std::span<const std::uint64_t> object_bytes_;
+  std::span<const std::uint32_t> object_crcs_;
+  std::span<const std::uint64_t> restarts_;
+  std::span<const std::byte> names_;
 };
 
 // Collects a manifest in as much memory as it will take on disk (and a few MiB; with checksums of objects, 4
@@ -103,28 +121,29 @@ class Manifest {
 // entry outside its object) are told by finish() and publish(), by name.
 class ManifestBuilder {
  public:
-  explicit ManifestBuilder(ManifestFacts facts);  // object_checksums is taken from these, never later
-  ManifestBuilder(ManifestBuilder&&) noexcept;
-  ManifestBuilder& operator=(ManifestBuilder&&) noexcept;
-  ~ManifestBuilder();
+  // object_checksums is taken from these, never later.
+  explicit ManifestBuilder(ManifestFacts facts)
+      : facts_(std::move(facts)), keeps_object_crcs_(facts_.object_checksums) {}
 
   std::uint32_t add_object(std::string_view name, std::uint64_t bytes);  // returns its index
-  void add_sample(const SampleEntry& entry);
+  void add_sample(const SampleEntry& entry) { entries_.push_back(entry); }
 
   // For makers that know the samples before their sizes: room for `count` samples in all, then any thread
   // fills any one of them, and sets size and checksum of any object that was added.
-  void resize_samples(std::uint64_t count);
-  void set_sample(std::uint64_t index, const SampleEntry& entry);
+  void resize_samples(std::uint64_t count) { entries_.resize(count); }
+  void set_sample(std::uint64_t index, const SampleEntry& entry) { entries_.at(index) = entry; }
 
   // For makers that know their labels' numbers last: every sample of label n gets numbers[n], or no label
   // where `numbers` is shorter.
   void relabel(std::span<const std::uint32_t> numbers);
-  void set_object_bytes(std::uint32_t object, std::uint64_t bytes);
-  void set_object_crc32c(std::uint32_t object, std::uint32_t crc32c);  // nothing unless object_checksums
+  void set_object_bytes(std::uint32_t object, std::uint64_t bytes) { object_bytes_.at(object) = bytes; }
+  void set_object_crc32c(std::uint32_t object, std::uint32_t crc32c) {  // nothing unless object_checksums
+    if (keeps_object_crcs_) object_crcs_.at(object) = crc32c;
+  }
 
-  std::uint64_t samples() const;
-  std::uint64_t objects() const;
-  ManifestFacts& facts();
+  std::uint64_t samples() const { return entries_.size(); }
+  std::uint64_t objects() const { return object_bytes_.size(); }
+  ManifestFacts& facts() { return facts_; }
 
   // The bytes as on disk. Spends the builder: it gives its memory back as it goes.
   Result<std::vector<std::byte>> finish();
@@ -133,8 +152,25 @@ class ManifestBuilder {
                        Durability durability = Durability::file_and_name);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  void mistaken(std::string how);
+  // Counts and checks all that was collected.
+  Result<manifest_layout::Header> totals() const;
+  Result<manifest_layout::Header> header(std::span<const std::byte> facts_bytes) const;
+  // A section's bytes in pieces, in order; `visit` returns false to stop.
+  template <class Visit>
+  bool for_each_piece(manifest_layout::Section section, const manifest_layout::Header& totals,
+                      std::span<const std::byte> facts_bytes, Visit visit) const;
+
+  ManifestFacts facts_;
+  bool keeps_object_crcs_;
+  Chunks<SampleEntry, 1 << 15> entries_;
+  Chunks<std::uint64_t, 1 << 16> object_bytes_;
+  Chunks<std::uint32_t, 1 << 16> object_crcs_;  // one an object, if they are kept
+  Chunks<std::uint64_t, 1 << 14> restarts_;
+  Chunks<std::byte, 1 << 20> names_;
+  std::string last_name_;
+  std::vector<std::byte> coded_;
+  std::optional<Error> mistake_;  // the first one
 };
 
 }  // namespace penstock

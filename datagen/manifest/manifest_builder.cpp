@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <optional>
 #include <utility>
 
 #include "datagen/manifest/chunks.hpp"
@@ -24,94 +23,56 @@ Error wrong(std::string how) {
   return make_error(Errc::invalid_argument, "cannot make the manifest: " + std::move(how));
 }
 
-template <class T>
-std::span<const std::byte> raw(std::span<const T> values) {
-  return std::as_bytes(values);
-}
-
 }  // namespace
 
-struct ManifestBuilder::State {
-  explicit State(ManifestFacts given) : facts(std::move(given)), keeps_object_crcs(facts.object_checksums) {}
+void ManifestBuilder::mistaken(std::string how) {
+  if (!mistake_) mistake_ = wrong(std::move(how));
+}
 
-  ManifestFacts facts;
-  const bool keeps_object_crcs;
-  Chunks<SampleEntry, 1 << 15> entries;
-  Chunks<std::uint64_t, 1 << 16> object_bytes;
-  Chunks<std::uint32_t, 1 << 16> object_crcs;  // one an object, if they are kept
-  Chunks<std::uint64_t, 1 << 14> restarts;
-  Chunks<std::byte, 1 << 20> names;
-  std::string last_name;
-  std::vector<std::byte> coded;
-  std::optional<Error> mistake;  // the first one
-
-  void mistaken(std::string how) {
-    if (!mistake) mistake = wrong(std::move(how));
-  }
-
-  // Counts and checks all that was collected.
-  Result<Header> totals() const;
-  // Every section's bytes in pieces, in order; `visit` returns false to stop.
-  template <class Visit>
-  bool for_each_piece(Section section, const Header& totals, std::span<const std::byte> facts_bytes,
-                      Visit visit) const;
-  Result<Header> header(std::span<const std::byte> facts_bytes) const;
-};
-
-Result<Header> ManifestBuilder::State::totals() const {
-  if (mistake) return *mistake;
+Result<Header> ManifestBuilder::totals() const {
+  if (mistake_) return *mistake_;
   Header out;
-  out.samples = entries.size();
-  out.objects = object_bytes.size();
-  bool own_objects = out.samples == out.objects;
-  for (std::uint64_t i = 0; i < out.samples; ++i) {
-    const SampleEntry& entry = entries.at(i);
-    if (entry.object >= out.objects) return wrong(fmt::format("sample {} is in no object", i));
-    const std::uint64_t size = object_bytes.at(entry.object);
-    if (entry.length > size || entry.offset > size - entry.length)
-      return wrong(fmt::format("sample {} lies outside its object", i));
-    if (entry.label != kNoLabel && entry.label >= facts.label_names.size() && !facts.label_names.empty())
-      return wrong(fmt::format("sample {} has an unknown label", i));
-    if (__builtin_add_overflow(out.payload_bytes, entry.length, &out.payload_bytes))
-      return wrong("more than 2^64 bytes");
-    out.largest_sample = std::max(out.largest_sample, entry.length);
-    own_objects = own_objects && entry.object == i && entry.length == size;
-  }
-  if (facts.checksums) out.flags |= manifest_layout::kChecksums;
-  if (own_objects) out.flags |= manifest_layout::kOneObjectASample;
-  if (keeps_object_crcs && !own_objects) out.flags |= manifest_layout::kObjectChecksums;
+  out.samples = entries_.size();
+  out.objects = object_bytes_.size();
+  const std::string how = manifest_layout::add_up(
+      out, facts_.label_names.size(), [&](std::uint64_t i) -> const SampleEntry& { return entries_.at(i); },
+      [&](std::uint32_t object) { return object_bytes_.at(object); });
+  if (!how.empty()) return wrong(how);
+  const bool own_objects = (out.flags & manifest_layout::kOneObjectASample) != 0;
+  if (facts_.checksums) out.flags |= manifest_layout::kChecksums;
+  if (keeps_object_crcs_ && !own_objects) out.flags |= manifest_layout::kObjectChecksums;
   return out;
 }
 
 template <class Visit>
-bool ManifestBuilder::State::for_each_piece(Section section, const Header& totals,
-                                            std::span<const std::byte> facts_bytes, Visit visit) const {
+bool ManifestBuilder::for_each_piece(Section section, const Header& totals,
+                                     std::span<const std::byte> facts_bytes, Visit visit) const {
   const auto as_raw = [&](auto piece) { return visit(std::as_bytes(piece)); };
   switch (section) {
     case manifest_layout::kFacts:
       return visit(facts_bytes);
     case manifest_layout::kEntries:
-      return entries.for_each_chunk(as_raw);
+      return entries_.for_each_chunk(as_raw);
     case manifest_layout::kObjectBytes:
-      return object_bytes.for_each_chunk(as_raw);
+      return object_bytes_.for_each_chunk(as_raw);
     case manifest_layout::kObjectCrcs:
-      return (totals.flags & manifest_layout::kObjectChecksums) == 0 || object_crcs.for_each_chunk(as_raw);
+      return (totals.flags & manifest_layout::kObjectChecksums) == 0 || object_crcs_.for_each_chunk(as_raw);
     case manifest_layout::kRestarts:
-      return restarts.for_each_chunk(as_raw);
+      return restarts_.for_each_chunk(as_raw);
     default:
-      return names.for_each_chunk(as_raw);
+      return names_.for_each_chunk(as_raw);
   }
 }
 
-Result<Header> ManifestBuilder::State::header(std::span<const std::byte> facts_bytes) const {
+Result<Header> ManifestBuilder::header(std::span<const std::byte> facts_bytes) const {
   PENSTOCK_ASSIGN(Header out, totals());
   if (facts_bytes.size() > manifest_layout::kMostFactsBytes)
     return wrong(fmt::format("its facts (settings, {} label names) take more than {} bytes",
-                             facts.label_names.size(), manifest_layout::kMostFactsBytes));
-  if (facts.label_names.size() > manifest_layout::most_label_names(facts_bytes.size()))
-    return wrong(fmt::format("among its {} label names are many of the same", facts.label_names.size()));
-  if (facts.settings.size() > manifest_layout::kMostSettings)
-    return wrong(fmt::format("it has {} settings", facts.settings.size()));
+                             facts_.label_names.size(), manifest_layout::kMostFactsBytes));
+  if (facts_.label_names.size() > manifest_layout::most_label_names(facts_bytes.size()))
+    return wrong(fmt::format("among its {} label names are many of the same", facts_.label_names.size()));
+  if (facts_.settings.size() > manifest_layout::kMostSettings)
+    return wrong(fmt::format("it has {} settings", facts_.settings.size()));
   out.header_bytes = sizeof out;
   std::uint64_t end = sizeof out;
   for (std::uint32_t i = 0; i < kSections; ++i) {
@@ -130,75 +91,39 @@ Result<Header> ManifestBuilder::State::header(std::span<const std::byte> facts_b
   return out;
 }
 
-ManifestBuilder::ManifestBuilder(ManifestFacts facts) : state_(std::make_unique<State>(std::move(facts))) {}
-ManifestBuilder::ManifestBuilder(ManifestBuilder&&) noexcept = default;
-ManifestBuilder& ManifestBuilder::operator=(ManifestBuilder&&) noexcept = default;
-ManifestBuilder::~ManifestBuilder() = default;
-
-ManifestFacts& ManifestBuilder::facts() {
-  return state_->facts;
-}
-std::uint64_t ManifestBuilder::samples() const {
-  return state_->entries.size();
-}
-std::uint64_t ManifestBuilder::objects() const {
-  return state_->object_bytes.size();
-}
-
 std::uint32_t ManifestBuilder::add_object(std::string_view name, std::uint64_t bytes) {
-  State& state = *state_;
-  const std::uint64_t index = state.object_bytes.size();
+  const std::uint64_t index = object_bytes_.size();
   if (index >= kMostObjects) {
-    state.mistaken("more than 2^32 - 1 objects");
+    mistaken("more than 2^32 - 1 objects");
     return 0xffffffffU;
   }
   if (const auto proper = check_object_name(name); !proper.ok())
-    state.mistaken(proper.error().what);
+    mistaken(proper.error().what);
   else if (name.empty() || name.size() > manifest_layout::kLongestName)
-    state.mistaken(fmt::format("object {} has a name of {} bytes", index, name.size()));
-  else if (index > 0 && name == state.last_name)
-    state.mistaken(fmt::format("object '{}' comes twice", name));
-  state.coded.clear();
+    mistaken(fmt::format("object {} has a name of {} bytes", index, name.size()));
+  else if (index > 0 && name == last_name_)
+    mistaken(fmt::format("object '{}' comes twice", name));
+  coded_.clear();
   const bool restart = index % manifest_layout::kNamesPerBlock == 0;
-  if (restart) state.restarts.push_back(state.names.size());
-  manifest_layout::put_name(state.coded, restart ? std::string_view{} : state.last_name, name);
-  state.names.append(state.coded);
-  state.last_name = name;
-  state.object_bytes.push_back(bytes);
-  if (state.keeps_object_crcs) state.object_crcs.push_back(0);
+  if (restart) restarts_.push_back(names_.size());
+  manifest_layout::put_name(coded_, restart ? std::string_view{} : last_name_, name);
+  names_.append(coded_);
+  last_name_ = name;
+  object_bytes_.push_back(bytes);
+  if (keeps_object_crcs_) object_crcs_.push_back(0);
   return static_cast<std::uint32_t>(index);
 }
 
-void ManifestBuilder::add_sample(const SampleEntry& entry) {
-  state_->entries.push_back(entry);
-}
-void ManifestBuilder::resize_samples(std::uint64_t count) {
-  state_->entries.resize(count);
-}
-
-void ManifestBuilder::set_sample(std::uint64_t index, const SampleEntry& entry) {
-  state_->entries.at(index) = entry;
-}
-
 void ManifestBuilder::relabel(std::span<const std::uint32_t> numbers) {
-  for (std::uint64_t i = 0; i < state_->entries.size(); ++i) {
-    std::uint32_t& label = state_->entries.at(i).label;
+  for (std::uint64_t i = 0; i < entries_.size(); ++i) {
+    std::uint32_t& label = entries_.at(i).label;
     label = label < numbers.size() ? numbers[label] : kNoLabel;
   }
 }
 
-void ManifestBuilder::set_object_bytes(std::uint32_t object, std::uint64_t bytes) {
-  state_->object_bytes.at(object) = bytes;
-}
-
-void ManifestBuilder::set_object_crc32c(std::uint32_t object, std::uint32_t crc32c) {
-  if (state_->keeps_object_crcs) state_->object_crcs.at(object) = crc32c;
-}
-
 Result<std::vector<std::byte>> ManifestBuilder::finish() {
-  State& state = *state_;
-  const std::vector<std::byte> facts = manifest_layout::encode_facts(state.facts);
-  PENSTOCK_ASSIGN(const Header header, state.header(facts));
+  const std::vector<std::byte> facts = manifest_layout::encode_facts(facts_);
+  PENSTOCK_ASSIGN(const Header header, this->header(facts));
   std::vector<std::byte> out;
   try {
     out.reserve(static_cast<std::size_t>(header.file_bytes));
@@ -217,21 +142,21 @@ Result<std::vector<std::byte>> ManifestBuilder::finish() {
   start(manifest_layout::kFacts);
   put(std::span(facts));
   start(manifest_layout::kEntries);
-  state.entries.drain(put);
+  entries_.drain(put);
   start(manifest_layout::kObjectBytes);
-  state.object_bytes.drain(put);
+  object_bytes_.drain(put);
   start(manifest_layout::kObjectCrcs);
-  if ((header.flags & manifest_layout::kObjectChecksums) != 0) state.object_crcs.drain(put);
+  if ((header.flags & manifest_layout::kObjectChecksums) != 0) object_crcs_.drain(put);
   start(manifest_layout::kRestarts);
-  state.restarts.drain(put);
+  restarts_.drain(put);
   start(manifest_layout::kNames);
-  state.names.drain(put);
+  names_.drain(put);
   return out;
 }
 
 Result<void> ManifestBuilder::publish(Backend& backend, std::string_view name, Durability durability) {
-  const std::vector<std::byte> facts = manifest_layout::encode_facts(state_->facts);
-  PENSTOCK_ASSIGN(const Header header, state_->header(facts));
+  const std::vector<std::byte> facts = manifest_layout::encode_facts(facts_);
+  PENSTOCK_ASSIGN(const Header header, this->header(facts));
   PENSTOCK_ASSIGN(const auto writer, backend.create(name, header.file_bytes));
   PENSTOCK_TRY(writer->append(std::as_bytes(std::span(&header, 1))));
   std::uint64_t written = sizeof header;
@@ -240,7 +165,7 @@ Result<void> ManifestBuilder::publish(Backend& backend, std::string_view name, D
   for (std::uint32_t i = 0; i < kSections && result.ok(); ++i) {
     const auto gap = static_cast<std::size_t>(header.rows[i].offset - written);
     if (gap > 0) PENSTOCK_TRY(writer->append(std::span(zeros).first(gap)));
-    state_->for_each_piece(static_cast<Section>(i), header, facts, [&](std::span<const std::byte> piece) {
+    for_each_piece(static_cast<Section>(i), header, facts, [&](std::span<const std::byte> piece) {
       result = writer->append(piece);
       return result.ok();
     });

@@ -77,8 +77,7 @@ void leave_out(FolderWalk& walk, std::string_view extension) {
 }
 
 std::string_view last_part(std::string_view name) {
-  const std::size_t slash = name.rfind('/');
-  return slash == std::string_view::npos ? name : name.substr(slash + 1);
+  return name.substr(name.rfind('/') + 1);  // npos + 1 is 0
 }
 
 // Adds one folder's content to `walk`, and the folders below it to `deeper`. On the thread that took the
@@ -159,19 +158,17 @@ Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
   FolderWalk all = std::move(parts[0]);
   for (std::size_t i = 1; i < parts.size(); ++i) {
     std::move(parts[i].folders.begin(), parts[i].folders.end(), std::back_inserter(all.folders));
-    std::move(parts[i].links.begin(), parts[i].links.end(), std::back_inserter(all.links));
-    std::move(parts[i].dangling.begin(), parts[i].dangling.end(), std::back_inserter(all.dangling));
-    std::move(parts[i].special.begin(), parts[i].special.end(), std::back_inserter(all.special));
-    std::move(parts[i].misnamed.begin(), parts[i].misnamed.end(), std::back_inserter(all.misnamed));
     for (const auto& [extension, count] : parts[i].left_out) all.left_out[extension] += count;
     all.hidden += parts[i].hidden;
   }
   std::sort(all.folders.begin(), all.folders.end(),
             [](const auto& a, const auto& b) { return a.path < b.path; });
-  std::sort(all.links.begin(), all.links.end());
-  std::sort(all.dangling.begin(), all.dangling.end());
-  std::sort(all.special.begin(), all.special.end());
-  std::sort(all.misnamed.begin(), all.misnamed.end());
+  for (const auto list :
+       {&FolderWalk::links, &FolderWalk::dangling, &FolderWalk::special, &FolderWalk::misnamed}) {
+    for (std::size_t i = 1; i < parts.size(); ++i)
+      std::move((parts[i].*list).begin(), (parts[i].*list).end(), std::back_inserter(all.*list));
+    std::sort((all.*list).begin(), (all.*list).end());
+  }
   return all;
 }
 

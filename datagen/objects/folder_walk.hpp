@@ -2,7 +2,6 @@
 // threads.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>

@@ -156,35 +156,38 @@ Result<ObjectVerdict> verdict_of(const Error& error) {
 }
 
 // Wrong only if its verdict says so.
-Result<WrongObject> check_object_size(Namespace& names, const Manifest& manifest, std::uint64_t object,
-                                      std::string_view name) {
+Result<ObjectVerdict> check_object_size(Namespace& names, const Manifest& manifest, std::uint64_t object,
+                                        std::string_view name) {
   const Result<Entry> there = names.stat(name);
   // A link that leads in circles holds as little as one that leads nowhere.
   if (!there.ok() && there.error().code != Errc::not_found && there.error().sys_errno != ELOOP)
     return blamed_on_object(there.error());
-  if (!there.ok()) return WrongObject{object, {ObjectState::vanished, there.error().message()}};
-  if (there->folder) return WrongObject{object, {ObjectState::vanished, "a folder has its name"}};
-  return WrongObject{object, verdict_of_size(there->bytes, manifest.object_bytes(object)), there->bytes};
+  if (!there.ok()) return ObjectVerdict{ObjectState::vanished, there.error().message(), object};
+  if (there->folder) return ObjectVerdict{ObjectState::vanished, "a folder has its name", object};
+  ObjectVerdict verdict = verdict_of_size(there->bytes, manifest.object_bytes(object));
+  verdict.object = object;
+  verdict.bytes = there->bytes;
+  return verdict;
 }
 
 }  // namespace
 
-Result<std::vector<WrongObject>> check_object_sizes(Namespace& names, const Manifest& manifest,
-                                                    unsigned threads) {
-  std::vector<WrongObject> wrong;
+Result<std::vector<ObjectVerdict>> check_object_sizes(Namespace& names, const Manifest& manifest,
+                                                      unsigned threads) {
+  std::vector<ObjectVerdict> wrong;
   std::mutex mutex;
   std::vector<std::string> scratch(threads);
   const auto check = [&](unsigned worker, std::uint64_t object) -> Result<void> {
     const std::string_view name = manifest.object_name(object, scratch[worker]);
-    PENSTOCK_ASSIGN(WrongObject inspected, check_object_size(names, manifest, object, name));
-    if (inspected.verdict.state == ObjectState::right) return success();
+    PENSTOCK_ASSIGN(ObjectVerdict inspected, check_object_size(names, manifest, object, name));
+    if (inspected.state == ObjectState::right) return success();
     const std::lock_guard lock(mutex);
     wrong.push_back(std::move(inspected));
     return success();
   };
   PENSTOCK_TRY(parallel_for(manifest.objects(), threads, 64, check));
   std::sort(wrong.begin(), wrong.end(),
-            [](const WrongObject& a, const WrongObject& b) { return a.object < b.object; });
+            [](const ObjectVerdict& a, const ObjectVerdict& b) { return a.object < b.object; });
   return wrong;
 }
 

@@ -48,6 +48,9 @@ std::string_view object_state_name(ObjectState state);  // "wrong_bytes"
 struct ObjectVerdict {
   ObjectState state = ObjectState::right;
   std::string detail;  // "8 192 bytes, the manifest says 112 640"; "" when right
+  // Set by check_object_sizes() alone.
+  std::uint64_t object = 0;
+  std::uint64_t bytes = 0;  // that it found
 };
 
 // Reads all of the range, in pieces of at most buffer.capacity() (1 MiB if that is 0), and returns its
@@ -68,17 +71,11 @@ bool concerns_object(const Error& error);
 // circles, is not the fault of whoever wrote the command line.
 Error blamed_on_object(Error error);
 
-struct WrongObject {
-  std::uint64_t object = 0;
-  ObjectVerdict verdict;
-  std::uint64_t bytes = 0;  // that check_object_sizes() found
-};
-
 // Of every object, whether it is there and of the manifest's size, which costs a stat: those that are not, in
 // the manifest's order. The others' bytes may be wrong all the same. An error where the back end does not
 // say.
-Result<std::vector<WrongObject>> check_object_sizes(Namespace& names, const Manifest& manifest,
-                                                    unsigned threads);
+Result<std::vector<ObjectVerdict>> check_object_sizes(Namespace& names, const Manifest& manifest,
+                                                      unsigned threads);
 
 // Opens the object, and compares its size and, where the manifest has them, the checksums of its samples and
 // of all of it; what no checksum covers is not read. An error only where that tells nothing of the object.

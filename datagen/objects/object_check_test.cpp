@@ -211,8 +211,8 @@ TEST(ObjectCheck, SizesAreCheckedWithoutReading) {
                                 ObjectState::vanished};
   for (std::size_t i = 0; i < 4; ++i) {
     EXPECT_EQ((*wrong)[i].object, i + 1);
-    EXPECT_EQ((*wrong)[i].verdict.state, states[i]) << i;
-    EXPECT_NE((*wrong)[i].verdict.detail, "") << i;
+    EXPECT_EQ((*wrong)[i].state, states[i]) << i;
+    EXPECT_NE((*wrong)[i].detail, "") << i;
     EXPECT_EQ((*wrong)[i].bytes, i < 2 ? contents[i + 1].size() : 0) << i;
   }
   Tier closed = tier("mem:object-check-sizes,fail=names:eacces@#1..");

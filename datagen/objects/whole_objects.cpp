@@ -7,38 +7,29 @@
 namespace penstock {
 namespace {
 
-// Collects objects of `from` as the samples of a manifest of their own.
-class Collector {
- public:
-  explicit Collector(const Manifest& from) : from_(from), builder_(facts_of(from)) {}
+// What a file is as a whole is not what its samples are.
+ManifestFacts facts_of(const Manifest& from) {
+  ManifestFacts facts = from.facts();
+  facts.codec = "raw";
+  facts.checksums = facts.object_checksums = false;
+  facts.label_names.clear();
+  return facts;
+}
 
-  void add(std::uint64_t object, const WholeObjects::Held& held) {
-    const std::uint64_t bytes = from_.object_bytes(object);
-    const std::uint32_t place = builder_.add_object(from_.object_name(object, scratch_), bytes);
-    builder_.add_sample({.length = bytes, .object = place});
-    held_.push_back(held);
+// These objects of `from` as the samples of a manifest of their own.
+Result<WholeObjects> collect(const Manifest& from, std::span<const std::uint64_t> objects,
+                             std::vector<WholeObjects::Held> held) {
+  ManifestBuilder builder(facts_of(from));
+  std::string scratch;
+  for (const std::uint64_t object : objects) {
+    const std::uint64_t bytes = from.object_bytes(object);
+    builder.add_sample(
+        {.length = bytes, .object = builder.add_object(from.object_name(object, scratch), bytes)});
   }
-  Result<WholeObjects> finish() {
-    PENSTOCK_ASSIGN(std::vector<std::byte> bytes, builder_.finish());
-    PENSTOCK_ASSIGN(Manifest manifest, Manifest::from_bytes(std::move(bytes)));
-    return WholeObjects{std::move(manifest), std::move(held_)};
-  }
-
- private:
-  // What a file is as a whole is not what its samples are.
-  static ManifestFacts facts_of(const Manifest& from) {
-    ManifestFacts facts = from.facts();
-    facts.codec = "raw";
-    facts.checksums = facts.object_checksums = false;
-    facts.label_names.clear();
-    return facts;
-  }
-
-  const Manifest& from_;
-  ManifestBuilder builder_;
-  std::vector<WholeObjects::Held> held_;
-  std::string scratch_;
-};
+  PENSTOCK_ASSIGN(std::vector<std::byte> bytes, builder.finish());
+  PENSTOCK_ASSIGN(Manifest manifest, Manifest::from_bytes(std::move(bytes)));
+  return WholeObjects{std::move(manifest), std::move(held)};
+}
 
 Error out_of_memory(const Manifest& manifest) {
   return {Errc::exhausted, 0, "no memory for a list of " + std::to_string(manifest.objects()) + " objects"};
@@ -60,7 +51,8 @@ std::uint32_t WholeObjects::least_held() const {
 
 Result<WholeObjects> whole_objects(const Manifest& manifest) {
   try {
-    Collector collected(manifest);
+    std::vector<std::uint64_t> objects;
+    std::vector<WholeObjects::Held> all_held;
     std::vector<bool> seen(static_cast<std::size_t>(manifest.objects()), false);
     std::string scratch;
     for (std::uint64_t i = 0; i < manifest.samples();) {
@@ -75,9 +67,10 @@ Result<WholeObjects> whole_objects(const Manifest& manifest) {
                           "the samples of '" + std::string(manifest.object_name(object, scratch)) +
                               "' do not follow each other in the manifest: it cannot be loaded as a whole");
       seen[object] = true;
-      collected.add(object, held);
+      objects.push_back(object);
+      all_held.push_back(held);
     }
-    return collected.finish();
+    return collect(manifest, objects, std::move(all_held));
   } catch (const std::bad_alloc&) {
     return out_of_memory(manifest);
   }
@@ -85,9 +78,9 @@ Result<WholeObjects> whole_objects(const Manifest& manifest) {
 
 Result<WholeObjects> selected(const WholeObjects& all, std::span<const std::uint64_t> places) {
   try {
-    Collector collected(all.manifest);
-    for (const std::uint64_t place : places) collected.add(place, all.held[static_cast<std::size_t>(place)]);
-    return collected.finish();
+    std::vector<WholeObjects::Held> held;
+    for (const std::uint64_t place : places) held.push_back(all.held[static_cast<std::size_t>(place)]);
+    return collect(all.manifest, places, std::move(held));
   } catch (const std::bad_alloc&) {
     return out_of_memory(all.manifest);
   }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <new>
+#include <utility>
 
 namespace penstock {
 
@@ -13,7 +14,7 @@ class ArrayRecipe::Maker final : public SampleMaker {
   explicit Maker(const ArrayRecipe& recipe)
       : recipe_(recipe), arrays_(recipe.fields_.size()), filled_(recipe.fields_.size()) {
     for (std::size_t part = 0; part < arrays_.size(); ++part)
-      if (const auto noise = recipe.parts_[part].noise) arrays_[part].emplace(recipe.stock(*noise));
+      if (const auto noise = recipe.set_.parts[part].noise) arrays_[part].emplace(recipe.stock(*noise));
     pieces_.resize(arrays_.size());
     made_.resize(arrays_.size());
   }
@@ -27,10 +28,10 @@ class ArrayRecipe::Maker final : public SampleMaker {
         continue;
       }
       filled_[part].resize(static_cast<std::size_t>(bytes));
-      if (const auto of = recipe_.parts_[part].moments_of)
+      if (const auto of = recipe_.set_.parts[part].moments_of)
         recipe_.report_moments(*of, *arrays_[*of], filled_[part]);
-      else
-        recipe_.fill(index, part, filled_[part]);
+      else if (recipe_.set_.fill != nullptr)
+        recipe_.set_.fill(sample, index, part, filled_[part]);
       pieces_[part] = filled_[part];
       made_[part] = {.pieces = {&pieces_[part], 1}, .bytes = bytes};
     }
@@ -45,32 +46,35 @@ class ArrayRecipe::Maker final : public SampleMaker {
   std::vector<FieldBytes> made_;
 };
 
-ArrayRecipe::ArrayRecipe(std::string_view recipe, const RecipeRequest& request, std::uint64_t full_samples,
-                         const std::vector<ArrayPart>& parts, const NormalSizes& sizes)
-    : recipe_(recipe),
-      samples_(request.samples == 0 ? full_samples : request.samples),
+namespace {
+
+void put_moments(const Moments& moments, std::span<std::byte> out, std::size_t channel) {
+  const std::array<float, kMoments> row{static_cast<float>(moments.mean()), moments.most, moments.least,
+                                        static_cast<float>(moments.deviation())};
+  for (std::size_t i = 0; i < kMoments; ++i) put_element(row[i], out, channel * kMoments + i);
+}
+
+}  // namespace
+
+ArrayRecipe::ArrayRecipe(const RecipeRequest& request, ArraySet set)
+    : set_(std::move(set)),
+      samples_(request.samples == 0 ? set_.full_samples : request.samples),
       seed_(request.seed),
       threads_(request.threads),
-      stream_(request.seed, recipe),
-      sizes_(sizes),
-      parts_(parts) {
-  fields_.reserve(parts.size());
-  for (const ArrayPart& part : parts) fields_.push_back(part.field);
+      stream_(request.seed, set_.recipe) {
+  fields_.reserve(set_.parts.size());
+  for (const ArrayPart& part : set_.parts) fields_.push_back(part.field);
 }
 
 void ArrayRecipe::plan(std::uint64_t index, SamplePlan& out) const {
   out.key.clear();
-  name(index, out);
+  set_.name(index, out);
 }
 
 std::uint64_t ArrayRecipe::bytes_expected(std::uint64_t index) const {
   std::uint64_t bytes = 0;
   for (std::size_t part = 0; part < fields_.size(); ++part) bytes += bytes_of(part, index);
   return bytes;
-}
-
-void ArrayRecipe::fill(std::uint64_t /*index*/, std::size_t /*part*/, std::span<std::byte> out) const {
-  std::fill(out.begin(), out.end(), std::byte{0});
 }
 
 void ArrayRecipe::report_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const {
@@ -92,8 +96,25 @@ Result<std::unique_ptr<SampleMaker>> ArrayRecipe::maker() const {
     return std::make_unique<Maker>(*this);
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted,
-                      fmt::format("no memory for the stock of recipe '{}' (about 16 MiB)", recipe_));
+                      fmt::format("no memory for the stock of recipe '{}' (about 16 MiB)", set_.recipe));
   }
+}
+
+// What the program normalises all samples by, read before any: of the stock that they are drawn from.
+std::vector<Companion> ArrayRecipe::companions() const {
+  std::vector<Companion> all;
+  for (const ArrayPart& part : set_.parts) {
+    if (!part.moments_of) continue;
+    const std::string_view name = part.field.name;
+    Companion& one = all.emplace_back();
+    one.name = name.substr(name.rfind('/') + 1);  // npos + 1 is 0
+    one.fields = {part.field};
+    one.bytes.emplace_back(static_cast<std::size_t>(field_bytes(part.field)));
+    const Moments moments = stock(*set_.parts[*part.moments_of].noise).moments();
+    for (std::size_t channel = 0; channel < part.field.shape.front(); ++channel)
+      put_moments(moments, one.bytes.front(), channel);
+  }
+  return all;
 }
 
 Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t sides) {
@@ -109,12 +130,6 @@ Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t sides
     elements *= side;
   }
   return success();
-}
-
-void put_moments(const Moments& moments, std::span<std::byte> out, std::size_t channel) {
-  const std::array<float, kMoments> row{static_cast<float>(moments.mean()), moments.most, moments.least,
-                                        static_cast<float>(moments.deviation())};
-  for (std::size_t i = 0; i < kMoments; ++i) put_element(row[i], out, channel * kMoments + i);
 }
 
 }  // namespace penstock

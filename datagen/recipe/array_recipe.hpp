@@ -1,5 +1,4 @@
-// What recipes of arrays have in common: large fields are gathered from stocks of noise, small ones are
-// filled in by the recipe.
+// Recipes of arrays: large fields are gathered from stocks of noise, small ones are filled in by the recipe.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,50 +24,62 @@ struct ArrayPart {
   Field field;
   std::optional<Noise> noise{};
   // The part before it whose channels (its first dimension, of noise that is floats) it tells put_moments()
-  // of. Where there is neither noise nor this, fill() says its bytes.
+  // of; the data set then has a companion that tells those of the whole stock. Where there is neither noise
+  // nor this, ArraySet::fill says its bytes.
   std::optional<std::size_t> moments_of{};
 };
 
-// Subclasses name the samples; without more they have no classes. At most one part varies.
-class ArrayRecipe : public Recipe {
+struct ArraySet {
+  std::string_view recipe;  // its name, by which its numbers are drawn
+  std::uint64_t full_samples = 0;
+  std::vector<ArrayPart> parts;  // at most one varies
+  NormalSizes sizes{};           // of the part that varies
+  SampleNamer name;
+  // One sample of a part without noise, zeros before; `sample` is its stream. Any thread.
+  void (*fill)(const RandomStream& sample, std::uint64_t index, std::size_t part,
+               std::span<std::byte> out) = nullptr;
+  std::vector<std::string> label_names{};
+};
+
+class ArrayRecipe final : public Recipe {
  public:
-  std::uint64_t samples() const final { return samples_; }
-  void plan(std::uint64_t index, SamplePlan& out) const final;
-  std::uint64_t bytes_expected(std::uint64_t index) const final;
-  std::vector<std::string> label_names() const override { return {}; }
-  std::span<const Field> fields() const final { return fields_; }
-  Result<std::unique_ptr<SampleMaker>> maker() const final;
+  ArrayRecipe(const RecipeRequest& request, ArraySet set);
 
- protected:
-  // `recipe` names it, and its numbers are drawn by it. `sizes`: of the part that varies.
-  ArrayRecipe(std::string_view recipe, const RecipeRequest& request, std::uint64_t full_samples,
-              const std::vector<ArrayPart>& parts, const NormalSizes& sizes = {});
-
-  const RandomStream& stream() const { return stream_; }
-  virtual void name(std::uint64_t index, SamplePlan& out) const = 0;  // key (empty before) and label
-  // One sample of a part without noise; any thread.
-  virtual void fill(std::uint64_t index, std::size_t part, std::span<std::byte> out) const;
-  const NoiseStock& stock(Noise noise) const;  // made when it is first asked for; any thread
+  std::uint64_t samples() const override { return samples_; }
+  void plan(std::uint64_t index, SamplePlan& out) const override;
+  std::uint64_t bytes_expected(std::uint64_t index) const override;
+  std::vector<std::string> label_names() const override { return set_.label_names; }
+  std::span<const Field> fields() const override { return fields_; }
+  Result<std::unique_ptr<SampleMaker>> maker() const override;
+  std::vector<Companion> companions() const override;
 
  private:
   class Maker;
+  const NoiseStock& stock(Noise noise) const;  // made when it is first asked for; any thread
   void report_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const;
   std::uint64_t bytes_of(std::size_t part, std::uint64_t index) const {
-    return fields_[part].varies ? normal_bytes(sizes_, stream_, index) : field_bytes(fields_[part]);
+    return fields_[part].varies ? normal_bytes(set_.sizes, stream_, index) : field_bytes(fields_[part]);
   }
 
-  const std::string_view recipe_;
+  const ArraySet set_;
   const std::uint64_t samples_;
   const std::uint64_t seed_;
   const unsigned threads_;
   const RandomStream stream_;
-  const NormalSizes sizes_;
-  std::vector<ArrayPart> parts_;
   std::vector<Field> fields_;  // of the parts
   mutable std::mutex stocks_mutex_;
   mutable std::array<std::unique_ptr<const NoiseStock>, 3> stocks_;  // made when a maker needs them
 };
 
+constexpr OptionSpec shape_option(std::string_view fallback, std::string_view help) {
+  return {.name = "shape",
+          .role = OptionRole::work,
+          .type = OptionType::list,
+          .value = "C,H,W",
+          .fallback = fallback,
+          .help = help,
+          .at_least = 1};
+}
 // For a setting "shape": invalid_argument unless it has `sides` sides and at most 2^28 elements (1 GiB of
 // f32).
 Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t sides);
@@ -79,8 +91,8 @@ void put_element(Value value, std::span<std::byte> out, std::size_t element = 0)
   std::copy(bytes.begin(), bytes.end(), out.begin() + static_cast<std::ptrdiff_t>(element * sizeof value));
 }
 
-// Mean, most, least and deviation of one channel, as f32: the order of ClimDeepLearn's statistics script.
+// Numbers that tell the moments of one channel: mean, most, least and deviation, as f32, in the order of
+// ClimDeepLearn's statistics script.
 inline constexpr std::size_t kMoments = 4;
-void put_moments(const Moments& moments, std::span<std::byte> out, std::size_t channel);
 
 }  // namespace penstock

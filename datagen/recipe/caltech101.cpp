@@ -3,8 +3,6 @@
 
 #include <iterator>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "datagen/recipe/photo_recipe.hpp"
 #include "datagen/recipe/recipe.hpp"
@@ -128,25 +126,16 @@ constexpr OptionSpec kOptions[] = {
     kEncodeOption,
 };
 
-class Caltech101 final : public PhotoRecipe {
- public:
-  explicit Caltech101(const PhotoSet& set) : PhotoRecipe(set), mix_(kClasses, set.seed) {}
-
-  std::vector<std::string> label_names() const override { return mix_.names(); }
-
- private:
-  void name(std::uint64_t index, SamplePlan& out) const override {
-    const ClassMix::Place place = mix_.at(index);
-    fmt::format_to(std::back_inserter(out.key), "{}/image_{:04}", mix_.name(place.label), place.number + 1);
-    out.label = place.label;
-  }
-
-  const ClassMix mix_;
-};
-
 Result<std::unique_ptr<Recipe>> make_caltech101(const RecipeRequest& request, const Options& options) {
-  PENSTOCK_ASSIGN(const PhotoSet set, photo_set("caltech101", kSamples, request, options));
-  return std::make_unique<Caltech101>(set);
+  PENSTOCK_ASSIGN(PhotoSet set, photo_set("caltech101", kSamples, request, options));
+  const ClassMix mix(kClasses, request.seed);
+  set.name = [mix](std::uint64_t index, SamplePlan& out) {
+    const ClassMix::Place place = mix.at(index);
+    fmt::format_to(std::back_inserter(out.key), "{}/image_{:04}", mix.name(place.label), place.number + 1);
+    out.label = place.label;
+  };
+  set.label_names = [mix] { return mix.names(); };
+  return std::make_unique<PhotoRecipe>(std::move(set));
 }
 
 }  // namespace

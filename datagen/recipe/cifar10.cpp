@@ -4,12 +4,10 @@
 #include <array>
 #include <iterator>
 #include <memory>
-#include <mutex>
-#include <new>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "datagen/recipe/photo_recipe.hpp"
 #include "datagen/recipe/picture.hpp"
 #include "datagen/recipe/recipe.hpp"
 #include "datagen/recipe/scenery.hpp"
@@ -69,52 +67,28 @@ class CifarMaker final : public SampleMaker {
   FieldBytes made_;
 };
 
-class Cifar10 final : public Recipe {
- public:
-  explicit Cifar10(const RecipeRequest& request)
-      : samples_(request.samples == 0 ? kSamples : request.samples),
-        seed_(request.seed),
-        threads_(request.threads),
-        stream_(request.seed, "cifar10") {}
+std::unique_ptr<SampleMaker> maker_of(const Scenery& scenery, RandomStream samples) {
+  return std::make_unique<CifarMaker>(scenery, samples);
+}
 
-  std::uint64_t samples() const override { return samples_; }
-
-  void plan(std::uint64_t index, SamplePlan& out) const override {
-    const std::uint64_t label = index % kClasses.size();
-    out.key.clear();
-    fmt::format_to(std::back_inserter(out.key), "{0}/{0}_{1:05}", kClasses[label], index);
-    out.label = static_cast<std::uint32_t>(label);
-  }
-  std::uint64_t bytes_expected(std::uint64_t /*index*/) const override { return 3 * kPlane; }
-
-  std::vector<std::string> label_names() const override { return {kClasses.begin(), kClasses.end()}; }
-
-  std::span<const Field> fields() const override {
-    static const Field image{
-        .name = "image", .codec = "raw", .extension = ".bin", .shape = {3, kSide, kSide}};
-    return {&image, 1};
-  }
-
-  Result<std::unique_ptr<SampleMaker>> maker() const override {
-    try {
-      std::call_once(scenery_once_, [this] { scenery_.emplace(seed_, threads_); });
-      return std::make_unique<CifarMaker>(*scenery_, stream_);
-    } catch (const std::bad_alloc&) {
-      return make_error(Errc::exhausted, "no memory for the canvases of recipe 'cifar10' (about 20 MiB)");
-    }
-  }
-
- private:
-  const std::uint64_t samples_;
-  const std::uint64_t seed_;
-  const unsigned threads_;
-  const RandomStream stream_;
-  mutable std::once_flag scenery_once_;
-  mutable std::optional<Scenery> scenery_;
-};
+void name_sample(std::uint64_t index, SamplePlan& out) {
+  const std::uint64_t label = index % kClasses.size();
+  fmt::format_to(std::back_inserter(out.key), "{0}/{0}_{1:05}", kClasses[label], index);
+  out.label = static_cast<std::uint32_t>(label);
+}
 
 Result<std::unique_ptr<Recipe>> make_cifar10(const RecipeRequest& request, const Options& /*options*/) {
-  return std::make_unique<Cifar10>(request);
+  return std::make_unique<PhotoRecipe>(
+      PhotoSet{.recipe = "cifar10",
+               .image = {.name = "image", .codec = "raw", .extension = ".bin", .shape = {3, kSide, kSide}},
+               .samples = request.samples == 0 ? kSamples : request.samples,
+               .seed = request.seed,
+               .threads = request.threads,
+               .sizes = {3 * kPlane, 0},
+               .composed = false,
+               .name = name_sample,
+               .maker = maker_of,
+               .label_names = [] { return std::vector<std::string>(kClasses.begin(), kClasses.end()); }});
 }
 
 }  // namespace

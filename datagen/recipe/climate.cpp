@@ -3,7 +3,6 @@
 
 #include <iterator>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,70 +18,36 @@ namespace {
 
 constexpr std::uint64_t kSamples = 62738;
 constexpr std::size_t kDataPart = 0;
-constexpr std::size_t kStatsPart = 2;
 
-constexpr OptionSpec kOptions[] = {
-    {.name = "shape",
-     .role = OptionRole::work,
-     .type = OptionType::list,
-     .value = "C,H,W",
-     .fallback = "16,768,1152",
-     .help = "channels, height and width of a sample",
-     .at_least = 1},
-};
+constexpr OptionSpec kOptions[] = {shape_option("16,768,1152", "channels, height and width of a sample")};
 constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}};
 constexpr RecipeSetting kSmall[] = {{"shape", "16,16,24"}};
 
 std::vector<ArrayPart> parts_of(const std::vector<std::uint64_t>& shape) {
-  return {{.field = {.name = "climate/data",
-                     .codec = "raw",
-                     .extension = ".h5",
-                     .element = Element::f32,
-                     .shape = shape,
-                     .one_chunk = true},
-           .noise = Noise::floats},
-          {.field = {.name = "climate/labels",
-                     .codec = "raw",
-                     .extension = ".h5",
-                     .element = Element::f32,
-                     .shape = {shape[1], shape[2]},
-                     .one_chunk = true},
-           .noise = Noise::classes},
-          {.field = {.name = "climate/stats",
-                     .codec = "raw",
-                     .extension = ".h5",
-                     .element = Element::f32,
-                     .shape = {shape[0], kMoments}},
-           .moments_of = kDataPart}};
+  const auto field = [](std::string_view name, std::vector<std::uint64_t> sides, bool one_chunk) {
+    return Field{.name = name,
+                 .codec = "raw",
+                 .extension = ".h5",
+                 .element = Element::f32,
+                 .shape = std::move(sides),
+                 .one_chunk = one_chunk};
+  };
+  return {{.field = field("climate/data", shape, true), .noise = Noise::floats},
+          {.field = field("climate/labels", {shape[1], shape[2]}, true), .noise = Noise::classes},
+          {.field = field("climate/stats", {shape[0], kMoments}, false), .moments_of = kDataPart}};
 }
 
-class Climate final : public ArrayRecipe {
- public:
-  Climate(const RecipeRequest& request, const std::vector<std::uint64_t>& shape)
-      : ArrayRecipe("climate", request, kSamples, parts_of(shape)) {}
-
-  // What the program normalises all samples by, read before any: of the stock that they are drawn from.
-  std::vector<Companion> companions() const override {
-    const Field stats = fields()[kStatsPart];
-    Companion out{.name = "stats", .fields = {stats}, .bytes = {{}}};
-    out.bytes.front().resize(static_cast<std::size_t>(field_bytes(stats)));
-    const Moments all = stock(Noise::floats).moments();
-    for (std::size_t channel = 0; channel < stats.shape.front(); ++channel)
-      put_moments(all, out.bytes.front(), channel);
-    return {std::move(out)};
-  }
-
- private:
-  void name(std::uint64_t index, SamplePlan& out) const override {
-    fmt::format_to(std::back_inserter(out.key), "data-{:05}", index);
-    out.label = kNoLabel;
-  }
-};
+void name_sample(std::uint64_t index, SamplePlan& out) {
+  fmt::format_to(std::back_inserter(out.key), "data-{:05}", index);
+  out.label = kNoLabel;
+}
 
 Result<std::unique_ptr<Recipe>> make_climate(const RecipeRequest& request, const Options& options) {
   const std::vector<std::uint64_t>& shape = options.list("shape");
   PENSTOCK_TRY(check_shape(shape, 3));
-  return std::make_unique<Climate>(request, shape);
+  return std::make_unique<ArrayRecipe>(
+      request,
+      ArraySet{.recipe = "climate", .full_samples = kSamples, .parts = parts_of(shape), .name = name_sample});
 }
 
 }  // namespace

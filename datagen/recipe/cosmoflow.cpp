@@ -3,8 +3,6 @@
 
 #include <iterator>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/recipe/array_recipe.hpp"
@@ -24,24 +22,21 @@ constexpr OptionSpec kOptions[] = {mean_option("2828486"), kDeviationOption};
 constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}, {"features", "dlio"}};
 constexpr RecipeSetting kSmall[] = {{"mean", "20000"}};
 
-class CosmoFlow final : public ArrayRecipe {
- public:
-  CosmoFlow(const RecipeRequest& request, const NormalSizes& sizes)
-      : ArrayRecipe("cosmoflow", request, kSamples,
-                    {{.field = {.name = "image", .codec = "raw", .extension = ".bin", .varies = true},
-                      .noise = Noise::bytes}},
-                    sizes) {}
-
- private:
-  void name(std::uint64_t index, SamplePlan& out) const override {
-    fmt::format_to(std::back_inserter(out.key), "cosmoflow_{:06}", index);
-    out.label = kNoLabel;
-  }
-};
+void name_sample(std::uint64_t index, SamplePlan& out) {
+  fmt::format_to(std::back_inserter(out.key), "cosmoflow_{:06}", index);
+  out.label = kNoLabel;
+}
 
 Result<std::unique_ptr<Recipe>> make_cosmoflow(const RecipeRequest& request, const Options& options) {
   PENSTOCK_ASSIGN(const NormalSizes sizes, normal_sizes(options, kSizes));
-  return std::make_unique<CosmoFlow>(request, sizes);
+  return std::make_unique<ArrayRecipe>(
+      request,
+      ArraySet{.recipe = "cosmoflow",
+               .full_samples = kSamples,
+               .parts = {{.field = {.name = "image", .codec = "raw", .extension = ".bin", .varies = true},
+                          .noise = Noise::bytes}},
+               .sizes = sizes,
+               .name = name_sample});
 }
 
 }  // namespace

@@ -55,26 +55,6 @@ Leaf draw_leaf(Draws& draws, const LeafStyle& style, const NoiseField& patches, 
   return leaf;
 }
 
-// Where a row may meet a leaf: u^2 + v^2 is (x + lean * dy)^2 * width + dy^2 * height, which no pixel inside
-// has above `reach` squared.
-struct LeafReach {
-  LeafReach(const LeafRow& row, float u_down, float v_down, float reach) : reach_(reach) {
-    width_ = row.u_step * row.u_step + row.v_step * row.v_step;
-    lean_ = (row.u_step * u_down + row.v_step * v_down) / width_;
-    height_ = u_down * u_down + v_down * v_down - lean_ * lean_ * width_;
-  }
-  int rows() const { return static_cast<int>(reach_ / std::sqrt(height_)) + 1; }
-  // The middle of the row and how far it goes from there, a pixel too much.
-  std::pair<int, int> columns(int dy) const {
-    const auto y = static_cast<float>(dy);
-    const float left = std::max(reach_ * reach_ - y * y * height_, 0.0F);
-    return {static_cast<int>(-lean_ * y), static_cast<int>(std::sqrt(left / width_)) + 2};
-  }
-
- private:
-  float reach_, width_, lean_, height_;
-};
-
 void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<std::uint8_t>& luma,
                 std::vector<std::uint8_t>& colour_index, std::uint8_t index) {
   LeafRow row{};
@@ -92,20 +72,28 @@ void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<std::uint8
   // As far as a corner of a box, or the most ragged border, goes.
   const float furthest =
       row.radius * std::sqrt(leaf.box ? 2.0F : 1.0F + 128.0F * static_cast<float>(leaf.wobble) / 512.0F);
-  const LeafReach reach(row, u_down, v_down, furthest);
+  // Where a row may meet the leaf: u^2 + v^2 is (x + lean * dy)^2 * width + dy^2 * height, which no pixel
+  // inside has above `furthest` squared.
+  const float width = row.u_step * row.u_step + row.v_step * row.v_step;
+  const float lean = (row.u_step * u_down + row.v_step * v_down) / width;
+  const float height = u_down * u_down + v_down * v_down - lean * lean * width;
   constexpr int kMost = static_cast<int>(kScenerySide) / 2 - 1;
-  const int rows = std::min(reach.rows(), kMost);
+  const int rows = std::min(static_cast<int>(furthest / std::sqrt(height)) + 1, kMost);
   for (int dy = -rows; dy <= rows; ++dy) {
     const auto y = static_cast<std::uint32_t>(leaf.y + dy);
-    const auto [middle, half] = reach.columns(dy);
+    // The middle of the row and how far it goes from there, a pixel too much.
+    const auto down = static_cast<float>(dy);
+    const float left = std::max(furthest * furthest - down * down * height, 0.0F);
+    const int middle = static_cast<int>(-lean * down);
+    const int half = static_cast<int>(std::sqrt(left / width)) + 2;
     int from = std::max(middle - half, -kMost);
     const int to = std::min(middle + half, kMost);
     while (from <= to) {
       const std::uint32_t x = static_cast<std::uint32_t>(leaf.x + from) & kSceneryMask;
       const std::uint32_t grain_x = (leaf.grain_x + x) & kSceneryMask;
       const int count = std::min(to - from + 1, static_cast<int>(kScenerySide - std::max(x, grain_x)));
-      row.u = static_cast<float>(dy) * u_down + static_cast<float>(from) * row.u_step;
-      row.v = static_cast<float>(dy) * v_down + static_cast<float>(from) * row.v_step;
+      row.u = down * u_down + static_cast<float>(from) * row.u_step;
+      row.v = down * v_down + static_cast<float>(from) * row.v_step;
       const LeafRun run{count, noise.grain.data() + scenery_at(grain_x, leaf.grain_y + y),
                         noise.patches.data() + scenery_at(x, y), luma.data() + scenery_at(x, y),
                         colour_index.data() + scenery_at(x, y)};

@@ -3,7 +3,6 @@
 
 #include <iterator>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "datagen/recipe/array_recipe.hpp"
@@ -26,13 +25,7 @@ constexpr OptionSpec kOptions[] = {
      .value = "train|validation",
      .fallback = "train",
      .help = "train: 1024 files of 709 samples; validation: 1024 of 94"},
-    {.name = "shape",
-     .role = OptionRole::work,
-     .type = OptionType::list,
-     .value = "C,H,W",
-     .fallback = "3,224,224",
-     .help = "channels, height and width of an image",
-     .at_least = 1},
+    shape_option("3,224,224", "channels, height and width of an image"),
 };
 constexpr RecipeSetting kTrainingFiles[] = {{"samples_per_file", "709"}};
 constexpr RecipeSetting kValidationFiles[] = {{"samples_per_file", "94"}};
@@ -62,51 +55,47 @@ std::vector<ArrayPart> parts_of(const std::vector<std::uint64_t>& shape) {
       {.field = number("event", Element::i64)}};
 }
 
-class HepCnn final : public ArrayRecipe {
- public:
-  HepCnn(const RecipeRequest& request, bool validation, const std::vector<std::uint64_t>& shape)
-      : ArrayRecipe(validation ? "hepcnn validation" : "hepcnn", request,
-                    kFiles * (validation ? kValidation : kTraining), parts_of(shape)),
-        prefix_(validation ? "val" : "train") {}
+std::uint32_t label_of(const RandomStream& sample) {
+  return static_cast<std::uint32_t>(sample.bits(0) & 1U);
+}
 
-  std::vector<std::string> label_names() const override { return {"background", "signal"}; }
-
- private:
-  void name(std::uint64_t index, SamplePlan& out) const override {
-    fmt::format_to(std::back_inserter(out.key), "{}_{:06}", prefix_, index);
-    out.label = label(index);
+void fill_number(const RandomStream& sample, std::uint64_t index, std::size_t part,
+                 std::span<std::byte> out) {
+  const double drawn = sample.uniform(part);
+  switch (part) {
+    case kLabel:
+      return put_element(static_cast<std::int32_t>(label_of(sample)), out);
+    case kNJets:
+      return put_element(static_cast<std::int32_t>(3 + drawn * 10), out);
+    case kEvent:
+      return put_element(static_cast<std::int64_t>(index), out);
+    case kMet:
+    case kHt:
+      return put_element(static_cast<float>(2000 * drawn), out);
+    case kPsr:
+      return put_element(drawn < 0.5 ? 0.0F : 1.0F, out);
+    default:
+      return put_element(static_cast<float>(drawn), out);
   }
-  std::uint32_t label(std::uint64_t index) const {
-    return static_cast<std::uint32_t>(stream().substream(index).bits(0) & 1U);
-  }
-
-  void fill(std::uint64_t index, std::size_t part, std::span<std::byte> out) const override {
-    const RandomStream sample = stream().substream(index);
-    const double drawn = sample.uniform(part);
-    switch (part) {
-      case kLabel:
-        return put_element(static_cast<std::int32_t>(label(index)), out);
-      case kNJets:
-        return put_element(static_cast<std::int32_t>(3 + drawn * 10), out);
-      case kEvent:
-        return put_element(static_cast<std::int64_t>(index), out);
-      case kMet:
-      case kHt:
-        return put_element(static_cast<float>(2000 * drawn), out);
-      case kPsr:
-        return put_element(drawn < 0.5 ? 0.0F : 1.0F, out);
-      default:
-        return put_element(static_cast<float>(drawn), out);
-    }
-  }
-
-  const std::string_view prefix_;
-};
+}
 
 Result<std::unique_ptr<Recipe>> make_hepcnn(const RecipeRequest& request, const Options& options) {
   const std::vector<std::uint64_t>& shape = options.list("shape");
   PENSTOCK_TRY(check_shape(shape, 3));
-  return std::make_unique<HepCnn>(request, is_validation(options), shape);
+  const bool validation = is_validation(options);
+  const std::string_view recipe = validation ? "hepcnn validation" : "hepcnn";
+  const auto name = [validation, stream = RandomStream(request.seed, recipe)](std::uint64_t index,
+                                                                              SamplePlan& out) {
+    fmt::format_to(std::back_inserter(out.key), "{}_{:06}", validation ? "val" : "train", index);
+    out.label = label_of(stream.substream(index));
+  };
+  return std::make_unique<ArrayRecipe>(
+      request, ArraySet{.recipe = recipe,
+                        .full_samples = kFiles * (validation ? kValidation : kTraining),
+                        .parts = parts_of(shape),
+                        .name = name,
+                        .fill = fill_number,
+                        .label_names = {"background", "signal"}});
 }
 
 std::span<const RecipeSetting> files_of(const Options& options) {

@@ -5,8 +5,6 @@
 
 #include <iterator>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "datagen/codec/png.hpp"
 #include "datagen/recipe/photo_recipe.hpp"
@@ -39,39 +37,24 @@ constexpr OptionSpec kOptions[] = {
      .help = "png: pictures of fewer pixels, to have the same sizes"},
 };
 
-class ImageNet final : public PhotoRecipe {
- public:
-  ImageNet(const PhotoSet& set, std::uint64_t classes) : PhotoRecipe(set), classes_(classes) {}
-
-  std::vector<std::string> label_names() const override {
-    std::vector<std::string> names;
-    names.reserve(classes_);
-    for (std::uint64_t label = 0; label < classes_; ++label) names.push_back(fmt::format("n{:08}", label));
-    return names;
-  }
-
- private:
-  void name(std::uint64_t index, SamplePlan& out) const override {
-    const std::uint64_t label = index % classes_;
-    fmt::format_to(std::back_inserter(out.key), FMT_COMPILE("n{0:08}/n{0:08}_{1}"), label, index / classes_);
-    out.label = static_cast<std::uint32_t>(label);
-  }
-
-  const std::uint64_t classes_;
-};
-
 Result<std::unique_ptr<Recipe>> make_imagenet(const RecipeRequest& request, const Options& options) {
   PENSTOCK_ASSIGN(PhotoSet set, photo_set("imagenet", kSamples, request, options));
   const auto classes = static_cast<std::uint64_t>(options.integer("classes"));
   if (classes > 1'000'000)
     return make_error(Errc::invalid_argument, fmt::format("classes={}: at most 1000000", classes));
-  set.extension = ".JPEG";
+  set.image.extension = ".JPEG";
   if (options.text("codec") == "png") {
     PENSTOCK_TRY(png_available());
-    set.extension = ".png";
-    set.codec = "png";
+    set.image.extension = ".png";
+    set.image.codec = "png";
   }
-  return std::make_unique<ImageNet>(set, classes);
+  set.name = [classes](std::uint64_t index, SamplePlan& out) {
+    const std::uint64_t label = index % classes;
+    fmt::format_to(std::back_inserter(out.key), FMT_COMPILE("n{0:08}/n{0:08}_{1}"), label, index / classes);
+    out.label = static_cast<std::uint32_t>(label);
+  };
+  set.label_names = [classes] { return numbered_names("n", 8, classes); };
+  return std::make_unique<PhotoRecipe>(std::move(set));
 }
 
 }  // namespace

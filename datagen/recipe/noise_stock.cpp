@@ -26,9 +26,8 @@ using Part = std::array<std::int32_t, kPart>;
 // shortest: the middle of each line is a point of the next octave.
 class NoiseRing {
  public:
-  NoiseRing(std::size_t elements, const RandomStream& random) {
-    for (unsigned octave = 0; octave < kOctaves; ++octave)
-      octaves_.push_back({random.substream(octave), elements >> octave});
+  NoiseRing(std::size_t elements, const RandomStream& random) : elements_(elements) {
+    for (unsigned octave = 0; octave < kOctaves; ++octave) octaves_.push_back(random.substream(octave));
   }
 
   // The elements from part * kPart on.
@@ -45,33 +44,33 @@ class NoiseRing {
         fine[2 * i + 1] = (coarse[i] + coarse[i + 1]) >> 1;
       }
       fine[count] = coarse[count / 2];
-      octaves_[octave].add(part * count, std::span(fine).first(count + 1));
+      add(octave, part * count, std::span(fine).first(count + 1));
     }
     std::copy_n(points[0].begin(), kPart, out.begin());
   }
 
  private:
-  struct Octave {
-    RandomStream random;
-    std::size_t count;  // of the ring's points
-
-    // Four points from each draw.
-    static std::int32_t quarter(std::uint64_t draw, std::size_t which) {
-      return static_cast<std::int16_t>(draw >> (16 * which)) * 8;
+  // Four points from each draw.
+  static std::int32_t quarter(std::uint64_t draw, std::size_t which) {
+    return static_cast<std::int16_t>(draw >> (16 * which)) * 8;
+  }
+  // Adds the octave's points from `first` on; it has elements_ >> octave of them.
+  void add(unsigned octave, std::size_t first, std::span<std::int32_t> points) const {
+    const RandomStream& random = octaves_[octave];
+    const std::size_t last = points.size() - 1;
+    std::size_t i = 0;
+    for (; i + 4 <= last; i += 4) {
+      const std::uint64_t draw = random.bits((first + i) / 4);
+      for (std::size_t k = 0; k < 4; ++k) points[i + k] += quarter(draw, k);
     }
-    std::int32_t point(std::size_t n) const { return quarter(random.bits(n / 4), n % 4); }
-
-    void add(std::size_t first, std::span<std::int32_t> points) const {
-      const std::size_t last = points.size() - 1;
-      std::size_t i = 0;
-      for (; i + 4 <= last; i += 4) {
-        const std::uint64_t draw = random.bits((first + i) / 4);
-        for (std::size_t k = 0; k < 4; ++k) points[i + k] += quarter(draw, k);
-      }
-      for (; i <= last; ++i) points[i] += point((first + i) % count);
+    for (; i <= last; ++i) {
+      const std::size_t n = (first + i) % (elements_ >> octave);
+      points[i] += quarter(random.bits(n / 4), n % 4);
     }
-  };
-  std::vector<Octave> octaves_;
+  }
+
+  const std::size_t elements_;
+  std::vector<RandomStream> octaves_;
 };
 
 void put_elements(Noise kind, const Part& part, std::byte* out) {
@@ -101,17 +100,7 @@ float float_at(const std::byte* bytes, std::size_t element) {
   return value;
 }
 
-std::size_t stamp_bytes_of(Noise kind) {
-  switch (kind) {
-    case Noise::bytes:
-      return kByteStamp;
-    case Noise::floats:
-      return kFloatStamp;
-    case Noise::classes:
-      break;
-  }
-  return kClassStamp;
-}
+constexpr std::size_t kStampBytes[] = {kByteStamp, kFloatStamp, kClassStamp};  // by Noise
 
 }  // namespace
 
@@ -137,7 +126,7 @@ double Moments::deviation() const {
 
 NoiseStock::NoiseStock(Noise kind, std::uint64_t seed, unsigned threads)
     : kind_(kind),
-      stamp_bytes_(stamp_bytes_of(kind)),
+      stamp_bytes_(kStampBytes[static_cast<std::size_t>(kind)]),
       bytes_(kBytes),
       body_crc32c_shift_(crc32c_fixed_shift(kBlock - stamp_bytes_)),
       body_crc32_shift_(crc32_fixed_shift(kBlock - stamp_bytes_)),

@@ -3,17 +3,14 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <utility>
 
 #include "datagen/recipe/photo_composer.hpp"
 #include "datagen/recipe/photo_maker.hpp"
-#include "datagen/recipe/png_photo_maker.hpp"
 
 namespace penstock {
 
-PhotoRecipe::PhotoRecipe(const PhotoSet& set)
-    : set_(set),
-      image_{.name = "image", .codec = set.codec, .extension = set.extension, .varies = true},
-      stream_(set.seed, set.recipe) {}
+PhotoRecipe::PhotoRecipe(PhotoSet set) : set_(std::move(set)), stream_(set_.seed, set_.recipe) {}
 
 namespace {
 
@@ -46,12 +43,20 @@ Result<PhotoSet> photo_set(std::string_view recipe, std::uint64_t full_samples, 
                   .composed = composed};
 }
 
+std::vector<std::string> numbered_names(std::string_view prefix, int digits, std::uint64_t count) {
+  std::vector<std::string> names;
+  names.reserve(count);
+  for (std::uint64_t i = 0; i < count; ++i) names.push_back(fmt::format("{}{:0{}}", prefix, i, digits));
+  return names;
+}
+
 void PhotoRecipe::plan(std::uint64_t index, SamplePlan& out) const {
   out.key.clear();
-  name(index, out);
+  set_.name(index, out);
 }
 
 std::uint64_t PhotoRecipe::bytes_expected(std::uint64_t index) const {
+  if (!set_.image.varies) return field_bytes(set_.image);
   return static_cast<std::uint64_t>(photo_bytes(set_.sizes, stream_, index));
 }
 
@@ -61,7 +66,8 @@ Result<std::unique_ptr<SampleMaker>> PhotoRecipe::maker() const {
       scenery_.emplace(set_.seed, set_.threads);
       if (set_.composed) stock_.emplace(*scenery_, RandomStream(set_.seed, "strips"));
     });
-    if (set_.codec == "png") return std::make_unique<PngPhotoMaker>(*scenery_, stream_, set_.sizes);
+    if (set_.maker != nullptr) return set_.maker(*scenery_, stream_);
+    if (set_.image.codec == "png") return std::make_unique<PngPhotoMaker>(*scenery_, stream_, set_.sizes);
     if (stock_)
       return std::make_unique<PhotoComposer>(*stock_, stream_, set_.sizes,
                                              fmt::format("{}, seed {}", set_.recipe, set_.seed));

@@ -1,13 +1,15 @@
-// What recipes of photographs have in common: everything but how many there are, of what sizes, and what they
-// are called.
+// Recipes of photographs, which differ in how many there are, of what sizes, and what they are called.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "datagen/recipe/photo_sizes.hpp"
 #include "datagen/recipe/recipe.hpp"
@@ -18,13 +20,17 @@ namespace penstock {
 
 struct PhotoSet {
   std::string_view recipe;  // its name, which its pictures are drawn by: two recipes have two sets of them
-  std::string_view extension = ".jpg";
-  std::string_view codec = "jpeg";  // or "png", where png_available()
+  Field image{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
   std::uint64_t samples = 0;
   std::uint64_t seed = 0;
   unsigned threads = 0;  // as RecipeRequest::threads
   PhotoSizes sizes;
   bool composed = true;  // of encoded strips; else each picture is painted and encoded by itself
+  SampleNamer name{};
+  // Paints pictures that are not photographs; none: those of the codec, "jpeg" or "png" (where
+  // png_available()).
+  std::unique_ptr<SampleMaker> (*maker)(const Scenery& scenery, RandomStream samples) = nullptr;
+  std::function<std::vector<std::string>()> label_names{};  // when they are asked for: they may be a million
 };
 
 // Rows for a recipe's option table, and what was said.
@@ -36,26 +42,27 @@ inline constexpr OptionSpec kEncodeOption{
     .fallback = "composed",
     .help = "put pictures together from encoded strips, or paint and encode each (40 times the work)"};
 
-// JPEG pictures as the request and the options (the rows above and photo_sizes()) want them.
+// JPEG pictures as the request and the options (the rows above and photo_sizes()) want them, without names.
 Result<PhotoSet> photo_set(std::string_view recipe, std::uint64_t full_samples, const RecipeRequest& request,
                            const Options& options);
 
-// One field, "image". Subclasses say names and classes.
-class PhotoRecipe : public Recipe {
- public:
-  std::uint64_t samples() const final { return set_.samples; }
-  void plan(std::uint64_t index, SamplePlan& out) const final;
-  std::uint64_t bytes_expected(std::uint64_t index) const final;
-  std::span<const Field> fields() const final { return {&image_, 1}; }
-  Result<std::unique_ptr<SampleMaker>> maker() const final;
+// "class_000", "class_001" ...: the prefix and a number of at least that many digits.
+std::vector<std::string> numbered_names(std::string_view prefix, int digits, std::uint64_t count);
 
- protected:
-  explicit PhotoRecipe(const PhotoSet& set);
-  virtual void name(std::uint64_t index, SamplePlan& out) const = 0;  // key (empty before) and label
+// One field.
+class PhotoRecipe final : public Recipe {
+ public:
+  explicit PhotoRecipe(PhotoSet set);
+
+  std::uint64_t samples() const override { return set_.samples; }
+  void plan(std::uint64_t index, SamplePlan& out) const override;
+  std::uint64_t bytes_expected(std::uint64_t index) const override;
+  std::vector<std::string> label_names() const override { return set_.label_names(); }
+  std::span<const Field> fields() const override { return {&set_.image, 1}; }
+  Result<std::unique_ptr<SampleMaker>> maker() const override;
 
  private:
   const PhotoSet set_;
-  const Field image_;
   const RandomStream stream_;
   mutable std::once_flag scenery_once_;
   mutable std::optional<Scenery> scenery_;   // made when the first maker needs it: plans go without

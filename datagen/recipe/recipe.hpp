@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,6 +22,9 @@ struct SamplePlan {
   std::string key;  // unique name without extension, '/'-separated: "n00000012/n00000012_345"
   std::uint32_t label = 0;
 };
+
+// Names sample `index`: its key (empty before) and its label. Any thread.
+using SampleNamer = std::function<void(std::uint64_t index, SamplePlan& out)>;
 
 // Makes samples; one thread (each worker has its own), everything reused between samples.
 class SampleMaker {

@@ -3,8 +3,6 @@
 
 #include <iterator>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "datagen/recipe/photo_recipe.hpp"
 #include "datagen/recipe/recipe.hpp"
@@ -25,30 +23,18 @@ constexpr OptionSpec kOptions[] = {
 };
 constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1251"}, {"features", "dlio"}};
 
-class ResNet50 final : public PhotoRecipe {
- public:
-  explicit ResNet50(const PhotoSet& set) : PhotoRecipe(set) {}
-
-  std::vector<std::string> label_names() const override {
-    std::vector<std::string> names;
-    names.reserve(kClasses);
-    for (std::uint64_t label = 0; label < kClasses; ++label)
-      names.push_back(fmt::format("class_{:03}", label));
-    return names;
-  }
-
- private:
-  void name(std::uint64_t index, SamplePlan& out) const override {
-    const std::uint64_t label = index % kClasses;
-    fmt::format_to(std::back_inserter(out.key), "class_{:03}/resnet50_{:07}", label, index);
-    out.label = static_cast<std::uint32_t>(label);
-  }
-};
+void name_sample(std::uint64_t index, SamplePlan& out) {
+  const std::uint64_t label = index % kClasses;
+  fmt::format_to(std::back_inserter(out.key), "class_{:03}/resnet50_{:07}", label, index);
+  out.label = static_cast<std::uint32_t>(label);
+}
 
 Result<std::unique_ptr<Recipe>> make_resnet50(const RecipeRequest& request, const Options& options) {
   PENSTOCK_ASSIGN(PhotoSet set, photo_set("resnet50", kSamples, request, options));
-  set.extension = ".jpeg";  // what DLIO lists
-  return std::make_unique<ResNet50>(set);
+  set.image.extension = ".jpeg";  // what DLIO lists
+  set.name = name_sample;
+  set.label_names = [] { return numbered_names("class_", 3, kClasses); };
+  return std::make_unique<PhotoRecipe>(std::move(set));
 }
 
 }  // namespace

@@ -30,39 +30,24 @@ constexpr std::uint32_t kEnds = 5;         // of each number of rows that ends h
 constexpr std::uint32_t kMostEndRows = 3;  // such numbers
 constexpr std::uint32_t kLines = 16;       // of a row of coding units
 
-// A table of crc32c_power() for the distances that most flips have.
-class ShortPowers {
- public:
-  ShortPowers() {
-    powers_[0] = crc32c_power(0);
-    const std::uint32_t byte = crc32c_power(1);
-    for (std::size_t i = 1; i < powers_.size(); ++i) powers_[i] = crc32c_shift(powers_[i - 1], byte);
-  }
-  std::uint32_t of(std::size_t bytes) const {
-    return bytes < powers_.size() ? powers_[bytes] : crc32c_power(bytes);
-  }
-
- private:
-  std::array<std::uint32_t, 4 * kFlipGroups.spacing> powers_{};
-};
+// crc32c_power() of 0, 1, 2 ... bytes: for the distances that most flips have.
+std::array<std::uint32_t, 4 * kFlipGroups.spacing> short_powers() {
+  std::array<std::uint32_t, 4 * kFlipGroups.spacing> powers{crc32c_power(0)};
+  const std::uint32_t byte = crc32c_power(1);
+  for (std::size_t i = 1; i < powers.size(); ++i) powers[i] = crc32c_shift(powers[i - 1], byte);
+  return powers;
+}
 
 // How the flip of each bit of a byte changes the checksum of that byte.
-class FlipEffects {
- public:
-  FlipEffects() {
-    const std::byte none{};
-    for (std::size_t bit = 0; bit < effects_.size(); ++bit) {
-      const std::byte one = std::byte{1} << bit;
-      effects_[bit] = crc32c({&one, 1}) ^ crc32c({&none, 1});
-    }
+std::array<std::uint32_t, 8> flip_effects() {
+  std::array<std::uint32_t, 8> effects{};
+  const std::byte none{};
+  for (std::size_t bit = 0; bit < effects.size(); ++bit) {
+    const std::byte one = std::byte{1} << bit;
+    effects[bit] = crc32c({&one, 1}) ^ crc32c({&none, 1});
   }
-  std::uint32_t of(std::uint8_t mask) const {
-    return effects_[static_cast<std::size_t>(std::countr_zero(mask))];
-  }
-
- private:
-  std::array<std::uint32_t, 8> effects_{};
-};
+  return effects;
+}
 
 // Whole strips per sheet. Small strips need more of them: their ends all have one row, so only whole strips
 // differ in size, and small pictures should resemble each other as rarely as large ones.
@@ -183,17 +168,19 @@ class StripStock::CutMaker {
   // The checksum of bytes of a given length is linear, so each flip adds a fixed value: the effect of its bit
   // shifted over all bytes after it. From the last bit to the first, since the shift then grows step by step.
   void keep_flips(const std::vector<FlippableBit>& bits, std::size_t begin) {
-    static const ShortPowers kPowers;
-    static const FlipEffects kEffects;
+    static const auto kPowers = short_powers();
+    static const auto kEffects = flip_effects();
     const std::size_t first = made_.flips.size();
     std::uint32_t power = crc32c_power(0);
     std::size_t behind = bytes_.size() - 1;
     for (std::size_t i = bits.size(); i-- > 0;) {
       const std::size_t at = bits[i].at - begin;
-      power = crc32c_shift(power, kPowers.of(behind - at));
+      const std::size_t between = behind - at;
+      power = crc32c_shift(power, between < kPowers.size() ? kPowers[between] : crc32c_power(between));
       behind = at;
-      made_.flips.emplace_back(static_cast<std::uint32_t>(at), bits[i].mask,
-                               crc32c_shift(kEffects.of(bits[i].mask), power));
+      made_.flips.emplace_back(
+          static_cast<std::uint32_t>(at), bits[i].mask,
+          crc32c_shift(kEffects[static_cast<std::size_t>(std::countr_zero(bits[i].mask))], power));
     }
     std::reverse(made_.flips.begin() + static_cast<std::ptrdiff_t>(first), made_.flips.end());
     for (std::size_t i = first; i < made_.flips.size(); ++i) {

@@ -19,7 +19,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <vector>
 
 #include "datagen/codec/jpeg_intervals.hpp"

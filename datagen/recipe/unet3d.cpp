@@ -3,10 +3,7 @@
 
 #include <iterator>
 #include <memory>
-#include <string>
-#include <vector>
 
-#include "datagen/manifest/manifest.hpp"
 #include "datagen/recipe/array_recipe.hpp"
 #include "datagen/recipe/recipe.hpp"
 #include "datagen/recipe/sizes.hpp"
@@ -24,28 +21,22 @@ constexpr OptionSpec kOptions[] = {mean_option("146600628"), kDeviationOption};
 constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}};
 constexpr RecipeSetting kSmall[] = {{"mean", "20000"}};
 
+void name_sample(std::uint64_t index, SamplePlan& out) {
+  fmt::format_to(std::back_inserter(out.key), "unet3d_{:05}", index);
+  out.label = 0;
+}
+
 // x and y, as DLIO writes and reads them: bytes, whose last side counts samples, and one label, always 0.
-class UNet3D final : public ArrayRecipe {
- public:
-  UNet3D(const RecipeRequest& request, const NormalSizes& sizes)
-      : ArrayRecipe(
-            "unet3d", request, kSamples,
-            {{.field = {.name = "x", .codec = "raw", .extension = ".npy", .varies = true, .ones = 2},
-              .noise = Noise::bytes},
-             {.field =
-                  {.name = "y", .codec = "raw", .extension = ".npy", .element = Element::i64, .shape = {1}}}},
-            sizes) {}
-
- private:
-  void name(std::uint64_t index, SamplePlan& out) const override {
-    fmt::format_to(std::back_inserter(out.key), "unet3d_{:05}", index);
-    out.label = 0;
-  }
-};
-
 Result<std::unique_ptr<Recipe>> make_unet3d(const RecipeRequest& request, const Options& options) {
   PENSTOCK_ASSIGN(const NormalSizes sizes, normal_sizes(options, kSizes));
-  return std::make_unique<UNet3D>(request, sizes);
+  const Field x{.name = "x", .codec = "raw", .extension = ".npy", .varies = true, .ones = 2};
+  const Field y{.name = "y", .codec = "raw", .extension = ".npy", .element = Element::i64, .shape = {1}};
+  return std::make_unique<ArrayRecipe>(request,
+                                       ArraySet{.recipe = "unet3d",
+                                                .full_samples = kSamples,
+                                                .parts = {{.field = x, .noise = Noise::bytes}, {.field = y}},
+                                                .sizes = sizes,
+                                                .name = name_sample});
 }
 
 }  // namespace

@@ -231,17 +231,14 @@ Result<void> record_overlay(const Tier& tier, const std::function<Result<std::ui
                             Trial& trial) {
   const OverlayBackend* const both = overlay_in(tier);
   if (both == nullptr) return success();
-  trial.tier("slow", both->slow());
-  trial.tier("fast", both->fast());
-  struct Side {
-    std::string_view role;
-    const Tier& tier;
+  const auto record_side = [&](std::string_view role, const Tier& side) -> Result<void> {
+    trial.tier(role, side);
+    PENSTOCK_ASSIGN(const std::uint64_t bytes, sum(side.backend->moved_bytes().read));
+    trial.sample(kOverlayBytesRead, role, static_cast<double>(bytes));
+    return success();
   };
-  for (const Side& side : {Side{"slow", both->slow()}, Side{"fast", both->fast()}}) {
-    PENSTOCK_ASSIGN(const std::uint64_t bytes, sum(side.tier.backend->moved_bytes().read));
-    trial.sample(kOverlayBytesRead, side.role, static_cast<double>(bytes));
-  }
-  return success();
+  PENSTOCK_TRY(record_side("slow", both->slow()));
+  return record_side("fast", both->fast());
 }
 
 }  // namespace penstock

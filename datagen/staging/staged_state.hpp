@@ -2,24 +2,16 @@
 // removes only what it brought. It is kept on that tier, in a folder of Penstock's own.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "datagen/format/format.hpp"
 #include "io_backends/backend/backend.hpp"
 #include "io_backends/core/result.hpp"
 
 namespace penstock {
-
-// A copy that was given its name, and what it had to be.
-struct StagedCopy {
-  std::uint64_t bytes = 0;
-  std::uint32_t crc32c = 0;
-
-  bool operator==(const StagedCopy&) const = default;
-};
 
 struct StagedState {
   std::string plan;  // its id
@@ -27,7 +19,7 @@ struct StagedState {
   std::vector<std::string> found{};
   std::vector<std::string> folders{};  // that were not, parents first
   std::vector<std::string> farms{};    // absolute paths of link farms that were started
-  std::map<std::string, StagedCopy> copied{};
+  std::map<std::string, PublishedObject> copied{};
   // Copies may be there that `copied` lacks: an apply is at work, or was killed and could not say.
   bool unsure = false;
 

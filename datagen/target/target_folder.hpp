@@ -10,6 +10,9 @@
 
 namespace penstock {
 
+// What a target holds of what a command is to make there.
+enum class TargetState : std::uint8_t { fresh, started, finished };
+
 // True: there is a folder; false: nothing. invalid_argument where a file, or a link to nothing, is in its
 // place or above it; `flag` is what named it: "--out".
 Result<bool> folder_is_there(Tier& tier, std::string_view flag);

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <utility>
 
 #include "io_backends/core/units.hpp"
 

@@ -6,8 +6,6 @@
 
 #include <cerrno>
 #include <charconv>
-#include <filesystem>
-#include <optional>
 
 #include "io_backends/files/page_cache.hpp"
 
