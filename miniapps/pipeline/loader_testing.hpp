@@ -92,8 +92,8 @@ struct Pipe {
   Result<std::unique_ptr<BatchLoader>> start(PlanLimits limits, unsigned threads,
                                              BadSample bad = BadSample::fail,
                                              Shuffle shuffle = Shuffle::global, std::size_t depth = 1) {
-    return BatchLoader::make({&manifest, backend, &app_transform, &pool},
-                             {Sampler(manifest.samples(), shuffle, 77), limits, threads, bad, depth});
+    return BatchLoader::make({&manifest, backend, &app_transform, &pool,
+                              Sampler(manifest.samples(), shuffle, 77), limits, threads, bad, depth});
   }
 };
 

@@ -13,8 +13,8 @@
 #include "io_backends/core/system/descriptor_limit.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
+#include "miniapps/pipeline/in_place.hpp"
 #include "miniapps/pipeline/loader.hpp"
-#include "miniapps/pipeline/ticket_reader.hpp"
 #include "miniapps/train/epoch_checkpoints.hpp"
 
 namespace penstock {
@@ -266,22 +266,24 @@ Result<void> check_same_work(const TrainPlan& plan, const Options& options) {
 Result<std::unique_ptr<BatchSource>> make_batches(const TrainPlan& plan, const Tier& tier, BatchPool& pool,
                                                   MemoryRoom& room, const PlanLimits& limits,
                                                   SpanLog* spans) {
-  LoaderSettings settings{.sampler = plan.sampler(),
+  LoaderSettings settings{.manifest = &plan.corpus.manifest,
+                          .backend = tier.backend.get(),
+                          .app_transform = &plan.transform(),
+                          .pool = &pool,
+                          .sampler = plan.sampler(),
                           .limits = limits,
                           .threads = static_cast<unsigned>(plan.threads),
                           .bad_sample = plan.bad_sample,
                           .depth = plan.queue_depth(tier),
                           .patience = plan.patience,
                           .spans = spans};
-  const LoaderInput source{&plan.corpus.manifest, tier.backend.get(), &plan.transform(), &pool};
-  if (const FileInput* const input = plan.files())
-    return make_file_batches(plan, *input, limits, settings, source);
+  if (const FileInput* const input = plan.files()) return make_file_batches(plan, *input, limits, settings);
   // Every rank holds all samples, and uses its part of each epoch's order.
   if (plan.in_memory()) {
     settings.sampler = Sampler(plan.corpus.manifest.samples(), Shuffle::none, 0);
     settings.limits = {.epochs = 1};
   }
-  PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader, BatchLoader::make(source, settings));
+  PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader, BatchLoader::make(settings));
   if (!plan.in_memory()) return std::unique_ptr<BatchSource>(std::move(loader));
   return std::unique_ptr<BatchSource>(
       std::make_unique<MemoryBatches>(std::move(loader), room,

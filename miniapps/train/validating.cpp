@@ -63,8 +63,8 @@ Result<void> Validating::begin() {
   const PlanLimits limits =
       how_.starts_anew ? PlanLimits{.epochs = 1} : PlanLimits{.start = {.epoch = epoch_.value_or(0)}};
   PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader,
-                  BatchLoader::make({&how_.set.files.manifest, &backend_, &how_.set.app_transform, &pool_},
-                                    {sampler_, limits, settings_.threads, settings_.bad_sample,
+                  BatchLoader::make({&how_.set.files.manifest, &backend_, &how_.set.app_transform, &pool_,
+                                     sampler_, limits, settings_.threads, settings_.bad_sample,
                                      settings_.depth, settings_.patience}));
   FileBatchesSettings batches{.corpus = &samples_,
                               .files = &how_.set.files,
