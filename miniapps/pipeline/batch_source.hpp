@@ -46,6 +46,8 @@ struct StageTally {
   double busy_s = 0;     // at work
   double starved_s = 0;  // waited for something to work on
   double blocked_s = 0;  // waited for room downstream
+
+  double total_s() const { return busy_s + starved_s + blocked_s; }
 };
 // Of "read" and the transform's own stages. `spent_ns` has one entry for each of them, and the last one for
 // what the threads waited for room after all of them.

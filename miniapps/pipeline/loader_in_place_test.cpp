@@ -11,6 +11,7 @@
 #include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/testing/testing.hpp"
 #include "io_backends/tiers/tier.hpp"
+#include "miniapps/pipeline/in_place.hpp"
 #include "miniapps/pipeline/loader_testing.hpp"
 
 namespace penstock {
