@@ -20,9 +20,9 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 15;  // spans that a rank sends at a time
-constexpr double kSlack = 1024;                       // spans besides those that are counted on
-constexpr std::size_t kMostOrders = 4096;             // epochs whose order is a span
+constexpr std::size_t kSpansAPiece = std::size_t{1} << 15;  // spans that a rank sends at a time
+constexpr double kSlack = 1024;                             // spans besides those that are counted on
+constexpr std::size_t kMostOrders = 4096;                   // epochs whose order is a span
 
 double seconds(std::int64_t nanoseconds) {
   return static_cast<double>(nanoseconds) * 1e-9;
@@ -227,8 +227,8 @@ TimelineFigures Timeline::end(const TrainingRun& run, SteadyTime start, penstock
 std::vector<std::span<const penstock_span>> Timeline::pieces() const {
   std::vector<std::span<const penstock_span>> pieces;
   const auto cut = [&](std::span<const penstock_span> all) {
-    for (; !all.empty(); all = all.subspan(std::min(kPiece, all.size())))
-      pieces.push_back(all.first(std::min(kPiece, all.size())));
+    for (; !all.empty(); all = all.subspan(std::min(kSpansAPiece, all.size())))
+      pieces.push_back(all.first(std::min(kSpansAPiece, all.size())));
   };
   cut(steps_);
   for (std::size_t i = 0; i < log_->buffers(); ++i) cut(std::as_const(*log_)[i].spans());
