@@ -5,6 +5,7 @@
 
 #include "miniapps/pipeline/picture.hpp"
 #include "miniapps/train/miniapp.hpp"
+#include "miniapps/train/train_plan.hpp"
 
 namespace penstock {
 namespace {
@@ -58,8 +59,8 @@ Result<Transform> make(const TrainRequest& request) {
   settings.normalisation = kImageNet;
   settings.decode = request.decode;
   settings.resize = request.resize;
-  settings.crop = options.text("crop") == "random" ? Crop::random : Crop::whole;
-  if (request.decode == DecodeMode::crop && options.given("crop") && settings.crop == Crop::whole)
+  settings.random_crop = options.text("crop") == "random";
+  if (request.decode == DecodeMode::crop && options.given("crop") && !settings.random_crop)
     return make_error(Errc::invalid_argument,
                       "--decode crop is for random crops: leave out --set crop=whole");
   settings.mirror = options.boolean("mirror");

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "miniapps/train/miniapp.hpp"
+#include "miniapps/train/train_plan.hpp"
 
 namespace penstock {
 namespace {

@@ -13,6 +13,7 @@
 #include "miniapps/pipeline/pixels.hpp"
 #include "miniapps/train/miniapp.hpp"
 #include "miniapps/train/published_bandwidth.hpp"
+#include "miniapps/train/train_plan.hpp"
 
 namespace penstock {
 namespace {

@@ -11,6 +11,7 @@
 #include "miniapps/pipeline/transform.hpp"
 #include "miniapps/train/dlio_workload.hpp"
 #include "miniapps/train/miniapp.hpp"
+#include "miniapps/train/train_plan.hpp"
 
 namespace penstock {
 namespace {

@@ -10,6 +10,7 @@
 #include "miniapps/pipeline/pixels.hpp"
 #include "miniapps/train/miniapp.hpp"
 #include "miniapps/train/published_bandwidth.hpp"
+#include "miniapps/train/train_plan.hpp"
 
 namespace penstock {
 namespace {

@@ -10,13 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "datagen/codec/jpeg.hpp"
+#include "datagen/codec/jpeg_encoder.hpp"
 #include "datagen/generate/generate_testing.hpp"
 #include "datagen/reading/sampler.hpp"
 #include "datagen/recipe/recipe.hpp"
 #include "io_backends/core/random.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
 #include "miniapps/train/miniapp.hpp"
+#include "miniapps/train/train_plan.hpp"
 
 namespace penstock {
 namespace {

@@ -15,13 +15,13 @@
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/interrupt.hpp"
-#include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 #include "miniapps/train/cell_run.hpp"
 #include "miniapps/train/find_accelerators.hpp"
 #include "miniapps/train/miniapp.hpp"
 #include "miniapps/train/resume.hpp"
 #include "miniapps/train/step_checkpoints.hpp"
+#include "miniapps/train/train_corpus.hpp"
 #include "miniapps/train/train_metrics.hpp"
 #include "miniapps/train/train_options.hpp"
 #include "miniapps/train/train_plan.hpp"
@@ -32,21 +32,21 @@ namespace penstock {
 namespace {
 
 // Measures tier by tier. Keeps a record in `run` whatever happens to a tier; the errors that come back are
-// not its fault. Borrows everything. Collective over the plan's ranks. After CellEnd::stuck it must outlive
-// the process.
+// not its fault. Borrows everything. Collective over the plan's ranks. Where measure() returns false, as
+// measure_training() does, it must outlive the process.
 class TrainRuns {
  public:
   TrainRuns(TrainPlan& plan, StepCheckpoints* saves, Run& run) : plan_(plan), saves_(saves), run_(run) {}
 
-  Result<CellEnd> measure(const Tier& tier);
+  Result<bool> measure(const Tier& tier);
   // A record with the reason why the tier is not measured.
   void skip(const Tier& tier, const std::string& why);
 
  private:
   Result<bool> all_in_place(const Tier& tier);
   Result<void> make_pool(const Tier& tier);
-  Result<CellEnd> train(const Tier& tier, Trial& trial);
-  Result<CellEnd> keep(Trial trial, CellEnd end);
+  Result<bool> train(const Tier& tier, Trial& trial);
+  Result<bool> keep(Trial trial, bool ended);
 
   TrainPlan& plan_;
   StepCheckpoints* const saves_;
@@ -79,30 +79,30 @@ Result<void> TrainRuns::make_pool(const Tier& tier) {
   return success();
 }
 
-Result<CellEnd> TrainRuns::train(const Tier& tier, Trial& trial) {
+Result<bool> TrainRuns::train(const Tier& tier, Trial& trial) {
   PENSTOCK_TRY(make_pool(tier));
   return measure_training(plan_, tier, *pool_, saves_, trial);
 }
 
 // After a call that hangs the ranks make no more calls of each other than they must.
-Result<CellEnd> TrainRuns::keep(Trial trial, CellEnd end) {
+Result<bool> TrainRuns::keep(Trial trial, bool ended) {
   if (verdict_exit_code(trial.record().verdict) == 1 && !interrupted())
     warn(trial.record().tiers.value("data", Json::object()).value("name", "") + ": " + trial.record().reason);
-  const Result<void> looked = end == CellEnd::done ? run_.inspect_ranks() : success();
+  const Result<void> looked = ended ? run_.inspect_ranks() : success();
   run_.keep(std::move(trial));
   if (!looked.ok()) return looked.error();
-  return end;
+  return ended;
 }
 
-Result<CellEnd> TrainRuns::measure(const Tier& tier) {
+Result<bool> TrainRuns::measure(const Tier& tier) {
   run_.measured_tier(tier);
   if (plan_.find_accelerators) {
     return find_accelerators(
         plan_, run_, [&](Trial& trial) { return train(tier, trial); },
-        [&](Trial trial, CellEnd end) { return keep(std::move(trial), end); });
+        [&](Trial trial, bool ended) { return keep(std::move(trial), ended); });
   }
   Trial trial = run_.trial();
-  Result<CellEnd> measured = train(tier, trial);
+  Result<bool> measured = train(tier, trial);
   if (measured.ok()) return keep(std::move(trial), *measured);
   trial.fail(measured.error());
   run_.keep(std::move(trial));
@@ -118,7 +118,7 @@ void TrainRuns::skip(const Tier& tier, const std::string& why) {
   run_.keep(std::move(trial));
 }
 
-Result<CellEnd> measure_all(const TrainPlan& plan, TrainRuns& runs) {
+Result<bool> measure_all(const TrainPlan& plan, TrainRuns& runs) {
   std::vector<const Tier*> tiers{&plan.corpus.tier};
   for (const Tier& tier : plan.others) tiers.push_back(&tier);
   const Tier* stuck = nullptr;
@@ -128,10 +128,10 @@ Result<CellEnd> measure_all(const TrainPlan& plan, TrainRuns& runs) {
       continue;
     }
     PENSTOCK_TRY(agree(*plan.ranks, check_interrupt()));
-    PENSTOCK_ASSIGN(const CellEnd end, runs.measure(*tier));
-    if (end == CellEnd::stuck) stuck = tier;
+    PENSTOCK_ASSIGN(const bool ended, runs.measure(*tier));
+    if (!ended) stuck = tier;
   }
-  return stuck == nullptr ? CellEnd::done : CellEnd::stuck;
+  return stuck == nullptr;
 }
 
 // Threads hang in calls that cannot be ended: they are neither joined nor is what they use freed.
@@ -140,18 +140,6 @@ Result<CellEnd> measure_all(const TrainPlan& plan, TrainRuns& runs) {
   static_cast<void>(ranks.barrier());  // all have written what they have
   ranks.abandon(exit_code);
   std::_Exit(exit_code);
-}
-
-// What a workload says of its data, and what is there.
-void compare_with_workload(const TrainPlan& plan) {
-  const Corpus& corpus = plan.corpus;
-  if (plan.described_samples == 0) return;
-  const std::uint64_t samples = corpus.manifest.samples();
-  const std::string& format = corpus.manifest.facts().format;
-  if (samples == plan.described_samples && format == plan.described_format) return;
-  warn("the workload is about " + format_count(plan.described_samples) + " samples in " +
-       plan.described_format + ", '" + corpus.name + "' has " + format_count(samples) +
-       (format.empty() ? "" : " in " + format));
 }
 
 // What went wrong with a run's checkpoints before the training, which ends it as it ends `penstock
@@ -164,34 +152,6 @@ Result<int> refuse(const CommandContext& context, const Error& error) {
   return locked ? kLocked : kNothingRestorable;
 }
 
-// Where a run with checkpoints goes on, or that there is none yet.
-Result<void> look_for_run(TrainPlan& plan) {
-  if (!plan.saving->resume) return check_unused(*plan.saving, *plan.ranks);
-  PENSTOCK_ASSIGN(plan.resumed, resume_run(*plan.saving, *plan.ranks));
-  plan.limits.start = plan.resumed->start();
-  PENSTOCK_TRY(check_resumable(plan));
-  note("run '" + plan.saving->policy.run + "' goes on behind step " +
-       std::to_string(plan.resumed->manifest.id.step) + ", from '" + plan.resumed->tier + "'");
-  return success();
-}
-
-Result<std::unique_ptr<StepCheckpoints>> begin_saving(const TrainPlan& plan) {
-  TrainerState at{.seed = plan.seed};
-  if (plan.resumed) at = plan.resumed->manifest.trainer;
-  at.work = trained_work(plan);
-  return StepCheckpoints::open(*plan.saving, plan.limits.start.batches, at, *plan.ranks);
-}
-
-// What was saved of a run that has made all its steps, and is not durable yet. It ends as a training does:
-// after a signal within --grace.
-Result<int> nothing_left(const TrainPlan& plan, StepCheckpoints& saves) {
-  note("run '" + plan.saving->policy.run +
-       "' has made all its steps: --steps and --epochs are the whole "
-       "run's");
-  PENSTOCK_TRY(saves.drain_or_leave());
-  return 0;
-}
-
 Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
   const Options& options = context.options;
   Result<TrainRequest> asked = parse_request(context, app);
@@ -200,34 +160,31 @@ Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
   PENSTOCK_TRY(agree(context.communicator, outcome_of(resolved)));
   TrainPlan& plan = *resolved;
   PENSTOCK_TRY(check_same_work(plan, options));
-  const FileInput* const files = plan.files();
-  PENSTOCK_TRY(check_shares(context.communicator, plan.corpus, files != nullptr ? "files" : "samples"));
+  PENSTOCK_TRY(
+      check_shares(context.communicator, plan.corpus, plan.files() != nullptr ? "files" : "samples"));
   compare_with_workload(plan);
   PENSTOCK_TRY(check_epoch(plan));
-  if (files != nullptr && files->validation && !files->validation->at_the_end && plan.limits.epochs == 1)
-    note("'" + std::string(app.name) +
-         "' validates between epochs, of which there is one: nothing is validated");
-  if (app.checkpoints && !plan.checkpoints && !plan.saving)
-    note("without --checkpoint-to DIR '" + std::string(app.name) + "' writes no checkpoints");
-  if (files == nullptr && plan.corpus.manifest.facts().label_names.empty())
-    note("'" + plan.corpus.name + "' has no labels: its batches carry none");
+  note_what_is_left_out(plan);
 
   const SignalsForAll signals(context.communicator);
   std::unique_ptr<StepCheckpoints> saves;
   if (plan.saving) {
-    if (const Result<void> found = look_for_run(plan); !found.ok()) return refuse(context, found.error());
-    Result<std::unique_ptr<StepCheckpoints>> started = begin_saving(plan);
-    if (!started.ok() && started.error().code == Errc::busy) return refuse(context, started.error());
-    PENSTOCK_ASSIGN(saves, std::move(started));
-    if (plan.planned_steps() == 0) return nothing_left(plan, *saves);
+    if (const Result<void> found = find_run(plan); !found.ok()) return refuse(context, found.error());
+    Result<std::unique_ptr<StepCheckpoints>> opened = open_saves(plan);
+    if (!opened.ok() && opened.error().code == Errc::busy) return refuse(context, opened.error());
+    PENSTOCK_ASSIGN(saves, std::move(opened));
+    if (plan.planned_steps() == 0) {
+      PENSTOCK_TRY(end_without_steps(plan, *saves));
+      return 0;
+    }
   }
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   TrainRuns runs(plan, saves.get(), run);
-  const Result<CellEnd> measured = measure_all(plan, runs);
+  const Result<bool> measured = measure_all(plan, runs);
   const Result<std::string> written = run.finish();
   if (!context.output.json && context.communicator.root())
     print_text(training_report(run.records(), context.output));
-  if (measured.ok() && *measured == CellEnd::stuck) {
+  if (measured.ok() && !*measured) {
     if (!written.ok()) warn(written.error().message());
     leave(context.communicator, interrupted() ? 128 + interrupt_signal() : run.exit_code());
   }
@@ -246,7 +203,7 @@ Result<int> run(const CommandContext& context) {
     return make_error(Errc::invalid_argument, "train needs the name of a mini-app: train --list shows them");
   PENSTOCK_ASSIGN(const MiniAppInfo* app, miniapp_registry().find(context.positionals[0]));
   if (!options.flag("resume") || options.given("seed")) return train(context, *app);
-  Result<std::optional<StepSaving>> saving = step_saving(options, context.named_tiers);
+  const auto saving = step_saving(options, context.named_tiers);
   PENSTOCK_TRY(agree(context.communicator, outcome_of(saving)));
   const Result<std::uint64_t> seed = seed_of_run(**saving, context.communicator);
   if (!seed.ok()) return refuse(context, seed.error());

@@ -1,13 +1,11 @@
 #include "datagen/codec/jpeg.hpp"
 
 #include <jerror.h>
-#include <jpeglib.h>
 
 #include <algorithm>
-#include <csetjmp>
-#include <cstdio>  // jpeglib.h needs FILE and size_t before it
 #include <new>
-#include <string>
+
+#include "datagen/codec/jpeg_guard.hpp"
 
 namespace penstock {
 namespace {
@@ -19,27 +17,13 @@ constexpr std::uint64_t kMostPixelsPerByte = 2048;  // 8 bits, 64 pixels, a quar
 // No such bound holds for arithmetic coding, which spends next to nothing on what is expected: a small
 // picture is taken at its word, a larger one is held to the bound of Huffman's.
 constexpr std::uint64_t kMostUnboundedPixels = std::uint64_t{1} << 22;
-// A coefficient takes 26 bits at most (the longest fixed code and ten bits of value), a 4:2:0 pixel has 1.5
-// of them, and the stuffing behind bytes of 0xff adds little.
-constexpr std::size_t kMostBytesPerPixel = 6;
-constexpr std::size_t kMostHeaderBytes = 2048;
-constexpr JDIMENSION kRowsAtOnce = 16;
 // libjpeg-turbo stores a line that begins at a multiple of its vectors' size past the caches. That is right
 // for pixels that are read late. A part's lines are copied at once, and would come from memory (a tenth of
 // the whole time).
 constexpr std::size_t kOffAlignment = 1;
 
-// libjpeg reports by calling back and expects not to be returned to. Between setjmp and longjmp no object
-// with a destructor may come to life: each Guarded step below is one function of plain C data.
-struct Guard {
-  jpeg_error_mgr manager{};
-  std::jmp_buf escape{};
-  char message[JMSG_LENGTH_MAX] = {};
-  int code = 0;
-};
-
 [[noreturn]] void give_up(j_common_ptr codec) {
-  Guard* guard = static_cast<Guard*>(codec->client_data);
+  JpegGuard* guard = static_cast<JpegGuard*>(codec->client_data);
   guard->code = codec->err->msg_code;
   (*codec->err->format_message)(codec, guard->message);
   std::longjmp(guard->escape, 1);
@@ -58,24 +42,11 @@ void stop_endless_scans(j_common_ptr codec) {
   // Only decoders get this callback, so the cast back is to what it really is.
   j_decompress_ptr decoder = reinterpret_cast<j_decompress_ptr>(codec);
   if (decoder->input_scan_number > kMostScans) {
-    Guard* guard = static_cast<Guard*>(codec->client_data);
+    JpegGuard* guard = static_cast<JpegGuard*>(codec->client_data);
     guard->code = JERR_BAD_PROGRESSION;
     std::snprintf(guard->message, sizeof guard->message, "more than %d scans", kMostScans);
     std::longjmp(guard->escape, 1);
   }
-}
-
-void set_up(Guard& guard) {
-  jpeg_std_error(&guard.manager);
-  guard.manager.error_exit = give_up;
-  guard.manager.emit_message = on_message;
-  guard.manager.output_message = stay_silent;
-}
-
-// `otherwise`: what every failure but lack of memory means.
-Error codec_error(const Guard& guard, Errc otherwise, const std::string& doing) {
-  return make_error(guard.code == JERR_OUT_OF_MEMORY ? Errc::exhausted : otherwise,
-                    "cannot " + doing + ": " + guard.message);
 }
 
 std::string decode_jpeg_of(std::size_t bytes) {
@@ -84,17 +55,20 @@ std::string decode_jpeg_of(std::size_t bytes) {
 
 }  // namespace
 
-void YccImage::reshape(std::uint32_t new_width, std::uint32_t new_height) {
-  width = new_width;
-  height = new_height;
-  const std::size_t luma = stride() * padded_height();
-  if (planes[0].size() < luma) planes[0].resize(luma);
-  for (std::size_t i = 1; i < 3; ++i)
-    if (planes[i].size() < luma / 4) planes[i].resize(luma / 4);
+void set_up(JpegGuard& guard) {
+  jpeg_std_error(&guard.manager);
+  guard.manager.error_exit = give_up;
+  guard.manager.emit_message = on_message;
+  guard.manager.output_message = stay_silent;
+}
+
+Error codec_error(const JpegGuard& guard, Errc otherwise, const std::string& doing) {
+  return make_error(guard.code == JERR_OUT_OF_MEMORY ? Errc::exhausted : otherwise,
+                    "cannot " + doing + ": " + guard.message);
 }
 
 struct JpegDecoder::State {
-  Guard guard;
+  JpegGuard guard;
   jpeg_decompress_struct codec{};
   jpeg_progress_mgr progress{};
   bool alive = false;
@@ -146,8 +120,8 @@ struct JpegDecoder::State {
         print(ink_row, row, codec.output_width);
         continue;
       }
-      JSAMPROW rows[kRowsAtOnce];
-      const JDIMENSION wanted = std::min(kRowsAtOnce, codec.output_height - codec.output_scanline);
+      JSAMPROW rows[kJpegRowsAtOnce];
+      const JDIMENSION wanted = std::min(kJpegRowsAtOnce, codec.output_height - codec.output_scanline);
       for (JDIMENSION i = 0; i < wanted; ++i) rows[i] = row + i * stride;
       jpeg_read_scanlines(&codec, rows, wanted);
     }
@@ -282,144 +256,6 @@ Result<void> JpegDecoder::decode_part(std::span<const std::byte> jpeg, const Pic
     return {};
   jpeg_abort_decompress(&codec);
   return codec_error(state_->guard, Errc::corrupt, decode_jpeg_of(jpeg.size()));
-}
-
-struct JpegEncoder::State {
-  Guard guard;
-  jpeg_compress_struct codec{};
-  jpeg_destination_mgr sink{};
-  bool alive = false;
-  std::vector<std::uint8_t> out;  // never smaller than the largest possible result of the picture at hand
-
-  State() {
-    set_up(guard);
-    codec.err = &guard.manager;
-    codec.client_data = &guard;
-    alive = create();
-    sink.init_destination = [](j_compress_ptr) {};
-    sink.term_destination = [](j_compress_ptr) {};
-    sink.empty_output_buffer = [](j_compress_ptr full) -> boolean {
-      ERREXIT(full, JERR_CANT_SUSPEND);
-      return FALSE;
-    };
-    codec.dest = &sink;
-  }
-  ~State() { jpeg_destroy_compress(&codec); }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-
-  bool create() {
-    if (setjmp(guard.escape) != 0) return false;
-    jpeg_create_compress(&codec);
-    return true;
-  }
-
-  Result<void> prepare(std::uint32_t width, std::uint32_t height) {
-    if (!alive) return codec_error(guard, Errc::internal, "set up the JPEG encoder");
-    const std::string size = std::to_string(width) + "x" + std::to_string(height) + " pixels";
-    if (width == 0 || height == 0 || width > JPEG_MAX_DIMENSION || height > JPEG_MAX_DIMENSION ||
-        std::uint64_t{width} * height > kMostJpegPixels)
-      return make_error(Errc::invalid_argument, "cannot encode a JPEG of " + size);
-    const std::size_t most =
-        (std::size_t{width} + 15) / 16 * 16 * ((std::size_t{height} + 15) / 16 * 16) * kMostBytesPerPixel +
-        kMostHeaderBytes;
-    try {
-      if (out.size() < most) out.resize(most);
-    } catch (const std::bad_alloc&) {
-      return make_error(Errc::exhausted, "no memory to encode a JPEG of " + size);
-    }
-    sink.next_output_byte = out.data();
-    sink.free_in_buffer = out.size();
-    codec.image_width = width;
-    codec.image_height = height;
-    codec.input_components = 3;
-    return {};
-  }
-
-  // jpeg_set_defaults chooses 4:2:0 for YCbCr.
-  void begin(J_COLOR_SPACE space, bool planes) {
-    codec.in_color_space = space;
-    jpeg_set_defaults(&codec);
-    codec.raw_data_in = planes ? TRUE : FALSE;
-  }
-
-  bool write_rgb(const std::uint8_t* pixels, int quality) {
-    if (setjmp(guard.escape) != 0) return false;
-    begin(JCS_RGB, false);
-    jpeg_set_quality(&codec, quality, TRUE);
-    jpeg_start_compress(&codec, TRUE);
-    const std::size_t stride = std::size_t{codec.image_width} * 3;
-    while (codec.next_scanline < codec.image_height) {
-      JSAMPROW rows[kRowsAtOnce];
-      const JDIMENSION wanted = std::min(kRowsAtOnce, codec.image_height - codec.next_scanline);
-      // libjpeg takes rows without const and leaves them as they are.
-      for (JDIMENSION i = 0; i < wanted; ++i)
-        rows[i] = const_cast<std::uint8_t*>(pixels) + (codec.next_scanline + i) * stride;
-      jpeg_write_scanlines(&codec, rows, wanted);
-    }
-    jpeg_finish_compress(&codec);
-    return true;
-  }
-
-  bool write_planes(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr, std::size_t stride,
-                    int quantizer_percent, unsigned restart_rows) {
-    if (setjmp(guard.escape) != 0) return false;
-    begin(JCS_YCbCr, true);
-    jpeg_set_linear_quality(&codec, quantizer_percent, TRUE);
-    codec.restart_in_rows = static_cast<int>(restart_rows);
-    jpeg_start_compress(&codec, TRUE);
-    while (codec.next_scanline < codec.image_height) {
-      JSAMPROW luma[16];
-      JSAMPROW blue[8];
-      JSAMPROW red[8];
-      const std::size_t top = codec.next_scanline;
-      for (std::size_t i = 0; i < 16; ++i) luma[i] = const_cast<std::uint8_t*>(y) + (top + i) * stride;
-      for (std::size_t i = 0; i < 8; ++i) {
-        blue[i] = const_cast<std::uint8_t*>(cb) + (top / 2 + i) * (stride / 2);
-        red[i] = const_cast<std::uint8_t*>(cr) + (top / 2 + i) * (stride / 2);
-      }
-      JSAMPARRAY planes[3] = {luma, blue, red};
-      jpeg_write_raw_data(&codec, planes, 16);
-    }
-    jpeg_finish_compress(&codec);
-    return true;
-  }
-
-  Result<std::span<const std::byte>> finish(bool written) {
-    if (!written) {
-      jpeg_abort_compress(&codec);
-      return codec_error(guard, Errc::internal, "encode JPEG");
-    }
-    return std::as_bytes(std::span<const std::uint8_t>(out).first(out.size() - sink.free_in_buffer));
-  }
-};
-
-JpegEncoder::JpegEncoder() : state_(std::make_unique<State>()) {}
-JpegEncoder::~JpegEncoder() = default;
-JpegEncoder::JpegEncoder(JpegEncoder&&) noexcept = default;
-JpegEncoder& JpegEncoder::operator=(JpegEncoder&&) noexcept = default;
-
-Result<std::span<const std::byte>> JpegEncoder::encode(const Image& image, int quality) {
-  if (quality < 1 || quality > 100)
-    return make_error(Errc::invalid_argument, "JPEG quality is 1 to 100, not " + std::to_string(quality));
-  if (image.pixels.size() < std::size_t{image.width} * image.height * 3)
-    return make_error(Errc::invalid_argument, "a picture with fewer pixels than its size says");
-  PENSTOCK_TRY(state_->prepare(image.width, image.height));
-  return state_->finish(state_->write_rgb(image.pixels.data(), quality));
-}
-
-Result<std::span<const std::byte>> JpegEncoder::encode(const YccImage& image, int quantizer_percent,
-                                                       unsigned restart_rows) {
-  if (quantizer_percent < 1 || quantizer_percent > 5000)
-    return make_error(Errc::invalid_argument, "the JPEG quantizer is scaled by 1 to 5000 percent, not " +
-                                                  std::to_string(quantizer_percent));
-  const std::size_t luma = image.stride() * image.padded_height();
-  if (image.planes[0].size() < luma || image.planes[1].size() < luma / 4 || image.planes[2].size() < luma / 4)
-    return make_error(Errc::invalid_argument, "a picture with fewer pixels than its size says");
-  PENSTOCK_TRY(state_->prepare(image.width, image.height));
-  return state_->finish(state_->write_planes(image.planes[0].data(), image.planes[1].data(),
-                                             image.planes[2].data(), image.stride(), quantizer_percent,
-                                             restart_rows));
 }
 
 }  // namespace penstock

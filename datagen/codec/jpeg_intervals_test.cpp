@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "datagen/codec/jpeg.hpp"
+#include "datagen/codec/jpeg_encoder.hpp"
 #include "io_backends/core/random.hpp"
 #include "io_backends/testing/testing.hpp"
 

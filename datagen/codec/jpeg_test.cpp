@@ -1,5 +1,3 @@
-#include "datagen/codec/jpeg.hpp"
-
 #include <gtest/gtest.h>
 #include <jpeglib.h>
 
@@ -11,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "datagen/codec/jpeg_encoder.hpp"
 #include "io_backends/core/random.hpp"
 
 namespace penstock {

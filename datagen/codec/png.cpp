@@ -74,40 +74,29 @@ bool chunks_are_whole(std::span<const std::byte> png) {
   return false;
 }
 
-struct Source {
-  const std::byte* next;
-  std::size_t left;
-};
 void take(png_structp png, png_bytep to, std::size_t bytes) {
-  auto* source = static_cast<Source*>(png_get_io_ptr(png));
-  if (bytes > source->left) png_error(png, "it ends too early");
-  std::memcpy(to, source->next, bytes);
-  source->next += bytes;
-  source->left -= bytes;
+  auto& left = *static_cast<std::span<const std::byte>*>(png_get_io_ptr(png));
+  if (bytes > left.size()) png_error(png, "it ends too early");
+  std::memcpy(to, left.data(), bytes);
+  left = left.subspan(bytes);
 }
-
-struct Sink {
-  std::byte* next;
-  std::size_t left;
-};
 void give(png_structp png, png_bytep from, std::size_t bytes) {
-  auto* sink = static_cast<Sink*>(png_get_io_ptr(png));
-  if (bytes > sink->left) png_error(png, "it is larger than any picture of its size");
-  std::memcpy(sink->next, from, bytes);
-  sink->next += bytes;
-  sink->left -= bytes;
+  auto& left = *static_cast<std::span<std::byte>*>(png_get_io_ptr(png));
+  if (bytes > left.size()) png_error(png, "it is larger than any picture of its size");
+  std::memcpy(left.data(), from, bytes);
+  left = left.subspan(bytes);
 }
 void flush(png_structp /*png*/) {}
 
 // One picture on its way in; every step is one function of plain data around a setjmp.
 struct Reading {
   Guard guard;
-  Source source{};
+  std::span<const std::byte> left;  // of the source
   png_structp png = nullptr;
   png_infop info = nullptr;
   int passes = 0;
 
-  explicit Reading(std::span<const std::byte> bytes) : source{bytes.data(), bytes.size()} {}
+  explicit Reading(std::span<const std::byte> bytes) : left(bytes) {}
   ~Reading() { png_destroy_read_struct(&png, &info, nullptr); }
   Reading(const Reading&) = delete;
   Reading& operator=(const Reading&) = delete;
@@ -120,7 +109,7 @@ struct Reading {
       return false;
     }
     if (setjmp(guard.escape) != 0) return false;
-    png_set_read_fn(png, &source, take);
+    png_set_read_fn(png, &left, take);
     png_set_user_limits(png, kMostSide, kMostSide);
     if (!kChecksumsCount) png_set_crc_action(png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
     png_read_info(png, info);
@@ -155,11 +144,11 @@ struct Reading {
 
 struct Writing {
   Guard guard;
-  Sink sink{};
+  std::span<std::byte> left;  // to be written to
   png_structp png = nullptr;
   png_infop info = nullptr;
 
-  explicit Writing(std::span<std::byte> out) : sink{out.data(), out.size()} {}
+  explicit Writing(std::span<std::byte> out) : left(out) {}
   ~Writing() { png_destroy_write_struct(&png, &info); }
   Writing(const Writing&) = delete;
   Writing& operator=(const Writing&) = delete;
@@ -170,7 +159,7 @@ struct Writing {
     if (info == nullptr) return false;
     if (setjmp(guard.escape) != 0) return false;
     png_set_user_limits(png, kMostSide, kMostSide);
-    png_set_write_fn(png, &sink, give, flush);
+    png_set_write_fn(png, &left, give, flush);
     png_set_IHDR(png, info, width, height, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_set_compression_level(png, kLevel);
@@ -237,7 +226,7 @@ Result<std::span<const std::byte>> PngEncoder::encode(const Image& image) {
   if (!writing.write(image.pixels.data(), image.width, image.height))
     return make_error(writing.guard.memory ? Errc::exhausted : Errc::internal,
                       "cannot encode a PNG of " + size + ": " + writing.guard.message);
-  return std::span<const std::byte>(out_).first(out_.size() - writing.sink.left);
+  return std::span<const std::byte>(out_).first(out_.size() - writing.left.size());
 }
 
 #endif

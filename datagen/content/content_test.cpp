@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "datagen/codec/gzip.hpp"
-#include "datagen/codec/jpeg.hpp"
+#include "datagen/codec/jpeg_encoder.hpp"
 #include "datagen/codec/png.hpp"
 #include "datagen/codec/zstd_size.hpp"
 #include "datagen/format/format_testing.hpp"

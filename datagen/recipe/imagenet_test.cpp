@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "datagen/codec/jpeg.hpp"
+#include "datagen/codec/jpeg_encoder.hpp"
 #include "datagen/codec/png.hpp"
 #include "datagen/recipe/picture.hpp"
 #include "datagen/recipe/recipe.hpp"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "datagen/codec/jpeg.hpp"
+#include "datagen/codec/jpeg_encoder.hpp"
 #include "datagen/codec/png.hpp"
 #include "datagen/recipe/photo_sizes.hpp"
 #include "datagen/recipe/picture.hpp"

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "datagen/codec/jpeg.hpp"
+#include "datagen/codec/jpeg_encoder.hpp"
 #include "datagen/recipe/draws.hpp"
 #include "datagen/recipe/scenery.hpp"
 

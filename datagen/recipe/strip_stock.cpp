@@ -19,7 +19,7 @@
 #include <numeric>
 #include <optional>
 
-#include "datagen/codec/jpeg.hpp"
+#include "datagen/codec/jpeg_encoder.hpp"
 #include "datagen/recipe/picture.hpp"
 
 namespace penstock {

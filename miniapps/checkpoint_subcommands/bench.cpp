@@ -96,8 +96,8 @@ class Bench {
     trial.sample(bench_metrics::kFinalize, done.finalize_s);
     for (const Stretch& step : done.steps) trial.sample(saving_metrics::kStep, step.end_s - step.begin_s);
     if (setup_.burner) {
-      trial.sample(accelerator_metrics::kBurnRate, setup_.burner->pace().rounds_per_s);
-      trial.sample(accelerator_metrics::kBurnSpread, setup_.burner->pace().spread);
+      trial.sample(accelerator_metrics::kBurnRate, setup_.burner->rounds_per_s());
+      trial.sample(accelerator_metrics::kBurnSpread, setup_.burner->spread());
     }
     const double payload = static_cast<double>(setup_.payload.bytes) *
                            static_cast<double>(done.counts.saves - done.counts.skips);

@@ -50,7 +50,7 @@ std::string heading(const BenchSetup& setup, int ranks, const Output& output) {
   if (!setup.burner) return text + "\n";
   text += fmt::format("a step is work for {:g} processor{} that takes {} when nothing else goes on\n",
                       setup.processors, setup.processors == 1 ? "" : "s", step);
-  if (const double apart = setup.burner->pace().spread; apart > kUnquiet)
+  if (const double apart = setup.burner->spread(); apart > kUnquiet)
     text +=
         fmt::format("it was calibrated while other work went on: a processor got up to {} less done then\n",
                     format_percent(apart));

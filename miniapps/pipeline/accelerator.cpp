@@ -15,6 +15,7 @@
 #include "miniapps/pipeline/accelerator_metrics.hpp"
 #include "miniapps/pipeline/burner.hpp"
 #include "miniapps/pipeline/cpu_accelerator.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
 namespace {
@@ -87,37 +88,32 @@ class EmulatedAccelerator final : public Accelerator {
     if (burner_ && !calibrated_) PENSTOCK_TRY(prepare({}, 0));
     Step step;
     step.begin = free_ && batch.ready <= *free_ ? *free_ : Clock::now();
-    const Computing computing = compute();
-    step.nominal = computing.longest;
+    draw_times(step);
     if (burner_) {
-      PENSTOCK_TRY(burner_->work(computing.longest));
+      PENSTOCK_TRY(burner_->work(step.nominal));
       step.end = step.deadline = Clock::now();
-      step.busy = std::min<nanoseconds>(computing.mean, step.end - step.begin);
+      step.busy = std::min<nanoseconds>(step.busy, step.end - step.begin);
     } else {
       const PreciseTimers precise;
-      step.deadline = step.begin + computing.longest;
+      step.deadline = step.begin + step.nominal;
       PENSTOCK_TRY(wait_until(step.deadline));
       step.end = Clock::now();
-      step.busy = computing.mean;
     }
     free_ = step.deadline;
     return step;
   }
   void over(SteadyTime when) override { free_ = when; }
-  std::vector<AcceleratorFact> facts() const override {
-    if (!calibrated_) return {};
-    return {{accelerator_metrics::kBurnRate, burner_->pace().rounds_per_s},
-            {accelerator_metrics::kBurnSpread, burner_->pace().spread}};
+  void record(Trial& trial) const override {
+    if (!calibrated_) return;
+    trial.sample(accelerator_metrics::kBurnRate, burner_->rounds_per_s());
+    trial.sample(accelerator_metrics::kBurnSpread, burner_->spread());
   }
 
  private:
-  // What the next step takes, over the accelerators of the group.
-  struct Computing {
-    nanoseconds longest;
-    nanoseconds mean;
-  };
-  Computing compute() {
-    if (jitter_.count() == 0) return {step_, step_};
+  // What the next step takes: the longest and the mean of the accelerators of the group.
+  void draw_times(Step& step) {
+    step.nominal = step.busy = step_;
+    if (jitter_.count() == 0) return;
     nanoseconds longest{0};
     nanoseconds sum{0};
     for (std::uint64_t i = 0; i < group_.count; ++i) {
@@ -128,7 +124,8 @@ class EmulatedAccelerator final : public Accelerator {
       sum += own;
     }
     ++steps_;
-    return {longest, sum / static_cast<std::int64_t>(group_.count)};
+    step.nominal = longest;
+    step.busy = sum / static_cast<std::int64_t>(group_.count);
   }
 
   const nanoseconds step_;

@@ -1,4 +1,4 @@
-// What accelerators tell for the record (Accelerator::facts()).
+// What accelerators tell for the record (Accelerator::record()).
 #pragma once
 
 #include "io_backends/core/metric.hpp"

@@ -7,7 +7,7 @@
 namespace penstock {
 
 BatchPlan::BatchPlan(Sampler sampler, std::uint32_t batch, std::uint64_t prefetch, PlanLimits limits,
-                     std::function<void(const SampleMove&)> move, SpanBuffer* spans)
+                     MoveSample move, SpanBuffer* spans)
     : sampler_(sampler),
       batch_(batch),
       prefetch_(prefetch),
@@ -60,7 +60,7 @@ bool BatchPlan::begin_epoch() {
     fresh.useful = next_epoch_ == limits_.start.epoch && limits_.start.used + limits_.start.own > 0;
     ++next_epoch_;
     if (fresh.order.left() < batch_ && fresh.useful) {
-      counts_.dropped_tail += fresh.order.left();
+      dropped_tail_ += fresh.order.left();
       continue;
     }
     epochs_.push_back(std::move(fresh));
@@ -148,7 +148,7 @@ bool BatchPlan::done(const Ticket& ticket) {
 }
 
 bool BatchPlan::failed(const Ticket& ticket) {
-  ++counts_.skipped;
+  ++skipped_;
   open_[static_cast<std::size_t>(ticket.batch - next_)].holes.push_back(ticket.slot);
   return tried(ticket);
 }
@@ -165,22 +165,23 @@ void BatchPlan::refill(Open& batch, Epoch& from) {
   close_if_short(from);
 }
 
-// Moves one sample into the first hole of the head, if a batch after it has one to give.
-BatchPlan::Donated BatchPlan::donate(Open& to) {
-  for (std::size_t i = open_.size() - 1; i > 0; --i) {
-    Open& from = open_[i];
-    if (from.epoch != to.epoch) continue;
-    if (from.unsettled > 0) return Donated::later;
-    std::sort(from.holes.begin(), from.holes.end());
-    std::uint32_t slot = batch_;
-    for (auto hole = from.holes.rbegin(); hole != from.holes.rend() && *hole + 1 == slot; ++hole) --slot;
-    if (slot == 0) continue;
-    move_({from.place, slot - 1, to.place, to.holes.front()});
-    from.holes.push_back(slot - 1);
-    to.holes.erase(to.holes.begin());
-    return Donated::moved;
-  }
-  return Donated::nothing;
+// Which of the open batches gives a sample for the head's first hole: the last one of its epoch that has a
+// good sample, or whose samples have not all been tried, which the head then waits for. 0, the head itself,
+// where there is none.
+std::size_t BatchPlan::donor_for(const Open& to) {
+  for (std::size_t i = open_.size() - 1; i > 0; --i)
+    if (open_[i].epoch == to.epoch && (open_[i].unsettled > 0 || open_[i].holes.size() < batch_)) return i;
+  return 0;
+}
+
+// Moves the last good sample of a batch into the first hole of the head.
+void BatchPlan::move_last_sample(Open& from, Open& to) {
+  std::sort(from.holes.begin(), from.holes.end());
+  std::uint32_t slot = batch_ - 1;
+  for (auto hole = from.holes.rbegin(); hole != from.holes.rend() && *hole == slot; ++hole) --slot;
+  move_({.slot = slot, .place = from.place}, {.slot = to.holes.front(), .place = to.place});
+  from.holes.push_back(slot);
+  to.holes.erase(to.holes.begin());
 }
 
 // Decides what becomes of the head, all of whose tickets have been tried.
@@ -196,11 +197,13 @@ void BatchPlan::settle() {
       refill(batch, from);
       return;
     }
-    const Donated donated = donate(batch);
-    if (donated == Donated::later) return;
-    if (donated == Donated::moved) continue;
-    counts_.dropped_tail += batch_ - batch.holes.size();
-    retire(false);
+    if (const std::size_t donor = donor_for(batch); donor != 0) {
+      if (open_[donor].unsettled > 0) return;
+      move_last_sample(open_[donor], batch);
+    } else {
+      dropped_tail_ += batch_ - batch.holes.size();
+      retire(false);
+    }
   }
 }
 
@@ -219,7 +222,7 @@ void BatchPlan::retire(bool handed) {
   if (!handed) ++given_up_;
   close_if_short(from);
   if (from.closed && from.open == 0) {
-    counts_.dropped_tail += from.order.left();
+    dropped_tail_ += from.order.left();
     if (!from.useful) {
       head_ = Head::empty_epoch;
       return;
@@ -229,12 +232,12 @@ void BatchPlan::retire(bool handed) {
   admit();
 }
 
-BatchPlan::Handed BatchPlan::hand_over() {
-  const Handed handed{open_.front().place, open_.front().epoch};
+std::size_t BatchPlan::hand_over() {
+  const std::size_t place = open_.front().place;
   requested_ = false;
   retire(true);
   settle();
-  return handed;
+  return place;
 }
 
 }  // namespace penstock

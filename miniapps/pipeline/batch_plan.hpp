@@ -41,14 +41,6 @@ struct Ticket {
   std::size_t place = 0;  // of its batch in the pool
 };
 
-// A loaded sample that fills a hole in another batch. No other thread uses either slot meanwhile.
-struct SampleMove {
-  std::size_t from_place = 0;  // in the pool
-  std::uint32_t from_slot = 0;
-  std::size_t to_place = 0;
-  std::uint32_t to_slot = 0;
-};
-
 // Where a run goes on that others have started.
 struct PlanStart {
   std::uint64_t batches = 0;  // that were handed over before
@@ -68,12 +60,6 @@ struct PlanLimits {
   bool reached(std::uint64_t made) const { return batches != 0 && start.batches + made >= batches; }
 };
 
-// What an attempt to use samples came to.
-struct PlanCounts {
-  std::uint64_t skipped = 0;       // failed
-  std::uint64_t dropped_tail = 0;  // good or untried, but without a batch at the end of their epoch
-};
-
 // One thread at a time (the loader's mutex).
 class BatchPlan {
  public:
@@ -84,11 +70,15 @@ class BatchPlan {
     empty_epoch,  // a whole epoch came to nothing
   };
 
+  // Moves a loaded sample from its slot to the hole in another batch. Of both tickets only `place` and `slot`
+  // count. No other thread uses either slot meanwhile.
+  using MoveSample = std::function<void(const Ticket& from, const Ticket& to)>;
+
   // Needs batch > 0 and sampler.per_epoch() >= batch. The pool has prefetch + 1 places. `move` is called from
   // within done(), failed() and hand_over(), and has moved the sample when it returns. `spans` may be null;
   // it gets one of PENSTOCK_SHUFFLE for each epoch whose order is made, and is borrowed.
-  BatchPlan(Sampler sampler, std::uint32_t batch, std::uint64_t prefetch, PlanLimits limits,
-            std::function<void(const SampleMove&)> move, SpanBuffer* spans = nullptr);
+  BatchPlan(Sampler sampler, std::uint32_t batch, std::uint64_t prefetch, PlanLimits limits, MoveSample move,
+            SpanBuffer* spans = nullptr);
 
   // The consumer waits for the next batch, and is done with the one before.
   void request();
@@ -102,13 +92,13 @@ class BatchPlan {
   bool failed(const Ticket& ticket);
 
   Head head() const { return head_; }
-  struct Handed {
-    std::size_t place = 0;
-    std::uint64_t epoch = 0;
-  };
-  Handed hand_over();  // head() == ready: the consumer has it until its next request()
+  std::uint64_t head_epoch() const { return open_.front().epoch; }  // head() == ready
+  // head() == ready: the consumer has the batch until its next request(). Returns its place in the pool.
+  std::size_t hand_over();
 
-  const PlanCounts& counts() const { return counts_; }
+  std::uint64_t skipped() const { return skipped_; }  // samples that failed
+  // Samples, good or untried, without a batch at the end of their epoch.
+  std::uint64_t dropped_tail() const { return dropped_tail_; }
 
  private:
   struct Epoch {
@@ -137,15 +127,15 @@ class BatchPlan {
   bool tried(const Ticket& ticket);
   void settle();
   void refill(Open& batch, Epoch& from);
-  enum class Donated : std::uint8_t { moved, later, nothing };
-  Donated donate(Open& to);
+  std::size_t donor_for(const Open& to);
+  void move_last_sample(Open& from, Open& to);
   void retire(bool handed);
 
   const Sampler sampler_;
   const std::uint32_t batch_;
   const std::uint64_t prefetch_;
   const PlanLimits limits_;
-  const std::function<void(const SampleMove&)> move_;
+  const MoveSample move_;
   SpanBuffer* const spans_;
 
   std::deque<Epoch> epochs_;  // those with open batches, and the one that batches open from
@@ -159,7 +149,8 @@ class BatchPlan {
   std::uint64_t filling_ = 0;             // the first batch with slots that have no ticket yet
   bool requested_ = false;
   Head head_ = Head::pending;
-  PlanCounts counts_;
+  std::uint64_t skipped_ = 0;
+  std::uint64_t dropped_tail_ = 0;
 };
 
 }  // namespace penstock

@@ -1,13 +1,15 @@
 // What gives batches to the training loop, and reports what that cost.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "datagen/manifest/manifest.hpp"
 #include "io_backends/core/result.hpp"
 #include "miniapps/pipeline/batch.hpp"
 
@@ -22,6 +24,9 @@ struct SkippedObject {
   std::string why;            // that one failed
 };
 
+// Of the sample with that index, which failed so.
+SkippedObject skipped_object(const Manifest& manifest, std::uint64_t index, const Error& error);
+
 // What was left out, so far.
 struct LoaderLosses {
   std::uint64_t skipped = 0;         // samples that failed (each time that one did)
@@ -29,23 +34,8 @@ struct LoaderLosses {
   std::vector<SkippedObject> named;  // the first kNamed that had such samples
   static constexpr std::size_t kNamed = 10;
 
-  void add(const LoaderLosses& more) {
-    skipped += more.skipped;
-    dropped_tail += more.dropped_tail;
-    for (const SkippedObject& object : more.named) name(object);
-  }
-  void name(const SkippedObject& object) {
-    const auto there = std::find_if(named.begin(), named.end(),
-                                    [&](const SkippedObject& one) { return one.name == object.name; });
-    if (there == named.end()) {
-      if (named.size() < kNamed) named.push_back(object);
-      return;
-    }
-    there->samples += object.samples;
-    if (object.offset >= there->offset) return;
-    there->offset = object.offset;
-    there->why = object.why;
-  }
+  void add(const LoaderLosses& more);
+  void name(const SkippedObject& object);
 };
 
 // Where the time of one stage went, in seconds summed over the threads that serve it: each second of such a
@@ -56,7 +46,13 @@ struct StageTally {
   double busy_s = 0;     // at work
   double starved_s = 0;  // waited for something to work on
   double blocked_s = 0;  // waited for room downstream
+
+  double total_s() const { return busy_s + starved_s + blocked_s; }
 };
+// Of "read" and the transform's own stages. `spent_ns` has one entry for each of them, and the last one for
+// what the threads waited for room after all of them.
+std::vector<StageTally> stage_tallies(std::span<const std::string_view> stages,
+                                      std::span<const std::uint64_t> spent_ns);
 
 // What the consumer waited for in next(), in seconds. "read" and the transform's own stages: by the
 // shares that they have in the samples which workers finished meanwhile. "collate": workers that had
@@ -66,6 +62,11 @@ struct LostTime {
   std::string to;
   double seconds = 0;
 };
+// `worked_ns`: what the threads spent meanwhile, as in stage_tallies(); empty where no worker ended a part.
+// `waited_ns` until the batch was ready, and `late_ns` from then on.
+std::vector<LostTime> lost_by_stage(std::span<const std::string_view> stages,
+                                    std::span<const std::uint64_t> worked_ns, std::uint64_t waited_ns,
+                                    std::uint64_t late_ns);
 
 // Hands out batches in a fixed order, whatever its own threads do. One thread calls next(). Destroying it
 // asks its threads to stop, waits for the sample that each has in hand, and drops the rest. It does not wait

@@ -140,7 +140,8 @@ Result<void> Burner::calibrate() {
   }
   PENSTOCK_TRY(check_interrupt());
   const auto [least, most] = std::minmax_element(looks.begin(), looks.end());
-  pace_ = {.rounds_per_s = *most, .spread = (*most - *least) / *most};
+  rounds_per_s_ = *most;
+  spread_ = (*most - *least) / *most;
   return success();
 }
 
@@ -151,8 +152,8 @@ void Burner::work_in_slices(nanoseconds idle) {
     const nanoseconds slice = std::min(kSlice, idle);
     idle -= slice;
     const double busy_s = seconds(slice) * caller_share_;
-    workers_.front()->work_off(
-        {.rounds = static_cast<std::uint64_t>(std::llround(busy_s * pace_.rounds_per_s))}, {});
+    workers_.front()->work_off({.rounds = static_cast<std::uint64_t>(std::llround(busy_s * rounds_per_s_))},
+                               {});
     rounds_ += workers_.front()->rounds;
     const nanoseconds rest(static_cast<std::int64_t>(seconds(slice) * (1 - caller_share_) * 1e9));
     const nanoseconds left = rest - asleep_too_long_;
@@ -167,7 +168,7 @@ void Burner::work_in_slices(nanoseconds idle) {
 }
 
 Result<void> Burner::work(nanoseconds idle) {
-  const auto rounds = static_cast<std::uint64_t>(std::llround(seconds(idle) * pace_.rounds_per_s));
+  const auto rounds = static_cast<std::uint64_t>(std::llround(seconds(idle) * rounds_per_s_));
   begin({.rounds = rounds});
   if (caller_share_ < 1) {
     work_in_slices(idle);

@@ -14,15 +14,10 @@
 
 namespace penstock {
 
-// How much a thread gets done, in rounds of arithmetic over 4 KiB of its own: they stay in its processor's
-// first cache, so that nothing but the processor limits them.
-struct BurnPace {
-  double rounds_per_s = 0;  // of a thread, the mean of all, in the fastest look
-  double spread = 0;        // that look less the slowest, over it: what else this machine was doing
-};
-
 // What ends at a deadline gets no longer, whatever else this machine does meanwhile. So a stretch of time is
-// turned into rounds once, by calibrate(), and from then on as many rounds take what they take.
+// turned into rounds once, by calibrate(), and from then on as many rounds take what they take. A round is
+// arithmetic over 4 KiB of a thread's own: they stay in its processor's first cache, so that nothing but the
+// processor limits it.
 //
 // One thread calls.
 class Burner {
@@ -36,7 +31,10 @@ class Burner {
   // Looks what all its threads get done at a time, for some 0.3 s in which nothing else should go on. Before
   // work(). Errc::interrupted once interrupted().
   Result<void> calibrate();
-  const BurnPace& pace() const { return pace_; }
+  // Of a thread, the mean of all, in the fastest look.
+  double rounds_per_s() const { return rounds_per_s_; }
+  // That look less the slowest, over it: what else this machine was doing.
+  double spread() const { return spread_; }
 
   // As many rounds on each thread as took so long when it was calibrated (with the sleep that belongs to
   // them). Returns when all are done; Errc::interrupted within some milliseconds once interrupted().
@@ -59,7 +57,8 @@ class Burner {
   void work_in_slices(std::chrono::nanoseconds idle);
 
   const double caller_share_;
-  BurnPace pace_;
+  double rounds_per_s_ = 0;
+  double spread_ = 0;
   std::uint64_t rounds_ = 0;
   std::chrono::nanoseconds asleep_too_long_{0};  // what sleeps took beyond their ends, to be made up for
   std::mutex mutex_;                             // of the next four

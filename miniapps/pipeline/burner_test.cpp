@@ -19,16 +19,16 @@ using namespace std::chrono_literals;
 std::unique_ptr<Burner> calibrated(double cores) {
   std::unique_ptr<Burner> burner = Burner::make(cores).value();
   EXPECT_OK(burner->calibrate());
-  EXPECT_GT(burner->pace().rounds_per_s, 0.0);
-  EXPECT_GE(burner->pace().spread, 0.0);
-  EXPECT_LT(burner->pace().spread, 1.0);
+  EXPECT_GT(burner->rounds_per_s(), 0.0);
+  EXPECT_GE(burner->spread(), 0.0);
+  EXPECT_LT(burner->spread(), 1.0);
   return burner;
 }
 
 // Other load of the machine changes how long the work takes, and not how much it is.
 TEST(Burner, WorkIsTheSameHoweverLongItTakes) {
   const std::unique_ptr<Burner> burner = calibrated(2);
-  const auto of_each = static_cast<std::uint64_t>(std::llround(0.02 * burner->pace().rounds_per_s));
+  const auto of_each = static_cast<std::uint64_t>(std::llround(0.02 * burner->rounds_per_s()));
   ASSERT_OK(burner->work(20ms));
   EXPECT_EQ(burner->rounds(), 2 * of_each);
   std::atomic<bool> over{false};
@@ -51,7 +51,7 @@ TEST(Burner, AShareIsWorkAndSleepInEachMillisecond) {
   const std::unique_ptr<Burner> burner = calibrated(0.25);
   const double before = thread_seconds();
   ASSERT_OK(burner->work(40ms));
-  const double of_a_slice = std::round(0.25e-3 * burner->pace().rounds_per_s);
+  const double of_a_slice = std::round(0.25e-3 * burner->rounds_per_s());
   EXPECT_EQ(static_cast<double>(burner->rounds()), 40 * of_a_slice);
   EXPECT_LT(thread_seconds() - before, 0.04) << "it sleeps for three quarters";
 }

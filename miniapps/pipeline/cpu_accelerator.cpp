@@ -10,6 +10,7 @@
 #include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/pipeline/accelerator_metrics.hpp"
 #include "miniapps/pipeline/network_trainer.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
 namespace {
@@ -46,7 +47,7 @@ class CpuAccelerator final : public Accelerator {
   Result<void> prepare(std::string_view layout, std::size_t samples) override;
   Result<Step> step(const Batch& batch) override;
   void over(SteadyTime /*when*/) override {}
-  std::vector<AcceleratorFact> facts() const override;
+  void record(Trial& trial) const override;
 
  private:
   Result<Axes> axes_of(std::string_view layout) const;
@@ -116,9 +117,10 @@ Result<Step> CpuAccelerator::step(const Batch& batch) {
   return step;
 }
 
-std::vector<AcceleratorFact> CpuAccelerator::facts() const {
-  if (!first_loss_) return {};
-  return {{accelerator_metrics::kLossFirst, *first_loss_}, {accelerator_metrics::kLossLast, last_loss_}};
+void CpuAccelerator::record(Trial& trial) const {
+  if (!first_loss_) return;
+  trial.sample(accelerator_metrics::kLossFirst, *first_loss_);
+  trial.sample(accelerator_metrics::kLossLast, last_loss_);
 }
 
 }  // namespace

@@ -37,15 +37,16 @@ Result<std::unique_ptr<FileBatches>> FileBatches::make(std::unique_ptr<BatchSour
   }
 }
 
-// The samples of the last batch may go on in this file, unless its epoch is another.
-Result<FileBatches::Took> FileBatches::take_file() {
+// The samples of the last batch may go on in this file, unless its epoch is another. False where next() gives
+// null now: there is no further file, or a pause comes before another epoch's.
+Result<bool> FileBatches::take_file() {
   PENSTOCK_ASSIGN(file_, files_->next());
   in_file_ = used_ = 0;
   if (file_ == nullptr || (filled_ > 0 && file_->epoch != batch_.epoch)) {
     dropped_tail_ += filled_;
     filled_ = 0;
   }
-  if (file_ == nullptr) return Took::none;
+  if (file_ == nullptr) return false;
   const bool another = epoch_ && epoch_ != file_->epoch;
   if (epoch_ != file_->epoch) {
     if (epoch_ && handed_ == handed_before_)
@@ -60,7 +61,7 @@ Result<FileBatches::Took> FileBatches::take_file() {
   in_file_ = samples;
   if (files_used_ == 1) used_ = settings_.in_first;
   order_ = file_order(settings_.seed, file_->epoch, file, samples);
-  return another ? Took::another_epochs : Took::file;
+  return !(another && settings_.pauses);
 }
 
 void FileBatches::describe(std::size_t slot, std::uint64_t position) {
@@ -104,9 +105,8 @@ Result<const Batch*> FileBatches::next() {
   filled_ = 0;
   while (true) {
     if (used_ == in_file_) {
-      PENSTOCK_ASSIGN(const Took took, take_file());
-      if (took == Took::none || (took == Took::another_epochs && settings_.pauses))
-        return static_cast<const Batch*>(nullptr);
+      PENSTOCK_ASSIGN(const bool goes_on, take_file());
+      if (!goes_on) return static_cast<const Batch*>(nullptr);
     }
     if (filled_ == 0 && in_file_ - used_ >= settings_.batch) {
       ++handed_;

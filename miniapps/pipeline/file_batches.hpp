@@ -58,8 +58,7 @@ class FileBatches final : public BatchSource {
 
  private:
   FileBatches(std::unique_ptr<BatchSource> files, const FileBatchesSettings& settings);
-  enum class Took { file, another_epochs, none };
-  Result<Took> take_file();
+  Result<bool> take_file();
   void describe(std::size_t slot, std::uint64_t position);
   const Batch* view();
   void copy_some();

@@ -6,7 +6,10 @@
 // Slots of a batch: a slot belongs to its worker from take() to settle(), then to the plan. The batch belongs
 // to the consumer from the return of next() to its next call. Each hand-over takes the lock, which makes the
 // bytes visible to the next owner. So they need no other lock.
-// Memory: workers allocate buffers that grow, and errors. The order of an epoch is allocated under the lock.
+// TicketReader: used by its worker alone, without the lock. Only HeldObjects is shared with other workers.
+// Memory: workers allocate buffers and names that grow, and errors. Without memory TicketReader::begin()
+// fails that sample, and next() throws std::bad_alloc, which ends the worker. The order of an epoch is
+// allocated under the lock.
 // Ctrl-C: workers do not look for it. next() returns `interrupted` within 50 ms, and the consumer ends the
 // loader.
 // Crash: nothing is written.
@@ -22,15 +25,12 @@
 
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/system/interrupt.hpp"
+#include "miniapps/pipeline/in_place.hpp"
 
 namespace penstock {
 namespace {
 
 constexpr std::chrono::milliseconds kInterruptPoll{50};
-
-double seconds(std::uint64_t ns) {
-  return static_cast<double>(ns) * 1e-9;
-}
 
 std::uint64_t nanoseconds_since(StageTimer::Clock::time_point then) {
   return static_cast<std::uint64_t>((StageTimer::Clock::now() - then).count());
@@ -43,22 +43,150 @@ bool blames_sample(Errc code) {
 
 }  // namespace
 
-BatchLoader::BatchLoader(const LoaderInput& input, const LoaderSettings& settings)
-    : input_(input),
-      settings_(settings),
-      objects_(*input.backend, objects_to_hold(*input.manifest, *input.backend)),
+TicketReader::TicketReader(const Manifest& manifest, Backend& backend, HeldObjects& objects,
+                           std::size_t depth, bool in_place)
+    : manifest_(manifest),
+      whole_objects_(manifest.one_object_a_sample()),
+      depth_(depth),
+      in_place_(in_place),
+      slots_(depth == 1 ? 1 : depth + 1),
+      reader_(backend, objects, whole_objects_, slots_.size()) {
+  for (std::size_t i = slots_.size(); i-- > 0;) free_.push_back(static_cast<std::uint32_t>(i));
+  completions_.reserve(slots_.size());
+}
+
+Result<std::unique_ptr<TicketReader>> TicketReader::make(const Manifest& manifest, Backend& backend,
+                                                         HeldObjects& objects, std::size_t depth,
+                                                         bool in_place) {
+  std::unique_ptr<TicketReader> reader(new TicketReader(manifest, backend, objects, depth, in_place));
+  if (depth > 1) PENSTOCK_TRY(reader->reader_.use_queue(depth));
+  return reader;
+}
+
+Result<void> TicketReader::choose(Slot& slot) {
+  const SampleEntry& entry = manifest_.sample(slot.ticket.index);
+  slot.name.assign(manifest_.object_name(entry.object, slot.name_scratch));
+  slot.sample = {.offset = entry.offset, .length = entry.length, .object = entry.object};
+  if (entry.length == 0) return make_error(Errc::truncated, "'" + slot.name + "' is empty");
+  return success();
+}
+
+void TicketReader::grow(Slot& slot) const {
+  const auto room = static_cast<std::size_t>(whole_blocks(slot.sample.length));
+  slot.buffer.grow(room);
+  slot.room = slot.buffer.first(room);
+}
+
+// Opens a whole object for each sample, as a read does. Bytes that the back end does not have in place are
+// read: a mapping that lost a page has no bytes after it any more, but the object may have them.
+Result<std::uint64_t> TicketReader::inspect(std::uint32_t place) {
+  Slot& slot = slots_[place];
+  const SampleList::Sample& sample = slot.sample;
+  if (whole_objects_) reader_.close(place);
+  PENSTOCK_ASSIGN(Reader* const reader, reader_.reader(place, slot.name, sample.object));
+  const Result<std::span<const std::byte>> seen = reader->view(sample.offset, sample.length);
+  slot.in_place = seen.ok();
+  if (slot.in_place) {
+    slot.bytes = seen;
+    return sample.length;
+  }
+  grow(slot);
+  PENSTOCK_TRY(reader->read_at(sample.offset, slot.buffer.first(static_cast<std::size_t>(sample.length))));
+  return sample.length;
+}
+
+// The ticket always comes back from next(), also after an error here: the loader must settle it.
+void TicketReader::begin(const Ticket& ticket) {
+  // At a depth of 1 the caller has the only slot, and gives it back by this call.
+  if (free_.empty()) set_free(*std::exchange(lent_, std::nullopt));
+  const std::uint32_t place = free_.back();
+  Slot& slot = slots_[place];
+  free_.pop_back();
+  ++on_their_way_;
+  slot.ticket = ticket;
+  slot.on_its_way = true;
+  try {
+    Result<void> started = choose(slot);
+    if (started.ok() && !in_place_) grow(slot);
+    if (started.ok() && reader_.queued()) started = reader_.add(place, slot.name, slot.sample, slot.room);
+    if (!started.ok()) return completions_.push_back({place, std::move(started).error()});
+    if (!reader_.queued()) waiting_ = place;
+  } catch (const std::bad_alloc&) {
+    completions_.push_back(
+        {place, Error{Errc::exhausted, 0, "no memory left for sample " + std::to_string(ticket.index)}});
+  }
+}
+
+void TicketReader::give(StoredSample& other) {
+  Slot& slot = slots_[*lent_];
+  other.bytes = *slot.bytes;
+  if (!slot.in_place) return std::swap(slot.buffer, other.memory);
+  other.reader = reader_.take_reader(*lent_);
+}
+
+// At a depth of 1 the object stays open for its next sample. At others it is closed: there could be as many
+// open as slots.
+void TicketReader::set_free(std::uint32_t slot) {
+  if (depth_ > 1) reader_.close(slot);
+  free_.push_back(slot);
+}
+
+// The queue returned nothing although reads are in flight. The slot of the lost sample is not used again:
+// the back end may still write to it.
+TicketReader::Slot& TicketReader::broken() {
+  --on_their_way_;
+  Slot& lost = *std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.on_its_way; });
+  lost.bytes =
+      make_error(Errc::internal, "the queue gave nothing back while '" + lost.name + "' was on its way");
+  return lost;
+}
+
+TicketReader::Slot& TicketReader::next() {
+  // First of all: by this call the caller gives the last bytes back.
+  if (lent_) set_free(*std::exchange(lent_, std::nullopt));
+  if (waiting_) {
+    const std::uint32_t place = *std::exchange(waiting_, std::nullopt);
+    Slot& slot = slots_[place];
+    completions_.push_back(
+        {place, in_place_ ? inspect(place) : reader_.read(place, slot.name, slot.sample, slot.room)});
+  } else if (reader_.queued()) {
+    reader_.start(completions_.empty() ? Start::with_reap : Start::now);
+  }
+  if (completions_.empty()) {
+    for (Completion& came : reader_.reap()) completions_.push_back(std::move(came));
+    if (completions_.empty()) return broken();
+    std::reverse(completions_.begin(), completions_.end());
+  }
+  Completion done = std::move(completions_.back());
+  completions_.pop_back();
+  --on_their_way_;
+  lent_ = static_cast<std::uint32_t>(done.tag);
+  Slot& slot = slots_[*lent_];
+  slot.on_its_way = false;
+  if (!done.bytes.ok()) {
+    slot.bytes = std::move(done.bytes).error();
+  } else if (*done.bytes != slot.sample.length) {
+    slot.bytes = truncated_error(slot.name, *done.bytes, slot.sample.length - *done.bytes);
+  } else if (!slot.in_place) {
+    slot.bytes = std::span<const std::byte>(slot.buffer.first(static_cast<std::size_t>(*done.bytes)));
+  }
+  return slot;
+}
+
+BatchLoader::BatchLoader(const LoaderSettings& settings)
+    : settings_(settings),
+      objects_(*settings.backend, objects_to_hold(*settings.manifest, *settings.backend)),
       plan_(
-          settings.sampler, static_cast<std::uint32_t>(input.pool->shape().samples), input.pool->size() - 1,
-          settings.limits,
-          [pool = input.pool](const SampleMove& move) {
-            move_sample((*pool)[move.from_place], move.from_slot, (*pool)[move.to_place], move.to_slot);
+          settings.sampler, static_cast<std::uint32_t>(settings.pool->shape().samples),
+          settings.pool->size() - 1, settings.limits,
+          [pool = settings.pool](const Ticket& from, const Ticket& to) {
+            move_sample((*pool)[from.place], from.slot, (*pool)[to.place], to.slot);
           },
           settings.spans == nullptr ? nullptr : &(*settings.spans)[settings.threads]) {}
 
-Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderInput& input,
-                                                       const LoaderSettings& settings) {
+Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& settings) {
   const std::uint64_t epoch = settings.sampler.per_epoch();
-  const std::uint64_t batch = input.pool->shape().samples;
+  const std::uint64_t batch = settings.pool->shape().samples;
   if (epoch < batch) {
     return make_error(Errc::invalid_argument, "an epoch has " + std::to_string(epoch) +
                                                   " samples, fewer than one batch of " +
@@ -66,18 +194,16 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderInput& input,
                                                   std::to_string(epoch) + " or smaller");
   }
   try {
-    std::unique_ptr<BatchLoader> loader(new BatchLoader(input, settings));
+    std::unique_ptr<BatchLoader> loader(new BatchLoader(settings));
     loader->workers_.resize(settings.threads);
     for (Worker& worker : loader->workers_) {
-      if (input.app_transform->make) {
-        PENSTOCK_ASSIGN(worker.transform, input.app_transform->make());
+      if (settings.app_transform->make) {
+        PENSTOCK_ASSIGN(worker.transform, settings.app_transform->make());
+        PENSTOCK_ASSIGN(worker.opener, SampleOpener::make(settings.manifest->facts().codec));
       }
       worker.taken.reserve(settings.depth);
       worker.asked.reserve(settings.depth);
-      if (worker.transform) {
-        PENSTOCK_ASSIGN(worker.opener, SampleOpener::make(input.manifest->facts().codec));
-      }
-      worker.timer = StageTimer(kPartFirstOwn + input.app_transform->stages.size());
+      worker.timer = StageTimer(kPartFirstOwn + settings.app_transform->stages.size());
       worker.spent_ns = worker.timer.spent_ns();
     }
     // Before the first thread, which may end at once. If one cannot start, the destructor of `loader` stops
@@ -101,8 +227,8 @@ BatchLoader::~BatchLoader() {
   for (std::jthread& thread : threads_) thread.request_stop();  // all at once, before the first is joined
   threads_.clear();
   if (!in_place()) return;
-  for (std::size_t i = 0; i < input_.pool->size(); ++i)  // readers die before the back end that made them
-    for (StoredSample& sample : (*input_.pool)[i].stored) sample = {};
+  for (std::size_t i = 0; i < settings_.pool->size(); ++i)  // readers die before the back end that made them
+    for (StoredSample& sample : (*settings_.pool)[i].stored) sample = {};
 }
 
 // By the consumer. False: a worker is still in the back end, so the process must end without the destructor.
@@ -132,30 +258,17 @@ bool BatchLoader::take(Worker& worker) {
   return !worker.taken.empty() || worker.reader->on_their_way() > 0;
 }
 
-// Records each part of the worker's time as a span, if spans are requested. Each worker has its own buffer.
-void BatchLoader::follow(Worker& worker) {
-  if (settings_.spans == nullptr) return;
-  std::vector<std::uint16_t> components{PENSTOCK_READ};
-  for (const std::string_view stage : input_.app_transform->stages)
-    components.push_back(stage == "decode" ? PENSTOCK_DECODE : PENSTOCK_TRANSFORM);
-  worker.timer.follow((*settings_.spans)[static_cast<std::size_t>(&worker - workers_.data())],
-                      std::move(components));
-}
-
-// The whole life of a worker thread. The reader is made and destroyed here, since its queue belongs to the
-// thread that submits. Every exception ends in failure_: one that left the thread would end the process.
+// The whole life of a worker thread. Its reader is made in serve() and destroyed here, since its queue
+// belongs to the thread that submits. Every exception ends in failure_: one that left the thread would end
+// the process.
 void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   std::optional<Error> failure;
   try {
-    follow(worker);
-    Result<std::unique_ptr<TicketReader>> reader =
-        TicketReader::make(*input_.manifest, *input_.backend, objects_, settings_.depth, in_place());
-    if (reader.ok()) {
-      worker.reader = *std::move(reader);
-      serve(stop, worker);
-    } else {
-      failure = std::move(reader).error();
-    }
+    if (settings_.spans != nullptr)  // each worker has its own buffer
+      worker.timer.follow((*settings_.spans)[static_cast<std::size_t>(&worker - workers_.data())],
+                          settings_.app_transform->stages);
+    const Result<void> served = serve(stop, worker);
+    if (!served.ok()) failure = served.error();
   } catch (const std::bad_alloc&) {
     failure = Error{Errc::exhausted, 0, "no memory left to read samples into"};
   } catch (const std::exception& error) {
@@ -185,7 +298,9 @@ void BatchLoader::wait_for_room(std::unique_lock<std::mutex>& lock, const std::s
 
 // The loop of a worker: take and settle with the lock, read and transform without it. It looks for a stop
 // after each sample, so that a stop only waits for the reads in flight.
-void BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
+Result<void> BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
+  PENSTOCK_ASSIGN(worker.reader, TicketReader::make(*settings_.manifest, *settings_.backend, objects_,
+                                                    settings_.depth, in_place()));
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested() && !failure_) {
     if (!take(worker)) {
@@ -197,46 +312,46 @@ void BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
     const StageTimer::Clock::time_point begin = worker.timer.last();
     for (const Ticket& ticket : worker.taken) {
       // The old object is closed before another is opened: there is a limit of mappings (kMostMapped).
-      if (in_place()) (*input_.pool)[ticket.place].stored[ticket.slot].reader.reset();
+      if (in_place()) (*settings_.pool)[ticket.place].stored[ticket.slot].reader.reset();
       worker.reader->begin(ticket);
     }
-    TicketReader::Arrival arrival = worker.reader->next();
-    worker.timer.sample(arrival.ticket.epoch, arrival.ticket.index);
-    worker.timer.end_part(kPartRead, arrival.bytes.ok() ? arrival.bytes->size() : 0);
-    Result<void> outcome = fill(worker, arrival);
+    TicketReader::Slot& sample = worker.reader->next();
+    worker.timer.sample(sample.ticket.epoch, sample.ticket.index);
+    worker.timer.end_part(kPartRead, sample.bytes.ok() ? sample.bytes->size() : 0);
+    Result<void> outcome = fill(worker, sample);
     worker.timer.span(PENSTOCK_LOAD, 0, begin, worker.timer.last(), true);
     lock.lock();
-    settle(worker, arrival.ticket, std::move(outcome));
+    settle(worker, sample.ticket, std::move(outcome));
   }
+  return success();
 }
 
-Result<void> BatchLoader::transform(Worker& worker, const TicketReader::Arrival& arrival, Batch& batch) {
-  // Without the lock: the slot is this worker's.
-  const Ticket& ticket = arrival.ticket;
-  const auto opened = worker.opener->open(*arrival.bytes);
-  Result<void> applied = opened.ok() ? worker.transform->apply({ticket.epoch, ticket.index}, *opened,
-                                                               batch.room(ticket.slot), worker.timer)
+Result<void> BatchLoader::transform(Worker& worker, const TicketReader::Slot& sample,
+                                    std::span<std::byte> room) {
+  const auto opened = worker.opener->open(*sample.bytes);
+  Result<void> applied = opened.ok() ? worker.transform->apply({sample.ticket.epoch, sample.ticket.index},
+                                                               *opened, room, worker.timer)
                                      : Result<void>(opened.error());
   if (applied.ok()) return applied;
   worker.timer.end_failed_part();
   Error error = std::move(applied).error();
-  error.what = "cannot use '" + std::string(arrival.name) + "': " + error.what;
+  error.what = "cannot use '" + sample.name + "': " + error.what;
   return error;
 }
 
-Result<void> BatchLoader::fill(Worker& worker, TicketReader::Arrival& arrival) {
-  // Without the lock, as in transform(). No exception leaves: every ticket must be settled, or the consumer
-  // waits for its batch for ever.
-  const Ticket& ticket = arrival.ticket;
+// Without the lock: the slot is this worker's. No exception leaves: every ticket must be settled, or the
+// consumer waits for its batch for ever.
+Result<void> BatchLoader::fill(Worker& worker, TicketReader::Slot& sample) {
+  const Ticket& ticket = sample.ticket;
   try {
-    if (!arrival.bytes.ok()) return std::move(arrival.bytes).error();
-    Batch& batch = (*input_.pool)[ticket.place];
+    if (!sample.bytes.ok()) return std::move(sample.bytes).error();
+    Batch& batch = (*settings_.pool)[ticket.place];
     if (worker.transform) {
-      PENSTOCK_TRY(transform(worker, arrival, batch));
+      PENSTOCK_TRY(transform(worker, sample, batch.room(ticket.slot)));
     } else {
       worker.reader->give(batch.stored[ticket.slot]);
     }
-    const SampleEntry& entry = input_.manifest->sample(ticket.index);
+    const SampleEntry& entry = settings_.manifest->sample(ticket.index);
     batch.index[ticket.slot] = ticket.index;
     batch.label[ticket.slot] = entry.label;
     batch.length[ticket.slot] = entry.length;
@@ -248,35 +363,22 @@ Result<void> BatchLoader::fill(Worker& worker, TicketReader::Arrival& arrival) {
   }
 }
 
-// With the lock held. Allocates the name and the reason, for the first few objects only.
-void BatchLoader::name_skipped(std::uint64_t index, const Error& error) {
-  const SampleEntry& entry = input_.manifest->sample(index);
-  std::string scratch;
-  named_.name({.name = std::string(input_.manifest->object_name(entry.object, scratch)),
-               .whole = input_.manifest->one_object_a_sample(),
-               .offset = entry.offset,
-               .why = error.message()});
-}
-
 // With the lock held. From here on the slot is no longer this worker's. The batch's time comes before
 // done(), which may make it ready. plan_ may move samples between batches in done() and failed().
 void BatchLoader::settle(Worker& worker, const Ticket& ticket, Result<void> outcome) {
   worker.spent_ns = worker.timer.spent_ns();
   last_sample_ = worker.timer.last();
-  const auto asked = std::find_if(worker.asked.begin(), worker.asked.end(), [&](const Ticket& one) {
+  std::erase_if(worker.asked, [&](const Ticket& one) {
     return one.batch == ticket.batch && one.slot == ticket.slot && one.index == ticket.index;
   });
-  if (asked != worker.asked.end()) {
-    std::swap(*asked, worker.asked.back());
-    worker.asked.pop_back();
-  }
   bool moved = true;
   if (outcome.ok()) {
-    Batch& batch = (*input_.pool)[ticket.place];
+    Batch& batch = (*settings_.pool)[ticket.place];
     batch.ready = std::max(batch.ready, worker.timer.last());
     moved = plan_.done(ticket);
   } else if (settings_.bad_sample == BadSample::skip && blames_sample(outcome.error().code)) {
-    name_skipped(ticket.index, outcome.error());
+    // Allocates the name and the reason, for the first few objects only.
+    named_.name(skipped_object(*settings_.manifest, ticket.index, outcome.error()));
     moved = plan_.failed(ticket);
   } else if (!failure_) {
     failure_ = std::move(outcome).error();
@@ -287,13 +389,13 @@ void BatchLoader::settle(Worker& worker, const Ticket& ticket, Result<void> outc
   if (failure_ || plan_.can_take()) work_there_.notify_all();
 }
 
-// With the lock held. Time by stage, then the time that workers waited for a place.
-std::vector<std::uint64_t> BatchLoader::spent_ns() const {
+// With the lock held. Time by stage, then the wait for a place; if `so_far`, with waits that go on.
+std::vector<std::uint64_t> BatchLoader::spent_ns(bool so_far) const {
   std::vector<std::uint64_t> sum(workers_.front().spent_ns.size() + 1, 0);
   for (const Worker& worker : workers_) {
     for (std::size_t i = 0; i + 1 < sum.size(); ++i) sum[i] += worker.spent_ns[i];
     sum.back() += worker.waited_ns;
-    if (worker.waiting_since) sum.back() += nanoseconds_since(*worker.waiting_since);
+    if (so_far && worker.waiting_since) sum.back() += nanoseconds_since(*worker.waiting_since);
   }
   return sum;
 }
@@ -301,7 +403,7 @@ std::vector<std::uint64_t> BatchLoader::spent_ns() const {
 // The consumer's, with the lock held. Divides its wait by what the workers did meanwhile.
 void BatchLoader::account_wait(StageTimer::Clock::time_point since, const std::vector<std::uint64_t>& before,
                                const Batch* got) {
-  const std::vector<std::uint64_t> after = spent_ns();
+  const std::vector<std::uint64_t> after = spent_ns(true);
   worked_ns_.resize(after.size(), 0);
   for (std::size_t i = 0; i < after.size(); ++i) worked_ns_[i] += after[i] - before[i];
   const std::uint64_t waited = nanoseconds_since(since);
@@ -312,18 +414,8 @@ void BatchLoader::account_wait(StageTimer::Clock::time_point since, const std::v
 }
 
 std::vector<LostTime> BatchLoader::lost() const {
-  std::vector<LostTime> parts{{"read", 0}};
-  for (const std::string_view stage : input_.app_transform->stages) parts.push_back({std::string(stage), 0});
-  parts.push_back({"collate", 0});
   const std::lock_guard lock(mutex_);
-  const auto all =
-      static_cast<double>(std::accumulate(worked_ns_.begin(), worked_ns_.end(), std::uint64_t{0}));
-  double late = seconds(woke_late_ns_);
-  if (all <= 0) late += seconds(consumer_waited_ns_);  // too short: no worker ended a part meanwhile
-  for (std::size_t i = 0; all > 0 && i < parts.size(); ++i)
-    parts[i].seconds = seconds(consumer_waited_ns_) * static_cast<double>(worked_ns_[i]) / all;
-  parts.push_back({"queue", late});
-  return parts;
+  return lost_by_stage(settings_.app_transform->stages, worked_ns_, consumer_waited_ns_, woke_late_ns_);
 }
 
 // The consumer gives its last batch back by this call: request() frees its place in the pool for the workers.
@@ -332,7 +424,7 @@ Result<const Batch*> BatchLoader::next() try {
   plan_.request();
   if (plan_.can_take()) work_there_.notify_all();
   if (failure_ || plan_.head() != BatchPlan::Head::pending) return pull(lock);
-  const std::vector<std::uint64_t> before = spent_ns();
+  const std::vector<std::uint64_t> before = spent_ns(true);
   const auto since = StageTimer::Clock::now();
   Result<const Batch*> got = pull(lock);
   account_wait(since, before, got.ok() ? *got : nullptr);
@@ -352,8 +444,9 @@ void BatchLoader::check_progress(StageTimer::Clock::time_point waiting_since) {
                                   [](const Worker& worker) { return !worker.asked.empty(); });
   if (asked != workers_.end()) {
     std::string scratch;
-    const std::uint64_t object = input_.manifest->sample(asked->asked.front().index).object;
-    what += "; among those asked for is '" + std::string(input_.manifest->object_name(object, scratch)) + "'";
+    const std::uint64_t object = settings_.manifest->sample(asked->asked.front().index).object;
+    what +=
+        "; among those asked for is '" + std::string(settings_.manifest->object_name(object, scratch)) + "'";
   }
   failure_ = Error{Errc::timed_out, 0, std::move(what)};
   stalled_ = true;
@@ -368,20 +461,20 @@ Result<const Batch*> BatchLoader::pull(std::unique_lock<std::mutex>& lock) {
     if (failure_) return *failure_;
     switch (plan_.head()) {
       case BatchPlan::Head::ready: {
-        const BatchPlan::Handed handed = plan_.hand_over();
+        const std::uint64_t epoch = plan_.head_epoch();
+        Batch& batch = (*settings_.pool)[plan_.hand_over()];
         if (plan_.can_take()) work_there_.notify_all();
-        Batch& batch = (*input_.pool)[handed.place];
-        batch.epoch = handed.epoch;
+        batch.epoch = epoch;
         return static_cast<const Batch*>(&batch);
       }
       case BatchPlan::Head::ended:
         return static_cast<const Batch*>(nullptr);
       case BatchPlan::Head::empty_epoch:
         return make_error(Errc::corrupt,
-                          "no batch of " + std::to_string(input_.pool->shape().samples) +
+                          "no batch of " + std::to_string(settings_.pool->shape().samples) +
                               " good samples in a whole epoch of " +
                               std::to_string(settings_.sampler.per_epoch()) + ": " +
-                              std::to_string(plan_.counts().skipped) + " are bad, the first: " +
+                              std::to_string(plan_.skipped()) + " are bad, the first: " +
                               (named_.named.empty() ? std::string("none") : named_.named.front().why));
       case BatchPlan::Head::pending:
         break;
@@ -393,27 +486,14 @@ Result<const Batch*> BatchLoader::pull(std::unique_lock<std::mutex>& lock) {
 }
 
 std::vector<StageTally> BatchLoader::times() const {
-  std::vector<StageTally> times;
-  times.push_back({.stage = "read"});
-  for (const std::string_view stage : input_.app_transform->stages)
-    times.push_back({.stage = std::string(stage)});
   const std::lock_guard lock(mutex_);
-  for (const Worker& worker : workers_) {
-    for (std::size_t i = 0; i < times.size(); ++i) {
-      times[i].busy_s += seconds(worker.spent_ns[i]);
-      times[i].blocked_s += seconds(worker.waited_ns);
-      for (std::size_t other = 0; other < times.size(); ++other) {
-        if (other < i) times[i].starved_s += seconds(worker.spent_ns[other]);
-        if (other > i) times[i].blocked_s += seconds(worker.spent_ns[other]);
-      }
-    }
-  }
-  return times;
+  // A wait that has not ended may be for the end of the run.
+  return stage_tallies(settings_.app_transform->stages, spent_ns(false));
 }
 
 LoaderLosses BatchLoader::losses() const {
   const std::lock_guard lock(mutex_);
-  return {plan_.counts().skipped, plan_.counts().dropped_tail, named_.named};
+  return {plan_.skipped(), plan_.dropped_tail(), named_.named};
 }
 
 }  // namespace penstock

@@ -11,6 +11,7 @@
 #include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/testing/testing.hpp"
 #include "io_backends/tiers/tier.hpp"
+#include "miniapps/pipeline/in_place.hpp"
 #include "miniapps/pipeline/loader_testing.hpp"
 
 namespace penstock {
@@ -63,8 +64,8 @@ class InPlace : public testing::TestWithParam<const char*> {
   std::unique_ptr<BatchLoader> start(PlanLimits limits, BadSample bad = BadSample::fail,
                                      std::size_t batch = 8) {
     pool_.emplace(BatchPool::make({.samples = batch, .in_place = true}, 2).value());
-    return BatchLoader::make({&*manifest_, backend_.get(), &as_stored_, &*pool_},
-                             {Sampler(kSamples, Shuffle::global, 5), limits, 3, bad})
+    return BatchLoader::make({&*manifest_, backend_.get(), &as_stored_, &*pool_,
+                              Sampler(kSamples, Shuffle::global, 5), limits, 3, bad})
         .value();
   }
 

@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
+#include "miniapps/pipeline/in_place.hpp"
 #include "miniapps/pipeline/loader_testing.hpp"
-#include "miniapps/pipeline/ticket_reader.hpp"
 
 namespace penstock {
 namespace {

@@ -18,8 +18,8 @@ std::map<std::string_view, std::vector<penstock_span>> spans_of(Pipe& pipe, unsi
                                                                 std::uint64_t epochs = 2,
                                                                 std::size_t depth = 1) {
   const auto loader =
-      BatchLoader::make({&pipe.manifest, pipe.backend, &pipe.app_transform, &pipe.pool},
-                        {Sampler(pipe.manifest.samples(), Shuffle::global, 77), PlanLimits{0, epochs},
+      BatchLoader::make({&pipe.manifest, pipe.backend, &pipe.app_transform, &pipe.pool,
+                         Sampler(pipe.manifest.samples(), Shuffle::global, 77), PlanLimits{0, epochs},
                          threads, BadSample::skip, depth, std::chrono::nanoseconds{0}, &log});
   EXPECT_TRUE(loader.ok());
   drain(**loader, pipe.manifest);

@@ -71,9 +71,9 @@ TEST(BatchLoader, ReadsRangesOfObjectsThatHoldManySamples) {
   std::uint64_t read = 0;
   for (const std::size_t depth : {1U, 5U}) {
     BatchPool pool = BatchPool::make({7, kSlotBytes}, 2).value();
-    const auto loader = BatchLoader::make(
-        {&manifest, &scripted, &app_transform, &pool},
-        {Sampler(manifest.samples(), Shuffle::global, 1), {0, 1}, 3, BadSample::fail, depth});
+    const auto loader = BatchLoader::make({&manifest, &scripted, &app_transform, &pool,
+                                           Sampler(manifest.samples(), Shuffle::global, 1), PlanLimits{0, 1},
+                                           3, BadSample::fail, depth});
     ASSERT_TRUE(loader.ok());
     int batches = 0;
     while (true) {
@@ -95,8 +95,8 @@ TEST(BatchLoader, LeavesSamplesAsTheyAreStoredWithoutATransform) {
     for (const char* name : {"s0004", "s0050", "s0095"}) pipe.scripted.fail_on(name);
     BatchPool pool = BatchPool::make({.samples = 8, .slot_bytes = 0, .stored_bytes = 50}, 2).value();
     const auto loader =
-        BatchLoader::make({&pipe.manifest, &pipe.scripted, &as_stored, &pool},
-                          {Sampler(100, Shuffle::global, 1), {0, 3}, 3, BadSample::skip, depth});
+        BatchLoader::make({&pipe.manifest, &pipe.scripted, &as_stored, &pool,
+                           Sampler(100, Shuffle::global, 1), PlanLimits{0, 3}, 3, BadSample::skip, depth});
     ASSERT_TRUE(loader.ok());
     std::uint64_t batches = 0;
     while (true) {
@@ -137,8 +137,9 @@ TEST(BatchLoader, OpensWhatIsWrapped) {
     const Manifest manifest = Manifest::from_bytes(builder.finish().value()).value();
     CopyingTransform app_transform;
     BatchPool pool = BatchPool::make({8, kSlotBytes}, 0).value();
-    const auto loader = BatchLoader::make({&manifest, &scripted, &app_transform, &pool},
-                                          {Sampler(manifest.samples(), Shuffle::none, 1), {1, 0}, 2, bad});
+    const auto loader =
+        BatchLoader::make({&manifest, &scripted, &app_transform, &pool,
+                           Sampler(manifest.samples(), Shuffle::none, 1), PlanLimits{1, 0}, 2, bad});
     const Result<const Batch*> batch = (*loader)->next();
     if (!batch.ok()) return batch.error().message();
     for (std::size_t i = 0; i < 8; ++i) {
@@ -460,11 +461,9 @@ TEST(BatchPool, RefusesMoreThanTheMachineHas) {
 TEST(Loader, SaysThatABackEndIsStuckAndWaitsNoLongerThanItIsTold) {
   Pipe pipe(20, 4, 2);
   pipe.app_transform.close_gate();  // as a call that does not come back
-  const auto loader =
-      BatchLoader::make(
-          {&pipe.manifest, pipe.backend, &pipe.app_transform, &pipe.pool},
-          {.sampler = Sampler(20, Shuffle::none, 7), .limits = {}, .threads = 2, .patience = 50ms})
-          .value();
+  LoaderSettings settings = pipe.settings(Sampler(20, Shuffle::none, 7), {}, 2);
+  settings.patience = 50ms;
+  const auto loader = BatchLoader::make(settings).value();
   EXPECT_FALSE(loader->stalled());
   const Result<const Batch*> batch = loader->next();
   ASSERT_FALSE(batch.ok());
@@ -479,11 +478,9 @@ TEST(Loader, SaysThatABackEndIsStuckAndWaitsNoLongerThanItIsTold) {
 
 TEST(Loader, IsNotStuckWhileTheConsumerTakesItsTime) {
   Pipe pipe(20, 4, 8);  // the whole epoch may be ahead
-  const auto loader =
-      BatchLoader::make(
-          {&pipe.manifest, pipe.backend, &pipe.app_transform, &pipe.pool},
-          {.sampler = Sampler(20, Shuffle::none, 7), .limits = {.epochs = 1}, .patience = 100ms})
-          .value();
+  LoaderSettings settings = pipe.settings(Sampler(20, Shuffle::none, 7), {.epochs = 1}, 1);
+  settings.patience = 100ms;
+  const auto loader = BatchLoader::make(settings).value();
   while (pipe.app_transform.applied < 20) std::this_thread::sleep_for(1ms);
   std::this_thread::sleep_for(300ms);
   for (int i = 0; i < 5; ++i) ASSERT_NE(loader->next().value(), nullptr);

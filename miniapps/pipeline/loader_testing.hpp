@@ -89,11 +89,16 @@ struct Pipe {
       : manifest(scripted_files(scripted, samples)),
         pool(BatchPool::make({batch, kSlotBytes}, prefetch).value()) {}
 
+  LoaderSettings settings(Sampler sampler, PlanLimits limits, unsigned threads) {
+    return {&manifest, backend, &app_transform, &pool, sampler, limits, threads};
+  }
   Result<std::unique_ptr<BatchLoader>> start(PlanLimits limits, unsigned threads,
                                              BadSample bad = BadSample::fail,
                                              Shuffle shuffle = Shuffle::global, std::size_t depth = 1) {
-    return BatchLoader::make({&manifest, backend, &app_transform, &pool},
-                             {Sampler(manifest.samples(), shuffle, 77), limits, threads, bad, depth});
+    LoaderSettings own = settings(Sampler(manifest.samples(), shuffle, 77), limits, threads);
+    own.bad_sample = bad;
+    own.depth = depth;
+    return BatchLoader::make(own);
   }
 };
 

@@ -40,13 +40,14 @@ Result<MemoryRoom> memory_room(std::uint64_t samples, std::size_t slot_bytes, st
   }
 }
 
-MemoryBatches::MemoryBatches(std::unique_ptr<BatchSource> samples, MemoryRoom& room,
-                             const MemoryBatchesSettings& settings)
-    : settings_(settings),
+MemoryBatches::MemoryBatches(std::unique_ptr<BatchSource> samples, MemoryRoom& room, const PlanLimits& limits,
+                             std::function<Sampler(std::uint64_t samples)> sampler_of)
+    : limits_(limits),
+      sampler_of_(std::move(sampler_of)),
       samples_(std::move(samples)),
       held_(room.held),
       batch_(room.batch),
-      epoch_(settings.limits.start.epoch) {}
+      epoch_(limits.start.epoch) {}
 
 Result<void> MemoryBatches::load() {
   while (count_ < held_.samples()) {
@@ -61,7 +62,7 @@ Result<void> MemoryBatches::load() {
     ++count_;
     copied_ += Clock::now() - since;
   }
-  sampler_.emplace(count_, settings_.shuffle, settings_.seed, settings_.rank, settings_.ranks);
+  sampler_ = sampler_of_(count_);
   if (sampler_->per_epoch() >= batch_.samples()) return success();
   return make_error(Errc::corrupt, "only " + std::to_string(count_) +
                                        " samples are good, too few for a batch of " +
@@ -69,9 +70,8 @@ Result<void> MemoryBatches::load() {
 }
 
 bool MemoryBatches::begin_epoch() {
-  const PlanLimits& limits = settings_.limits;
-  if (limits.epochs != 0 && epoch_ >= limits.epochs) return false;
-  order_ = sampler_->epoch(epoch_, epoch_ == limits.start.epoch ? limits.start.used : 0);
+  if (limits_.epochs != 0 && epoch_ >= limits_.epochs) return false;
+  order_ = sampler_->epoch(epoch_, epoch_ == limits_.start.epoch ? limits_.start.used : 0);
   ++epoch_;
   return true;
 }
@@ -92,7 +92,7 @@ Result<const Batch*> MemoryBatches::next() {
     loaded_ = true;
     ended_ = !begin_epoch();
   }
-  if (ended_ || settings_.limits.reached(handed_)) return static_cast<const Batch*>(nullptr);
+  if (ended_ || limits_.reached(handed_)) return static_cast<const Batch*>(nullptr);
   const auto since = Clock::now();
   if (order_.left() < batch_.samples()) {
     dropped_tail_ += order_.left();

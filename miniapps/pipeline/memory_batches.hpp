@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -26,20 +27,12 @@ struct MemoryRoom {
 };
 Result<MemoryRoom> memory_room(std::uint64_t samples, std::size_t slot_bytes, std::size_t batch);
 
-struct MemoryBatchesSettings {
-  Shuffle shuffle = Shuffle::global;
-  std::uint64_t seed = 0;
-  int rank = 0;
-  int ranks = 1;
-  PlanLimits limits{};
-};
-
 // One thread, but for times(), which any may call.
 class MemoryBatches final : public BatchSource {
  public:
-  // Borrows the room.
-  MemoryBatches(std::unique_ptr<BatchSource> samples, MemoryRoom& room,
-                const MemoryBatchesSettings& settings);
+  // Borrows the room. `sampler_of` gives the order of this rank's part of that number of samples.
+  MemoryBatches(std::unique_ptr<BatchSource> samples, MemoryRoom& room, const PlanLimits& limits,
+                std::function<Sampler(std::uint64_t samples)> sampler_of);
 
   // The first call fails with upstream's error, or with `corrupt` where too few samples came for a batch.
   Result<const Batch*> next() override;
@@ -54,7 +47,8 @@ class MemoryBatches final : public BatchSource {
   bool begin_epoch();
   void gather();
 
-  const MemoryBatchesSettings settings_;
+  const PlanLimits limits_;
+  const std::function<Sampler(std::uint64_t samples)> sampler_of_;
   const std::unique_ptr<BatchSource> samples_;
   Batch& held_;
   Batch& batch_;

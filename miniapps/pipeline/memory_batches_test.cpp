@@ -53,15 +53,16 @@ struct Batches {
   MemoryBatches batches;
 
   Batches(std::unique_ptr<BatchSource> source, std::uint64_t samples, std::size_t batch,
-          const MemoryBatchesSettings& settings)
-      : room(memory_room(samples, kBytes, batch).value()), batches(std::move(source), room, settings) {}
+          const PlanLimits& limits, std::function<Sampler(std::uint64_t)> sampler_of)
+      : room(memory_room(samples, kBytes, batch).value()),
+        batches(std::move(source), room, limits, std::move(sampler_of)) {}
 };
 
 std::unique_ptr<Batches> batches_of(std::uint64_t samples, std::size_t batch, PlanLimits limits, int rank = 0,
                                     int ranks = 1, Shuffle shuffle = Shuffle::global) {
-  const MemoryBatchesSettings settings{
-      .shuffle = shuffle, .seed = 3, .rank = rank, .ranks = ranks, .limits = limits};
-  return std::make_unique<Batches>(std::make_unique<SampleSource>(samples), samples, batch, settings);
+  return std::make_unique<Batches>(
+      std::make_unique<SampleSource>(samples), samples, batch, limits,
+      [=](std::uint64_t count) { return Sampler(count, shuffle, 3, rank, ranks); });
 }
 
 // Of all batches to the end, by epoch; every slot must hold what its index says.
@@ -128,9 +129,10 @@ TEST(MemoryBatches, TheEndIsTheEnd) {
 }
 
 TEST(MemoryBatches, ErrorsComeOutOfTheFirstCall) {
-  Batches broken(std::make_unique<SampleSource>(8, 3), 8, 2, {.limits = {.epochs = 1}});
+  const auto in_order = [](std::uint64_t count) { return Sampler(count, Shuffle::none, 3); };
+  Batches broken(std::make_unique<SampleSource>(8, 3), 8, 2, {.epochs = 1}, in_order);
   EXPECT_ERRC(Errc::corrupt, broken.batches.next(), "sample 3");
-  Batches few(std::make_unique<SampleSource>(3), 8, 4, {.limits = {.epochs = 1}});
+  Batches few(std::make_unique<SampleSource>(3), 8, 4, {.epochs = 1}, in_order);
   EXPECT_ERRC(Errc::corrupt, few.batches.next(), "only 3 samples");
 }
 

@@ -106,7 +106,7 @@ class PictureSampleTransform final : public SampleTransform {
   }
 
   PicturePart part(std::uint32_t width, std::uint32_t height, const RandomStream& random) const {
-    if (settings_.crop == Crop::whole) return {0, 0, width, height};
+    if (!settings_.random_crop) return {0, 0, width, height};
     return random_resized_crop(width, height, random);
   }
 
@@ -146,7 +146,7 @@ Result<DecodeMode> parse_decode(std::string_view name) {
 
 Transform picture_transform(const PictureSettings& settings) {
   PictureSettings resolved = settings;
-  if (settings.decode == DecodeMode::crop) resolved.crop = Crop::random;
+  if (settings.decode == DecodeMode::crop) resolved.random_crop = true;
   return {.slot_bytes = resolved.tensor.bytes(),
           .layout = resolved.tensor.text(),
           .stages = kStages,

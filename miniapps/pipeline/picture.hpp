@@ -25,19 +25,14 @@ enum class DecodeMode : std::uint8_t {
 
 Result<DecodeMode> parse_decode(std::string_view name);
 
-enum class Crop : std::uint8_t {
-  whole,   // none: the whole picture
-  random,  // random_resized_crop()
-};
-
 struct PictureSettings {
   PictureTensor tensor;
   Normalisation normalisation;
   DecodeMode decode = DecodeMode::full;
   ResizeFilter resize = ResizeFilter::bilinear;
-  Crop crop = Crop::whole;
-  bool mirror = false;     // every second picture, at random
-  std::uint64_t seed = 0;  // of crops and mirroring
+  bool random_crop = false;  // by random_resized_crop(); else the whole picture
+  bool mirror = false;       // every second picture, at random
+  std::uint64_t seed = 0;    // of crops and mirroring
 };
 
 // What Szegedy et al. (Going deeper with convolutions, 2015) trained with, as torchvision's RandomResizedCrop

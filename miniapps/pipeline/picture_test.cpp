@@ -8,7 +8,7 @@
 #include <numbers>
 #include <vector>
 
-#include "datagen/codec/jpeg.hpp"
+#include "datagen/codec/jpeg_encoder.hpp"
 #include "datagen/codec/png.hpp"
 
 namespace penstock {
@@ -70,7 +70,7 @@ Bytes mirrored(const Bytes& slot, std::size_t side) {
 TEST(Picture, WhatACropNeedsIsWhatAWholeDecodeHasThere) {
   const Bytes jpeg = as_jpeg(waves(200, 150));
   PictureSettings whole = to_48();
-  whole.crop = Crop::random;
+  whole.random_crop = true;
   PictureSettings part = to_48();
   part.decode = DecodeMode::crop;
   for (std::uint64_t index = 0; index < 50; ++index)
@@ -82,9 +82,9 @@ TEST(Picture, ScaledLooksTheSame) {
   PictureSettings scaled = to_48();
   scaled.decode = DecodeMode::scaled;
   EXPECT_LE(worst_difference(applied(scaled, jpeg), applied(to_48(), jpeg)), 8);
-  scaled.crop = Crop::random;
+  scaled.random_crop = true;
   PictureSettings whole = to_48();
-  whole.crop = Crop::random;
+  whole.random_crop = true;
   for (std::uint64_t index = 0; index < 20; ++index)
     EXPECT_LE(worst_difference(applied(scaled, jpeg, {0, index}), applied(whole, jpeg, {0, index})), 12)
         << index;
@@ -125,7 +125,7 @@ TEST(Picture, EverySecondIsMirrored) {
 TEST(Picture, WhatIsDrawnDependsOnSeedEpochAndSampleAlone) {
   const Bytes jpeg = as_jpeg(waves(200, 150));
   PictureSettings settings = to_48();
-  settings.crop = Crop::random;
+  settings.random_crop = true;
   settings.mirror = true;
   const Bytes first = applied(settings, jpeg, {3, 5});
   EXPECT_EQ(applied(settings, jpeg, {3, 5}), first);

@@ -11,8 +11,8 @@
 namespace penstock {
 namespace {
 
-double seconds(std::int64_t nanoseconds) {
-  return static_cast<double>(nanoseconds) * 1e-9;
+double seconds(std::int64_t ns) {
+  return static_cast<double>(ns) * 1e-9;
 }
 
 // One epoch, which has at least one step.

@@ -11,13 +11,14 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/core/metric.hpp"
 #include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/core/result.hpp"
 #include "miniapps/pipeline/batch.hpp"
 #include "miniapps/pipeline/batch_source.hpp"
 
 namespace penstock {
+
+class Trial;
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
@@ -29,12 +30,6 @@ struct Step {
   SteadyTime end;  // when the caller was told that it is done
   std::chrono::nanoseconds busy{0};     // of that the accelerators computed; the mean where they are several
   std::chrono::nanoseconds nominal{0};  // what the step was to take; 0: what it takes
-};
-
-// What an accelerator has to tell when all steps are over, for the record (accelerator_metrics.hpp).
-struct AcceleratorFact {
-  MetricInfo metric;
-  double value = 0;
 };
 
 // Consumes one batch after another. One thread.
@@ -54,7 +49,8 @@ class Accelerator {
   // over; Errc::interrupted within a tenth of a second once interrupted() (`cpu`: when a part of a layer is
   // computed).
   virtual Result<Step> step(const Batch& batch) = 0;
-  virtual std::vector<AcceleratorFact> facts() const { return {}; }
+  // Adds what it has to tell when all steps are over (accelerator_metrics.hpp).
+  virtual void record(Trial& /*trial*/) const {}
   // The step was over only then, for all that make it together: the next one begins no sooner.
   virtual void over(SteadyTime when) = 0;
 };

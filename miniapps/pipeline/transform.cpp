@@ -1,11 +1,12 @@
 #include "miniapps/pipeline/transform.hpp"
 
-#include <utility>
-
 namespace penstock {
-void StageTimer::follow(SpanBuffer& spans, std::vector<std::uint16_t> components) {
+
+void StageTimer::follow(SpanBuffer& spans, std::span<const std::string_view> stages) {
   spans_ = &spans;
-  components_ = std::move(components);
+  components_ = {PENSTOCK_READ};
+  for (const std::string_view stage : stages)
+    components_.push_back(stage == "decode" ? PENSTOCK_DECODE : PENSTOCK_TRANSFORM);
   thread_ = span_thread();
 }
 

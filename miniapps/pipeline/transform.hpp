@@ -27,8 +27,8 @@ class StageTimer {
 
   explicit StageTimer(std::size_t parts) : spent_ns_(parts, 0) {}
 
-  // `components` (session_abi.h) has one for each part. Borrows; call it in the thread that ends the parts.
-  void follow(SpanBuffer& spans, std::vector<std::uint16_t> components);
+  // The parts are reading and those stages. Borrows; call it in the thread that ends the parts.
+  void follow(SpanBuffer& spans, std::span<const std::string_view> stages);
   void sample(std::uint64_t epoch, std::uint64_t index) {
     epoch_ = epoch;
     index_ = index;

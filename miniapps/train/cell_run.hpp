@@ -10,13 +10,6 @@
 
 namespace penstock {
 
-enum class CellEnd : std::uint8_t {
-  done,
-  // A call into the back end does not come back, on one of the ranks: threads may still be using what they
-  // were given here. All of it must outlive the process, which can only _exit().
-  stuck,
-};
-
 // Trains and fills `trial`: parameters, tier, cache, corpus, metrics (specs of record fields:
 // docs/mini_apps.md), verdict. A failure of the measured thing is a verdict in there. The error that comes
 // back is one of ours or of usage, such as a log that cannot be written; the trial then means nothing. `pool`
@@ -30,7 +23,10 @@ enum class CellEnd : std::uint8_t {
 // steps as the training makes or about 20 seconds, but at least 8 batches: half of it before and half after
 // the training where that leaves it the same cache, else all after it. The wall time of each part, scaled to
 // the steps, is a sample of `input_alone_s`; input_overlap refers to their mean.
-Result<CellEnd> measure_training(const TrainPlan& plan, const Tier& tier, BatchPool& pool,
-                                 StepCheckpoints* saves, Trial& trial);
+//
+// False: stuck. A call into the back end does not come back, on one of the ranks: threads may still be using
+// what they were given here. All of it must outlive the process, which can only _exit().
+Result<bool> measure_training(const TrainPlan& plan, const Tier& tier, BatchPool& pool,
+                              StepCheckpoints* saves, Trial& trial);
 
 }  // namespace penstock

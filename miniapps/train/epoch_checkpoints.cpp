@@ -11,6 +11,9 @@
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
+#include "miniapps/checkpoint/saving_metrics.hpp"
+#include "miniapps/train/train_metrics.hpp"
+#include "miniapps/train/train_plan.hpp"
 
 namespace penstock {
 namespace {
@@ -65,15 +68,26 @@ Result<void> EpochCheckpoints::save() {
     rest = rest.subspan(piece);
   }
   PENSTOCK_TRY(writer->publish(Durability::file_and_name));
-  figures_.bytes += model_.size();
-  figures_.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count());
+  seconds_.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count());
   return success();
 }
 
 Result<std::unique_ptr<EpochCheckpoints>> make_epoch_checkpoints(const TrainRequest& request) {
   if (!request.checkpoints || !request.ranks->root() || request.find_accelerators) return nullptr;
-  return EpochCheckpoints::make(*request.checkpoints, request.checkpoint_name(),
+  return EpochCheckpoints::make(*request.checkpoints, "penstock-" + std::string(request.app->name) + ".ckpt",
                                 request.own.size(kModelOption.name), request.seed);
+}
+
+Result<void> try_epoch_checkpoints(const TrainRequest& request) {
+  PENSTOCK_ASSIGN(const std::unique_ptr<EpochCheckpoints> checkpoints, make_epoch_checkpoints(request));
+  return checkpoints ? checkpoints->try_place() : success();
+}
+
+void record_epoch_checkpoints(const TrainRequest& request, std::span<const double> seconds, Trial& trial) {
+  trial.sample(saving_metrics::kSaves, static_cast<double>(seconds.size()));
+  trial.sample(train_metrics::kModelBytes,
+               static_cast<double>(seconds.size() * request.own.size(kModelOption.name)));
+  for (const double time : seconds) trial.sample(train_metrics::kModelSave, time);
 }
 
 }  // namespace penstock

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,14 +13,9 @@
 #include "io_backends/tiers/tier.hpp"
 #include "miniapps/pipeline/batch.hpp"
 #include "miniapps/pipeline/training.hpp"
-#include "miniapps/train/miniapp.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
-
-struct CheckpointFigures {
-  std::uint64_t bytes = 0;        // of all of them
-  std::vector<double> seconds{};  // each, from its begin until it and its name survive a power cut
-};
 
 // One thread.
 class EpochCheckpoints final : public StepObserver {
@@ -36,7 +32,8 @@ class EpochCheckpoints final : public StepObserver {
   // between two pieces. A tier that hangs holds the caller.
   Result<bool> before_step(std::uint64_t steps, const Batch* next) override;
 
-  const CheckpointFigures& figures() const { return figures_; }
+  // Of each save, from its begin until it and its name survive a power cut.
+  const std::vector<double>& seconds() const { return seconds_; }
 
  private:
   EpochCheckpoints(const Tier& tier, std::string name, std::vector<std::byte> model)
@@ -47,11 +44,19 @@ class EpochCheckpoints final : public StepObserver {
   const std::string name_;
   std::vector<std::byte> model_;
   std::optional<std::uint64_t> epoch_;  // of the training
-  CheckpointFigures figures_;
+  std::vector<double> seconds_;
 };
+
+struct TrainRequest;
 
 // Those of the request; null where none are written, as in a search, and on all ranks but the first: rank 0
 // writes for all, as the optimiser's state is the same on each. Borrows the request.
 Result<std::unique_ptr<EpochCheckpoints>> make_epoch_checkpoints(const TrainRequest& request);
+
+// Whether the request's place takes one: see try_place().
+Result<void> try_epoch_checkpoints(const TrainRequest& request);
+
+// Adds what the request's checkpoints came to; `seconds` has each save of rank 0.
+void record_epoch_checkpoints(const TrainRequest& request, std::span<const double> seconds, Trial& trial);
 
 }  // namespace penstock

@@ -73,12 +73,11 @@ Result<FileInput> take_files(const TrainRequest& request, Corpus& corpus, Corpus
 }
 
 Result<std::unique_ptr<BatchSource>> make_file_batches(const TrainPlan& plan, const FileInput& input,
-                                                       const PlanLimits& limits, LoaderSettings settings,
-                                                       const LoaderInput& files) {
+                                                       const PlanLimits& limits, LoaderSettings settings) {
   std::uint64_t in_first = 0;  // samples of the first file that were used
   settings.limits = limits_in_files(plan, input, limits);
   settings.limits.start = {.epoch = limits.start.epoch, .own = used_files(plan, input, in_first)};
-  PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader, BatchLoader::make(files, settings));
+  PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader, BatchLoader::make(settings));
   PENSTOCK_ASSIGN(
       std::unique_ptr<BatchSource> batches,
       FileBatches::make(std::move(loader), {.corpus = input.samples.get(),

@@ -78,10 +78,9 @@ struct TrainPlan;
 // The plan of the request's app. From then on the samples of `corpus` are the files to train on.
 Result<FileInput> take_files(const TrainRequest& request, Corpus& corpus, Corpus* validation);
 
-// The batches of a plan with this input: `settings` and `files` are those of its loader, but for the limits.
-// Borrows all but the settings.
+// The batches of a plan with this input: `settings` are those of its loader, but for the limits. Borrows all
+// but the settings.
 Result<std::unique_ptr<BatchSource>> make_file_batches(const TrainPlan& plan, const FileInput& input,
-                                                       const PlanLimits& limits, LoaderSettings settings,
-                                                       const LoaderInput& files);
+                                                       const PlanLimits& limits, LoaderSettings settings);
 
 }  // namespace penstock

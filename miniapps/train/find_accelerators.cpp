@@ -1,6 +1,8 @@
 #include "miniapps/train/find_accelerators.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,6 +16,9 @@
 
 namespace penstock {
 namespace {
+
+constexpr std::uint64_t kSearchedSteps = 20;  // of a run of the search, at least
+constexpr std::chrono::duration<double> kSearchedSeconds{2};
 
 // Of the run that was last added to the record; every run of a search adds one.
 std::optional<double> latest(const Record& record, const std::string& metric) {
@@ -32,7 +37,7 @@ class AcceleratorSearch {
     std::string_view by;  // "input": they waited; "client": this machine was too busy; "memory": for batches
     double utilization = 0;
   };
-  CellEnd end = CellEnd::done;
+  bool stuck = false;
   bool broken = false;                     // the last trial failed: there is no more to find
   std::map<std::uint64_t, Miss> missed{};  // by their number, the last miss
   std::uint64_t most_fed = 0;              // in one run
@@ -58,15 +63,15 @@ std::string AcceleratorSearch::so_far() const {
 // One more run, which adds to `trial`.
 Result<bool> AcceleratorSearch::feeds(std::uint64_t accelerators, Trial& trial) {
   plan_.accelerators = accelerators;
-  const Result<CellEnd> trained = train_(trial);
+  const Result<bool> trained = train_(trial);
   if (!trained.ok() && trained.error().code == Errc::exhausted) {
     missed[accelerators] = {.by = "memory"};
     return false;
   }
   PENSTOCK_TRY(trained);
-  end = *trained;
+  stuck = !*trained;
   const Record& record = trial.record();
-  if (end == CellEnd::stuck || verdict_exit_code(record.verdict) != 0) {
+  if (stuck || verdict_exit_code(record.verdict) != 0) {
     broken = true;
     return make_error(Errc::io, record.reason);
   }
@@ -138,8 +143,8 @@ Result<std::uint64_t> most_fed_in_a_row(std::uint64_t from, unsigned in_a_row, c
   return std::uint64_t{0};
 }
 
-Result<CellEnd> find_accelerators(TrainPlan& plan, const Run& run, const TrainOnce& train,
-                                  const KeepTrial& keep) {
+Result<bool> find_accelerators(TrainPlan& plan, const Run& run, const TrainOnce& train,
+                               const KeepTrial& keep) {
   plan.accelerators = 1;
   PENSTOCK_TRY(check_epoch(plan));
   const std::uint64_t most = most_to_try(plan);
@@ -162,8 +167,8 @@ Result<CellEnd> find_accelerators(TrainPlan& plan, const Run& run, const TrainOn
     if (!search.broken) trial.fail(fed.error());
     trial.parameter("fed_so_far", search.most_fed * static_cast<std::uint64_t>(plan.ranks->size()));
     note("the search ended early: " + search.so_far() + "; the record has its last runs");
-    PENSTOCK_ASSIGN(const CellEnd kept, keep(std::move(trial), search.end));
-    return search.broken ? Result<CellEnd>(kept) : fed.error();
+    PENSTOCK_ASSIGN(const bool ended, keep(std::move(trial), !search.stuck));
+    return search.broken ? Result<bool>(ended) : fed.error();
   }
   trial.sample(train_metrics::kAcceleratorsFed, static_cast<double>(*fed) * plan.ranks->size());
   if (const auto more = search.missed.find(*fed + 1); more != search.missed.end()) {
@@ -171,7 +176,39 @@ Result<CellEnd> find_accelerators(TrainPlan& plan, const Run& run, const TrainOn
     if (more->second.by == "input") trial.sample(train_metrics::kOneMore, more->second.utilization);
   }
   if (*fed == most) trial.parameter("accelerators_at_most", most);
-  return keep(std::move(trial), CellEnd::done);
+  return keep(std::move(trial), true);
+}
+
+Result<void> request_search(const Options& options, const Accelerator& accelerator, TrainRequest& request) {
+  const double step_s = std::chrono::duration<double>(accelerator.nominal_step()).count();
+  if (step_s <= 0)
+    return make_error(Errc::invalid_argument,
+                      "--find-accelerators needs accelerators with a step: --accelerator emulated:step=10ms");
+  if (options.given("accelerators"))
+    return make_error(Errc::invalid_argument,
+                      "--find-accelerators finds how many there can be: leave out --accelerators");
+  for (const char* name : {"checkpoint-to", "checkpoint-every", "validation"})
+    if (options.given(name))
+      return make_error(Errc::invalid_argument,
+                        "--find-accelerators is about input alone: leave out --" + std::string(name));
+  if (request.accelerator.find("jitter=") != std::string::npos)
+    return make_error(
+        Errc::invalid_argument,
+        "--find-accelerators takes no jitter: what accelerators wait for each other is not the tier's");
+  if (options.given("steps") && options.integer("steps") < 2)
+    return make_error(Errc::invalid_argument, "--find-accelerators needs runs of 2 --steps at least");
+  if (!options.given("steps") && !options.given("epochs")) {
+    request.limits = {.batches = std::max(kSearchedSteps, static_cast<std::uint64_t>(
+                                                              std::ceil(kSearchedSeconds.count() / step_s)))};
+    request.enough = std::chrono::duration_cast<std::chrono::nanoseconds>(kSearchedSeconds);
+    request.enough_steps = kSearchedSteps;
+  }
+  // Behind its first epoch a cold cache is none.
+  if (parse_cache_request(options.text("cache")) == CacheRequest::cold) request.limits.epochs = 1;
+  request.find_accelerators = true;
+  if (request.busy_at_least <= 0 || request.busy_at_least > 1)
+    return make_error(Errc::invalid_argument, "--au is a part of 1, such as 0.9");
+  return success();
 }
 
 }  // namespace penstock

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "io_backends/core/cli/progress.hpp"
 #include "miniapps/checkpoint/prove.hpp"
 #include "miniapps/checkpoint/restart.hpp"
 #include "miniapps/checkpoint/store.hpp"
@@ -206,6 +207,30 @@ Result<void> check_resumable(const TrainPlan& plan) {
   if (from.ranks == ranks || (shared && plan.files() == nullptr)) return success();
   return refuse("it ran over " + std::to_string(from.ranks) + " ranks, each of which had " +
                 (plan.files() != nullptr ? "files" : "an order") + " of its own: start as many");
+}
+
+Result<void> find_run(TrainPlan& plan) {
+  if (!plan.saving->resume) return check_unused(*plan.saving, *plan.ranks);
+  PENSTOCK_ASSIGN(plan.resumed, resume_run(*plan.saving, *plan.ranks));
+  plan.limits.start = plan.resumed->start();
+  PENSTOCK_TRY(check_resumable(plan));
+  note("run '" + plan.saving->policy.run + "' goes on behind step " +
+       std::to_string(plan.resumed->manifest.id.step) + ", from '" + plan.resumed->tier + "'");
+  return success();
+}
+
+Result<std::unique_ptr<StepCheckpoints>> open_saves(const TrainPlan& plan) {
+  TrainerState at{.seed = plan.seed};
+  if (plan.resumed) at = plan.resumed->manifest.trainer;
+  at.work = trained_work(plan);
+  return StepCheckpoints::open(*plan.saving, plan.limits.start.batches, at, *plan.ranks);
+}
+
+Result<void> end_without_steps(const TrainPlan& plan, StepCheckpoints& saves) {
+  note("run '" + plan.saving->policy.run +
+       "' has made all its steps: --steps and --epochs are the whole "
+       "run's");
+  return saves.drain_or_leave();
 }
 
 }  // namespace penstock

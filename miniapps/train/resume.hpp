@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 #include "io_backends/core/result.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 #include "miniapps/pipeline/batch_plan.hpp"
+#include "miniapps/train/step_checkpoints.hpp"
 #include "miniapps/train/step_saving.hpp"
 #include "results/record/trial.hpp"
 
@@ -47,5 +49,15 @@ TrainedWork trained_work(const TrainPlan& plan);
 // invalid_argument, naming what differs, where a run that goes on is not this one, or its very next sample
 // cannot be told.
 Result<void> check_resumable(const TrainPlan& plan);
+
+// Where a run with checkpoints goes on, or that there is none yet: errors as above. Collective.
+Result<void> find_run(TrainPlan& plan);
+
+// Its checkpoints from there on: errors as StepCheckpoints::open(). Collective; borrows the plan.
+Result<std::unique_ptr<StepCheckpoints>> open_saves(const TrainPlan& plan);
+
+// What was saved of a run that has made all its steps, and is not durable yet: it ends as a training does,
+// after a signal within --grace. Collective.
+Result<void> end_without_steps(const TrainPlan& plan, StepCheckpoints& saves);
 
 }  // namespace penstock

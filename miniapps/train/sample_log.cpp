@@ -84,12 +84,13 @@ Result<SampleLog> SampleLog::open(const std::string& path, int rank, int ranks) 
   return open_as("we", file_of(path, rank, ranks), rank, 0);
 }
 
-Result<SampleLog> SampleLog::go_on(const std::string& path, int rank, int ranks, const Before& before) {
+Result<SampleLog> SampleLog::go_on(const std::string& path, int rank, int ranks, std::uint64_t steps,
+                                   int before) {
   const std::string mine = file_of(path, rank, ranks);
-  PENSTOCK_TRY(keep_steps(mine, before.steps));
-  for (int other = rank; other < before.ranks; other += ranks)
-    PENSTOCK_TRY(keep_steps(file_of(path, other, before.ranks), before.steps));
-  return open_as("ae", mine, rank, before.steps);
+  PENSTOCK_TRY(keep_steps(mine, steps));
+  for (int other = rank; other < before; other += ranks)
+    PENSTOCK_TRY(keep_steps(file_of(path, other, before), steps));
+  return open_as("ae", mine, rank, steps);
 }
 
 Result<bool> SampleLog::after_step(std::uint64_t step, const Batch& batch) {

@@ -21,13 +21,10 @@ class SampleLog final : public StepObserver {
  public:
   // Replaces the rank's file, which is `path`, or of several ranks that with .RANK after it.
   static Result<SampleLog> open(const std::string& path, int rank, int ranks);
-  // Goes on with it, as keep_steps() leaves it, of a run that had made these steps over these ranks. The
+  // Goes on with it, as keep_steps() leaves it, of a run that had made `steps` steps over `before` ranks. The
   // files of ranks that are no more are cut the same.
-  struct Before {
-    std::uint64_t steps = 0;
-    int ranks = 1;
-  };
-  static Result<SampleLog> go_on(const std::string& path, int rank, int ranks, const Before& before);
+  static Result<SampleLog> go_on(const std::string& path, int rank, int ranks, std::uint64_t steps,
+                                 int before = 1);
 
   // Where `saves` is due after a step, its lines are given to the system: a checkpoint means that the samples
   // before it were used, so their lines outlive this process, too. Borrows it.

@@ -9,13 +9,13 @@
 
 namespace penstock {
 
-std::vector<StageTimes> stage_times(const Record& record) {
+std::vector<StageTally> stage_times(const Record& record) {
   const std::string busy = train_metrics::kStageBusy.with("");
   constexpr std::array<std::string_view, 11> kOrder{"list",   "open",        "read",      "decode",
                                                     "resize", "transpose",   "normalise", "transform",
                                                     "batch",  "accelerator", "checkpoint"};
   const auto rank = [&](const std::string& stage) { return std::find(kOrder.begin(), kOrder.end(), stage); };
-  std::vector<StageTimes> stages;
+  std::vector<StageTally> stages;
   for (const auto& [name, metric] : record.metrics) {
     if (!name.starts_with(busy)) continue;
     const std::string stage = name.substr(busy.size());
@@ -24,7 +24,7 @@ std::vector<StageTimes> stage_times(const Record& record) {
                       metric_value(record, train_metrics::kStageBlocked.with(stage)).value_or(0)});
   }
   std::stable_sort(stages.begin(), stages.end(),
-                   [&](const StageTimes& a, const StageTimes& b) { return rank(a.stage) < rank(b.stage); });
+                   [&](const StageTally& a, const StageTally& b) { return rank(a.stage) < rank(b.stage); });
   return stages;
 }
 

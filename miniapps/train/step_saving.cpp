@@ -4,6 +4,7 @@
 
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 #include "miniapps/checkpoint/saving_record.hpp"
+#include "miniapps/train/train_plan.hpp"
 
 namespace penstock {
 namespace {
@@ -78,6 +79,28 @@ Result<std::optional<StepSaving>> step_saving(const Options& options, NamedTiers
   PENSTOCK_TRY(check_mtbf(saving.mtbf));
   saving.resume = options.flag("resume");
   return std::optional<StepSaving>(std::move(saving));
+}
+
+Result<void> take_checkpoints(const Options& options, TrainRequest& request) {
+  PENSTOCK_ASSIGN(request.saving, step_saving(options, request.named_tiers));
+  if (!options.given("checkpoint-to")) return success();
+  if (!request.saving) {
+    if (!request.app->checkpoints)
+      return make_error(Errc::invalid_argument, "--checkpoint-to alone is nothing for '" +
+                                                    std::string(request.app->name) +
+                                                    "', which writes none behind epochs: add "
+                                                    "--checkpoint-every N");
+    PENSTOCK_ASSIGN(request.checkpoints, open_tier(options.text("checkpoint-to"), request.named_tiers));
+    return success();
+  }
+  if (options.given("tier"))
+    return make_error(Errc::invalid_argument,
+                      "checkpoints are of one training, and each --tier is one more: leave it out");
+  if (options.text("on-error") == "skip")
+    return make_error(Errc::invalid_argument,
+                      "a checkpoint counts the samples that were used, which does not tell where the order "
+                      "stands once some were replaced: leave out --on-error skip");
+  return success();
 }
 
 void describe_saving(const StepSaving& saving, Trial& trial) {

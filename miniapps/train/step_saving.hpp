@@ -31,6 +31,12 @@ struct StepSaving {
 // companion, and for words that are none.
 Result<std::optional<StepSaving>> step_saving(const Options& options, NamedTiers named);
 
+struct TrainRequest;
+
+// Takes what is saved into the request: every N steps, or, of an app that has checkpoints of its own, after
+// every epoch.
+Result<void> take_checkpoints(const Options& options, TrainRequest& request);
+
 // Its parameters of the record, as understood.
 void describe_saving(const StepSaving& saving, Trial& trial);
 

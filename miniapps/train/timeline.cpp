@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <span>
@@ -12,15 +13,16 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/train/train_metrics.hpp"
+#include "miniapps/train/train_plan.hpp"
 #include "profiling/session/intervals.hpp"
 #include "results/record/record.hpp"
 
 namespace penstock {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 15;  // spans that a rank sends at a time
-constexpr double kSlack = 1024;                       // spans besides those that are counted on
-constexpr std::size_t kMostOrders = 4096;             // epochs whose order is a span
+constexpr std::size_t kSpansAPiece = std::size_t{1} << 15;  // spans that a rank sends at a time
+constexpr double kSlack = 1024;                             // spans besides those that are counted on
+constexpr std::size_t kMostOrders = 4096;                   // epochs whose order is a span
 
 double seconds(std::int64_t nanoseconds) {
   return static_cast<double>(nanoseconds) * 1e-9;
@@ -39,7 +41,7 @@ std::string host_name() {
 
 // Of one worker: it may have to do all alone. Of a sample: read, load, its stages, and a wait before it.
 std::size_t spans_each(const TimelineRequest& request) {
-  const double needed = request.samples * static_cast<double>(3 + request.stages) + kSlack;
+  const double needed = request.samples * static_cast<double>(3 + request.stages.size()) + kSlack;
   const double allowed = static_cast<double>(request.memory) / request.threads / sizeof(penstock_span);
   return static_cast<std::size_t>(std::min(needed, allowed));
 }
@@ -145,6 +147,34 @@ TimelineFigures timeline_figures(const SpanLog& workers, std::span<const penstoc
   return figures;
 }
 
+Result<TimelineFigures> joined(Communicator& ranks, const TimelineFigures& mine) {
+  std::array counts{mine.spans, mine.dropped, mine.read_bytes};
+  PENSTOCK_TRY(ranks.all_reduce(std::span<std::uint64_t>(counts), Reduction::sum));
+  std::array times{mine.read_summed_s, mine.read_merged_s, mine.train_merged_s, mine.read_train_overlap_s,
+                   mine.read_share};
+  PENSTOCK_TRY(ranks.all_reduce(std::span<double>(times), Reduction::sum));
+  for (double& time : times) time /= ranks.size();
+  return TimelineFigures{.spans = counts[0],
+                         .dropped = counts[1],
+                         .read_bytes = counts[2],
+                         .read_summed_s = times[0],
+                         .read_merged_s = times[1],
+                         .train_merged_s = times[2],
+                         .read_train_overlap_s = times[3],
+                         .read_share = times[4]};
+}
+
+Result<void> take_timeline(const Options& options, TrainRequest& request) {
+  request.timeline = options.text("timeline");
+  request.timeline_memory = options.size("timeline-memory");
+  if (request.timeline.empty()) return success();
+  PENSTOCK_TRY(timeline_format(request.timeline));
+  if (request.find_accelerators)
+    return make_error(Errc::invalid_argument,
+                      "a search is many runs and --timeline shows one: leave out --find-accelerators");
+  return success();
+}
+
 void record_timeline(const TimelineFigures& figures, std::uint64_t memory, Trial& trial) {
   trial.sample(train_metrics::kSpans, static_cast<double>(figures.spans));
   trial.sample(train_metrics::kDroppedSpans, static_cast<double>(figures.dropped));
@@ -166,7 +196,7 @@ void record_timeline(const TimelineFigures& figures, std::uint64_t memory, Trial
 }
 
 Timeline::Timeline(const TimelineRequest& request, Communicator& ranks, std::unique_ptr<SpanLog> log)
-    : ranks_(ranks), threads_(request.threads), log_(std::move(log)) {}
+    : ranks_(ranks), request_(request), log_(std::move(log)) {}
 
 Result<std::unique_ptr<Timeline>> Timeline::make(const TimelineRequest& request, Communicator& ranks) {
   std::vector<std::size_t> capacities(request.threads, spans_each(request));
@@ -197,8 +227,8 @@ TimelineFigures Timeline::end(const TrainingRun& run, SteadyTime start, penstock
 std::vector<std::span<const penstock_span>> Timeline::pieces() const {
   std::vector<std::span<const penstock_span>> pieces;
   const auto cut = [&](std::span<const penstock_span> all) {
-    for (; !all.empty(); all = all.subspan(std::min(kPiece, all.size())))
-      pieces.push_back(all.first(std::min(kPiece, all.size())));
+    for (; !all.empty(); all = all.subspan(std::min(kSpansAPiece, all.size())))
+      pieces.push_back(all.first(std::min(kSpansAPiece, all.size())));
   };
   cut(steps_);
   for (std::size_t i = 0; i < log_->buffers(); ++i) cut(std::as_const(*log_)[i].spans());
@@ -209,7 +239,7 @@ std::vector<std::span<const penstock_span>> Timeline::pieces() const {
 Result<std::vector<TimelineRank>> Timeline::introduce() const {
   TimelineRank mine{ranks_.rank(), ::getpid(), host_name(), {}};
   mine.threads.emplace_back(step_thread_, "accelerator");
-  for (unsigned i = 0; i < threads_; ++i) {
+  for (unsigned i = 0; i < request_.threads; ++i) {
     const auto spans = std::as_const(*log_)[i].spans();
     if (!spans.empty()) mine.threads.emplace_back(spans.front().thread, "worker " + std::to_string(i));
   }
@@ -220,12 +250,12 @@ Result<std::vector<TimelineRank>> Timeline::introduce() const {
   return all;
 }
 
-Result<void> Timeline::begin_file(const TimelineSubject& subject) {
-  const Manifest& manifest = subject.manifest;
+Result<void> Timeline::begin_file() {
+  const Manifest& manifest = *request_.manifest;
   TimelineNames words;
-  words.stages = subject.stages;
+  words.stages = request_.stages;
   if (manifest.facts().format.find("hdf5") != std::string::npos) words.read = "HDF5 File Read";
-  words.shuffle = shuffle_action(subject.shuffle);
+  words.shuffle = shuffle_action(request_.shuffle);
   words.object = [&manifest](std::uint64_t sample, std::string& scratch) -> std::string_view {
     return manifest.object_name(manifest.sample(sample).object, scratch);
   };
@@ -253,7 +283,7 @@ Result<void> Timeline::add_piece(int of, std::span<const penstock_span> piece) {
 }
 
 // What rank 0 cannot write it tells when all have said what they have.
-Result<void> Timeline::write(const TimelineSubject& subject) {
+Result<void> Timeline::write() {
   PENSTOCK_ASSIGN(const Communicator::ClockOffset offset, ranks_.clock_offset());
   offset_ns_ = offset.offset_ns;
   const std::vector<std::span<const penstock_span>> mine = pieces();
@@ -261,7 +291,7 @@ Result<void> Timeline::write(const TimelineSubject& subject) {
   counts[static_cast<std::size_t>(ranks_.rank())] = mine.size();
   PENSTOCK_TRY(ranks_.all_reduce(std::span(counts), Reduction::sum));
   PENSTOCK_ASSIGN(std::vector<TimelineRank> who, introduce());
-  Result<void> written = ranks_.root() ? begin_file(subject) : success();
+  Result<void> written = ranks_.root() ? begin_file() : success();
   for (int rank = 0; rank < ranks_.size(); ++rank) {
     const auto at = static_cast<std::size_t>(rank);
     if (ranks_.root()) keep_first(written, file_->begin_rank(std::move(who[at])));

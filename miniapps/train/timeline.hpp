@@ -8,6 +8,7 @@
 
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/reading/sampler.hpp"
+#include "io_backends/core/options.hpp"
 #include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/core/result.hpp"
 #include "miniapps/pipeline/training.hpp"
@@ -17,7 +18,7 @@
 
 namespace penstock {
 
-// Of one rank, or joined over several (train_outcome.hpp). Times are of the reads and steps that ended within
+// Of one rank, or joined over several. Times are of the reads and steps that ended within
 // the run's wall; merged: of the union, so that what several workers do at a time counts once.
 struct TimelineFigures {
   std::uint64_t spans = 0;    // kept
@@ -30,28 +31,29 @@ struct TimelineFigures {
   double read_share = 0;            // read_merged_s over the wall
 };
 
-// How much a run may keep, and where it goes.
+// How much a run may keep, where it goes, what its spans mean, and whose they are.
 struct TimelineRequest {
-  std::string path;          // ends in .csv or .json
-  std::uint64_t memory = 0;  // bytes, of each rank, for what its workers do
-  unsigned threads = 0;      // workers
-  std::size_t stages = 0;    // of the transform
-  double samples = 0;        // that are tried at most, by all workers together
-  std::uint64_t epochs = 0;  // likewise
-};
-
-// What its spans mean, and whose they are.
-struct TimelineSubject {
-  const Manifest& manifest;
-  std::vector<std::string> stages;
+  std::string path;                   // ends in .csv or .json
+  std::uint64_t memory = 0;           // bytes, of each rank, for what its workers do
+  unsigned threads = 0;               // workers
+  std::vector<std::string> stages{};  // of the transform
+  double samples = 0;                 // that are tried at most, by all workers together
+  std::uint64_t epochs = 0;           // likewise
+  const Manifest* manifest = nullptr;
   Shuffle shuffle = Shuffle::global;
 };
+
+struct TrainRequest;
+
+// Takes --timeline and --timeline-memory into the request.
+Result<void> take_timeline(const Options& options, TrainRequest& request);
 
 // One file of all ranks of a job, which rank 0 writes: their times are moved to its clock
 // (Communicator::clock_offset()). Collective; one thread.
 class Timeline {
  public:
-  // Makes the file, and the buffers: as large as the run needs, or as the memory allows.
+  // Makes the file, and the buffers: as large as the run needs, or as the memory allows. Borrows the
+  // manifest.
   static Result<std::unique_ptr<Timeline>> make(const TimelineRequest& request, Communicator& ranks);
 
   SpanLog& log() { return *log_; }  // LoaderSettings::spans
@@ -61,17 +63,17 @@ class Timeline {
   TimelineFigures end(const TrainingRun& run, SteadyTime start,
                       penstock_component before_step = PENSTOCK_VALIDATION);
   // After end(), or without: a table of what there is.
-  Result<void> write(const TimelineSubject& subject);
+  Result<void> write();
 
  private:
   Timeline(const TimelineRequest& request, Communicator& ranks, std::unique_ptr<SpanLog> log);
   std::vector<std::span<const penstock_span>> pieces() const;
-  Result<void> begin_file(const TimelineSubject& subject);
+  Result<void> begin_file();
   Result<std::vector<TimelineRank>> introduce() const;
   Result<void> add_piece(int of, std::span<const penstock_span> piece);
 
   Communicator& ranks_;
-  const unsigned threads_;
+  const TimelineRequest request_;
   std::unique_ptr<SpanLog> log_;
   std::unique_ptr<TimelineFile> file_;  // on rank 0
   std::vector<penstock_span> steps_;
@@ -87,6 +89,9 @@ std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, 
 
 // The same, given to the profiler where this process runs under it. Of the thread that made the steps.
 void profile_steps(const TrainingRun& run, SteadyTime start, penstock_component before_step);
+
+// Spans and bytes summed over all ranks, times and shares the mean. Collective.
+Result<TimelineFigures> joined(Communicator& ranks, const TimelineFigures& mine);
 
 // Adds them to the trial, of a run that was given so much memory for its spans. Part of the spans says
 // nothing about all of the run: then only the counts.

@@ -162,16 +162,17 @@ class TimelineTest : public ::testing::Test {
     return {.path = (folder_ / name).string(),
             .memory = 1 << 26,
             .threads = 1,
-            .stages = 2,
+            .stages = {"decode", "resize"},
             .samples = 70000,
-            .epochs = 3};
+            .epochs = 3,
+            .manifest = &manifest_};
   }
   fs::path folder_;
+  ScriptedBackend backend_;
+  const Manifest manifest_ = scripted_files(backend_, 8);
 };
 
 TEST_F(TimelineTest, HoldsTheSpansOfAllRanksInOneFile) {
-  ScriptedBackend backend;
-  const Manifest manifest = scripted_files(backend, 8);
   constexpr int kReads = 40000;  // more than a piece
   RankThreads::run(2, [&](Communicator& ranks) {
     auto timeline = Timeline::make(request("run.csv"), ranks).value();
@@ -181,7 +182,7 @@ TEST_F(TimelineTest, HoldsTheSpansOfAllRanksInOneFile) {
     run.steps = {step(10, 20, 20, 20)};
     const TimelineFigures figures = timeline->end(run, kStart);
     EXPECT_EQ(figures.spans, static_cast<std::uint64_t>(mine) + 3);
-    EXPECT_TRUE(timeline->write({.manifest = manifest, .stages = {"decode", "resize"}}).ok());
+    EXPECT_TRUE(timeline->write().ok());
   });
   std::ifstream file(folder_ / "run.csv");
   std::map<std::string, int> rows;
@@ -197,13 +198,11 @@ TEST_F(TimelineTest, HoldsTheSpansOfAllRanksInOneFile) {
 }
 
 TEST_F(TimelineTest, MovesTimesToRankZerosClock) {
-  ScriptedBackend backend;
-  const Manifest manifest = scripted_files(backend, 8);
   Ahead ahead;
   const auto timeline = Timeline::make(request("run.json"), ahead).value();
   timeline->log()[0].add(reading(1000, 3000, 10));
   static_cast<void>(timeline->end({}, kStart));
-  ASSERT_TRUE(timeline->write({.manifest = manifest, .stages = {}}).ok());
+  ASSERT_TRUE(timeline->write().ok());
   const Json trace = Json::parse(std::ifstream(folder_ / "run.json"));
   const Json& event = trace["traceEvents"].back();
   EXPECT_EQ(event["name"], "read");
@@ -233,13 +232,11 @@ TEST_F(TimelineTest, AFileThatCannotBeMadeFailsAllRanks) {
 TEST_F(TimelineTest, ADiskThatIsFullFailsAllRanks) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "needs /dev/full";
   fs::create_symlink("/dev/full", folder_ / "run.csv");
-  ScriptedBackend backend;
-  const Manifest manifest = scripted_files(backend, 8);
   RankThreads::run(2, [&](Communicator& ranks) {
     auto timeline = Timeline::make(request("run.csv"), ranks).value();
     for (int i = 0; i < 40000; ++i) timeline->log()[0].add(reading(i, i + 1, 10));
     static_cast<void>(timeline->end({}, kStart));
-    const Result<void> written = timeline->write({.manifest = manifest, .stages = {}});
+    const Result<void> written = timeline->write();
     ASSERT_FALSE(written.ok());
     EXPECT_EQ(written.error().sys_errno, ENOSPC);
   });

@@ -9,22 +9,11 @@
 #include "io_backends/core/ranks/communicator.hpp"
 #include "miniapps/pipeline/batch_source.hpp"
 #include "miniapps/pipeline/training.hpp"
-#include "miniapps/train/epoch_checkpoints.hpp"
-#include "miniapps/train/timeline.hpp"
 #include "miniapps/train/train_plan.hpp"
-#include "miniapps/train/validating.hpp"
 #include "results/cells/rank_figures.hpp"
-#include "results/record/record.hpp"
 #include "results/record/trial.hpp"
 
 namespace penstock {
-
-// What one epoch consumed, and what of it devices and servers delivered meanwhile. Reads that run ahead of
-// the accelerator count in the epoch that it is in.
-struct EpochBytes {
-  std::uint64_t consumed = 0;
-  std::uint64_t fetched = 0;
-};
 
 struct TrainOutcome {
   TrainingFigures figures;         // several ranks: see joined()
@@ -34,12 +23,8 @@ struct TrainOutcome {
                                    // barrier_s of the figures divided
   LoaderLosses losses;
   std::vector<double> bytes_by_second;  // consumed
-  std::vector<EpochBytes> epochs;       // none where fetched bytes are not counted
   std::optional<Error> failure;
-  std::uint64_t training_files = 0;  // loaded, by an app that loads whole files; all ranks' sum, as is
-  ValidationFigures validation;      // this, and this
-  CheckpointFigures checkpoints;
-  std::optional<TimelineFigures> timeline;  // with --timeline
+  std::uint64_t training_files = 0;  // loaded, by an app that loads whole files; all ranks' sum
 
   // One a rank, in the order of ranks.
   std::vector<RankFigures> ranks;
@@ -49,14 +34,11 @@ struct TrainOutcome {
 
 // Of this rank.
 TrainOutcome train_outcome(const TrainingRun& run, std::chrono::nanoseconds nominal_step,
-                           const BatchSource& input, std::vector<EpochBytes> epochs);
-
-// Adds what validating came to, besides the training. Its tails are no samples that training lost.
-void add_validation(const Validating& validating, TrainOutcome& outcome);
+                           const BatchSource& input);
 
 // Collective, and the same on every rank: walls and the first batch of the slowest; samples, bytes, stages
 // and losses summed; waits, losses of time, utilizations and overshoots the mean of the ranks; the failure of
-// the first rank that has one. Of a timeline spans and bytes summed, times and shares the mean.
+// the first rank that has one.
 Result<TrainOutcome> joined(Communicator& ranks, const TrainOutcome& mine);
 
 // Adds to `trial`, once for each run that it has.
@@ -66,11 +48,5 @@ void record_outcome(const TrainOutcome& outcome, const TrainPlan& plan, Trial& t
 // ranks, each of which ran as long as it took itself. Collective; a part that failed is the trial's failure.
 Result<void> record_input_alone(Communicator& ranks, const std::vector<TrainingRun>& parts,
                                 const TrainOutcome& outcome, Trial& trial);
-
-// What devices and servers delivered over what all epochs consumed. Absent where it is not counted, or where
-// the count did not change although the page cache did not hold the data (some file systems never count).
-std::optional<double> device_bytes_fraction(const std::vector<EpochBytes>& epochs, const CacheState& cache);
-// The same by epoch.
-void record_epochs(const std::vector<EpochBytes>& epochs, Trial& trial);
 
 }  // namespace penstock

@@ -2,101 +2,97 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
 
-#include "datagen/format/sample_opener.hpp"
-#include "datagen/staging/overlay.hpp"
 #include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/descriptor_limit.hpp"
+#include "io_backends/core/system/placement.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
-#include "miniapps/pipeline/loader.hpp"
-#include "miniapps/pipeline/ticket_reader.hpp"
+#include "miniapps/pipeline/in_place.hpp"
 #include "miniapps/train/epoch_checkpoints.hpp"
+#include "miniapps/train/find_accelerators.hpp"
+#include "miniapps/train/timeline.hpp"
+#include "miniapps/train/train_corpus.hpp"
 
 namespace penstock {
 namespace {
 
+constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMostThreads = 4096;
+constexpr std::int64_t kMostDepth = 1024;
+constexpr std::int64_t kMostAccelerators = 65536;
+constexpr std::int64_t kLargestBatch = std::int64_t{1} << 24;
 constexpr std::size_t kDepthOfQueues = 16;
 constexpr std::uint64_t kLoadedAhead = 255;  // samples in flight to memory
 
-// "raw samples of 3072 bytes in cifar (generate cifar10)"; "" is not known, or does not matter.
-std::string kind_text(std::string_view codec, const std::string& bytes, std::string_view format,
-                      std::string_view recipe) {
-  std::string words = codec.empty() ? "samples" : std::string(codec) + " samples";
-  if (!bytes.empty()) words += " of " + bytes + " bytes";
-  if (!format.empty()) words += " in " + std::string(format);
-  if (!recipe.empty()) words += " (generate " + std::string(recipe) + ")";
-  return words;
+Result<Options> app_options(const MiniAppInfo& app, const std::vector<std::string>& words) {
+  std::vector<OptionWord> pairs;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    if (equals == 0 || equals == std::string::npos)
+      return make_error(Errc::invalid_argument, "--set takes KEY=VALUE, not '" + word + "'");
+    pairs.push_back({word.substr(0, equals), word.substr(equals + 1)});
+  }
+  return Options::parse(app.options, pairs, std::string(app.name) + " option");
 }
 
-// A corpus of something else than the app takes is a mistake. A scan knows no format and no recipe, and may
-// have found a mixture, whose odd ones then fail one by one.
-Result<void> check_kind(const MiniAppInfo& app, const Corpus& corpus) {
-  const ManifestFacts& facts = corpus.manifest.facts();
-  if (!app.codec.empty()) PENSTOCK_TRY(SampleOpener::make(facts.codec));
-  const std::string codec(payload_codec(facts.codec));
-  const bool scanned = facts.recipe == "scan";
-  const bool decodes = app.codec.empty() || codec.empty() || codec == "mixed" ||
-                       ("|" + std::string(app.codec) + "|").find("|" + codec + "|") != std::string::npos;
-  const bool in_format = app.format.empty() || scanned || facts.format == app.format;
-  const bool of_recipe = app.recipe.empty() || scanned || facts.recipe == app.recipe;
-  const bool as_large = app.sample_bytes == 0 || corpus.manifest.largest_sample() == app.sample_bytes;
-  if (decodes && in_format && of_recipe && as_large) return success();
-  return make_error(
-      Errc::invalid_argument,
-      "'" + corpus.name + "' holds " +
-          kind_text(codec, as_large ? "" : "up to " + std::to_string(corpus.manifest.largest_sample()),
-                    scanned ? "" : facts.format, scanned ? "" : facts.recipe) +
-          "; " + std::string(app.name) + " takes " +
-          kind_text(app.codec, app.sample_bytes == 0 ? "" : std::to_string(app.sample_bytes), app.format,
-                    app.recipe));
+Result<std::uint64_t> bounded(const Options& options, std::string_view name, std::int64_t most,
+                              std::uint64_t fallback) {
+  const bool given = options.given(name);
+  const std::uint64_t value = given ? static_cast<std::uint64_t>(options.integer(name)) : fallback;
+  if (value > static_cast<std::uint64_t>(most))
+    return make_error(Errc::invalid_argument, "--" + std::string(name) + " " + std::to_string(value) +
+                                                  (given ? "" : " (of the workload)") +
+                                                  " is too large: at most " + std::to_string(most));
+  return value;
 }
 
-// PNG has no parts that could be decoded alone: an option without effect is a mistake. Where a corpus holds
-// JPEG too, it is a note.
-Result<void> check_decode(const MiniAppInfo& app, const std::string& decode, const Corpus& corpus) {
-  if (!app.pictures || decode == "full") return success();
-  const std::string_view codec = payload_codec(corpus.manifest.facts().codec);
-  if (codec == "mixed")
-    note("'" + corpus.name + "' holds several kinds of samples: --decode " + decode +
-         " is for JPEG, and PNG is decoded whole");
-  if (codec != "png") return success();
-  return make_error(Errc::invalid_argument, "'" + corpus.name +
-                                                "' holds png samples, which are decoded whole: leave out "
-                                                "--decode " +
-                                                decode +
-                                                (decode == "crop" ? ", and add --set crop=random" : ""));
+// What the run takes where no flag says otherwise, by its workload file or the app. Returns notes for the
+// user.
+Result<std::vector<std::string>> take_defaults(const CommandContext& context, TrainRequest& request) {
+  const Options& options = context.options;
+  const MiniAppInfo& app = *request.app;
+  const std::vector<std::string> overrides(context.positionals.begin() + 1, context.positionals.end());
+  request.workload = options.text("workload");
+  if (app.workload != nullptr) {
+    if (!options.given("workload"))
+      return make_error(Errc::invalid_argument, "'" + std::string(app.name) +
+                                                    "' needs --workload FILE.yaml, which describes the run");
+    return app.workload(overrides, request);
+  }
+  if (options.given("workload"))
+    return make_error(Errc::invalid_argument, "--workload is nothing for '" + std::string(app.name) +
+                                                  "', which is described by flags");
+  if (!overrides.empty())
+    return make_error(Errc::invalid_argument, "'" + overrides.front() + "' is one word too many");
+  request.batch = app.defaults.batch;
+  request.prefetch = app.defaults.prefetch;
+  request.accelerator = app.defaults.accelerator;
+  request.threads = app.defaults.threads;
+  request.limits = {.batches = app.defaults.steps, .epochs = app.defaults.epochs};
+  PENSTOCK_ASSIGN(request.shuffle, parse_shuffle(app.defaults.shuffle));
+  return std::vector<std::string>();
 }
 
-// What a workload names lies as DLIO has made it, without a manifest, or as `generate` has.
-Result<Corpus> open_data(const Options& options, const TrainRequest& request) {
-  if (request.data.empty()) return make_error(Errc::invalid_argument, "train needs --data CORPUS");
-  OpenCorpus how{.scan = options.flag("scan"),
-                 .manifest_file = options.text("manifest"),
-                 .threads = static_cast<unsigned>(request.threads),
-                 .types = options.text("types"),
-                 .named_tiers = request.named_tiers};
-  Result<Corpus> opened = open_corpus(request.data, how);
-  if (opened.ok() || opened.error().code != Errc::not_found || request.workload.empty() || how.scan ||
-      !how.manifest_file.empty())
-    return opened;
-  how.scan = true;
-  return open_corpus(request.data, how);
+// By flags alone, where one of both is given; else by the description; else one epoch.
+Result<void> take_limits(const Options& options, PlanLimits& limits) {
+  if (options.given("steps") || options.given("epochs")) {
+    PENSTOCK_ASSIGN(limits.batches, bounded(options, "steps", kUnbounded, 0));
+    PENSTOCK_ASSIGN(limits.epochs, bounded(options, "epochs", kUnbounded, 0));
+  }
+  if (limits.batches == 0 && limits.epochs == 0) limits.epochs = 1;
+  return success();
 }
 
 // Opens the corpus of --validation, and lets the app plan by its files.
 Result<void> open_files(const Options& options, TrainPlan& plan) {
   if (options.given("validation")) {
-    PENSTOCK_ASSIGN(plan.validation_corpus,
-                    open_corpus(options.text("validation"), {.scan = options.flag("scan"),
-                                                             .threads = static_cast<unsigned>(plan.threads),
-                                                             .types = options.text("types"),
-                                                             .named_tiers = plan.named_tiers}));
-    PENSTOCK_TRY(check_kind(*plan.app, *plan.validation_corpus));
+    PENSTOCK_ASSIGN(plan.validation_corpus, open_validation_corpus(options, plan));
   }
   PENSTOCK_ASSIGN(plan.input,
                   take_files(plan, plan.corpus, plan.validation_corpus ? &*plan.validation_corpus : nullptr));
@@ -118,14 +114,69 @@ std::string option_list(const TrainPlan& plan, const Options& options) {
 
 }  // namespace
 
-const Transform& TrainPlan::transform() const {
-  if (const FileInput* const set = files()) return set->training.app_transform;
-  if (const MemoryInput* const memory = std::get_if<MemoryInput>(&input)) return memory->transform;
-  return std::get<SampleInput>(input).transform;
+Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppInfo& app) {
+  const Options& options = context.options;
+  TrainRequest request;
+  request.app = &app;
+  request.seed = context.seed;
+  request.ranks = &context.communicator;
+  request.named_tiers = context.named_tiers;
+  PENSTOCK_ASSIGN(request.own, app_options(app, options.texts("set")));
+  for (const char* name : {"decode", "resize"})
+    if (!app.pictures && options.given(name))
+      return make_error(Errc::invalid_argument, "--" + std::string(name) + " is nothing for '" +
+                                                    std::string(app.name) + "', which decodes no pictures");
+  PENSTOCK_ASSIGN(request.decode, parse_decode(options.text("decode")));
+  PENSTOCK_ASSIGN(request.resize, parse_resize(options.text("resize")));
+  if (app.plan_files == nullptr) {
+    PENSTOCK_TRY(app.make(request));  // its options are refused first
+    if (options.given("validation"))
+      return make_error(Errc::invalid_argument,
+                        "--validation is nothing for '" + std::string(app.name) + "', which only trains");
+  }
+  PENSTOCK_TRY(take_checkpoints(options, request));
+  PENSTOCK_ASSIGN(request.accelerators, bounded(options, "accelerators", kMostAccelerators, 1));
+  PENSTOCK_ASSIGN(const std::vector<std::string> notes, take_defaults(context, request));
+  for (const std::string& sentence : notes) note(sentence);
+  if (options.given("data")) request.data = options.text("data");
+  if (options.given("accelerator")) request.accelerator = options.text("accelerator");
+  PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> accelerator,
+                  make_accelerator(request.accelerator, {.count = request.accelerators}));
+  if (app.plan_files == nullptr) {
+    PENSTOCK_ASSIGN(const Transform made, app.make(request));
+    PENSTOCK_TRY(accelerator->takes(made.layout));
+  }
+  PENSTOCK_ASSIGN(request.batch, bounded(options, "batch", kLargestBatch, request.batch));
+  PENSTOCK_ASSIGN(request.prefetch, bounded(options, "prefetch", kUnbounded, request.prefetch));
+  if (app.in_memory && request.prefetch != 0)
+    return make_error(Errc::invalid_argument, "--prefetch is nothing for '" + std::string(app.name) +
+                                                  "', whose samples are all in memory");
+  const std::uint64_t usual =
+      std::clamp<std::uint64_t>(allowed_cpus().size(), 1, static_cast<std::uint64_t>(kMostThreads));
+  PENSTOCK_ASSIGN(request.threads,
+                  bounded(options, "threads", kMostThreads, request.threads != 0 ? request.threads : usual));
+  PENSTOCK_ASSIGN(request.depth, bounded(options, "depth", kMostDepth, 0));
+  request.patience = options.duration("stall-timeout");
+  if (options.given("au")) request.busy_at_least = options.real("au");
+  PENSTOCK_TRY(take_limits(options, request.limits));
+  if (options.flag("find-accelerators")) PENSTOCK_TRY(request_search(options, *accelerator, request));
+  if (options.given("shuffle")) {
+    PENSTOCK_ASSIGN(request.shuffle, parse_shuffle(options.text("shuffle")));
+  }
+  request.bad_sample = options.text("on-error") == "skip" ? BadSample::skip : BadSample::fail;
+  request.cache = parse_cache_request(options.text("cache"));
+  request.sample_log = options.text("sample-log");
+  PENSTOCK_TRY(take_timeline(options, request));
+  request.progress = context.output.progress;
+  return request;
 }
 
-Sampler TrainPlan::sampler() const {
-  return {corpus.manifest.samples(), shuffle, seed, ranks->rank(), ranks->size()};
+const Transform& TrainPlan::transform() const {
+  return files() != nullptr ? files()->training.app_transform : std::get<Transform>(input);
+}
+
+Sampler TrainPlan::sampler(std::uint64_t samples) const {
+  return {samples, shuffle, seed, ranks->rank(), ranks->size()};
 }
 
 std::uint64_t TrainPlan::samples_an_epoch() const {
@@ -169,7 +220,7 @@ BatchShape TrainPlan::batch_shape(bool in_place) const {
   const Manifest& manifest = corpus.manifest;
   const std::uint64_t mean = manifest.payload_bytes() / std::max<std::uint64_t>(1, manifest.samples());
   const std::size_t slot_bytes = transform().slot_bytes;
-  const bool single = !std::holds_alternative<SampleInput>(input);
+  const bool single = in_memory() || files() != nullptr;
   return {.samples = single ? 1 : static_cast<std::size_t>(step_samples()),
           .slot_bytes = slot_bytes,
           .stored_bytes = slot_bytes != 0 || in_place ? 0 : mean,
@@ -205,10 +256,7 @@ Result<void> check_epoch(const TrainPlan& plan) {
 }
 
 Result<TrainPlan> make_plan(TrainRequest request, const Options& options) {
-  PENSTOCK_ASSIGN(Corpus corpus, open_data(options, request));
-  PENSTOCK_TRY(check_kind(*request.app, corpus));
-  PENSTOCK_TRY(check_decode(*request.app, options.text("decode"), corpus));
-  if (options.given("overlay")) PENSTOCK_TRY(lay_over(corpus, options.text("overlay")));
+  PENSTOCK_ASSIGN(Corpus corpus, open_train_corpus(options, request));
   PENSTOCK_ASSIGN(std::vector<Tier> others,
                   open_tiers(options.texts("tier"), corpus.tier.name, request.named_tiers));
   PENSTOCK_TRY(check_cache_request(corpus.tier, request.cache));
@@ -219,17 +267,11 @@ Result<TrainPlan> make_plan(TrainRequest request, const Options& options) {
   }
   if (in_place) use_all_descriptors();  // samples that are used in place are open meanwhile
   TrainPlan plan{std::move(request), std::move(corpus), std::move(others)};
-  PENSTOCK_ASSIGN(const std::unique_ptr<EpochCheckpoints> checkpoints, make_epoch_checkpoints(plan));
-  if (checkpoints) PENSTOCK_TRY(checkpoints->try_place());
+  PENSTOCK_TRY(try_epoch_checkpoints(plan));
   if (plan.app->plan_files != nullptr) {
     PENSTOCK_TRY(open_files(options, plan));
-    return plan;
-  }
-  PENSTOCK_ASSIGN(Transform transform, plan.app->make(plan));
-  if (plan.app->in_memory) {
-    plan.input = MemoryInput{std::move(transform)};
   } else {
-    plan.input = SampleInput{std::move(transform)};
+    PENSTOCK_ASSIGN(plan.input, plan.app->make(plan));
   }
   return plan;
 }
@@ -269,30 +311,27 @@ Result<void> check_same_work(const TrainPlan& plan, const Options& options) {
 Result<std::unique_ptr<BatchSource>> make_batches(const TrainPlan& plan, const Tier& tier, BatchPool& pool,
                                                   MemoryRoom& room, const PlanLimits& limits,
                                                   SpanLog* spans) {
-  LoaderSettings settings{.sampler = plan.sampler(),
+  LoaderSettings settings{.manifest = &plan.corpus.manifest,
+                          .backend = tier.backend.get(),
+                          .app_transform = &plan.transform(),
+                          .pool = &pool,
+                          .sampler = plan.sampler(),
                           .limits = limits,
                           .threads = static_cast<unsigned>(plan.threads),
                           .bad_sample = plan.bad_sample,
                           .depth = plan.queue_depth(tier),
                           .patience = plan.patience,
                           .spans = spans};
-  const LoaderInput source{&plan.corpus.manifest, tier.backend.get(), &plan.transform(), &pool};
-  if (const FileInput* const input = plan.files())
-    return make_file_batches(plan, *input, limits, settings, source);
+  if (const FileInput* const input = plan.files()) return make_file_batches(plan, *input, limits, settings);
   // Every rank holds all samples, and uses its part of each epoch's order.
   if (plan.in_memory()) {
     settings.sampler = Sampler(plan.corpus.manifest.samples(), Shuffle::none, 0);
     settings.limits = {.epochs = 1};
   }
-  PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader, BatchLoader::make(source, settings));
+  PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader, BatchLoader::make(settings));
   if (!plan.in_memory()) return std::unique_ptr<BatchSource>(std::move(loader));
-  return std::unique_ptr<BatchSource>(
-      std::make_unique<MemoryBatches>(std::move(loader), room,
-                                      MemoryBatchesSettings{.shuffle = plan.shuffle,
-                                                            .seed = plan.seed,
-                                                            .rank = plan.ranks->rank(),
-                                                            .ranks = plan.ranks->size(),
-                                                            .limits = limits}));
+  return std::unique_ptr<BatchSource>(std::make_unique<MemoryBatches>(
+      std::move(loader), room, limits, [&plan](std::uint64_t samples) { return plan.sampler(samples); }));
 }
 
 }  // namespace penstock

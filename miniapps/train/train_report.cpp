@@ -106,7 +106,7 @@ std::string stage_table(std::span<const Record> records) {
   Table table(
       {{"tier", Align::left}, {"stage", Align::left}, {"busy"}, {"starved"}, {"blocked"}, {"busy share"}});
   for (const Record& record : records) {
-    for (const StageTimes& stage : stage_times(record)) {
+    for (const StageTally& stage : stage_times(record)) {
       table.row({tier_name(record), stage.stage, format_seconds(stage.busy_s),
                  format_seconds(stage.starved_s), format_seconds(stage.blocked_s),
                  stage.total_s() > 0 ? format_percent(stage.busy_s / stage.total_s()) : "-"});

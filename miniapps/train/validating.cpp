@@ -7,6 +7,9 @@
 #include <utility>
 
 #include "miniapps/pipeline/accelerator.hpp"
+#include "miniapps/train/published_bandwidth.hpp"
+#include "miniapps/train/train_metrics.hpp"
+#include "miniapps/train/train_outcome.hpp"
 
 namespace penstock {
 
@@ -63,8 +66,8 @@ Result<void> Validating::begin() {
   const PlanLimits limits =
       how_.starts_anew ? PlanLimits{.epochs = 1} : PlanLimits{.start = {.epoch = epoch_.value_or(0)}};
   PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader,
-                  BatchLoader::make({&how_.set.files.manifest, &backend_, &how_.set.app_transform, &pool_},
-                                    {sampler_, limits, settings_.threads, settings_.bad_sample,
+                  BatchLoader::make({&how_.set.files.manifest, &backend_, &how_.set.app_transform, &pool_,
+                                     sampler_, limits, settings_.threads, settings_.bad_sample,
                                      settings_.depth, settings_.patience}));
   FileBatchesSettings batches{.corpus = &samples_,
                               .files = &how_.set.files,
@@ -102,6 +105,29 @@ LoaderLosses Validating::losses() const {
   LoaderLosses all = losses_;
   if (source_) all.add(source_->losses());
   return all;
+}
+
+void record_files(const TrainPlan& plan, const TrainOutcome& outcome, const ValidationFigures& validation,
+                  Trial& trial) {
+  const auto count = [&](const MetricInfo& metric, std::uint64_t value) {
+    trial.sample(metric, static_cast<double>(value));
+  };
+  count(train_metrics::kFileReads, outcome.training_files + validation.files);
+  trial.sample(train_metrics::kFileReadsOf, "training", static_cast<double>(outcome.training_files));
+  trial.sample(train_metrics::kFileReadsOf, "validation", static_cast<double>(validation.files));
+  if (validation.passes > 0) {
+    count(train_metrics::kValidationPasses, validation.passes);
+    count(train_metrics::kValidationSamples, validation.samples);
+    trial.sample(train_metrics::kValidation, outcome.figures.aside_s);
+  }
+  const FileInput& input = *plan.files();
+  if (input.bytes == nullptr || outcome.stages.empty()) return;
+  // Over the seconds that the workers of a rank read, the mean of ranks.
+  const double read_s = (outcome.stages.front().busy_s + validation.read_s) / plan.ranks->size();
+  trial.sample(train_metrics::kFileRead, read_s);
+  const StudiedBytes bytes = input.bytes(input, outcome.training_files, validation.files);
+  trial.sample(train_metrics::kPublishedRate, published_bandwidth(bytes.published, read_s));
+  trial.sample(train_metrics::kCorrectedRate, published_bandwidth(bytes.corrected, read_s));
 }
 
 // A pass takes the accelerator a third of a step a batch: it computes forwards only, which is a third of what

@@ -12,6 +12,7 @@
 #include "miniapps/pipeline/training.hpp"
 #include "miniapps/train/file_input.hpp"
 #include "miniapps/train/train_plan.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
 
@@ -78,6 +79,13 @@ class Validating final : public StepObserver {
   ValidationFigures figures_;           // of sources that are gone, and of what was worked on
   LoaderLosses losses_;                 // of sources that are gone
 };
+
+struct TrainOutcome;
+
+// Adds the files that were read for training and validation, and at which rate, to a run over whole files.
+// Both are of all ranks.
+void record_files(const TrainPlan& plan, const TrainOutcome& outcome, const ValidationFigures& validation,
+                  Trial& trial);
 
 // That of the plan for one tier; null where nothing is validated, as in a search. `step` is the accelerator's
 // nominal one. Borrows both.

@@ -67,7 +67,7 @@ std::string prefetch_bars(const TrainGroup& group, PageState& state) {
 std::string stages_html(const TrainGroup& group, PageState& state) {
   std::string out;
   for (const auto& [prefetch, record] : group.at) {
-    const std::vector<StageTimes> stages = stage_times(*record);
+    const std::vector<StageTally> stages = stage_times(*record);
     if (stages.empty()) continue;
     const std::string caption = fmt::format("Stages of {} with prefetch {}", group.title, prefetch);
     HtmlTable table(caption, {{"stage", Kind::words, ""},
@@ -76,7 +76,7 @@ std::string stages_html(const TrainGroup& group, PageState& state) {
                               {"blocked", Kind::number, "waited for space in the queue after it"},
                               {"busy share", Kind::number, ""}});
     std::vector<Bar> bars;
-    for (const StageTimes& stage : stages) {
+    for (const StageTally& stage : stages) {
       bars.push_back({stage.stage,
                       {{"busy", "busy", stage.busy_s},
                        {"starved", "starved", stage.starved_s},

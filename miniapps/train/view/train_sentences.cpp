@@ -244,9 +244,9 @@ void describe_cached_epochs(const TrainGroup& group, std::uint64_t prefetch, con
 void describe_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
   if (group.at.empty()) return;
   const auto& [prefetch, record] = *group.at.rbegin();
-  const std::vector<StageTimes> stages = stage_times(*record);
+  const std::vector<StageTally> stages = stage_times(*record);
   if (prefetch == 0 || stages.size() < 2) return;
-  const auto share = [](const StageTimes& stage) {
+  const auto share = [](const StageTally& stage) {
     return stage.total_s() > 0 ? stage.busy_s / stage.total_s() : 0;
   };
   const auto most = std::max_element(stages.begin(), stages.end(),

@@ -71,7 +71,7 @@ Waterfall waterfall_of(const Record& record) {
   if (fall.wall_s <= 0 || !busy_s || !metric_value(record, kUtilization)) return {};
   fall.computing_s = *busy_s / std::max(1.0, parameter_number(record, "ranks").value_or(1));
   const std::string prefix = kLost.with("");
-  std::vector<std::pair<std::size_t, Loss>> lost;
+  std::vector<std::pair<std::size_t, LostTime>> lost;
   for (const auto& [name, metric] : record.metrics)
     if (name.starts_with(prefix))
       lost.push_back(
@@ -82,9 +82,9 @@ Waterfall waterfall_of(const Record& record) {
   for (auto& [place, loss] : lost) fall.losses.push_back(std::move(loss));
   fall.losses.push_back({"validating", metric_value(record, kValidation).value_or(0)});
   double rest_s = fall.wall_s - fall.computing_s;
-  for (const Loss& loss : fall.losses) rest_s -= loss.seconds;
+  for (const LostTime& loss : fall.losses) rest_s -= loss.seconds;
   fall.losses.push_back({saves(record) ? "saving checkpoints" : "other", rest_s});
-  std::erase_if(fall.losses, [&](const Loss& loss) { return loss.seconds < kSeen * fall.wall_s; });
+  std::erase_if(fall.losses, [&](const LostTime& loss) { return loss.seconds < kSeen * fall.wall_s; });
   return fall;
 }
 
@@ -105,9 +105,9 @@ std::string waterfall_html(const std::string& title, const Record& record, PageS
   };
   add("from the start to the end of the last step", fall.wall_s, 0, "whole");
   double left_s = fall.wall_s;
-  for (const Loss& loss : fall.losses) {
+  for (const LostTime& loss : fall.losses) {
     left_s -= loss.seconds;
-    add("- " + loss.words, loss.seconds, left_s, "starved");
+    add("- " + loss.to, loss.seconds, left_s, "starved");
   }
   add("= the accelerator computed", fall.computing_s, 0, "busy");
   table.dress("waterfall", state.keep(title, {"what", "seconds", "share of the wall"}, std::move(rows)));

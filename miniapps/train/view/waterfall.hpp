@@ -6,20 +6,16 @@
 #include <string_view>
 #include <vector>
 
+#include "miniapps/pipeline/batch_source.hpp"
 #include "results/record/record.hpp"
 #include "results/report/page_state.hpp"
 
 namespace penstock::report {
 
-struct Loss {
-  std::string words;
-  double seconds = 0;
-};
-
 struct Waterfall {
   double wall_s = 0;
-  std::vector<Loss> losses;  // in the pipeline's order; only those that took time
-  double computing_s = 0;    // what is left: all steps, the mean of the ranks
+  std::vector<LostTime> losses;  // to what, in the pipeline's order; only those that took time
+  double computing_s = 0;        // what is left: all steps, the mean of the ranks
 };
 
 // From wall_s, lost_s.*, validation_s and stage_busy_s.accelerator of a train record, which leave of the wall

@@ -1,0 +1,167 @@
+#include "datagen/codec/jpeg_encoder.hpp"
+
+#include <jerror.h>
+
+#include <algorithm>
+#include <new>
+
+#include "datagen/codec/jpeg_guard.hpp"
+
+namespace penstock {
+namespace {
+
+// A coefficient takes 26 bits at most (the longest fixed code and ten bits of value), a 4:2:0 pixel has 1.5
+// of them, and the stuffing behind bytes of 0xff adds little.
+constexpr std::size_t kMostBytesPerPixel = 6;
+constexpr std::size_t kMostHeaderBytes = 2048;
+
+}  // namespace
+
+void YccImage::reshape(std::uint32_t new_width, std::uint32_t new_height) {
+  width = new_width;
+  height = new_height;
+  const std::size_t luma = stride() * padded_height();
+  if (planes[0].size() < luma) planes[0].resize(luma);
+  for (std::size_t i = 1; i < 3; ++i)
+    if (planes[i].size() < luma / 4) planes[i].resize(luma / 4);
+}
+
+struct JpegEncoder::State {
+  JpegGuard guard;
+  jpeg_compress_struct codec{};
+  jpeg_destination_mgr sink{};
+  bool alive = false;
+  std::vector<std::uint8_t> out;  // never smaller than the largest possible result of the picture at hand
+
+  State() {
+    set_up(guard);
+    codec.err = &guard.manager;
+    codec.client_data = &guard;
+    alive = create();
+    sink.init_destination = [](j_compress_ptr) {};
+    sink.term_destination = [](j_compress_ptr) {};
+    sink.empty_output_buffer = [](j_compress_ptr full) -> boolean {
+      ERREXIT(full, JERR_CANT_SUSPEND);
+      return FALSE;
+    };
+    codec.dest = &sink;
+  }
+  ~State() { jpeg_destroy_compress(&codec); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  bool create() {
+    if (setjmp(guard.escape) != 0) return false;
+    jpeg_create_compress(&codec);
+    return true;
+  }
+
+  Result<void> prepare(std::uint32_t width, std::uint32_t height) {
+    if (!alive) return codec_error(guard, Errc::internal, "set up the JPEG encoder");
+    const std::string size = std::to_string(width) + "x" + std::to_string(height) + " pixels";
+    if (width == 0 || height == 0 || width > JPEG_MAX_DIMENSION || height > JPEG_MAX_DIMENSION ||
+        std::uint64_t{width} * height > kMostJpegPixels)
+      return make_error(Errc::invalid_argument, "cannot encode a JPEG of " + size);
+    const std::size_t most =
+        (std::size_t{width} + 15) / 16 * 16 * ((std::size_t{height} + 15) / 16 * 16) * kMostBytesPerPixel +
+        kMostHeaderBytes;
+    try {
+      if (out.size() < most) out.resize(most);
+    } catch (const std::bad_alloc&) {
+      return make_error(Errc::exhausted, "no memory to encode a JPEG of " + size);
+    }
+    sink.next_output_byte = out.data();
+    sink.free_in_buffer = out.size();
+    codec.image_width = width;
+    codec.image_height = height;
+    codec.input_components = 3;
+    return {};
+  }
+
+  // jpeg_set_defaults chooses 4:2:0 for YCbCr.
+  void begin(J_COLOR_SPACE space, bool planes) {
+    codec.in_color_space = space;
+    jpeg_set_defaults(&codec);
+    codec.raw_data_in = planes ? TRUE : FALSE;
+  }
+
+  bool write_rgb(const std::uint8_t* pixels, int quality) {
+    if (setjmp(guard.escape) != 0) return false;
+    begin(JCS_RGB, false);
+    jpeg_set_quality(&codec, quality, TRUE);
+    jpeg_start_compress(&codec, TRUE);
+    const std::size_t stride = std::size_t{codec.image_width} * 3;
+    while (codec.next_scanline < codec.image_height) {
+      JSAMPROW rows[kJpegRowsAtOnce];
+      const JDIMENSION wanted = std::min(kJpegRowsAtOnce, codec.image_height - codec.next_scanline);
+      // libjpeg takes rows without const and leaves them as they are.
+      for (JDIMENSION i = 0; i < wanted; ++i)
+        rows[i] = const_cast<std::uint8_t*>(pixels) + (codec.next_scanline + i) * stride;
+      jpeg_write_scanlines(&codec, rows, wanted);
+    }
+    jpeg_finish_compress(&codec);
+    return true;
+  }
+
+  bool write_planes(const std::uint8_t* y, const std::uint8_t* cb, const std::uint8_t* cr, std::size_t stride,
+                    int quantizer_percent, unsigned restart_rows) {
+    if (setjmp(guard.escape) != 0) return false;
+    begin(JCS_YCbCr, true);
+    jpeg_set_linear_quality(&codec, quantizer_percent, TRUE);
+    codec.restart_in_rows = static_cast<int>(restart_rows);
+    jpeg_start_compress(&codec, TRUE);
+    while (codec.next_scanline < codec.image_height) {
+      JSAMPROW luma[16];
+      JSAMPROW blue[8];
+      JSAMPROW red[8];
+      const std::size_t top = codec.next_scanline;
+      for (std::size_t i = 0; i < 16; ++i) luma[i] = const_cast<std::uint8_t*>(y) + (top + i) * stride;
+      for (std::size_t i = 0; i < 8; ++i) {
+        blue[i] = const_cast<std::uint8_t*>(cb) + (top / 2 + i) * (stride / 2);
+        red[i] = const_cast<std::uint8_t*>(cr) + (top / 2 + i) * (stride / 2);
+      }
+      JSAMPARRAY planes[3] = {luma, blue, red};
+      jpeg_write_raw_data(&codec, planes, 16);
+    }
+    jpeg_finish_compress(&codec);
+    return true;
+  }
+
+  Result<std::span<const std::byte>> finish(bool written) {
+    if (!written) {
+      jpeg_abort_compress(&codec);
+      return codec_error(guard, Errc::internal, "encode JPEG");
+    }
+    return std::as_bytes(std::span<const std::uint8_t>(out).first(out.size() - sink.free_in_buffer));
+  }
+};
+
+JpegEncoder::JpegEncoder() : state_(std::make_unique<State>()) {}
+JpegEncoder::~JpegEncoder() = default;
+JpegEncoder::JpegEncoder(JpegEncoder&&) noexcept = default;
+JpegEncoder& JpegEncoder::operator=(JpegEncoder&&) noexcept = default;
+
+Result<std::span<const std::byte>> JpegEncoder::encode(const Image& image, int quality) {
+  if (quality < 1 || quality > 100)
+    return make_error(Errc::invalid_argument, "JPEG quality is 1 to 100, not " + std::to_string(quality));
+  if (image.pixels.size() < std::size_t{image.width} * image.height * 3)
+    return make_error(Errc::invalid_argument, "a picture with fewer pixels than its size says");
+  PENSTOCK_TRY(state_->prepare(image.width, image.height));
+  return state_->finish(state_->write_rgb(image.pixels.data(), quality));
+}
+
+Result<std::span<const std::byte>> JpegEncoder::encode(const YccImage& image, int quantizer_percent,
+                                                       unsigned restart_rows) {
+  if (quantizer_percent < 1 || quantizer_percent > 5000)
+    return make_error(Errc::invalid_argument, "the JPEG quantizer is scaled by 1 to 5000 percent, not " +
+                                                  std::to_string(quantizer_percent));
+  const std::size_t luma = image.stride() * image.padded_height();
+  if (image.planes[0].size() < luma || image.planes[1].size() < luma / 4 || image.planes[2].size() < luma / 4)
+    return make_error(Errc::invalid_argument, "a picture with fewer pixels than its size says");
+  PENSTOCK_TRY(state_->prepare(image.width, image.height));
+  return state_->finish(state_->write_planes(image.planes[0].data(), image.planes[1].data(),
+                                             image.planes[2].data(), image.stride(), quantizer_percent,
+                                             restart_rows));
+}
+
+}  // namespace penstock

@@ -1,0 +1,36 @@
+#include "miniapps/pipeline/in_place.hpp"
+
+#include <algorithm>
+
+#include "datagen/sample/sample_list.hpp"
+
+namespace penstock {
+namespace {
+
+std::uint64_t may_be_open(std::uint64_t objects, const Backend& backend) {
+  const std::uint64_t open = objects_held_open(objects);
+  return backend.caps().zero_copy ? std::min(open, kMostMapped) : open;
+}
+
+}  // namespace
+
+std::uint64_t objects_to_hold(const Manifest& manifest, const Backend& backend) {
+  return manifest.one_object_a_sample() ? 0 : may_be_open(manifest.objects(), backend);
+}
+
+std::string_view why_copied(const Manifest& manifest, const Backend& backend, std::size_t depth,
+                            std::uint64_t samples) {
+  const Caps& caps = backend.caps();
+  if (!caps.zero_copy) return "its back end reads into memory";
+  if (caps.emulated) return "the tier is slowed or given faults";
+  if (depth != 1) return "--depth is above 1";
+  const std::uint64_t objects = manifest.objects();
+  if (!manifest.one_object_a_sample() && may_be_open(objects, backend) == objects) return "";
+  if (objects != manifest.samples())
+    return "not all of its objects, which hold several samples, can be held open at once";
+  if (may_be_open(samples, backend) != samples)
+    return "all batches together have more samples than can be open and mapped at once";
+  return "";
+}
+
+}  // namespace penstock

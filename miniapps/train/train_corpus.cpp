@@ -1,0 +1,121 @@
+#include "miniapps/train/train_corpus.hpp"
+
+#include <string>
+#include <string_view>
+
+#include "datagen/format/sample_opener.hpp"
+#include "datagen/staging/overlay.hpp"
+#include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/units.hpp"
+
+namespace penstock {
+namespace {
+
+// "raw samples of 3072 bytes in cifar (generate cifar10)"; "" is not known, or does not matter.
+std::string kind_text(std::string_view codec, const std::string& bytes, std::string_view format,
+                      std::string_view recipe) {
+  std::string words = codec.empty() ? "samples" : std::string(codec) + " samples";
+  if (!bytes.empty()) words += " of " + bytes + " bytes";
+  if (!format.empty()) words += " in " + std::string(format);
+  if (!recipe.empty()) words += " (generate " + std::string(recipe) + ")";
+  return words;
+}
+
+// A corpus of something else than the app takes is a mistake. A scan knows no format and no recipe, and may
+// have found a mixture, whose odd ones then fail one by one.
+Result<void> check_kind(const MiniAppInfo& app, const Corpus& corpus) {
+  const ManifestFacts& facts = corpus.manifest.facts();
+  if (!app.codec.empty()) PENSTOCK_TRY(SampleOpener::make(facts.codec));
+  const std::string codec(payload_codec(facts.codec));
+  const bool scanned = facts.recipe == "scan";
+  const bool decodes = app.codec.empty() || codec.empty() || codec == "mixed" ||
+                       ("|" + std::string(app.codec) + "|").find("|" + codec + "|") != std::string::npos;
+  const bool in_format = app.format.empty() || scanned || facts.format == app.format;
+  const bool of_recipe = app.recipe.empty() || scanned || facts.recipe == app.recipe;
+  const bool as_large = app.sample_bytes == 0 || corpus.manifest.largest_sample() == app.sample_bytes;
+  if (decodes && in_format && of_recipe && as_large) return success();
+  return make_error(
+      Errc::invalid_argument,
+      "'" + corpus.name + "' holds " +
+          kind_text(codec, as_large ? "" : "up to " + std::to_string(corpus.manifest.largest_sample()),
+                    scanned ? "" : facts.format, scanned ? "" : facts.recipe) +
+          "; " + std::string(app.name) + " takes " +
+          kind_text(app.codec, app.sample_bytes == 0 ? "" : std::to_string(app.sample_bytes), app.format,
+                    app.recipe));
+}
+
+// PNG has no parts that could be decoded alone: an option without effect is a mistake. Where a corpus holds
+// JPEG too, it is a note.
+Result<void> check_decode(const MiniAppInfo& app, const std::string& decode, const Corpus& corpus) {
+  if (!app.pictures || decode == "full") return success();
+  const std::string_view codec = payload_codec(corpus.manifest.facts().codec);
+  if (codec == "mixed")
+    note("'" + corpus.name + "' holds several kinds of samples: --decode " + decode +
+         " is for JPEG, and PNG is decoded whole");
+  if (codec != "png") return success();
+  return make_error(Errc::invalid_argument, "'" + corpus.name +
+                                                "' holds png samples, which are decoded whole: leave out "
+                                                "--decode " +
+                                                decode +
+                                                (decode == "crop" ? ", and add --set crop=random" : ""));
+}
+
+// What a workload names lies as DLIO has made it, without a manifest, or as `generate` has.
+Result<Corpus> open_data(const Options& options, const TrainRequest& request) {
+  if (request.data.empty()) return make_error(Errc::invalid_argument, "train needs --data CORPUS");
+  OpenCorpus how{.scan = options.flag("scan"),
+                 .manifest_file = options.text("manifest"),
+                 .threads = static_cast<unsigned>(request.threads),
+                 .types = options.text("types"),
+                 .named_tiers = request.named_tiers};
+  Result<Corpus> opened = open_corpus(request.data, how);
+  if (opened.ok() || opened.error().code != Errc::not_found || request.workload.empty() || how.scan ||
+      !how.manifest_file.empty())
+    return opened;
+  how.scan = true;
+  return open_corpus(request.data, how);
+}
+
+}  // namespace
+
+Result<Corpus> open_train_corpus(const Options& options, const TrainRequest& request) {
+  PENSTOCK_ASSIGN(Corpus corpus, open_data(options, request));
+  PENSTOCK_TRY(check_kind(*request.app, corpus));
+  PENSTOCK_TRY(check_decode(*request.app, options.text("decode"), corpus));
+  if (options.given("overlay")) PENSTOCK_TRY(lay_over(corpus, options.text("overlay")));
+  return corpus;
+}
+
+Result<Corpus> open_validation_corpus(const Options& options, const TrainRequest& request) {
+  PENSTOCK_ASSIGN(Corpus corpus,
+                  open_corpus(options.text("validation"), {.scan = options.flag("scan"),
+                                                           .threads = static_cast<unsigned>(request.threads),
+                                                           .types = options.text("types"),
+                                                           .named_tiers = request.named_tiers}));
+  PENSTOCK_TRY(check_kind(*request.app, corpus));
+  return corpus;
+}
+
+void compare_with_workload(const TrainPlan& plan) {
+  const Corpus& corpus = plan.corpus;
+  if (plan.described_samples == 0) return;
+  const std::uint64_t samples = corpus.manifest.samples();
+  const std::string& format = corpus.manifest.facts().format;
+  if (samples == plan.described_samples && format == plan.described_format) return;
+  warn("the workload is about " + format_count(plan.described_samples) + " samples in " +
+       plan.described_format + ", '" + corpus.name + "' has " + format_count(samples) +
+       (format.empty() ? "" : " in " + format));
+}
+
+void note_what_is_left_out(const TrainPlan& plan) {
+  const std::string app(plan.app->name);
+  const FileInput* const files = plan.files();
+  if (files != nullptr && files->validation && !files->validation->at_the_end && plan.limits.epochs == 1)
+    note("'" + app + "' validates between epochs, of which there is one: nothing is validated");
+  if (plan.app->checkpoints && !plan.checkpoints && !plan.saving)
+    note("without --checkpoint-to DIR '" + app + "' writes no checkpoints");
+  if (files == nullptr && plan.corpus.manifest.facts().label_names.empty())
+    note("'" + plan.corpus.name + "' has no labels: its batches carry none");
+}
+
+}  // namespace penstock

@@ -1,0 +1,170 @@
+#include "miniapps/train/train_observers.hpp"
+
+#include <array>
+#include <utility>
+
+#include "profiling/interpose/penstock_profile.h"
+
+namespace penstock {
+namespace {
+
+Result<ValidationFigures> of_all_ranks(Communicator& ranks, ValidationFigures mine) {
+  std::array sums{mine.samples, mine.bytes, mine.files};
+  PENSTOCK_TRY(ranks.all_reduce(std::span<std::uint64_t>(sums), Reduction::sum));
+  PENSTOCK_TRY(ranks.all_reduce(std::span(&mine.passes, 1), Reduction::max));
+  PENSTOCK_TRY(ranks.all_reduce(std::span(&mine.read_s, 1), Reduction::sum));
+  return ValidationFigures{mine.passes, sums[0], sums[1], sums[2], mine.read_s};
+}
+
+}  // namespace
+
+Result<std::vector<EpochBytes>> joined(Communicator& ranks, std::vector<EpochBytes> mine) {
+  std::uint64_t count = mine.size();
+  PENSTOCK_TRY(ranks.all_reduce(std::span(&count, 1), Reduction::min));
+  mine.resize(static_cast<std::size_t>(count));
+  for (EpochBytes& epoch : mine) {
+    std::array sums{epoch.consumed, epoch.fetched};
+    PENSTOCK_TRY(ranks.all_reduce(std::span<std::uint64_t>(sums), Reduction::sum));
+    epoch = {sums[0], sums[1]};
+  }
+  return mine;
+}
+
+Result<bool> StepCounter::after_step(std::uint64_t step, const Batch& /*batch*/) {
+  progress_.advance(1);
+  // Only marks the step; its spans come when all is over (profile_steps()).
+  if (profiled_ && penstock_profile_step != nullptr) penstock_profile_step();
+  return enough_steps_ == 0 || step + 1 < enough_steps_ || std::chrono::steady_clock::now() < enough_;
+}
+
+// The path; for tiers other than the corpus's own with their name in it, before that position.
+std::string TrainObservers::of_this_tier(const std::string& path, std::size_t before) const {
+  if (&tier_ == &plan_.corpus.tier) return path;
+  return path.substr(0, before) + "." + tier_.name + path.substr(before);
+}
+
+Result<SampleLog> TrainObservers::open_log() const {
+  const Communicator& ranks = *plan_.ranks;
+  const std::string path = of_this_tier(plan_.sample_log, plan_.sample_log.size());
+  if (!plan_.resumed) return SampleLog::open(path, ranks.rank(), ranks.size());
+  return SampleLog::go_on(path, ranks.rank(), ranks.size(), plan_.limits.start.batches,
+                          static_cast<int>(plan_.resumed->manifest.ranks));
+}
+
+Result<void> TrainObservers::open() {
+  if (!plan_.sample_log.empty()) {
+    Result<SampleLog> opened = open_log();
+    PENSTOCK_TRY(agree(*plan_.ranks, outcome_of(opened)));
+    log_ = *std::move(opened);
+  }
+  if (plan_.timeline.empty()) return success();
+  const auto stages = plan_.transform().stages;
+  PENSTOCK_ASSIGN(timeline_, Timeline::make({.path = of_this_tier(plan_.timeline, plan_.timeline.rfind('.')),
+                                             .memory = plan_.timeline_memory,
+                                             .threads = static_cast<unsigned>(plan_.threads),
+                                             .stages = {stages.begin(), stages.end()},
+                                             .samples = plan_.planned_loads(),
+                                             .epochs = plan_.planned_steps() / plan_.steps_an_epoch() + 2,
+                                             .manifest = &plan_.corpus.manifest,
+                                             .shuffle = plan_.shuffle},
+                                            *plan_.ranks));
+  return success();
+}
+
+Result<void> TrainObservers::make(std::chrono::nanoseconds nominal_step) {
+  Communicator& ranks = *plan_.ranks;
+  const std::string many =
+      plan_.accelerators == 1 ? "" : ", " + std::to_string(plan_.accelerators) + " accelerators";
+  steps_.emplace(plan_.progress, std::string(plan_.app->name) + " on " + tier_.name + many,
+                 plan_.planned_steps(), true);
+  Result<std::unique_ptr<Validating>> validating = make_validating(plan_, tier_, nominal_step);
+  PENSTOCK_TRY(agree(ranks, outcome_of(validating)));
+  validating_ = *std::move(validating);
+  // What is validated from another place is not among the bytes that the epochs are held against.
+  const bool counted = plan_.files() == nullptr || plan_.files()->validation_backend == nullptr;
+  epochs_.emplace(tier_, counted ? validating_.get() : nullptr);
+  Result<std::unique_ptr<EpochCheckpoints>> checkpoints = make_epoch_checkpoints(plan_);
+  PENSTOCK_TRY(agree(ranks, outcome_of(checkpoints)));
+  checkpoints_ = *std::move(checkpoints);
+  SampleLog* const log = log_ ? &*log_ : nullptr;
+  if (log != nullptr && saves_ != nullptr) log->flush_before(*saves_);
+  // Checkpoints after validation, as it is what they are chosen by; the log before step checkpoints are held.
+  list_ = {validating_.get(), &*steps_, &*epochs_, saves_, log, checkpoints_.get()};
+  std::erase(list_, nullptr);
+  Result<std::unique_ptr<SpanLog>> profiled = std::unique_ptr<SpanLog>();
+  if (!timeline_ && spans_are_profiled())
+    profiled = SpanLog::make(std::vector<std::size_t>(static_cast<std::size_t>(plan_.threads) + 1));
+  PENSTOCK_TRY(agree(ranks, outcome_of(profiled)));  // others may not be profiled
+  profiled_ = *std::move(profiled);
+  return success();
+}
+
+void TrainObservers::start(SteadyTime start) {
+  if (plan_.enough_steps != 0) steps_->end_after(plan_.enough_steps, start + plan_.enough);
+}
+
+// The tails of validation are no samples that training lost.
+void TrainObservers::count(TrainOutcome& mine) {
+  epoch_bytes_ = epochs_->finish();
+  if (!validating_) return;
+  validation_ = validating_->figures();
+  LoaderLosses losses = validating_->losses();
+  losses.dropped_tail = 0;
+  mine.losses.add(losses);
+}
+
+bool TrainObservers::close(std::chrono::nanoseconds patience) {
+  if (validating_ && !validating_->close(patience)) return false;
+  validating_.reset();  // its memory is for what comes after the training
+  return true;
+}
+
+Result<void> TrainObservers::end(const TrainingRun& run, SteadyTime start, TrainOutcome& mine, Trial& trial) {
+  const penstock_component before_step =
+      checkpoints_ || saves_ != nullptr ? PENSTOCK_CHECKPOINT : PENSTOCK_VALIDATION;
+  if (timeline_) timeline_figures_ = timeline_->end(run, start, before_step);
+  profile_steps(run, start, before_step);
+  if (saves_ != nullptr) {
+    const Result<void> drained = saves_->drain_or_leave();
+    saves_->record(run, start, plan_.steps_are_work(), trial);
+    if (!drained.ok() && !mine.failure) mine.failure = drained.error();
+  }
+  list_.clear();
+  steps_.reset();  // the input alone has a progress line of its own
+  return agree(*plan_.ranks, log_ ? log_->outcome() : success());
+}
+
+Result<void> TrainObservers::record(const TrainOutcome& outcome, Trial& trial) const {
+  Communicator& ranks = *plan_.ranks;
+  if (plan_.files() != nullptr) {
+    PENSTOCK_ASSIGN(const ValidationFigures validation, of_all_ranks(ranks, validation_));
+    record_files(plan_, outcome, validation, trial);
+  }
+  if (plan_.checkpoints) {  // rank 0 made them
+    std::vector<double> seconds = checkpoints_ ? checkpoints_->seconds() : std::vector<double>();
+    std::uint64_t count = seconds.size();
+    PENSTOCK_TRY(ranks.all_reduce(std::span(&count, 1), Reduction::max));
+    seconds.resize(static_cast<std::size_t>(count));
+    PENSTOCK_TRY(ranks.all_reduce(std::span(seconds), Reduction::max));
+    record_epoch_checkpoints(plan_, seconds, trial);
+  }
+  if (timeline_) {
+    PENSTOCK_ASSIGN(const TimelineFigures figures, joined(ranks, timeline_figures_));
+    record_timeline(figures, plan_.timeline_memory, trial);
+  }
+  PENSTOCK_ASSIGN(const std::vector<EpochBytes> epochs, joined(ranks, epoch_bytes_));
+  cache_.record_epochs(epochs, trial);
+  return success();
+}
+
+Result<void> TrainObservers::close_log() {
+  return log_ ? agree(*plan_.ranks, log_->close()) : success();
+}
+
+void TrainObservers::abandon() {
+  static_cast<void>(validating_.release());
+  static_cast<void>(timeline_.release());
+  static_cast<void>(profiled_.release());
+}
+
+}  // namespace penstock
