@@ -17,6 +17,7 @@
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/command_line.hpp"
 #include "io_backends/core/cli/manuals.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/version.hpp"
@@ -30,10 +31,6 @@
 
 namespace penstock {
 namespace {
-
-void print(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
 
 std::string overview() {
   std::string out =
@@ -194,25 +191,25 @@ int main_program(const std::vector<std::string>& argv) {
   }
   const std::string& word = argv[1];
   if (word == "--version" || word == "-V") {
-    print(version(argv.size() > 2 && argv[2] == "--json"));
+    print_text(version(argv.size() > 2 && argv[2] == "--json"));
     return finish(0, "");
   }
   if (word == "--write-manuals" && argv.size() == 3)
     return finish(write_manuals(argv[2], command_registry().present(), argument_choices()), "");
   if (word == "--tier-names") {
-    for (const std::string& tier : site_tier_names(command_registry().present())) print(tier + "\n");
+    for (const std::string& tier : site_tier_names(command_registry().present())) print_text(tier + "\n");
     return finish(0, "");
   }
   const bool help = word == "help" || word == "--help" || word == "-h";
   if (help && argv.size() == 2) {
-    print(overview());
+    print_text(overview());
     return finish(0, "");
   }
   const std::string& name = help ? argv[2] : word;
   const Result<const CommandInfo*> command = command_registry().find(name);
   if (!command.ok()) return finish(command.error(), "");
   if (help || asks_for_help(std::span(argv).subspan(2))) {
-    print(command_help(command_asked_for(**command, std::span(argv).subspan(2))));
+    print_text(command_help(command_asked_for(**command, std::span(argv).subspan(2))));
     return finish(0, "");
   }
   return finish_job(look_for_launcher(), **command, argv);

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "datagen/commands/command_output.hpp"
 #include "datagen/commands/dry_run.hpp"
 #include "datagen/commands/generate_list.hpp"
 #include "datagen/commands/generate_request.hpp"
@@ -21,6 +20,7 @@
 #include "datagen/target/target_room.hpp"
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/cli/table.hpp"

@@ -14,6 +14,7 @@
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/command_line.hpp"
 #include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/system/interrupt.hpp"
@@ -191,8 +192,7 @@ class Sweep {
   std::string script() const { return batch_script(spec(), work_.cells, line_of_job()); }
 
   Result<int> print_script() const {
-    const std::string text = script();
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    print_text(script());
     return 0;
   }
 

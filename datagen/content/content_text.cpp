@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "datagen/codec/zstd_size.hpp"
-#include "datagen/commands/command_output.hpp"
 #include "datagen/content/content.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/table.hpp"

@@ -16,8 +16,8 @@
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
+#include "io_backends/core/utc_time.hpp"
 #include "miniapps/checkpoint/retention.hpp"
-#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {

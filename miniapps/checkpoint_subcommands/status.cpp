@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "datagen/commands/command_output.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
@@ -15,6 +15,7 @@
 #include "miniapps/checkpoint_subcommands/locks.hpp"
 #include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 namespace {

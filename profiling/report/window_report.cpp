@@ -4,9 +4,8 @@
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/json_text.hpp"
 #include "io_backends/core/units.hpp"
 
 namespace penstock {
@@ -51,7 +50,6 @@ Rows window_rows(const std::vector<SessionWindow>& windows, std::size_t most, co
 }
 
 void append_window_json(std::string& out, const SessionWindow& window) {
-  using Json = nlohmann::ordered_json;
   const penstock_session_header& header = window.image->header();
   const Json line{{"kind", "window"},
                   {"number", window.number},
@@ -71,7 +69,7 @@ void append_window_json(std::string& out, const SessionWindow& window) {
                   {"read_time_s", window.all.read_ns / 1e9},
                   {"write_time_s", window.all.write_ns / 1e9},
                   {"meta_time_s", window.all.meta_ns / 1e9}};
-  out += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  out += one_line(line) + "\n";
 }
 
 }  // namespace penstock

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "io_backends/core/json_text.hpp"
+
 namespace penstock {
 namespace {
 
@@ -87,7 +89,7 @@ HttpResponse json_response(int status, const Json& object) {
   HttpResponse response;
   response.status = status;
   response.type = "application/json";
-  response.text = object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  response.text = one_line(object) + "\n";
   return response;
 }
 

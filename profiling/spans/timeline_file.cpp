@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io_backends/core/csv_field.hpp"
+#include "io_backends/core/json_text.hpp"
 #include "profiling/spans/span_log.hpp"
 
 namespace penstock {
@@ -21,11 +22,6 @@ std::string decimal(std::int64_t value, int places) {
   const std::int64_t unit = places == 9 ? kSecond : 1000;
   const std::int64_t size = value < 0 ? -value : value;
   return fmt::format("{}{}.{:0{}}", value < 0 ? "-" : "", size / unit, size % unit, places);
-}
-
-// Names of files need not be UTF-8; JSON is.
-std::string json_text(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
 std::string_view wait_text(unsigned detail) {
@@ -168,7 +164,7 @@ void TimelineFile::event(const penstock_span& span) {
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   line_ = fmt::format(R"({}{{"name":{},"cat":"{}","ph":"X","ts":{},"dur":{},"pid":{},"tid":{},"args":{{)",
-                      std::exchange(first_event_, false) ? "" : ",\n", json_text(name),
+                      std::exchange(first_event_, false) ? "" : ",\n", ascii_line(name),
                       component_name(span.component), decimal(span.begin_ns - words_.start_ns, 3),
                       decimal(span.end_ns - span.begin_ns, 3), rank_.rank, span.thread);
   std::string_view comma;
@@ -182,7 +178,7 @@ void TimelineFile::event(const penstock_span& span) {
     comma = ",";
   }
   if (const std::string_view of = object(span); !of.empty()) {
-    fmt::format_to(std::back_inserter(line_), R"({}"object":{})", comma, json_text(of));
+    fmt::format_to(std::back_inserter(line_), R"({}"object":{})", comma, ascii_line(of));
     comma = ",";
   }
   if (span.bytes != 0) fmt::format_to(std::back_inserter(line_), R"({}"bytes":{})", comma, span.bytes);
@@ -190,9 +186,9 @@ void TimelineFile::event(const penstock_span& span) {
 }
 
 void TimelineFile::metadata(std::string_view what, std::uint32_t thread, std::string_view name) {
-  line_ =
-      fmt::format(R"({}{{"name":"{}","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})",
-                  std::exchange(first_event_, false) ? "" : ",\n", what, rank_.rank, thread, json_text(name));
+  line_ = fmt::format(R"({}{{"name":"{}","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})",
+                      std::exchange(first_event_, false) ? "" : ",\n", what, rank_.rank, thread,
+                      ascii_line(name));
 }
 
 }  // namespace penstock

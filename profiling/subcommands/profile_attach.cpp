@@ -8,15 +8,16 @@
 #include <fstream>
 #include <system_error>
 
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/utc_time.hpp"
 #include "profiling/attach/attach.hpp"
 #include "profiling/attach/target.hpp"
 #include "profiling/live/recording_process.hpp"
 #include "profiling/session/process_number.hpp"
 #include "profiling/session/session_folder.hpp"
 #include "profiling/subcommands/profile_arguments.hpp"
-#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {
@@ -95,11 +96,11 @@ Result<int> attach(const CommandContext& context) {
                          .exit_code = -1};
   if (const Result<void> noted = write_note(folder, note); !noted.ok()) warn(noted.error().message());
   if (context.output.json) {
-    print_json_line(Json{{"pid", pid},
-                         {"session", folder.string()},
-                         {"slots", attached->slots},
-                         {"objects", attached->objects},
-                         {"stopped_ms", attached_ms(*attached)}});
+    print_json(Json{{"pid", pid},
+                    {"session", folder.string()},
+                    {"slots", attached->slots},
+                    {"objects", attached->objects},
+                    {"stopped_ms", attached_ms(*attached)}});
     return 0;
   }
   print_line(fmt::format(

@@ -14,6 +14,7 @@
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/ranks/module.hpp"
 #include "io_backends/core/units.hpp"
+#include "io_backends/core/utc_time.hpp"
 #include "profiling/report/session_text.hpp"
 #include "profiling/session/file_sums.hpp"
 #include "profiling/session/kernel_processes.hpp"
@@ -23,7 +24,6 @@
 #include "profiling/subcommands/profile_arguments.hpp"
 #include "profiling/subcommands/program_check.hpp"
 #include "profiling/subcommands/watched_run.hpp"
-#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {

@@ -4,8 +4,7 @@
 
 #include <cstdio>
 
-#include <nlohmann/json.hpp>
-
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "profiling/live/trace_window.hpp"
@@ -18,8 +17,6 @@ namespace penstock {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
-
 constexpr std::int64_t kMostPort = 65535;
 constexpr std::chrono::milliseconds kOften{25};     // while something is under way
 constexpr std::chrono::milliseconds kSeldom{250};   // while nothing is
@@ -47,14 +44,13 @@ std::vector<std::string> report_arguments(const CommandContext& context) {
 
 void print_address(const CommandContext& context, const ServeOptions& options) {
   const std::string url = fmt::format("http://127.0.0.1:{}/?token={}", options.port, options.token);
-  const std::string line = context.output.json ? Json{{"url", url},
-                                                      {"port", options.port},
-                                                      {"token", options.token},
-                                                      {"session", options.folder.string()}}
-                                                     .dump(-1, ' ', false, Json::error_handler_t::replace)
-                                               : url;
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fputc('\n', stdout);
+  if (context.output.json)
+    print_json({{"url", url},
+                {"port", options.port},
+                {"token", options.token},
+                {"session", options.folder.string()}});
+  else
+    print_line(url);
   std::fflush(stdout);
 }
 

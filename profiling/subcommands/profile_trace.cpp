@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/system/interrupt.hpp"
@@ -37,7 +38,7 @@ Result<int> switch_now(const CommandContext& context, const TraceTargets& target
       row["changed"] = one.changed;
       row["ended"] = one.ended;
       row["failed"] = one.failed;
-      print_json_line(row);
+      print_json(row);
     } else if (one.ended) {
       print_line(fmt::format("{}: it has ended", process_text(one.process)));
     } else if (one.failed.empty() && on) {
@@ -71,7 +72,7 @@ int label_window(const CommandContext& context, const TraceWindow& window) {
       row["from_ns"] = one.from_ns;
       row["to_ns"] = one.from_ns == 0 ? 0 : one.to_ns;
       row["kept_s"] = seconds_of(one);
-      print_json_line(row);
+      print_json(row);
     } else if (one.was_on) {
       print_line(fmt::format("{}: every call is kept as before", process_text(one.process)));
     } else if (one.from_ns != 0) {

@@ -4,11 +4,9 @@
 #include <cstdint>
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
+#include "io_backends/core/json_text.hpp"
 
 namespace penstock {
-
-using Json = nlohmann::ordered_json;
 
 // host, kernel, cpu, cpus (allowed, "0-3"), cpu_count, numa (allowed memory nodes), governor, memory_bytes,
 // cgroup (limits), build (compiler, type, flags, sanitizer), versions, clock_read_ns. What the machine does

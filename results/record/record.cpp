@@ -308,8 +308,7 @@ Result<Record> record_from_json(const Json& json) {
 }
 
 std::string record_line(const Record& record) {
-  // File names need not be UTF-8; a record must be.
-  return to_json(record).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return one_line(to_json(record));
 }
 
 Json calls_json(const TimesByCall& times) {

@@ -10,16 +10,13 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "io_backends/core/json_text.hpp"
 #include "io_backends/core/metric.hpp"
 #include "io_backends/core/result.hpp"
 #include "io_backends/files/page_cache.hpp"
 #include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
-
-using Json = nlohmann::ordered_json;
 
 // From harmless to fatal.
 enum class Verdict : std::uint8_t {

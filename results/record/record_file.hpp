@@ -60,7 +60,4 @@ Result<void> write_whole(const std::filesystem::path& folder, const std::string&
 // Hexadecimal digits from the system's random source.
 std::string random_id(std::size_t digits);
 
-// Now, as "2026-11-20T09:30:00Z".
-std::string utc_now();
-
 }  // namespace penstock

@@ -9,9 +9,11 @@
 #include <filesystem>
 #include <utility>
 
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
+#include "io_backends/core/utc_time.hpp"
 #include "results/record/environment.hpp"
 #include "results/record/record_file.hpp"
 
@@ -114,8 +116,7 @@ bool device_of(fs::path path, dev_t& device) {
 }
 
 void print_record(const Record& record) {
-  const std::string line = record_line(record) + "\n";
-  std::fwrite(line.data(), 1, line.size(), stdout);
+  print_json(to_json(record));
   std::fflush(stdout);
 }
 

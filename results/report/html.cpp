@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/json_text.hpp"
 
 namespace penstock::report {
 namespace {
@@ -38,7 +39,7 @@ std::string escape(std::string_view text) {
 }
 
 std::string script_json(const Json& json) {
-  const std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
+  const std::string text = ascii_line(json);
   std::string out;
   out.reserve(text.size());
   for (const char c : text) {

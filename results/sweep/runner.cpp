@@ -21,6 +21,7 @@
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/system/subprocess.hpp"
+#include "io_backends/core/utc_time.hpp"
 #include "results/record/json_members.hpp"
 #include "results/record/trial.hpp"
 #include "results/sweep/child.hpp"

@@ -16,6 +16,7 @@
 #include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/utc_time.hpp"
 #include "results/record/json_members.hpp"
 #include "results/record/store.hpp"
 
