@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "io_backends/files/posix_root.hpp"
-#include "results/record/store.hpp"
+#include "results/record/record_file.hpp"
 
 namespace penstock {
 namespace {
