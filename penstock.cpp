@@ -33,30 +33,7 @@ namespace penstock {
 namespace {
 
 std::string overview() {
-  std::string out =
-      "penstock: makes training data, moves it, and says what each storage tier can feed\n\n"
-      "Usage: penstock COMMAND [options]      penstock COMMAND --help      penstock --version "
-      "[--json]\n\nCommands:\n";
-  out += plugin_list(command_registry());
-  out += "\nBack ends (TIER is [NAME=]BACKEND:PATH[,option=value...] or a plain path):\n";
-  out += plugin_list(backend_registry());
-  out +=
-      "\nFirst steps:\n"
-      "  penstock demo                                       # the whole story on this machine, ends in a "
-      "report\n"
-      "  penstock generate imagenet --out data --samples 2000   # a data set to try things on\n";
-  return out;
-}
-
-std::string version(bool json) {
-  std::vector<VersionRow> rows;
-  add_plugins(backend_registry(), rows);
-  add_plugins(command_registry(), rows);
-  add_plugins(exporter_registry(), rows);
-  add_plugins(format_registry(), rows);
-  add_plugins(miniapp_registry(), rows);
-  add_plugins(recipe_registry(), rows);
-  return version_text(std::move(rows), json);
+  return overview_text(plugin_list(command_registry()), plugin_list(backend_registry()));
 }
 
 // What completions offer for the first argument of a command.
@@ -120,8 +97,7 @@ Error one_process_only(const CommandInfo& command, int ranks) {
 Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::span<const std::string> argv) {
   const std::span<const std::string> words = argv.subspan(2);
   const auto read_line = [&]() -> Result<CommandLine> {
-    PENSTOCK_ASSIGN(const Config config, read_config(command, words, command_registry().present()));
-    PENSTOCK_ASSIGN(CommandLine line, parse_with_config(command, words, config));
+    PENSTOCK_ASSIGN(CommandLine line, parse_with_config(command, words, command_registry().present()));
     if (ranks.size() > 1 && !line.command->ranks) return one_process_only(*line.command, ranks.size());
     return line;
   };
@@ -191,7 +167,8 @@ int main_program(const std::vector<std::string>& argv) {
   }
   const std::string& word = argv[1];
   if (word == "--version" || word == "-V") {
-    print_text(version(argv.size() > 2 && argv[2] == "--json"));
+    print_text(version_text(argv.size() > 2 && argv[2] == "--json", backend_registry(), command_registry(),
+                            exporter_registry(), format_registry(), miniapp_registry(), recipe_registry()));
     return finish(0, "");
   }
   if (word == "--write-manuals" && argv.size() == 3)

@@ -20,6 +20,7 @@
 #include "io_backends/core/units.hpp"
 #include "io_backends/tiers/find_tiers.hpp"
 #include "io_backends/tiers/named_tiers.hpp"
+#include "results/record/environment.hpp"
 #include "results/record/statistics.hpp"
 #include "results/record/trial.hpp"
 

@@ -15,6 +15,7 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
+#include "results/record/environment.hpp"
 
 namespace penstock {
 

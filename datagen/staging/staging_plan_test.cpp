@@ -6,6 +6,7 @@
 
 #include "datagen/staging/staged_state.hpp"
 #include "io_backends/testing/testing.hpp"
+#include "io_backends/tiers/tier.hpp"
 #include "results/record/record_file.hpp"
 
 namespace penstock {

@@ -70,7 +70,10 @@ std::vector<OptionWord> that_it_takes(const CommandInfo& command, std::vector<Op
   return words;
 }
 
-}  // namespace
+struct Config {
+  std::vector<OptionWord> words;
+  std::string files;  // that they come from: "'a.yaml', 'b.yaml'"
+};
 
 Result<Config> read_config(const CommandInfo& command, std::span<const std::string> words,
                            std::span<const CommandInfo* const> all) {
@@ -97,8 +100,11 @@ Result<Config> read_config(const CommandInfo& command, std::span<const std::stri
   return found;
 }
 
+}  // namespace
+
 Result<CommandLine> parse_with_config(const CommandInfo& command, std::span<const std::string> words,
-                                      const Config& config) {
+                                      std::span<const CommandInfo* const> all) {
+  PENSTOCK_ASSIGN(const Config config, read_config(command, words, all));
   Result<CommandLine> line = parse_command_line(command, words, config.words);
   if (line.ok() || config.words.empty() || !parse_command_line(command, words, {}).ok()) return line;
   return make_error(line.error().code, fmt::format("in {}: {}", config.files, line.error().what));

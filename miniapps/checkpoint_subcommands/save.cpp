@@ -23,6 +23,7 @@
 #include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 #include "miniapps/checkpoint_subcommands/view/bench_metrics.hpp"
+#include "results/record/environment.hpp"
 #include "results/record/trial.hpp"
 
 namespace penstock {

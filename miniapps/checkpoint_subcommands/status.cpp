@@ -15,6 +15,7 @@
 #include "miniapps/checkpoint_subcommands/locks.hpp"
 #include "miniapps/checkpoint_subcommands/stores.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
+#include "results/record/environment.hpp"
 #include "results/record/record.hpp"
 
 namespace penstock {

@@ -29,6 +29,7 @@
 #include "miniapps/train/train_outcome.hpp"
 #include "miniapps/train/validating.hpp"
 #include "profiling/interpose/penstock_profile.h"
+#include "results/record/environment.hpp"
 #include "results/record/shared_metrics.hpp"
 
 namespace penstock {
@@ -447,7 +448,7 @@ Result<void> CellRun::measure() {
     }
     PENSTOCK_ASSIGN(cache, prepare());
   }
-  trial_.cache(cache.state);
+  trial_.cache(cache_json(cache.state));
   trial_.verdict(cache.verdict, cache.reason);
   PENSTOCK_ASSIGN(const TrainOutcome outcome, train(accelerator, log ? &*log : nullptr));
   report(outcome, cache.state);
@@ -472,11 +473,11 @@ void CellRun::report(const TrainOutcome& outcome, CacheState cache) {
   const std::optional<double> fraction = device_bytes_fraction(outcome.epochs, cache);
   if (fraction && !in_memory && !plan_.in_memory() && !tier_.backend->caps().network) {
     cache.device_bytes_fraction = fraction;
-    trial_.cache(cache);
+    trial_.cache(cache_json(cache));
   }
   if (plan_.find_accelerators) return;
   if (fraction && !in_memory && !plan_.in_memory()) record_epochs(outcome.epochs, trial_);
-  if (outcome.figures.wall_s > 0) trial_.series("payload_bytes", {1.0, outcome.bytes_by_second});
+  if (outcome.figures.wall_s > 0) trial_.series("payload_bytes", 1.0, outcome.bytes_by_second);
 }
 
 }  // namespace

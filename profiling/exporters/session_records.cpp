@@ -13,6 +13,7 @@
 
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/utc_time.hpp"
+#include "io_backends/tiers/tier.hpp"
 #include "profiling/exporters/session_metrics.hpp"
 #include "profiling/session/layers.hpp"
 #include "profiling/session/roll_up.hpp"

@@ -15,6 +15,10 @@
 #include <vector>
 
 #include "io_backends/core/build_info.hpp"
+#include "io_backends/core/text.hpp"
+#include "io_backends/decorators/traced.hpp"
+#include "io_backends/files/page_cache.hpp"
+#include "io_backends/tiers/tier.hpp"
 #include "results/record/statistics.hpp"
 
 namespace penstock {
@@ -22,11 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\n");
-  if (first == std::string_view::npos) return "";
-  return std::string(text.substr(first, text.find_last_not_of(" \t\n") - first + 1));
-}
+constexpr std::string_view kBlanks = " \t\n";
 
 // The whole file without blanks at its ends; absent when it cannot be read.
 std::optional<std::string> file_text(const fs::path& path) {
@@ -34,7 +34,7 @@ std::optional<std::string> file_text(const fs::path& path) {
   if (!in) return std::nullopt;
   std::ostringstream text;
   text << in.rdbuf();
-  return trimmed(text.str());
+  return std::string(trim(text.str(), kBlanks));
 }
 
 // The value behind "key:" or "key=" of the first such line.
@@ -43,9 +43,10 @@ std::string line_value(const fs::path& path, std::string_view key) {
   for (std::string line; std::getline(in, line);) {
     if (line.compare(0, key.size(), key) != 0) continue;
     const auto divider = line.find_first_of(":=", key.size());
-    if (divider == std::string::npos || !trimmed(line.substr(key.size(), divider - key.size())).empty())
+    const std::string_view text = line;
+    if (divider == std::string::npos || !trim(text.substr(key.size(), divider - key.size()), kBlanks).empty())
       continue;
-    std::string value = trimmed(line.substr(divider + 1));
+    std::string value(trim(text.substr(divider + 1), kBlanks));
     if (value.size() >= 2 && value.front() == '"' && value.back() == '"')
       value = value.substr(1, value.size() - 2);
     return value;
@@ -230,6 +231,60 @@ Json inspect_environment() {
   json["build"] = build_json();
   json["versions"] = versions_json();
   json["clock_read_ns"] = clock_read_ns();
+  return json;
+}
+
+namespace {
+
+Json calls_json(const TimesByCall& times) {
+  Json json = Json::object();
+  for (const auto& [call, of_call] : times) {
+    const Histogram& ns = of_call.ns;
+    json[std::string(timed_call_name(call))] = {
+        {"count", ns.count()},         {"errors", of_call.errors},
+        {"bytes", of_call.bytes},      {"total_s", ns.mean() * static_cast<double>(ns.count()) * 1e-9},
+        {"ns_p50", ns.percentile(50)}, {"ns_p95", ns.percentile(95)},
+        {"ns_p99", ns.percentile(99)}, {"ns_p999", ns.percentile(99.9)},
+        {"ns_max", ns.max()}};
+  }
+  return json;
+}
+
+}  // namespace
+
+Json tier_json(const Tier& tier) {
+  Json json = Json::object();
+  json["name"] = tier.name;
+  json["backend"] = tier.backend_name;
+  json["root"] = tier.root;
+  json["spec"] = tier.spec;
+  json["fs_type"] = tier.facts.fs_type;
+  json["device"] = tier.facts.device;
+  json["mount_point"] = tier.facts.mount_point;
+  json["mount_options"] = tier.facts.mount_options;
+  json["striping"] = tier.facts.striping;
+  json["network"] = tier.facts.network;
+  json["memory"] = tier.facts.memory;
+  if (const std::vector<std::string> remarks = tier.remarks(); !remarks.empty()) json["remarks"] = remarks;
+  if (TimedCalls* const calls = tier.backend == nullptr ? nullptr : timed_calls(*tier.backend))
+    json["calls"] = calls_json(calls->all());
+  if (!tier.ceilings.empty()) {
+    json["ceilings"] = Json::object();
+    for (const Ceiling& ceiling : tier.ceilings) json["ceilings"][ceiling.what] = ceiling.bytes_per_s;
+  }
+  return json;
+}
+
+Json cache_json(const CacheState& cache) {
+  Json json = Json::object();
+  json["client_data"] = cache.client_data;
+  json["client_metadata"] = cache.client_metadata;
+  json["server"] = cache.server;
+  json["host"] = cache.host;
+  json["method"] = cache.method;
+  if (cache.resident_fraction_before) json["resident_fraction_before"] = *cache.resident_fraction_before;
+  if (cache.resident_fraction_after) json["resident_fraction_after"] = *cache.resident_fraction_after;
+  if (cache.device_bytes_fraction) json["device_bytes_fraction"] = *cache.device_bytes_fraction;
   return json;
 }
 

@@ -8,6 +8,9 @@
 
 namespace penstock {
 
+struct CacheState;
+struct Tier;
+
 // host, kernel, cpu, cpus (allowed, "0-3"), cpu_count, numa (allowed memory nodes), governor, memory_bytes,
 // cgroup (limits), build (compiler, type, flags, sanitizer), versions, clock_read_ns. What the machine does
 // not tell is "" or absent. Takes a few milliseconds.
@@ -27,5 +30,10 @@ std::uint64_t memory_bytes();
 // What may be taken of it now, as its MemAvailable and the cgroup's limit say, without the system having to
 // end a process for it: page cache gives way, what is in tmpfs does not. 0: unknown.
 std::uint64_t memory_left();
+
+// The tier as it is now: what it was opened from, its file system and ceilings, and the times of its calls
+// where they are taken.
+Json tier_json(const Tier& tier);
+Json cache_json(const CacheState& cache);
 
 }  // namespace penstock

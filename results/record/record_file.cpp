@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/system/fd.hpp"
 
 namespace penstock {
 namespace {
@@ -24,22 +25,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".jsonl";
 constexpr std::size_t kShortId = 8;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  // Network file systems report write errors here.
-  int close() { return ::close(std::exchange(fd_, -1)); }
-
- private:
-  int fd_;
-};
 
 // Removes the unfinished file unless it got its name.
 class Unfinished {
@@ -94,7 +79,7 @@ int rename_noreplace(const fs::path& from, const fs::path& to) {
 }
 
 Result<void> sync_folder(const fs::path& folder) {
-  const Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // Some network file systems refuse to sync a folder; they make names durable themselves.
   if (fd.get() < 0 || (::fsync(fd.get()) != 0 && errno != EINVAL && errno != EROFS))
     return errno_error(errno, "cannot sync", folder.string());
@@ -169,14 +154,16 @@ Result<void> write_whole(const fs::path& folder, const std::string& name, std::s
   PENSTOCK_TRY(make_folder(folder));
   const fs::path temporary = folder / ("." + name + "." + random_id(kShortId) + ".tmp");
   PENSTOCK_TRY(before(step, "create"));
-  Descriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (fd.get() < 0) return errno_error(errno, "cannot create", temporary.string());
   Unfinished unfinished(temporary);
   PENSTOCK_TRY(before(step, "write"));
   PENSTOCK_TRY(write_all(fd.get(), text, temporary));
   PENSTOCK_TRY(before(step, "sync"));
   if (::fsync(fd.get()) != 0) return errno_error(errno, "cannot sync", temporary.string());
-  if (fd.close() != 0) return errno_error(errno, "cannot close", temporary.string());
+  // Network file systems report write errors here.
+  if (const int failed = fd.close(); failed != 0)
+    return errno_error(failed, "cannot close", temporary.string());
   PENSTOCK_TRY(before(step, "rename"));
   const fs::path path = folder / name;
   const int failure = replace ? (::rename(temporary.c_str(), path.c_str()) == 0 ? 0 : errno)
@@ -240,7 +227,7 @@ int make_file_in(const fs::path& folder, std::vector<fs::path>& made) {
     }
   }
   std::string file = (at / ".penstock-XXXXXX").string();
-  const Descriptor fd(::mkstemp(file.data()));
+  const Fd fd(::mkstemp(file.data()));
   if (fd.get() < 0) return errno;
   return ::unlink(file.c_str()) == 0 ? 0 : errno;
 }

@@ -1,5 +1,5 @@
 // The records of files and folders, as they are read. record_file.hpp writes them; import/record_files.cpp
-// reads.
+// finds and reads the files.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,9 @@
 #include "results/record/record_file.hpp"
 
 namespace penstock {
+
+Result<Record> record_from_json(const Json& json);  // corrupt, naming the field
+Result<Verdict> parse_verdict(std::string_view name);
 
 struct StoredRecord {
   Record record;

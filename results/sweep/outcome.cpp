@@ -238,16 +238,16 @@ double least_seconds(const CommandInfo& command, std::span<const std::string> wo
   if (!line.ok()) return 0;
   double measured = 0;
   double times = 1;
-  for (const ResolvedOption& option : line->options.resolved()) {
+  for (const OptionWord& option : line->options.resolved()) {
     const auto seconds = [&] {
-      const auto duration = parse_duration(option.text);
+      const auto duration = parse_duration(option.value);
       return duration.ok() ? std::chrono::duration<double>(*duration).count() : 0.0;
     };
-    if (option.name == "min-time" || option.name == "duration") measured = std::max(measured, seconds());
-    if (option.name == "repeat")
-      if (const auto repeats = parse_real(option.text); repeats.ok()) times *= std::max(1.0, *repeats);
-    if (option.name == "threads")
-      times *= 1.0 + static_cast<double>(std::count(option.text.begin(), option.text.end(), ','));
+    if (option.key == "min-time" || option.key == "duration") measured = std::max(measured, seconds());
+    if (option.key == "repeat")
+      if (const auto repeats = parse_real(option.value); repeats.ok()) times *= std::max(1.0, *repeats);
+    if (option.key == "threads")
+      times *= 1.0 + static_cast<double>(std::count(option.value.begin(), option.value.end(), ','));
   }
   return measured * times;
 }
