@@ -38,8 +38,7 @@ std::string table_html(const std::string& caption, const Rows& rows) {
 }
 
 std::string facts_html(const std::vector<Fact>& facts) {
-  HtmlTable table("The session in whole",
-                  {{"", HtmlTable::Kind::words, ""}, {"", HtmlTable::Kind::words, ""}});
+  HtmlTable table("The session in whole", {{"", HtmlTable::Kind::words}, {"", HtmlTable::Kind::words}});
   for (const Fact& fact : facts) table.row(std::vector<std::string>{fact.title, fact.text});
   return table.html();
 }

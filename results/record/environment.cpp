@@ -253,18 +253,17 @@ Json calls_json(const TimesByCall& times) {
 }  // namespace
 
 Json tier_json(const Tier& tier) {
-  Json json = Json::object();
-  json["name"] = tier.name;
-  json["backend"] = tier.backend_name;
-  json["root"] = tier.root;
-  json["spec"] = tier.spec;
-  json["fs_type"] = tier.facts.fs_type;
-  json["device"] = tier.facts.device;
-  json["mount_point"] = tier.facts.mount_point;
-  json["mount_options"] = tier.facts.mount_options;
-  json["striping"] = tier.facts.striping;
-  json["network"] = tier.facts.network;
-  json["memory"] = tier.facts.memory;
+  Json json{{"name", tier.name},
+            {"backend", tier.backend_name},
+            {"root", tier.root},
+            {"spec", tier.spec},
+            {"fs_type", tier.facts.fs_type},
+            {"device", tier.facts.device},
+            {"mount_point", tier.facts.mount_point},
+            {"mount_options", tier.facts.mount_options},
+            {"striping", tier.facts.striping},
+            {"network", tier.facts.network},
+            {"memory", tier.facts.memory}};
   if (const std::vector<std::string> remarks = tier.remarks(); !remarks.empty()) json["remarks"] = remarks;
   if (TimedCalls* const calls = tier.backend == nullptr ? nullptr : timed_calls(*tier.backend))
     json["calls"] = calls_json(calls->all());
@@ -276,12 +275,11 @@ Json tier_json(const Tier& tier) {
 }
 
 Json cache_json(const CacheState& cache) {
-  Json json = Json::object();
-  json["client_data"] = cache.client_data;
-  json["client_metadata"] = cache.client_metadata;
-  json["server"] = cache.server;
-  json["host"] = cache.host;
-  json["method"] = cache.method;
+  Json json{{"client_data", cache.client_data},
+            {"client_metadata", cache.client_metadata},
+            {"server", cache.server},
+            {"host", cache.host},
+            {"method", cache.method}};
   if (cache.resident_fraction_before) json["resident_fraction_before"] = *cache.resident_fraction_before;
   if (cache.resident_fraction_after) json["resident_fraction_after"] = *cache.resident_fraction_after;
   if (cache.device_bytes_fraction) json["device_bytes_fraction"] = *cache.device_bytes_fraction;

@@ -13,18 +13,6 @@ constexpr std::string_view kVerdictNames[] = {"ok",        "short",    "client_b
                                               "degraded",  "not_warm", "not_cold",     "wrong_bytes",
                                               "timed_out", "failed",   "skipped",      "interrupted"};
 
-std::string_view better_name(Better better) {
-  switch (better) {
-    case Better::higher:
-      return "higher";
-    case Better::lower:
-      return "lower";
-    case Better::neither:
-      break;
-  }
-  return "neither";
-}
-
 Json metric_json(const Metric& metric) {
   Json json = Json::object();
   const bool known = std::any_of(metric.samples.begin(), metric.samples.end(),

@@ -13,7 +13,6 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/core/system/fd.hpp"
@@ -26,33 +25,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kSuffix = ".jsonl";
 constexpr std::size_t kShortId = 8;
 
-// Removes the unfinished file unless it got its name.
-class Unfinished {
- public:
-  explicit Unfinished(fs::path path) : path_(std::move(path)) {}
-  ~Unfinished() {
-    if (!path_.empty()) ::unlink(path_.c_str());
-  }
-  Unfinished(const Unfinished&) = delete;
-  Unfinished& operator=(const Unfinished&) = delete;
-  void done() { path_.clear(); }
-
- private:
-  fs::path path_;
-};
-
 Result<void> before(const StoreStep& step, std::string_view name) {
   return step ? step(name) : success();
-}
-
-Result<void> write_all(int fd, std::string_view text, const fs::path& path) {
-  while (!text.empty()) {
-    const ssize_t wrote = ::write(fd, text.data(), text.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return errno_error(errno, "cannot write", path.string());
-    text.remove_prefix(static_cast<std::size_t>(wrote));
-  }
-  return success();
 }
 
 // Whether the two are names of one file: a server that gave a name and whose answer was lost is asked again,
@@ -76,14 +50,6 @@ int rename_noreplace(const fs::path& from, const fs::path& to) {
   }
   ::unlink(from.c_str());
   return 0;
-}
-
-Result<void> sync_folder(const fs::path& folder) {
-  const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some network file systems refuse to sync a folder; they make names durable themselves.
-  if (fd.get() < 0 || (::fsync(fd.get()) != 0 && errno != EINVAL && errno != EROFS))
-    return errno_error(errno, "cannot sync", folder.string());
-  return success();
 }
 
 // "2026-11-20T09:30:00Z" -> "20261120T093000Z"; anything else that could leave the folder is dropped.
@@ -149,27 +115,47 @@ Result<std::optional<Seal>> check_seal(std::string_view line, const Json& json) 
   return std::optional<Seal>(found);
 }
 
+Result<void> write_all(int fd, std::string_view text, const fs::path& path) {
+  while (!text.empty()) {
+    const ssize_t wrote = retry_eintr([&] { return ::write(fd, text.data(), text.size()); });
+    if (wrote < 0) return errno_error(errno, "cannot write", path.string());
+    text.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return success();
+}
+
+Result<void> sync_folder(const fs::path& folder) {
+  const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some network file systems refuse to sync a folder; they make names durable themselves.
+  if (fd && (::fsync(fd.get()) == 0 || errno == EINVAL || errno == EROFS)) return success();
+  return errno_error(errno, "cannot sync", folder.string());
+}
+
 Result<void> write_whole(const fs::path& folder, const std::string& name, std::string_view text, bool replace,
                          const StoreStep& step) {
   PENSTOCK_TRY(make_folder(folder));
   const fs::path temporary = folder / ("." + name + "." + random_id(kShortId) + ".tmp");
   PENSTOCK_TRY(before(step, "create"));
   Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  if (fd.get() < 0) return errno_error(errno, "cannot create", temporary.string());
-  Unfinished unfinished(temporary);
-  PENSTOCK_TRY(before(step, "write"));
-  PENSTOCK_TRY(write_all(fd.get(), text, temporary));
-  PENSTOCK_TRY(before(step, "sync"));
-  if (::fsync(fd.get()) != 0) return errno_error(errno, "cannot sync", temporary.string());
-  // Network file systems report write errors here.
-  if (const int failed = fd.close(); failed != 0)
-    return errno_error(failed, "cannot close", temporary.string());
-  PENSTOCK_TRY(before(step, "rename"));
-  const fs::path path = folder / name;
-  const int failure = replace ? (::rename(temporary.c_str(), path.c_str()) == 0 ? 0 : errno)
-                              : rename_noreplace(temporary, path);
-  if (failure != 0) return errno_error(failure, "cannot name", path.string());
-  unfinished.done();
+  if (!fd) return errno_error(errno, "cannot create", temporary.string());
+  const auto write_and_name = [&]() -> Result<void> {
+    PENSTOCK_TRY(before(step, "write"));
+    PENSTOCK_TRY(write_all(fd.get(), text, temporary));
+    PENSTOCK_TRY(before(step, "sync"));
+    if (::fsync(fd.get()) != 0) return errno_error(errno, "cannot sync", temporary.string());
+    // Network file systems report write errors here.
+    if (const int failed = fd.close(); failed != 0)
+      return errno_error(failed, "cannot close", temporary.string());
+    PENSTOCK_TRY(before(step, "rename"));
+    const fs::path path = folder / name;
+    const int failure = replace ? (::rename(temporary.c_str(), path.c_str()) == 0 ? 0 : errno)
+                                : rename_noreplace(temporary, path);
+    return failure == 0 ? success() : errno_error(failure, "cannot name", path.string());
+  };
+  if (Result<void> named = write_and_name(); !named.ok()) {
+    ::unlink(temporary.c_str());
+    return named;
+  }
   PENSTOCK_TRY(before(step, "sync_dir"));
   return sync_folder(folder);
 }

@@ -57,6 +57,12 @@ Result<std::optional<Seal>> check_seal(std::string_view line, const Json& json);
 Result<void> write_whole(const std::filesystem::path& folder, const std::string& name, std::string_view text,
                          bool replace, const StoreStep& step = {});
 
+// All of `text` to `fd`, which is of `path`.
+Result<void> write_all(int fd, std::string_view text, const std::filesystem::path& path);
+
+// Makes the names in `folder` durable, where its file system does not do that itself.
+Result<void> sync_folder(const std::filesystem::path& folder);
+
 // Hexadecimal digits from the system's random source.
 std::string random_id(std::size_t digits);
 

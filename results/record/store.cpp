@@ -79,15 +79,9 @@ Result<Metric> metric_from_json(const Json& json, const std::string& name) {
   PENSTOCK_ASSIGN(metric.per, fields.text("per"));
   PENSTOCK_ASSIGN(metric.samples, fields.numbers("samples"));
   PENSTOCK_ASSIGN(const std::string better, fields.text("better"));
-  if (better == "higher") {
-    metric.better = Better::higher;
-  } else if (better == "lower") {
-    metric.better = Better::lower;
-  } else if (better == "neither") {
-    metric.better = Better::neither;
-  } else {
-    return fields.bad("better", "'higher', 'lower' or 'neither'");
-  }
+  for (const Better known : {Better::higher, Better::lower, Better::neither})
+    if (better_name(known) == better) metric.better = known;
+  if (better_name(metric.better) != better) return fields.bad("better", "'higher', 'lower' or 'neither'");
   if (const Json* headline = fields.find("headline"); headline != nullptr) {
     if (!headline->is_boolean()) return fields.bad("headline", "true or false");
     metric.headline = headline->get<bool>();
