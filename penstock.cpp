@@ -113,10 +113,9 @@ Result<int> leave_together(Communicator& ranks, std::string_view command, Result
   constexpr std::chrono::hours kForever{24 * 365 * 100};
   const std::chrono::milliseconds patience = result.ok() ? std::chrono::milliseconds(kForever) : kLeftAlone;
   if (!ranks.meet(patience)) {
-    const std::string text =
-        fmt::format("penstock {}: on rank {} of {} alone: {}\n", command, ranks.rank(), ranks.size(),
-                    result.ok() ? "the others left" : printable(result.error().message()));
-    std::fwrite(text.data(), 1, text.size(), stderr);
+    print_text(fmt::format("penstock {}: on rank {} of {} alone: {}\n", command, ranks.rank(), ranks.size(),
+                           result.ok() ? "the others left" : printable(result.error().message())),
+               stderr);
     ranks.abandon(result.ok() ? 1 : exit_code(result.error().code));
   }
   PENSTOCK_TRY(agree(ranks, result.ok() ? success() : Result<void>(result.error())));
@@ -130,9 +129,9 @@ int finish(Result<int> result, std::string_view command) {
   } else {
     code = exit_code(result.error().code);
     const bool stopped = interrupted() && result.error().code == Errc::interrupted;
-    const std::string text = fmt::format("penstock{}{}: {}\n", command.empty() ? "" : " ", command,
-                                         stopped ? "interrupted" : printable(result.error().message()));
-    std::fwrite(text.data(), 1, text.size(), stderr);
+    print_text(fmt::format("penstock{}{}: {}\n", command.empty() ? "" : " ", command,
+                           stopped ? "interrupted" : printable(result.error().message())),
+               stderr);
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     std::perror("penstock: cannot write to standard output");
@@ -161,8 +160,7 @@ int finish_job(const Launch& launch, const CommandInfo& command, const std::vect
 int main_program(const std::vector<std::string>& argv) {
   catch_interrupts();
   if (argv.size() < 2) {
-    const std::string text = overview();
-    std::fwrite(text.data(), 1, text.size(), stderr);
+    print_text(overview(), stderr);
     return 2;
   }
   const std::string& word = argv[1];

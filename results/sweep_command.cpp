@@ -94,7 +94,7 @@ class Sweep {
     if (!cells.ok()) return in_file(cells.error());
     work_.cells = *std::move(cells);
     constexpr std::uint64_t kLeastForInterval = 6;
-    if (spec().until && spec().repeats < kLeastForInterval)
+    if (spec().until_interval > 0 && spec().repeats < kLeastForInterval)
       warn(fmt::format("{}: 'until' looks at six repeats at least, and there are {}", file_, spec().repeats));
     PENSTOCK_ASSIGN(work_.program, this_program());
     work_.no_config = context_.options.flag("no-config");

@@ -116,13 +116,7 @@ Result<void> write_session_page(const Session& session, const FileSums& sums, co
                  table_html("Biggest", file_rows(report.biggest, output, report.not_shown.biggest)));
   body += closed(state.open_section("processes", "Processes", "") +
                  table_html("Processes that moved most", process_rows(report.processes, kRows, output)));
-  report::PageFrame frame{.title = "What the I/O did",
-                          .subtitles = {facts.front().text},
-                          .contents = std::move(state.contents),
-                          .body = std::move(body),
-                          .charts = std::move(state.charts),
-                          .sheets = std::move(state.sheets)};
-  PENSTOCK_TRY(page.write(report::frame_page(frame)));
+  PENSTOCK_TRY(page.write(report::frame_page("What the I/O did", {facts.front().text}, body, state)));
   return page.publish();
 }
 

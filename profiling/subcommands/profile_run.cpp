@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/ranks/module.hpp"
@@ -35,8 +36,7 @@ constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
 
 void say(std::string_view text) {
-  const std::string line = fmt::format("penstock profile: {}\n", text);
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  print_text(fmt::format("penstock profile: {}\n", text), stderr);
 }
 
 // Everything behind "--" as it stands on the line; without one the arguments.

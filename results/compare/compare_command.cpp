@@ -213,7 +213,7 @@ Result<void> publish(const CommandContext& context, const Forms& forms) {
     PENSTOCK_TRY(write_whole_file(path, "the Markdown file", forms.markdown));
   print_text(context.output.json ? forms.json : forms.text);
   if (context.options.flag("github")) {
-    std::fwrite(forms.annotations.data(), 1, forms.annotations.size(), context.output.json ? stderr : stdout);
+    print_text(forms.annotations, context.output.json ? stderr : stdout);
     PENSTOCK_TRY(add_to_step_summary(forms.markdown));
   }
   // Here and not where the process ends: there it would be 1, which says that something got slower.

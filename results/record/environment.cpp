@@ -54,14 +54,6 @@ std::string line_value(const fs::path& path, std::string_view key) {
   return "";
 }
 
-std::optional<std::uint64_t> to_number(const std::string& text) {
-  if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
-  errno = 0;
-  const std::uint64_t number = std::strtoull(text.c_str(), nullptr, 10);
-  if (errno != 0) return std::nullopt;
-  return number;
-}
-
 // Keeps the tighter of what is there and `number`.
 template <class T>
 void tighten(Json& json, const char* key, T number) {
@@ -74,13 +66,13 @@ void inspect_v2(const fs::path& mount, const std::string& path, Json& limits) {
   fs::path folder = mount / fs::path(path).relative_path();
   for (;; folder = folder.parent_path()) {
     if (const auto text = file_text(folder / "memory.max"))
-      if (const auto number = to_number(*text)) tighten(limits, "memory_bytes", *number);
+      if (const auto number = parse_digits<std::uint64_t>(*text)) tighten(limits, "memory_bytes", *number);
     if (const auto text = file_text(folder / "cpu.max")) {
       std::istringstream words(*text);
       std::string quota;
       double period = 0;
       if (words >> quota >> period; period > 0)
-        if (const auto number = to_number(quota))
+        if (const auto number = parse_digits<std::uint64_t>(quota))
           tighten(limits, "cpus", static_cast<double>(*number) / period);
     }
     if (const auto text = file_text(folder / "io.max"); text && !text->empty() && !limits.contains("io"))
@@ -105,14 +97,16 @@ void inspect_v1(const fs::path& mount, const std::string& controllers, const std
   if (has("memory")) {
     // "No limit" is a huge number rounded to pages.
     if (const auto text = file_text(own("memory") / "memory.limit_in_bytes"))
-      if (const auto number = to_number(*text); number && *number < (std::uint64_t{1} << 60))
+      if (const auto number = parse_digits<std::uint64_t>(*text);
+          number && *number < (std::uint64_t{1} << 60))
         tighten(limits, "memory_bytes", *number);
   }
   if (has("cpu")) {
     const auto quota = file_text(own("cpu") / "cpu.cfs_quota_us");
     const auto period = file_text(own("cpu") / "cpu.cfs_period_us");
     if (quota && period)
-      if (const auto q = to_number(*quota), p = to_number(*period); q && p && *p > 0)
+      if (const auto q = parse_digits<std::uint64_t>(*quota), p = parse_digits<std::uint64_t>(*period);
+          q && p && *p > 0)
         tighten(limits, "cpus", static_cast<double>(*q) / static_cast<double>(*p));
   }
   if (has("blkio")) {
@@ -123,10 +117,6 @@ void inspect_v1(const fs::path& mount, const std::string& controllers, const std
         lines += (lines.empty() ? "" : "; ") + std::string(what) + " " + *text;
     if (!lines.empty()) limits["io"] = lines;
   }
-}
-
-std::string cpu_list() {
-  return line_value("/proc/self/status", "Cpus_allowed_list");
 }
 
 int cpu_count() {
@@ -143,17 +133,14 @@ std::string cpu_model() {
 }
 
 Json build_json() {
-  Json build = Json::object();
-  build["compiler"] = build_info().compiler;
-  build["type"] = build_info().build_type;
-  build["flags"] = build_info().flags;
+  Json build{
+      {"compiler", build_info().compiler}, {"type", build_info().build_type}, {"flags", build_info().flags}};
   if (!build_info().sanitizers.empty()) build["sanitizer"] = build_info().sanitizers;
   return build;
 }
 
 Json versions_json() {
-  Json versions = Json::object();
-  versions["penstock"] = build_info().version;
+  Json versions{{"penstock", build_info().version}};
   for (const LibraryVersion& library : library_versions())
     versions[std::string(library.name)] = library.version;
   return versions;
@@ -222,7 +209,7 @@ Json inspect_environment() {
   }
   json["os"] = line_value("/etc/os-release", "PRETTY_NAME");
   json["cpu"] = cpu_model();
-  json["cpus"] = cpu_list();
+  json["cpus"] = line_value("/proc/self/status", "Cpus_allowed_list");
   json["cpu_count"] = cpu_count();
   json["numa"] = line_value("/proc/self/status", "Mems_allowed_list");
   json["governor"] = file_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").value_or("");

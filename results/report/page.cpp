@@ -76,17 +76,11 @@ Page make_page(const RecordSet& set, const Output& output, const std::string& ti
   body += other_section(records, state);
   body += environment_section(records, state);
   body += records_section(records, origins, state);
-  PageFrame frame{.title = title,
-                  .subtitles = {describe_set(records)},
-                  .contents = std::move(state.contents),
-                  .body = std::move(body),
-                  .charts = std::move(state.charts),
-                  .sheets = std::move(state.sheets),
-                  .record_lines = std::move(lines)};
+  std::vector<std::string> subtitles{describe_set(records)};
   if (std::string corpora = describe_corpora(records, output); !corpora.empty())
-    frame.subtitles.push_back(std::move(corpora));
-  std::string html = frame_page(frame);
-  return {std::move(html), std::move(state.said), std::move(frame.sheets)};
+    subtitles.push_back(std::move(corpora));
+  std::string html = frame_page(title, subtitles, body, state, lines);
+  return {std::move(html), std::move(state.said), std::move(state.sheets)};
 }
 
 }  // namespace penstock::report

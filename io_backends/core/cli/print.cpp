@@ -1,11 +1,9 @@
 #include "io_backends/core/cli/print.hpp"
 
-#include <cstdio>
-
 namespace penstock {
 
-void print_text(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
+void print_text(std::string_view text, std::FILE* to) {
+  std::fwrite(text.data(), 1, text.size(), to);
 }
 
 void print_json(const Json& json) {
