@@ -33,24 +33,8 @@ std::string_view verdict_name(Verdict verdict) {
 }
 
 int verdict_exit_code(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::ok:
-    case Verdict::short_time:
-    case Verdict::degraded:
-    case Verdict::client_bound:
-    case Verdict::ceiling_invalid:
-      return 0;
-    case Verdict::skipped:
-      return 77;
-    case Verdict::not_warm:
-    case Verdict::not_cold:
-    case Verdict::wrong_bytes:
-    case Verdict::timed_out:
-    case Verdict::failed:
-    case Verdict::interrupted:
-      break;
-  }
-  return 1;
+  if (verdict <= Verdict::degraded) return 0;  // there is a number
+  return verdict == Verdict::skipped ? 77 : 1;
 }
 
 void judge(Verdict& verdict, std::string& reason, Verdict what, std::string_view why) {
@@ -89,12 +73,11 @@ bool is_declared(std::string_view name, const Metric& metric, std::span<const Me
 }
 
 Json to_json(const Record& record) {
-  Json json = Json::object();
-  json["schema"] = record.schema;
-  json["id"] = record.id;
-  json["started"] = record.started;
-  json["command"] = record.command;
-  json["argv"] = record.argv;
+  Json json{{"schema", record.schema},
+            {"id", record.id},
+            {"started", record.started},
+            {"command", record.command},
+            {"argv", record.argv}};
   json["label"] = Json::object();
   for (const auto& [key, value] : record.label) json["label"][key] = value;
   json["seed"] = record.seed;
