@@ -209,16 +209,21 @@ Result<std::vector<std::uint64_t>> parse_list(std::string_view text) {
 }
 
 std::string format_size(std::uint64_t bytes) {
-  constexpr std::array<std::string_view, 7> names{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  auto value = static_cast<double>(bytes);
+  return scaled_size(static_cast<double>(bytes), false);
+}
+
+std::string scaled_size(double bytes, bool si) {
+  constexpr std::array<std::string_view, 7> kSi{"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+  constexpr std::array<std::string_view, 7> kIec{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  const double base = si ? 1000 : 1024;
   std::size_t power = 0;
-  while (value >= 1023.5 && power + 1 < names.size()) {
-    value /= 1024;
+  while (std::abs(bytes) >= base - 0.5 && power + 1 < kSi.size()) {
+    bytes /= base;
     ++power;
   }
-  return value < 9.95 ? fmt::format("{:.1f} {}", value, names[power])
-                      : fmt::format("{:.0f} {}", value, names[power]);
+  const std::string_view unit = si ? kSi[power] : kIec[power];
+  return std::abs(bytes) < 9.95 && power > 0 ? fmt::format("{:.1f} {}", bytes, unit)
+                                             : fmt::format("{:.0f} {}", bytes, unit);
 }
 
 std::string format_duration(std::chrono::nanoseconds duration) {
@@ -232,11 +237,16 @@ std::string format_duration(std::chrono::nanoseconds duration) {
 }
 
 std::string format_count(std::uint64_t count) {
-  const std::string digits = std::to_string(count);
+  return grouped_digits(std::to_string(count));
+}
+
+std::string grouped_digits(std::string_view number) {
+  const std::size_t sign = number.starts_with('-') ? 1 : 0;
+  const std::size_t point = std::min(number.find('.'), number.size());
   std::string out;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) out += ' ';
-    out += digits[i];
+  for (std::size_t i = 0; i < number.size(); ++i) {
+    if (i > sign && i < point && (point - i) % 3 == 0) out += ' ';
+    out += number[i];
   }
   return out;
 }

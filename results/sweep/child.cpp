@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "io_backends/core/system/subprocess.hpp"
@@ -44,27 +45,16 @@ Result<pid_t> start(std::span<const std::string> argv, int out, int err) {
 }
 
 // A file without a name, for what a tool prints.
-class Scratch {
- public:
-  Scratch() : file_(std::tmpfile()) {}
-  ~Scratch() {
-    if (file_ != nullptr) std::fclose(file_);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  int fd() const { return file_ == nullptr ? -1 : ::fileno(file_); }
-  std::string text() const {
-    std::string text;
-    char part[4096];
-    std::rewind(file_);
-    for (std::size_t got = 0; (got = std::fread(part, 1, sizeof part, file_)) > 0;) text.append(part, got);
-    while (text.ends_with('\n')) text.pop_back();
-    return text;
-  }
+using Scratch = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
- private:
-  std::FILE* file_;
-};
+std::string text_of(const Scratch& file) {
+  std::string text;
+  char part[4096];
+  std::rewind(file.get());
+  for (std::size_t got = 0; (got = std::fread(part, 1, sizeof part, file.get())) > 0;) text.append(part, got);
+  while (text.ends_with('\n')) text.pop_back();
+  return text;
+}
 
 }  // namespace
 
@@ -78,12 +68,12 @@ Result<int> run_child(std::span<const std::string> argv, const std::filesystem::
 }
 
 Result<ToolAnswer> ask_tool(std::span<const std::string> argv) {
-  const Scratch out;
-  const Scratch err;
-  if (out.fd() < 0 || err.fd() < 0) return errno_error(errno, "cannot keep what it says of", argv[0]);
-  PENSTOCK_ASSIGN(const pid_t child, start(argv, out.fd(), err.fd()));
+  const Scratch out(std::tmpfile(), &std::fclose);
+  const Scratch err(std::tmpfile(), &std::fclose);
+  if (out == nullptr || err == nullptr) return errno_error(errno, "cannot keep what it says of", argv[0]);
+  PENSTOCK_ASSIGN(const pid_t child, start(argv, ::fileno(out.get()), ::fileno(err.get())));
   PENSTOCK_ASSIGN(const int code, wait_for_child(child, argv[0]));
-  return ToolAnswer{code, out.text(), err.text()};
+  return ToolAnswer{code, text_of(out), text_of(err)};
 }
 
 std::string program_in_path(std::string_view name) {
