@@ -72,47 +72,16 @@ Result<void> make_folder(const fs::path& folder) {
   return sync_folder(parent.empty() ? fs::path(".") : parent);
 }
 
-constexpr std::string_view kSumBegins = R"(,"crc32c":")";
-constexpr std::string_view kSumEnds = R"("}})";
-constexpr std::size_t kSumBytes = kSumBegins.size() + 8 + kSumEnds.size();
-
-std::string sum_of(std::string_view text) {
-  return fmt::format("{}{:08x}{}", kSumBegins, crc32c(std::as_bytes(std::span(text))), kSumEnds);
-}
-
-bool is_sum(std::string_view text) {
-  return text.starts_with(kSumBegins) && text.ends_with(kSumEnds);
-}
-
-std::size_t count_at(const Json& json, const char* key) {
-  const auto at = json.find(key);
-  return at != json.end() && at->is_number_unsigned() ? at->get<std::size_t>() : 0;
-}
-
 }  // namespace
 
-std::string seal_line(std::string_view record, const Seal& seal) {
-  std::string line(record.substr(0, record.size() - 1));  // without its '}'
-  line += fmt::format(R"(,"seal":{{"line":{},"of":{})", seal.line, seal.of);
-  return line + sum_of(line);
+std::string seal_line(std::string_view record, std::size_t line, std::size_t of) {
+  std::string sealed(record.substr(0, record.size() - 1));  // without its '}'
+  sealed += fmt::format(R"(,"seal":{{"line":{},"of":{})", line, of);
+  return sealed + seal_end(sealed);
 }
 
-Result<std::optional<Seal>> check_seal(std::string_view line, const Json& json) {
-  line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
-  const std::size_t body = line.size() < kSumBytes ? 0 : line.size() - kSumBytes;
-  const auto seal = json.find("seal");
-  if (seal == json.end() && !is_sum(line.substr(body))) return std::optional<Seal>();
-  const Error changed =
-      make_error(Errc::corrupt,
-                 "changed since it was written: its checksum does not hold (without the member 'seal' it is "
-                 "read as it is)");
-#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-  if (line.substr(body) != sum_of(line.substr(0, body))) return changed;
-#endif
-  if (seal == json.end() || !seal->is_object()) return changed;
-  const Seal found{count_at(*seal, "line"), count_at(*seal, "of")};
-  if (found.line == 0 || found.line > found.of) return changed;
-  return std::optional<Seal>(found);
+std::string seal_end(std::string_view text) {
+  return fmt::format("{}{:08x}{}", kSumBegins, crc32c(std::as_bytes(std::span(text))), kSumEnds);
 }
 
 Result<void> write_all(int fd, std::string_view text, const fs::path& path) {
@@ -177,7 +146,7 @@ Result<fs::path> write_records(const fs::path& folder, std::span<const Record> r
   if (records.empty()) return make_error(Errc::internal, "there is no record to write");
   std::string text;
   for (std::size_t i = 0; i < records.size(); ++i)
-    text += seal_line(record_line(records[i]), {i + 1, records.size()}) + "\n";
+    text += seal_line(record_line(records[i]), i + 1, records.size()) + "\n";
   const Record& first = records.front();
   const std::string stem = name_part(first.started, "") + "-" + name_part(first.command, "_-") + "-";
   std::string id = name_part(first.id, "").substr(0, kShortId);

@@ -133,7 +133,36 @@ Result<void> read_measurements(const Fields& fields, Record& record) {
   return success();
 }
 
+constexpr std::size_t kSumBytes = kSumBegins.size() + 8 + kSumEnds.size();
+
+bool is_sum(std::string_view text) {
+  return text.starts_with(kSumBegins) && text.ends_with(kSumEnds);
+}
+
+std::size_t count_at(const Json& json, const char* key) {
+  const auto at = json.find(key);
+  return at != json.end() && at->is_number_unsigned() ? at->get<std::size_t>() : 0;
+}
+
 }  // namespace
+
+Result<std::optional<Seal>> check_seal(std::string_view line, const Json& json) {
+  line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+  const std::size_t body = line.size() < kSumBytes ? 0 : line.size() - kSumBytes;
+  const auto seal = json.find("seal");
+  if (seal == json.end() && !is_sum(line.substr(body))) return std::optional<Seal>();
+  const Error changed =
+      make_error(Errc::corrupt,
+                 "changed since it was written: its checksum does not hold (without the member 'seal' it is "
+                 "read as it is)");
+#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+  if (line.substr(body) != seal_end(line.substr(0, body))) return changed;
+#endif
+  if (seal == json.end() || !seal->is_object()) return changed;
+  const Seal found{count_at(*seal, "line"), count_at(*seal, "of")};
+  if (found.line == 0 || found.line > found.of) return changed;
+  return std::optional<Seal>(found);
+}
 
 Result<Verdict> parse_verdict(std::string_view name) {
   for (int i = 0; i <= static_cast<int>(Verdict::interrupted); ++i)

@@ -19,6 +19,16 @@ namespace penstock {
 Result<Record> record_from_json(const Json& json);  // corrupt, naming the field
 Result<Verdict> parse_verdict(std::string_view name);
 
+// Which line of a run's records a line is.
+struct Seal {
+  std::size_t line = 0;  // from 1
+  std::size_t of = 0;
+};
+
+// The seal of a line whose JSON is `json`; nothing where it has none (lines of earlier versions, and those
+// that somebody made). corrupt where the line is not what was sealed.
+Result<std::optional<Seal>> check_seal(std::string_view line, const Json& json);
+
 struct StoredRecord {
   Record record;
   std::filesystem::path file;
