@@ -14,7 +14,6 @@
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/cells/rank_figures.hpp"
-#include "results/record/environment.hpp"
 #include "results/record/json_members.hpp"
 
 namespace penstock {

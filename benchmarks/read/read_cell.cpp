@@ -9,7 +9,6 @@
 #include "benchmarks/read/read_metrics.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/cells/verdicts.hpp"
-#include "results/record/environment.hpp"
 #include "results/record/statistics.hpp"
 
 namespace penstock {

@@ -29,7 +29,6 @@
 #include "miniapps/train/train_outcome.hpp"
 #include "miniapps/train/validating.hpp"
 #include "profiling/interpose/penstock_profile.h"
-#include "results/record/environment.hpp"
 #include "results/record/shared_metrics.hpp"
 
 namespace penstock {

@@ -14,7 +14,6 @@
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/core/utc_time.hpp"
-#include "results/record/environment.hpp"
 #include "results/record/gather_json.hpp"
 #include "results/record/record_file.hpp"
 

@@ -14,6 +14,7 @@
 
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/tiers/tier.hpp"
+#include "results/record/environment.hpp"
 #include "results/record/record.hpp"
 
 namespace penstock {
