@@ -200,7 +200,7 @@ class Sweep {
   std::string job_under_way() const {
     const auto history = SweepState::look(spec().results, spec().name);
     if (!history.ok() || history->job.empty()) return "";
-    const JobPhase phase = inspect_job(history->job).phase;
+    const JobPhase phase = job_phase(inspect_job(history->job));
     return phase == JobPhase::waiting || phase == JobPhase::running ? history->job : "";
   }
 
@@ -243,11 +243,10 @@ class Sweep {
       const bool by_budget = itself && after.end->why == kByBudget;
       const bool moved = after.turns.size() > before->turns.size();
       if (!by_budget && moved && submissions < context_.options.integer("resubmit")) {
-        note(fmt::format("job {} ended as {}; {} turns are left, submitting again", job, followed->words,
-                         left));
+        note(fmt::format("job {} ended as {}; {} turns are left, submitting again", job, *followed, left));
         continue;
       }
-      const std::string by = itself ? after.end->why : fmt::format("job {}, {}", job, followed->words);
+      const std::string by = itself ? after.end->why : fmt::format("job {}, {}", job, *followed);
       PENSTOCK_ASSIGN(const int code, conclude(after, left, by));
       if (!moved)
         note(fmt::format("job {} got nothing done; what it said is in {}", job, batch_log(spec()).string()));

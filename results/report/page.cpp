@@ -26,9 +26,8 @@ std::string describe_set(const std::vector<Record>& records) {
     if (const std::string host = environment_text(record, "host"); !host.empty()) hosts.insert(host);
     if (record.started.size() >= 10) days.insert(record.started.substr(0, 10));
   }
-  std::string text =
-      fmt::format("{} record{} of {}", format_count(records.size()), records.size() == 1 ? "" : "s",
-                  verdicts::enumerate({commands.begin(), commands.end()}));
+  std::string text = fmt::format("{} of {}", count_of(records.size(), "record"),
+                                 verdicts::enumerate({commands.begin(), commands.end()}));
   if (!hosts.empty()) text += " on " + verdicts::enumerate({hosts.begin(), hosts.end()}, 3);
   if (days.size() == 1) text += ", " + *days.begin();
   if (days.size() > 1) text += ", " + *days.begin() + " to " + *days.rbegin();
