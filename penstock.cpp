@@ -17,6 +17,7 @@
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/command_line.hpp"
 #include "io_backends/core/cli/manuals.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/version.hpp"
@@ -31,35 +32,8 @@
 namespace penstock {
 namespace {
 
-void print(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
 std::string overview() {
-  std::string out =
-      "penstock: makes training data, moves it, and says what each storage tier can feed\n\n"
-      "Usage: penstock COMMAND [options]      penstock COMMAND --help      penstock --version "
-      "[--json]\n\nCommands:\n";
-  out += plugin_list(command_registry());
-  out += "\nBack ends (TIER is [NAME=]BACKEND:PATH[,option=value...] or a plain path):\n";
-  out += plugin_list(backend_registry());
-  out +=
-      "\nFirst steps:\n"
-      "  penstock demo                                       # the whole story on this machine, ends in a "
-      "report\n"
-      "  penstock generate imagenet --out data --samples 2000   # a data set to try things on\n";
-  return out;
-}
-
-std::string version(bool json) {
-  std::vector<VersionRow> rows;
-  add_plugins(backend_registry(), rows);
-  add_plugins(command_registry(), rows);
-  add_plugins(exporter_registry(), rows);
-  add_plugins(format_registry(), rows);
-  add_plugins(miniapp_registry(), rows);
-  add_plugins(recipe_registry(), rows);
-  return version_text(std::move(rows), json);
+  return overview_text(plugin_list(command_registry()), plugin_list(backend_registry()));
 }
 
 // What completions offer for the first argument of a command.
@@ -143,10 +117,9 @@ Result<int> leave_together(Communicator& ranks, std::string_view command, Result
   constexpr std::chrono::hours kForever{24 * 365 * 100};
   const std::chrono::milliseconds patience = result.ok() ? std::chrono::milliseconds(kForever) : kLeftAlone;
   if (!ranks.meet(patience)) {
-    const std::string text =
-        fmt::format("penstock {}: on rank {} of {} alone: {}\n", command, ranks.rank(), ranks.size(),
-                    result.ok() ? "the others left" : printable(result.error().message()));
-    std::fwrite(text.data(), 1, text.size(), stderr);
+    print_text(fmt::format("penstock {}: on rank {} of {} alone: {}\n", command, ranks.rank(), ranks.size(),
+                           result.ok() ? "the others left" : printable(result.error().message())),
+               stderr);
     ranks.abandon(result.ok() ? 1 : exit_code(result.error().code));
   }
   PENSTOCK_TRY(agree(ranks, result.ok() ? success() : Result<void>(result.error())));
@@ -160,9 +133,9 @@ int finish(Result<int> result, std::string_view command) {
   } else {
     code = exit_code(result.error().code);
     const bool stopped = interrupted() && result.error().code == Errc::interrupted;
-    const std::string text = fmt::format("penstock{}{}: {}\n", command.empty() ? "" : " ", command,
-                                         stopped ? "interrupted" : printable(result.error().message()));
-    std::fwrite(text.data(), 1, text.size(), stderr);
+    print_text(fmt::format("penstock{}{}: {}\n", command.empty() ? "" : " ", command,
+                           stopped ? "interrupted" : printable(result.error().message())),
+               stderr);
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     std::perror("penstock: cannot write to standard output");
@@ -191,31 +164,31 @@ int finish_job(const Launch& launch, const CommandInfo& command, const std::vect
 int main_program(const std::vector<std::string>& argv) {
   catch_interrupts();
   if (argv.size() < 2) {
-    const std::string text = overview();
-    std::fwrite(text.data(), 1, text.size(), stderr);
+    print_text(overview(), stderr);
     return 2;
   }
   const std::string& word = argv[1];
   if (word == "--version" || word == "-V") {
-    print(version(argv.size() > 2 && argv[2] == "--json"));
+    print_text(version_text(argv.size() > 2 && argv[2] == "--json", backend_registry(), command_registry(),
+                            exporter_registry(), format_registry(), miniapp_registry(), recipe_registry()));
     return finish(0, "");
   }
   if (word == "--write-manuals" && argv.size() == 3)
     return finish(write_manuals(argv[2], command_registry().present(), argument_choices()), "");
   if (word == "--tier-names") {
-    for (const std::string& tier : site_tier_names(command_registry().present())) print(tier + "\n");
+    for (const std::string& tier : site_tier_names(command_registry().present())) print_text(tier + "\n");
     return finish(0, "");
   }
   const bool help = word == "help" || word == "--help" || word == "-h";
   if (help && argv.size() == 2) {
-    print(overview());
+    print_text(overview());
     return finish(0, "");
   }
   const std::string& name = help ? argv[2] : word;
   const Result<const CommandInfo*> command = command_registry().find(name);
   if (!command.ok()) return finish(command.error(), "");
   if (help || asks_for_help(std::span(argv).subspan(2))) {
-    print(command_help(command_asked_for(**command, std::span(argv).subspan(2))));
+    print_text(command_help(command_asked_for(**command, std::span(argv).subspan(2))));
     return finish(0, "");
   }
   return finish_job(look_for_launcher(), **command, argv);

@@ -9,10 +9,12 @@
 #include "datagen/target/target_folder.hpp"
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
+#include "results/record/environment.hpp"
 
 namespace penstock {
 

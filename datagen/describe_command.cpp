@@ -21,6 +21,7 @@
 #include "datagen/manifest/layout.hpp"
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"

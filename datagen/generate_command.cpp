@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "datagen/commands/command_output.hpp"
 #include "datagen/commands/dry_run.hpp"
 #include "datagen/commands/generate_list.hpp"
 #include "datagen/commands/generate_request.hpp"
@@ -21,6 +20,7 @@
 #include "datagen/target/target_room.hpp"
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/cli/table.hpp"
@@ -126,11 +126,9 @@ Result<double> peak_memory_bytes(Communicator& ranks) {
   return *std::max_element(bytes.begin(), bytes.end());
 }
 
-Result<CorpusFacts> made_facts(Tier& tier) {
+Result<Manifest> made_manifest(Tier& tier) {
   const auto path = tier.backend->native_path(kManifestName);
-  PENSTOCK_ASSIGN(const Manifest manifest,
-                  path ? Manifest::open(*path) : Manifest::load(*tier.backend, kManifestName));
-  return corpus_facts(manifest);
+  return path ? Manifest::open(*path) : Manifest::load(*tier.backend, kManifestName);
 }
 
 void measure(Trial& trial, const Generated& made, double peak_memory) {
@@ -144,11 +142,12 @@ void measure(Trial& trial, const Generated& made, double peak_memory) {
 }
 
 void report_what_was_made(const CommandContext& context, const Generation& generation,
-                          const CorpusFacts& facts, const Generated& made, const Tier& tier) {
+                          const Manifest& manifest, const Generated& made, const Tier& tier) {
   if (context.output.json) return;
-  std::string text = fmt::format(
-      "{}: {}, {}, in '{}' (seed {})\n", generation.state.recipe, count_of(facts.samples, "sample"),
-      format_bytes(static_cast<double>(facts.bytes), context.output), tier.root, generation.state.seed);
+  std::string text = fmt::format("{}: {}, {}, in '{}' (seed {})\n", generation.state.recipe,
+                                 count_of(manifest.samples(), "sample"),
+                                 format_bytes(static_cast<double>(manifest.payload_bytes()), context.output),
+                                 tier.root, generation.state.seed);
   if (made.samples_kept != 0)
     text += fmt::format("kept {} {}\n", count_of(made.samples_kept, "sample"),
                         made.kept_by_size
@@ -220,9 +219,9 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
   measure(trial, made, peak_memory);
   trial.parameter("samples_kept", made.samples_kept);
   if (done.ok()) {
-    PENSTOCK_ASSIGN(const CorpusFacts facts, made_facts(tier));
-    trial.corpus(facts);
-    report_what_was_made(context, generation, facts, made, tier);
+    PENSTOCK_ASSIGN(const Manifest manifest, made_manifest(tier));
+    trial.corpus(corpus_json(manifest));
+    report_what_was_made(context, generation, manifest, made, tier);
     run.keep(std::move(trial));
     PENSTOCK_TRY(run.finish());
     return run.exit_code();

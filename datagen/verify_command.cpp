@@ -17,10 +17,12 @@
 #include "datagen/target/extra_objects.hpp"
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/json_text.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
@@ -112,9 +114,7 @@ Result<Findings> check_all(Corpus& corpus, unsigned threads, std::uint64_t most,
 // JSON holds UTF-8 alone: the bytes of names that are none are escaped as in the table, so that each is still
 // told from the others.
 std::string in_json(std::string_view text) {
-  const bool utf8 =
-      Json::parse(Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace)) ==
-      Json(std::string(text));
+  const bool utf8 = Json::parse(one_line(std::string(text))) == Json(std::string(text));
   return utf8 ? std::string(text) : printable(text);
 }
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "datagen/commands/command_output.hpp"
 #include "datagen/corpus/shared_corpus.hpp"
 #include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"

@@ -9,6 +9,7 @@
 
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/record/baseline.hpp"
@@ -27,14 +28,6 @@ constexpr OptionSpec kOptions[] = {
      .help = "the folder that the baseline is of; elsewhere it is called DIR/baseline:NAME",
      .group = "Baseline"},
 };
-
-void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
-
-void print_line(const Json& json) {
-  print(one_line(json) + "\n");
-}
 
 std::uint64_t bytes_of(const Baseline& baseline) {
   std::uint64_t bytes = 0;
@@ -61,10 +54,10 @@ Result<int> set(const CommandContext& context) {
   if (paths.empty()) paths.push_back(folder);
   PENSTOCK_ASSIGN(const Baseline baseline, save_baseline(folder, arguments[0], paths));
   if (context.output.json) {
-    print_line(state_of(baseline, success()));
+    print_json(state_of(baseline, success()));
   } else {
-    print(fmt::format("baseline '{}': {}, {}\n", baseline.name, count_of(baseline.files.size(), "file"),
-                      format_size(bytes_of(baseline))));
+    print_text(fmt::format("baseline '{}': {}, {}\n", baseline.name, count_of(baseline.files.size(), "file"),
+                           format_size(bytes_of(baseline))));
   }
   return 0;
 }
@@ -85,11 +78,11 @@ Result<int> list(const CommandContext& context) {
     const Result<void> holds = check_baseline(folder, baseline);
     all_hold = all_hold && holds.ok();
     if (context.output.json) {
-      print_line(state_of(baseline, holds));
+      print_json(state_of(baseline, holds));
       continue;
     }
-    print(fmt::format("{}  {}, {}, set {}\n", baseline.name, count_of(baseline.files.size(), "file"),
-                      format_size(bytes_of(baseline)), baseline.saved));
+    print_text(fmt::format("{}  {}, {}, set {}\n", baseline.name, count_of(baseline.files.size(), "file"),
+                           format_size(bytes_of(baseline)), baseline.saved));
     if (!holds) warn(holds.error().message());
   }
   if (baselines.empty() && !context.output.json)
@@ -101,9 +94,9 @@ Result<int> remove(const CommandContext& context) {
   for (const std::string& name : context.positionals) {
     PENSTOCK_TRY(remove_baseline(context.options.text("results"), name));
     if (context.output.json)
-      print_line(Json{{"removed", name}});
+      print_json(Json{{"removed", name}});
     else
-      print(fmt::format("baseline '{}' removed; its record files stay\n", name));
+      print_text(fmt::format("baseline '{}' removed; its record files stay\n", name));
   }
   return 0;
 }

@@ -14,6 +14,7 @@
 #include "io_backends/backend/backend.hpp"
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/system/interrupt.hpp"
@@ -176,7 +177,7 @@ class Demo {
 
   void say(std::string_view text) const {
     std::FILE* stream = context_.output.json ? stderr : stdout;
-    std::fwrite(text.data(), 1, text.size(), stream);
+    print_text(text, stream);
     std::fflush(stream);
   }
 

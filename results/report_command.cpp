@@ -14,6 +14,7 @@
 
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/whole_file.hpp"
 #include "results/cells/cells.hpp"
@@ -230,9 +231,7 @@ Result<int> run_report(const CommandContext& context) {
   } else {
     PENSTOCK_TRY(write_whole_file(output.string(), "the report", page.html));
   }
-  const std::string text =
-      sentences_text(context, output.string(), set, found, comparisons, page, to == "csv");
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  print_text(sentences_text(context, output.string(), set, found, comparisons, page, to == "csv"));
   return 0;
 }
 

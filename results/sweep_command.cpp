@@ -14,6 +14,7 @@
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/command_line.hpp"
 #include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/system/interrupt.hpp"
@@ -93,7 +94,7 @@ class Sweep {
     if (!cells.ok()) return in_file(cells.error());
     work_.cells = *std::move(cells);
     constexpr std::uint64_t kLeastForInterval = 6;
-    if (spec().until && spec().repeats < kLeastForInterval)
+    if (spec().until_interval > 0 && spec().repeats < kLeastForInterval)
       warn(fmt::format("{}: 'until' looks at six repeats at least, and there are {}", file_, spec().repeats));
     PENSTOCK_ASSIGN(work_.program, this_program());
     work_.no_config = context_.options.flag("no-config");
@@ -192,8 +193,7 @@ class Sweep {
   std::string script() const { return batch_script(spec(), work_.cells, line_of_job()); }
 
   Result<int> print_script() const {
-    const std::string text = script();
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    print_text(script());
     return 0;
   }
 
@@ -201,7 +201,7 @@ class Sweep {
   std::string job_under_way() const {
     const auto history = SweepState::look(spec().results, spec().name);
     if (!history.ok() || history->job.empty()) return "";
-    const JobPhase phase = inspect_job(history->job).phase;
+    const JobPhase phase = job_phase(inspect_job(history->job));
     return phase == JobPhase::waiting || phase == JobPhase::running ? history->job : "";
   }
 
@@ -244,11 +244,10 @@ class Sweep {
       const bool by_budget = itself && after.end->why == kByBudget;
       const bool moved = after.turns.size() > before->turns.size();
       if (!by_budget && moved && submissions < context_.options.integer("resubmit")) {
-        note(fmt::format("job {} ended as {}; {} turns are left, submitting again", job, followed->words,
-                         left));
+        note(fmt::format("job {} ended as {}; {} turns are left, submitting again", job, *followed, left));
         continue;
       }
-      const std::string by = itself ? after.end->why : fmt::format("job {}, {}", job, followed->words);
+      const std::string by = itself ? after.end->why : fmt::format("job {}, {}", job, *followed);
       PENSTOCK_ASSIGN(const int code, conclude(after, left, by));
       if (!moved)
         note(fmt::format("job {} got nothing done; what it said is in {}", job, batch_log(spec()).string()));

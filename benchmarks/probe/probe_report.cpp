@@ -85,7 +85,7 @@ Trial probe_record(const Run& run, const Tier& tier, const ProbeCell& cell, std:
   trial.parameter("tier", tier.name);
   trial.parameter("threads", cell.clients);
   trial.tier("data", tier);
-  trial.cache(cell.cache);
+  trial.cache(cache_json(cell.cache));
   Json loops = Json::object();
   const int ranks = run.ranks();
   if (ranks > 1) trial.parameter("rank_scaling", "weak");

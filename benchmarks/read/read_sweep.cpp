@@ -129,16 +129,16 @@ void record_repeat(const RepeatFigures& repeat, Trial& trial) {
 }
 
 // The whole seconds of each repeat: what is left at its end is shorter than a second and would look slower.
-Series bytes_by_second(const ReadCell& cell) {
+std::vector<double> bytes_by_second(const ReadCell& cell) {
   constexpr double kNearlyWhole = 0.01;  // s: the last sample of a second ends a little before it
-  Series series;
+  std::vector<double> all;
   for (const RepeatFigures& repeat : cell.repeats) {
     const std::vector<std::uint64_t>& bytes = repeat.tally.bytes_by_second;
     const auto whole = static_cast<std::size_t>(repeat.tally.wall_s + kNearlyWhole);
     for (std::size_t i = 0; i < std::min(whole, bytes.size()); ++i)
-      series.values.push_back(static_cast<double>(bytes[i]));
+      all.push_back(static_cast<double>(bytes[i]));
   }
-  return series;
+  return all;
 }
 
 }  // namespace
@@ -320,7 +320,7 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
   if (!cell.repeats.empty() && !cell.repeats.front().tally.ranks.empty())
     trial.parameter("rank_scaling", "strong");
   trial.tier("data", tier);
-  trial.cache(cell_cache(cell));
+  trial.cache(cache_json(cell_cache(cell)));
   for (const RepeatFigures& repeat : cell.repeats) record_repeat(repeat, trial);
 
   const std::size_t pairs = std::min(cell.repeats.size(), first.repeats.size());
@@ -339,8 +339,8 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
   trial.sample(read_metrics::kErrors, static_cast<double>(cell.errors));
   trial.sample(shared_metrics::kTierBytesRead, static_cast<double>(tier_bytes_read));
   trial.parameter("checksums", manifest.facts().checksums);
-  if (Series seconds = bytes_by_second(cell); !seconds.values.empty())
-    trial.series("payload_bytes", std::move(seconds));
+  if (std::vector<double> seconds = bytes_by_second(cell); !seconds.empty())
+    trial.series("payload_bytes", 1.0, std::move(seconds));
   trial.verdict(cell.verdict, cell.reason);
 }
 

@@ -1,7 +1,5 @@
 #include "datagen/commands/command_output.hpp"
 
-#include <cstdio>
-
 #include "datagen/corpus/corpus.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
 
@@ -23,14 +21,6 @@ Json scan_json(const ScanReport& scan) {
           {"unreadable", scan.unreadable},
           {"without_samples", scan.without_samples},
           {"folder_labels", scan.folder_labels}};
-}
-
-void print_json(const Json& json) {
-  print_text(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
-}
-
-void print_text(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
 }  // namespace penstock

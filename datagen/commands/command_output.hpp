@@ -1,4 +1,4 @@
-// What the commands of this room share: their --threads, and JSON lines.
+// What the commands of this room share: their --threads, and what they report of a scan.
 #pragma once
 
 #include <string_view>
@@ -25,9 +25,5 @@ unsigned threads_of(const CommandContext& context);
 
 // What a scan left out, counted by why.
 Json scan_json(const ScanReport& scan);
-
-// One line to stdout; bytes that are no UTF-8 become U+FFFD.
-void print_json(const Json& json);
-void print_text(std::string_view text);
 
 }  // namespace penstock

@@ -12,11 +12,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "datagen/commands/command_output.hpp"
 #include "datagen/generate/generate_state.hpp"
 #include "datagen/generate/generate_target.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/objects/object_check.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
 #include "io_backends/core/ranks/communicator.hpp"

@@ -9,9 +9,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "datagen/commands/command_output.hpp"
 #include "datagen/format/format.hpp"
 #include "datagen/format/object_names.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 

@@ -134,20 +134,20 @@ Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& how) {
   return Corpus{std::move(tier), std::move(manifest), std::move(name), std::nullopt, mapped_bytes};
 }
 
-CorpusFacts corpus_facts(const Manifest& manifest) {
+Json corpus_json(const Manifest& manifest) {
   const ManifestFacts& facts = manifest.facts();
   const std::uint64_t memory = memory_bytes();
   const std::uint64_t bytes = manifest.payload_bytes();
-  return {.recipe = facts.recipe,
-          .format = facts.format,
-          .samples = manifest.samples(),
-          .bytes = bytes,
-          .checksum = manifest.checksum(),
-          .over_ram = memory == 0 ? 0.0 : static_cast<double>(bytes) / static_cast<double>(memory)};
+  return {{"recipe", facts.recipe},
+          {"format", facts.format},
+          {"samples", manifest.samples()},
+          {"bytes", bytes},
+          {"checksum", manifest.checksum()},
+          {"over_ram", memory == 0 ? 0.0 : static_cast<double>(bytes) / static_cast<double>(memory)}};
 }
 
 void record_corpus(const Corpus& corpus, Trial& trial) {
-  trial.corpus(corpus_facts(corpus.manifest));
+  trial.corpus(corpus_json(corpus.manifest));
   if (corpus.scan && corpus.scan->unreadable > 0)
     trial.verdict(Verdict::degraded, "the scan left out " + corpus.scan->lacks);
 }

@@ -61,7 +61,8 @@ struct OpenCorpus {
 // file is a sample of no bytes. What was left out is said by note().
 Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& how);
 
-CorpusFacts corpus_facts(const Manifest& manifest);
+// As records have it.
+Json corpus_json(const Manifest& manifest);
 
 // What it was measured on, and that it went on without objects that could not be scanned.
 void record_corpus(const Corpus& corpus, Trial& trial);

@@ -75,7 +75,7 @@ TEST_F(CorpusTest, ScansAFolderInOrderWithLabelsFromFolders) {
   ASSERT_TRUE(corpus->scan.has_value());
   EXPECT_EQ(corpus->scan->left_out, 2U);
   EXPECT_EQ(corpus->scan->hidden, 2U);
-  EXPECT_EQ(corpus_facts(corpus->manifest).samples, 4U);
+  EXPECT_EQ(corpus_json(corpus->manifest)["samples"], 4U);
   EXPECT_EQ(corpus->name, root_.filename().string());
 }
 

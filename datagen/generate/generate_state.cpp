@@ -10,12 +10,11 @@
 #include <nlohmann/json.hpp>
 
 #include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/json_text.hpp"
 #include "io_backends/core/text.hpp"
 
 namespace penstock {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kSchema = 3;  // raised too when a format writes the same samples in another way
 constexpr std::size_t kMostStateBytes = 1U << 20;
@@ -107,7 +106,7 @@ std::string to_text(const GenerationState& state) {
   Json json{{"schema", kSchema},         {"recipe", state.recipe}, {"fingerprint", state.fingerprint},
             {"format", state.format},    {"seed", state.seed},     {"samples", state.samples},
             {"settings", state.settings}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return indented(json, 2) + "\n";
 }
 
 std::uint32_t journal_key(const GenerationState& state) {

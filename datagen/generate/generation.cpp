@@ -94,10 +94,10 @@ Result<void> check_size(const Generation& generation, double bytes) {
 // The recipe's settings with what was understood, and of the format's those that were given.
 std::map<std::string, std::string> settings_of(const RecipeInfo& recipe, const Options& options) {
   std::map<std::string, std::string> settings;
-  for (const ResolvedOption& option : options.resolved()) {
+  for (const OptionWord& option : options.resolved()) {
     const bool of_recipe = std::any_of(recipe.options.begin(), recipe.options.end(),
-                                       [&](const OptionSpec& spec) { return spec.name == option.name; });
-    if (of_recipe || options.given(option.name)) settings[option.name] = option.text;
+                                       [&](const OptionSpec& spec) { return spec.name == option.key; });
+    if (of_recipe || options.given(option.key)) settings[option.key] = option.value;
   }
   return settings;
 }

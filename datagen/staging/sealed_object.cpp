@@ -4,7 +4,8 @@
 
 #include <stdexcept>
 
-#include "results/record/record_file.hpp"
+#include "io_backends/core/json_text.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {
@@ -16,7 +17,7 @@ constexpr int kDepth = 6;
 std::string sealed_object_text(std::string_view kind, std::uint64_t format, const Json& members) {
   Json whole{{"penstock", kind}, {"format", format}};
   whole.update(members);
-  return seal_line(whole.dump(-1, ' ', false, Json::error_handler_t::replace), {.line = 1, .of = 1}) + "\n";
+  return seal_line(one_line(whole), 1, 1) + "\n";
 }
 
 Result<Json> parse_sealed_object(std::string_view kind, std::uint64_t format, std::string_view text,

@@ -6,6 +6,7 @@
 
 #include "datagen/staging/staged_state.hpp"
 #include "io_backends/testing/testing.hpp"
+#include "io_backends/tiers/tier.hpp"
 #include "results/record/record_file.hpp"
 
 namespace penstock {
@@ -30,7 +31,7 @@ StagingPlan a_plan() {
 // The text with a member changed and sealed anew: what a checksum does not find.
 std::string resealed(std::string text, const std::string& from, const std::string& to) {
   text.replace(text.find(from), from.size(), to);
-  return seal_line(text.substr(0, text.find(",\"seal\":")) + "}", {.line = 1, .of = 1});
+  return seal_line(text.substr(0, text.find(",\"seal\":")) + "}", 1, 1);
 }
 
 TEST(StagingPlan, ComesBackAsItWasWritten) {

@@ -11,6 +11,9 @@
 namespace penstock {
 
 enum class Better : std::uint8_t { higher, lower, neither };
+constexpr std::string_view better_name(Better better) {
+  return better == Better::higher ? "higher" : better == Better::lower ? "lower" : "neither";
+}
 
 inline constexpr bool kHeadline = true;  // for MetricInfo::headline
 

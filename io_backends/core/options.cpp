@@ -217,21 +217,12 @@ const std::vector<std::uint64_t>& Options::list(std::string_view name) const {
   return get(name, {OptionType::list}).list;
 }
 
-std::vector<ResolvedOption> Options::resolved() const {
-  std::vector<ResolvedOption> out = resolved_all();
-  std::erase_if(out, [](const ResolvedOption& option) { return !option.present; });
-  return out;
-}
-
-std::vector<ResolvedOption> Options::resolved_all() const {
-  std::vector<ResolvedOption> out;
+void Options::visit(
+    const std::function<void(const OptionSpec& option, const std::string* text)>& take) const {
   for (const Value& value : values_) {
-    const auto add = [&](std::string text) {
-      out.push_back({std::string(value.spec->name), value.spec->type, std::move(text), value.spec->role,
-                     value.present});
-    };
+    const auto one = [&](const std::string& text) { take(*value.spec, &text); };
     if (!value.present) {
-      add("");
+      take(*value.spec, nullptr);
       continue;
     }
     switch (value.spec->type) {
@@ -240,22 +231,29 @@ std::vector<ResolvedOption> Options::resolved_all() const {
       case OptionType::rate:
       case OptionType::flag:
       case OptionType::boolean:
-        add(std::to_string(value.integer));
+        one(std::to_string(value.integer));
         break;
       case OptionType::duration:
-        add(fmt::format("{}ns", value.integer));
+        one(fmt::format("{}ns", value.integer));
         break;
       case OptionType::list:
-        add(fmt::format("{}", fmt::join(value.list, ",")));
+        one(fmt::format("{}", fmt::join(value.list, ",")));
         break;
       case OptionType::text:
       case OptionType::choice:
       case OptionType::real:
-        for (const std::string& text : value.texts) add(text);
+        for (const std::string& text : value.texts) one(text);
         break;
     }
   }
-  return out;
+}
+
+std::vector<OptionWord> Options::resolved() const {
+  std::vector<OptionWord> words;
+  visit([&](const OptionSpec& option, const std::string* text) {
+    if (text != nullptr) words.push_back({std::string(option.name), *text});
+  });
+  return words;
 }
 
 }  // namespace penstock

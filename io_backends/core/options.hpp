@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -52,20 +53,10 @@ struct OptionSpec {
 
 using OptionTable = std::span<const OptionSpec>;
 
-// Given words of one key, in order.
+// One value of an option. Several of one key are in order.
 struct OptionWord {
   std::string key;
   std::string value;
-};
-
-// What was understood, as text without abbreviations: "4096" for 4KiB, "10000000ns" for 10ms, "1,2,4"
-// for 1..4*2.
-struct ResolvedOption {
-  std::string name;
-  OptionType type = OptionType::text;
-  std::string text;
-  OptionRole role = OptionRole::unset;
-  bool present = true;  // false: neither given nor with a default; `text` is "" then
 };
 
 // The values that a table's owner reads. Reading a name that the table lacks, or with another type, is a bug
@@ -93,10 +84,12 @@ class Options {
   bool boolean(std::string_view name) const;
   const std::vector<std::uint64_t>& list(std::string_view name) const;
 
-  // What was understood of every option with a value, in table order.
-  std::vector<ResolvedOption> resolved() const;
-  // The same, and the options without a value, too: what the record is made of.
-  std::vector<ResolvedOption> resolved_all() const;
+  // Calls `take` for each option, in table order, with what was understood as text without abbreviations:
+  // "4096" for 4KiB, "10000000ns" for 10ms, "1,2,4" for 1..4*2. Once for each value of a repeated option;
+  // with null for an option that is neither given nor has a default.
+  void visit(const std::function<void(const OptionSpec& option, const std::string* text)>& take) const;
+  // The same texts of the options with a value.
+  std::vector<OptionWord> resolved() const;
 
  private:
   struct Value {

@@ -83,7 +83,7 @@ TEST(Options, ResolvedSaysWhatWasUnderstood) {
   const Result<Options> given = parse({{"threads", "1..8*2"}, {"min-time", "10ms"}});
   ASSERT_TRUE(given.ok());
   std::string all;
-  for (const ResolvedOption& option : given->resolved()) all += option.name + "=" + option.text + " ";
+  for (const OptionWord& option : given->resolved()) all += option.key + "=" + option.value + " ";
   EXPECT_EQ(all, "threads=1,2,4,8 depth=1 cache=asis min-time=10000000ns sigma=0.5 ");
 }
 

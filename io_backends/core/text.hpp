@@ -46,6 +46,21 @@ inline std::string_view take_part(std::string_view& text, char divider) {
   return part;
 }
 
+// With what `escape` returns for a character in its place; "" leaves the character as it is.
+template <class Escape>
+std::string with_escapes(std::string_view text, Escape escape) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    const std::string_view instead = escape(c);
+    if (instead.empty())
+      out += c;
+    else
+      out += instead;
+  }
+  return out;
+}
+
 // The number that the whole text is, in digits. Nothing where it is none, or too large for the type.
 template <class Number>
 std::optional<Number> parse_digits(std::string_view text, int base = 10) {

@@ -17,22 +17,18 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// A decimal number at the front of `text`, without locale: digits with at most one point. Splits it from what
-// follows.
-struct Split {
-  std::string_view number;
-  std::string_view unit;
-};
-Split split_number(std::string_view text) {
+// Removes from `text` a decimal number, without locale: digits with at most one point, and the blanks after
+// it. Returns the number.
+std::string_view take_number(std::string_view& text) {
   std::size_t end = 0;
   bool point = false;
   while (end < text.size() && (is_digit(text[end]) || (text[end] == '.' && !point))) {
     point = point || text[end] == '.';
     ++end;
   }
-  std::size_t unit = end;
-  while (unit < text.size() && text[unit] == ' ') ++unit;
-  return {text.substr(0, end), text.substr(unit)};
+  const std::string_view number = text.substr(0, end);
+  text.remove_prefix(std::min(text.find_first_not_of(' ', end), text.size()));
+  return number;
 }
 
 Error bad(std::string_view what, std::string_view text, std::string_view hint) {
@@ -69,10 +65,11 @@ Result<std::uint64_t> scaled(std::string_view number, std::uint64_t factor, std:
 
 Result<std::uint64_t> parse_size(std::string_view text) {
   constexpr std::string_view hint = "write 4096, 4k, 4KiB, 1.5GiB, or 150MB (1 MB = 1000000)";
-  const Split split = split_number(text);
-  if (split.number.empty()) return bad("size", text, hint);
-  const std::string unit = lower_case(split.unit);
-  if (unit.empty() || unit == "b") return scaled(split.number, 1, "size", text, hint);
+  std::string_view rest = text;
+  const std::string_view number = take_number(rest);
+  if (number.empty()) return bad("size", text, hint);
+  const std::string unit = lower_case(rest);
+  if (unit.empty() || unit == "b") return scaled(number, 1, "size", text, hint);
   constexpr std::string_view letters = "kmgtpe";
   const std::size_t power = letters.find(unit[0]);
   if (power == std::string_view::npos) return bad("size", text, hint);
@@ -81,7 +78,7 @@ Result<std::uint64_t> parse_size(std::string_view text) {
   if (!decimal && !tail.empty() && tail != "ib" && tail != "i") return bad("size", text, hint);
   std::uint64_t factor = 1;
   for (std::size_t i = 0; i <= power; ++i) factor *= decimal ? 1000U : 1024U;
-  return scaled(split.number, factor, "size", text, hint);
+  return scaled(number, factor, "size", text, hint);
 }
 
 Result<std::uint64_t> parse_rate(std::string_view text) {
@@ -101,12 +98,13 @@ Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
                                                                              {"m", 60'000'000'000},
                                                                              {"min", 60'000'000'000},
                                                                              {"h", 3'600'000'000'000}}};
-  const Split split = split_number(text);
-  if (split.number.empty()) return bad("duration", text, hint);
-  if (split.unit.empty() && split.number == "0") return std::chrono::nanoseconds{0};
+  std::string_view unit = text;
+  const std::string_view number = take_number(unit);
+  if (number.empty()) return bad("duration", text, hint);
+  if (unit.empty() && number == "0") return std::chrono::nanoseconds{0};
   for (const auto& [name, factor] : units) {
-    if (split.unit != name) continue;
-    PENSTOCK_ASSIGN(const std::uint64_t ns, scaled(split.number, factor, "duration", text, hint));
+    if (unit != name) continue;
+    PENSTOCK_ASSIGN(const std::uint64_t ns, scaled(number, factor, "duration", text, hint));
     if (ns > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
       return bad("duration", text, "too large");
     return std::chrono::nanoseconds{static_cast<std::int64_t>(ns)};
@@ -116,13 +114,14 @@ Result<std::chrono::nanoseconds> parse_duration(std::string_view text) {
 
 Result<std::uint64_t> parse_count(std::string_view text) {
   constexpr std::string_view hint = "write a whole number such as 2000, 50k or 10m";
-  const Split split = split_number(text);
-  const std::string unit = lower_case(split.unit);
-  if (split.number.find('.') != std::string_view::npos && unit.empty()) return bad("number", text, hint);
-  if (unit.empty()) return scaled(split.number, 1, "number", text, hint);
-  if (unit == "k") return scaled(split.number, 1'000, "number", text, hint);
-  if (unit == "m") return scaled(split.number, 1'000'000, "number", text, hint);
-  if (unit == "g") return scaled(split.number, 1'000'000'000, "number", text, hint);
+  std::string_view rest = text;
+  const std::string_view number = take_number(rest);
+  const std::string unit = lower_case(rest);
+  if (number.find('.') != std::string_view::npos && unit.empty()) return bad("number", text, hint);
+  if (unit.empty()) return scaled(number, 1, "number", text, hint);
+  if (unit == "k") return scaled(number, 1'000, "number", text, hint);
+  if (unit == "m") return scaled(number, 1'000'000, "number", text, hint);
+  if (unit == "g") return scaled(number, 1'000'000'000, "number", text, hint);
   return bad("number", text, hint);
 }
 
@@ -130,12 +129,12 @@ Result<double> parse_real(std::string_view text) {
   std::string_view rest = text;
   const bool negative = rest.starts_with('-');
   if (negative) rest.remove_prefix(1);
-  const Split split = split_number(rest);
-  if (split.number.empty() || split.number == ".") return bad("number", text, "write it as 0.5 or 1e-3");
+  const std::string_view number = take_number(rest);
+  if (number.empty() || number == ".") return bad("number", text, "write it as 0.5 or 1e-3");
   double value = 0;
   double place = 1;
   bool fraction = false;
-  for (const char c : split.number) {
+  for (const char c : number) {
     if (c == '.') {
       fraction = true;
     } else if (fraction) {
@@ -144,8 +143,8 @@ Result<double> parse_real(std::string_view text) {
       value = value * 10 + (c - '0');
     }
   }
-  if (!split.unit.empty()) {
-    std::string_view exponent = split.unit;
+  if (!rest.empty()) {
+    std::string_view exponent = rest;
     if (exponent[0] != 'e' && exponent[0] != 'E') return bad("number", text, "write it as 0.5 or 1e-3");
     exponent.remove_prefix(1);
     const bool down = exponent.starts_with('-');
@@ -210,16 +209,21 @@ Result<std::vector<std::uint64_t>> parse_list(std::string_view text) {
 }
 
 std::string format_size(std::uint64_t bytes) {
-  constexpr std::array<std::string_view, 7> names{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  auto value = static_cast<double>(bytes);
+  return scaled_size(static_cast<double>(bytes), false);
+}
+
+std::string scaled_size(double bytes, bool si) {
+  constexpr std::array<std::string_view, 7> kSi{"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+  constexpr std::array<std::string_view, 7> kIec{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  const double base = si ? 1000 : 1024;
   std::size_t power = 0;
-  while (value >= 1023.5 && power + 1 < names.size()) {
-    value /= 1024;
+  while (std::abs(bytes) >= base - 0.5 && power + 1 < kSi.size()) {
+    bytes /= base;
     ++power;
   }
-  return value < 9.95 ? fmt::format("{:.1f} {}", value, names[power])
-                      : fmt::format("{:.0f} {}", value, names[power]);
+  const std::string_view unit = si ? kSi[power] : kIec[power];
+  return std::abs(bytes) < 9.95 && power > 0 ? fmt::format("{:.1f} {}", bytes, unit)
+                                             : fmt::format("{:.0f} {}", bytes, unit);
 }
 
 std::string format_duration(std::chrono::nanoseconds duration) {
@@ -233,11 +237,16 @@ std::string format_duration(std::chrono::nanoseconds duration) {
 }
 
 std::string format_count(std::uint64_t count) {
-  const std::string digits = std::to_string(count);
+  return grouped_digits(std::to_string(count));
+}
+
+std::string grouped_digits(std::string_view number) {
+  const std::size_t sign = number.starts_with('-') ? 1 : 0;
+  const std::size_t point = std::min(number.find('.'), number.size());
   std::string out;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) out += ' ';
-    out += digits[i];
+  for (std::size_t i = 0; i < number.size(); ++i) {
+    if (i > sign && i < point && (point - i) % 3 == 0) out += ' ';
+    out += number[i];
   }
   return out;
 }

@@ -35,9 +35,13 @@ Result<std::vector<std::uint64_t>> parse_list(std::string_view text);
 
 // Human forms, two significant digits at least: "1.8 GiB", "112 KiB", "512 B".
 std::string format_size(std::uint64_t bytes);
+// Of any number of bytes that is finite; `si`: "1.8 GB".
+std::string scaled_size(double bytes, bool si);
 std::string format_duration(std::chrono::nanoseconds duration);
 // 16384 -> "16 384" (thin groups as in the tables).
 std::string format_count(std::uint64_t count);
+// The same of a number as text, of the digits before its point: "-16384.5" -> "-16 384.5".
+std::string grouped_digits(std::string_view number);
 
 // The name in `names` that is nearest to `word` by edit distance, or "" if none is near enough to be meant.
 std::string_view nearest_name(std::string_view word, const std::vector<std::string_view>& names);

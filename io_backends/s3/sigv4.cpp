@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "io_backends/core/utc_time.hpp"
+
 namespace penstock::s3 {
 namespace {
 
@@ -85,10 +87,7 @@ std::string query_string(Pairs query) {
 }
 
 std::string amz_date(std::time_t when) {
-  std::tm parts{};
-  ::gmtime_r(&when, &parts);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y%m%dT%H%M%SZ", &parts)};
+  return utc_text(when, "%Y%m%dT%H%M%SZ");
 }
 
 std::string authorization(const ToSign& request, const Credentials& who, std::string_view region,

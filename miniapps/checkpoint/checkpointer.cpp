@@ -17,11 +17,11 @@
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/system/threads.hpp"
 #include "io_backends/core/units.hpp"
+#include "io_backends/core/utc_time.hpp"
 #include "miniapps/checkpoint/drainer.hpp"
 #include "miniapps/checkpoint/retention.hpp"
 #include "miniapps/checkpoint/run_stores.hpp"
 #include "miniapps/checkpoint/snapshot_writer.hpp"
-#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {

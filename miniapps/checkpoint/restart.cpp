@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "io_backends/core/json_text.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/quarantine.hpp"
@@ -51,12 +52,12 @@ nlohmann::json json_of(const std::vector<RejectedCheckpoint>& rejected) {
 using Bytes = std::vector<std::byte>;
 
 Bytes bytes_of(const Restart& restart) {
-  const nlohmann::json json{{"run", restart.run},
-                            {"store", restart.store == nullptr ? "" : restart.store->facts().uuid},
-                            {"manifest", restart.store == nullptr ? "" : serialize(restart.manifest)},
-                            {"rejected", json_of(restart.rejected)},
-                            {"lost_steps", restart.lost_steps}};
-  const std::string text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const Json json{{"run", restart.run},
+                  {"store", restart.store == nullptr ? "" : restart.store->facts().uuid},
+                  {"manifest", restart.store == nullptr ? "" : serialize(restart.manifest)},
+                  {"rejected", json_of(restart.rejected)},
+                  {"lost_steps", restart.lost_steps}};
+  const std::string text = one_line(json);
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }

@@ -5,11 +5,10 @@
 #include <stdexcept>
 
 #include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/json_text.hpp"
 
 namespace penstock {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kDepth = 8;  // more than any of ours has; deeper ones would only exhaust the stack
 constexpr std::string_view kSealBegins = "crc32c ";
@@ -28,7 +27,7 @@ Error not_sealed(std::string_view object, std::string_view why) {
 std::string seal_json(std::string_view kind, const Json& json) {
   Json whole{{"penstock", kind}, {"format", kSealedFormat}};
   whole.update(json);
-  std::string text = whole.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::string text = indented(whole, 1) + "\n";
   text += seal_of(text);
   return text;
 }

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "datagen/commands/command_output.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/random.hpp"
 #include "miniapps/checkpoint/saving_record.hpp"
@@ -104,10 +104,9 @@ class Bench {
     if (payload > 0 && context_.communicator.size() == 1)
       trial.sample(bench_metrics::kWriteAmplification,
                    static_cast<double>(done.slow.written + done.fast.written) / payload);
-    trial.series(bench_metrics::kSlowWritten, {.interval_s = done.interval_s, .values = done.slow_bytes});
-    if (fast)
-      trial.series(bench_metrics::kFastWritten, {.interval_s = done.interval_s, .values = done.fast_bytes});
-    trial.series(bench_metrics::kStepsEnded, {.interval_s = done.interval_s, .values = steps_ended(done)});
+    trial.series(bench_metrics::kSlowWritten, done.interval_s, done.slow_bytes);
+    if (fast) trial.series(bench_metrics::kFastWritten, done.interval_s, done.fast_bytes);
+    trial.series(bench_metrics::kStepsEnded, done.interval_s, steps_ended(done));
     record_saving({.checkpoints = done.checkpoints,
                    .counts = done.counts,
                    .steps = done.steps,

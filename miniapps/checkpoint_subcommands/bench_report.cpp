@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "datagen/commands/command_output.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"

@@ -6,7 +6,6 @@
 #include <new>
 #include <utility>
 
-#include "datagen/commands/command_output.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"

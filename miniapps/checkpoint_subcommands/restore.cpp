@@ -9,11 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "datagen/commands/command_output.hpp"
 #include "datagen/target/target_folder.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/json_text.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/prove.hpp"
@@ -77,7 +78,7 @@ Result<void> restore_share(const Restart& restart, const CommandContext& context
 }
 
 Result<void> write_restart(const Json& json, Tier& to) {
-  const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = indented(json, 2) + "\n";
   PENSTOCK_ASSIGN(const std::unique_ptr<Writer> writer, to.backend->create(kRestartName, text.size()));
   PENSTOCK_TRY(writer->append(std::as_bytes(std::span(text))));
   return writer->publish(Durability::file_and_name);

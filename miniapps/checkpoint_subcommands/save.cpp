@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/ack_log.hpp"
@@ -20,6 +21,7 @@
 #include "miniapps/checkpoint_subcommands/save_report.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 #include "miniapps/checkpoint_subcommands/view/bench_metrics.hpp"
+#include "results/record/environment.hpp"
 #include "results/record/trial.hpp"
 
 namespace penstock {

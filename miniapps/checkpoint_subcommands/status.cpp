@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "datagen/commands/command_output.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/system/fd.hpp"
@@ -20,6 +20,8 @@
 #include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
+#include "results/record/environment.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 namespace {

@@ -9,7 +9,6 @@
 #include <set>
 #include <utility>
 
-#include "datagen/commands/command_output.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "miniapps/checkpoint_subcommands/bench_runs.hpp"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "datagen/commands/command_output.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"

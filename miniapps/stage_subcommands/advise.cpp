@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "datagen/commands/command_output.hpp"
 #include "datagen/staging/overlay.hpp"
 #include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/parallel/parallel.hpp"

@@ -8,6 +8,7 @@
 
 #include "datagen/commands/command_output.hpp"
 #include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"

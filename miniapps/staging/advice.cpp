@@ -7,8 +7,9 @@
 #include <utility>
 
 #include "io_backends/core/random.hpp"
+#include "io_backends/core/utc_time.hpp"
+#include "results/record/record_file.hpp"
 #include "results/record/statistics.hpp"
-#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {

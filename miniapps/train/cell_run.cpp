@@ -274,7 +274,7 @@ Result<void> CellRun::report(const TrainOutcome& outcome) {
   PENSTOCK_TRY(observers_.record(outcome, trial_));
   record_outcome(outcome, plan_, trial_);
   if (!plan_.find_accelerators && outcome.figures.wall_s > 0)
-    trial_.series("payload_bytes", {1.0, outcome.bytes_by_second});
+    trial_.series("payload_bytes", 1.0, outcome.bytes_by_second);
   return success();
 }
 

@@ -62,7 +62,7 @@ Result<std::vector<std::uint64_t>> first_shape(Backend& backend, std::string_vie
 
 Result<FileInput> take_files(const TrainRequest& request, Corpus& corpus, Corpus* validation) {
   PENSTOCK_ASSIGN(FileInput input, request.app->plan_files(request, corpus, validation));
-  input.facts = corpus_facts(corpus.manifest);
+  input.facts = corpus_json(corpus.manifest);
   input.samples = std::make_unique<const Manifest>(
       std::exchange(corpus.manifest, std::move(input.training.files.manifest)));
   if (validation != nullptr) {

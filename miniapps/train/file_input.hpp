@@ -54,7 +54,7 @@ struct FileInput {
                         std::uint64_t validation_reads) = nullptr;
 
   // By take_files(); not the app's.
-  CorpusFacts facts{};                                   // of the corpus as it was given
+  Json facts{};                                          // corpus_json() of the corpus as it was given
   std::unique_ptr<const Manifest> samples{};             // its own, of which files are made up
   Backend* validation_backend = nullptr;                 // null: the tier that is being measured
   std::unique_ptr<const Manifest> validation_samples{};  // of the corpus of --validation

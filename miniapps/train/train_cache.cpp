@@ -83,7 +83,7 @@ Result<void> TrainCache::prepare() {
 }
 
 void TrainCache::record(Trial& trial) const {
-  trial.cache(found_.state);
+  trial.cache(cache_json(found_.state));
   trial.verdict(found_.verdict, found_.reason);
 }
 
@@ -95,7 +95,7 @@ void TrainCache::record_epochs(const std::vector<EpochBytes>& epochs, Trial& tri
   if (!tier_.backend->caps().network) {
     CacheState state = found_.state;
     state.device_bytes_fraction = fraction;
-    trial.cache(state);
+    trial.cache(cache_json(state));
   }
   if (plan_.find_accelerators) return;
   for (const EpochBytes& epoch : epochs)

@@ -22,8 +22,8 @@ std::string_view at_most(std::string_view text, std::size_t bytes) {
   return text.substr(0, bytes);
 }
 
-// In one line, as a C string has it.
-std::string one_line(std::string_view text) {
+// As a C string in one line has it.
+std::string without_newlines(std::string_view text) {
   std::string line(text);
   std::replace_if(
       line.begin(), line.end(), [](char c) { return c == '\n' || c == '\0'; }, ' ');
@@ -33,7 +33,7 @@ std::string one_line(std::string_view text) {
 std::string notes_text(const Job& job) {
   std::string text;
   for (const auto& [key, value] : job.notes) {
-    const std::string line = key + "=" + one_line(value) + "\n";
+    const std::string line = key + "=" + without_newlines(value) + "\n";
     if (text.size() + line.size() < kMostNotes) text += line;
   }
   text.resize(kMostNotes);
@@ -48,7 +48,7 @@ std::string job_text(const Job& job) {
                                    end_ns % kSecond, job.ranks, job.number})
     put_number(text, value);
   text += notes_text(job);
-  text += at_most(one_line(job.command), kMostCommand);
+  text += at_most(without_newlines(job.command), kMostCommand);
   for (const auto& [type, point] : job.mounts) {
     // Readers take both for words.
     const bool words =
@@ -90,7 +90,7 @@ void LogWriter::begin_names() {
 }
 
 Result<void> LogWriter::name(std::uint64_t id, std::string_view text) {
-  const std::string line = std::string(at_most(one_line(text), kMostName)) + '\0';
+  const std::string line = std::string(at_most(without_newlines(text), kMostName)) + '\0';
   PENSTOCK_TRY(add(id));
   return add(std::as_bytes(std::span<const char>(line)));
 }

@@ -1,9 +1,9 @@
 // The exporter `records`: what `penstock report` draws.
-#include <cstdio>
 #include <filesystem>
 #include <utility>
 #include <vector>
 
+#include "io_backends/core/cli/print.hpp"
 #include "profiling/exporters/exporter.hpp"
 #include "profiling/exporters/session_records.hpp"
 #include "results/record/store.hpp"
@@ -42,10 +42,7 @@ Result<int> write_session_records(const ExportRequest& request) {
     report_export(context, file.string(), "records", records.size());
     return 0;
   }
-  for (const Record& record : records) {
-    const std::string line = record_line(record) + "\n";
-    std::fwrite(line.data(), 1, line.size(), stdout);
-  }
+  for (const Record& record : records) print_json(to_json(record));
   return 0;
 }
 

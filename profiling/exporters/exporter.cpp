@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/units.hpp"
 #include "profiling/report/session_text.hpp"
@@ -28,9 +28,7 @@ Result<int> export_to_file(
 void report_export(const CommandContext& context, std::string_view file, std::string_view what,
                    std::uint64_t count) {
   if (context.output.json) {
-    const Json line{{"file", file}, {std::string(what), count}};
-    const std::string text = one_line(line) + "\n";
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    print_json({{"file", file}, {std::string(what), count}});
   } else {
     note(fmt::format("{}: {} {}", file, format_count(count), what));
   }

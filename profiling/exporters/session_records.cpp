@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <ctime>
 #include <filesystem>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/utc_time.hpp"
+#include "io_backends/tiers/tier.hpp"
 #include "profiling/exporters/session_metrics.hpp"
 #include "profiling/session/layers.hpp"
 #include "profiling/session/roll_up.hpp"
@@ -85,15 +86,6 @@ std::string program_of(const Session& session) {
     for (const std::string_view word : first.command())
       if (word.ends_with(".py")) return std::string(base_name(word));
   return std::string(first.program());
-}
-
-std::string utc_of(std::int64_t realtime_ns) {
-  const auto seconds = static_cast<std::time_t>(realtime_ns / 1'000'000'000);
-  std::tm parts{};
-  std::array<char, 40> text{};
-  if (::gmtime_r(&seconds, &parts) == nullptr) return utc_now();
-  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return length == 20 ? std::string(text.data(), length) : utc_now();
 }
 
 Json environment_of(const SessionImage& image) {
@@ -205,7 +197,7 @@ std::vector<Record> records_of(const Session& session, const FileSums& sums, con
     const bool by_spans = spans.bytes > 0 && readers == 1 && tier.all.bytes_read > 0;
     Record record = record_of(session, tier, by_spans ? spans : reading_of(tier));
     record.id = random_id(12);
-    record.started = utc_of(started);
+    record.started = utc_text(started / 1'000'000'000);
     record.argv = argv;
     record.environment = environment;
     record.parameters["measured_by"] = by_spans ? "spans" : "calls";

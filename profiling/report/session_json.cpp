@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io_backends/core/json_text.hpp"
 #include "profiling/session/layers.hpp"
 
 namespace penstock {
@@ -193,7 +194,7 @@ void append_json_text(std::string& out, std::string_view text) {
     out += text;
     out += '"';
   } else {
-    out += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    out += one_line(text);
   }
 }
 

@@ -38,8 +38,7 @@ std::string table_html(const std::string& caption, const Rows& rows) {
 }
 
 std::string facts_html(const std::vector<Fact>& facts) {
-  HtmlTable table("The session in whole",
-                  {{"", HtmlTable::Kind::words, ""}, {"", HtmlTable::Kind::words, ""}});
+  HtmlTable table("The session in whole", {{"", HtmlTable::Kind::words}, {"", HtmlTable::Kind::words}});
   for (const Fact& fact : facts) table.row(std::vector<std::string>{fact.title, fact.text});
   return table.html();
 }
@@ -117,13 +116,7 @@ Result<void> write_session_page(const Session& session, const FileSums& sums, co
                  table_html("Biggest", file_rows(report.biggest, output)));
   body += closed(state.open_section("processes", "Processes", "") +
                  table_html("Processes that moved most", process_rows(report.processes, kRows, output)));
-  report::PageFrame frame{.title = "What the I/O did",
-                          .subtitles = {facts.front().text},
-                          .contents = std::move(state.contents),
-                          .body = std::move(body),
-                          .charts = std::move(state.charts),
-                          .sheets = std::move(state.sheets)};
-  PENSTOCK_TRY(page.write(report::frame_page(frame)));
+  PENSTOCK_TRY(page.write(report::frame_page("What the I/O did", {facts.front().text}, body, state)));
   return page.publish();
 }
 

@@ -14,6 +14,7 @@
 
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/json_text.hpp"
 #include "io_backends/core/units.hpp"
 
 namespace penstock {
@@ -202,9 +203,7 @@ std::string printable_path(std::string_view path) {
   const bool plain = std::all_of(path.begin(), path.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
   if (plain) return std::string(path);
   // Through JSON and back, which leaves no byte that is no UTF-8.
-  const std::string quoted =
-      nlohmann::json(path).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  std::string out = nlohmann::json::parse(quoted).get<std::string>();
+  std::string out = Json::parse(one_line(path)).get<std::string>();
   for (char& c : out)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
   return out;

@@ -9,6 +9,8 @@
 
 #include "results/record/json_members.hpp"
 
+#include "io_backends/core/json_text.hpp"
+
 namespace penstock {
 namespace {
 

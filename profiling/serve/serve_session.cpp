@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "io_backends/core/text.hpp"
+#include "io_backends/core/utc_time.hpp"
 #include "profiling/serve/access.hpp"
 #include "profiling/serve/serve_page.hpp"
 #include "profiling/serve/tar_stream.hpp"
-#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {

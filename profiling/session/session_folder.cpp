@@ -11,9 +11,10 @@
 #include <iterator>
 #include <system_error>
 
+#include "io_backends/core/json_text.hpp"
 #include "io_backends/core/system/fd.hpp"
+#include "io_backends/core/utc_time.hpp"
 #include "results/record/json_members.hpp"
-#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {
@@ -72,7 +73,7 @@ Result<void> write_note(const fs::path& folder, const SessionNote& note) {
   const Json json{{"command", note.command},    {"include", note.include}, {"exclude", note.exclude},
                   {"trace", note.trace},        {"started", note.started}, {"ended", note.ended},
                   {"exit_code", note.exit_code}};
-  const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = indented(json, 2) + "\n";
   const fs::path path = folder / kNote;
   const fs::path fresh = folder / fmt::format(".{}.tmp", kNote);
   Fd fd(retry_eintr([&] { return ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600); }));

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io_backends/core/csv_field.hpp"
+#include "io_backends/core/json_text.hpp"
 #include "profiling/spans/span_log.hpp"
 
 namespace penstock {
@@ -21,11 +22,6 @@ std::string decimal(std::int64_t value, int places) {
   const std::int64_t unit = places == 9 ? kSecond : 1000;
   const std::int64_t size = value < 0 ? -value : value;
   return fmt::format("{}{}.{:0{}}", value < 0 ? "-" : "", size / unit, size % unit, places);
-}
-
-// Names of files need not be UTF-8; JSON is.
-std::string json_text(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
 std::string_view wait_text(unsigned detail) {
@@ -168,7 +164,7 @@ void TimelineFile::event(const penstock_span& span) {
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   line_ = fmt::format(R"({}{{"name":{},"cat":"{}","ph":"X","ts":{},"dur":{},"pid":{},"tid":{},"args":{{)",
-                      std::exchange(first_event_, false) ? "" : ",\n", json_text(name),
+                      std::exchange(first_event_, false) ? "" : ",\n", ascii_line(name),
                       component_name(span.component), decimal(span.begin_ns - words_.start_ns, 3),
                       decimal(span.end_ns - span.begin_ns, 3), rank_.rank, span.thread);
   std::string args;
@@ -177,15 +173,15 @@ void TimelineFile::event(const penstock_span& span) {
   };
   if (span.epoch != PENSTOCK_NO_EPOCH) arg("epoch", span.epoch);
   if (span.number != PENSTOCK_NO_NUMBER) arg(of_a_sample(span.component) ? "sample" : "step", span.number);
-  if (const std::string_view of = object(span); !of.empty()) arg("object", json_text(of));
+  if (const std::string_view of = object(span); !of.empty()) arg("object", ascii_line(of));
   if (span.bytes != 0) arg("bytes", span.bytes);
   line_ += args + "}}";
 }
 
 void TimelineFile::metadata(std::string_view what, std::uint32_t thread, std::string_view name) {
-  line_ =
-      fmt::format(R"({}{{"name":"{}","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})",
-                  std::exchange(first_event_, false) ? "" : ",\n", what, rank_.rank, thread, json_text(name));
+  line_ = fmt::format(R"({}{{"name":"{}","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})",
+                      std::exchange(first_event_, false) ? "" : ",\n", what, rank_.rank, thread,
+                      ascii_line(name));
 }
 
 }  // namespace penstock

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/ranks/module.hpp"
 #include "io_backends/core/system/interrupt.hpp"
@@ -124,14 +125,8 @@ void end_with_terminal() {
   ::sigaction(SIGHUP, &action, nullptr);
 }
 
-void print_out(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-}
 void print_line(std::string_view text) {
-  print_out(fmt::format("{}\n", text));
-}
-void print_json_line(const Json& object) {
-  print_line(one_line(object));
+  print_text(fmt::format("{}\n", text));
 }
 
 std::string process_text(const RecordingProcess& process) {

@@ -102,10 +102,8 @@ Result<std::optional<std::uint64_t>> trace_limit_of(const Options& options);
 // From now on a terminal that goes away ends the command as Ctrl-C does: for what has to be taken back.
 void end_with_terminal();
 
-// On stdout, as it is, and as a line.
-void print_out(std::string_view text);
+// On stdout, with a newline.
 void print_line(std::string_view text);
-void print_json_line(const Json& object);
 
 // "rank 0, process 4711 (python train.py)".
 std::string process_text(const RecordingProcess& process);

@@ -8,8 +8,10 @@
 #include <fstream>
 #include <system_error>
 
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/utc_time.hpp"
 #include "profiling/attach/attach.hpp"
 #include "profiling/attach/target.hpp"
 #include "profiling/live/recording_process.hpp"
@@ -80,11 +82,11 @@ Result<int> attach(const CommandContext& context) {
     return make_error(Errc::interrupted, fmt::format("process {} is not attached", pid));
   update_note(folder, first_note(context.options, command_line_of(pid)));
   if (context.output.json) {
-    print_json_line(Json{{"pid", pid},
-                         {"session", folder.string()},
-                         {"slots", attached->slots},
-                         {"objects", attached->objects},
-                         {"stopped_ms", attached->stopped_ms()}});
+    print_json(Json{{"pid", pid},
+                    {"session", folder.string()},
+                    {"slots", attached->slots},
+                    {"objects", attached->objects},
+                    {"stopped_ms", attached->stopped_ms()}});
     return 0;
   }
   print_line(fmt::format(

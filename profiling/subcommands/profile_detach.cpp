@@ -4,11 +4,12 @@
 #include <filesystem>
 #include <system_error>
 
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/utc_time.hpp"
 #include "profiling/attach/attach.hpp"
 #include "profiling/attach/target.hpp"
 #include "profiling/subcommands/profile_arguments.hpp"
-#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {
@@ -25,13 +26,13 @@ Result<int> run_detach(const CommandContext& context) {
     update_note(detached.folder, note);
   }
   if (context.output.json) {
-    print_json_line(Json{{"pid", pid},
-                         {"session", detached.folder},
-                         {"slots_restored", detached.slots},
-                         {"slots_unrestored", detached.unrestored},
-                         {"slots_unloaded", detached.unloaded},
-                         {"objects", detached.objects},
-                         {"stopped_ms", detached.stopped_ms()}});
+    print_json(Json{{"pid", pid},
+                    {"session", detached.folder},
+                    {"slots_restored", detached.slots},
+                    {"slots_unrestored", detached.unrestored},
+                    {"slots_unloaded", detached.unloaded},
+                    {"objects", detached.objects},
+                    {"stopped_ms", detached.stopped_ms()}});
   } else {
     print_line(fmt::format(
         "detached from process {} ({}): {} slots in {} objects hold their first values again{}; one "

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "profiling/report/session_json.hpp"
 #include "profiling/report/session_page.hpp"
@@ -37,7 +38,7 @@ Result<int> report_json(const Session& session, const FileSums& sums, const Sess
   } else {
     for (const RollUp& row : report.rows) append_roll_up_json(out, by, row);
   }
-  print_out(out);
+  print_text(out);
   if (by == "file" && most == kAllRows) PENSTOCK_TRY(write_files_json(sums, filter, stdout));
   return 0;
 }
@@ -60,7 +61,7 @@ void report_text(const Session& session, const FileSums& sums, const SessionFilt
     out += "\nMost bytes:\n" + rows_text(file_rows(report.most_bytes, output));
     out += "\nMost time:\n" + rows_text(file_rows(report.most_time, output));
   }
-  print_out(out);
+  print_text(out);
 }
 
 Result<int> run_report(const CommandContext& context) {
@@ -73,7 +74,7 @@ Result<int> run_report(const CommandContext& context) {
     PENSTOCK_TRY(check_output_outside_sessions(file, context.positionals));
     PENSTOCK_TRY(write_session_page(session, sums, filter, context.output, file));
     if (!context.output.json) {
-      print_out(fmt::format("{}: {}\n", file, count_of(session.processes.size(), "process", "processes")));
+      print_text(fmt::format("{}: {}\n", file, count_of(session.processes.size(), "process", "processes")));
       return 0;
     }
   }

@@ -10,10 +10,12 @@
 #include <system_error>
 
 #include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/ranks/module.hpp"
 #include "io_backends/core/units.hpp"
+#include "io_backends/core/utc_time.hpp"
 #include "profiling/report/session_text.hpp"
 #include "profiling/session/file_sums.hpp"
 #include "profiling/session/kernel_processes.hpp"
@@ -22,7 +24,6 @@
 #include "profiling/subcommands/profile_arguments.hpp"
 #include "profiling/subcommands/program_check.hpp"
 #include "profiling/subcommands/watched_run.hpp"
-#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {
@@ -34,8 +35,7 @@ constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
 
 void say(std::string_view text) {
-  const std::string line = fmt::format("penstock profile: {}\n", text);
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  print_text(fmt::format("penstock profile: {}\n", text), stderr);
 }
 
 // Everything behind "--" as it stands on the line; without one the arguments.

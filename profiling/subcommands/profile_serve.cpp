@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "profiling/live/trace_window.hpp"
@@ -45,10 +46,10 @@ std::vector<std::string> report_arguments(const CommandContext& context) {
 void print_address(const CommandContext& context, const ServeOptions& options) {
   const std::string url = fmt::format("http://127.0.0.1:{}/?token={}", options.port, options.token);
   if (context.output.json)
-    print_json_line(Json{{"url", url},
-                         {"port", options.port},
-                         {"token", options.token},
-                         {"session", options.folder.string()}});
+    print_json(Json{{"url", url},
+                    {"port", options.port},
+                    {"token", options.token},
+                    {"session", options.folder.string()}});
   else
     print_line(url);
   std::fflush(stdout);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "profiling/live/recording_process.hpp"
 #include "profiling/live/session_snapshot.hpp"
@@ -37,9 +38,9 @@ Result<int> run_snapshot(const CommandContext& context) {
     std::error_code failed;
     const fs::path absolute = fs::absolute(to, failed);
     if (failed) return errno_error(failed.value(), "cannot look at the snapshot", to.string());
-    print_json_line(Json{{"session", absolute.lexically_normal().string()},
-                         {"of", context.positionals[0]},
-                         {"files", files.size()}});
+    print_json(Json{{"session", absolute.lexically_normal().string()},
+                    {"of", context.positionals[0]},
+                    {"files", files.size()}});
   } else {
     print_line(fmt::format("what {} did up to now is in '{}'; 'penstock profile report {}' shows it", whose,
                            to.string(), to.string()));

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string_view>
 
+#include "io_backends/core/cli/print.hpp"
 #include "profiling/attach/target.hpp"
 #include "profiling/live/recording_process.hpp"
 #include "profiling/live/trace_window.hpp"
@@ -64,16 +65,16 @@ Result<void> report_pid(const CommandContext& context, const std::string& word) 
   const bool trace = process.ok() && process->trace;
   const std::string name = target.ok() ? target->name() : kernel_name(pid);
   if (context.output.json) {
-    print_json_line(Json{{"pid", pid},
-                         {"name", name},
-                         {"watched", process.ok() || removed},
-                         {"how", how},
-                         {"session", folder},
-                         {"session_gone", removed.has_value()},
-                         {"trace", trace},
-                         {"trace_limit", process.ok() ? process->trace_bytes : 0},
-                         {"since_ns", process.ok() ? process->since_ns : 0},
-                         {"library_loaded", idle || process.ok() || removed}});
+    print_json(Json{{"pid", pid},
+                    {"name", name},
+                    {"watched", process.ok() || removed},
+                    {"how", how},
+                    {"session", folder},
+                    {"session_gone", removed.has_value()},
+                    {"trace", trace},
+                    {"trace_limit", process.ok() ? process->trace_bytes : 0},
+                    {"since_ns", process.ok() ? process->since_ns : 0},
+                    {"library_loaded", idle || process.ok() || removed}});
   } else if (removed) {
     print_line(fmt::format("process {} ({}): {}, but {}", pid, name, how, session_gone_text(pid, *removed)));
   } else {
@@ -94,7 +95,7 @@ Result<void> report_session(const CommandContext& context, const std::string& wo
       row["watched"] = true;
       row["how"] = start_reason_text(process.started);
       row["since_ns"] = process.since_ns;
-      print_json_line(row);
+      print_json(row);
     } else {
       print_line(fmt::format("{}: {}, {}", process_text(process), start_reason_text(process.started),
                              process.trace ? "every call is kept" : "calls are counted"));

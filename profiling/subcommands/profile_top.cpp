@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "profiling/live/recording_folders.hpp"
 #include "profiling/live/recording_process.hpp"
@@ -51,7 +52,7 @@ void show(const CommandContext& context, const Look* before, const Look& now) {
   const Change change = change_of(before, now, rows_of(context.options, kTopRows));
   std::string text;
   if (context.output.json) {
-    print_json_line(change_json(now, change));
+    print_json(change_json(now, change));
   } else {
     if (::isatty(STDOUT_FILENO) == 1 && !context.options.flag("once")) {
       text = "\x1b[H\x1b[J";
@@ -60,7 +61,7 @@ void show(const CommandContext& context, const Look* before, const Look& now) {
     }
     text += change_text(now, change, context.output);
   }
-  print_out(text);
+  print_text(text);
   std::fflush(stdout);
 }
 

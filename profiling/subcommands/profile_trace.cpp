@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "io_backends/core/cli/count_of.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/system/interrupt.hpp"
@@ -49,7 +50,7 @@ int report_traced(const CommandContext& context, std::span<const TracedProcess> 
         row["to_ns"] = one.from_ns == 0 ? 0 : one.to_ns;
         row["kept_s"] = seconds_of(one);
       }
-      print_json_line(row);
+      print_json(row);
     } else if (const std::string text = text_of(one); !text.empty()) {
       print_line(fmt::format("{}: {}", name, text));
     }

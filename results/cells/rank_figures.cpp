@@ -1,12 +1,22 @@
 #include "results/cells/rank_figures.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
+#include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/cli/table.hpp"
+#include "results/cells/cells.hpp"
 #include "results/record/statistics.hpp"
 #include "results/record/trial.hpp"
 
 namespace penstock {
+namespace {
+
+constexpr double kRanksApart = 0.1;  // of the median rate: from where on it is said
+
+}  // namespace
 
 RankRates rank_rates(std::span<const RankFigures> ranks) {
   std::vector<double> rates;
@@ -23,6 +33,26 @@ void record_ranks(std::span<const RankFigures> ranks, const RankMetrics& metrics
   trial.sample(metrics.least, part, rates.least);
   trial.sample(metrics.median, part, rates.median);
   trial.sample(metrics.most, part, rates.most);
+}
+
+RankRates rank_rates(const Record& record, std::string_view prefix) {
+  const auto rate = [&](const char* which) {
+    return metric_value(record, fmt::format("{}rank_{}_bytes_per_s", prefix, which));
+  };
+  const auto least = rate("min");
+  const auto middle = rate("median");
+  const auto most = rate("max");
+  if (!least || !middle || !most) return {};
+  return {.least = *least, .median = *middle, .most = *most};
+}
+
+std::string ranks_apart(std::string_view whose, const RankRates& rates, const Output& output) {
+  const double apart = rates.most - rates.least;
+  if (rates.median > 0 && apart > kRanksApart * rates.median)
+    return fmt::format("{} lie {} apart: the slowest at {} {}, the fastest at {}", whose,
+                       format_percent(apart / rates.median), format_rate(rates.least, output),
+                       rate_unit(output), format_rate(rates.most, output));
+  return "";
 }
 
 }  // namespace penstock

@@ -1,16 +1,18 @@
-// What the ranks of a job did one by one, and how a record says it.
+// What the ranks of a job did one by one, how a record has it, and how far they lie apart.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "io_backends/core/metric.hpp"
-#include "results/cells/rank_spread.hpp"
 
 namespace penstock {
 
 class Trial;
+struct Output;
+struct Record;
 
 // One rank of several, in one run.
 struct RankFigures {
@@ -37,6 +39,20 @@ inline constexpr RankMetrics kRanksOfRepeat{{"rank_min_bytes_per_s", "B/s", Bett
 void record_ranks(std::span<const RankFigures> ranks, const RankMetrics& metrics, Trial& trial,
                   std::string_view part = "");
 
+// Of the slowest, the middle and the fastest rank, in bytes per second; all 0 without ranks.
+struct RankRates {
+  double least = 0;
+  double median = 0;
+  double most = 0;
+};
+
 RankRates rank_rates(std::span<const RankFigures> ranks);
+
+// What record_ranks() put into the record with this prefix: medians of the repeats.
+RankRates rank_rates(const Record& record, std::string_view prefix = "");
+
+// "<whose> lie 30% apart: the slowest at 80.0 MiB/s, the fastest at 110.0"; "" where they end together, as
+// ranks with equal work should, or nothing is known.
+std::string ranks_apart(std::string_view whose, const RankRates& rates, const Output& output);
 
 }  // namespace penstock

@@ -90,34 +90,19 @@ std::string reason_text(const std::vector<const Record*>& records) {
   return same || records.size() == 1 ? " (" + reason + ")" : " (first: " + reason + ")";
 }
 
-std::string_view verdict_text(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::ok:
-    case Verdict::short_time:
-      return "measured for too short a time";
-    case Verdict::degraded:
-      return "went on without some samples";
-    case Verdict::client_bound:
-      return "limited by this machine's own processors, not by the tier";
-    case Verdict::ceiling_invalid:
-      return "faster than the ceiling, which is therefore none";
-    case Verdict::not_warm:
-      return "still not warm, so without a number";
-    case Verdict::not_cold:
-      return "still not cold, so without a number";
-    case Verdict::wrong_bytes:
-      return "delivered wrong bytes";
-    case Verdict::timed_out:
-      return "timed out";
-    case Verdict::failed:
-      return "failed";
-    case Verdict::skipped:
-      return "skipped";
-    case Verdict::interrupted:
-      return "interrupted";
-  }
-  return "failed";
-}
+// In the order of Verdict.
+constexpr std::string_view kVerdictTexts[] = {"",
+                                              "measured for too short a time",
+                                              "limited by this machine's own processors, not by the tier",
+                                              "faster than the ceiling, which is therefore none",
+                                              "went on without some samples",
+                                              "still not warm, so without a number",
+                                              "still not cold, so without a number",
+                                              "delivered wrong bytes",
+                                              "timed out",
+                                              "failed",
+                                              "skipped",
+                                              "interrupted"};
 
 void describe_verdicts(Shown records, const Names& names, std::vector<Sentence>& out) {
   std::map<Verdict, std::vector<const Record*>> by_verdict;
@@ -127,8 +112,8 @@ void describe_verdicts(Shown records, const Names& names, std::vector<Sentence>&
     const std::string count = found.size() == 1 ? "1 cell" : fmt::format("{} cells", found.size());
     verdicts::add_sentence(out, verdict_exit_code(verdict) == 0 ? Tone::caution : Tone::failure,
                            "verdict." + std::string(verdict_name(verdict)), "{} {}: {}{}.", count,
-                           verdict_text(verdict), enumerate(distinct_names(found, names)),
-                           reason_text(found));
+                           kVerdictTexts[static_cast<std::size_t>(verdict)],
+                           enumerate(distinct_names(found, names)), reason_text(found));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/system/whole_file.hpp"
@@ -210,10 +211,9 @@ Result<void> publish(const CommandContext& context, const Forms& forms) {
     PENSTOCK_TRY(write_whole_file(path, "the JUnit file", forms.junit));
   if (const std::string path = context.options.text("markdown"); !path.empty())
     PENSTOCK_TRY(write_whole_file(path, "the Markdown file", forms.markdown));
-  const std::string& out = context.output.json ? forms.json : forms.text;
-  std::fwrite(out.data(), 1, out.size(), stdout);
+  print_text(context.output.json ? forms.json : forms.text);
   if (context.options.flag("github")) {
-    std::fwrite(forms.annotations.data(), 1, forms.annotations.size(), context.output.json ? stderr : stdout);
+    print_text(forms.annotations, context.output.json ? stderr : stdout);
     PENSTOCK_TRY(add_to_step_summary(forms.markdown));
   }
   // Here and not where the process ends: there it would be 1, which says that something got slower.

@@ -14,16 +14,12 @@ namespace {
 
 constexpr double kLogOfZero = -1e6;
 
-std::string_view direction(Better better) {
-  return better == Better::higher ? "higher" : better == Better::lower ? "lower" : "neither";
-}
-
 // The same metric is told by the same words; what differs, else "".
 std::string mismatch(const Metric& one, const Metric& other) {
   if (one.unit != other.unit)
     return fmt::format("the unit is '{}' here and '{}' there", one.unit, other.unit);
   if (one.better != other.better)
-    return fmt::format("better is {} here and {} there", direction(one.better), direction(other.better));
+    return fmt::format("better is {} here and {} there", better_name(one.better), better_name(other.better));
   if (one.per != other.per)
     return fmt::format("a sample is of one {} here and of one {} there", one.per, other.per);
   return "";

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <optional>
 
+#include "io_backends/core/text.hpp"
 #include "results/compare/gate_text.hpp"
 #include "results/record/json_members.hpp"
 
@@ -30,24 +31,17 @@ Json settings_json(const CompareSettings& settings) {
 
 // Text or an attribute's value; what XML 1.0 cannot hold becomes '?'.
 std::string xml(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else if (c == '\n' || c == '\t' || c == '\r') {
-      out += fmt::format("&#{};", static_cast<int>(byte));
-    } else {
-      out += byte < 0x20 ? '?' : c;
-    }
-  }
-  return out;
+  return with_escapes(text, [](char c) -> std::string_view {
+    return c == '&'                               ? "&amp;"
+           : c == '<'                             ? "&lt;"
+           : c == '>'                             ? "&gt;"
+           : c == '"'                             ? "&quot;"
+           : c == '\n'                            ? "&#10;"
+           : c == '\t'                            ? "&#9;"
+           : c == '\r'                            ? "&#13;"
+           : static_cast<unsigned char>(c) < 0x20 ? "?"
+                                                  : "";
+  });
 }
 
 // A row in one sentence.

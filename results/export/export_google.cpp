@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "io_backends/core/json_text.hpp"
 #include "results/cells/cells.hpp"
 #include "results/record/json_members.hpp"
 #include "results/record/work.hpp"
@@ -177,7 +178,7 @@ std::string google_benchmark_json(const RecordSet& set) {
     if (benchmarks.size() > before) ++family;
   }
   const Json whole{{"context", context_of(set)}, {"benchmarks", std::move(benchmarks)}};
-  return whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return indented(whole, 2) + "\n";
 }
 
 }  // namespace penstock

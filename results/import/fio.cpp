@@ -111,10 +111,11 @@ std::optional<double> merged_percentile(const Latencies& latencies, double perce
   return std::nullopt;
 }
 
-std::optional<double> percentile_of(const Latencies& latencies, std::string_view key, double percent) {
-  const auto found = latencies.of.size() == 1
-                         ? member_number(member_object(*latencies.of.front(), "percentile"), key)
-                         : std::nullopt;
+std::optional<double> percentile_of(const Latencies& latencies, double percent) {
+  const auto found =
+      latencies.of.size() == 1
+          ? member_number(member_object(*latencies.of.front(), "percentile"), fmt::format("{:.6f}", percent))
+          : std::nullopt;
   const auto time = found ? found : merged_percentile(latencies, percent);
   return time ? std::optional(*time * latencies.to_ns) : std::nullopt;
 }
@@ -126,23 +127,13 @@ constexpr MetricInfo kWall{"wall_s", "s"};
 constexpr MetricInfo kLatency{"latency_ns_*", "ns", Better::lower};
 constexpr MetricInfo kFioMetrics[] = {kFioRate, kErrors, kOpRate, kPayload, kWall, kLatency};
 
-struct Percentile {
-  std::string_view name;
-  std::string_view key;
-  double percent;
-};
-constexpr Percentile kPercentiles[] = {{"p50", "50.000000", 50.0},
-                                       {"p95", "95.000000", 95.0},
-                                       {"p99", "99.000000", 99.0},
-                                       {"p999", "99.900000", 99.9}};
-
 void add_latencies(Record& record, const Clones& clones) {
   const auto latencies = latencies_of(clones);
   if (!latencies) return;
   const std::size_t before = record.metrics.size();
-  for (const Percentile& one : kPercentiles)
-    if (const auto time = percentile_of(*latencies, one.key, one.percent))
-      add_sample(record, kLatency, one.name, *time);
+  for (const double percent : {50.0, 95.0, 99.0, 99.9})
+    if (const auto time = percentile_of(*latencies, percent))
+      add_sample(record, kLatency, percent == 99.9 ? "p999" : fmt::format("p{:.0f}", percent), *time);
   if (record.metrics.size() > before) record.parameters["latency"] = latencies->name;
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/utc_time.hpp"
 #include "results/record/json_members.hpp"
 
 namespace penstock {
@@ -75,11 +76,7 @@ std::string nearest_place(const Places& places, const std::string& path) {
 
 std::string utc_time(double seconds) {
   if (!(seconds > 0) || seconds > kLatest) return "";
-  const auto time = static_cast<std::time_t>(seconds);
-  std::tm parts{};
-  ::gmtime_r(&time, &parts);
-  char text[32];
-  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts));
+  return utc_text(static_cast<std::time_t>(seconds));
 }
 
 std::optional<Imported> import_foreign(std::string_view text) {

@@ -74,7 +74,9 @@ void Reading::lines(std::istream& in, const fs::path& path) {
     if (parsed->seal)
       if (const std::string missing = runs.at(*parsed->seal); !missing.empty())
         problem(path, number, missing);
-    set_.records.push_back({std::move(parsed->record), path, number});
+    parsed->file = path;
+    parsed->line = number;
+    set_.records.push_back(*std::move(parsed));
   }
   if (const std::string missing = runs.at_end(); !missing.empty()) problem(path, 0, missing);
   if (empty && !in.bad()) problem(path, 0, "holds no record");
@@ -124,7 +126,7 @@ Result<std::vector<fs::path>> record_files(const fs::path& folder) {
   return files;
 }
 
-Result<RecordLine> parse_sealed_line(std::string_view line) {
+Result<StoredRecord> parse_sealed_line(std::string_view line) {
   bool too_deep = false;
   const auto watch = [&](int depth, Json::parse_event_t, Json&) {
     if (depth > kMostRecordDepth) too_deep = true;
@@ -133,14 +135,14 @@ Result<RecordLine> parse_sealed_line(std::string_view line) {
   const Json json = Json::parse(line.begin(), line.end(), watch, false);
   if (json.is_discarded()) return make_error(Errc::corrupt, "not a record: no JSON (cut short?)");
   if (too_deep) return make_error(Errc::corrupt, "not a record: nested too deeply");
-  RecordLine parsed;
+  StoredRecord parsed;
   PENSTOCK_ASSIGN(parsed.record, record_from_json(json));
   PENSTOCK_ASSIGN(parsed.seal, check_seal(line, json));
   return parsed;
 }
 
 Result<Record> parse_record_line(std::string_view line) {
-  PENSTOCK_ASSIGN(RecordLine parsed, parse_sealed_line(line));
+  PENSTOCK_ASSIGN(StoredRecord parsed, parse_sealed_line(line));
   return std::move(parsed.record);
 }
 

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/utc_time.hpp"
 #include "results/record/json_members.hpp"
 
 namespace penstock {

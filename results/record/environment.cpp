@@ -15,6 +15,10 @@
 #include <vector>
 
 #include "io_backends/core/build_info.hpp"
+#include "io_backends/core/text.hpp"
+#include "io_backends/decorators/traced.hpp"
+#include "io_backends/files/page_cache.hpp"
+#include "io_backends/tiers/tier.hpp"
 #include "results/record/statistics.hpp"
 
 namespace penstock {
@@ -22,11 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\n");
-  if (first == std::string_view::npos) return "";
-  return std::string(text.substr(first, text.find_last_not_of(" \t\n") - first + 1));
-}
+constexpr std::string_view kBlanks = " \t\n";
 
 // The whole file without blanks at its ends; absent when it cannot be read.
 std::optional<std::string> file_text(const fs::path& path) {
@@ -34,7 +34,7 @@ std::optional<std::string> file_text(const fs::path& path) {
   if (!in) return std::nullopt;
   std::ostringstream text;
   text << in.rdbuf();
-  return trimmed(text.str());
+  return std::string(trim(text.str(), kBlanks));
 }
 
 // The value behind "key:" or "key=" of the first such line.
@@ -43,22 +43,15 @@ std::string line_value(const fs::path& path, std::string_view key) {
   for (std::string line; std::getline(in, line);) {
     if (line.compare(0, key.size(), key) != 0) continue;
     const auto divider = line.find_first_of(":=", key.size());
-    if (divider == std::string::npos || !trimmed(line.substr(key.size(), divider - key.size())).empty())
+    const std::string_view text = line;
+    if (divider == std::string::npos || !trim(text.substr(key.size(), divider - key.size()), kBlanks).empty())
       continue;
-    std::string value = trimmed(line.substr(divider + 1));
+    std::string value(trim(text.substr(divider + 1), kBlanks));
     if (value.size() >= 2 && value.front() == '"' && value.back() == '"')
       value = value.substr(1, value.size() - 2);
     return value;
   }
   return "";
-}
-
-std::optional<std::uint64_t> to_number(const std::string& text) {
-  if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
-  errno = 0;
-  const std::uint64_t number = std::strtoull(text.c_str(), nullptr, 10);
-  if (errno != 0) return std::nullopt;
-  return number;
 }
 
 // Keeps the tighter of what is there and `number`.
@@ -73,13 +66,13 @@ void inspect_v2(const fs::path& mount, const std::string& path, Json& limits) {
   fs::path folder = mount / fs::path(path).relative_path();
   for (;; folder = folder.parent_path()) {
     if (const auto text = file_text(folder / "memory.max"))
-      if (const auto number = to_number(*text)) tighten(limits, "memory_bytes", *number);
+      if (const auto number = parse_digits<std::uint64_t>(*text)) tighten(limits, "memory_bytes", *number);
     if (const auto text = file_text(folder / "cpu.max")) {
       std::istringstream words(*text);
       std::string quota;
       double period = 0;
       if (words >> quota >> period; period > 0)
-        if (const auto number = to_number(quota))
+        if (const auto number = parse_digits<std::uint64_t>(quota))
           tighten(limits, "cpus", static_cast<double>(*number) / period);
     }
     if (const auto text = file_text(folder / "io.max"); text && !text->empty() && !limits.contains("io"))
@@ -104,14 +97,16 @@ void inspect_v1(const fs::path& mount, const std::string& controllers, const std
   if (has("memory")) {
     // "No limit" is a huge number rounded to pages.
     if (const auto text = file_text(own("memory") / "memory.limit_in_bytes"))
-      if (const auto number = to_number(*text); number && *number < (std::uint64_t{1} << 60))
+      if (const auto number = parse_digits<std::uint64_t>(*text);
+          number && *number < (std::uint64_t{1} << 60))
         tighten(limits, "memory_bytes", *number);
   }
   if (has("cpu")) {
     const auto quota = file_text(own("cpu") / "cpu.cfs_quota_us");
     const auto period = file_text(own("cpu") / "cpu.cfs_period_us");
     if (quota && period)
-      if (const auto q = to_number(*quota), p = to_number(*period); q && p && *p > 0)
+      if (const auto q = parse_digits<std::uint64_t>(*quota), p = parse_digits<std::uint64_t>(*period);
+          q && p && *p > 0)
         tighten(limits, "cpus", static_cast<double>(*q) / static_cast<double>(*p));
   }
   if (has("blkio")) {
@@ -122,10 +117,6 @@ void inspect_v1(const fs::path& mount, const std::string& controllers, const std
         lines += (lines.empty() ? "" : "; ") + std::string(what) + " " + *text;
     if (!lines.empty()) limits["io"] = lines;
   }
-}
-
-std::string cpu_list() {
-  return line_value("/proc/self/status", "Cpus_allowed_list");
 }
 
 int cpu_count() {
@@ -142,17 +133,14 @@ std::string cpu_model() {
 }
 
 Json build_json() {
-  Json build = Json::object();
-  build["compiler"] = build_info().compiler;
-  build["type"] = build_info().build_type;
-  build["flags"] = build_info().flags;
+  Json build{
+      {"compiler", build_info().compiler}, {"type", build_info().build_type}, {"flags", build_info().flags}};
   if (!build_info().sanitizers.empty()) build["sanitizer"] = build_info().sanitizers;
   return build;
 }
 
 Json versions_json() {
-  Json versions = Json::object();
-  versions["penstock"] = build_info().version;
+  Json versions{{"penstock", build_info().version}};
   for (const LibraryVersion& library : library_versions())
     versions[std::string(library.name)] = library.version;
   return versions;
@@ -221,7 +209,7 @@ Json inspect_environment() {
   }
   json["os"] = line_value("/etc/os-release", "PRETTY_NAME");
   json["cpu"] = cpu_model();
-  json["cpus"] = cpu_list();
+  json["cpus"] = line_value("/proc/self/status", "Cpus_allowed_list");
   json["cpu_count"] = cpu_count();
   json["numa"] = line_value("/proc/self/status", "Mems_allowed_list");
   json["governor"] = file_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").value_or("");
@@ -230,6 +218,57 @@ Json inspect_environment() {
   json["build"] = build_json();
   json["versions"] = versions_json();
   json["clock_read_ns"] = clock_read_ns();
+  return json;
+}
+
+namespace {
+
+Json calls_json(const TimesByCall& times) {
+  Json json = Json::object();
+  for (const auto& [call, of_call] : times) {
+    const Histogram& ns = of_call.ns;
+    json[std::string(timed_call_name(call))] = {
+        {"count", ns.count()},         {"errors", of_call.errors},
+        {"bytes", of_call.bytes},      {"total_s", ns.mean() * static_cast<double>(ns.count()) * 1e-9},
+        {"ns_p50", ns.percentile(50)}, {"ns_p95", ns.percentile(95)},
+        {"ns_p99", ns.percentile(99)}, {"ns_p999", ns.percentile(99.9)},
+        {"ns_max", ns.max()}};
+  }
+  return json;
+}
+
+}  // namespace
+
+Json tier_json(const Tier& tier) {
+  Json json{{"name", tier.name},
+            {"backend", tier.backend_name},
+            {"root", tier.root},
+            {"spec", tier.spec},
+            {"fs_type", tier.facts.fs_type},
+            {"device", tier.facts.device},
+            {"mount_point", tier.facts.mount_point},
+            {"mount_options", tier.facts.mount_options},
+            {"striping", tier.facts.striping},
+            {"network", tier.facts.network},
+            {"memory", tier.facts.memory}};
+  if (const std::vector<std::string> remarks = tier.remarks(); !remarks.empty()) json["remarks"] = remarks;
+  if (TimedCalls* const calls = tier.backend == nullptr ? nullptr : timed_calls(*tier.backend))
+    json["calls"] = calls_json(calls->all());
+  if (!tier.ceilings.empty()) {
+    json["ceilings"] = Json::object();
+    for (const Ceiling& ceiling : tier.ceilings) json["ceilings"][ceiling.what] = ceiling.bytes_per_s;
+  }
+  return json;
+}
+
+Json cache_json(const CacheState& cache) {
+  Json json{{"client_data", cache.client_data},
+            {"client_metadata", cache.client_metadata},
+            {"server", cache.server},
+            {"host", cache.host},
+            {"method", cache.method}};
+  if (cache.resident_fraction_before) json["resident_fraction_before"] = *cache.resident_fraction_before;
+  if (cache.device_bytes_fraction) json["device_bytes_fraction"] = *cache.device_bytes_fraction;
   return json;
 }
 

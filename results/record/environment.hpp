@@ -4,11 +4,12 @@
 #include <cstdint>
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
+#include "io_backends/core/json_text.hpp"
 
 namespace penstock {
 
-using Json = nlohmann::ordered_json;
+struct CacheState;
+struct Tier;
 
 // host, kernel, cpu, cpus (allowed, "0-3"), cpu_count, numa (allowed memory nodes), governor, memory_bytes,
 // cgroup (limits), build (compiler, type, flags, sanitizer), versions, clock_read_ns. What the machine does
@@ -29,5 +30,10 @@ std::uint64_t memory_bytes();
 // What may be taken of it now, as its MemAvailable and the cgroup's limit say, without the system having to
 // end a process for it: page cache gives way, what is in tmpfs does not. 0: unknown.
 std::uint64_t memory_left();
+
+// The tier as it is now: what it was opened from, its file system and ceilings, and the times of its calls
+// where they are taken.
+Json tier_json(const Tier& tier);
+Json cache_json(const CacheState& cache);
 
 }  // namespace penstock

@@ -41,6 +41,25 @@ Result<GatheredJson> gather_json(Communicator& ranks, const Json& mine,
   return all;
 }
 
+Result<Json> gather_ranks(Communicator& ranks, const Json& host, const Json& before) {
+  PENSTOCK_ASSIGN(const Communicator::ClockOffset clock, ranks.clock_offset());
+  const Json mine{{"rank", ranks.rank()},
+                  {"host", host},
+                  {"rank_on_node", ranks.rank_on_node()},
+                  {"clock", {{"offset_ns", clock.offset_ns}, {"error_ns", clock.error_ns}}}};
+  const std::vector<std::uint8_t> words = Json::to_cbor(mine);
+  PENSTOCK_ASSIGN(const auto all, ranks.gather(std::as_bytes(std::span(words))));
+  Json rows = Json::array();
+  for (const std::vector<std::byte>& bytes : all) {
+    Json rank = Json::from_cbor(bytes);
+    Json clocks = rows.size() < before.size() ? before[rows.size()]["clock"] : Json::array();
+    clocks.push_back(std::move(rank["clock"]));
+    rank["clock"] = std::move(clocks);
+    rows.push_back(std::move(rank));
+  }
+  return rows;
+}
+
 Json packed(const Error& error) {
   return {{"code", static_cast<int>(error.code)}, {"errno", error.sys_errno}, {"what", error.what}};
 }

@@ -20,6 +20,11 @@ struct GatheredJson {
 Result<GatheredJson> gather_json(Communicator& ranks, const Json& mine,
                                  const std::function<Json(const std::vector<Json>&)>& join);
 
+// Collective: on rank 0 a row for each rank with its number, its `host` and what its clock lies apart from
+// rank 0's; of `before`, the rows of an earlier call, each has the clocks before its own. [] on the other
+// ranks.
+Result<Json> gather_ranks(Communicator& ranks, const Json& host, const Json& before);
+
 Json packed(const Error& error);
 Error error_of(const Json& json);
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "results/record/record.hpp"
+#include "io_backends/core/json_text.hpp"
 
 namespace penstock {
 
@@ -38,11 +38,6 @@ inline std::string member_text(const Json& json, std::string_view name) {
 inline bool member_true(const Json& json, std::string_view name) {
   const Json* const found = member(json, name);
   return found != nullptr && found->is_boolean() && found->get<bool>();
-}
-
-// JSON in one line without a newline. Bytes that are no UTF-8 (names of files may have such) become U+FFFD.
-inline std::string one_line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 // Any value as text: a string as it is, "" for null, everything else as JSON.

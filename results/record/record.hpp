@@ -10,16 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "io_backends/core/json_text.hpp"
 #include "io_backends/core/metric.hpp"
-#include "io_backends/core/result.hpp"
-#include "io_backends/files/page_cache.hpp"
-#include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
-
-using Json = nlohmann::ordered_json;
 
 // From harmless to fatal.
 enum class Verdict : std::uint8_t {
@@ -37,7 +31,6 @@ enum class Verdict : std::uint8_t {
   interrupted,
 };
 std::string_view verdict_name(Verdict verdict);
-Result<Verdict> parse_verdict(std::string_view name);
 int verdict_exit_code(Verdict verdict);  // 0, 1 or 77 (docs/records.md)
 // One more verdict on the same thing: the worst stands, with its reason. Where that still leaves a number, a
 // lesser one is named after it: "3 samples were skipped; also client_bound: ...".
@@ -57,15 +50,6 @@ struct Series {
   std::vector<double> values;
 };
 
-struct CorpusFacts {
-  std::string recipe;  // "scan" for data that somebody else made
-  std::string format;  // "files", "tfrecord", ...
-  std::uint64_t samples = 0;
-  std::uint64_t bytes = 0;
-  std::string checksum;  // of the manifest
-  double over_ram = 0;   // bytes / this machine's memory
-};
-
 struct Record {
   int schema = 1;
   std::string id;
@@ -79,7 +63,7 @@ struct Record {
   std::optional<std::vector<std::string>> work;
   Json tiers = Json::object();        // role ("data", "checkpoint", "burst_buffer") -> facts (tier_json)
   Json cache = Json::object();        // cache_json
-  Json corpus = Json::object();       // corpus_json
+  Json corpus = Json::object();       // corpus_json (datagen/corpus/corpus.hpp)
   Json environment = Json::object();  // environment.hpp
   std::map<std::string, Metric> metrics;
   std::map<std::string, Series> series;
@@ -96,10 +80,6 @@ void add_sample(Record& record, const MetricInfo& family, std::string_view part,
 bool is_declared(std::string_view name, const Metric& metric, std::span<const MetricInfo> table);
 
 Json to_json(const Record& record);
-Result<Record> record_from_json(const Json& json);  // corrupt, naming the field
-std::string record_line(const Record& record);      // the JSON in one line, no newline; always UTF-8
-Json tier_json(const Tier& tier);
-Json cache_json(const CacheState& cache);
-Json corpus_json(const CorpusFacts& corpus);
+std::string record_line(const Record& record);  // the JSON in one line, no newline; always UTF-8
 
 }  // namespace penstock

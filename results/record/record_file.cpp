@@ -12,9 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <ctime>
 #include <string>
-#include <utility>
 
 #include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/core/system/fd.hpp"
@@ -30,16 +28,6 @@ constexpr std::size_t kShortId = 8;
 
 Result<void> before(const StoreStep& step, std::string_view name) {
   return step ? step(name) : success();
-}
-
-Result<void> write_all(int fd, std::string_view text, const fs::path& path) {
-  while (!text.empty()) {
-    const ssize_t wrote = ::write(fd, text.data(), text.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return errno_error(errno, "cannot write", path.string());
-    text.remove_prefix(static_cast<std::size_t>(wrote));
-  }
-  return success();
 }
 
 // Whether the two are names of one file: a server that gave a name and whose answer was lost is asked again,
@@ -65,14 +53,6 @@ int rename_noreplace(const fs::path& from, const fs::path& to) {
   return 0;
 }
 
-Result<void> sync_folder(const fs::path& folder) {
-  const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some network file systems refuse to sync a folder; they make names durable themselves.
-  if (!fd || (::fsync(fd.get()) != 0 && errno != EINVAL && errno != EROFS))
-    return errno_error(errno, "cannot sync", folder.string());
-  return success();
-}
-
 // "2026-11-20T09:30:00Z" -> "20261120T093000Z"; anything else that could leave the folder is dropped.
 std::string name_part(std::string_view text, std::string_view extra) {
   std::string part;
@@ -93,47 +73,32 @@ Result<void> make_folder(const fs::path& folder) {
   return sync_folder(parent.empty() ? fs::path(".") : parent);
 }
 
-constexpr std::string_view kSumBegins = R"(,"crc32c":")";
-constexpr std::string_view kSumEnds = R"("}})";
-constexpr std::size_t kSumBytes = kSumBegins.size() + 8 + kSumEnds.size();
+}  // namespace
 
-std::string sum_of(std::string_view text) {
+std::string seal_line(std::string_view record, std::size_t line, std::size_t of) {
+  std::string sealed(record.substr(0, record.size() - 1));  // without its '}'
+  sealed += fmt::format(R"(,"seal":{{"line":{},"of":{})", line, of);
+  return sealed + seal_end(sealed);
+}
+
+std::string seal_end(std::string_view text) {
   return fmt::format("{}{:08x}{}", kSumBegins, crc32c(std::as_bytes(std::span(text))), kSumEnds);
 }
 
-bool is_sum(std::string_view text) {
-  return text.starts_with(kSumBegins) && text.ends_with(kSumEnds);
+Result<void> write_all(int fd, std::string_view text, const fs::path& path) {
+  while (!text.empty()) {
+    const ssize_t wrote = retry_eintr([&] { return ::write(fd, text.data(), text.size()); });
+    if (wrote < 0) return errno_error(errno, "cannot write", path.string());
+    text.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return success();
 }
 
-std::size_t count_at(const Json& json, const char* key) {
-  const auto at = json.find(key);
-  return at != json.end() && at->is_number_unsigned() ? at->get<std::size_t>() : 0;
-}
-
-}  // namespace
-
-std::string seal_line(std::string_view record, const Seal& seal) {
-  std::string line(record.substr(0, record.size() - 1));  // without its '}'
-  line += fmt::format(R"(,"seal":{{"line":{},"of":{})", seal.line, seal.of);
-  return line + sum_of(line);
-}
-
-Result<std::optional<Seal>> check_seal(std::string_view line, const Json& json) {
-  line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
-  const std::size_t body = line.size() < kSumBytes ? 0 : line.size() - kSumBytes;
-  const auto seal = json.find("seal");
-  if (seal == json.end() && !is_sum(line.substr(body))) return std::optional<Seal>();
-  const Error changed =
-      make_error(Errc::corrupt,
-                 "changed since it was written: its checksum does not hold (without the member 'seal' it is "
-                 "read as it is)");
-#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-  if (line.substr(body) != sum_of(line.substr(0, body))) return changed;
-#endif
-  if (seal == json.end() || !seal->is_object()) return changed;
-  const Seal found{count_at(*seal, "line"), count_at(*seal, "of")};
-  if (found.line == 0 || found.line > found.of) return changed;
-  return std::optional<Seal>(found);
+Result<void> sync_folder(const fs::path& folder) {
+  const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some network file systems refuse to sync a folder; they make names durable themselves.
+  if (fd && (::fsync(fd.get()) == 0 || errno == EINVAL || errno == EROFS)) return success();
+  return errno_error(errno, "cannot sync", folder.string());
 }
 
 Result<void> write_whole(const fs::path& folder, const std::string& name, std::string_view text, bool replace,
@@ -173,21 +138,12 @@ std::string random_id(std::size_t digits) {
   return id;
 }
 
-std::string utc_now() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  const std::size_t length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return std::string(text, length);
-}
-
 Result<fs::path> write_records(const fs::path& folder, std::span<const Record> records,
                                const StoreStep& step) {
   if (records.empty()) return make_error(Errc::internal, "there is no record to write");
   std::string text;
   for (std::size_t i = 0; i < records.size(); ++i)
-    text += seal_line(record_line(records[i]), {i + 1, records.size()}) + "\n";
+    text += seal_line(record_line(records[i]), i + 1, records.size()) + "\n";
   const Record& first = records.front();
   const std::string stem = name_part(first.started, "") + "-" + name_part(first.command, "_-") + "-";
   std::string id = name_part(first.id, "").substr(0, kShortId);

@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,27 +39,26 @@ Result<std::filesystem::path> write_records(const std::filesystem::path& folder,
 // and an empty file in it, and removes both. Other processes may do the same at once.
 Result<void> check_results_folder(const std::filesystem::path& folder);
 
-struct Seal {
-  std::size_t line = 0;  // of the run, from 1
-  std::size_t of = 0;
-};
+// `record`, the JSON object of a record in one line, with its seal: it is `line` (from 1) of `of` lines.
+std::string seal_line(std::string_view record, std::size_t line, std::size_t of);
 
-// `record`, the JSON object of a record in one line, with its seal.
-std::string seal_line(std::string_view record, const Seal& seal);
-
-// The seal of a line whose JSON is `json`; nothing where it has none (lines of earlier versions, and those
-// that somebody made). corrupt where the line is not what was sealed.
-Result<std::optional<Seal>> check_seal(std::string_view line, const Json& json);
+// What ends a sealed line: the CRC32C of `text`, which is all before it.
+std::string seal_end(std::string_view text);
+inline constexpr std::string_view kSumBegins = R"(,"crc32c":")";
+inline constexpr std::string_view kSumEnds = R"("}})";
 
 // Writes `text` as `folder`/`name`, whole or not at all; replaces what is there where `replace` is set, else
 // that is already_exists.
 Result<void> write_whole(const std::filesystem::path& folder, const std::string& name, std::string_view text,
                          bool replace, const StoreStep& step = {});
 
+// All of `text` to `fd`, which is of `path`.
+Result<void> write_all(int fd, std::string_view text, const std::filesystem::path& path);
+
+// Makes the names in `folder` durable, where its file system does not do that itself.
+Result<void> sync_folder(const std::filesystem::path& folder);
+
 // Hexadecimal digits from the system's random source.
 std::string random_id(std::size_t digits);
-
-// Now, as "2026-11-20T09:30:00Z".
-std::string utc_now();
 
 }  // namespace penstock

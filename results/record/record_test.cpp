@@ -6,6 +6,10 @@
 #include <limits>
 #include <string>
 
+#include "io_backends/files/page_cache.hpp"
+#include "results/record/environment.hpp"
+#include "results/record/store.hpp"
+
 namespace penstock {
 namespace {
 
@@ -26,7 +30,8 @@ Record full_record() {
                                        .method = "drop",
                                        .resident_fraction_before = 0.0,
                                        .device_bytes_fraction = 1.0});
-  record.corpus = corpus_json({"imagenet", "files", 16384, 1900000000, "abc", 0.08});
+  record.corpus = {{"recipe", "imagenet"}, {"format", "files"}, {"samples", 16384},
+                   {"bytes", 1900000000},  {"checksum", "abc"}, {"over_ram", 0.08}};
   record.environment = Json{{"host", "h"}, {"cgroup", Json::object()}};
   record.metrics["payload_bytes_per_s"] = {"B/s", Better::higher, "repeat", {1.0e9, 0.98e9}};
   record.metrics["samples_per_s"] = {"1/s", Better::higher, "repeat", {5}, kHeadline};

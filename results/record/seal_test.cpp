@@ -11,7 +11,7 @@ std::string line_of(std::size_t line, std::size_t of) {
   record.id = "a-0";
   record.started = "2026-11-20T09:30:00Z";
   record.command = "read";
-  return seal_line(record_line(record), {line, of});
+  return seal_line(record_line(record), line, of);
 }
 
 TEST(Seal, IsTheLastMemberOfARecordThatOtherwiseStaysWhatItWas) {

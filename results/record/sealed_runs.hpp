@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "results/record/record_file.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 

@@ -1,5 +1,5 @@
 // The records of files and folders, as they are read. record_file.hpp writes them; import/record_files.cpp
-// reads.
+// finds and reads the files.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,24 @@
 
 namespace penstock {
 
+Result<Record> record_from_json(const Json& json);  // corrupt, naming the field
+Result<Verdict> parse_verdict(std::string_view name);
+
+// Which line of a run's records a line is.
+struct Seal {
+  std::size_t line = 0;  // from 1
+  std::size_t of = 0;
+};
+
+// The seal of a line whose JSON is `json`; nothing where it has none (lines of earlier versions, and those
+// that somebody made). corrupt where the line is not what was sealed.
+Result<std::optional<Seal>> check_seal(std::string_view line, const Json& json);
+
 struct StoredRecord {
   Record record;
   std::filesystem::path file;
-  std::size_t line = 0;  // from 1
+  std::size_t line = 0;        // from 1
+  std::optional<Seal> seal{};  // of the line, where it has one
 };
 
 struct RecordSet {
@@ -36,19 +50,13 @@ struct RecordSet {
 // a baseline does not hold any more.
 Result<RecordSet> read_records(std::span<const std::filesystem::path> paths);
 
-// A record, and where its line is sealed also which line of its run it is.
-struct RecordLine {
-  Record record;
-  std::optional<Seal> seal;
-};
-
 // `path` itself, and of a folder also its folders and theirs, in order, but for hidden ones: a sweep keeps
 // the records of an arm in RESULTS/NAME/ARM.
 std::vector<std::filesystem::path> with_folders(const std::filesystem::path& path);
 
 // One line of a file, checked against its seal: depth and size are bounded, so that a hostile file cannot
-// exhaust the stack.
-Result<RecordLine> parse_sealed_line(std::string_view line);
+// exhaust the stack. Without file and number.
+Result<StoredRecord> parse_sealed_line(std::string_view line);
 Result<Record> parse_record_line(std::string_view line);
 
 // The record files of a folder, sorted: *.jsonl, and *.json, which may be of other tools.

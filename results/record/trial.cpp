@@ -9,10 +9,12 @@
 #include <filesystem>
 #include <utility>
 
+#include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
-#include "results/record/environment.hpp"
+#include "io_backends/core/utc_time.hpp"
+#include "results/record/gather_json.hpp"
 #include "results/record/record_file.hpp"
 
 namespace penstock {
@@ -21,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // What all commands share and is no work has its own field in the record, or none.
-bool has_own_field(const ResolvedOption& option) {
+bool has_own_field(const OptionSpec& option) {
   if (option.role == OptionRole::work) return false;
   for (const OptionTable table : {common_options(), measuring_options()})
     for (const OptionSpec& spec : table)
@@ -29,41 +31,40 @@ bool has_own_field(const ResolvedOption& option) {
   return false;
 }
 
-Json typed_value(const ResolvedOption& option) {
-  if (!option.present) return option.type == OptionType::flag ? Json(false) : Json();
-  switch (option.type) {
+// `text`: as Options::visit() has it.
+Json typed_value(OptionType type, const std::string* text) {
+  if (text == nullptr) return type == OptionType::flag ? Json(false) : Json();
+  switch (type) {
     case OptionType::flag:
     case OptionType::boolean:
-      return option.text != "0";
+      return *text != "0";
     case OptionType::integer:
     case OptionType::size:
     case OptionType::rate:
     case OptionType::real: {
       // "4096" and "0.5" are numbers in JSON's own spelling too.
-      Json number = Json::parse(option.text, nullptr, false);
+      Json number = Json::parse(*text, nullptr, false);
       if (number.is_number()) return number;
       break;
     }
     case OptionType::list: {
-      Json list = Json::parse("[" + option.text + "]", nullptr, false);
+      Json list = Json::parse("[" + *text + "]", nullptr, false);
       if (list.is_array()) return list;
       break;
     }
     case OptionType::duration:
-      if (const auto duration = parse_duration(option.text))
+      if (const auto duration = parse_duration(*text))
         return std::chrono::duration<double>(*duration).count();
       break;
     case OptionType::text:
     case OptionType::choice:
       break;
   }
-  return option.text;
+  return *text;
 }
 
 // A repeated option becomes a list from its second value on.
-void add_parameter(Json& parameters, const ResolvedOption& option) {
-  const std::string name = parameter_name(option.name, option.type);
-  Json value = typed_value(option);
+void add_parameter(Json& parameters, const std::string& name, Json value) {
   if (!parameters.contains(name)) {
     parameters[name] = std::move(value);
     return;
@@ -114,14 +115,17 @@ bool device_of(fs::path path, dev_t& device) {
 }
 
 void print_record(const Record& record) {
-  const std::string line = record_line(record) + "\n";
-  std::fwrite(line.data(), 1, line.size(), stdout);
+  print_json(to_json(record));
   std::fflush(stdout);
 }
 
 constexpr std::string_view kStopped = "stopped before its measurement was complete";
 
 }  // namespace
+
+void Trial::tier(std::string_view role, const Tier& tier) {
+  record_.tiers[std::string(role)] = tier_json(tier);
+}
 
 void Trial::pair(std::string_view suite, std::uint64_t index, std::string_view arm) {
   record_.pair = pair_json(suite, index, arm);
@@ -160,11 +164,12 @@ Result<Run> Run::begin(const CommandContext& context) {
   run.prototype_.command = context.command;
   run.prototype_.argv.assign(context.argv.begin(), context.argv.end());
   run.prototype_.seed = context.seed;
-  for (const ResolvedOption& option : context.options.resolved_all()) {
-    run.roles_[parameter_name(option.name, option.type)] = option.role;
-    if (has_own_field(option)) continue;
-    if (option.present || option.role == OptionRole::work) add_parameter(run.prototype_.parameters, option);
-  }
+  context.options.visit([&](const OptionSpec& option, const std::string* text) {
+    const std::string name = parameter_name(option.name, option.type);
+    run.roles_[name] = option.role;
+    if (!has_own_field(option) && (text != nullptr || option.role == OptionRole::work))
+      add_parameter(run.prototype_.parameters, name, typed_value(option.type, text));
+  });
   run.prototype_.parameters["ranks"] = context.communicator.size();
   run.prototype_.environment = inspect_environment();
   run.prototype_.environment["results"] = run.results_;
@@ -175,26 +180,7 @@ Result<Run> Run::begin(const CommandContext& context) {
 Result<void> Run::inspect_ranks() {
   Communicator& ranks = *communicator_;
   if (ranks.size() == 1) return success();
-  PENSTOCK_ASSIGN(const Communicator::ClockOffset clock, ranks.clock_offset());
-  const Json mine{{"rank", ranks.rank()},
-                  {"host", prototype_.environment["host"]},
-                  {"rank_on_node", ranks.rank_on_node()},
-                  {"offset_ns", clock.offset_ns},
-                  {"error_ns", clock.error_ns}};
-  const std::vector<std::uint8_t> words = Json::to_cbor(mine);
-  PENSTOCK_ASSIGN(const auto all, ranks.gather(std::as_bytes(std::span(words))));
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    Json rank = Json::from_cbor(all[i]);
-    Json clocks = i < ranks_.size() ? ranks_[i]["clock"] : Json::array();
-    clocks.push_back(Json{{"offset_ns", rank["offset_ns"]}, {"error_ns", rank["error_ns"]}});
-    rank.erase("offset_ns");
-    rank.erase("error_ns");
-    rank["clock"] = std::move(clocks);
-    if (i < ranks_.size())
-      ranks_[i] = std::move(rank);
-    else
-      ranks_.push_back(std::move(rank));
-  }
+  PENSTOCK_ASSIGN(ranks_, gather_ranks(ranks, prototype_.environment["host"], ranks_));
   return success();
 }
 

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "io_backends/core/cli/command.hpp"
+#include "io_backends/tiers/tier.hpp"
+#include "results/record/environment.hpp"
 #include "results/record/record.hpp"
 
 namespace penstock {
@@ -22,10 +24,13 @@ class Trial {
   void parameter(std::string_view name, Json value) {
     record_.parameters[std::string(name)] = std::move(value);
   }
-  void tier(std::string_view role, const Tier& tier) { record_.tiers[std::string(role)] = tier_json(tier); }
-  void cache(const CacheState& state) { record_.cache = cache_json(state); }
-  void corpus(const CorpusFacts& facts) { record_.corpus = corpus_json(facts); }
-  void series(std::string_view name, Series series) { record_.series[std::string(name)] = std::move(series); }
+  void tier(std::string_view role, const Tier& tier);
+  void cache(Json state) { record_.cache = std::move(state); }    // cache_json()
+  void corpus(Json facts) { record_.corpus = std::move(facts); }  // corpus_json()
+  // What was done in each interval of `interval_s`.
+  void series(std::string_view name, double interval_s, std::vector<double> values) {
+    record_.series[std::string(name)] = {interval_s, std::move(values)};
+  }
   void pair(std::string_view suite, std::uint64_t index, std::string_view arm);
 
   // One more raw sample of a metric, or of a family's metric with `part` for the star.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "results/record/records_testing.hpp"
+#include "results/record/store.hpp"
 
 namespace penstock {
 namespace {

@@ -12,7 +12,8 @@
 namespace penstock::report {
 namespace {
 
-std::string header_html(const PageFrame& frame) {
+std::string header_html(const std::string& title, const std::vector<std::string>& subtitles,
+                        const PageState& state) {
   std::string out =
       "<header class=\"top\"><div class=\"wide\">\n"
       "<div class=\"brand\"><svg viewBox=\"0 0 32 32\" width=\"28\" height=\"28\" aria-hidden=\"true\"><path "
@@ -24,11 +25,10 @@ std::string header_html(const PageFrame& frame) {
       "<button type=\"button\" id=\"theme\" class=\"script-only\" aria-label=\"Colours: as the system; press "
       "to "
       "change\">Colours: system</button></div>\n<h1>" +
-      escape(frame.title) + "</h1>\n";
-  for (const std::string& subtitle : frame.subtitles)
-    out += "<p class=\"subtitle\">" + escape(subtitle) + "</p>\n";
+      escape(title) + "</h1>\n";
+  for (const std::string& subtitle : subtitles) out += "<p class=\"subtitle\">" + escape(subtitle) + "</p>\n";
   out += "<nav aria-label=\"Contents\"><ul>\n";
-  for (const auto& [id, name] : frame.contents)
+  for (const auto& [id, name] : state.contents)
     out += "<li><a href=\"#" + id + "\">" + escape(name) + "</a></li>\n";
   return out + "</ul></nav></div></header>\n";
 }
@@ -52,12 +52,13 @@ std::string data_script(std::string_view id, const Json& json) {
 
 }  // namespace
 
-std::string frame_page(const PageFrame& frame) {
+std::string frame_page(const std::string& title, const std::vector<std::string>& subtitles,
+                       std::string_view body, const PageState& state, std::string_view record_lines) {
   Json charts = Json::array();
   if (!chart_library_js.empty())
-    for (const Chart& chart : frame.charts) charts.push_back(chart_json(chart));
+    for (const Chart& chart : state.charts) charts.push_back(chart_json(chart));
   Json sheets = Json::object();
-  for (const Sheet& sheet : frame.sheets)
+  for (const Sheet& sheet : state.sheets)
     if (!sheet.of_chart) sheets[sheet.id] = csv_text(sheet);
   const std::string nonce = random_id(32);
   std::string page = fmt::format(
@@ -67,19 +68,22 @@ std::string frame_page(const PageFrame& frame) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{1}</title>\n"
       "<link rel=\"icon\" href=\"data:,\">\n<style>\n",
-      nonce, escape(frame.title));
+      nonce, escape(title));
   page += chart_library_css;
   page += page_css;
   page += "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#";
-  page += frame.contents.empty() ? "" : frame.contents.front().first;
+  page += state.contents.empty() ? "" : state.contents.front().first;
   page += "\">Skip to the findings</a>\n";
-  page += header_html(frame) + "<main class=\"wide\">\n" + frame.body + "</main>\n" + footer_html();
+  page += header_html(title, subtitles, state) + "<main class=\"wide\">\n";
+  page += body;
+  page += "</main>\n" + footer_html();
   page +=
       "<dialog id=\"raw\" aria-label=\"Raw record\"><form "
       "method=\"dialog\"><button>Close</button></form><pre "
       "tabindex=\"0\"></pre></dialog>\n<div id=\"live\" class=\"unseen\" role=\"status\"></div>\n";
-  page += data_script("charts", charts) + data_script("sheets", sheets) +
-          "<script type=\"application/x-ndjson\" id=\"records-data\">" + frame.record_lines + "</script>\n";
+  page += data_script("charts", charts) + data_script("sheets", sheets);
+  page +=
+      fmt::format("<script type=\"application/x-ndjson\" id=\"records-data\">{}</script>\n", record_lines);
   page += fmt::format("<script nonce=\"{}\">\n", nonce);
   page += chart_library_js;
   page += "\n";

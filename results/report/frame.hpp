@@ -3,25 +3,17 @@
 #pragma once
 
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
-#include "results/report/charts.hpp"
-#include "results/report/sheets.hpp"
+#include "results/report/page_state.hpp"
 
 namespace penstock::report {
 
-struct PageFrame {
-  std::string title;
-  std::vector<std::string> subtitles;                         // lines below it
-  std::vector<std::pair<std::string, std::string>> contents;  // id and title of every section, in order
-  std::string body;                                           // finished HTML
-  std::vector<Chart> charts;                                  // that the body has places for
-  std::vector<Sheet> sheets = {};                             // the numbers of its pictures
-  std::string record_lines = {};  // raw ones, script_json() a line, for the page's buttons
-};
-
-// Deterministic but for the nonce of the script policy.
-std::string frame_page(const PageFrame& frame);
+// `body` is finished HTML that has places for the charts of `state`; `subtitles` are lines below the title;
+// `record_lines` are raw records, script_json() a line, for the page's buttons. Deterministic but for the
+// nonce of the script policy.
+std::string frame_page(const std::string& title, const std::vector<std::string>& subtitles,
+                       std::string_view body, const PageState& state, std::string_view record_lines = "");
 
 }  // namespace penstock::report

@@ -24,10 +24,10 @@ std::string scale_html(const HeatMap& map) {
 }  // namespace
 
 std::string heat_map_html(const HeatMap& map, PageState& state) {
-  std::vector<HtmlTable::Column> columns{{map.rows_are, HtmlTable::Kind::number, ""}};
+  std::vector<HtmlTable::Column> columns{{map.rows_are}};
   std::vector<std::string> names{map.rows_are};
   for (const std::string& name : map.column_names) {
-    columns.push_back({name, HtmlTable::Kind::number, ""});
+    columns.push_back({name});
     names.push_back(name);
   }
   HtmlTable table(map.title, columns);

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/text.hpp"
 
 namespace penstock::report {
 namespace {
@@ -38,21 +40,9 @@ std::string escape(std::string_view text) {
 }
 
 std::string script_json(const Json& json) {
-  const std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
-  std::string out;
-  out.reserve(text.size());
-  for (const char c : text) {
-    if (c == '<') {
-      out += "\\u003c";
-    } else if (c == '>') {
-      out += "\\u003e";
-    } else if (c == '&') {
-      out += "\\u0026";
-    } else {
-      out += c;
-    }
-  }
-  return out;
+  return with_escapes(ascii_line(json), [](char c) -> std::string_view {
+    return c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : c == '&' ? "\\u0026" : "";
+  });
 }
 
 Markup text(std::string_view text) {

@@ -32,7 +32,7 @@ class HtmlTable {
   struct Column {
     std::string title;
     Kind kind = Kind::number;
-    std::string hint;  // what the column means, shown on hover
+    std::string hint = {};  // what the column means, shown on hover
   };
   HtmlTable(std::string caption, std::vector<Column> columns);
   // `row_class` is one of the page's own class names, or ""; `id` is ours too.

@@ -26,9 +26,8 @@ std::string describe_set(const std::vector<Record>& records) {
     if (const std::string host = environment_text(record, "host"); !host.empty()) hosts.insert(host);
     if (record.started.size() >= 10) days.insert(record.started.substr(0, 10));
   }
-  std::string text =
-      fmt::format("{} record{} of {}", format_count(records.size()), records.size() == 1 ? "" : "s",
-                  verdicts::enumerate({commands.begin(), commands.end()}));
+  std::string text = fmt::format("{} of {}", count_of(records.size(), "record"),
+                                 verdicts::enumerate({commands.begin(), commands.end()}));
   if (!hosts.empty()) text += " on " + verdicts::enumerate({hosts.begin(), hosts.end()}, 3);
   if (days.size() == 1) text += ", " + *days.begin();
   if (days.size() > 1) text += ", " + *days.begin() + " to " + *days.rbegin();
@@ -76,17 +75,11 @@ Page make_page(const RecordSet& set, const Output& output, const std::string& ti
   body += other_section(records, state);
   body += environment_section(records, state);
   body += records_section(records, origins, state);
-  PageFrame frame{.title = title,
-                  .subtitles = {describe_set(records)},
-                  .contents = std::move(state.contents),
-                  .body = std::move(body),
-                  .charts = std::move(state.charts),
-                  .sheets = std::move(state.sheets),
-                  .record_lines = std::move(lines)};
+  std::vector<std::string> subtitles{describe_set(records)};
   if (std::string corpora = describe_corpora(records, output); !corpora.empty())
-    frame.subtitles.push_back(std::move(corpora));
-  std::string html = frame_page(frame);
-  return {std::move(html), std::move(state.said), std::move(frame.sheets)};
+    subtitles.push_back(std::move(corpora));
+  std::string html = frame_page(title, subtitles, body, state, lines);
+  return {std::move(html), std::move(state.said), std::move(state.sheets)};
 }
 
 }  // namespace penstock::report

@@ -129,9 +129,9 @@ void add_row(HtmlTable& table, const ComparedMetric& row, double reach, const Ou
 
 HtmlTable changes_table(const std::string& title, const NamedComparison& one) {
   return HtmlTable(title,
-                   {{"cell", Kind::words, ""},
-                    {"metric", Kind::words, ""},
-                    {"outcome", Kind::words, ""},
+                   {{"cell", Kind::words},
+                    {"metric", Kind::words},
+                    {"outcome", Kind::words},
                     {one.base, Kind::number, "the median"},
                     {one.candidate, Kind::number, "the median"},
                     {"change", Kind::number, "Hodges-Lehmann: the middle of all differences"},
@@ -139,7 +139,7 @@ HtmlTable changes_table(const std::string& title, const NamedComparison& one) {
                     {"on one scale", Kind::words, "the line is no change"},
                     {"p", Kind::number, "of the worse direction, adjusted for how many metrics were tested"},
                     {"samples", Kind::number, "of either side"},
-                    {"why", Kind::words, ""}});
+                    {"why", Kind::words}});
 }
 
 std::string comparison_html(const NamedComparison& one, PageState& state) {

@@ -54,7 +54,7 @@ std::string tiers_html(const std::vector<Record>& records) {
       {"device", "device"},     {"root", "root"},        {"mount_options", "mounted with"},
       {"striping", "striping"}, {"spec", "as given"},    {"emulated", "emulated"}};
   std::vector<HtmlTable::Column> columns;
-  for (const Column& column : kColumns) columns.push_back({column.title, Kind::words, ""});
+  for (const Column& column : kColumns) columns.push_back({column.title, Kind::words});
   HtmlTable table("Tiers", columns);
   std::set<std::vector<std::string>> seen;
   for (const Record& record : records)
@@ -133,7 +133,7 @@ std::vector<std::pair<std::string, Values>> differences(const Machines& machines
 
 std::string differences_html(const std::vector<std::pair<std::string, Values>>& found) {
   HtmlTable table("What differs between the records",
-                  {{"fact", Kind::words, ""}, {"value", Kind::words, ""}, {"records", Kind::words, ""}});
+                  {{"fact", Kind::words}, {"value", Kind::words}, {"records", Kind::words}});
   for (const auto& [name, values] : found)
     for (const auto& [value, unsorted] : values) {
       std::vector<std::size_t> numbers = unsorted;
@@ -149,7 +149,7 @@ std::string machines_html(const Machines& machines) {
   constexpr std::size_t kColumns = 6;  // more environments make no table: what differs stands above
   if (machines.all.empty()) return "";
   const std::size_t shown = std::min(machines.all.size(), kColumns);
-  std::vector<HtmlTable::Column> columns{{"", Kind::words, ""}};
+  std::vector<HtmlTable::Column> columns{{"", Kind::words}};
   for (std::size_t i = 0; i < shown; ++i)
     columns.push_back({machines.all.size() == 1
                            ? "every record"

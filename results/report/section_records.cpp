@@ -118,11 +118,11 @@ std::string series_section(const std::vector<Record>& records, PageState& state)
           all.begin() + static_cast<std::ptrdiff_t>(from),
           all.begin() + static_cast<std::ptrdiff_t>(std::min(from + kLines, all.size())));
       HtmlTable table(common + ": payload in each interval, " + std::string(rate_unit(state.output)),
-                      {{"cell", Kind::words, ""},
-                       {"lowest", Kind::number, ""},
-                       {"median", Kind::number, ""},
-                       {"highest", Kind::number, ""},
-                       {"intervals", Kind::number, ""},
+                      {{"cell", Kind::words},
+                       {"lowest"},
+                       {"median"},
+                       {"highest"},
+                       {"intervals"},
                        {"of", Kind::number, "the length of one interval"}});
       for (std::size_t i = 0; i < rows.size(); ++i) {
         rows[i].colour = i;
@@ -159,13 +159,13 @@ std::string other_section(const std::vector<Record>& records, PageState& state) 
                          answer_html("What no other section speaks of: " + verdicts::enumerate(counts) + ".",
                                      "records", "the records"));
   for (const auto& [command, found] : by_command) {
-    HtmlTable table(command, {{"what", Kind::words, ""},
-                              {"metric", Kind::words, ""},
-                              {"median", Kind::number, ""},
-                              {"lowest", Kind::number, ""},
-                              {"highest", Kind::number, ""},
-                              {"samples", Kind::number, ""},
-                              {"record", Kind::number, ""}});
+    HtmlTable table(command, {{"what", Kind::words},
+                              {"metric", Kind::words},
+                              {"median"},
+                              {"lowest"},
+                              {"highest"},
+                              {"samples"},
+                              {"record"}});
     for (const Record* record : found)
       for (const auto& entry : record->metrics) {
         const std::string& name = entry.first;
@@ -204,15 +204,15 @@ std::string usable_text(const std::vector<Record>& records) {
 }
 
 HtmlTable records_table(const std::string& title) {
-  return HtmlTable(title, {{"record", Kind::number, ""},
-                           {"started (UTC)", Kind::words, ""},
-                           {"command", Kind::words, ""},
-                           {"cell", Kind::words, ""},
-                           {"measured", Kind::number, ""},
-                           {"verdict", Kind::words, ""},
-                           {"reason", Kind::words, ""},
-                           {"file and line", Kind::words, ""},
-                           {"raw", Kind::words, ""}});
+  return HtmlTable(title, {{"record"},
+                           {"started (UTC)", Kind::words},
+                           {"command", Kind::words},
+                           {"cell", Kind::words},
+                           {"measured"},
+                           {"verdict", Kind::words},
+                           {"reason", Kind::words},
+                           {"file and line", Kind::words},
+                           {"raw", Kind::words}});
 }
 
 void add_record(HtmlTable& table, const Record& record, const std::string& origin, std::size_t number,

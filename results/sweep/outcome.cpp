@@ -99,14 +99,14 @@ std::vector<const SweepTurn*> turns_of(const SweepHistory& history, const SweepC
 }
 
 bool is_settled(const SweepSpec& spec, std::span<const SweepTurn* const> turns) {
-  if (!spec.until || turns.size() < kLeastTurns) return false;
+  if (spec.until_interval <= 0 || turns.size() < kLeastTurns) return false;
   const Figures first = figures_by_turn(turns, spec.arms.empty() ? "" : spec.arms.front().name);
   if (first.empty()) return false;
   if (spec.arms.empty())
     return std::all_of(first.begin(), first.end(), [&](const auto& figure) {
       std::vector<double> values;
       for (const auto& [round, value] : figure.second) values.push_back(value);
-      return is_narrow(values, spec.until->interval);
+      return is_narrow(values, spec.until_interval);
     });
   for (std::size_t arm = 1; arm < spec.arms.size(); ++arm) {
     const Figures other = figures_by_turn(turns, spec.arms[arm].name);
@@ -116,7 +116,7 @@ bool is_settled(const SweepSpec& spec, std::span<const SweepTurn* const> turns) 
         for (const auto& [round, value] : same->second)
           if (const auto partner = base.find(round); partner != base.end() && partner->second != 0)
             ratios.push_back(value / partner->second);
-      if (!is_narrow(ratios, spec.until->interval)) return false;
+      if (!is_narrow(ratios, spec.until_interval)) return false;
     }
   }
   return true;
@@ -238,16 +238,16 @@ double least_seconds(const CommandInfo& command, std::span<const std::string> wo
   if (!line.ok()) return 0;
   double measured = 0;
   double times = 1;
-  for (const ResolvedOption& option : line->options.resolved()) {
+  for (const OptionWord& option : line->options.resolved()) {
     const auto seconds = [&] {
-      const auto duration = parse_duration(option.text);
+      const auto duration = parse_duration(option.value);
       return duration.ok() ? std::chrono::duration<double>(*duration).count() : 0.0;
     };
-    if (option.name == "min-time" || option.name == "duration") measured = std::max(measured, seconds());
-    if (option.name == "repeat")
-      if (const auto repeats = parse_real(option.text); repeats.ok()) times *= std::max(1.0, *repeats);
-    if (option.name == "threads")
-      times *= 1.0 + static_cast<double>(std::count(option.text.begin(), option.text.end(), ','));
+    if (option.key == "min-time" || option.key == "duration") measured = std::max(measured, seconds());
+    if (option.key == "repeat")
+      if (const auto repeats = parse_real(option.value); repeats.ok()) times *= std::max(1.0, *repeats);
+    if (option.key == "threads")
+      times *= 1.0 + static_cast<double>(std::count(option.value.begin(), option.value.end(), ','));
   }
   return measured * times;
 }

@@ -295,8 +295,9 @@ Json sweep_identity(const SweepSpec& spec) {
   json["tasks-per-node"] = spec.tasks_per_node;
   json["launcher"] = spec.launcher;
   json["repeats"] = spec.repeats;
-  json["until"] =
-      spec.until ? Json{{"metric", spec.until->metric}, {"interval", spec.until->interval}} : Json::object();
+  json["until"] = spec.until_interval > 0
+                      ? Json{{"metric", spec.until_metric}, {"interval", spec.until_interval}}
+                      : Json::object();
   if (spec.seed) json["seed"] = *spec.seed;
   return json;
 }

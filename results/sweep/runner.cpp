@@ -21,6 +21,7 @@
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/system/subprocess.hpp"
+#include "io_backends/core/utc_time.hpp"
 #include "results/record/json_members.hpp"
 #include "results/record/trial.hpp"
 #include "results/sweep/child.hpp"
@@ -250,14 +251,13 @@ class Runner {
       PENSTOCK_ASSIGN(records, read_records(std::span(&place, 1)));
     }
     for (const fs::path& file : records.files) run.files.push_back(file.filename().string());
-    run.figures =
-        figures_of(records.records, work_.spec.until ? work_.spec.until->metric : "", work_.command->metrics);
+    run.figures = figures_of(records.records, work_.spec.until_metric, work_.command->metrics);
     for (const StoredRecord& stored : records.records) {
-      if (!work_.spec.until || stored.record.metrics.empty() || reported_lacking_) continue;
-      if (stored.record.metrics.contains(work_.spec.until->metric)) continue;
+      if (work_.spec.until_metric.empty() || stored.record.metrics.empty() || reported_lacking_) continue;
+      if (stored.record.metrics.contains(work_.spec.until_metric)) continue;
       std::vector<std::string_view> names;
       for (const auto& [name, metric] : stored.record.metrics) names.push_back(name);
-      warn(unknown_name("metric of 'until'", work_.spec.until->metric, names).what);
+      warn(unknown_name("metric of 'until'", work_.spec.until_metric, names).what);
       reported_lacking_ = true;
     }
     return success();

@@ -26,14 +26,6 @@ constexpr std::array<std::string_view, 12> kOver{
     "BOOT_FAIL", "DEADLINE",  "REVOKED", "OUT_OF_MEMORY", "SPECIAL_EXIT", "LAUNCH_FAILED"};
 constexpr std::array<std::string_view, 4> kWaiting{"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD"};
 
-JobPhase phase_of(std::string_view word) {
-  const auto starts = [&](std::string_view known) { return word.starts_with(known); };
-  if (word.empty()) return JobPhase::unknown;
-  if (std::any_of(kOver.begin(), kOver.end(), starts)) return JobPhase::over;
-  if (std::any_of(kWaiting.begin(), kWaiting.end(), starts)) return JobPhase::waiting;
-  return JobPhase::running;  // COMPLETING, SUSPENDED and so on: not over
-}
-
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
@@ -134,7 +126,7 @@ Result<std::string> submit_batch(const fs::path& script) {
   return job;
 }
 
-JobState inspect_job(const std::string& job) {
+std::string inspect_job(const std::string& job) {
   std::string words = answer_of({"squeue", "--noheader", "--jobs=" + job, "--format=%T (%r)"});
   if (words.ends_with(" (None)")) words.resize(words.size() - 7);
   if (words.empty())
@@ -142,11 +134,19 @@ JobState inspect_job(const std::string& job) {
   if (words.empty())
     words =
         answer_of({"sacct", "--noheader", "--allocations", "--parsable2", "--jobs=" + job, "--format=State"});
-  return {phase_of(words), words.empty() ? "unknown" : words};
+  return words;
+}
+
+JobPhase job_phase(std::string_view words) {
+  const auto starts = [&](std::string_view known) { return words.starts_with(known); };
+  if (words.empty()) return JobPhase::unknown;
+  if (std::any_of(kOver.begin(), kOver.end(), starts)) return JobPhase::over;
+  if (std::any_of(kWaiting.begin(), kWaiting.end(), starts)) return JobPhase::waiting;
+  return JobPhase::running;  // COMPLETING, SUSPENDED and so on: not over
 }
 
 bool is_running(const std::string& job) {
-  return inspect_job(job).words.starts_with("RUNNING");
+  return inspect_job(job).starts_with("RUNNING");
 }
 
 std::optional<double> seconds_of_job_left(const std::string& job) {
@@ -177,8 +177,8 @@ std::optional<double> parse_slurm_time(std::string_view text) {
   return seconds;
 }
 
-Result<JobState> follow_job(const std::string& job, const SweepSpec& spec, std::uint64_t turns,
-                            bool progress) {
+Result<std::string> follow_job(const std::string& job, const SweepSpec& spec, std::uint64_t turns,
+                               bool progress) {
   Progress line(progress, fmt::format("sweep {}, job {}", spec.name, job), turns, "turns");
   std::uint64_t shown = 0;
   int unknown = 0;
@@ -187,7 +187,6 @@ Result<JobState> follow_job(const std::string& job, const SweepSpec& spec, std::
   bool had_ended = false;
   bool ended = false;
   std::uintmax_t seen = 0;  // bytes of the journal: it only grows
-  JobState state;
   while (true) {
     PENSTOCK_TRY(check_interrupt());
     std::error_code unreadable;
@@ -203,10 +202,12 @@ Result<JobState> follow_job(const std::string& job, const SweepSpec& spec, std::
       ended = history->end && history->end->job == job;
     }
     if ((ended && !had_ended) || Clock::now() >= ask_at) {
-      state = inspect_job(job);
-      line.set_note(state.words);
-      unknown = state.phase == JobPhase::unknown ? unknown + 1 : 0;
-      if (state.phase == JobPhase::over || unknown >= kPatience) return state;
+      const std::string words = inspect_job(job);
+      const JobPhase phase = job_phase(words);
+      const std::string shown_as = phase == JobPhase::unknown ? "unknown" : words;
+      line.set_note(shown_as);
+      unknown = phase == JobPhase::unknown ? unknown + 1 : 0;
+      if (phase == JobPhase::over || unknown >= kPatience) return shown_as;
       pause = std::min(pause * 3 / 2, kAskLast);
       ask_at = Clock::now() + (ended ? kAskFirst : pause);
     }

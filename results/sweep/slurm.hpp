@@ -32,11 +32,9 @@ std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& ce
 Result<std::string> submit_batch(const std::filesystem::path& script);
 
 enum class JobPhase : std::uint8_t { waiting, running, over, unknown };
-struct JobState {
-  JobPhase phase = JobPhase::unknown;
-  std::string words;  // Slurm's: "RUNNING", "PENDING (Resources)"
-};
-JobState inspect_job(const std::string& job);
+// Slurm's words for the state of a job, "RUNNING" or "PENDING (Resources)"; "" where it knows no such job.
+std::string inspect_job(const std::string& job);
+JobPhase job_phase(std::string_view words);
 bool is_running(const std::string& job);
 // Until the job's time limit; nothing where there is none, or Slurm does not say.
 std::optional<double> seconds_of_job_left(const std::string& job);
@@ -45,7 +43,7 @@ std::optional<double> parse_slurm_time(std::string_view text);
 
 // Waits until the job is over, interrupted, or unknown to Slurm. With `progress` a line on stderr: its phase,
 // and the turns done of `turns`.
-Result<JobState> follow_job(const std::string& job, const SweepSpec& spec, std::uint64_t turns,
-                            bool progress);
+Result<std::string> follow_job(const std::string& job, const SweepSpec& spec, std::uint64_t turns,
+                               bool progress);
 
 }  // namespace penstock

@@ -65,22 +65,22 @@ class SlurmTools : public testing::Test {
 
 TEST_F(SlurmTools, JobsAreAskedAfterWhoeverStillKnows) {
   tool("squeue", "echo 'PENDING (Resources)'\n");
-  EXPECT_EQ(inspect_job("12").phase, JobPhase::waiting);
+  EXPECT_EQ(job_phase(inspect_job("12")), JobPhase::waiting);
   tool("squeue", "echo 'RUNNING (None)'\n");
-  EXPECT_EQ(inspect_job("12").words, "RUNNING");
+  EXPECT_EQ(inspect_job("12"), "RUNNING");
   EXPECT_TRUE(is_running("12"));
   tool("squeue", "echo 'COMPLETING (None)'\n");
-  EXPECT_EQ(inspect_job("12").phase, JobPhase::running);
+  EXPECT_EQ(job_phase(inspect_job("12")), JobPhase::running);
   EXPECT_FALSE(is_running("12"));
   tool("squeue", "echo 'Invalid job id specified' >&2; exit 1\n");
   tool("scontrol", "echo \"JobId=$4 JobName=x JobState=TIMEOUT Reason=TimeLimit\"\n");
-  EXPECT_EQ(inspect_job("12").words, "TIMEOUT");
-  EXPECT_EQ(inspect_job("12").phase, JobPhase::over);
+  EXPECT_EQ(inspect_job("12"), "TIMEOUT");
+  EXPECT_EQ(job_phase(inspect_job("12")), JobPhase::over);
   tool("scontrol", "exit 1\n");
   tool("sacct", "echo 'CANCELLED by 0'\n");
-  EXPECT_EQ(inspect_job("12").phase, JobPhase::over);
+  EXPECT_EQ(job_phase(inspect_job("12")), JobPhase::over);
   tool("sacct", "exit 1\n");
-  EXPECT_EQ(inspect_job("12").phase, JobPhase::unknown);
+  EXPECT_EQ(job_phase(inspect_job("12")), JobPhase::unknown);
 }
 
 TEST_F(SlurmTools, SbatchNamesTheJobOrSaysWhyNot) {

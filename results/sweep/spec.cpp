@@ -203,26 +203,24 @@ Result<void> read_arms(SweepSpec& spec, const YAML::Node& node, const std::strin
   return success();
 }
 
-constexpr Key<SweepUntil> kUntilKeys[] = {
+constexpr Key<SweepSpec> kUntilKeys[] = {
     {"interval",
-     [](SweepUntil& until, const YAML::Node& node, const std::string& where) -> Result<void> {
+     [](SweepSpec& spec, const YAML::Node& node, const std::string& where) -> Result<void> {
        PENSTOCK_ASSIGN(std::string word, word_of(node, where));
        const bool percent = word.ends_with('%');
        const auto value = parse_real(percent ? word.substr(0, word.size() - 1) : word);
        if (!value.ok() || *value <= 0)
          return wrong(where, fmt::format("is a share of the median like 5%, not '{}'", word));
-       until.interval = percent ? *value / 100 : *value;
+       spec.until_interval = percent ? *value / 100 : *value;
        return success();
      }},
-    {"metric", &read_into<SweepUntil, &SweepUntil::metric, word_of>},
+    {"metric", &read_into<SweepSpec, &SweepSpec::until_metric, word_of>},
 };
 
 Result<void> read_until(SweepSpec& spec, const YAML::Node& node, const std::string& where) {
-  SweepUntil until;
-  PENSTOCK_TRY(read_keys<SweepUntil>(until, node, where, std::span(kUntilKeys)));
-  if (until.metric.empty() || until.interval <= 0) return wrong(where, "needs a metric and an interval");
-  spec.until = until;
-  return success();
+  PENSTOCK_TRY(read_keys<SweepSpec>(spec, node, where, std::span(kUntilKeys)));
+  const bool whole = !spec.until_metric.empty() && spec.until_interval > 0;
+  return whole ? success() : wrong(where, "needs a metric and an interval");
 }
 
 // Slurm's own spellings ("1-00:00:00", "30") are left as they are.
@@ -302,7 +300,7 @@ Result<SweepSpec> spec_of(const Node& document) {
   for (const auto& [key, given] : {std::pair{"name", &spec.name}, std::pair{"command", &spec.command}})
     if (given->empty())
       return make_error(Errc::invalid_argument, fmt::format("the key '{}' is missing", key));
-  if (spec.repeats == 0) spec.repeats = spec.until ? kMostRepeatsUntil : 1;
+  if (spec.repeats == 0) spec.repeats = spec.until_interval > 0 ? kMostRepeatsUntil : 1;
   return spec;
 }
 

@@ -34,11 +34,6 @@ struct SweepArm {
   std::vector<SweepSetting> fixed;
 };
 
-struct SweepUntil {
-  std::string metric;
-  double interval = 0;  // as a fraction of the median
-};
-
 struct SweepSlurm {
   std::string partition;
   std::string account;
@@ -63,7 +58,8 @@ struct SweepSpec {
   std::uint64_t repeats = 1;
   std::optional<std::uint64_t> seed;
   std::optional<std::chrono::nanoseconds> budget;
-  std::optional<SweepUntil> until;
+  std::string until_metric;
+  double until_interval = 0;  // as a fraction of the median; 0: all repeats are made
   std::string results = "penstock-results";
   SweepSlurm slurm;
 };

@@ -55,7 +55,7 @@ TEST(SweepFile, TakesEveryKey) {
   EXPECT_EQ(spec->repeats, 5U);
   EXPECT_EQ(spec->seed, 7U);
   EXPECT_EQ(*spec->budget, hours(2));
-  EXPECT_DOUBLE_EQ(spec->until->interval, 0.05);
+  EXPECT_DOUBLE_EQ(spec->until_interval, 0.05);
   EXPECT_EQ(spec->results, "out");
   EXPECT_EQ(spec->slurm.time, "2") << "minutes, and never less than was said";
   EXPECT_EQ(spec->slurm.mpi, "pmi2");

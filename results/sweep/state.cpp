@@ -16,6 +16,7 @@
 #include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/utc_time.hpp"
 #include "results/record/json_members.hpp"
 #include "results/record/store.hpp"
 
@@ -148,12 +149,6 @@ Result<std::string> text_of_file(const fs::path& file) {
   return text;
 }
 
-Result<void> sync_folder(const fs::path& folder) {
-  const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd && (::fsync(fd.get()) == 0 || errno == EINVAL || errno == EROFS)) return success();
-  return errno_error(errno, "cannot sync", folder.string());
-}
-
 // Waits as long as it is said, for a run that a killed sweep left has the lock too.
 Result<void> lock(int fd, const fs::path& file, double patience_s) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -240,17 +235,10 @@ SweepState::~SweepState() {
 Result<void> SweepState::append(const Json& entry) {
   const std::string line = line_of(entry);
   const off_t before = ::lseek(fd_.get(), 0, SEEK_END);
-  std::string_view rest = line;
-  while (!rest.empty()) {
-    const ssize_t wrote = ::write(fd_.get(), rest.data(), rest.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) {
-      Error error = errno_error(errno, "cannot write", journal_.string());
-      if (before >= 0 && ::ftruncate(fd_.get(), before) != 0)
-        error.what += "; its last line is torn, and the next opening cuts it off";
-      return error;
-    }
-    rest.remove_prefix(static_cast<std::size_t>(wrote));
+  if (Result<void> wrote = write_all(fd_.get(), line, journal_); !wrote.ok()) {
+    if (before >= 0 && ::ftruncate(fd_.get(), before) != 0)
+      wrote.error().what += "; its last line is torn, and the next opening cuts it off";
+    return wrote;
   }
   if (::fsync(fd_.get()) != 0) return errno_error(errno, "cannot sync", journal_.string());
   return take_entry(history_, entry);

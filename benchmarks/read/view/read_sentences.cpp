@@ -9,7 +9,7 @@
 #include "benchmarks/read/read_report.hpp"
 #include "benchmarks/read/view/read_parts.hpp"
 #include "io_backends/core/cli/table.hpp"
-#include "results/cells/rank_spread.hpp"
+#include "results/cells/rank_figures.hpp"
 #include "results/record/statistics.hpp"
 
 namespace penstock::verdicts {

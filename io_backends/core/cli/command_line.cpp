@@ -235,6 +235,13 @@ std::vector<const OptionSpec*> all_options(const CommandInfo& command) {
   return options;
 }
 
+std::vector<std::string_view> groups_of(const std::vector<const OptionSpec*>& options) {
+  std::vector<std::string_view> groups;
+  for (const OptionSpec* spec : options)
+    if (std::find(groups.begin(), groups.end(), spec->group) == groups.end()) groups.push_back(spec->group);
+  return groups;
+}
+
 const OptionSpec* find_option(const CommandInfo& command, std::string_view name) {
   for (const OptionTable table : tables_of(command))
     for (const OptionSpec& spec : table)
@@ -321,10 +328,7 @@ std::string command_help(const CommandInfo& command) {
     out += fmt::format("\n'penstock {} SUBCOMMAND --help' shows the options of one.\n", command.name);
   if (!command.notes.empty()) out += fmt::format("\n{}\n", command.notes);
   const std::vector<const OptionSpec*> options = options_of(command);
-  std::vector<std::string_view> groups;
-  for (const OptionSpec* spec : options)
-    if (std::find(groups.begin(), groups.end(), spec->group) == groups.end()) groups.push_back(spec->group);
-  for (const std::string_view group : groups) {
+  for (const std::string_view group : groups_of(options)) {
     out += fmt::format("\n{}:\n", group);
     for (const OptionSpec* spec : options)
       if (spec->group == group) describe(out, *spec);

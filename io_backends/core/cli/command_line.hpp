@@ -25,6 +25,9 @@ std::vector<OptionTable> tables_of(const CommandInfo& command);
 // What its --help, its man page and its completions show. Of a command with subcommands: what all take.
 std::vector<const OptionSpec*> options_of(const CommandInfo& command);
 
+// The groups of these options, each once.
+std::vector<std::string_view> groups_of(const std::vector<const OptionSpec*>& options);
+
 // Of tables_of(command) the first row of each name.
 std::vector<const OptionSpec*> all_options(const CommandInfo& command);
 

@@ -1,7 +1,7 @@
 // Completions for bash, zsh and fish. Names of tiers come from the site files when a word is completed.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 
 #include "io_backends/core/cli/command_line.hpp"
 #include "io_backends/core/cli/manuals.hpp"
@@ -38,22 +38,22 @@ std::string first_argument_choices(const CommandInfo& command, const ArgumentCho
   return words;
 }
 
-// What bash offers for a value: a call of one of the functions below.
-std::string bash_offer(const OptionSpec& spec) {
-  switch (value_kind(spec)) {
-    case ValueKind::words:
-      return fmt::format("_penstock_choices '{}'", joined(value_choices(spec)));
-    case ValueKind::tier:
-      return "_penstock_tiers";
-    case ValueKind::folder:
-      return "_penstock_folders";
-    case ValueKind::file:
-      return "_penstock_files";
-    case ValueKind::anything:
-    case ValueKind::none:
-      break;
-  }
-  return "_penstock_nothing";
+// What a shell offers for a value, in the order of ValueKind; "{}" is the choices.
+using Offers = std::array<std::string_view, 6>;
+// Calls of the functions below.
+constexpr Offers kBashOffers{"_penstock_nothing", "_penstock_nothing", "_penstock_choices '{}'",
+                             "_penstock_files",   "_penstock_folders", "_penstock_tiers"};
+constexpr Offers kZshOffers{" ", " ", "({})", "_files", "_files -/", "_penstock_tiers"};
+constexpr Offers kFishOffers{"",
+                             " -x",
+                             " -x -a '{}'",
+                             " -r -F",
+                             " -x -a '(__fish_complete_directories)'",
+                             " -x -a '(penstock --tier-names 2>/dev/null) (__fish_complete_directories)'"};
+
+std::string offer_of(const Offers& offers, const OptionSpec& spec) {
+  return fmt::format(fmt::runtime(offers[static_cast<std::size_t>(value_kind(spec))]),
+                     joined(value_choices(spec)));
 }
 
 constexpr std::string_view kBashHead =
@@ -125,7 +125,7 @@ std::string bash_values(const std::vector<const CommandInfo*>& commands) {
       std::string pattern;
       for (const std::string& flag : flags_of(*spec))
         pattern += fmt::format("{}{}:{}", pattern.empty() ? "" : " | ", command->name, flag);
-      out += fmt::format("    {}) {} ;;\n", pattern, bash_offer(*spec));
+      out += fmt::format("    {}) {} ;;\n", pattern, offer_of(kBashOffers, *spec));
       patterns += fmt::format("{}{}", patterns.empty() ? "" : " | ", pattern);
     }
     takes += fmt::format("    {}) return 0 ;;\n", patterns);
@@ -135,33 +135,14 @@ std::string bash_values(const std::vector<const CommandInfo*>& commands) {
 
 // For zsh's specifications: the quotes of the shell, and what _arguments takes for its own.
 std::string zsh_text(std::string_view text) {
-  std::string quoted;
-  for (const char c : text) {
-    if (c == '\'') {
-      quoted += "'\\''";
-      continue;
-    }
-    if (c == '[' || c == ']' || c == ':' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted;
-}
-
-std::string zsh_action(const OptionSpec& spec) {
-  switch (value_kind(spec)) {
-    case ValueKind::words:
-      return fmt::format("({})", joined(value_choices(spec)));
-    case ValueKind::tier:
-      return "_penstock_tiers";
-    case ValueKind::folder:
-      return "_files -/";
-    case ValueKind::file:
-      return "_files";
-    case ValueKind::anything:
-    case ValueKind::none:
-      break;
-  }
-  return " ";
+  return with_escapes(text, [](char c) -> std::string_view {
+    return c == '\''   ? "'\\''"
+           : c == '['  ? "\\["
+           : c == ']'  ? "\\]"
+           : c == ':'  ? "\\:"
+           : c == '\\' ? "\\\\"
+                       : "";
+  });
 }
 
 void add_zsh_arguments(std::string& out, const CommandInfo& command, std::string_view indent,
@@ -173,7 +154,7 @@ void add_zsh_arguments(std::string& out, const CommandInfo& command, std::string
       out += fmt::format(" \\\n{}  '{}{}{}[{}]{}'", indent, spec->repeated ? "*" : "", flag,
                          valued && flag.starts_with("--") ? "=" : "", zsh_text(spec->help),
                          valued ? fmt::format(":{}:{}", zsh_text(spec->value.empty() ? "value" : spec->value),
-                                              zsh_action(*spec))
+                                              offer_of(kZshOffers, *spec))
                                 : "");
     }
   out += fmt::format(" \\\n{}  {}\n", indent, rest);
@@ -202,30 +183,9 @@ void add_zsh_subcommands(std::string& out, const CommandInfo& command) {
 }
 
 std::string fish_text(std::string_view text) {
-  std::string quoted;
-  for (const char c : text) {
-    if (c == '\'' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted;
-}
-
-std::string fish_value(const OptionSpec& spec) {
-  switch (value_kind(spec)) {
-    case ValueKind::words:
-      return fmt::format(" -x -a '{}'", joined(value_choices(spec)));
-    case ValueKind::tier:
-      return " -x -a '(penstock --tier-names 2>/dev/null) (__fish_complete_directories)'";
-    case ValueKind::folder:
-      return " -x -a '(__fish_complete_directories)'";
-    case ValueKind::file:
-      return " -r -F";
-    case ValueKind::anything:
-      return " -x";
-    case ValueKind::none:
-      break;
-  }
-  return "";
+  return with_escapes(text, [](char c) -> std::string_view {
+    return c == '\'' ? "\\'" : c == '\\' ? "\\\\" : "";
+  });
 }
 
 }  // namespace
@@ -311,7 +271,7 @@ std::string fish_completion(const std::vector<const CommandInfo*>& commands,
           spec->alias.empty() ? ""
                               : fmt::format(" {} {}", spec->alias.size() == 1 ? "-s" : "-l", spec->alias);
       out += fmt::format("complete -c penstock -n '{}' -l {}{}{} -d '{}'\n", when, spec->name, alias,
-                         fish_value(*spec), fish_text(spec->help));
+                         offer_of(kFishOffers, *spec), fish_text(spec->help));
     }
   }
   return out;

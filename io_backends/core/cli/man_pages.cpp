@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "io_backends/core/build_info.hpp"
 #include "io_backends/core/cli/command_line.hpp"
 #include "io_backends/core/cli/manuals.hpp"
@@ -48,12 +46,9 @@ void add_option(std::string& page, const OptionSpec& spec) {
 }
 
 void add_options(std::string& page, const CommandInfo& command) {
-  std::vector<std::string_view> groups;
   const std::vector<const OptionSpec*> options = options_of(command);
-  for (const OptionSpec* spec : options)
-    if (std::find(groups.begin(), groups.end(), spec->group) == groups.end()) groups.push_back(spec->group);
   page += ".SH OPTIONS\n";
-  for (const std::string_view group : groups) {
+  for (const std::string_view group : groups_of(options)) {
     page += fmt::format(".SS {}\n", roff(group));
     for (const OptionSpec* spec : options)
       if (spec->group == group) add_option(page, *spec);

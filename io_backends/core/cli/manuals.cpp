@@ -9,6 +9,7 @@
 #include "io_backends/core/cli/command_line.hpp"
 #include "io_backends/core/system/whole_file.hpp"
 #include "io_backends/core/text.hpp"
+#include "io_backends/core/utc_time.hpp"
 
 namespace penstock {
 namespace {
@@ -20,10 +21,7 @@ std::string date_of_build() {
   std::time_t now = std::time(nullptr);
   if (const char* epoch = std::getenv("SOURCE_DATE_EPOCH"); epoch != nullptr)
     now = std::strtoll(epoch, nullptr, 10);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[16];
-  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%d", &parts));
+  return utc_text(now, "%Y-%m-%d");
 }
 
 Result<void> write(const fs::path& path, const std::string& text) {

@@ -1,19 +1,14 @@
 #include "io_backends/core/cli/shell_quoting.hpp"
 
+#include "io_backends/core/text.hpp"
+
 namespace penstock {
 
 std::string shell_word(std::string_view word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string(word);
-  std::string quoted = "'";
-  for (const char c : word) {
-    if (c == '\'')
-      quoted += "'\\''";
-    else
-      quoted += c;
-  }
-  return quoted + "'";
+  return "'" + with_escapes(word, [](char c) { return std::string_view(c == '\'' ? "'\\''" : ""); }) + "'";
 }
 
 std::string shell_line(std::span<const std::string> words) {

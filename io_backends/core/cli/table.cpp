@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <chrono>
 #include <cmath>
@@ -19,18 +18,6 @@ namespace {
 std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
-}
-
-// Groups the digits before the point.
-std::string grouped(const std::string& number) {
-  const std::size_t sign = number.starts_with('-') ? 1 : 0;
-  const std::size_t point = std::min(number.find('.'), number.size());
-  std::string out;
-  for (std::size_t i = 0; i < number.size(); ++i) {
-    if (i > sign && i < point && (point - i) % 3 == 0) out += ' ';
-    out += number[i];
-  }
-  return out;
 }
 
 }  // namespace
@@ -75,17 +62,7 @@ std::string format_rate(double bytes_per_s, const Output& output) {
 
 std::string format_bytes(double bytes, const Output& output) {
   if (!std::isfinite(bytes)) return "-";
-  static constexpr std::array<std::string_view, 7> kSi{"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-  static constexpr std::array<std::string_view, 7> kIec{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  const double base = output.si_units ? 1000 : 1024;
-  std::size_t power = 0;
-  while (std::abs(bytes) >= base - 0.5 && power + 1 < kSi.size()) {
-    bytes /= base;
-    ++power;
-  }
-  const std::string_view unit = output.si_units ? kSi[power] : kIec[power];
-  return std::abs(bytes) < 9.95 && power > 0 ? fmt::format("{:.1f} {}", bytes, unit)
-                                             : fmt::format("{:.0f} {}", bytes, unit);
+  return scaled_size(bytes, output.si_units);
 }
 
 std::string format_number(double value) {
@@ -93,7 +70,7 @@ std::string format_number(double value) {
   const double size = std::abs(value);
   if (size == 0) return "0";
   if (size >= 1e15) return fmt::format("{:.3g}", value);
-  if (size >= 999.95) return grouped(fmt::format("{:.0f}", value));
+  if (size >= 999.95) return grouped_digits(fmt::format("{:.0f}", value));
   if (size >= 9.995) return fmt::format("{:.1f}", value);
   if (size >= 0.0995) return fmt::format("{:.2f}", value);
   return fmt::format("{:.2g}", value);
@@ -104,13 +81,14 @@ std::string format_percent(double fraction) {
   const double percent = fraction * 100;
   if (std::abs(percent) >= 0.05 && std::abs(percent) < 1) return fmt::format("{:.1f}%", percent);
   return (std::abs(percent) >= 1e15 ? fmt::format("{:.3g}", percent)
-                                    : grouped(fmt::format("{:.0f}", percent))) +
+                                    : grouped_digits(fmt::format("{:.0f}", percent))) +
          "%";
 }
 
 std::string format_ratio(double ratio) {
   if (!std::isfinite(ratio)) return "-";
-  return (std::abs(ratio) >= 1e15 ? fmt::format("{:.3g}", ratio) : grouped(fmt::format("{:.2f}", ratio))) +
+  return (std::abs(ratio) >= 1e15 ? fmt::format("{:.3g}", ratio)
+                                  : grouped_digits(fmt::format("{:.2f}", ratio))) +
          "x";
 }
 

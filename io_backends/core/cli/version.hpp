@@ -1,9 +1,11 @@
-// What `penstock --version` prints, and lists of plug-ins.
+// What `penstock` and `penstock --version` print, and lists of plug-ins.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "io_backends/core/plugin.hpp"
@@ -27,8 +29,18 @@ void add_plugins(const Registry<Info>& registry, std::vector<VersionRow>& rows) 
         {std::string(registry.kind()), std::string(missing.name), false, std::string(missing.reason)});
 }
 
-// The build, `rows` and the optional libraries, a line each; `json`: a JSON object each.
 std::string version_text(std::vector<VersionRow> rows, bool json);
+// The build, the plug-ins of the registries and the optional libraries, a line each; `json`: a JSON object
+// each.
+template <class... Infos>
+std::string version_text(bool json, const Registry<Infos>&... registries) {
+  std::vector<VersionRow> rows;
+  (add_plugins(registries, rows), ...);
+  return version_text(std::move(rows), json);
+}
+
+// What the program does, how it is called, and these lists of plug-ins.
+std::string overview_text(std::string_view commands, std::string_view back_ends);
 
 template <class Info>
 std::vector<std::string> plugin_names(const Registry<Info>& registry) {

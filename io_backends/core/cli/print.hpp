@@ -1,0 +1,15 @@
+// What commands print. An error stays in the stream; the main program reports that of stdout at the end.
+#pragma once
+
+#include <cstdio>
+#include <string_view>
+
+#include "io_backends/core/json_text.hpp"
+
+namespace penstock {
+
+void print_text(std::string_view text, std::FILE* to = stdout);
+// In one line on stdout; bytes that are no UTF-8 become U+FFFD.
+void print_json(const Json& json);
+
+}  // namespace penstock

@@ -1,0 +1,24 @@
+// Times of the calendar as text, in UTC.
+#pragma once
+
+#include <time.h>
+
+#include <ctime>
+#include <string>
+
+namespace penstock {
+
+// As "2026-11-20T09:30:00Z", or as another `format` of strftime() says, in at most 31 bytes.
+[[gnu::format(strftime, 2, 0)]] inline std::string utc_text(std::time_t when,
+                                                            const char* format = "%Y-%m-%dT%H:%M:%SZ") {
+  std::tm parts{};
+  ::gmtime_r(&when, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, format, &parts)};
+}
+
+inline std::string utc_now() {
+  return utc_text(std::time(nullptr));
+}
+
+}  // namespace penstock

@@ -1,0 +1,191 @@
+#include "results/record/store.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+// Reads the fields of one object; `path` is before their names in errors.
+class Fields {
+ public:
+  Fields(const Json& json, std::string path) : json_(json), path_(std::move(path)) {}
+
+  Error bad(std::string_view name, std::string_view wanted) const {
+    return make_error(Errc::corrupt, "not a record: field '" + path_ + std::string(name) +
+                                         "' is missing or no " + std::string(wanted));
+  }
+  const Json* find(std::string_view name) const {
+    const auto at = json_.find(std::string(name));
+    return at == json_.end() ? nullptr : &*at;
+  }
+  Result<std::string> text(std::string_view name) const {
+    const Json* value = find(name);
+    if (value == nullptr || !value->is_string()) return bad(name, "text");
+    return value->get<std::string>();
+  }
+  Result<double> number(std::string_view name) const {
+    const Json* value = find(name);
+    if (value == nullptr || !value->is_number()) return bad(name, "number");
+    return value->get<double>();
+  }
+  Result<std::uint64_t> whole(std::string_view name) const {
+    const Json* value = find(name);
+    if (value == nullptr || !value->is_number_integer() ||
+        (!value->is_number_unsigned() && value->get<std::int64_t>() < 0))
+      return bad(name, "whole number");
+    return value->get<std::uint64_t>();
+  }
+  Result<std::vector<double>> numbers(std::string_view name) const {
+    const Json* value = find(name);
+    if (value == nullptr || !value->is_array()) return bad(name, "list of numbers");
+    std::vector<double> numbers;
+    for (const Json& entry : *value) {
+      // A measurement that is no finite number has no JSON spelling but null.
+      if (!entry.is_number() && !entry.is_null()) return bad(name, "list of numbers");
+      numbers.push_back(entry.is_null() ? std::nan("") : entry.get<double>());
+    }
+    return numbers;
+  }
+  // Of a list that is there. `wanted`: "list of words".
+  Result<std::vector<std::string>> texts(std::string_view name, std::string_view wanted) const {
+    const Json& value = *find(name);
+    if (!value.is_array()) return bad(name, wanted);
+    std::vector<std::string> texts;
+    for (const Json& entry : value) {
+      if (!entry.is_string()) return bad(name, wanted);
+      texts.push_back(entry.get<std::string>());
+    }
+    return texts;
+  }
+  // Absent is empty.
+  Result<Json> object(std::string_view name) const {
+    const Json* value = find(name);
+    if (value == nullptr) return Json(Json::object());
+    if (!value->is_object()) return bad(name, "object");
+    return *value;
+  }
+
+ private:
+  const Json& json_;
+  std::string path_;
+};
+
+Result<Metric> metric_from_json(const Json& json, const std::string& name) {
+  const Fields fields(json, "metrics." + name + ".");
+  Metric metric;
+  PENSTOCK_ASSIGN(metric.unit, fields.text("unit"));
+  PENSTOCK_ASSIGN(metric.per, fields.text("per"));
+  PENSTOCK_ASSIGN(metric.samples, fields.numbers("samples"));
+  PENSTOCK_ASSIGN(const std::string better, fields.text("better"));
+  for (const Better known : {Better::higher, Better::lower, Better::neither})
+    if (better_name(known) == better) metric.better = known;
+  if (better_name(metric.better) != better) return fields.bad("better", "'higher', 'lower' or 'neither'");
+  if (const Json* headline = fields.find("headline"); headline != nullptr) {
+    if (!headline->is_boolean()) return fields.bad("headline", "true or false");
+    metric.headline = headline->get<bool>();
+  }
+  return metric;
+}
+
+Result<void> read_identity(const Fields& fields, Record& record) {
+  PENSTOCK_ASSIGN(const std::uint64_t schema, fields.whole("schema"));
+  if (schema != 1)
+    return make_error(Errc::unsupported,
+                      "record of schema " + std::to_string(schema) + "; this program reads schema 1");
+  PENSTOCK_ASSIGN(record.id, fields.text("id"));
+  PENSTOCK_ASSIGN(record.started, fields.text("started"));
+  PENSTOCK_ASSIGN(record.command, fields.text("command"));
+  if (fields.find("argv") != nullptr) {
+    PENSTOCK_ASSIGN(record.argv, fields.texts("argv", "list of words"));
+  }
+  PENSTOCK_ASSIGN(const Json label, fields.object("label"));
+  for (const auto& [key, value] : label.items()) {
+    if (!value.is_string()) return fields.bad("label." + key, "text");
+    record.label[key] = value.get<std::string>();
+  }
+  if (fields.find("seed") != nullptr) {
+    PENSTOCK_ASSIGN(record.seed, fields.whole("seed"));
+  }
+  return success();
+}
+
+Result<void> read_measurements(const Fields& fields, Record& record) {
+  PENSTOCK_ASSIGN(const Json metrics, fields.object("metrics"));
+  for (const auto& [name, value] : metrics.items()) {
+    if (!value.is_object()) return fields.bad("metrics." + name, "object");
+    PENSTOCK_ASSIGN(record.metrics[name], metric_from_json(value, name));
+  }
+  PENSTOCK_ASSIGN(const Json series, fields.object("series"));
+  for (const auto& [name, value] : series.items()) {
+    if (!value.is_object()) return fields.bad("series." + name, "object");
+    const Fields one(value, "series." + name + ".");
+    Series& target = record.series[name];
+    PENSTOCK_ASSIGN(target.interval_s, one.number("interval_s"));
+    PENSTOCK_ASSIGN(target.values, one.numbers("values"));
+  }
+  PENSTOCK_ASSIGN(const std::string verdict, fields.text("verdict"));
+  PENSTOCK_ASSIGN(record.verdict, parse_verdict(verdict));
+  if (fields.find("reason") != nullptr) {
+    PENSTOCK_ASSIGN(record.reason, fields.text("reason"));
+  }
+  return success();
+}
+
+constexpr std::size_t kSumBytes = kSumBegins.size() + 8 + kSumEnds.size();
+
+bool is_sum(std::string_view text) {
+  return text.starts_with(kSumBegins) && text.ends_with(kSumEnds);
+}
+
+std::size_t count_at(const Json& json, const char* key) {
+  const auto at = json.find(key);
+  return at != json.end() && at->is_number_unsigned() ? at->get<std::size_t>() : 0;
+}
+
+}  // namespace
+
+Result<std::optional<Seal>> check_seal(std::string_view line, const Json& json) {
+  line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+  const std::size_t body = line.size() < kSumBytes ? 0 : line.size() - kSumBytes;
+  const auto seal = json.find("seal");
+  if (seal == json.end() && !is_sum(line.substr(body))) return std::optional<Seal>();
+  const Error changed =
+      make_error(Errc::corrupt,
+                 "changed since it was written: its checksum does not hold (without the member 'seal' it is "
+                 "read as it is)");
+#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+  if (line.substr(body) != seal_end(line.substr(0, body))) return changed;
+#endif
+  if (seal == json.end() || !seal->is_object()) return changed;
+  const Seal found{count_at(*seal, "line"), count_at(*seal, "of")};
+  if (found.line == 0 || found.line > found.of) return changed;
+  return std::optional<Seal>(found);
+}
+
+Result<Verdict> parse_verdict(std::string_view name) {
+  for (int i = 0; i <= static_cast<int>(Verdict::interrupted); ++i)
+    if (const auto verdict = static_cast<Verdict>(i); verdict_name(verdict) == name) return verdict;
+  return make_error(Errc::corrupt, "not a record: unknown verdict '" + std::string(name) + "'");
+}
+
+Result<Record> record_from_json(const Json& json) {
+  if (!json.is_object()) return make_error(Errc::corrupt, "not a record: no JSON object");
+  Record record;
+  const Fields fields(json, "");
+  PENSTOCK_TRY(read_identity(fields, record));
+  PENSTOCK_ASSIGN(record.parameters, fields.object("parameters"));
+  if (fields.find("work") != nullptr) {
+    PENSTOCK_ASSIGN(record.work, fields.texts("work", "list of names"));
+  }
+  PENSTOCK_ASSIGN(record.tiers, fields.object("tiers"));
+  PENSTOCK_ASSIGN(record.cache, fields.object("cache"));
+  PENSTOCK_ASSIGN(record.corpus, fields.object("corpus"));
+  PENSTOCK_ASSIGN(record.environment, fields.object("environment"));
+  PENSTOCK_ASSIGN(record.pair, fields.object("pair"));
+  PENSTOCK_TRY(read_measurements(fields, record));
+  return record;
+}
+
+}  // namespace penstock
