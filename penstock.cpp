@@ -21,7 +21,7 @@
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/version.hpp"
-#include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/ranks/launcher.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/system/placement.hpp"
@@ -70,7 +70,7 @@ Result<int> run_over(Communicator& ranks, const CommandInfo& command, const Comm
                      const Config& config, std::span<const std::string> argv) {
   PENSTOCK_ASSIGN(const std::uint64_t drawn, resolve_seed(*line.command, line.options));
   PENSTOCK_ASSIGN(const std::uint64_t seed, same_seed(ranks, drawn));
-  PENSTOCK_TRY(agree(ranks, place(*line.command, line.options)));
+  PENSTOCK_TRY(all_ok(ranks, place(*line.command, line.options)));
   const std::string& progress = line.options.text("progress");
   const bool terminal = progress == "always" || (progress == "auto" && ::isatty(STDERR_FILENO) == 1);
   const CommandContext context{.options = line.options,
@@ -106,7 +106,7 @@ Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::sp
     return line;
   };
   const Result<CommandLine> line = read_line();
-  PENSTOCK_TRY(agree(ranks, line.ok() ? success() : Result<void>(line.error())));
+  PENSTOCK_TRY(all_ok(ranks, line));
   return run_over(ranks, command, *line, config, argv);
 }
 
@@ -122,7 +122,7 @@ Result<int> leave_together(Communicator& ranks, std::string_view command, Result
                stderr);
     ranks.abandon(result.ok() ? 1 : exit_code(result.error().code));
   }
-  PENSTOCK_TRY(agree(ranks, result.ok() ? success() : Result<void>(result.error())));
+  PENSTOCK_TRY(all_ok(ranks, result));
   return result;
 }
 

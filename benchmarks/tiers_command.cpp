@@ -16,6 +16,7 @@
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/tiers/find_tiers.hpp"
@@ -307,7 +308,7 @@ Result<int> run(const CommandContext& context) {
   PENSTOCK_TRY(check_ranks(context));
   Result<std::vector<Seen>> looked =
       look(context.options.texts("tier"), context.named_tiers, context.options.flag("probe"));
-  PENSTOCK_TRY(agree(ranks, outcome_of(looked)));
+  PENSTOCK_TRY(all_ok(ranks, looked));
   std::vector<Seen> all = *std::move(looked);
   if (all.empty()) return make_error(Errc::not_found, "found no place for data: name one with --tier");
   if (context.options.flag("probe")) {

@@ -14,6 +14,7 @@
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 #include "miniapps/train/cell_run.hpp"
@@ -74,7 +75,7 @@ Result<void> TrainRuns::make_pool(const Tier& tier) {
   if (pool_ && pool_->shape() == shape) return success();
   pool_.reset();
   Result<BatchPool> made = BatchPool::make(shape, plan_.pool_prefetch());
-  PENSTOCK_TRY(agree(*plan_.ranks, outcome_of(made)));
+  PENSTOCK_TRY(all_ok(*plan_.ranks, made));
   pool_ = *std::move(made);
   return success();
 }
@@ -127,7 +128,7 @@ Result<bool> measure_all(const TrainPlan& plan, TrainRuns& runs) {
       runs.skip(*tier, "not measured: '" + stuck->name + "' was given up, and is still being waited for");
       continue;
     }
-    PENSTOCK_TRY(agree(*plan.ranks, check_interrupt()));
+    PENSTOCK_TRY(all_ok(*plan.ranks, check_interrupt()));
     PENSTOCK_ASSIGN(const bool ended, runs.measure(*tier));
     if (!ended) stuck = tier;
   }
@@ -155,9 +156,9 @@ Result<int> refuse(const CommandContext& context, const Error& error) {
 Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
   const Options& options = context.options;
   Result<TrainRequest> asked = parse_request(context, app);
-  PENSTOCK_TRY(agree(context.communicator, outcome_of(asked)));
+  PENSTOCK_TRY(all_ok(context.communicator, asked));
   Result<TrainPlan> resolved = make_plan(*std::move(asked), options);
-  PENSTOCK_TRY(agree(context.communicator, outcome_of(resolved)));
+  PENSTOCK_TRY(all_ok(context.communicator, resolved));
   TrainPlan& plan = *resolved;
   PENSTOCK_TRY(check_same_work(plan, options));
   PENSTOCK_TRY(
@@ -204,7 +205,7 @@ Result<int> run(const CommandContext& context) {
   PENSTOCK_ASSIGN(const MiniAppInfo* app, miniapp_registry().find(context.positionals[0]));
   if (!options.flag("resume") || options.given("seed")) return train(context, *app);
   const auto saving = step_saving(options, context.named_tiers);
-  PENSTOCK_TRY(agree(context.communicator, outcome_of(saving)));
+  PENSTOCK_TRY(all_ok(context.communicator, saving));
   const Result<std::uint64_t> seed = seed_of_run(**saving, context.communicator);
   if (!seed.ok()) return refuse(context, seed.error());
   CommandContext of_run = context;

@@ -13,6 +13,7 @@
 #include "datagen/corpus/shared_corpus.hpp"
 #include "datagen/format/sample_opener.hpp"
 #include "datagen/staging/overlay.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 
 namespace penstock {
 namespace {
@@ -112,7 +113,7 @@ std::vector<Tier*> ReadSubject::tiers(bool corpus_too) {
 
 Result<ReadSubject> open_subject(const CommandContext& context, const ReadOptions& asked) {
   Result<ReadSubject> opened = open_all(context, asked);
-  PENSTOCK_TRY(agree(context.communicator, outcome_of(opened)));
+  PENSTOCK_TRY(all_ok(context.communicator, opened));
   PENSTOCK_TRY(check_shares(context.communicator, opened->corpus));
   return opened;
 }

@@ -9,6 +9,7 @@
 
 #include "benchmarks/read/read_metrics.hpp"
 #include "io_backends/core/random.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/cells/verdicts.hpp"
 #include "results/record/statistics.hpp"
@@ -173,7 +174,7 @@ Result<void> ReadSweep::open_tier(ReadTier& tier) {
 }
 
 Result<void> ReadSweep::run() {
-  for (const std::unique_ptr<ReadTier>& tier : tiers_) PENSTOCK_TRY(agree(ranks_, open_tier(*tier)));
+  for (const std::unique_ptr<ReadTier>& tier : tiers_) PENSTOCK_TRY(all_ok(ranks_, open_tier(*tier)));
   for (std::size_t tier = 0; tier < tiers_.size() && !team_.stopped(); ++tier) warm_up(tier);
   std::vector<std::size_t> order(cells_.size());
   const RandomStream random(options_.seed, "cells");

@@ -2,6 +2,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
+#include <system_error>
 
 namespace penstock {
 namespace {
@@ -88,6 +90,18 @@ Error errno_error(int sys_errno, std::string_view operation, std::string_view ob
 
 Error make_error(Errc code, std::string what) {
   return Error{code, 0, std::move(what)};
+}
+
+Error error_of(const std::exception& thrown) {
+  if (dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr)
+    return make_error(Errc::exhausted, "out of memory");
+  if (const auto* system = dynamic_cast<const std::system_error*>(&thrown)) {
+    const int number = system->code().value();
+    // What a thread that cannot be started throws (std::thread).
+    if (number == EAGAIN) return Error{Errc::exhausted, number, "cannot start a thread"};
+    return Error{errc_of(number), number, thrown.what()};
+  }
+  return make_error(Errc::internal, std::string("a call threw: ") + thrown.what());
 }
 
 }  // namespace penstock

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -47,6 +48,10 @@ struct Error {
 // Builds an Error from errno; the kind follows from the number. `operation` reads "cannot open".
 Error errno_error(int sys_errno, std::string_view operation, std::string_view object);
 Error make_error(Errc code, std::string what);
+// What a thrown exception says, for places that no exception may cross: memory that is not there and threads
+// that the system refuses are `exhausted`, other codes of the system what errno_error() makes of them, and
+// what nothing was meant to throw is `internal`.
+Error error_of(const std::exception& thrown);
 
 // Either a T or an Error. Must be looked at. Reading the value of a failed Result throws
 // std::bad_variant_access: that is a bug in the caller and ends the program.
@@ -106,6 +111,12 @@ class [[nodiscard]] Result<void> {
 
 inline Result<void> success() {
   return {};
+}
+
+// The outcome alone of a Result with a value.
+template <class T>
+Result<void> outcome_of(const Result<T>& result) {
+  return result.ok() ? success() : Result<void>(result.error());
 }
 
 }  // namespace penstock

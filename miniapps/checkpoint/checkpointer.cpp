@@ -14,6 +14,7 @@
 #include "io_backends/core/build_info.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/system/threads.hpp"
 #include "io_backends/core/units.hpp"
@@ -118,14 +119,14 @@ Result<void> TieredCheckpointer::begin_snapshots() {
 }
 
 Result<void> TieredCheckpointer::begin(const Tier& slow, const Tier* fast) {
-  PENSTOCK_TRY(outcome_of_root(ranks_, ranks_.root() ? open_as_root(slow, fast) : success()));
+  PENSTOCK_TRY(on_root(ranks_, [&] { return open_as_root(slow, fast); }));
   const auto follow = [&]() -> Result<void> {
     if (!ranks_.root()) {
       PENSTOCK_ASSIGN(stores_, see_run(slow, fast));
     }
     return begin_snapshots();
   };
-  return agree(ranks_, follow());
+  return all_ok(ranks_, follow);
 }
 
 Result<Saved> TieredCheckpointer::save(const SaveRequest& request) {
@@ -134,7 +135,7 @@ Result<Saved> TieredCheckpointer::save(const SaveRequest& request) {
   const Clock::time_point until = after(policy_.block_for);
   PENSTOCK_ASSIGN(const bool taken,
                   clear_memory(until, policy_.on_full == OnFull::block ? Wait::until_stopped : Wait::never));
-  PENSTOCK_TRY(agree(ranks_, ledger_.failure()));
+  PENSTOCK_TRY(all_ok(ranks_, ledger_.failure()));
   PENSTOCK_ASSIGN(SaveWork work, work_of(request));
   work.until = until;
   work.asked_s = asked_s;
@@ -217,15 +218,15 @@ Result<void> TieredCheckpointer::wait(const CheckpointId& id, Reached level,
   if (snapshots_ != nullptr && snapshots_->has_taken(id)) {
     PENSTOCK_ASSIGN([[maybe_unused]] const bool taken, clear_memory(until, Wait::until_stopped));
   }
-  return outcome_of_root(ranks_, ranks_.root() ? settled(id, level, until) : success());
+  return on_root(ranks_, [&] { return settled(id, level, until); });
 }
 
 Result<void> TieredCheckpointer::finalize(std::chrono::nanoseconds patience) {
   const Clock::time_point until = after(patience);
   PENSTOCK_ASSIGN([[maybe_unused]] const bool taken, clear_memory(until, Wait::through_signals));
-  PENSTOCK_TRY(agree(ranks_, ledger_.failure()));
+  PENSTOCK_TRY(all_ok(ranks_, ledger_.failure()));
   const auto drained = [&]() -> Result<void> {
-    if (!ranks_.root() || drainer_ == nullptr) return success();
+    if (drainer_ == nullptr) return success();
     while (!drainer_->idle()) {
       PENSTOCK_TRY(ledger_.failure());
       if (Clock::now() >= until) {
@@ -237,7 +238,7 @@ Result<void> TieredCheckpointer::finalize(std::chrono::nanoseconds patience) {
     }
     return ledger_.failure();
   };
-  return outcome_of_root(ranks_, drained());
+  return on_root(ranks_, drained);
 }
 
 // One that is still on its way from memory has its generation, too, and keeps it when it is tried again.
@@ -273,7 +274,7 @@ Result<void> TieredCheckpointer::choose(SaveWork& work) {
 // before room is looked for: it may be what takes the room.
 Result<void> TieredCheckpointer::agree_on(SaveWork& work) {
   work.staged.reset();
-  PENSTOCK_TRY(outcome_of_root(ranks_, ranks_.root() ? choose(work) : success()));
+  PENSTOCK_TRY(on_root(ranks_, [&] { return choose(work); }));
   const std::vector<std::uint8_t> chosen = nlohmann::json::to_cbor(
       nlohmann::json::array({work.skipped, work.fast, work.id.generation, work.folder}));
   const auto said = std::as_bytes(std::span(chosen));
@@ -374,14 +375,14 @@ Result<bool> TieredCheckpointer::write(SaveWork& work, bool from_memory) {
     }
     const Result<void> done = from_memory ? hand_over(work) : write_together(work);
     if (done.ok()) return true;
-    // The same on all ranks: what one says, agree() tells all.
+    // The same on all ranks: what one says, all_ok() tells all.
     if (done.error().code != Errc::no_space || !work.fast) return done.error();
   }
 }
 
 // The work that is handed over keeps what it says of itself.
 Result<void> TieredCheckpointer::hand_over(SaveWork& work) {
-  PENSTOCK_TRY(agree(ranks_, snapshots_->make_room(work)));
+  PENSTOCK_TRY(all_ok(ranks_, snapshots_->make_room(work)));
   snapshots_->take(std::move(work));
   return success();
 }
@@ -401,15 +402,14 @@ Result<void> TieredCheckpointer::write_mine(SaveWork& work, std::vector<Checkpoi
 
 Result<void> TieredCheckpointer::write_together(SaveWork& work) {
   std::vector<CheckpointFile> written;
-  PENSTOCK_TRY(agree(ranks_, write_mine(work, written)));
+  PENSTOCK_TRY(all_ok(ranks_, write_mine(work, written)));
   const auto commit_all = [&]() -> Result<void> {
-    if (!ranks_.root()) return success();
     if (ranks_.size() > 1) {
       PENSTOCK_ASSIGN(written, work.staged->take_parts(static_cast<std::uint64_t>(ranks_.size())));
     }
     return commit(work, std::move(written));
   };
-  return outcome_of_root(ranks_, commit_all());
+  return on_root(ranks_, commit_all);
 }
 
 Result<void> TieredCheckpointer::commit(SaveWork& work, std::vector<CheckpointFile> files) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "io_backends/core/json_text.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/quarantine.hpp"
@@ -149,16 +150,13 @@ Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::st
 
 Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::string_view run,
                                const RestartRequest& request, Communicator& ranks) {
-  Result<Restart> roots = Restart{};
-  Bytes bytes;
-  if (ranks.root()) {
-    roots = choose_restart(stores, run, request);
-    if (roots) bytes = bytes_of(*roots);
-  }
-  PENSTOCK_TRY(outcome_of_root(ranks, outcome_of(roots)));
-  PENSTOCK_TRY(ranks.broadcast(bytes));
-  Result<Restart> mine = ranks.root() ? std::move(roots) : restart_from(bytes, stores);
-  PENSTOCK_TRY(agree(ranks, outcome_of(mine)));
+  Restart of_root;
+  PENSTOCK_ASSIGN(const Bytes bytes, on_root(ranks, [&]() -> Result<Bytes> {
+                    PENSTOCK_ASSIGN(of_root, choose_restart(stores, run, request));
+                    return bytes_of(of_root);
+                  }));
+  Result<Restart> mine = ranks.root() ? Result<Restart>(std::move(of_root)) : restart_from(bytes, stores);
+  PENSTOCK_TRY(all_ok(ranks, mine));
   return mine;
 }
 

@@ -10,6 +10,7 @@
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/random.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 #include "miniapps/checkpoint/saving_record.hpp"
 #include "miniapps/checkpoint_subcommands/bench_runs.hpp"
 #include "miniapps/checkpoint_subcommands/bench_setup.hpp"
@@ -175,19 +176,19 @@ Result<void> sweep_dead_runs(const BenchSetup& setup) {
 Result<int> run_bench(const CommandContext& context) {
   Communicator& ranks = context.communicator;
   const Result<BenchSetup> resolved = resolve_bench(context);
-  PENSTOCK_TRY(agree(ranks, outcome_of(resolved)));
+  PENSTOCK_TRY(all_ok(ranks, resolved));
   const BenchSetup& setup = *resolved;
   const auto rank = static_cast<std::uint64_t>(ranks.rank());
   const SignalsForAll signals(ranks);
-  PENSTOCK_TRY(outcome_of_root(ranks, ranks.root() ? sweep_dead_runs(setup) : success()));
+  PENSTOCK_TRY(on_root(ranks, [&] { return sweep_dead_runs(setup); }));
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   for (const Tier& tier : setup.tiers) run.measured_tier(tier);
   Result<std::unique_ptr<TrainedState>> state = TrainedState::make(
       setup.payload.shard(rank, static_cast<std::uint64_t>(ranks.size())), rank, context.seed);
-  PENSTOCK_TRY(agree(ranks, outcome_of(state)));
+  PENSTOCK_TRY(all_ok(ranks, state));
   if (setup.burner) {
     PENSTOCK_TRY(ranks.barrier());  // all look at the same time, as they will work
-    PENSTOCK_TRY(agree(ranks, setup.burner->calibrate()));
+    PENSTOCK_TRY(all_ok(ranks, setup.burner->calibrate()));
   }
   const Result<void> measured = Bench(context, setup, run, **state).measure();
   PENSTOCK_TRY(run.inspect_ranks());

@@ -15,6 +15,7 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/json_text.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/prove.hpp"
@@ -148,8 +149,7 @@ Error nothing_restorable(const Restart& restart) {
 
 Result<Restart> choose(const CommandContext& context, const std::vector<CheckpointStore*>& stores) {
   Communicator& ranks = context.communicator;
-  PENSTOCK_ASSIGN(const std::string run, of_root(ranks, ranks.root() ? one_run(stores, context.options)
-                                                                     : Result<std::string>(std::string())));
+  PENSTOCK_ASSIGN(const std::string run, on_root(ranks, [&] { return one_run(stores, context.options); }));
   RestartRequest request;
   if (context.options.given("step"))
     request.step = static_cast<std::uint64_t>(context.options.integer("step"));
@@ -159,9 +159,8 @@ Result<Restart> choose(const CommandContext& context, const std::vector<Checkpoi
 Result<void> give_back(const Restart& restart, const CommandContext& context, Tier* to) {
   Communicator& ranks = context.communicator;
   if (to != nullptr)
-    PENSTOCK_TRY(
-        outcome_of_root(ranks, ranks.root() ? prepare(*to, context.options.flag("replace")) : success()));
-  return agree(ranks, restore_share(restart, context, to));
+    PENSTOCK_TRY(on_root(ranks, [&] { return prepare(*to, context.options.flag("replace")); }));
+  return all_ok(ranks, restore_share(restart, context, to));
 }
 
 int fail_with_4(const CommandContext& context, const Error& error) {
@@ -182,7 +181,7 @@ Result<int> run_restore(const CommandContext& context) {
     }
     return success();
   };
-  const Result<void> opened = agree(ranks, open_all());
+  const Result<void> opened = all_ok(ranks, open_all);
   if (!opened.ok() && ends_in_4(opened.error())) return fail_with_4(context, opened.error());
   PENSTOCK_TRY(opened);
   Tier* const to = target ? &*target : nullptr;
@@ -206,7 +205,8 @@ Result<int> run_restore(const CommandContext& context) {
   PENSTOCK_TRY(give_back(restart, context, to));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const Json json = report(restart, context, to, seconds);
-  PENSTOCK_TRY(outcome_of_root(ranks, speaks && to != nullptr ? write_restart(json, *to) : success()));
+  PENSTOCK_TRY(
+      on_root(ranks, [&] { return speaks && to != nullptr ? write_restart(json, *to) : success(); }));
   if (speaks && context.output.json) print_json(json);
   if (speaks && !context.output.json) print_restored(restart, to, seconds, context.output);
   return 0;

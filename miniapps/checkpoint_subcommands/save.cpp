@@ -11,6 +11,7 @@
 
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/ack_log.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
@@ -205,9 +206,9 @@ Result<int> run_save(const CommandContext& context) {
   Communicator& ranks = context.communicator;
   const SignalsForAll signals(ranks);
   Result<PreparedSave> asked = prepare(context);
-  PENSTOCK_TRY(agree(ranks, outcome_of(asked)));
-  PENSTOCK_ASSIGN(const std::string name, of_root(ranks, ranks.root() ? run_to_save(*asked, context.options)
-                                                                      : Result<std::string>(std::string())));
+  PENSTOCK_TRY(all_ok(ranks, asked));
+  PENSTOCK_ASSIGN(const std::string name,
+                  on_root(ranks, [&] { return run_to_save(*asked, context.options); }));
   std::uint64_t bytes = 0;  // of all ranks
   for (const FileView& file : asked->content.files()) bytes += file.bytes.size();
   PENSTOCK_TRY(ranks.all_reduce(std::span(&bytes, 1), Reduction::sum));

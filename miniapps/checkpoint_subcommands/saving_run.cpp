@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
@@ -108,7 +109,7 @@ Result<void> finish(Checkpointer& saver, std::chrono::nanoseconds patience, Comm
       drained = now;
       return Clock::now() - moved < patience ? success() : left;
     };
-    PENSTOCK_TRY(outcome_of_root(ranks, ranks.root() ? look() : success()));
+    PENSTOCK_TRY(on_root(ranks, look));
   }
 }
 
@@ -125,11 +126,11 @@ Result<void> train(const BenchSetup& setup, Checkpointer& saver, TrainedState& s
     }
     tick();
     if (step % setup.every != 0) continue;
-    PENSTOCK_TRY(agree(ranks, mine));
+    PENSTOCK_TRY(all_ok(ranks, mine));
     state.advance_to(step);
     PENSTOCK_TRY(outcome_of(saver.save(request_of(state, step, setup.payload))));
   }
-  return agree(ranks, mine);
+  return all_ok(ranks, mine);
 }
 
 }  // namespace
@@ -178,8 +179,8 @@ Result<SavingRun> run_saving(std::string_view arm, const std::string& name, cons
     removed = remove_run(slow, own.run);
     if (removed.ok() && through != nullptr) removed = remove_run(*through, own.run);
   }
-  PENSTOCK_TRY(agree(ranks, measured));
-  PENSTOCK_TRY(outcome_of_root(ranks, removed));
+  PENSTOCK_TRY(all_ok(ranks, measured));
+  PENSTOCK_TRY(on_root(ranks, [&] { return removed; }));
   return run;
 }
 
@@ -212,8 +213,8 @@ Result<double> write_ceiling(const Tier& tier, const TrainedState& state, Commun
     const Result<void> gone = backend.names().remove(folder + file.name);
     if (!gone.ok() && gone.error().code != Errc::not_found) removed = gone;
   }
-  PENSTOCK_TRY(agree(ranks, outcome_of(written)));
-  PENSTOCK_TRY(agree(ranks, removed));
+  PENSTOCK_TRY(all_ok(ranks, written));
+  PENSTOCK_TRY(all_ok(ranks, removed));
   if (ranks.root()) static_cast<void>(backend.names().remove(kCeilingFolder));
   std::uint64_t bytes = *written;
   PENSTOCK_TRY(ranks.all_reduce(std::span(&bytes, 1), Reduction::sum));

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <set>
 #include <utility>
 
@@ -110,17 +109,6 @@ Result<std::string> one_run(std::span<CheckpointStore* const> stores, const Opti
     return make_error(Errc::invalid_argument, fmt::format("there are {} runs: say which with --run NAME: {}",
                                                           runs.size(), fmt::join(runs, ", ")));
   return runs[0];
-}
-
-Result<std::string> of_root(Communicator& ranks, const Result<std::string>& mine) {
-  PENSTOCK_TRY(outcome_of_root(ranks, outcome_of(mine)));
-  std::vector<std::byte> bytes;
-  if (ranks.root()) {
-    bytes.resize(mine->size());
-    std::memcpy(bytes.data(), mine->data(), mine->size());
-  }
-  PENSTOCK_TRY(ranks.broadcast(bytes));
-  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
 CheckpointPolicy policy_of(const Options& options) {

@@ -12,7 +12,6 @@
 
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/options.hpp"
-#include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/core/result.hpp"
 #include "io_backends/tiers/tier.hpp"
 #include "miniapps/checkpoint/saves.hpp"
@@ -56,9 +55,6 @@ Result<std::string> one_run(std::span<CheckpointStore* const> stores, const Opti
 // --run, or all; not_found where --run is not there.
 Result<std::vector<std::string>> wanted_runs(std::span<CheckpointStore* const> stores,
                                              const Options& options);
-
-// Collective: rank 0's text, or its error, on every rank.
-Result<std::string> of_root(Communicator& ranks, const Result<std::string>& mine);
 
 // "120.0": a step and its generation.
 std::string short_name(const CheckpointId& id);

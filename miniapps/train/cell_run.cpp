@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "datagen/staging/overlay.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/checkpoint/saving_metrics.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
@@ -114,7 +115,7 @@ void CellRun::describe(std::chrono::nanoseconds step) {
 // On all ranks, or on none.
 Result<std::unique_ptr<BatchSource>> CellRun::start_input(const PlanLimits& limits, SpanLog* spans) {
   Result<std::unique_ptr<BatchSource>> input = make_batches(plan_, tier_, pool_, room_, limits, spans);
-  const Result<void> all = agree(ranks_, outcome_of(input));
+  const Result<void> all = all_ok(ranks_, input);
   if (all.ok()) return input;
   PENSTOCK_TRY(close_input(input.ok() ? *std::move(input) : nullptr));
   return all.error();
@@ -230,12 +231,12 @@ Result<std::unique_ptr<Accelerator>> CellRun::make_accelerators() const {
 // Ends early where it is stuck.
 Result<void> CellRun::measure() {
   const Result<std::unique_ptr<Accelerator>> made = make_accelerators();
-  PENSTOCK_TRY(agree(ranks_, outcome_of(made)));
+  PENSTOCK_TRY(all_ok(ranks_, made));
   Accelerator& accelerator = **made;
   const std::chrono::nanoseconds step = accelerator.nominal_step();
   describe(step);
   PENSTOCK_TRY(observers_.open());
-  PENSTOCK_TRY(agree(ranks_, reserve_memory()));
+  PENSTOCK_TRY(all_ok(ranks_, reserve_memory()));
   PENSTOCK_TRY(cache_.prepare());
   std::vector<TrainingRun> alone;
   const bool with_alone = !plan_.find_accelerators && accelerator.computes();
@@ -244,7 +245,7 @@ Result<void> CellRun::measure() {
     PENSTOCK_TRY(input_alone(plan_.planned_steps() / 2, 2, alone));
     if (stuck_) return success();
     const std::optional<Error>& failed = alone.back().failure;
-    if (const Result<void> all = agree(ranks_, failed ? Result<void>(*failed) : success()); !all.ok()) {
+    if (const Result<void> all = all_ok(ranks_, failed ? Result<void>(*failed) : success()); !all.ok()) {
       Error error = all.error();
       error.what = "before the training, while the input alone was measured: " + error.what;
       trial_.fail(error);
@@ -283,7 +284,7 @@ Result<void> CellRun::report(const TrainOutcome& outcome) {
 Result<bool> measure_training(const TrainPlan& plan, const Tier& tier, BatchPool& pool,
                               StepCheckpoints* saves, Trial& trial) {
   const Result<std::unique_ptr<TrainCache>> cache = TrainCache::make(plan, tier);
-  PENSTOCK_TRY(agree(*plan.ranks, outcome_of(cache)));
+  PENSTOCK_TRY(all_ok(*plan.ranks, cache));
   CellRun cell(plan, tier, pool, **cache, saves, trial);
   const Result<void> measured = cell.measure();
   trial.tier("data", tier);  // with what was called there

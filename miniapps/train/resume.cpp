@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 #include "miniapps/checkpoint/prove.hpp"
 #include "miniapps/checkpoint/restart.hpp"
 #include "miniapps/checkpoint/store.hpp"
@@ -46,7 +47,7 @@ Result<Stores> open_here(const StepSaving& saving) {
 // On all ranks, or on none.
 Result<Stores> open_stores(const StepSaving& saving, Communicator& ranks) {
   Result<Stores> stores = open_here(saving);
-  PENSTOCK_TRY(agree(ranks, outcome_of(stores)));
+  PENSTOCK_TRY(all_ok(ranks, stores));
   std::array<std::uint64_t, 1> most{stores->all.size()};
   PENSTOCK_TRY(ranks.all_reduce(std::span<std::uint64_t>(most), Reduction::max));
   const Result<void> seen =
@@ -55,7 +56,7 @@ Result<Stores> open_stores(const StepSaving& saving, Communicator& ranks) {
           : make_error(Errc::io,
                        "this rank does not see all the checkpoint stores that others see: all "
                        "ranks have to share both tiers");
-  PENSTOCK_TRY(agree(ranks, seen));
+  PENSTOCK_TRY(all_ok(ranks, seen));
   return stores;
 }
 
@@ -123,17 +124,14 @@ Result<Resumed> resume_run(const StepSaving& saving, Communicator& ranks) {
   const Clock::time_point since = Clock::now();
   PENSTOCK_ASSIGN(const Stores stores, open_stores(saving, ranks));
   std::vector<std::unique_ptr<Lock>> locks;
-  if (ranks.root()) {
-    Result<std::vector<std::unique_ptr<Lock>>> taken = lock_all(stores, saving.policy.run);
-    PENSTOCK_TRY(outcome_of_root(ranks, outcome_of(taken)));
-    locks = *std::move(taken);
-  } else {
-    PENSTOCK_TRY(outcome_of_root(ranks, success()));
-  }
+  PENSTOCK_TRY(on_root(ranks, [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(locks, lock_all(stores, saving.policy.run));
+    return success();
+  }));
   PENSTOCK_ASSIGN(const Restart restart, choose(saving, stores, true, ranks));
   Resumed resumed;
   resumed.choose_s = seconds_since(since);
-  PENSTOCK_TRY(agree(ranks, prove(restart, ranks)));
+  PENSTOCK_TRY(all_ok(ranks, prove(restart, ranks)));
   resumed.restore_s = seconds_since(since);
   resumed.manifest = restart.manifest;
   resumed.tier = restart.store->tier().name;
@@ -155,7 +153,7 @@ Result<void> check_unused(const StepSaving& saving, Communicator& ranks) {
     }
     return success();
   };
-  return outcome_of_root(ranks, ranks.root() ? look() : success());
+  return on_root(ranks, look);
 }
 
 void describe_resumed(const Resumed& resumed, Trial& trial) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/checkpoint/ack_log.hpp"
 #include "miniapps/checkpoint/saving_record.hpp"
@@ -50,7 +51,7 @@ Result<std::unique_ptr<StepCheckpoints>> StepCheckpoints::open(const StepSaving&
     PENSTOCK_ASSIGN(acknowledged, log_acknowledgements(saving.ack_log));
     return success();
   };
-  PENSTOCK_TRY(agree(ranks, prepare()));
+  PENSTOCK_TRY(all_ok(ranks, prepare()));
   PENSTOCK_ASSIGN(self.saver_,
                   Checkpointer::open(saving.policy, saving.slow, saving.fast ? &*saving.fast : nullptr, ranks,
                                      acknowledged));
@@ -109,7 +110,7 @@ Result<void> StepCheckpoints::drain() {
     const bool first_look = interrupted() && saving_.grace.count() == 0;
     left = saver_->finalize(first_look ? std::chrono::nanoseconds(0) : std::chrono::nanoseconds(kLook));
     if (left.ok() || left.error().code != Errc::timed_out) break;
-    if (!outcome_of_root(ranks_, ranks_.root() ? may_wait(left) : success()).ok()) break;
+    if (!on_root(ranks_, [&] { return may_wait(left); }).ok()) break;
   }
   drained_s_ = std::chrono::duration<double>(Clock::now() - since).count();
   return left;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/train/train_metrics.hpp"
 #include "miniapps/train/train_plan.hpp"
@@ -202,16 +203,14 @@ Result<std::unique_ptr<Timeline>> Timeline::make(const TimelineRequest& request,
   std::vector<std::size_t> capacities(request.threads, spans_each(request));
   capacities.push_back(static_cast<std::size_t>(std::min<std::uint64_t>(request.epochs, kMostOrders)));
   Result<std::unique_ptr<SpanLog>> log = SpanLog::make(capacities);
-  PENSTOCK_TRY(agree(ranks, outcome_of(log)));
+  PENSTOCK_TRY(all_ok(ranks, log));
   std::unique_ptr<Timeline> timeline(new Timeline(request, ranks, *std::move(log)));
   PENSTOCK_ASSIGN(const TimelineFormat format, timeline_format(request.path));
-  Result<void> made = success();
-  if (ranks.root()) {
-    Result<TimelineFile> file = TimelineFile::create(request.path, format);
-    made = outcome_of(file);
-    if (file.ok()) timeline->file_ = std::make_unique<TimelineFile>(*std::move(file));
-  }
-  PENSTOCK_TRY(outcome_of_root(ranks, made));
+  PENSTOCK_TRY(on_root(ranks, [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(TimelineFile file, TimelineFile::create(request.path, format));
+    timeline->file_ = std::make_unique<TimelineFile>(std::move(file));
+    return success();
+  }));
   return timeline;
 }
 
@@ -300,7 +299,7 @@ Result<void> Timeline::write() {
                                                                 : std::span<const penstock_span>()));
   }
   if (ranks_.root()) keep_first(written, file_->close());
-  return outcome_of_root(ranks_, written);
+  return on_root(ranks_, [&] { return written; });
 }
 
 }  // namespace penstock

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "io_backends/core/ranks/collectives.hpp"
 #include "profiling/interpose/penstock_profile.h"
 
 namespace penstock {
@@ -54,7 +55,7 @@ Result<SampleLog> TrainObservers::open_log() const {
 Result<void> TrainObservers::open() {
   if (!plan_.sample_log.empty()) {
     Result<SampleLog> opened = open_log();
-    PENSTOCK_TRY(agree(*plan_.ranks, outcome_of(opened)));
+    PENSTOCK_TRY(all_ok(*plan_.ranks, opened));
     log_ = *std::move(opened);
   }
   if (plan_.timeline.empty()) return success();
@@ -78,13 +79,13 @@ Result<void> TrainObservers::make(std::chrono::nanoseconds nominal_step) {
   steps_.emplace(plan_.progress, std::string(plan_.app->name) + " on " + tier_.name + many,
                  plan_.planned_steps(), true);
   Result<std::unique_ptr<Validating>> validating = make_validating(plan_, tier_, nominal_step);
-  PENSTOCK_TRY(agree(ranks, outcome_of(validating)));
+  PENSTOCK_TRY(all_ok(ranks, validating));
   validating_ = *std::move(validating);
   // What is validated from another place is not among the bytes that the epochs are held against.
   const bool counted = plan_.files() == nullptr || plan_.files()->validation_backend == nullptr;
   epochs_.emplace(tier_, counted ? validating_.get() : nullptr);
   Result<std::unique_ptr<EpochCheckpoints>> checkpoints = make_epoch_checkpoints(plan_);
-  PENSTOCK_TRY(agree(ranks, outcome_of(checkpoints)));
+  PENSTOCK_TRY(all_ok(ranks, checkpoints));
   checkpoints_ = *std::move(checkpoints);
   SampleLog* const log = log_ ? &*log_ : nullptr;
   if (log != nullptr && saves_ != nullptr) log->flush_before(*saves_);
@@ -94,7 +95,7 @@ Result<void> TrainObservers::make(std::chrono::nanoseconds nominal_step) {
   Result<std::unique_ptr<SpanLog>> profiled = std::unique_ptr<SpanLog>();
   if (!timeline_ && spans_are_profiled())
     profiled = SpanLog::make(std::vector<std::size_t>(static_cast<std::size_t>(plan_.threads) + 1));
-  PENSTOCK_TRY(agree(ranks, outcome_of(profiled)));  // others may not be profiled
+  PENSTOCK_TRY(all_ok(ranks, profiled));  // others may not be profiled
   profiled_ = *std::move(profiled);
   return success();
 }
@@ -131,7 +132,7 @@ Result<void> TrainObservers::end(const TrainingRun& run, SteadyTime start, Train
   }
   list_.clear();
   steps_.reset();  // the input alone has a progress line of its own
-  return agree(*plan_.ranks, log_ ? log_->outcome() : success());
+  return all_ok(*plan_.ranks, log_ ? log_->outcome() : success());
 }
 
 Result<void> TrainObservers::record(const TrainOutcome& outcome, Trial& trial) const {
@@ -158,7 +159,7 @@ Result<void> TrainObservers::record(const TrainOutcome& outcome, Trial& trial) c
 }
 
 Result<void> TrainObservers::close_log() {
-  return log_ ? agree(*plan_.ranks, log_->close()) : success();
+  return log_ ? all_ok(*plan_.ranks, log_->close()) : success();
 }
 
 void TrainObservers::abandon() {

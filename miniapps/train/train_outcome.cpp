@@ -9,6 +9,7 @@
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/train/train_metrics.hpp"
 #include "results/record/gather_json.hpp"
@@ -235,7 +236,7 @@ Result<void> record_input_alone(Communicator& ranks, const std::vector<TrainingR
                                 const TrainOutcome& outcome, Trial& trial) {
   double sum_s = 0;
   for (const TrainingRun& part : parts) {
-    const Result<void> whole = agree(ranks, part.failure ? Result<void>(*part.failure) : success());
+    const Result<void> whole = all_ok(ranks, part.failure ? Result<void>(*part.failure) : success());
     if (!whole.ok()) {
       Error error = whole.error();
       error.what = "after the training, while the input alone was measured: " + error.what;

@@ -11,6 +11,7 @@
 
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/core/utc_time.hpp"
@@ -157,7 +158,7 @@ Result<Run> Run::begin(const CommandContext& context) {
   run.json_ = context.output.json;
   run.root_ = context.communicator.root();
   run.communicator_ = &context.communicator;
-  PENSTOCK_TRY(agree(context.communicator, run.root_ ? check_results_folder(run.results_) : success()));
+  PENSTOCK_TRY(all_ok(context.communicator, run.root_ ? check_results_folder(run.results_) : success()));
   run.metrics_ = context.metrics;
   run.findings_ = context.findings;
   run.prototype_.id = random_id(16);

@@ -19,14 +19,14 @@
 
 namespace penstock {
 
-// What `work` returns; what it throws (no memory, no thread) is `exhausted`: a rank that threw would leave
-// the others waiting.
+// What `work` returns; what it throws is an error (error_of): a rank that threw would leave the others
+// waiting.
 template <class Work>
 std::invoke_result_t<Work> guarded(Work work) {
   try {
     return work();
   } catch (const std::exception& thrown) {
-    return make_error(Errc::exhausted, std::string("this machine ran out of something: ") + thrown.what());
+    return error_of(thrown);
   }
 }
 
@@ -54,6 +54,9 @@ T value_of(std::span<const std::byte> bytes) {
   return value;
 }
 
+// Rank 0's bytes, or its error, on every rank.
+Result<std::vector<std::byte>> bytes_of_root(Communicator& ranks, Result<std::vector<std::byte>> roots);
+
 // Rank 0 alone calls `work`. Every rank returns its outcome, with its value where it has one.
 template <class Work>
 std::invoke_result_t<Work> on_root(Communicator& ranks, Work work) {
@@ -73,24 +76,23 @@ std::invoke_result_t<Work> on_root(Communicator& ranks, Work work) {
     return value_of<typename Outcome::value_type>(bytes);
 }
 
-// The error of the lowest rank that has one, on every rank. The text starts with "on rank 2 of 4: " if only
-// some ranks have one.
+// The error of the lowest rank that has one, on every rank; success if none has. The text starts with "on
+// rank 2 of 4: " if only some ranks have one.
+Result<void> all_ok(Communicator& ranks, const Result<void>& mine);
 template <class T>
 Result<void> all_ok(Communicator& ranks, const Result<T>& mine) {
-  return agree(ranks, outcome_of(mine));
+  return all_ok(ranks, outcome_of(mine));
 }
 // Likewise of what every rank does now.
 template <class Work>
 requires std::is_invocable_v<Work> Result<void> all_ok(Communicator& ranks, Work work) {
-  return all_ok(ranks, guarded(work));
+  return all_ok(ranks, outcome_of(guarded(work)));
 }
-// Likewise of long work without collective calls: it runs on a thread of each rank. When one rank has failed,
-// each calls `stop`, perhaps more than once, and the work returns success soon. A signal at one rank reaches
-// all.
-inline Result<void> all_ok(Communicator& ranks, const std::function<Result<void>()>& work,
-                           const std::function<void()>& stop) {
-  return work_together(ranks, work, stop);
-}
+// Likewise of long work without collective calls: it runs on a thread of each rank. About ten times a second
+// the ranks exchange their state. When one has failed, each calls `stop`, on the thread that called this,
+// perhaps more than once, and the work returns success soon. A signal at one rank reaches all.
+Result<void> all_ok(Communicator& ranks, const std::function<Result<void>()>& work,
+                    const std::function<void()>& stop);
 
 // Each rank's value, in rank order, on every rank.
 template <class T>

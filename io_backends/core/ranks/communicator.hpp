@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -60,26 +59,6 @@ class Communicator {
 };
 
 std::unique_ptr<Communicator> single_process();
-
-// Collective: returns the error of the lowest rank that has one on every rank, success if none has. The text
-// starts with "on rank 2 of 4: " if only some ranks have an error.
-Result<void> agree(Communicator& ranks, const Result<void>& mine);
-// Collective: returns rank 0's outcome of what it alone did, on every rank.
-Result<void> outcome_of_root(Communicator& ranks, const Result<void>& roots);
-// Collective: rank 0's bytes, or its error, on every rank.
-Result<std::vector<std::byte>> bytes_of_root(Communicator& ranks, Result<std::vector<std::byte>> roots);
-// The outcome alone of a Result with a value, for agree().
-template <class T>
-Result<void> outcome_of(const Result<T>& result) {
-  return result.ok() ? success() : Result<void>(result.error());
-}
-
-// Collective: runs `work` on a thread of every rank and returns what the ranks agree() on. `work` makes no
-// collective call. About ten times a second the ranks exchange their state. When one rank has failed, each
-// calls `stop`, on the thread that called this, possibly more than once; the work then returns success soon.
-// A signal at one rank reaches all.
-Result<void> work_together(Communicator& ranks, const std::function<Result<void>()>& work,
-                           const std::function<void()>& stop);
 
 // While it lives, a signal at one rank reaches all within a few tenths of a second, also during a collective
 // call. Every rank needs one. It asks ten times a second, on a thread of its own. Does nothing with one rank,

@@ -38,11 +38,8 @@ Result<void> on_threads(unsigned threads, const std::function<Result<void>(unsig
   const auto guarded = [&](unsigned thread) {
     try {
       if (Result<void> done = work(thread); !done.ok()) fail(std::move(done).error());
-    } catch (const std::bad_alloc&) {
-      fail_and_give_up(make_error(Errc::exhausted, "out of memory"));
     } catch (const std::exception& thrown) {
-      fail_and_give_up(
-          make_error(Errc::exhausted, std::string("a thread ran out of something: ") + thrown.what()));
+      fail_and_give_up(error_of(thrown));
     }
   };
   bool all = true;

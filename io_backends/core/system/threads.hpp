@@ -16,7 +16,7 @@ enum class IfFewer : std::uint8_t {
 };
 
 // Runs work(0) ... work(threads - 1), each on a thread of its own, the first on the caller's, and returns the
-// first error when all have returned. What a work throws (std::bad_alloc) is `exhausted`; then, and where too
+// first error when all have returned. What a work throws is an error as well (error_of); then, and where too
 // few threads are a failure, `give_up` is called, by any thread, so that those which run can end.
 Result<void> on_threads(unsigned threads, const std::function<Result<void>(unsigned)>& work,
                         IfFewer if_fewer = IfFewer::go_on, const std::function<void()>& give_up = {});

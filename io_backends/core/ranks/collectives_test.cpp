@@ -1,4 +1,4 @@
-#include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/core/ranks/collectives.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,6 @@
 #include <string>
 #include <thread>
 
-#include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/ranks/ranks_testing.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 
@@ -21,27 +20,16 @@ Error no_room(const std::string& what = "no room") {
   return Error{Errc::no_space, ENOSPC, what};
 }
 
-TEST(Communicator, TheFirstError) {
+TEST(Collectives, TheFirstError) {
   RankThreads::run(3, [](Communicator& ranks) {
-    EXPECT_TRUE(agree(ranks, success()).ok());
-    const auto some = agree(ranks, ranks.rank() == 0 ? success() : Result<void>(no_room()));
+    EXPECT_TRUE(all_ok(ranks, success()).ok());
+    const auto some = all_ok(ranks, ranks.rank() == 0 ? success() : Result<void>(no_room()));
     ASSERT_FALSE(some.ok());
     EXPECT_EQ(some.error().code, Errc::no_space);
     EXPECT_EQ(some.error().sys_errno, ENOSPC);
     EXPECT_EQ(some.error().what, "on rank 1 of 3: no room");
-    EXPECT_EQ(agree(ranks, no_room()).error().what, "no room");
+    EXPECT_EQ(all_ok(ranks, no_room()).error().what, "no room");
   });
-}
-
-TEST(Communicator, RootSpeaksForAll) {
-  RankThreads::run(3, [](Communicator& ranks) {
-    EXPECT_TRUE(outcome_of_root(ranks, ranks.root() ? success() : Result<void>(no_room())).ok());
-    const auto said = outcome_of_root(ranks, ranks.root() ? Result<void>(no_room("at root")) : success());
-    ASSERT_FALSE(said.ok());
-    EXPECT_EQ(said.error().what, "at root");
-  });
-  const auto single = single_process();
-  EXPECT_EQ(outcome_of_root(*single, no_room()).error().what, "no room");
 }
 
 TEST(Collectives, RootWorksAloneAndAllGetItsValue) {
@@ -56,12 +44,15 @@ TEST(Collectives, RootWorksAloneAndAllGetItsValue) {
     EXPECT_EQ(numbers.value(), (std::vector<std::uint64_t>{3, 5}));
     EXPECT_TRUE(on_root(ranks, []() -> Result<std::string> { return std::string(); }).value().empty());
     EXPECT_TRUE(on_root(ranks, []() -> Result<bool> { return true; }).value());
-    const auto failed = on_root(ranks, []() -> Result<bool> { return no_room(); });
+    const auto failed =
+        on_root(ranks, [&]() -> Result<bool> { return no_room(ranks.root() ? "at root" : "elsewhere"); });
     ASSERT_FALSE(failed.ok());
     EXPECT_EQ(failed.error().sys_errno, ENOSPC);
-    EXPECT_EQ(failed.error().what, "no room");
+    EXPECT_EQ(failed.error().what, "at root");
+    EXPECT_TRUE(on_root(ranks, [&] { return ranks.root() ? success() : Result<void>(no_room()); }).ok());
   });
   EXPECT_EQ(calls, 1);
+  EXPECT_EQ(on_root(*single_process(), []() -> Result<void> { return no_room(); }).error().what, "no room");
 }
 
 TEST(Collectives, WhatOneRankThrowsIsAnErrorOfAll) {
@@ -86,7 +77,7 @@ TEST(Collectives, EachRankGetsTheValuesOfAll) {
   EXPECT_EQ(gather<int>(*single_process(), 7).value(), std::vector<int>{7});
 }
 
-TEST(Communicator, WorkThatFailsOnOneRankStopsThatOfTheOthers) {
+TEST(Collectives, WorkThatFailsOnOneRankStopsThatOfTheOthers) {
   RankThreads::run(3, [](Communicator& ranks) {
     std::atomic<bool> stopped{false};
     const auto work = [&]() -> Result<void> {
@@ -94,25 +85,25 @@ TEST(Communicator, WorkThatFailsOnOneRankStopsThatOfTheOthers) {
       while (!stopped) std::this_thread::sleep_for(1ms);
       return success();
     };
-    const auto done = work_together(ranks, work, [&] { stopped = true; });
+    const auto done = all_ok(ranks, work, [&] { stopped = true; });
     ASSERT_FALSE(done.ok());
     EXPECT_EQ(done.error().what, "on rank 2 of 3: no room");
   });
 }
 
-TEST(Communicator, WorkThatThrowsIsWorkThatFails) {
+TEST(Collectives, WorkThatThrowsIsWorkThatFails) {
   RankThreads::run(2, [](Communicator& ranks) {
     const auto work = [&]() -> Result<void> {
       if (ranks.rank() == 1) throw std::bad_alloc();
       return success();
     };
-    const auto done = work_together(ranks, work, [] {});
+    const auto done = all_ok(ranks, work, [] {});
     ASSERT_FALSE(done.ok());
     EXPECT_EQ(done.error().code, Errc::exhausted);
   });
 }
 
-TEST(Communicator, WorkOfDifferentLengthIsWaitedFor) {
+TEST(Collectives, WorkOfDifferentLengthIsWaitedFor) {
   std::atomic<int> finished{0};
   RankThreads::run(3, [&](Communicator& ranks) {
     const auto work = [&]() -> Result<void> {
@@ -120,26 +111,26 @@ TEST(Communicator, WorkOfDifferentLengthIsWaitedFor) {
       ++finished;
       return success();
     };
-    EXPECT_TRUE(work_together(ranks, work, [] { ADD_FAILURE() << "nobody failed"; }).ok());
+    EXPECT_TRUE(all_ok(ranks, work, [] { ADD_FAILURE() << "nobody failed"; }).ok());
     EXPECT_EQ(finished, 3);
   });
 }
 
-TEST(Communicator, ASignalStopsTheWorkOfAll) {
+TEST(Collectives, ASignalStopsTheWorkOfAll) {
   RankThreads::run(2, [](Communicator& ranks) {
     const auto work = [&]() -> Result<void> {
       if (ranks.root()) simulate_interrupt(SIGTERM);
       while (!interrupted()) std::this_thread::sleep_for(1ms);
       return check_interrupt();
     };
-    const auto done = work_together(ranks, work, [] {});
+    const auto done = all_ok(ranks, work, [] {});
     ASSERT_FALSE(done.ok());
     EXPECT_EQ(done.error().code, Errc::interrupted);
   });
   simulate_interrupt(0);
 }
 
-TEST(Communicator, ASignalIsHeardWhateverARankIsAt) {
+TEST(Collectives, ASignalIsHeardWhateverARankIsAt) {
   RankThreads::run(2, [](Communicator& ranks) {
     if (!ranks.root()) return ranks.report_signal(SIGTERM);
     const SignalsForAll signals(ranks);
