@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/units.hpp"
