@@ -138,7 +138,8 @@ SessionSummary summarise(const Session& session, const FileSums& sums, const Ses
     return !std::binary_search(keys_left_out.begin(), keys_left_out.end(), file);
   };
   summary.segments = inspect_segments(session, wanted, summary.begin_ns, summary.span_s);
-  // Segments that are missing (dropped, or the trace was switched on later) would make the time too short.
+  // If segments are missing (dropped, or the trace was switched on later), the union of their times is too
+  // short. Then io_s stays the sum over threads.
   const std::uint64_t calls = summary.in.all.reads + summary.in.all.writes;
   if (summary.drops.segments == 0 && summary.segments->reads_and_writes >= calls) {
     summary.io_s = summary.segments->io_s;
