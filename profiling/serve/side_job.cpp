@@ -23,7 +23,7 @@ constexpr const char* kOut = "out";
 constexpr const char* kWords = "words";
 constexpr const char* kErrors = "errors";
 
-// The last line that it said.
+// The last line of the job's stderr.
 std::string last_line(const fs::path& file) {
   std::ifstream in(file);
   std::string last;
