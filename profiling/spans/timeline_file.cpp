@@ -16,14 +16,14 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-// "12.000000345" of nanoseconds with places = 9; "-0.001" of microseconds with 3.
+// places = 9: nanoseconds as seconds, "12.000000345"; places = 3: nanoseconds as microseconds, "-0.001".
 std::string decimal(std::int64_t value, int places) {
   const std::int64_t unit = places == 9 ? kSecond : 1000;
   const std::int64_t size = value < 0 ? -value : value;
   return fmt::format("{}{}.{:0{}}", value < 0 ? "-" : "", size / unit, size % unit, places);
 }
 
-// Names of files need not be UTF-8; JSON is.
+// Names of files may be invalid UTF-8, which JSON does not allow.
 std::string json_text(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
@@ -117,7 +117,7 @@ std::string_view TimelineFile::stage(const penstock_span& span) const {
                                                    : component_name(span.component);
 }
 
-// TimeLogger's names where it has one.
+// Uses TimeLogger's name for the action, if it has one.
 std::string TimelineFile::action(const penstock_span& span) const {
   switch (span.component) {
     case PENSTOCK_READ:
