@@ -195,7 +195,8 @@ Result<void> Tracee::to_system_call(Clock::time_point until) {
 Result<void> Tracee::skip_system_call() {
   user_regs_struct regs{};
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return lost("is gone");
-  regs.orig_rax = SYS_sched_yield;  // harmless, and allowed by every seccomp filter that permits the profiler
+  // has no effect, and seccomp filters allow it wherever the profiler can run
+  regs.orig_rax = SYS_sched_yield;
   if (::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0) return lost("is gone");
   return to_system_call(Clock::now() + kStopPatience);
 }
@@ -319,9 +320,9 @@ Result<void> Tracee::prepare() {
 }
 
 // Runs until the called function returns. Its return address is the `syscall` instruction at the saved rip.
-// So the thread stops at the begin of a system call, with our stack pointer, and with the function's result
-// as the number in orig_rax. That call is skipped. A stop at the same address with another stack pointer is a
-// system call of the function itself.
+// So the thread stops at the begin of a system call, with our stack pointer. The number of that call, in
+// orig_rax, is the function's result. The call is skipped. A stop at the same address with another stack
+// pointer is a system call of the function itself.
 Result<std::uint64_t> Tracee::run_to(std::uint64_t stack, Clock::time_point until) {
   for (;;) {
     PENSTOCK_TRY(to_system_call(until));

@@ -33,8 +33,8 @@ class Tracee {
   Tracee(const Tracee&) = delete;
   ~Tracee();
 
-  // Stops the thread. If that is not a safe point (is_safe()), the thread continues to its next system calls,
-  // at most `calls` of them, until one is a safe point. False if none was. Then the thread may still be
+  // Stops the thread. If it is not at a safe point (is_safe()), it continues to its next system call, and so
+  // on. At most `calls` system calls are tried. False if none was a safe point. Then the thread may still be
   // stopped, and detach() releases it.
   Result<bool> stop_at_safe_point(std::chrono::milliseconds patience, int calls);
 

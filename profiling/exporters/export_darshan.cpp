@@ -42,7 +42,7 @@ struct SegmentPlace {
   std::uint64_t file = 0;
   std::uint32_t rank = 0;
   bool read = false;
-  std::uint64_t place = 0;  // number of the image, and offset in it
+  std::uint64_t place = 0;  // index of the image in the upper bits, offset in its file in the lower bits
 };
 
 class Exporter {

@@ -36,8 +36,9 @@ struct ExporterInfo {
 
 const Registry<ExporterInfo>& exporter_registry();
 
-// Opens all sessions as one and creates the output file. Calls `write`, which returns the number of records.
-// Then publishes the file and reports that number of `what`. `object` names the file in messages.
+// Opens all sessions as one and creates the output file. Calls `write`, which returns a count. Then publishes
+// the file and reports the count; `what` names the counted things ("events"). `object` names the file in
+// messages.
 Result<int> export_to_file(
     const ExportRequest& request, std::string_view object, std::string_view what,
     const std::function<Result<std::uint64_t>(const Session&, const FileSums&, WholeFile&)>& write);

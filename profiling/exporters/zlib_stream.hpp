@@ -18,7 +18,7 @@ class ZlibStream {
   // Receives a stream in pieces. A piece is valid only during the call.
   using Sink = std::function<Result<void>(std::span<const std::byte> bytes)>;
   enum class Packing {
-    smallest,  // the best that the build supports
+    smallest,  // the smallest output that the build can make
     stored,
   };
   explicit ZlibStream(Sink sink, Packing packing = Packing::smallest);

@@ -1,3 +1,9 @@
+// Copies the files of a session while their processes write to them.
+//
+// All code runs in the main thread of a penstock command, takes no locks and may allocate. The recorded
+// processes do not wait for the copy, and do not know of it. So a file may change during the copy. The code
+// copies, compares and copies again until the parts match. Ctrl-C sets a flag that copy_bytes() checks; the
+// unfinished copy is then removed.
 #include "profiling/live/session_snapshot.hpp"
 
 #include <fcntl.h>
@@ -112,8 +118,8 @@ Result<void> copy_bytes(int from, int to, const std::string& source, const std::
   }
 }
 
-// The kernel's counts and the header at the same moment. The library keeps the bytes that it writes itself in
-// kernel_begin. So this repeats until kernel_begin did not change between the two readings.
+// The kernel's counts and the header at the same moment. The library adds the bytes that it writes to the
+// session's file to kernel_begin. So this repeats until kernel_begin is the same in two readings.
 std::optional<penstock_kernel_io> kernel_now(int session, penstock_session_header& header) {
   constexpr int kTries = 100;
   penstock_kernel_io kernel{};

@@ -1,3 +1,7 @@
+// Switches traces in several rounds, until every target process has the wanted state.
+//
+// The code runs in one thread of a penstock command, takes no locks and may allocate. A target may end, fork
+// or begin a new file between two rounds. That is why each round lists the processes again.
 #include "profiling/live/trace_window.hpp"
 
 #include <fmt/format.h>
@@ -108,7 +112,8 @@ class Rounds {
   int rounds_ = 0;
 };
 
-// Returns true if the switch was changed.
+// Returns true if something was done: the switch was changed, or the process ended or began another file
+// meanwhile.
 bool switch_one(std::vector<TracedProcess>& all, const RecordingProcess& process, bool on) {
   TracedProcess* const known = find_traced(all, process);
   TracedProcess& one = known == nullptr ? all.emplace_back() : *known;

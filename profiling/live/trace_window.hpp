@@ -30,7 +30,7 @@ struct TracedProcess {
   std::int64_t from_ns = 0;
   std::int64_t to_ns = 0;  // realtime of the end of the window; 0: the window has not ended
   bool was_on = false;     // tracing was on before the window, which leaves it on
-  bool ended = false;      // the process has ended; false if it only is not recording
+  bool ended = false;      // false: the process runs, but it may not be recording
   std::string failed;      // why its trace could not be switched; "" if it could
 };
 
@@ -52,7 +52,7 @@ class TraceWindow {
   // Switches tracing on in all targets that are not traced. Call it at intervals. Error: not_found if no
   // target has run yet, or a folder's error at the first call.
   Result<void> look();
-  bool over() const { return running() == 0; }  // no target runs, or none could be switched
+  bool over() const { return running() == 0; }  // every target has ended or could not be switched
   std::size_t running() const;
   void end();
   const std::vector<TracedProcess>& processes() const { return traced_; }

@@ -339,6 +339,8 @@ void append_roll_up_json(std::string& out, std::string_view kind, const RollUp& 
   end_line(out);
 }
 
+// Several threads make the texts of consecutive parts, each in a string of its own. After they are joined,
+// this thread writes the strings in order. So memory is limited, and the output has the order of FileSums.
 Result<void> write_files_json(const FileSums& sums, const SessionFilter& filter, std::FILE* out) {
   const std::size_t parts = std::max<std::size_t>(1, sums.entries() / kEntriesInPart);
   std::vector<std::string> texts(std::min(parts, summing_threads()));

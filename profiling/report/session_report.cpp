@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kMostListed = 10'000;  // memory limit: the most files with sums of their own
+constexpr std::size_t kMostListed = 10'000;  // at most this number of files keep their sums in memory
 
 // The results of one thread.
 struct Gathered {

@@ -84,6 +84,8 @@ Result<HttpServer> HttpServer::listen(std::uint16_t port) {
   return HttpServer(std::move(fd), ntohs(address.sin_port));
 }
 
+// Accepts new connections until none waits, at most kMostAccepted. Connections of other users get 403, those
+// over the limit 503. If too many of these wait for their answer, further ones are closed at once.
 void HttpServer::accept_some() {
   for (int i = 0; i < kMostAccepted && !interrupted(); ++i) {
     Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -158,6 +160,8 @@ void HttpServer::reply(std::uint64_t id, HttpResponse response) {
       return begin_answer(*connection, std::move(response), connection->head_alone);
 }
 
+// Sends until the socket's buffer is full, at most kMostChunks pieces. Then the other connections get their
+// turn.
 void HttpServer::send(Connection& connection) {
   for (int chunks = 0; chunks < kMostChunks;) {
     if (connection.sent == connection.out.size()) {
@@ -197,6 +201,7 @@ void HttpServer::send(Connection& connection) {
   }
 }
 
+// Reads and discards what the client still sends, until the client closes or a limit is reached.
 void HttpServer::drain(Connection& connection) {
   std::array<char, 16384> buffer;
   const ssize_t got = ::recv(connection.fd.get(), buffer.data(), buffer.size(), 0);
@@ -205,6 +210,8 @@ void HttpServer::drain(Connection& connection) {
   if (got <= 0 || connection.drained > kMostDrained) connection.state = Connection::State::over;
 }
 
+// Ends connections whose time is over, and removes those that have ended. Only this function removes
+// connections. So step() may use its list of descriptors and connections until this call.
 void HttpServer::check_time() {
   const Clock::time_point now = Clock::now();
   for (const auto& connection : connections_) {

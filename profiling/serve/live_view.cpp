@@ -62,7 +62,7 @@ LiveView::LiveView(std::filesystem::path folder, SessionFilter filter)
 // all members that it uses still exist.
 LiveView::~LiveView() = default;
 
-// Main thread. mutex_ is held for the copy of the pointer alone.
+// Runs in the main thread. mutex_ is held only while the pointer is copied.
 std::shared_ptr<const Json> LiveView::json() const {
   const std::scoped_lock lock(mutex_);
   return members_;

@@ -50,7 +50,7 @@ class LiveView {
 
   const std::filesystem::path folder_;
   const SessionFilter filter_;
-  // For the inspecting thread alone.
+  // Used only by the inspecting thread.
   std::unique_ptr<Look> before_;
   std::deque<Json> history_;  // [end in seconds since 1970, length, bytes read, bytes written, operations]
   // files of running processes: true if the process really writes to this file

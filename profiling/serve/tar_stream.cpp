@@ -99,6 +99,8 @@ Result<std::size_t> TarStream::read_member(const Member& member, std::uint64_t f
   return out.size();
 }
 
+// place_ moves through one member: its header, its content, and zeros up to a whole block. Then at_ goes to
+// the next member. After the last one come the zeros that end an archive.
 Result<std::size_t> TarStream::read(std::span<char> out) {
   std::size_t done = 0;
   while (done < out.size()) {

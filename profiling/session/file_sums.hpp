@@ -33,8 +33,8 @@ struct LayerSum {
   std::uint64_t consecutive_reads = 0;
   std::uint64_t sequential_writes = 0;
   std::uint64_t consecutive_writes = 0;
-  // The first read and the first write of each thread in a file. At the file's begin Darshan counts them as
-  // neither sequential nor consecutive.
+  // The number of threads' first reads and first writes in a file, which have no operation before them. At
+  // the file's begin Darshan counts such an operation as neither sequential nor consecutive.
   std::uint64_t first_reads = 0;
   std::uint64_t first_writes = 0;
   std::uint64_t read_write_switches = 0;
@@ -77,7 +77,7 @@ struct FileSum {
 // One entry of counters and its position.
 struct CountersAt {
   std::uint64_t file = 0;
-  std::uint64_t place = 0;  // number of the image, and offset in it
+  std::uint64_t place = 0;  // index of the image in the upper bits, offset in its file in the lower bits
 };
 
 // The filter of each(): true if what this image did to this file counts. `moved`: some process read, wrote or
@@ -107,7 +107,7 @@ class FileSums {
   void each_entry(const EachEntry& each) const;
 
  private:
-  // The entries of one key.
+  // The entries of one key in `entries_`: `count` entries from index `from`.
   struct Group {
     std::uint64_t place = 0;  // position of the first entry
     std::uint32_t from = 0;

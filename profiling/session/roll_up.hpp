@@ -55,7 +55,7 @@ class RollUps {
   std::unordered_map<std::string_view, RollUp> rows_;
 };
 
-// "/a" of "/a/b"; "/" of "/b"; "" where there is no slash.
+// The folder of a path: "/a" for "/a/b"; "/" for "/b"; "" for a path without a slash.
 std::string_view folder_of(std::string_view path);
 
 // What each process did to the files that the filter wants, in the order of the session's processes.

@@ -148,8 +148,8 @@ void group_processes(Session& session) {
 
 void find_unwatched(Session& session) {
   std::vector<std::tuple<std::string_view, std::uint32_t, std::int64_t>> started;
-  // Processes to which a user attached: programs that they start do not inherit the library by the
-  // environment.
+  // Processes to which a user attached. The library is not in their environment, so programs that they start
+  // are not watched.
   std::set<std::pair<std::string_view, std::uint32_t>> attached_to;
   for (const auto& image : session.images) {
     const penstock_session_header& header = image->header();
@@ -168,7 +168,7 @@ void find_unwatched(Session& session) {
     const bool attached =  // a user attached to the process, or to the process that forked it
         attached_to.contains({image->host(), header.pid}) ||
         (header.forked != 0 && attached_to.contains({image->host(), header.parent_pid}));
-    // All execs of an image have failed, except the last one of an image that ended by an exec.
+    // An exec that succeeds ends the image. So only the last one can have succeeded; all earlier ones failed.
     UnwatchedProgram executed;
     image->view().each_event([&](const penstock_event& event, std::string_view text) {
       if (event.kind == PENSTOCK_EVENT_EXEC) {
@@ -346,6 +346,7 @@ Result<void> complete_file(const fs::path& file, const penstock_kernel_io& kerne
                            std::int64_t end_monotonic_ns) {
   const Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW); }));
   if (!fd) return errno_error(errno, "cannot open", file.string());
+  // kernel_end_known is written last. A reader that sees it also finds the two values that it announces.
   const std::uint32_t known = 1;
   const auto put = [&](std::size_t offset, const void* value, std::size_t bytes) {
     return ::pwrite(fd.get(), value, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);

@@ -1,10 +1,10 @@
-// Calculates coverage: which part of the I/O that the kernel counted was recorded. Compares two numbers for
-// each process: the kernel's counters (/proc/PID/io) since the library was loaded, minus those of children
-// that the process waited for; and the bytes that the recorded calls moved.
+// Calculates coverage: which part of the I/O that the kernel counted was recorded. It compares two numbers
+// for each process. One is the kernel's counters (/proc/PID/io) since the library was loaded, minus those of
+// children that the process waited for. The other is the bytes that the recorded calls moved.
 //
 // A process that was killed could not read its final counters. If its parent continued and waited for it, the
-// parent's counters contain those of the child, and both are compared together. Otherwise both are left out
-// of the comparison and counted as unknown.
+// parent's counters contain those of the child, and the two are compared together. Otherwise the process is
+// left out of the comparison and counted as unknown.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,8 @@ namespace penstock {
 // O_NONBLOCK: if the file is a pipe, the open must not wait for a writer.
 inline constexpr int kSessionOpenFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
-// All files in the folder with the suffix of session files, sorted by name, each as folder and name. The
-// system's error if the folder cannot be read.
+// The paths of all files in the folder with the suffix of session files, sorted by name. The system's error
+// if the folder cannot be read.
 Result<std::vector<std::filesystem::path>> session_files(const std::filesystem::path& folder);
 // Reads the header; neither closes the descriptor nor moves its file position. False if it is no session file
 // of this version and byte order. `header` then has whatever bytes were read.

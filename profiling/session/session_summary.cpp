@@ -89,6 +89,8 @@ std::size_t summing_threads() {
 
 void each_in_threads(const FileSums& sums, const SessionFilter& filter, const PlacedEach& each,
                      const PlacedEach& left_out) {
+  // Each thread sums up its own part of the files. The destructors of `others` join them, so all are done on
+  // return.
   const std::size_t threads = sums.entries() < kEntriesForThreads ? 1 : summing_threads();
   const auto work = [&](std::size_t place) {
     sums.each_of_part(

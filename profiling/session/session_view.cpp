@@ -15,7 +15,8 @@ namespace penstock {
 namespace {
 
 constexpr std::uint32_t kMostGranule = 1U << 30U;
-constexpr std::int64_t kLongEnoughNs = 1'000'000;  // a line over this time is more exact than ticks_per_s
+// from this length on, a line through two readings is more exact than ticks_per_s
+constexpr std::int64_t kLongEnoughNs = 1'000'000;
 constexpr double kMostNsPerTick = 1e9;
 
 bool is_whole(const penstock_counters& counters) {
@@ -136,6 +137,8 @@ Result<SessionView> SessionView::look(std::span<const std::byte> bytes, const Ne
   return view;
 }
 
+// Lists the blocks without trusting the file. At every granule without a valid header it continues at the
+// next granule. `at` grows in every round, so the loop ends.
 void SessionView::find_blocks(const NextData& next_data) {
   const std::uint64_t granule = header_.granule;
   const std::uint64_t first = header_.header_bytes;

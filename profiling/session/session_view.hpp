@@ -150,7 +150,8 @@ inline std::uint64_t last_of(const penstock_counters& counters) {
 
 template <class Entry, class Each>
 void SessionView::each_in(const SessionBlock& block, Each each) {
-  // A later version may write longer entries. A block with an impossible size of entries uses ours.
+  // A later version may write longer entries. If the block states a size below kLeastEntry, sizeof(Entry) is
+  // used.
   const std::size_t step = block.entry_bytes < kLeastEntry ? sizeof(Entry) : block.entry_bytes;
   for (std::size_t at = 0; at + step <= block.entries.size(); at += step) {
     const auto entry = entry_of<Entry>(block.entries.subspan(at, step));

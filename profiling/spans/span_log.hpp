@@ -26,8 +26,9 @@ inline std::int64_t span_ns(std::chrono::steady_clock::time_point time) {
 }
 std::uint32_t span_thread();  // of the calling thread; makes a system call
 
-// The spans of one thread. Only one thread may add at a time. Any thread may read at any time: add() stores
-// the count with release order, and spans() loads it with acquire order.
+// The spans of one thread. Only one thread may add at a time. Any thread may read at any time, without a
+// lock: add() stores the count with release order after the span, and spans() loads it with acquire order. So
+// a reader sees only whole spans.
 class alignas(64) SpanBuffer {
  public:
   // Writes to all of its memory, so that add() causes no page faults.

@@ -96,7 +96,8 @@ Result<int> only_pid(const std::string& argument);
 
 // The absolute path of libpenstock_profile.so, or of the file in PENSTOCK_PROFILE_LIBRARY.
 Result<std::string> profile_library();
-// The value of --trace-limit, if given. Error: invalid_argument if a session file cannot be that small.
+// The value of --trace-limit in bytes, if given; 0: no limit. Error: invalid_argument for a limit between 1
+// byte and 128 KiB.
 Result<std::optional<std::uint64_t>> trace_limit_of(const Options& options);
 
 // Makes SIGHUP (a closed terminal) end the command as Ctrl-C does, for commands that must undo something at

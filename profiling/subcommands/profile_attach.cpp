@@ -54,7 +54,7 @@ bool undo(const Target& target, const fs::path& folder) {
     return false;
   }
   std::error_code failed;
-  fs::remove_all(folder, failed);  // it contains nothing of use
+  fs::remove_all(folder, failed);  // the attach is undone, so its session is removed
   note(fmt::format("process {} was detached from again, and no session is left of it", target.pid()));
   return true;
 }

@@ -1,3 +1,8 @@
+// Runs the program as a child and forwards signals to it.
+//
+// All code runs in one thread, without locks, and may allocate. The signals of kForwarded and SIGCHLD are
+// blocked as long as HeldSignals exists. sigwaitinfo() takes them one by one, so no signal handler runs. The
+// child gets the old signal mask back.
 #include "profiling/subcommands/watched_run.hpp"
 
 #include <spawn.h>
@@ -70,6 +75,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return all;
 }
 
+// WNOWAIT: the child remains a zombie, so its pid and /proc/PID/io still exist when on_end is called.
 bool has_ended(pid_t child) {
   siginfo_t about{};
   return ::waitid(P_PID, static_cast<id_t>(child), &about, WEXITED | WNOHANG | WNOWAIT) == 0 &&
@@ -90,6 +96,8 @@ Result<int> run_watched(const std::string& program, const std::vector<std::strin
           ::posix_spawn(&child, program.c_str(), nullptr, attributes.get(), words.data(), variables.data());
       failed != 0)
     return errno_error(failed, "cannot run", program);
+  // A SIGCHLD that arrives between has_ended() and sigwaitinfo() stays pending, because it is blocked. So it
+  // is not missed.
   while (!has_ended(child)) {
     siginfo_t about{};
     const int signal = ::sigwaitinfo(&signals.held(), &about);
