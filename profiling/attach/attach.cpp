@@ -1,9 +1,10 @@
-// What attach and detach ask of the library in the target, and how the library comes there.
+// The requests that attach and detach send to the library in the target, and how the library gets into the
+// target.
 //
 // All C++ code runs in the main thread of the command, without locks; it may allocate. A SIGINT or SIGTERM
 // only sets a flag (interrupt.hpp). The assembler code runs in the target, in a thread that was started for
-// it. There all signals are blocked, and nothing of the program's is held or waited for, but what dlopen()
-// itself needs.
+// it. That thread has all signals blocked. It holds no lock of the program and waits for none, except those
+// that dlopen() itself takes.
 #include "profiling/attach/attach.hpp"
 
 #include <dlfcn.h>
@@ -21,14 +22,14 @@ namespace penstock {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(10);
-constexpr auto kLoadPatience = std::chrono::seconds(60);  // dlopen() waits for other threads' loads
+constexpr auto kLoadPatience = std::chrono::seconds(60);  // dlopen() waits while other threads load libraries
 constexpr const char* kRequest = "penstock_profile_request";
 constexpr const char* kAsked = "penstock_profile_asked";
 constexpr std::size_t kError = 256;
 constexpr std::size_t kPath = 4096;
 
-// The memory that the code below works on, in the target. The command writes it whole before the thread
-// begins.
+// The data of the assembler code below, in the target's memory. The command writes all of it before the
+// thread starts.
 struct Loading {
   std::uint64_t path;
   std::uint64_t mode;
@@ -54,12 +55,13 @@ static_assert(offsetof(Loading, dlopen) == 24 && offsetof(Loading, dlsym) == 32 
               "the code below knows them");
 
 #if defined(__x86_64__)
-// The function of the new thread: dlopen(path, mode), dlsym(that, name), and a call of the result with
-// `request`. It has no relocations, as it is copied to any address: all calls go by pointers in Loading. rbx
-// has the address of Loading, and one push aligns the stack for the calls. dlopen() may call malloc and run
-// constructors, as in any thread of the program. If one of them fails, the text of dlerror() is copied, the
-// thread detaches itself (penstock_profile_request() does that otherwise), and `failed` is stored last: the
-// command reads the text once it sees it.
+// The function of the new thread. It calls dlopen(path, mode), then dlsym(handle, name), then the function
+// that dlsym() found, with `request`. It is copied to any address, so it has no relocations: every call uses
+// a pointer in Loading. rbx has the address of Loading. One push aligns the stack for the calls. dlopen() may
+// call malloc and run constructors, as in any thread of the program.
+// If dlopen() or dlsym() fails, the code copies the text of dlerror() and detaches the thread. (Otherwise
+// penstock_profile_request() detaches it.) `failed` is stored last, because the command reads the text once
+// it sees `failed`.
 __asm__(
     ".pushsection .rodata\n"
     "penstock_loading_begin:\n"
@@ -113,10 +115,9 @@ std::string_view loading_code() {
 }
 #endif
 
-// Waits for the target's answer, at most 60 s, by reading its memory. `done` is stored there after the rest
-// of the answer, so a request that is done is complete. `failed` comes in the same way from the code above.
-// Nothing is taken back on a timeout: the target's thread may still do what it was asked for, into memory
-// that stays mapped.
+// Waits for the target's answer, at most 60 s, by reading its memory. The target stores `done` after the rest
+// of the answer, so a request with `done` set is complete. The code above stores `failed` in the same order.
+// A timeout cancels nothing: the target's thread may still handle the request, in memory that stays mapped.
 Result<penstock_request> answer(const Target& target, std::uint64_t asked, std::uint64_t loading) {
   const auto until = std::chrono::steady_clock::now() + kLoadPatience;
   while (std::chrono::steady_clock::now() < until) {
@@ -140,9 +141,9 @@ Result<penstock_request> answer(const Target& target, std::uint64_t asked, std::
                   target.pid()));
 }
 
-// If the library is loaded already, it has memory for a request. The request is written before the thread
-// begins, which is what orders the two. Two commands that ask at the same time use the same memory, and one
-// of the requests is lost.
+// Asks a library that is already loaded; it has memory for one request. The request is written before the
+// thread starts, so the thread sees all of it. If two commands ask at the same time, they use the same
+// memory, and one of the requests is lost.
 Result<penstock_request> ask_library(const Target& target, const penstock_request& request,
                                      std::chrono::nanoseconds& stopped) {
   const auto function = target.library_symbol(kRequest);
@@ -161,7 +162,8 @@ Result<penstock_request> ask_library(const Target& target, const penstock_reques
   return answer(target, asked->address, 0);
 }
 
-// Addresses in the target, from its libc's symbols. Before glibc 2.34 they may be absent or have other names.
+// Finds addresses in the target by its libc's symbols. Before glibc 2.34 the symbols may be absent or have
+// other names.
 Result<void> find_functions(const Target& target, Loading& loading) {
   const auto find = [&](const char* name, const char* older, std::uint64_t& to) {
     auto found = target.libc_function(name);
@@ -181,10 +183,10 @@ Result<void> find_functions(const Target& target, Loading& loading) {
                   target.pid()));
 }
 
-// The first attach. Memory is mapped in the target: a page of code, then Loading. `fill` runs in the helper
-// process (remote_thread.hpp) between the mapping and the start of the thread; what it changes is that
-// process's copy. The memory cannot be unmapped when the thread ends, which runs in it: the library does that
-// at the next request.
+// Used for the first attach to a process. Maps memory in the target: a page of code, then Loading. `fill`
+// runs in the helper process (remote_thread.hpp) between the mapping and the start of the thread. It changes
+// only the helper's copies of the variables. The thread runs in this memory and so cannot unmap it when it
+// ends. The library unmaps it at the next request.
 Result<penstock_request> load_library(const Target& target, const std::string& library,
                                       const penstock_request& request, std::chrono::nanoseconds& stopped) {
   constexpr std::uint64_t kPageBytes = 4096;
@@ -223,8 +225,7 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
 
 }  // namespace
 
-// If the command is stopped or killed after the thread was started, the target finishes the request by
-// itself.
+// If the command is stopped or killed after the thread was started, the target still completes the request.
 Result<AttachOutcome> attach_to(const Target& target, const std::string& library,
                                 const std::filesystem::path& folder, bool trace,
                                 std::optional<std::uint64_t> trace_limit) {
@@ -250,7 +251,7 @@ Result<AttachOutcome> attach_to(const Target& target, const std::string& library
   return attached;
 }
 
-// The same way; the library stays loaded, because threads may be inside it.
+// Detaches in the same way. The library stays loaded, because threads may be inside its code.
 Result<AttachOutcome> detach_from(const Target& target) {
   const auto not_attached = [&] {
     return make_error(

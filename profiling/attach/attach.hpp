@@ -1,9 +1,11 @@
-// Attaches to a running process and detaches from it: a thread of its own loads libpenstock_profile.so there,
-// and its calls are led to the library's wrappers, or back again.
+// Attaches the profiler to a running process, and detaches from it. To attach, a new thread in that process
+// loads libpenstock_profile.so. From then on the process's I/O calls go to the library's wrappers, until the
+// detach.
 //
 // Two processes are involved. The functions here run in the main thread of `penstock profile attach` or
-// `detach`; they read and write the other process's memory, and allocate freely. In the other process, called
-// the target, one thread is stopped for milliseconds (tracee.hpp), and a new thread does the rest.
+// `detach`. They read and write the memory of the other process, and allocate freely. In the other process,
+// called the target, one thread is stopped for milliseconds (tracee.hpp). A new thread in the target does the
+// rest.
 #pragma once
 
 #include <chrono>
@@ -17,23 +19,27 @@
 
 namespace penstock {
 
-// What came of attaching or detaching.
+// The result of an attach or a detach. A slot is a pointer in the target through which its code calls a
+// function.
 struct AttachOutcome {
-  std::uint64_t slots = 0;  // that lead to the library now, or have their first value again
+  // attach: slots that call the library; detach: slots with their original value again
+  std::uint64_t slots = 0;
+  // loaded ELF files that contain these slots
   std::uint64_t objects = 0;
-  std::uint64_t unrestored = 0;         // of a detach: that have another value
-  std::uint64_t unloaded = 0;           // likewise: that were unloaded with their objects
-  std::string folder;                   // likewise: of the session
-  std::chrono::nanoseconds stopped{0};  // how long one thread was
+  // detach: slots that could not be restored, because their value was changed meanwhile
+  std::uint64_t unrestored = 0;
+  std::uint64_t unloaded = 0;           // detach: slots that were unloaded with their objects
+  std::string folder;                   // detach: the session's folder
+  std::chrono::nanoseconds stopped{0};  // how long one thread was stopped
   double stopped_ms() const { return static_cast<double>(stopped.count()) / 1e6; }
 };
-// The target's session begins in `folder` (absolute, empty, owned by the target's user). already_exists if it
-// is watched; timed_out if no thread of it came to a safe point. `trace`: every call is kept, up to
-// `trace_limit` bytes of them (0: no limit; not given: the library's default).
+// Starts a session of the target in `folder` (absolute, empty, owned by the target's user). With `trace`
+// every call is kept, in up to `trace_limit` bytes (0: no limit; not given: the library's default). Errors:
+// already_exists if the target is watched; timed_out if none of its threads came to a safe point.
 Result<AttachOutcome> attach_to(const Target& target, const std::string& library,
                                 const std::filesystem::path& folder, bool trace,
                                 std::optional<std::uint64_t> trace_limit);
-// not_found if the process was not attached to.
+// Ends the session that attach_to() started. Error: not_found if the process was not attached to.
 Result<AttachOutcome> detach_from(const Target& target);
 
 }  // namespace penstock

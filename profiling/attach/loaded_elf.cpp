@@ -57,7 +57,7 @@ std::optional<LoadedElf> LoadedElf::at(const ReadMemory& read, std::uint64_t bas
     Elf64_Dyn entry{};
     if (!read_one(read, elf.bias_ + dynamic + i * sizeof entry, entry)) return std::nullopt;
     if (entry.d_tag == DT_NULL) break;
-    // Loaders make addresses of them, unless they may not write to the object.
+    // The loader replaces these offsets by addresses, unless the object's dynamic section is read-only.
     const std::uint64_t place =
         entry.d_un.d_ptr < elf.bias_ ? entry.d_un.d_ptr + elf.bias_ : entry.d_un.d_ptr;
     if (entry.d_tag == DT_SYMTAB) elf.symbols_ = place;

@@ -1,5 +1,5 @@
-// An object of another process, as its loader keeps it in memory: where its functions are. The other process
-// is not trusted: whatever is read of it may be anything.
+// Finds functions by name in an ELF file that another process has loaded, by reading that process's memory.
+// The other process is not trusted: every value that is read may be wrong.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// False where not all of it can be read.
+// Copies memory of the other process to `to`. False if not all of it could be read.
 using ReadMemory = std::function<bool(std::uint64_t address, void* to, std::size_t bytes)>;
 
 struct LoadedSymbol {
@@ -19,10 +19,10 @@ struct LoadedSymbol {
 
 class LoadedElf {
  public:
-  // Of the object whose ELF header lies at `base`; nothing where none does, or none of 64 bits that has
-  // symbols to be found by hash (DT_GNU_HASH).
+  // The object whose ELF header is at address `base`. nullopt if there is no valid 64-bit header, or if the
+  // object has no hash table of symbols (DT_GNU_HASH).
   static std::optional<LoadedElf> at(const ReadMemory& read, std::uint64_t base);
-  // A function or an object of that name, in its default version.
+  // The function or variable of this name, in its default version.
   std::optional<LoadedSymbol> find(const ReadMemory& read, std::string_view name) const;
 
  private:

@@ -1,4 +1,5 @@
-// Fuzz target: the input is another process's memory from address 0 on, where an object lies.
+// Fuzz target: the input is the memory of another process from address 0, with a loaded ELF file at its
+// begin.
 #include <cstdint>
 #include <cstring>
 

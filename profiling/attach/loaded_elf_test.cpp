@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// This process, as another one would read it.
+// Reads this process's memory as if it were another process.
 bool read_self(std::uint64_t address, void* to, std::size_t bytes) {
   iovec here{to, bytes};
   iovec there{reinterpret_cast<void*>(address), bytes};  // NOLINT(performance-no-int-to-ptr)
@@ -47,11 +47,11 @@ TEST(LoadedElfTest, IsNothingWhereNoObjectLies) {
   EXPECT_FALSE(LoadedElf::at(read_self, reinterpret_cast<std::uint64_t>(zeros.data())));
 }
 
-// Whatever another process has in its memory: found or not, it comes to an end within what can be read.
+// With any bytes in the other process's memory, find() returns, and reads only what is readable.
 TEST(LoadedElfTest, ComesToAnEndWithAnything) {
   std::vector<unsigned char> begin(1 << 16);
   if (!read_self(libc_base(), begin.data(), begin.size())) GTEST_SKIP() << "no process_vm_readv() here";
-  std::mt19937 random(7);  // NOLINT(cert-msc*): the same each time
+  std::mt19937 random(7);  // the same numbers in each run
   for (int round = 0; round < 300; ++round) {
     std::vector<unsigned char> bytes = begin;
     for (int i = 0; i < 40; ++i)

@@ -1,10 +1,10 @@
-// Begins a thread in the target, by a helper process.
+// Starts a thread in the target, by means of a helper process.
 //
-// begin_thread_in() and hear() run in the command's main thread; all other functions run in the helper, which
-// is forked from it and has one thread. The helper allocates and uses streams; that is safe as the command
-// has no other thread that could hold a lock at the fork. No locks are used. Ctrl-C: the command passes it
-// on, and the helper stops only between two attempts (check_interrupt()), never while a thread of the target
-// is stopped.
+// begin_thread_in() and hear() run in the command's main thread. All other functions run in the helper, which
+// is forked from the command and has one thread. The helper allocates and uses streams. That is safe, because
+// the command has no other thread that could hold a lock at the fork. No locks are used. On Ctrl-C the
+// command forwards the signal to the helper. The helper stops only between two attempts (check_interrupt()),
+// never while a thread of the target is stopped.
 #include "profiling/attach/remote_thread.hpp"
 
 #include <fmt/format.h>
@@ -44,7 +44,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// Threads begin and end meanwhile: the list is a hint.
+// Threads may start and end during the listing, so the list is a hint only.
 std::vector<pid_t> threads_of(pid_t pid) {
   std::vector<pid_t> threads;
   std::error_code failed;
@@ -55,12 +55,12 @@ std::vector<pid_t> threads_of(pid_t pid) {
 }
 
 enum class At { waits, runs, elsewhere };
-// What the kernel says of a thread, without stopping it. The thread may be elsewhere a moment later;
-// Tracee::is_safe() decides.
+// The kernel's view of a thread, without stopping it. It may be out of date a moment later; Tracee::is_safe()
+// makes the decision.
 At where_is(pid_t pid, pid_t thread) {
   std::ifstream in(fmt::format("/proc/{}/task/{}/syscall", pid, thread));
   std::string word;
-  if (!(in >> word)) return At::runs;  // a kernel without the file, or a thread that has ended
+  if (!(in >> word)) return At::runs;  // the kernel has no such file, or the thread has ended
   if (word == "running") return At::runs;
   const long number = std::strtol(word.c_str(), nullptr, 0);
   std::uint64_t futex = 0;
@@ -84,14 +84,14 @@ At where_is(pid_t pid, pid_t thread) {
     case SYS_write:
     case SYS_pwrite64:
     case SYS_openat:
-      return At::runs;  // probably at a device: it continues soon
+      return At::runs;  // probably waits for a device, so it continues soon
     default:
       return At::elsewhere;  // an interrupted epoll_wait() would fail with EINTR
   }
 }
 
-// Threads that wait can be stopped without the program noticing. If there is none, or if `all`, those that
-// run.
+// The threads that wait: stopping them has no effect on the program. If none waits, or if `all`, also the
+// threads that run.
 std::vector<pid_t> candidates(pid_t pid, bool all) {
   std::vector<pid_t> waiting;
   std::vector<pid_t> running;
@@ -112,9 +112,10 @@ Result<std::uint64_t> kernel_result(Result<std::uint64_t> result, std::string_vi
   return result;
 }
 
-// The thread is stopped and prepared (tracee.cpp). Returns the address of the mapped memory, or 0. Order: the
-// memory is filled before it becomes code, and pthread_create() is called last: everything that the new
-// thread reads is there. On an error the memory stays mapped, as unmapping it would need one more call.
+// Called when the thread is stopped and prepared (tracee.cpp). Returns the address of the mapped memory, or
+// 0. Order: the memory is filled before it becomes code, and pthread_create() is called last. So the new
+// thread finds everything that it reads. On an error the memory stays mapped, because unmapping it would need
+// one more call.
 Result<std::uint64_t> begin_by(Tracee& tracee, const Target& target, RemoteThread& thread,
                                std::uint64_t create) {
   std::uint64_t memory = 0;
@@ -136,9 +137,9 @@ Result<std::uint64_t> begin_by(Tracee& tracee, const Target& target, RemoteThrea
   return memory;
 }
 
-// In the helper. Tries one thread after the other, and detaches from each before the next: only one is
-// stopped at a time. The first round takes threads that wait; later ones follow any thread through more
-// calls.
+// Runs in the helper. Tries one thread after another, and detaches from each before the next, so only one is
+// stopped at a time. The first round tries threads that wait. Later rounds try any thread, and let it make
+// more system calls.
 Result<StartedThread> begin_from_here(const Target& seen, RemoteThread thread,
                                       std::chrono::milliseconds patience) {
   Target target = seen;
@@ -174,7 +175,7 @@ Result<StartedThread> begin_from_here(const Target& seen, RemoteThread thread,
                   target.pid()));
 }
 
-// What the helper reports, in one write; the text of an error follows.
+// The helper's report. It is written in one write, followed by the text of an error.
 struct Said {
   StartedThread started;
   Errc code = Errc::internal;
@@ -183,11 +184,13 @@ struct Said {
   bool ok = false;
 };
 
-// The helper. setsid(): a signal to the command's process group does not reach it. _exit(): the destructors
-// and exit handlers are the command's. Exceptions end here, for the same reason.
+// The main function of the helper. setsid(): a signal to the command's process group does not reach the
+// helper. _exit(): the helper must not run the command's destructors and exit handlers. For the same reason
+// no exception leaves this function.
 [[noreturn]] void help(int pipe, const Target& target, const RemoteThread& thread,
                        std::chrono::milliseconds patience) {
-  constexpr std::size_t kMostWords = 2048;  // with the rest less than PIPE_BUF, so one write is whole
+  // less than PIPE_BUF with the rest, so the kernel does not split the write
+  constexpr std::size_t kMostWords = 2048;
   ::setsid();
   ::prctl(PR_SET_NAME, "profile-attach");
   Said said;
@@ -210,8 +213,8 @@ struct Said {
   ::_exit(::write(pipe, out.data(), out.size()) < 0 ? 1 : 0);
 }
 
-// In the command: reads what the helper wrote, until the pipe is closed. Ctrl-C is passed on to the helper,
-// which stops where it may.
+// Runs in the command: reads the helper's report until the pipe is closed. On Ctrl-C it sends SIGINT to the
+// helper, which stops at its next safe place.
 std::string hear(int pipe, pid_t helper) {
   std::string heard;
   for (bool passed_on = false;;) {
@@ -228,8 +231,9 @@ std::string hear(int pipe, pid_t helper) {
 
 }  // namespace
 
-// The write end is closed here after the fork, or the pipe would never end. The helper is waited for whatever
-// it reported, so that no zombie is left and the target is released before this returns.
+// The command closes its write end after the fork; otherwise the pipe would never report its end. It always
+// waits for the helper, whatever was reported. So no zombie remains, and the target is released before this
+// returns.
 Result<StartedThread> begin_thread_in(const Target& target, RemoteThread thread,
                                       std::chrono::milliseconds patience) {
   std::array<int, 2> ends{};

@@ -1,4 +1,4 @@
-// Begins a thread in another process, the target. docs/profiling.md says why that is safe there.
+// Starts a thread in another process, the target. docs/profiling.md explains why that is safe for the target.
 #pragma once
 
 #include <chrono>
@@ -16,26 +16,26 @@ struct RemoteThread {
 
   std::uint64_t function = 0;  // void* (*)(void*)
   std::uint64_t argument = 0;
-  // If not 0, memory is mapped in the target first. Then `fill` is called with its address (readable and
-  // writable): it writes to it, and sets function and argument. The first `code_bytes` then become code,
-  // which is not writable any more.
+  // If not 0, this many bytes are mapped in the target first, readable and writable. Then `fill` is called
+  // with their address. It writes to them and sets function and argument. Afterwards the first `code_bytes`
+  // become executable and read-only.
   std::uint64_t memory_bytes = 0;
   std::uint64_t code_bytes = 0;
   std::function<Result<void>(std::uint64_t memory, RemoteThread& thread)> fill;
 };
 
 struct StartedThread {
-  std::chrono::nanoseconds stopped{};  // how long one of its threads was stopped
+  std::chrono::nanoseconds stopped{};  // how long one thread of the target was stopped
   std::uint64_t memory = 0;            // address of the mapped memory, or 0
 };
 
-// Waits up to `patience` until one of the target's threads is at a safe point, from which it can begin
-// another one. The new thread has all signals blocked, and is not joined.
+// Waits up to `patience` until one of the target's threads is at a safe point, and makes that thread start
+// the new one. The new thread has all signals blocked, and is detached.
 //
-// All of this, `fill` too, runs in a helper: a forked process in a session of its own. If a terminal or a
-// user kills this process, the helper still finishes, so that the target's thread is not left stopped half
-// way, which would be its end. Call it in a process without other threads that hold locks: the helper is a
-// fork and allocates.
+// All of this runs in a helper, `fill` too. The helper is a forked process in a session (setsid) of its own.
+// If a terminal or a user kills the calling process, the helper still finishes. Otherwise a thread of the
+// target could stay half changed, and the target would crash. The caller must have no other thread that can
+// hold a lock: the helper is a fork and allocates.
 Result<StartedThread> begin_thread_in(const Target& target, RemoteThread thread,
                                       std::chrono::milliseconds patience);
 

@@ -76,13 +76,13 @@ Result<std::vector<TargetMapping>> read_mappings(pid_t pid) {
   if (all.empty()) {
     if (::kill(pid, 0) != 0 && errno == ESRCH)
       return make_error(Errc::not_found, fmt::format("there is no process {}", pid));
-    // What cannot be read by us reads as nothing.
+    // /proc/PID/maps of a process that we may not read is empty.
     if (::access(proc(pid, "mem").c_str(), R_OK) != 0) return not_traceable(pid, errno);
   }
   return all;
 }
 
-// "Name:", "Uid:" ... of /proc/PID/status.
+// The value of a field ("Name:", "Uid:" ...) in /proc/PID/status.
 std::string status_of(pid_t pid, std::string_view field) {
   std::ifstream in(proc(pid, "status"));
   for (std::string line; std::getline(in, line);)
@@ -257,7 +257,7 @@ bool Target::has_library() const {
 
 bool Target::read(std::uint64_t address, void* to, std::size_t bytes) const {
   iovec here{to, bytes};
-  iovec there{reinterpret_cast<void*>(address), bytes};  // NOLINT(performance-no-int-to-ptr): their address
+  iovec there{reinterpret_cast<void*>(address), bytes};  // an address in the other process
   return ::process_vm_readv(pid_, &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
 }
 
@@ -272,14 +272,14 @@ ReadMemory Target::reader() const {
 }
 
 bool Target::lives() const {
-  // One that is about to end has given its memory back already.
+  // A process that is about to end has no memory any more.
   return process_start(static_cast<std::uint32_t>(pid_)) == start_ && !status_of(pid_, "VmSize:").empty();
 }
 
 std::optional<FoundSession> running_session(pid_t pid) {
   const auto mappings = read_mappings(pid);
   if (!mappings.ok()) return std::nullopt;
-  std::set<std::string_view> seen;  // each has several mappings
+  std::set<std::string_view> seen;  // a session's file has several mappings
   for (const TargetMapping& one : *mappings) {
     if (!is_session_of(one.path, pid) || !seen.insert(one.path).second) continue;
     FoundSession found{.file = one.path};

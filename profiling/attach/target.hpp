@@ -1,5 +1,5 @@
-// The process to attach to, looked at from outside through /proc: whether it can be done at all, and where in
-// it things are.
+// The process to attach to, as /proc shows it: whether attaching is possible, and the addresses that it
+// needs.
 #pragma once
 
 #include <sys/types.h>
@@ -22,29 +22,29 @@ struct TargetMapping {
   bool writable = false;
   bool executable = false;
   std::uint64_t offset = 0;  // in its file
-  std::string path;          // "" for memory of no file; without " (deleted)"
-  bool removed = false;      // its file has that name no more
+  std::string path;          // "" for memory without a file; without " (deleted)"
+  bool removed = false;      // the file was deleted or renamed
 };
 
 class Target {
  public:
-  // not_found: no such process; permission_denied: another user's, or the system forbids it (with what to
-  // do); invalid_argument: one that takes no library (static, 32 bits, musl, another file system's root);
-  // busy: one that is stopped or traced by somebody else.
+  // Errors: not_found: no such process. permission_denied: the process belongs to another user, or the system
+  // forbids attaching (the message has a remedy). invalid_argument: it cannot load the library (it is static,
+  // 32-bit, uses musl, or has another root file system). busy: it is stopped, or another process traces it.
   static Result<Target> look(pid_t pid);
 
   pid_t pid() const { return pid_; }
-  const std::string& name() const { return name_; }  // as the kernel calls it
+  const std::string& name() const { return name_; }  // the kernel's name of the process (`comm`)
   uid_t uid() const { return uid_; }
   gid_t gid() const { return gid_; }
   const std::vector<TargetMapping>& mappings() const { return mappings_; }
-  Result<void> refresh();  // its mappings
+  Result<void> refresh();  // reads the mappings again
 
   const TargetMapping* mapping_at(std::uint64_t address) const;
-  bool is_libc_code(std::uint64_t address) const;  // of libc or its thread library
-  // A function of libc's, of its thread library or of its loader library.
+  bool is_libc_code(std::uint64_t address) const;  // code of libc or of libpthread
+  // A function of libc, libpthread or libdl.
   std::optional<LoadedSymbol> libc_function(std::string_view name) const;
-  // Of libpenstock_profile.so; nothing where it is not loaded.
+  // A symbol of libpenstock_profile.so; nullopt if the target has not loaded it.
   std::optional<LoadedSymbol> library_symbol(std::string_view name) const;
   bool has_library() const;
 
@@ -52,7 +52,7 @@ class Target {
   bool write(std::uint64_t address, const void* from, std::size_t bytes) const;
   ReadMemory reader() const;
 
-  bool lives() const;  // and is the same process still
+  bool lives() const;  // true while the same process runs; false if its id was given to another one
 
  private:
   Result<void> check_kind() const;
@@ -65,19 +65,19 @@ class Target {
   std::vector<TargetMapping> mappings_;
 };
 
-// A session's file, with its header when that was read.
+// The file of a session, with its header if it was read.
 struct FoundSession {
   std::string file;
   penstock_session_header header{};
 };
-// The one that a process writes to; nothing where it is not watched, or may not be looked at.
+// The session to which the process writes. nullopt if it is not watched, or if this user may not inspect it.
 std::optional<FoundSession> running_session(pid_t pid);
-// Of a process that is watched and whose session was removed under it: the header, and which file it was.
+// The session of a watched process whose file was deleted: its header and its former name.
 std::optional<FoundSession> removed_session(const Target& target);
 
-// It was there when it was looked at.
+// The error for a target that existed when it was inspected and has ended.
 Error ended_meanwhile(const Target& target);
-// Why the system does not let us trace it, and what to do about that.
+// The error for a process that the system does not let us trace: the reason and the remedy.
 Error not_traceable(pid_t pid, int sys_errno);
 
 }  // namespace penstock

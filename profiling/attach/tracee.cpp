@@ -1,13 +1,14 @@
-// Stops one thread of the target at a safe point, and makes it call functions there.
+// Stops one thread of the target at a safe point, and makes it call functions.
 //
 // All code runs in the helper process's only thread, the tracer. It may allocate and use stdio, and holds no
-// locks. The question at each place is what the target's thread holds: it must be stopped where it holds no
-// lock of malloc or of the loader, because what it is made to call (mmap(), pthread_create()) may need these.
-// ptrace stops this one thread only, so a lock that another thread of the target holds is released in time.
+// locks. What matters is which locks the target's thread holds. It must be stopped where it holds no lock of
+// malloc or of the loader, because the functions that it is made to call (mmap(), pthread_create()) may need
+// these locks. ptrace stops this one thread only. A lock that another thread of the target holds is released
+// in time.
 //
 // Signals to the target's thread: until prepare() they are delivered as usual (to_stop(), to_system_call()).
-// From prepare() to detach() all are blocked in it, so no handler of the program runs on the borrowed stack.
-// If another thread of the target forks meanwhile, the child has that thread alone.
+// From prepare() to detach() the thread has all of them blocked, so no handler of the program runs on the
+// borrowed stack. If another thread of the target forks meanwhile, the child has only that other thread.
 #include "profiling/attach/tracee.hpp"
 
 #if defined(__x86_64__)
@@ -35,31 +36,33 @@ namespace {
 constexpr std::uint64_t kInstruction = 2;  // bytes of `syscall`
 constexpr std::uint64_t kRedZone = 128;
 constexpr std::uint64_t kScratch = 512;
-constexpr std::uint64_t kStackWanted = 16384;  // below the thread's own, for what is called
+// free bytes below the thread's stack pointer, for the called functions
+constexpr std::uint64_t kStackWanted = 16384;
 constexpr auto kStopPatience = std::chrono::seconds(5);
 
-// Results inside the kernel of an interrupted system call that will be made again when the thread continues:
-// ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK.
+// True for the kernel's internal result of an interrupted system call that it makes again when the thread
+// continues: ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND, ERESTART_RESTARTBLOCK.
 bool is_made_again(std::uint64_t result) {
   const auto code = static_cast<std::int64_t>(result);
   return code == -512 || code == -513 || code == -514 || code == -516;
 }
 constexpr std::int64_t kWithRestartBlock = -516;
 
-// System calls that neither malloc nor the loader makes, wherever in libc they are: a thread that makes one
-// holds no lock of theirs, unless it is in a handler that interrupted one. If they are interrupted, the
-// kernel makes them again, and the program does not notice.
-constexpr std::array kWaits{SYS_restart_syscall,  // one of these, or a futex, with a timeout
+// System calls that malloc and the loader never make. A thread in one of them holds no lock of malloc or the
+// loader, unless it is in a handler that interrupted them. After an interruption the kernel makes these calls
+// again, and the program notices nothing.
+constexpr std::array kWaits{SYS_restart_syscall,  // any of these, or a futex wait, with a timeout
                             SYS_nanosleep,       SYS_clock_nanosleep, SYS_poll,  SYS_ppoll,
                             SYS_select,          SYS_pselect6,        SYS_wait4, SYS_waitid};
-// The same, but they must not be interrupted, as they would return early or with EINTR. The thread is stopped
-// only at the begin of one, before the kernel has done anything.
+// Also never made by malloc and the loader. But an interruption would make these calls return early or with
+// EINTR. So the thread is stopped only at the begin of one, before the kernel has done anything.
 constexpr std::array kOthers{SYS_write,      SYS_writev,     SYS_pwrite64,   SYS_pwritev,     SYS_pwritev2,
                              SYS_pread64,    SYS_preadv,     SYS_preadv2,    SYS_readv,       SYS_lseek,
                              SYS_fstat,      SYS_newfstatat, SYS_statx,      SYS_fsync,       SYS_fdatasync,
                              SYS_getdents64, SYS_sendfile,   SYS_epoll_wait, SYS_epoll_pwait, SYS_recvfrom,
                              SYS_sendto,     SYS_accept4,    SYS_getppid,    SYS_unlink};
-// malloc and the loader make these as well, but in functions of their own; so the function decides.
+// malloc and the loader make these system calls too, but from functions of their own. So the libc function
+// that makes the call decides.
 struct OfFunction {
   long number;
   const char* function;
@@ -69,13 +72,14 @@ constexpr std::array kOfFunctions{OfFunction{SYS_read, "read"}, OfFunction{SYS_o
                                   OfFunction{SYS_close, "close"}};
 
 bool is_condition_wait(const user_regs_struct& regs) {
-  // pthread_cond_wait(), sem_wait(), pthread_join(). Locks of malloc and the loader wait by FUTEX_WAIT
-  // instead.
+  // pthread_cond_wait(), sem_wait() and pthread_join() use FUTEX_WAIT_BITSET. The locks of malloc and the
+  // loader use FUTEX_WAIT.
   return static_cast<long>(regs.orig_rax) == SYS_futex &&
          (static_cast<int>(regs.rsi) & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
 }
 
-// Whether this is the code to which handlers return: rt_sigreturn, in the two forms of libcs.
+// True for the code to which signal handlers return. It calls rt_sigreturn, in one of the two forms that
+// libcs have.
 bool ends_handler(std::span<const std::byte> code) {
   static constexpr std::array<unsigned char, 9> kLong{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
   static constexpr std::array<unsigned char, 7> kShort{0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
@@ -85,7 +89,7 @@ bool ends_handler(std::span<const std::byte> code) {
 
 }  // namespace
 
-// The thread runs on. TRACESYSGOOD marks stops at system calls (0x80), so that they are not taken for a
+// The thread is not stopped. TRACESYSGOOD marks stops at system calls (0x80), so that they differ from a
 // SIGTRAP.
 Result<Tracee> Tracee::seize(const Target& target, pid_t thread) {
   if (::ptrace(PTRACE_SEIZE, thread, nullptr, PTRACE_O_TRACESYSGOOD) != 0) {
@@ -98,7 +102,7 @@ Result<Tracee> Tracee::seize(const Target& target, pid_t thread) {
   return Tracee(target, thread);
 }
 
-// The thread goes with it: the moved-from object's destructor must not detach.
+// The new object owns the thread: the destructor of the moved-from object must not detach from it.
 Tracee::Tracee(Tracee&& other) noexcept
     : target_(other.target_),
       thread_(std::exchange(other.thread_, -1)),
@@ -121,8 +125,8 @@ Error Tracee::lost(std::string_view what) const {
   return make_error(Errc::io, fmt::format("thread {} of process {} {}", thread_, target_->pid(), what));
 }
 
-// Polls, so that a thread that never stops cannot hang the helper. __WALL: also for threads that are not the
-// leader.
+// Polls with a time limit, so that a thread that never stops cannot block the helper. __WALL: waits also for
+// threads that are not the process's main thread.
 Tracee::Wait Tracee::wait(int& status, Clock::time_point until) const {
   for (unsigned tries = 0;; ++tries) {
     const pid_t got = ::waitpid(thread_, &status, __WALL | WNOHANG);
@@ -146,8 +150,9 @@ Result<void> Tracee::wait_for_stop(int& status, Clock::time_point until, std::st
   return success();
 }
 
-// After PTRACE_INTERRUPT. Other stops may come first: a signal on its way is delivered, or the program would
-// lose it; a stop at a system call is just continued. A group stop (SIGSTOP) is not ours to end.
+// Called after PTRACE_INTERRUPT. Other stops may come first. A pending signal is delivered, or the program
+// would lose it. A stop at a system call is continued. A group stop (SIGSTOP) was made by another process and
+// is reported as an error.
 Result<void> Tracee::to_stop(Clock::time_point until) {
   for (;;) {
     int status = 0;
@@ -157,15 +162,16 @@ Result<void> Tracee::to_stop(Clock::time_point until) {
       if (WSTOPSIG(status) != SIGTRAP) return lost("is being stopped by somebody else");
       return success();
     }
-    // A signal on its way is delivered.
+    // A pending signal is delivered.
     const int signal = WSTOPSIG(status);
     ::ptrace(PTRACE_CONT, thread_, nullptr, (signal & 0x80) != 0 ? 0 : signal);
   }
 }
 
-// To the next begin or end of a system call. Signals are delivered on the way; their handlers' system calls
-// are stops as well. at_begin_ alternates: the kernel reports begin and end in turn. While the thread runs
-// borrowed code, a fault is not delivered, because the program's handler knows nothing of that code.
+// Continues to the next begin or end of a system call. Signals are delivered on the way, and system calls of
+// their handlers stop the thread too. The kernel reports begin and end in turn, so at_begin_ alternates.
+// While the thread runs borrowed code, a fault is not delivered: the program's handler does not know that
+// code.
 Result<void> Tracee::to_system_call(Clock::time_point until) {
   int signal = 0;
   for (;;) {
@@ -184,18 +190,19 @@ Result<void> Tracee::to_system_call(Clock::time_point until) {
   }
 }
 
-// At the begin of a system call: it is replaced by sched_yield, so that it does not happen, and the thread
-// comes to its end.
+// Called at the begin of a system call. It replaces the call by sched_yield, so that the call does not
+// happen, and continues to its end.
 Result<void> Tracee::skip_system_call() {
   user_regs_struct regs{};
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return lost("is gone");
-  regs.orig_rax = SYS_sched_yield;  // harmless, and allowed wherever the profiler is
+  // has no effect, and seccomp filters allow it wherever the profiler can run
+  regs.orig_rax = SYS_sched_yield;
   if (::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0) return lost("is gone");
   return to_system_call(Clock::now() + kStopPatience);
 }
 
-// False in all cases where the thread is merely in a bad place. It was never changed then, and detach() is
-// enough.
+// Returns false, not an error, if the thread only was at an unsafe point. Then nothing in it was changed, and
+// detach() is enough.
 Result<bool> Tracee::stop_at_safe_point(std::chrono::milliseconds patience, int calls) {
   const auto until = Clock::now() + patience;
   stopped_at_ = Clock::now();
@@ -219,17 +226,17 @@ Result<bool> Tracee::stop_at_safe_point(std::chrono::milliseconds patience, int 
   return true;
 }
 
-// The thread is stopped. Whether it holds nothing that pthread_create() or mmap() may need: it is in a system
-// call of libc's that is about to begin or will be made again, of a kind that neither malloc nor the loader
-// makes; there is stack; and it is not in a handler. Any doubt is "no": another thread, or this one's next
-// call, may do.
+// Called when the thread is stopped. True if it holds no lock that pthread_create() or mmap() may need.
+// Conditions: it is in libc, in a system call that is about to begin or will be made again; neither malloc
+// nor the loader makes this kind of call; enough stack is free; and the thread is not in a signal handler.
+// Any doubt gives false: another thread, or this thread's next call, may be safe.
 bool Tracee::is_safe() const {
   user_regs_struct regs{};
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return false;
   const auto number = static_cast<long>(regs.orig_rax);
   if (number < 0 || !target_->is_libc_code(regs.rip)) return false;
-  if (!at_begin_ && !is_made_again(regs.rax)) return false;  // it was running, or a call has ended
-  // Programs use libc's syscall() for their own locks and allocators, about which nothing is known.
+  if (!at_begin_ && !is_made_again(regs.rax)) return false;  // it was running, or a system call has ended
+  // Programs use libc's syscall() in their own locks and allocators. Their state is unknown.
   const auto within = [&](const char* function) {
     const auto symbol = target_->libc_function(function);
     return symbol && regs.rip >= symbol->address && regs.rip <= symbol->address + symbol->bytes;
@@ -245,9 +252,10 @@ bool Tracee::is_safe() const {
   return stack != nullptr && stack->writable && regs.rsp - stack->begin > kStackWanted && !is_in_handler();
 }
 
-// A handler may have interrupted anything, also malloc. Then the stack has the return address of the code
-// that ends handlers, which is the same everywhere. So all words on the stack (256 KiB at most) that point to
-// code are checked. A word that only looks like that makes us choose another thread.
+// A signal handler may have interrupted any code, including malloc. While a handler runs, the stack contains
+// the return address of the code that ends handlers, which has the same bytes in every program. So this
+// checks all words on the stack (256 KiB at most) that point to code. If a word matches by chance, another
+// thread is chosen.
 bool Tracee::is_in_handler() const {
   constexpr std::uint64_t kMostStack = 256 << 10;
   constexpr std::size_t kCode = 9;
@@ -277,17 +285,17 @@ bool Tracee::is_in_handler() const {
     const std::size_t whole = got > 0 ? static_cast<std::size_t>(got) / kCode : 0;
     for (std::size_t i = 0; i < whole; ++i)
       if (ends_handler(bytes[i])) return true;
-    from += std::max<std::size_t>(whole, 1);  // it could not be read: a mapping's end, or the vdso
+    from += std::max<std::size_t>(whole, 1);  // unreadable: the end of a mapping, or the vdso
   }
   return false;
 }
 
-// Saves all that detach() restores: registers, the vector registers and the blocked signals; then blocks all
-// signals. The interrupted system call is not made now: the saved rip is set back to its `syscall`
-// instruction with its number in rax, so that the thread makes it again after detach(). orig_rax of -1 tells
-// the kernel not to restart anything by itself. Until the last line detach() restores nothing; an error
-// before it means that the thread is gone. scratch_ is below the red zone, which the program's code may use
-// without moving the stack pointer.
+// Saves all that detach() restores: registers, vector registers and blocked signals. Then blocks all signals.
+// The interrupted system call is postponed: the saved rip is set back to its `syscall` instruction, with its
+// number in rax, so that the thread makes the call after detach(). orig_rax = -1 prevents a restart by the
+// kernel. Until the last line detach() restores nothing. An error before that line means that the thread has
+// ended. scratch_ is below the red zone, because the program's code may use the red zone without moving the
+// stack pointer.
 Result<void> Tracee::prepare() {
   if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &before_) != 0) return lost("is gone");
   const bool again = at_begin_ || is_made_again(before_.rax);
@@ -311,10 +319,10 @@ Result<void> Tracee::prepare() {
   return success();
 }
 
-// Runs until the called function returns. Its return address is the `syscall` instruction at the saved rip;
-// so the thread stops at the begin of a system call, with our stack pointer and the function's result as the
-// number in orig_rax. That call is skipped. The same address with another stack pointer is a system call that
-// the function itself makes there.
+// Runs until the called function returns. Its return address is the `syscall` instruction at the saved rip.
+// So the thread stops at the begin of a system call, with our stack pointer. The number of that call, in
+// orig_rax, is the function's result. The call is skipped. A stop at the same address with another stack
+// pointer is a system call of the function itself.
 Result<std::uint64_t> Tracee::run_to(std::uint64_t stack, Clock::time_point until) {
   for (;;) {
     PENSTOCK_TRY(to_system_call(until));
@@ -328,8 +336,8 @@ Result<std::uint64_t> Tracee::run_to(std::uint64_t stack, Clock::time_point unti
   }
 }
 
-// Makes the thread execute the `syscall` instruction at the saved rip with other registers: two stops, begin
-// and end.
+// Makes the thread execute the `syscall` instruction at the saved rip with other registers. The thread stops
+// twice: at the begin and at the end of the call.
 Result<std::uint64_t> Tracee::system_call(long number, std::span<const std::uint64_t> words) {
   user_regs_struct regs = before_;
   std::array<unsigned long long*, 6> places{&regs.rdi, &regs.rsi, &regs.rdx, &regs.r10, &regs.r8, &regs.r9};
@@ -343,8 +351,8 @@ Result<std::uint64_t> Tracee::system_call(long number, std::span<const std::uint
   return std::uint64_t{regs.rax};
 }
 
-// rax = 0: a variadic function has no vector arguments. The return address is written below scratch(), and
-// rsp is as after a call instruction, so that the stack is aligned.
+// rax = 0 tells a variadic function that no vector register has an argument. The return address is written
+// directly below scratch(), and rsp has the value after a call instruction, so that the stack is aligned.
 Result<std::uint64_t> Tracee::call(std::uint64_t function, std::span<const std::uint64_t> words) {
   user_regs_struct regs = before_;
   std::array<unsigned long long*, 4> places{&regs.rdi, &regs.rsi, &regs.rdx, &regs.rcx};
@@ -358,13 +366,13 @@ Result<std::uint64_t> Tracee::call(std::uint64_t function, std::span<const std::
   return run_to(scratch_, Clock::now() + kStopPatience);
 }
 
-// Also from the destructor, whatever failed before. Registers can only be restored while the thread is
-// stopped, so it is stopped first. Signals are unblocked after the registers are right, and delivered once
-// the thread runs.
+// Also called by the destructor, after any error. Registers can be restored only while the thread is stopped,
+// so it is stopped first. Signals are unblocked after the registers are restored. They are delivered once the
+// thread runs.
 void Tracee::detach() {
   if (thread_ <= 0) return;
   if (!stopped_) {
-    // While it runs nothing can be restored; it comes to a stop, or ends.
+    // A running thread cannot be restored. It stops now, or it has ended.
     ::ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr);
     int status = 0;
     stopped_ = wait(status, Clock::now() + kStopPatience) == Wait::stopped;

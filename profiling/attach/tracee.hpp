@@ -1,10 +1,11 @@
-// One thread of another process, traced by ptrace: it is stopped where nothing of libc's is held, made to
-// call a function, and released where it was. The process's other threads run on. x86-64 only.
+// One thread of another process, traced by ptrace. It is stopped where it holds no lock of libc, made to call
+// a function, and then continues where it was. The other threads of the process run all the time. x86-64
+// only.
 //
 // The tracer must be one thread of one process: the kernel binds a tracee to the thread that seized it. That
-// is the helper process of remote_thread.cpp. If it dies, the kernel detaches and the thread runs on with the
-// registers that it has at that moment: outside of prepare() ... detach() that is as if nothing had happened,
-// inside it the target may crash.
+// is the helper process of remote_thread.cpp. If the helper dies, the kernel detaches, and the thread
+// continues with the registers of that moment. Before prepare() and after detach() that is harmless. Between
+// the two the target may crash.
 #pragma once
 
 #include <sys/types.h>
@@ -25,20 +26,20 @@ class Tracee {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // PTRACE_SEIZE: the thread is not stopped by it. The destructor detaches.
+  // Starts tracing (PTRACE_SEIZE), which does not stop the thread. The destructor detaches.
   static Result<Tracee> seize(const Target& target, pid_t thread);
   Tracee(Tracee&& other) noexcept;
   Tracee& operator=(Tracee&&) = delete;
   Tracee(const Tracee&) = delete;
   ~Tracee();
 
-  // Stops the thread. If that is not a safe point (is_safe()), it runs to its next system calls, at most
-  // `calls` of them, until one is. False: it came to none in that time; then it may be stopped, and detach()
-  // releases it.
+  // Stops the thread. If it is not at a safe point (is_safe()), it continues to its next system call, and so
+  // on. At most `calls` system calls are tried. False if none was a safe point. Then the thread may still be
+  // stopped, and detach() releases it.
   Result<bool> stop_at_safe_point(std::chrono::milliseconds patience, int calls);
 
-  // At a safe point: makes the system call, or calls the function, with up to six or four words. Returns the
-  // result.
+  // To be used at a safe point. system_call() makes a system call with up to six arguments, call() calls a
+  // function with up to four. Both return the result.
   Result<std::uint64_t> system_call(long number, std::span<const std::uint64_t> words);
   Result<std::uint64_t> call(std::uint64_t function, std::span<const std::uint64_t> words);
   // 512 bytes on the thread's stack that no call uses, for results that functions write.
@@ -52,26 +53,28 @@ class Tracee {
   Tracee(const Target& target, pid_t thread) : target_(&target), thread_(thread) {}
   enum class Wait { stopped, over, gone };
   Wait wait(int& status, Clock::time_point until) const;
-  Result<void> to_stop(Clock::time_point until);  // after PTRACE_INTERRUPT
-  // not_found or io if the thread has ended; timed_out: the thread `otherwise` ("makes no call").
+  Result<void> to_stop(Clock::time_point until);  // waits for the stop after PTRACE_INTERRUPT
+  // Errors: not_found or io if the thread has ended. After a timeout: timed_out, with `otherwise` as the text
+  // ("makes no call").
   Result<void> wait_for_stop(int& status, Clock::time_point until, std::string_view otherwise);
-  Result<void> to_system_call(Clock::time_point until);  // to the next begin or end of a system call
-  Result<void> skip_system_call();                       // from the begin of one to its end
+  // continues to the next begin or end of a system call
+  Result<void> to_system_call(Clock::time_point until);
+  Result<void> skip_system_call();  // from the begin of a system call to its end
   bool is_safe() const;
   bool is_in_handler() const;
-  Result<void> prepare();  // to call something
+  Result<void> prepare();  // saves the registers, so that the thread can make calls for us
   Result<std::uint64_t> run_to(std::uint64_t stack, Clock::time_point until);
   Error lost(std::string_view what) const;
 
   const Target* target_;
   pid_t thread_ = -1;
   bool stopped_ = false;
-  bool at_begin_ = false;  // of a system call, which has not been made
+  bool at_begin_ = false;  // stopped before a system call that has not been made
   bool prepared_ = false;
   Clock::time_point stopped_at_{};
   std::chrono::nanoseconds stopped_for_{0};
   user_regs_struct before_{};
-  std::vector<std::byte> vectors_;  // the processor's other registers
+  std::vector<std::byte> vectors_;  // the other registers of the processor
   std::uint64_t mask_ = 0;          // blocked signals
   std::uint64_t scratch_ = 0;
 };

@@ -7,22 +7,22 @@ namespace penstock::darshan {
 namespace {
 
 constexpr std::size_t kMostJob = 4096;
-constexpr std::size_t kMostNotes = 1024;    // the NUL behind them included
+constexpr std::size_t kMostNotes = 1024;    // including the NUL after them
 constexpr std::size_t kMostCommand = 2048;  // leaves room for mounts
-constexpr std::size_t kMostName = 4096;     // longer ones no system call takes
+constexpr std::size_t kMostName = 4096;     // no system call accepts longer ones
 
 void put_number(std::string& out, std::int64_t value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// Cut between characters.
+// Cuts the text to `bytes`, but not within a character.
 std::string_view at_most(std::string_view text, std::size_t bytes) {
   if (text.size() <= bytes) return text;
   while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0U) == 0x80U) --bytes;
   return text.substr(0, bytes);
 }
 
-// As a C string in one line has it.
+// One line without NUL, because the log stores it as a C string.
 std::string without_newlines(std::string_view text) {
   std::string line(text);
   std::replace_if(
@@ -50,7 +50,7 @@ std::string job_text(const Job& job) {
   text += notes_text(job);
   text += at_most(without_newlines(job.command), kMostCommand);
   for (const auto& [type, point] : job.mounts) {
-    // Readers take both for words.
+    // Readers split the line at white space.
     const bool words =
         !type.empty() && !point.empty() && (type + point).find_first_of(" \t\n\v\f\r") == std::string::npos;
     const std::string line = "\n" + type + "\t" + point;
@@ -85,7 +85,7 @@ Result<void> LogWriter::job(const Job& job) {
 }
 
 void LogWriter::begin_names() {
-  header_.names.offset = at_;  // where the job's region ends, names or not
+  header_.names.offset = at_;  // the job's region ends here, even if no names follow
   open_ = &header_.names;
 }
 

@@ -1,7 +1,7 @@
-// Darshan's log format 3.41, as its readers (darshan-util, PyDarshan) take it: a header, and regions of zlib
-// streams after it: the job, the names, and for each module its records. Layouts are those of Darshan's
-// include/*-log-format.h (version 3.5.0); numbers are in the byte order of the machine, which the header
-// tells.
+// Writes logs in Darshan's format 3.41, for darshan-util and PyDarshan. A log is a header and then regions of
+// zlib streams: the job, the names, and the records of each module. The layouts are those of Darshan's
+// include/*-log-format.h (version 3.5.0). Numbers have the byte order of the machine; readers detect it from
+// the header.
 #pragma once
 
 #include <array>
@@ -23,17 +23,17 @@ namespace penstock::darshan {
 enum Module : unsigned { kPosix = 1, kStdio = 9, kDxtPosix = 10, kHeatmap = 15 };
 inline constexpr std::size_t kModules = 64;
 
-inline constexpr std::int64_t kNotMonitored = -1;  // of any counter or time
-// Heatmaps are found by these names' ids, which are Darshan's hashes of them.
+inline constexpr std::int64_t kNotMonitored = -1;  // as a value of any counter or time
+// Readers find heatmaps by these ids, which are Darshan's hashes of the heatmaps' names.
 inline constexpr std::uint64_t kPosixHeatmapId = 16592106915301738621ULL;
 inline constexpr std::uint64_t kStdioHeatmapId = 3989511027826779520ULL;
 
-// What one rank did to one file: 69 counters and 17 times, in the order of Darshan's. Times are seconds:
-// those of moments since the job's begin, 0 for never.
+// What one rank did to one file with descriptors: 69 counters and 17 times, in Darshan's order. Times are in
+// seconds. A moment counts from the job's begin; 0 means never.
 struct PosixRecord {
   std::uint64_t id = 0;
   std::int64_t rank = 0;
-  std::int64_t opens = 0;  // those of dup() and inheritance among them
+  std::int64_t opens = 0;  // including descriptors from dup() and from a parent
   std::int64_t filenos = 0;
   std::int64_t dups = 0;
   std::int64_t reads = 0;
@@ -53,7 +53,7 @@ struct PosixRecord {
   std::int64_t sequential_writes = 0;
   std::int64_t read_write_switches = 0;
   std::array<std::int64_t, 6> alignments_and_sizes_of_longest{};
-  std::array<std::int64_t, PENSTOCK_SIZE_BUCKETS> read_sizes{};  // whose borders are ours
+  std::array<std::int64_t, PENSTOCK_SIZE_BUCKETS> read_sizes{};  // with the same bucket ends as Penstock's
   std::array<std::int64_t, PENSTOCK_SIZE_BUCKETS> write_sizes{};
   std::array<std::int64_t, 20> strides_and_accesses{};
   double open_start = 0;
@@ -71,7 +71,7 @@ struct PosixRecord {
   std::array<double, 4> of_shared_files{};
 };
 
-// Likewise of streams: 14 counters and 15 times.
+// The same for streams of stdio: 14 counters and 15 times.
 struct StdioRecord {
   std::uint64_t id = 0;
   std::int64_t rank = 0;
@@ -100,7 +100,7 @@ struct StdioRecord {
   std::array<double, 4> of_shared_files{};
 };
 
-// Then that many segments, the writes first.
+// In the log, `writes` segments and then `reads` segments follow each DxtRecord.
 struct DxtRecord {
   std::uint64_t id = 0;
   std::int64_t rank = 0;
@@ -109,15 +109,16 @@ struct DxtRecord {
   std::int64_t writes = 0;
   std::int64_t reads = 0;
 };
-// Of version 1, which readers of all versions know.
+// A segment of version 1 of the module, which all readers support.
 struct DxtSegment {
-  std::int64_t offset = 0;  // -1: it has none
+  std::int64_t offset = 0;  // -1: the call has no offset
   std::int64_t length = 0;
   double begin_s = 0;
   double end_s = 0;
 };
 
-// Then the bytes written in each bin, and those read. All of a log have the same bins.
+// In the log, the bytes written in each bin and then the bytes read in each bin follow. All heatmaps of a log
+// have the same bins.
 struct HeatmapRecord {
   std::uint64_t id = 0;
   std::int64_t rank = 0;
@@ -137,34 +138,35 @@ struct Job {
   std::int64_t end_ns = 0;
   std::int64_t ranks = 1;
   std::int64_t number = 0;
-  std::vector<std::pair<std::string, std::string>> notes;  // keys and values, in a line each
+  std::vector<std::pair<std::string, std::string>> notes;  // one line for each key and value
   std::string command;
   std::vector<std::pair<std::string, std::string>> mounts;  // file system type, mount point
 };
 
-// Writes the regions in the order: job, names, modules by rising number, each at most once. What it is given
-// as text holds no byte that is no UTF-8. One thread.
+// Writes the regions in this order: job, names, modules by increasing number, each at most once. All texts
+// must be valid UTF-8. For one thread.
 class LogWriter {
  public:
   explicit LogWriter(WholeFile& to);
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
 
-  // invalid_argument for a file that cannot be gone back in (a pipe): the header is written last.
+  // Error: invalid_argument if the file does not support seeking (a pipe), because the header is written
+  // last.
   Result<void> begin();
 
-  // Cut where there is no room: the format gives the whole job 4 KiB.
+  // Texts are cut if they are too long: the format has 4 KiB for the whole job.
   Result<void> job(const Job& job);
   void begin_names();
   Result<void> name(std::uint64_t id, std::string_view text);
-  // `incomplete`: readers are to say that records are missing.
+  // `incomplete`: tells readers that records are missing.
   void begin_module(Module module, std::uint32_t version, bool incomplete);
   template <class Record>
   Result<void> add(const Record& record) {
     return add(std::as_bytes(std::span(&record, 1)));
   }
   Result<void> add(std::span<const std::byte> bytes);
-  // Of the names or a module. A region to which nothing was added is left out.
+  // Ends the names or a module. A region without any record is left out.
   Result<void> end_region();
   // Writes the header.
   Result<void> finish();
@@ -177,7 +179,7 @@ class LogWriter {
   struct Header {
     std::array<char, 8> version{'3', '.', '4', '1'};
     std::int64_t magic = 6567223;
-    std::uint64_t compression = 0;  // zlib; one byte of it, the others are padding
+    std::uint64_t compression = 0;  // zlib; only the first byte counts, the rest is padding
     std::uint64_t incomplete = 0;   // a bit for each module
     Region names;
     std::array<Region, kModules> modules;
@@ -192,7 +194,7 @@ class LogWriter {
   std::uint64_t at_ = sizeof(Header);
   ZlibStream stream_;
   Region* open_ = nullptr;
-  bool empty_ = true;  // the open region
+  bool empty_ = true;  // nothing was added to the open region
 };
 
 }  // namespace penstock::darshan

@@ -29,7 +29,7 @@ struct Part {
   std::uint64_t duplicates = 0;
   std::uint64_t last_byte_read = 0;
   std::uint64_t last_byte_written = 0;
-  TimeInterval all{INT64_MAX, INT64_MIN};  // from the begin of the first operation to the end of the last one
+  TimeInterval all{INT64_MAX, INT64_MIN};  // from the first operation's begin to the last one's end
   TimeInterval reading{INT64_MAX, INT64_MIN};
   TimeInterval writing{INT64_MAX, INT64_MIN};
 
@@ -46,13 +46,13 @@ struct Part {
   }
 };
 
-// 0 is never in Darshan's times.
+// Seconds since begin_ns; 0 for a time that is not set, which is Darshan's value for never.
 double seconds(std::int64_t ns, std::int64_t begin_ns) {
   if (ns == INT64_MAX || ns == INT64_MIN) return 0;
   return std::max(0.0, (static_cast<double>(ns) - static_cast<double>(begin_ns)) / 1e9);
 }
 
-// What the records of both modules have under the same names.
+// The fields that the records of both modules have in common.
 template <class Record>
 Record common_record(const Part& part, std::uint64_t opens, std::int64_t begin_ns) {
   const LayerSum& sum = part.sum;
@@ -104,7 +104,8 @@ StdioRecord stdio_record(const Part& part, std::int64_t begin_ns) {
   return record;
 }
 
-// Entries of one key come together; these are told apart by name, and those of a name by rank.
+// Collects the entries of one key, which arrive one after another. Then splits them by name, and the entries
+// of a name by rank.
 class Gather {
  public:
   Gather(const SessionFilter& filter, std::int64_t begin_ns, const EachFileOfRank& each)

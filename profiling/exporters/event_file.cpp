@@ -6,14 +6,14 @@
 namespace penstock {
 namespace {
 
-// Event
+// Field numbers of Event.
 constexpr unsigned kWallTime = 1;
 constexpr unsigned kStep = 2;
 constexpr unsigned kFileVersion = 3;
 constexpr unsigned kSummary = 5;
-// Summary
+// Field numbers of Summary.
 constexpr unsigned kSummaryValue = 1;
-// Summary.Value
+// Field numbers of Summary.Value.
 constexpr unsigned kTag = 1;
 constexpr unsigned kSimpleValue = 2;
 constexpr unsigned kHistogram = 5;
@@ -55,7 +55,7 @@ Result<void> EventFile::histogram(std::string_view tag, double wall_s, double le
                                   std::span<const double> ends, std::span<const double> counts) {
   double all = 0;
   for (const double count : counts) all += count;
-  // HistogramProto
+  // The numbers are those of HistogramProto.
   const WireMessage histogram = WireMessage()
                                     .real(1, least)
                                     .real(2, ends.back())
@@ -67,8 +67,8 @@ Result<void> EventFile::histogram(std::string_view tag, double wall_s, double le
 }
 
 Result<void> EventFile::text(std::string_view tag, double wall_s, std::string_view markdown) {
-  constexpr std::uint64_t kString = 7;  // DataType
-  // TensorProto of one string: its type, a shape of no dimensions, the string.
+  constexpr std::uint64_t kString = 7;  // the value of DT_STRING in DataType
+  // A TensorProto of one string: its type, a shape without dimensions, the string.
   const WireMessage tensor = WireMessage().number(1, kString).message(2, {}).bytes(8, markdown);
   constexpr std::uint64_t kClassTensor = 2;
   const WireMessage metadata =

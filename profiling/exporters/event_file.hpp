@@ -1,5 +1,5 @@
-// An event file of TensorBoard: TFRecords of tensorflow.Event messages (tensorflow/core/util/event.proto,
-// tensorflow/core/framework/summary.proto).
+// Writes an event file of TensorBoard: TFRecords of tensorflow.Event messages
+// (tensorflow/core/util/event.proto, tensorflow/core/framework/summary.proto).
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@
 
 namespace penstock {
 
-// Tags and texts are UTF-8; a tag is "group/name". `wall_s` is since 1970. One thread.
+// Tags and texts must be UTF-8; a tag is "group/name". `wall_s` is in seconds since 1970. For one thread.
 class EventFile {
  public:
   explicit EventFile(WholeFile& to) : to_(&to) {}
 
-  // Comes first.
+  // Must be called first.
   Result<void> begin(double wall_s);
   Result<void> scalar(std::string_view tag, double wall_s, std::uint64_t step, double value);
-  // `counts[i]` sizes are above ends[i - 1] (the first: above `least`) and not above ends[i]; `sum`: of all
-  // sizes.
+  // `counts[i]` is the number of sizes above ends[i - 1] (for i = 0: above `least`) and up to ends[i]. `sum`
+  // is the sum of all sizes.
   Result<void> histogram(std::string_view tag, double wall_s, double least, double sum,
                          std::span<const double> ends, std::span<const double> counts);
-  // `markdown`: shown with tables and emphasis, without any HTML.
+  // Adds a text in Markdown with tables and emphasis; TensorBoard shows no HTML in it.
   Result<void> text(std::string_view tag, double wall_s, std::string_view markdown);
   std::uint64_t values() const { return values_; }
 

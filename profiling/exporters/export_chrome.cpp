@@ -21,7 +21,7 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kChunk = 1U << 20U;
-constexpr std::uint64_t kFilesOfProcess = 1U << 23U;  // above every process's number
+constexpr std::uint64_t kFilesOfProcess = 1U << 23U;  // larger than any process id
 
 class Writer {
  public:
@@ -83,7 +83,7 @@ class Writer {
   void span(const penstock_span& span, const SessionImage& image) {
     if (span.component >= PENSTOCK_COMPONENTS) return;
     ++events_;
-    // Spans are in nanoseconds already.
+    // Spans have nanoseconds of CLOCK_MONOTONIC, not ticks.
     const std::int64_t begin = image.view().clock().realtime_ns(span.begin_ns);
     event_head(component_name(span.component), "span", begin,
                static_cast<double>(span.end_ns) - static_cast<double>(span.begin_ns));
@@ -154,7 +154,7 @@ class Writer {
   std::int64_t begin_ns_ = 0;
   bool first_ = true;
   Result<void> outcome_;
-  std::uint64_t events_ = 0;  // of calls and spans
+  std::uint64_t events_ = 0;  // calls and spans
 };
 
 }  // namespace

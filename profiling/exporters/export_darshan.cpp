@@ -37,12 +37,12 @@ constexpr double kMostHeatmapBins = darshan::kMostBins;
 
 constexpr unsigned kOffsetBits = 44;
 
-// One read or write that was kept, where it lies.
+// The position of one recorded read or write.
 struct SegmentPlace {
   std::uint64_t file = 0;
   std::uint32_t rank = 0;
   bool read = false;
-  std::uint64_t place = 0;  // image and offset
+  std::uint64_t place = 0;  // index of the image in the upper bits, offset in its file in the lower bits
 };
 
 class Exporter {
@@ -75,7 +75,7 @@ class Exporter {
     darshan::Job job;
     job.uid = known ? status.st_uid : ::getuid();
     job.begin_ns = begin_ns_;
-    constexpr double kMostSeconds = 4e9;  // of a session whose clocks are somebody's joke
+    constexpr double kMostSeconds = 4e9;  // limits the time if the clocks in a forged file are absurd
     const auto span_ns = static_cast<std::int64_t>(std::min(summary_.span_s, kMostSeconds) * 1e9);
     if (__builtin_add_overflow(begin_ns_, span_ns, &job.end_ns)) job.end_ns = begin_ns_;
     job.ranks = std::max<std::int64_t>(1, ranks_.count());
@@ -86,7 +86,7 @@ class Exporter {
       job.command += (job.command.empty() ? "" : " ") + printable_path(word);
     if (job.command.empty()) job.command = printable_path(first.executable());
     const MountTable mounts = MountTable::of_this_machine();
-    std::map<std::string_view, std::uint64_t> used{{"/", 0}};  // readers want one at least
+    std::map<std::string_view, std::uint64_t> used{{"/", 0}};  // readers expect at least one mount
     darshan::each_file_of_rank(sums_, filter_, ranks_, begin_ns_, [&](const darshan::FileOfRank& file) {
       if (const std::string_view mount = mounts.mount_of(file.path); !mount.empty()) ++used[mount];
     });
@@ -123,7 +123,7 @@ class Exporter {
     return module(darshan::kStdio, 2, incomplete, &darshan::FileOfRank::stdio);
   }
 
-  // A session that is still written may have more files when records are asked for.
+  // A session that is still being written may have new files by the time the records are written.
   bool is_named(std::uint64_t id) const { return std::binary_search(named_.begin(), named_.end(), id); }
 
   template <class Record>
@@ -144,7 +144,7 @@ class Exporter {
     darshan::each_file_of_rank(sums_, filter_, ranks_, begin_ns_, each);
   }
 
-  // Reads and writes of descriptors: Darshan keeps none of streams.
+  // Reads and writes on descriptors. Darshan has no single calls on streams.
   std::vector<SegmentPlace> places() const {
     std::vector<SegmentPlace> all;
     const NamedFiles wanted(session_, sums_, filter_);
@@ -178,14 +178,14 @@ class Exporter {
     return log_.end_region();
   }
 
-  // What one rank did to one file, writes and reads by their begins.
+  // Writes the calls of one rank on one file: the writes, then the reads, each sorted by begin.
   Result<void> segments_of(std::span<const SegmentPlace> places) {
     std::vector<darshan::DxtSegment> segments;
     segments.reserve(places.size());
     std::size_t writes = 0;
     for (const SegmentPlace& at : places) {
       const std::optional<darshan::DxtSegment> segment = segment_at(at);
-      if (!segment) continue;  // it has given way since it was found
+      if (!segment) continue;  // the process has replaced it by a newer call meanwhile
       segments.push_back(*segment);
       if (!at.read) ++writes;
     }
@@ -228,7 +228,7 @@ class Exporter {
 
   Result<void> heatmaps() {
     const TransferSeries series(begin_ns_, summary_.span_s, kMostHeatmapBins);
-    // By module and rank: read and written.
+    // The key is module and rank; the values are bytes read and bytes written.
     std::map<std::pair<bool, std::uint32_t>, std::array<std::vector<double>, 2>> bins;
     each_transfer(session_, sums_, filter_, summary_.io_is_union, [&](const Transfer& transfer) {
       if (transfer.kind == TransferKind::metadata || transfer.bytes == 0) return;
@@ -249,7 +249,7 @@ class Exporter {
     return log_.end_region();
   }
 
-  // Rounded so that nothing of their sum is lost.
+  // Rounds each bin so that the sum of all bins stays the same.
   Result<void> whole_bytes(std::vector<double>& bins, std::size_t points) {
     bins.resize(points);
     std::vector<std::int64_t> rounded;
@@ -271,7 +271,7 @@ class Exporter {
   const SessionRanks ranks_;
   const std::int64_t begin_ns_;
   LogWriter log_;
-  std::vector<std::uint64_t> named_;  // ids, by rising number
+  std::vector<std::uint64_t> named_;  // ids in increasing order
   ExportCounts counts_;
 };
 

@@ -1,4 +1,4 @@
-// Logs are read back here by the offsets that Darshan's headers have, not by the structs that wrote them.
+// These tests read the logs by the offsets in Darshan's headers, not by the structs that wrote them.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -33,7 +33,7 @@ std::string as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Of a stream of stored blocks, which begin at byte boundaries.
+// The bytes of a stream of stored blocks, which begin at byte boundaries.
 std::string unstored(std::string_view stream) {
   std::string out;
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(stream.at(at)); };
@@ -115,7 +115,7 @@ std::map<std::uint64_t, std::string> names_of(const std::string& text) {
   return names;
 }
 
-// Of one record: what stands at these places.
+// The counter with this index in a record.
 std::int64_t counter(std::string_view record, std::size_t index) {
   return Log::at<std::int64_t>(record, 16 + 8 * index);
 }

@@ -1,4 +1,4 @@
-// The exporter `records`: what `penstock report` draws.
+// The exporter `records`: result records that `penstock report` can draw.
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -23,7 +23,7 @@ Result<int> write_session_records(const ExportRequest& request) {
     tiers.push_back(std::move(tier));
   }
   const std::vector<std::string> argv(context.argv.begin(), context.argv.end());
-  // Each session is a measurement of its own.
+  // Each session is a separate measurement.
   std::vector<Record> records;
   for (const std::string& argument : request.sessions) {
     PENSTOCK_ASSIGN(const Session session, request.open(std::span(&argument, 1)));

@@ -23,13 +23,13 @@ constexpr double kMostPoints = 300;
 constexpr std::size_t kRows = 50;
 constexpr double kMebibyte = 1 << 20;
 
-// The last bucket has no end, which a histogram cannot draw.
+// The end of a bucket in bytes. The last bucket has none, so a large value is used that a histogram can draw.
 double end_of(std::size_t bucket) {
   constexpr std::uint64_t kDrawn = std::uint64_t{1} << 40U;
   return static_cast<double>(std::min(size_bucket_end(bucket), kDrawn));
 }
 
-// Text that Markdown takes for nothing but text, in a table as well.
+// Escapes the text so that Markdown shows it unchanged, in tables too.
 std::string plain_markdown(std::string_view text) {
   std::string out;
   for (const char c : printable_path(text)) {
@@ -111,7 +111,7 @@ class Exporter {
     return histogram("sizes/file", report_.summary.file_sizes, 0);
   }
 
-  // `sum` of all sizes; 0 where it is unknown.
+  // `sum`: the sum of all sizes; 0 if unknown.
   Result<void> histogram(std::string_view tag, const std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS>& sizes,
                          double sum) {
     std::vector<double> ends;
@@ -148,7 +148,7 @@ class Exporter {
     return scalars("operations_per_s/metadata", series, operations[2], 1);
   }
 
-  // A value at the end of each interval; its step is that moment in milliseconds.
+  // Writes a value at the end of each interval. Its step is that time in milliseconds.
   Result<void> scalars(std::string_view tag, const TransferSeries& series, const std::vector<double>& amounts,
                        double unit) {
     for (std::size_t i = 0; i < amounts.size(); ++i) {
@@ -184,7 +184,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "name" without what a name of a file or a pattern might be taken for.
+// Replaces each character that has a special meaning in file names or patterns.
 std::string file_word(std::string_view name) {
   std::string word(name);
   std::replace_if(
@@ -198,14 +198,14 @@ std::string file_word(std::string_view name) {
   return word.empty() ? "host" : word;
 }
 
-// Folders that are made for what goes into them, and go again where nothing does.
+// Creates folders for output, and removes those that are still empty at the end.
 class FreshFolders {
  public:
   FreshFolders() = default;
   FreshFolders(const FreshFolders&) = delete;
   FreshFolders& operator=(const FreshFolders&) = delete;
   ~FreshFolders() {
-    std::error_code none;  // one that is not empty stays
+    std::error_code none;  // errors are ignored: a folder that is not empty stays
     for (auto made = made_.rbegin(); made != made_.rend(); ++made) fs::remove(*made, none);
   }
   Result<void> make(const fs::path& folder) {
@@ -229,7 +229,7 @@ Result<int> write_tensorboard(const ExportRequest& request) {
   const penstock_session_header& first = session.processes.front().first().header();
   const std::string host = file_word(session.processes.front().first().host());
   const std::int64_t begin_s = std::max<std::int64_t>(0, first.begin_realtime_ns) / 1'000'000'000;
-  // The same session goes to the same names again.
+  // A second export of the same session uses the same names.
   const fs::path logs(output);
   const fs::path run = logs / "plugins" / "profile" / fmt::format("penstock_{}", begin_s);
   const bool traced =

@@ -1,4 +1,4 @@
-// What is written for TensorBoard is read back here by the wire format alone.
+// These tests decode the written files by the protobuf wire format alone.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -30,7 +30,7 @@ T number_at(std::string_view text, std::size_t offset = 0) {
   return value;
 }
 
-// A message's fields by number: numbers as their eight bytes, everything else as it stands.
+// The fields of a message by number: numbers as their eight bytes, all others unchanged.
 struct Message {
   explicit Message(std::string_view text) {
     while (!text.empty()) {

@@ -1,4 +1,5 @@
-// A session for other tools, written as it is read: nothing but a name for each file is kept.
+// The functions that write a session for other tools. They write while they read, and keep only a name for
+// each file in memory.
 #pragma once
 
 #include "io_backends/core/result.hpp"
@@ -8,34 +9,37 @@
 
 namespace penstock {
 
-// What came of a session.
+// How much of a session was exported.
 struct ExportCounts {
-  std::uint64_t records = 0;  // Darshan's of POSIX and STDIO; TensorBoard's scalars, histograms and texts
-  std::uint64_t calls = 0;    // single ones, in DXT_POSIX or in the trace
+  // Darshan: records of POSIX and STDIO; TensorBoard: scalars, histograms and texts
+  std::uint64_t records = 0;
+  std::uint64_t calls = 0;  // single calls in DXT_POSIX or in the trace
   std::uint64_t calls_left_out = 0;
 };
 
-// A row for each wanted file, in the order of FileSums; the columns of the first line: path, type, size,
-// processes, threads, first_ns, last_ns (since 1970), then what `profile report --json` calls its members,
-// for all layers together, and each layer's bytes. Returns how many.
+// Writes a CSV row for each wanted file, in the order of FileSums. The first line names the columns: path,
+// type, size, processes, threads, first_ns, last_ns (since 1970). Then come the members of a file in `profile
+// report --json`, for all layers together, and the bytes of each layer. Returns the number of rows.
 Result<std::uint64_t> export_csv(const FileSums& sums, const SessionFilter& filter, WholeFile& to);
 
-// A trace for Chrome and Perfetto ("traceEvents"), times in microseconds since the session's begin. Each call
-// that was kept (`profile run --trace`) stands twice: on the track of its thread, in its process, and on the
-// track of its file, in a process called "files of ...". Spans that the program gave are on their threads.
-// Returns how many events.
+// Writes a trace for Chrome and Perfetto ("traceEvents"), with times in microseconds since the session's
+// begin. Each recorded call (`profile run --trace`) appears twice: on the track of its thread in its process,
+// and on the track of its file in a process "files of ...". Spans of the program are on the tracks of their
+// threads. Returns the number of events.
 Result<std::uint64_t> export_chrome(const Session& session, const FileSums& sums, const SessionFilter& filter,
                                     WholeFile& to);
 
-// A Darshan log (darshan_log.hpp) of all processes as ranks of one job (session_ranks.hpp): modules POSIX and
-// STDIO with a record for each file and rank, and HEATMAP; where calls were kept, DXT_POSIX. Layers that move
-// no bytes of their own (MPI-IO, HDF5) are not in it. `to` must be a file that can be gone back in.
+// Writes a Darshan log (darshan_log.hpp) with all processes as ranks of one job (session_ranks.hpp). The
+// modules POSIX and STDIO have a record for each file and rank. HEATMAP is always written, DXT_POSIX only if
+// calls were recorded. Layers that count the bytes of other layers (MPI-IO, HDF5) are left out. `to` must
+// support seeking.
 Result<ExportCounts> export_darshan(const Session& session, const FileSums& sums, const SessionFilter& filter,
                                     WholeFile& to);
 
-// What TensorBoard shows. `events`: bandwidth and operations over time, histograms of the sizes of reads,
-// writes and files, and tables as text. `trace`: for its profile plugin, an XSpace with a line for each
-// thread and one for each file; the longest kMostTracedCalls calls where more were kept; null for none.
+// Writes files for TensorBoard. `events` gets bandwidth and operations over time, histograms of the sizes of
+// reads, writes and files, and tables as text. `trace` gets an XSpace for the profile plugin, with a line for
+// each thread and each file. It contains at most the kMostTracedCalls longest calls. Null: no trace is
+// written.
 inline constexpr std::uint64_t kMostTracedCalls = 1'000'000;
 Result<ExportCounts> export_tensorboard(const Session& session, const FileSums& sums,
                                         const SessionFilter& filter, WholeFile& events, WholeFile* trace);

@@ -1,4 +1,4 @@
-// What the records of a session measure (`profile export --to records`).
+// The names of the metrics that `profile export --to records` computes from a session.
 #pragma once
 
 #include "io_backends/core/metric.hpp"

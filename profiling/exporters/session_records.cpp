@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 struct TierSum {
   std::string_view name;
-  bool named = false;  // by --tier
+  bool named = false;  // the user named it with --tier
   std::string root;
   LayerSum all;
   std::uint64_t files = 0;
@@ -54,8 +54,8 @@ struct TierSum {
   }
 };
 
-// A mount that less than a hundredth of all bytes moved on (a few hundred bytes of /etc, a log) is no tier,
-// unless it was named.
+// Removes mounts with less than 1% of all bytes (a few hundred bytes of /etc, a log), unless the user named
+// them as tiers.
 void leave_out_the_small(std::map<std::string_view, TierSum>& by_root) {
   std::uint64_t all_moved = 0;
   std::uint64_t all_mapped = 0;
@@ -79,7 +79,7 @@ Reading reading_of(const TierSum& tier) {
   return reading;
 }
 
-// The program, or of an interpreter the script that it runs.
+// The name of the program. For an interpreter, the name of its script.
 std::string program_of(const Session& session) {
   const SessionImage& first = session.processes.front().last();
   if (first.is_python())
@@ -134,7 +134,7 @@ Record record_of(const Session& session, const TierSum& tier, const Reading& rea
   return record;
 }
 
-// Why there was more than the figures say; "" where nothing is known to be missing.
+// The reason why the figures are too small; "" if nothing is known to be missing.
 std::string why_too_little(const Session& session) {
   if (session.unread_files > 0)
     return fmt::format("{} of the session cannot be read, or not to the end",

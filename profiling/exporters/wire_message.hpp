@@ -1,5 +1,5 @@
-// A protobuf message, made field by field in the wire format (protobuf.dev, "Encoding"). Text must be UTF-8:
-// readers refuse the whole message else.
+// Builds a protobuf message field by field in the wire format (protobuf.dev, "Encoding"). Text must be UTF-8;
+// otherwise readers reject the whole message.
 #pragma once
 
 #include <bit>
@@ -14,20 +14,20 @@ namespace penstock {
 
 class WireMessage {
  public:
-  // int32, int64, uint64, bool, enum.
+  // For int32, int64, uint64, bool, enum.
   WireMessage& number(unsigned field, std::uint64_t value) {
     varint(std::uint64_t{field} << 3U);
     varint(value);
     return *this;
   }
-  // float, double.
+  // For float, double.
   template <std::floating_point Real>
   WireMessage& real(unsigned field, Real value) {
     varint(std::uint64_t{field} << 3U | (sizeof value == 4 ? 5U : 1U));
     append_fixed(bytes_, value);
     return *this;
   }
-  // string, bytes, or a message.
+  // For string, bytes, or a message.
   WireMessage& bytes(unsigned field, std::string_view value) {
     varint(std::uint64_t{field} << 3U | 2U);
     varint(value.size());
@@ -50,7 +50,7 @@ class WireMessage {
     bytes_ += static_cast<char>(value);
   }
   template <class Value>
-  static void append_fixed(std::string& out, Value value) {  // low bytes first on every machine
+  static void append_fixed(std::string& out, Value value) {  // little-endian on every machine
     using Bits = std::conditional_t<sizeof value == 4, std::uint32_t, std::uint64_t>;
     const std::uint64_t bits = std::bit_cast<Bits>(value);
     for (std::size_t i = 0; i < sizeof value; ++i) out += static_cast<char>(bits >> (8 * i));

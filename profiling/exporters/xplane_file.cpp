@@ -21,23 +21,23 @@ namespace {
 
 constexpr std::string_view kEventPrefixes[PENSTOCK_LAYERS] = {"", "stdio ", "ring ", "MPI-IO ", "HDF5 "};
 
-// XSpace
+// Field numbers of XSpace.
 constexpr unsigned kPlanes = 1;
 constexpr unsigned kHostNames = 4;
-// XPlane
+// Field numbers of XPlane.
 constexpr unsigned kLines = 3;
 constexpr unsigned kEventNames = 4;
 constexpr unsigned kStatNames = 5;
-// XLine, XPlane, the names
+// Field numbers of XLine, XPlane and of names.
 constexpr unsigned kId = 1;
 constexpr unsigned kName = 2;
 constexpr unsigned kEvents = 4;
-// XEvent
+// Field numbers of XEvent.
 constexpr unsigned kEventName = 1;
 constexpr unsigned kBeginPs = 2;
 constexpr unsigned kLengthPs = 3;
 constexpr unsigned kStats = 4;
-// XStat
+// Field numbers of XStat.
 constexpr unsigned kStatName = 1;
 constexpr unsigned kStatValue = 3;
 
@@ -55,13 +55,13 @@ struct Event {
   std::uint64_t offset = UINT64_MAX;
   std::uint64_t number = PENSTOCK_NO_NUMBER;
   std::uint32_t name = 0;
-  std::uint32_t of_thread = kNoLine;  // its lines
+  std::uint32_t of_thread = kNoLine;  // numbers of its lines in the two planes
   std::uint32_t of_file = kNoLine;
   std::uint32_t thread = 0;
   std::uint16_t failed = 0;
 };
 
-// Viewers count in picoseconds; sessions longer than half a year end there.
+// Viewers count in picoseconds. A session over half a year is cut there.
 std::uint64_t picoseconds(std::int64_t ns, std::int64_t begin_ns) {
   constexpr double kMost = 1.6e19;
   const double since = static_cast<double>(ns) - static_cast<double>(begin_ns);
@@ -116,7 +116,7 @@ class Trace {
     space.message(kPlanes, plane(1, "/host:CPU", thread_names_, &Event::of_thread));
     PENSTOCK_TRY(to.write(space.text()));
     space.clear();
-    // What the plugin takes for a device of its own kind: it shows it next to the host's threads.
+    // The plugin takes this name for a device and shows it next to the host's threads.
     space.message(kPlanes, plane(2, "/device:CUSTOM:files", file_names_, &Event::of_file));
     space.bytes(kHostNames, host);
     return to.write(space.text());
@@ -164,7 +164,7 @@ class Trace {
     return plane;
   }
 
-  // An entry of a map: the key, and a message of the number and the name.
+  // Adds an entry to a map: the key, and a message with the number and the name.
   static void name_entry(WireMessage& plane, unsigned field, unsigned number, std::string_view name) {
     const WireMessage named = WireMessage().number(kId, number).bytes(kName, name);
     plane.message(field, WireMessage().number(1, number).message(2, named));
@@ -195,7 +195,7 @@ class Trace {
   std::vector<Event> events_;
 };
 
-// Chooses the `most` longest calls, by ticks.
+// Selects the `most` longest calls, by ticks.
 class Longest {
  public:
   Longest(const Session& session, const NamedFiles& files, std::uint64_t most) : as_long_(most) {
@@ -210,7 +210,7 @@ class Longest {
     as_long_ -= static_cast<std::uint64_t>(
         std::count_if(ticks.begin(), border, [&](std::uint64_t one) { return one > shortest_; }));
   }
-  // Each call once, in any order.
+  // To be called once for each call, in any order.
   bool takes(std::uint64_t ticks) {
     if (ticks != shortest_) return ticks > shortest_;
     if (as_long_ == 0) return false;
@@ -219,8 +219,8 @@ class Longest {
   }
 
  private:
-  std::uint64_t shortest_ = 0;  // of those that are taken
-  std::uint64_t as_long_;       // how many of those that last as long as that
+  std::uint64_t shortest_ = 0;  // the shortest selected duration
+  std::uint64_t as_long_;       // how many calls of exactly that duration can still be selected
 };
 
 }  // namespace

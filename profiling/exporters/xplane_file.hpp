@@ -1,5 +1,5 @@
-// A trace for TensorBoard's profile plugin: an XSpace (tsl/profiler/protobuf/xplane.proto) with a plane of
-// threads and one of files. Times are since `begin_ns` (realtime).
+// Writes a trace for TensorBoard's profile plugin: an XSpace (tsl/profiler/protobuf/xplane.proto) with a
+// plane of threads and a plane of files. Times count from `begin_ns` (realtime).
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace penstock {
 
-// Of the calls that were kept the `most` longest ones, each on the line of its thread and on that of its
-// file; and as many spans that the program gave. Takes 64 bytes for each. Adds to `counts`
-// which calls are in it.
+// Writes the `most` longest recorded calls, each on the line of its thread and on the line of its file. Also
+// writes up to `most` spans of the program. Uses 64 bytes of memory for each. Adds the numbers of calls that
+// were written and left out to `counts`.
 Result<void> write_xplane(const Session& session, const NamedFiles& files, std::int64_t begin_ns,
                           std::uint64_t most, WholeFile& to, ExportCounts& counts);
 

@@ -22,7 +22,7 @@ struct ZlibStream::Packer {
 
 namespace {
 
-constexpr std::size_t kMostStored = 65535;  // bytes of a stored block
+constexpr std::size_t kMostStored = 65535;  // the largest size of a stored block, in bytes
 constexpr std::uint32_t kAdlerPrime = 65521;
 
 std::uint8_t low(std::uint32_t value) {
@@ -90,7 +90,7 @@ struct ZlibStream::Deflated : ZlibStream::Packer {
     constexpr std::size_t kMostAtOnce = std::size_t{1} << 30U;  // zlib counts in 32 bits
     while (!bytes.empty()) {
       const std::size_t some = std::min(bytes.size(), kMostAtOnce);
-      // zlib reads through pointers that are not const.
+      // zlib's pointer to the input is not const, but zlib only reads it.
       stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));  // NOLINT(*-cast)
       stream.avail_in = static_cast<uInt>(some);
       PENSTOCK_TRY(take(Z_NO_FLUSH));
@@ -110,7 +110,7 @@ struct ZlibStream::Deflated : ZlibStream::Packer {
     do {
       stream.next_out = out.data();
       stream.avail_out = static_cast<uInt>(out.size());
-      deflate(&stream, flush);  // cannot fail: the stream is sound and there is room
+      deflate(&stream, flush);  // cannot fail: the stream is valid and the output has space
       PENSTOCK_TRY(sink(std::as_bytes(std::span(out).first(out.size() - stream.avail_out))));
     } while (stream.avail_out == 0);
     return success();

@@ -1,5 +1,5 @@
-// Bytes as zlib streams (RFC 1950), one after another. Through zlib where the build has it; elsewhere in
-// stored blocks, which every reader of zlib streams takes and which are as long as the bytes themselves.
+// Packs bytes into zlib streams (RFC 1950), one after another. It uses zlib if the build has it. Otherwise it
+// writes stored blocks, which every reader of zlib streams accepts; they are not smaller than the input.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@
 
 namespace penstock {
 
-// One thread.
+// For one thread.
 class ZlibStream {
  public:
-  // Takes a stream in pieces as they come; they are the stream's again when it returns.
+  // Receives a stream in pieces. A piece is valid only during the call.
   using Sink = std::function<Result<void>(std::span<const std::byte> bytes)>;
   enum class Packing {
-    smallest,  // that the build can
+    smallest,  // the smallest output that the build can make
     stored,
   };
   explicit ZlibStream(Sink sink, Packing packing = Packing::smallest);
@@ -26,7 +26,7 @@ class ZlibStream {
 
   // The first add() after construction or end() begins a stream. Errors are the sink's, or `exhausted`.
   Result<void> add(std::span<const std::byte> bytes);
-  // A stream of nothing where nothing was added.
+  // Ends the stream. If nothing was added, this writes an empty stream.
   Result<void> end();
 
  private:

@@ -1,4 +1,4 @@
-// Where the processes of this machine record to.
+// Finds the folders into which the processes of this machine record.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace penstock {
 
-// The folder that a running process records to, by what it has mapped, or else its environment; "" where it
-// is not watched or may not be looked at.
+// The folder of a running process. It is found from the process's mappings, or else from its environment. ""
+// if the process is not watched, or if this user may not inspect it.
 std::string recording_folder_of(std::uint32_t pid);
-// All folders that processes of this machine record to.
+// The folders of all processes of this machine that record.
 std::vector<std::string> recording_folders();
 
 }  // namespace penstock

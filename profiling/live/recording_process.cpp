@@ -1,3 +1,9 @@
+// Finds recording processes and writes their trace switch.
+//
+// Two processes share a session's file: the recorded process has it mapped and writes it; the code here reads
+// it with pread(). The only write here is the one in set_trace(). All of it runs in a penstock command, takes
+// no locks and may allocate. The library's side of the switch is in
+// profiling/interpose/writer/session_lifetime.cpp.
 #include "profiling/live/recording_process.hpp"
 
 #include <fcntl.h>
@@ -65,7 +71,7 @@ Error not_there(const RecordingProcess& process) {
                                                  process.pid, process.file));
 }
 
-// Whose words processes began with, by their host and pid.
+// Maps (host, pid) of a process to the pid from which it inherited its trace switch.
 using Inheritance = std::map<std::pair<std::string, std::uint32_t>, std::uint32_t>;
 
 void add_ancestors(RecordingProcess& process, const Inheritance& inheritance) {
@@ -115,7 +121,7 @@ Result<std::vector<RecordingProcess>> recording_processes(const fs::path& folder
 Result<SessionProcesses> session_processes(const fs::path& folder) {
   PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(folder));
   using Key = std::tuple<std::string, std::uint32_t, std::uint64_t>;
-  std::map<Key, FoundSession> newest;  // whatever became of them
+  std::map<Key, FoundSession> newest;  // files in any state
   Inheritance inheritance;
   for (const fs::path& file : files) {
     const Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_RDONLY | kSessionOpenFlags); }));
@@ -150,7 +156,7 @@ Result<RecordingProcess> recording_process(int pid) {
   const auto running = running_session(pid);
   if (!running) return not_watched(pid);
   RecordingProcess process = described(running->header, running->file, this_host());
-  process.here = true;  // its own mappings lead to the file, whatever it calls its machine
+  process.here = true;  // its mappings contain the file, even if the host's name in the file differs
   return process;
 }
 
@@ -177,11 +183,12 @@ Result<void> set_trace(const RecordingProcess& process, bool on) {
   const bool runs = header.state == PENSTOCK_RUNNING && process_runs(header.pid, header.process_start);
   if (!runs && on) return not_there(process);
   const std::uint32_t control = on ? header.control | 1U : header.control & ~1U;
-  // Four bytes within a page that the process has mapped: it sees the one value or the other.
+  // The four bytes are within one page, so the process sees either the old value or the new one.
   if (::pwrite(fd.get(), &control, sizeof control, offsetof(penstock_session_header, control)) !=
       static_cast<ssize_t>(sizeof control))
     return errno_error(errno, "cannot write", process.file);
-  // Whoever stops the file says so before it takes the word along to the next one.
+  // A process that stops this file changes `state` before it copies the trace switch to its next file. So if
+  // the file is still running, the next file gets the new value.
   if (!runs || !read_header(fd.get(), header) || header.state != PENSTOCK_RUNNING) return not_there(process);
   return success();
 }

@@ -1,6 +1,6 @@
-// Processes that record now, watched and asked from outside by their sessions' files: which there are,
-// whether they keep single calls, and what they have done up to now. Nothing runs in them for it: what is
-// asked is one word in a page that they have mapped.
+// Finds processes that are recording, and switches their traces. It uses only the files of their sessions, so
+// no code runs in the processes. The trace switch of a process is bit 0 of `control` in its file's header.
+// The process has that page mapped, and reads the bit at each call.
 #pragma once
 
 #include <cstdint>
@@ -14,45 +14,47 @@ namespace penstock {
 
 struct FoundSession;  // profiling/attach/target.hpp
 
-// One process that records now, by its newest file in a session's folder.
+// A process that is recording, described by its newest file in the session's folder.
 struct RecordingProcess {
   std::uint32_t pid = 0;
-  std::uint64_t start = 0;  // in the kernel's own ticks: tells two of one pid apart
+  std::uint64_t start = 0;  // start time in the kernel's ticks; distinguishes processes with the same pid
   std::string host;
-  int rank = -1;                  // that a launcher gave it; -1: none
-  std::string file;               // absolute, if the folder is
-  std::string command;            // its words, with a blank between them
+  int rank = -1;                  // from a launcher; -1: none
+  std::string file;               // absolute, if the folder's path is absolute
+  std::string command;            // its arguments, separated by blanks
   std::uint32_t started = 0;      // enum penstock_begun
   std::int64_t since_ns = 0;      // realtime: when this file began
-  bool trace = false;             // it keeps every call
-  std::uint64_t trace_bytes = 0;  // of calls that it keeps at most; 0: no limit
-  // Whose word it began with, as a fork's child: its parent's, whose that one began with, and so on.
+  bool trace = false;             // the process records every call
+  std::uint64_t trace_bytes = 0;  // limit for recorded calls, in bytes; 0: none
+  // The pids from which a fork's child inherited its trace switch: its parent, that one's parent, and so on.
   std::vector<std::uint32_t> inherited_from;
-  bool here = false;  // on this machine: its word can be reached, and it was seen to run. Of others only
-                      // their files speak: one that was killed there is taken to run
+  // True: it runs on this machine, and its trace can be switched. For processes of other machines only their
+  // files are known. A process that was killed there seems to be still running.
+  bool here = false;
 };
 
-// Those of a session's folder that run; by rank, then by pid; those without a rank behind the others.
-// not_found where there is no such folder; empty where nothing runs in it.
+// The processes that record into this folder, sorted by rank and pid; those without a rank come last. Error:
+// not_found if the folder does not exist. Empty if none records.
 Result<std::vector<RecordingProcess>> recording_processes(const std::filesystem::path& folder);
-// Likewise, and those of this machine that run and have stopped their newest file: they go on with another
-// one in a moment, which takes their word along, or are not watched any more.
+// `recording` as above. `between_files` are running processes of this machine whose newest file is stopped.
+// Soon they either continue with another file, which inherits the trace switch, or are not watched any more.
 struct SessionProcesses {
   std::vector<RecordingProcess> recording;
   std::vector<RecordingProcess> between_files;
 };
 Result<SessionProcesses> session_processes(const std::filesystem::path& folder);
-// not_found: there is none of that number, it is not watched, or its session was removed under it;
-// permission_denied: it is another user's.
+// Errors: not_found: no such process, it is not watched, or its session was removed. permission_denied: it
+// belongs to another user.
 Result<RecordingProcess> recording_process(int pid);
 
-// Of a process whose session was removed under it: what that means, and what to do.
+// Text for a watched process whose session was removed: the consequence and the remedy.
 std::string session_gone_text(int pid, const FoundSession& removed);
 
-// Arms or disarms tracing: one word in the mapped header of its file, which its owner alone (and root) may
-// write. permission_denied: another user's; not_found: it has ended, or goes on with another file;
-// unsupported: it runs on another machine; corrupt: the file is no session's. It is disarmed also where that
-// is not_found: children that have done nothing yet begin with the word that is there.
+// Switches the trace of a process on or off, by one write into the header of its file. Only the file's owner
+// and root may do that. Errors: permission_denied: another user's file. not_found: the process has ended or
+// uses another file. unsupported: it runs on another machine. corrupt: the file is no session file.
+// Switching off writes the header even if the result is not_found: children that have not recorded anything
+// yet copy the switch from this header.
 Result<void> set_trace(const RecordingProcess& process, bool on);
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
-// What tests of processes that record stand on: this process, or a child that does nothing, plays each of
-// them.
+// Helpers for tests of recording processes. This process, or a child that does nothing, plays the part of
+// each of them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ inline SessionBytes of_this_process() {
   return bytes;
 }
 
-// Does nothing, until it is ended.
+// A process that does nothing until end() or the destructor ends it.
 class IdleChild {
  public:
   IdleChild() : pid_(::fork()) {

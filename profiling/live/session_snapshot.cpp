@@ -1,3 +1,9 @@
+// Copies the files of a session while their processes write to them.
+//
+// All code runs in the main thread of a penstock command, takes no locks and may allocate. The recorded
+// processes do not wait for the copy, and do not know of it. So a file may change during the copy. The code
+// copies, compares and copies again until the parts match. Ctrl-C sets a flag that copy_bytes() checks; the
+// unfinished copy is then removed.
 #include "profiling/live/session_snapshot.hpp"
 
 #include <fcntl.h>
@@ -32,7 +38,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a reader takes for a session; nothing where it takes it for none. The view is in the mapping.
+// Maps the file and opens it as a session; nullopt if it is none. The view points into the mapping.
 Result<std::optional<SessionView>> view_of(int fd, const std::string& path, MappedFile& file) {
   struct stat about {};
   std::optional<SessionView> view;
@@ -44,7 +50,7 @@ Result<std::optional<SessionView>> view_of(int fd, const std::string& path, Mapp
   return view;
 }
 
-// Of the blocks that hold segments, how often each was emptied, by where it begins.
+// For each block of segments, by its offset: how often the writer has emptied it.
 using Renewals = std::map<std::uint64_t, std::uint64_t>;
 Result<Renewals> renewals_in(int fd, const std::string& path) {
   Renewals renewals;
@@ -56,8 +62,9 @@ Result<Renewals> renewals_in(int fd, const std::string& path) {
   return renewals;
 }
 
-// Blocks that were emptied while they were copied hold some of the old and some of the new: what they had is
-// dropped from the copy, and counted there. `dropped`: by the source, when `after` was read.
+// A block that was emptied during the copy contains old and new segments. Such blocks are emptied in the
+// copy, and their segments are counted as dropped. `dropped`: the source's own number of dropped segments
+// when `after` was read.
 Result<void> leave_out_renewed(int copy, const Renewals& before, const Renewals& after, std::uint64_t dropped,
                                const std::string& to) {
   const auto at = [](const Renewals& renewals, std::uint64_t offset) {
@@ -73,7 +80,7 @@ Result<void> leave_out_renewed(int copy, const Renewals& before, const Renewals&
     if (::pread(copy, &used, sizeof used, place) != static_cast<ssize_t>(sizeof used) ||
         ::pwrite(copy, &none, sizeof none, place) != static_cast<ssize_t>(sizeof none))
       return errno_error(errno, "cannot write", to);
-    // What was emptied since then the source has counted itself.
+    // If the block was emptied again since, the source has counted these segments itself.
     if (at(after, offset) == copied) dropped += used / sizeof(penstock_segment);
   }
   if (::pwrite(copy, &dropped, sizeof dropped, offsetof(penstock_session_header, dropped_segments)) !=
@@ -111,8 +118,8 @@ Result<void> copy_bytes(int from, int to, const std::string& source, const std::
   }
 }
 
-// What the kernel has counted, and the header as it was then: between the two the session did not grow, whose
-// own bytes the header keeps apart (kernel_begin).
+// The kernel's counts and the header at the same moment. The library adds the bytes that it writes to the
+// session's file to kernel_begin. So this repeats until kernel_begin is the same in two readings.
 std::optional<penstock_kernel_io> kernel_now(int session, penstock_session_header& header) {
   constexpr int kTries = 100;
   penstock_kernel_io kernel{};
@@ -124,8 +131,9 @@ std::optional<penstock_kernel_io> kernel_now(int session, penstock_session_heade
   return kernel;
 }
 
-// Brings a copy up to what its source is now: blocks of calls that have changed since, or all that is no
-// call. The latter takes a fraction of what copying takes, so that counters are of one moment.
+// Updates a copy from its source. Part::calls copies the blocks of segments that have changed. Part::others
+// copies all blocks of other kinds and the header. The second takes much less time than a whole copy, so the
+// counters are all from nearly one moment.
 enum class Part { calls, others };
 Result<void> refresh_copy(Part part, int from, int copy, const std::string& source,
                           const std::string& target) {
@@ -147,7 +155,7 @@ Result<void> refresh_copy(Part part, int from, int copy, const std::string& sour
                             block.offset, target));
   }
   if (part == Part::calls) return success();
-  // Blocks of calls that were started since are free ones here.
+  // New blocks of segments since the first copy become free blocks in the copy.
   const auto end = static_cast<off_t>(view->header().file_end);
   struct stat about {};
   if (::fstat(copy, &about) != 0 || (about.st_size < end && ::ftruncate(copy, end) != 0))
@@ -155,7 +163,7 @@ Result<void> refresh_copy(Part part, int from, int copy, const std::string& sour
   return write_at(copy, bytes.data(), std::min(bytes.size(), sizeof(penstock_session_header)), 0, target);
 }
 
-// Removes what it was told of, unless it is kept.
+// Deletes the added files and the folder in its destructor, unless keep() was called.
 class Unfinished {
  public:
   explicit Unfinished(fs::path folder) : folder_(std::move(folder)) {}
@@ -175,9 +183,9 @@ class Unfinished {
   bool kept_ = false;
 };
 
-// Copies one file of a session that may go on: what its header says was written by now is there. Then the
-// kernel is asked, and right behind that what has changed meanwhile is copied once more: of that moment are
-// the counters, the kernel's, and the coverage.
+// Copies one file of a session while its process may continue. The first copy has everything that the header
+// reported at that time. Then the kernel's counters are read, and directly afterwards the changes since the
+// first copy are copied. So the counters, the kernel's counts and the coverage are from the same moment.
 Result<void> copy_session_file(const fs::path& from, const fs::path& folder, Unfinished& made) {
   const fs::path to = folder / from.filename();
   const Fd in(retry_eintr([&] { return ::open(from.c_str(), O_RDONLY | kSessionOpenFlags); }));
@@ -188,7 +196,7 @@ Result<void> copy_session_file(const fs::path& from, const fs::path& folder, Unf
   constexpr char kNotYet[sizeof magic] = {};
   if (!S_ISREG(about.st_mode) || ::pread(in.get(), magic, sizeof magic, 0) != sizeof magic ||
       std::memcmp(magic, kNotYet, sizeof magic) == 0)
-    return success();  // its process is about to begin it
+    return success();  // its process is still creating the file
   const bool goes_on = read_header(in.get(), header) && header.state == PENSTOCK_RUNNING;
   Fd out(retry_eintr([&] { return ::open(to.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); }));
   if (!out) return errno_error(errno, "cannot write", to.string());
@@ -203,7 +211,8 @@ Result<void> copy_session_file(const fs::path& from, const fs::path& folder, Unf
       kernel = kernel_now(in.get(), header);
     now_ns = span_ns(std::chrono::steady_clock::now());
     PENSTOCK_TRY(refresh_copy(Part::others, in.get(), out.get(), from.string(), to.string()));
-    // Of one moment, if the process leaves us one.
+    // Both values should be from one moment. So it repeats until `dropped` did not change, at most kTries
+    // times.
     constexpr int kTries = 100;
     Renewals after;
     std::uint64_t dropped = header.dropped_segments;

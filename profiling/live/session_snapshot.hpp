@@ -1,5 +1,5 @@
-// Copies of what processes that record have written up to now. Nothing runs in them for it, and several
-// snapshots may be made at a time.
+// Copies what recording processes have written so far. No code runs in these processes. Several snapshots may
+// be made at the same time.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +9,12 @@
 
 namespace penstock {
 
-// What all of them did up to now, as a session of its own, mode 0700 (also of a session that has ended):
-// every file of the folder and its note. `to` is new or empty. not_found: the folder has no file of a
-// process; interrupted, or what the system says of a file that cannot be read or written: what was started is
-// removed.
+// Copies every file of the folder, and its note, to a new session with mode 0700. Also works for a session
+// that has ended. `to` must not exist or must be empty. Errors: not_found: the folder has no session file;
+// interrupted; or the system's error for a file that cannot be read or written. On an error the unfinished
+// copy is removed.
 Result<void> snapshot_session(const std::filesystem::path& folder, const std::filesystem::path& to);
-// Likewise of one process: its newest file alone.
+// The same for the newest file of one process.
 Result<void> snapshot_process(const RecordingProcess& process, const std::filesystem::path& to);
 
 }  // namespace penstock

@@ -1,3 +1,7 @@
+// Switches traces in several rounds, until every target process has the wanted state.
+//
+// The code runs in one thread of a penstock command, takes no locks and may allocate. A target may end, fork
+// or begin a new file between two rounds. That is why each round lists the processes again.
 #include "profiling/live/trace_window.hpp"
 
 #include <fmt/format.h>
@@ -51,8 +55,8 @@ bool is_of_folder(const TraceTargets& targets, const RecordingProcess& process) 
          std::find(targets.folders.begin(), targets.folders.end(), folder) != targets.folders.end();
 }
 
-// All that run in the folders that are meant, or that a named process writes to. A folder that cannot be read
-// is an error the first time; later it is skipped.
+// All running processes in the targets' folders, and in the folders to which named processes write. A folder
+// that cannot be read is an error at the first call. Later it is skipped.
 Result<SessionProcesses> scanned(const TraceTargets& targets, bool first) {
   std::set<fs::path> folders(targets.folders.begin(), targets.folders.end());
   for (const RecordingProcess& process : targets.processes) folders.insert(folder_of(process));
@@ -63,7 +67,7 @@ Result<SessionProcesses> scanned(const TraceTargets& targets, bool first) {
     if (!found.ok()) continue;
     for (RecordingProcess& process : found->recording) {
       process.here =
-          process.here || contains(targets.processes, process);  // it was found by its own mappings
+          process.here || contains(targets.processes, process);  // it was found through its own mappings
       all.recording.push_back(std::move(process));
     }
     std::move(found->between_files.begin(), found->between_files.end(),
@@ -84,15 +88,18 @@ bool is_meant(const TraceTargets& targets, const RecordingProcess& process) {
   return contains(targets.processes, process) || is_of_folder(targets, process);
 }
 
-// Looks at a session again until there is nothing left to do: a process takes its word along from one file to
-// the next, and gives it to the children that it forks.
+// Decides how often a session is inspected. A process copies its trace switch to its next file and to the
+// children that it forks. So one round may not reach all of them, and rounds repeat until nothing was left to
+// do.
 class Rounds {
  public:
-  // Whether there is another one.
+  // True if another round is needed. `quiet`: the last round changed nothing. `between_files`: some process
+  // has stopped its file and may begin another.
   bool after(bool quiet, bool between_files) {
-    constexpr int kLeast = 3;  // on a machine on which each takes as long
+    constexpr int kLeast = 3;  // rounds, even on a slow machine where each takes long
     constexpr auto kPause = std::chrono::milliseconds(10);
-    constexpr auto kPatience = std::chrono::milliseconds(500);  // who is not watched any more begins no file
+    // a process that is not watched any more begins no file
+    constexpr auto kPatience = std::chrono::milliseconds(500);
     ++rounds_;
     if (quiet && !between_files) return false;
     if (rounds_ >= kLeast && std::chrono::steady_clock::now() - begin_ > kPatience) return false;
@@ -105,7 +112,8 @@ class Rounds {
   int rounds_ = 0;
 };
 
-// Whether there was anything to do.
+// Returns true if something was done: the switch was changed, or the process ended or began another file
+// meanwhile.
 bool switch_one(std::vector<TracedProcess>& all, const RecordingProcess& process, bool on) {
   TracedProcess* const known = find_traced(all, process);
   TracedProcess& one = known == nullptr ? all.emplace_back() : *known;
@@ -178,7 +186,7 @@ void TraceWindow::meet(const RecordingProcess& process) {
     if (inherited) one->from_ns = now_ns();
     if (process.trace) return;
   } else if (one->process.file == process.file || one->was_on || process.trace) {
-    // Whoever has switched off the same file meanwhile meant it.
+    // If the trace of the same file was switched off meanwhile, a user did that on purpose.
     one->process = process;
     return;
   }
@@ -188,7 +196,8 @@ void TraceWindow::meet(const RecordingProcess& process) {
     one->from_ns = one->from_ns == 0 ? now_ns() : one->from_ns;
     one->process.trace = true;
     one->failed.clear();
-  } else if (armed.error().code != Errc::not_found) {  // it has ended, or is met again with its next file
+    // not_found: it has ended, or look() finds it again with its next file
+  } else if (armed.error().code != Errc::not_found) {
     one->failed = armed.error().message();
   }
 }
@@ -200,7 +209,7 @@ void TraceWindow::note_ended(const std::vector<RecordingProcess>& running) {
       one.to_ns = 0;
       continue;
     }
-    // Between two files, not watched any more, or at its end.
+    // The process is between two files, is not watched any more, or is about to end.
     one.ended = !one.process.here || !process_runs(one.process.pid, one.process.start);
     if (one.to_ns == 0) one.to_ns = now_ns();
   }
@@ -221,7 +230,7 @@ std::size_t TraceWindow::running() const {
   }));
 }
 
-// Whether there was nothing left to do.
+// Returns true if nothing was left to do.
 bool TraceWindow::disarm_all(const std::vector<RecordingProcess>& running) {
   bool quiet = true;
   for (const RecordingProcess& process : running) {
@@ -244,7 +253,8 @@ bool TraceWindow::disarm_all(const std::vector<RecordingProcess>& running) {
   return quiet;
 }
 
-// Children that have done nothing yet begin with the word of a parent that is gone.
+// Children that have not recorded anything yet copy the trace switch from the header of a parent that has
+// ended. So it is switched off there as well.
 bool TraceWindow::disarm_ended() {
   bool quiet = true;
   for (TracedProcess& one : traced_) {

@@ -1,5 +1,5 @@
-// Tracing that is switched on in processes that record already, and off again: of one process, or of all
-// that a session has, those that begin meanwhile included.
+// Switches tracing on and off in processes that are already recording. The targets are single processes, or
+// all processes of a session, including those that start later.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,35 @@
 
 namespace penstock {
 
-// Which processes are meant.
+// The processes to switch.
 struct TraceTargets {
-  std::vector<std::filesystem::path> folders;  // all that run there
-  std::vector<RecordingProcess> processes;     // these, whatever file they go on with
-  std::vector<std::uint64_t> ranks;            // of the folders', only these; empty: all
+  std::vector<std::filesystem::path> folders;  // all processes that record into these folders
+  std::vector<RecordingProcess> processes;     // these processes, with any later file of theirs
+  std::vector<std::uint64_t> ranks;            // only these ranks of the folders' processes; empty: all
 };
-// By words of a command line: a process's number, or a session's folder. not_found for a process that is not
-// watched and for a folder that is not there.
+// Parses arguments: process ids and folders of sessions. Error: not_found for a process that is not watched,
+// or a folder that does not exist.
 Result<TraceTargets> trace_targets(std::span<const std::string> words);
 
-// What became of one of those that are meant: for how long it kept its calls, and why it did not.
+// The result for one target process: how long it recorded its calls, or why it did not.
 struct TracedProcess {
-  RecordingProcess process;  // with the file that it wrote last
-  std::int64_t from_ns = 0;  // realtime: when it was switched; 0: never here, it was so before or has ended
-  std::int64_t to_ns = 0;    // likewise: when a window has ended for it; 0: not yet
-  bool was_on = false;       // before a window, which leaves it as it is
-  bool ended = false;        // the process; else it may go on without being watched
-  std::string failed;        // why it could not be armed or disarmed; "" where it could
+  RecordingProcess process;  // with its most recent file
+  // realtime of the switch; 0: not switched, because it was on before or the process has ended
+  std::int64_t from_ns = 0;
+  std::int64_t to_ns = 0;  // realtime of the end of the window; 0: the window has not ended
+  bool was_on = false;     // tracing was on before the window, which leaves it on
+  bool ended = false;      // false: the process runs, but it may not be recording
+  std::string failed;      // why its trace could not be switched; "" if it could
 };
 
-// Arms or disarms all that run now: also in the files that they go on with meanwhile, and the children that
-// they fork meanwhile. not_found where there is none.
+// Switches the trace of all running targets, including the files they continue with and the children they
+// fork during this call. Error: not_found if no target runs.
 Result<std::vector<TracedProcess>> switch_trace(const TraceTargets& targets, bool on);
 
-// Arms while it lives. A child that is forked of an armed process is armed from its begin; what is executed,
-// and what begins otherwise, from the next look on. All that was armed, and their children, are disarmed in
-// the end; what kept its calls before does so afterwards.
+// Keeps tracing on as long as this object exists. A child that is forked from a traced process is traced from
+// its begin. Programs that are executed or started in another way are traced after the next look(). At the
+// end tracing is switched off in all processes in which it was switched on, and in their children. Processes
+// that were traced before stay traced. Not thread-safe.
 class TraceWindow {
  public:
   explicit TraceWindow(TraceTargets targets) : targets_(std::move(targets)) {}
@@ -47,10 +49,10 @@ class TraceWindow {
   TraceWindow(const TraceWindow&) = delete;
   TraceWindow& operator=(const TraceWindow&) = delete;
 
-  // Arms what is meant and is not; to be called again now and then. not_found where nothing has run yet, or a
-  // folder cannot be read.
+  // Switches tracing on in all targets that are not traced. Call it at intervals. Error: not_found if no
+  // target has run yet, or a folder's error at the first call.
   Result<void> look();
-  bool over() const { return running() == 0; }  // none of them runs any more, or could be armed
+  bool over() const { return running() == 0; }  // every target has ended or could not be switched
   std::size_t running() const;
   void end();
   const std::vector<TracedProcess>& processes() const { return traced_; }
@@ -63,7 +65,7 @@ class TraceWindow {
   bool disarm_ended();
 
   TraceTargets targets_;
-  std::vector<TracedProcess> traced_;  // as they were met
+  std::vector<TracedProcess> traced_;  // in the order in which look() found them
   bool first_ = true;
   bool ended_ = false;
 };

@@ -21,7 +21,7 @@ constexpr std::size_t kEntriesInPart = 16'384;
 constexpr std::size_t kLayerOrder[PENSTOCK_LAYERS] = {PENSTOCK_POSIX, PENSTOCK_STDIO, PENSTOCK_MPIIO,
                                                       PENSTOCK_HDF5, PENSTOCK_RING};
 
-// Members end in a comma and a blank, which close() takes away from the last.
+// Each member ends with a comma and a blank. close() removes those of the last member.
 void key(std::string& out, std::string_view name) {
   const std::size_t at = out.size();
   out.resize(at + name.size() + 4);
@@ -37,7 +37,7 @@ void key(std::string& out, std::string_view name) {
 template <class Whole>
 void number(std::string& out, std::string_view name, Whole value) {
   key(out, name);
-  if (value >= 0 && value < 10) {  // most are 0 or 1
+  if (value >= 0 && value < 10) {  // most values are 0 or 1
     const char digit[] = {static_cast<char>('0' + value), ',', ' '};
     out.append(digit, sizeof digit);
     return;
@@ -47,7 +47,7 @@ void number(std::string& out, std::string_view name, Whole value) {
   out.append(", ", 2);
 }
 
-// To the nanosecond, which is as well as anybody knows.
+// Rounded to a nanosecond; the values are not more exact.
 void seconds(std::string& out, std::string_view name, double ns) {
   key(out, name);
   const double bounded = std::isfinite(ns) ? std::clamp(ns, 0.0, 9e18) : 0;
@@ -116,7 +116,7 @@ void histogram(std::string& out, std::string_view name,
   }();
   object(out, name, [&] {
     if (std::all_of(counts.begin(), counts.end(), [](std::uint64_t count) { return count == 0; })) {
-      out += none;  // of most files nothing is written
+      out += none;  // most files are never written
     } else {
       for (std::size_t i = 0; i < counts.size(); ++i) number(out, size_bucket_name(i), counts[i]);
     }
@@ -340,6 +340,8 @@ void append_roll_up_json(std::string& out, std::string_view kind, const RollUp& 
   end_line(out);
 }
 
+// Several threads make the texts of consecutive parts, each in a string of its own. After they are joined,
+// this thread writes the strings in order. So memory is limited, and the output has the order of FileSums.
 Result<void> write_files_json(const FileSums& sums, const SessionFilter& filter, std::FILE* out) {
   const std::size_t parts = std::max<std::size_t>(1, sums.entries() / kEntriesInPart);
   std::vector<std::string> texts(std::min(parts, summing_threads()));

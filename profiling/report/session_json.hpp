@@ -1,5 +1,5 @@
-// A session as JSON lines: what `penstock profile report --json` prints (docs/session_format.md). Written by
-// hand, since there may be millions of lines: nothing but the text of one line is ever made of a file.
+// Writes a session as JSON lines, for `penstock profile report --json` (docs/session_format.md). The text is
+// built directly, without JSON objects, because there may be millions of lines.
 #pragma once
 
 #include <cstdio>
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// Quoted; bytes that are no UTF-8 become U+FFFD.
+// Appends the text with quotes. Bytes that are no valid UTF-8 become U+FFFD.
 void append_json_text(std::string& out, std::string_view text);
 
 void append_session_json(std::string& out, const Session& session, const SessionSummary& summary);
@@ -21,7 +21,7 @@ void append_process_json(std::string& out, const ProcessSum& process);
 // `kind`: "mount" or "directory".
 void append_roll_up_json(std::string& out, std::string_view kind, const RollUp& row);
 
-// A line for every wanted file, in the order of FileSums, made by several threads.
+// Writes a line for every wanted file, in the order of FileSums. Several threads make the lines.
 Result<void> write_files_json(const FileSums& sums, const SessionFilter& filter, std::FILE* out);
 
 }  // namespace penstock

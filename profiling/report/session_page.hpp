@@ -1,4 +1,4 @@
-// A session as one self-contained HTML page.
+// Writes a session as one self-contained HTML page.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// Replaces what is there, whole or not at all.
+// Replaces an existing file. The page is written whole or not at all.
 Result<void> write_session_page(const Session& session, const FileSums& sums, const SessionFilter& filter,
                                 const Output& output, const std::string& file);
 

@@ -6,9 +6,9 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kMostListed = 10'000;  // files whose sums are kept
+constexpr std::size_t kMostListed = 10'000;  // at most this number of files keep their sums in memory
 
-// What one thread gathers.
+// The results of one thread.
 struct Gathered {
   explicit Gathered(std::size_t most) : bytes(most, by_bytes), time(most, by_time), size(most, by_size) {}
   void add(const Gathered& more) {

@@ -1,4 +1,4 @@
-// All that a report shows, gathered in one walk over a session's files.
+// Gathers everything that a report shows, in one pass over a session's files.
 #pragma once
 
 #include <string>
@@ -11,19 +11,19 @@
 namespace penstock {
 
 struct SessionReport {
-  MountTable mount_table;  // the names of `mounts` lie here
+  MountTable mount_table;  // owns the names in `mounts`
   SessionSummary summary;
   std::vector<RollUp> mounts;
-  std::vector<RollUp> rows;           // by mount or by directory, as asked for
-  std::vector<ProcessSum> processes;  // all, by bytes moved, then by time
+  std::vector<RollUp> rows;           // by mount or by directory, according to `by`
+  std::vector<ProcessSum> processes;  // all processes, sorted by bytes and then by time
   std::uint64_t rows_not_shown = 0;
   TopFiles most_bytes;
   TopFiles most_time;
   TopFiles biggest;
 };
 
-// `by`: "file", "mount", "process" or "directory", or "all" (rows are directories then); lists of `most`
-// entries at most.
+// `by`: "file", "mount", "process", "directory" or "all". With "all" the rows are directories. Each list has
+// at most `most` entries.
 SessionReport inspect_session(const Session& session, const FileSums& sums, const SessionFilter& filter,
                               std::string_view by, std::size_t most);
 

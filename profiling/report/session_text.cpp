@@ -45,7 +45,7 @@ std::string program_text(const SessionProcess& first) {
   return command.empty() ? printable_path(first.last().executable()) : command;
 }
 
-// Of each session the process that was started first.
+// The programs of a session. For each folder, the process that started first.
 std::string who(const Session& session) {
   std::set<std::filesystem::path> folders;
   std::string programs;
@@ -163,7 +163,7 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
   return text;
 }
 
-// How the programs ended that `profile run` began, or were left that it attached to.
+// The exit codes of the programs that `profile run` started, and the times of detaches.
 std::string end_text(const Session& session, const SessionSummary& summary) {
   std::string text;
   for (std::size_t i = 0; i < session.exit_codes.size(); ++i) {
@@ -183,7 +183,8 @@ std::string end_text(const Session& session, const SessionSummary& summary) {
   return text;
 }
 
-// Where the trace was on for a part of the run alone, or the oldest calls are gone.
+// How many calls are recorded, and for which time. It is shown if the trace was on for only a part of the
+// run, or if the oldest calls were dropped.
 std::string kept_text(const SessionSummary& summary) {
   const SegmentFacts& kept = *summary.segments;
   const auto seconds = [](std::int64_t ns) { return format_seconds(static_cast<double>(ns) / 1e9); };
@@ -202,7 +203,7 @@ bool is_there(std::string_view path) {
 std::string printable_path(std::string_view path) {
   const bool plain = std::all_of(path.begin(), path.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
   if (plain) return std::string(path);
-  // Through JSON and back, which leaves no byte that is no UTF-8.
+  // A conversion to JSON and back replaces all invalid UTF-8.
   std::string out = Json::parse(one_line(path)).get<std::string>();
   for (char& c : out)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';

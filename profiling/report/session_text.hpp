@@ -1,4 +1,4 @@
-// A session as people read it: a few lines and tables.
+// A session as text for people: a few lines and tables.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// Who ran, how much moved, how long, what is missing. One line each, "words  figures".
+// One line of a report, "title  text": the programs, the bytes, the times, or what is missing.
 struct Fact {
   std::string title;
   std::string text;
@@ -20,11 +20,11 @@ struct Fact {
 std::vector<Fact> session_facts(const Session& session, const SessionSummary& summary,
                                 const SessionFilter& filter, const Output& output);
 
-// Rows of words for a table whose first column is a name and whose others are numbers.
+// The rows of a table. The first column is a name, and all others are numbers.
 struct Rows {
   std::vector<std::string> titles;
   std::vector<std::vector<std::string>> rows;
-  std::uint64_t not_shown = 0;  // rows that found no room
+  std::uint64_t not_shown = 0;  // rows that the limit left out
 };
 Rows file_rows(const TopFiles& files, const Output& output);
 Rows roll_up_rows(std::string_view title, std::span<const RollUp> rows, const Output& output,
@@ -32,17 +32,17 @@ Rows roll_up_rows(std::string_view title, std::span<const RollUp> rows, const Ou
 Rows process_rows(std::span<const ProcessSum> processes, std::size_t most, const Output& output);
 Rows size_rows(const SessionSummary& summary);
 
-// A name in one line that a terminal does not obey.
+// The path in one line, without characters that control a terminal.
 std::string printable_path(std::string_view path);
 
-// "20 more not shown"; "" where all are.
+// "20 more not shown"; "" if no row was left out.
 std::string not_shown_text(const Rows& rows);
-// "5,461 calls of the trace, the oldest (--trace-limit)".
+// Example: "5,461 calls of the trace, the oldest (--trace-limit)".
 std::string dropped_calls_text(const Drops& drops);
-// A rate in the usual unit, or where that would be a small fraction in one that suits it.
+// A rate in the usual unit. A rate that would be a small fraction of it gets a smaller unit.
 std::string bytes_per_s_text(double bytes_per_s, const Output& output);
-// How much of what the kernel counted as `word` ("read", "written") was seen: a share of it, or where only
-// some KiB are missing, how many.
+// The part of the kernel's bytes (`word`: "read" or "written") that was recorded. It is a percentage. If only
+// some KiB are missing, their number is given instead.
 std::string coverage_share_text(const Coverage& coverage, std::string_view word, const Output& output);
 
 std::string facts_text(std::span<const Fact> facts);

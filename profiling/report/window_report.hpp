@@ -10,7 +10,7 @@
 namespace penstock {
 
 Rows window_rows(const std::vector<SessionWindow>& windows, std::size_t most, const Output& output);
-// One line.
+// Appends one line.
 void append_window_json(std::string& out, const SessionWindow& window);
 
 }  // namespace penstock

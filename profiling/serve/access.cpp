@@ -29,7 +29,7 @@ std::string_view next_word(std::string_view& line) {
   return word;
 }
 
-// What stands behind the scheme, which is of any case (RFC 9110, 11.1); "" where it is another one.
+// The text after the scheme "Bearer" in upper or lower case (RFC 9110, 11.1); "" for another scheme.
 std::string_view bearer_of(std::string_view header) {
   constexpr std::string_view kScheme = "bearer ";
   if (!same_but_case(header.substr(0, kScheme.size()), kScheme)) return "";
@@ -55,13 +55,13 @@ Result<std::string> make_token() {
 }
 
 bool same_secret(std::string_view one, std::string_view other) {
-  // Lengths are no secret; the loop is as long as what was sent.
+  // Lengths are not secret. The number of loops depends only on the length of the client's text.
   unsigned different = one.size() == other.size() ? 0 : 1;
   for (std::size_t i = 0; i < one.size(); ++i) {
     const char held = other.empty() ? '\0' : other[i % other.size()];
     different |= static_cast<unsigned>(static_cast<unsigned char>(one[i]) ^ static_cast<unsigned char>(held));
   }
-  // Nothing may be left out because the outcome is known.
+  // `volatile` prevents the compiler from ending the loop at the first difference.
   volatile unsigned outcome = different;
   return outcome == 0;
 }
@@ -89,14 +89,14 @@ std::optional<uid_t> socket_owner(std::string_view table, const SocketEnds& ends
   const std::string local = end_text(ends.local, ends.local_port);
   const std::string remote = end_text(ends.remote, ends.remote_port);
   const std::string mapped =
-      fmt::format("{:016X}{:08X}", 0, htonl(0xFFFFU));  // in an IPv6 address, before it
+      fmt::format("{:016X}{:08X}", 0, htonl(0xFFFFU));  // comes before an IPv4 address in an IPv6 one
   const auto is = [&](std::string_view word, const std::string& end) {
     if (word.starts_with(mapped)) word.remove_prefix(mapped.size());
     return word == end;
   };
   while (!table.empty()) {
     std::string_view line = take_part(table, '\n');
-    next_word(line);  // its number
+    next_word(line);  // number of the row
     if (!is(next_word(line), local) || !is(next_word(line), remote)) continue;
     for (int i = 0; i < 4; ++i) next_word(line);  // state, queues, timer, retransmits
     const std::optional<std::uint64_t> uid = parse_digits<std::uint64_t>(next_word(line));
@@ -118,7 +118,8 @@ std::optional<uid_t> peer_of(int fd) {
     return std::nullopt;
   const SocketEnds ends{there.sin_addr.s_addr, ntohs(there.sin_port), here.sin_addr.s_addr,
                         ntohs(here.sin_port)};
-  // The table is read in parts: a row may move behind our back while connections come and go.
+  // The kernel returns the table in several reads. A row may move meanwhile and be missed, so it is read
+  // again.
   for (int i = 0; i < kMaxTries; ++i) {
     for (const char* const name : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
       std::ifstream in(name, std::ios::binary);

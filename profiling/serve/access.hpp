@@ -1,4 +1,5 @@
-// Who may ask: those who have the token, from a browser's page of ours, as the same user of this machine.
+// Access control of `penstock profile serve`. A request must have the token, must not come from another
+// site's page, and must come from the same user on this machine.
 #pragma once
 
 #include <sys/types.h>
@@ -13,19 +14,22 @@
 
 namespace penstock {
 
-// 128 random bits of the system, in hexadecimal digits. An error where the system has none.
+// A token of 128 random bits from the system, in hexadecimal digits. An error if the system cannot provide
+// them.
 Result<std::string> make_token();
 
-// Takes as long whatever the first difference's place is.
+// Compares two secrets. It takes the same time wherever the first difference is, so an attacker learns
+// nothing from the time.
 bool same_secret(std::string_view one, std::string_view other);
-// As `?token=`, or as `Authorization: Bearer`.
+// True if the request has the token, as `?token=` or as `Authorization: Bearer`.
 bool has_token(const HttpRequest& request, std::string_view token);
 
-// Whether it was sent to this machine by that name (a page of somebody's whose name leads here has sent
-// its own), and where it says which page sent it, by ours.
+// True if the request's Host header names this server, and its Origin header, if present, does too. This
+// refuses pages of other sites, also those whose domain name resolves to this machine: the browser sends
+// their name.
 bool is_from_here(const HttpRequest& request, std::uint16_t port);
 
-// Both ends of a connection as /proc/net/tcp has them: addresses as they are in memory, ports in this
+// Both ends of a connection, as /proc/net/tcp has them: addresses in network byte order, ports in the
 // machine's order.
 struct SocketEnds {
   std::uint32_t local = 0;
@@ -33,10 +37,10 @@ struct SocketEnds {
   std::uint32_t remote = 0;
   std::uint16_t remote_port = 0;
 };
-// The user of that socket, by the text of /proc/net/tcp or tcp6 (an IPv4 address within IPv6). Nothing where
-// there is none, or where no process holds it any more: the kernel then reports root.
+// The user of this socket, from the text of /proc/net/tcp or tcp6 (IPv4 addresses within IPv6). nullopt if no
+// row matches, or if no process holds the socket any more: the kernel then reports root.
 std::optional<uid_t> socket_owner(std::string_view table, const SocketEnds& ends);
-// Of the other end of an accepted connection within this machine.
+// The user at the other end of an accepted connection within this machine.
 std::optional<uid_t> peer_of(int fd);
 
 }  // namespace penstock

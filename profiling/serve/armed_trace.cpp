@@ -9,7 +9,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kOften{50};
-constexpr int kShare = 10;  // a look takes at most such a part of the time
+constexpr int kShare = 10;  // look() may take at most 1/kShare of the time
 constexpr std::size_t kMostProcesses = 1000;
 
 }  // namespace
@@ -41,7 +41,7 @@ void ArmedTrace::look() {
   if (!armed()) return;
   if (now >= until_) return disarm();
   if (now < next_look_) return;
-  static_cast<void>(window_->look());  // a folder that has gone has nothing to arm
+  static_cast<void>(window_->look());  // if the folder was deleted, there is nothing to trace
   const Clock::time_point looked = Clock::now();
   next_look_ = looked + std::max<Clock::duration>(kOften, kShare * (looked - now));
 }

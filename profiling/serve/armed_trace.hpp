@@ -1,4 +1,4 @@
-// Tracing that the page has asked for: for so long, of all that runs in a session meanwhile.
+// A trace that the page has asked for: it covers all processes of a session for a limited time.
 #pragma once
 
 #include <chrono>
@@ -12,19 +12,21 @@
 
 namespace penstock {
 
-// One thread. Disarms what it has armed when it dies.
+// For one thread. The destructor switches off all that arm() switched on.
 class ArmedTrace {
  public:
   explicit ArmedTrace(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // From now on for so long, whatever was asked before. not_found where nothing runs.
+  // Traces from this moment for `time`; this replaces an earlier time. Error: not_found if no process runs.
   Result<void> arm(std::chrono::seconds time);
   void disarm();
-  // Arms what has started since and disarms in time: to be called every 50 ms or so while armed.
+  // Switches the trace on in new processes, and off at the end of the time. Must be called about every 50 ms
+  // while armed.
   void look();
   bool armed() const { return until_ != std::chrono::steady_clock::time_point(); }
 
-  // A JSON object: for how long still, and for which time each process kept its calls, of the last one too.
+  // A JSON object: the remaining time, and for each process how long its calls were recorded. After the end
+  // it describes the last trace.
   Json json() const;
 
  private:

@@ -25,7 +25,7 @@ bool is_alphanumeric(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-// RFC 9110, 5.6.2.
+// A token according to RFC 9110, 5.6.2.
 bool is_token(std::string_view text) {
   constexpr std::string_view kOthers = "!#$%&'*+-.^_`|~";
   return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
@@ -56,7 +56,7 @@ std::optional<std::string_view> find(const std::vector<std::pair<std::string, st
   return std::nullopt;
 }
 
-// What is wrong with it; "" where nothing is.
+// Parses the target into path and query. Returns the error; "" if there is none.
 std::string_view read_target(std::string_view target, HttpRequest& request) {
   if (target.empty() || target.front() != '/') return "the target must be a path";
   if (std::any_of(target.begin(), target.end(), [](char c) { return is_control(c) || c == '#'; }))
@@ -77,7 +77,7 @@ std::string_view read_target(std::string_view target, HttpRequest& request) {
   return "";
 }
 
-// The first line. A refusal, or nothing.
+// Parses the first line. Returns a refusal, or nullopt if the line is valid.
 std::optional<ParsedRequest> read_line(std::string_view line, HttpRequest& request, bool& version_1_1) {
   const std::size_t first = line.find(' ');
   const std::size_t last = line.rfind(' ');
@@ -111,7 +111,7 @@ std::string_view read_header(std::string_view line, HttpRequest& request) {
   return "";
 }
 
-// How long the body is, by what the headers say. A refusal, or nothing.
+// Finds the length of the body from the headers. Returns a refusal, or nullopt.
 std::optional<ParsedRequest> read_length(const HttpRequest& request, std::size_t& bytes) {
   if (request.header("transfer-encoding")) return refused(501, "chunked bodies are not read here");
   if (const auto expected = request.header("expect"); expected && lower_case(*expected) != "100-continue")
@@ -158,7 +158,7 @@ std::optional<std::string> percent_decoded(std::string_view text, bool plus) {
 ParsedRequest parse_request(std::string_view received) {
   constexpr std::string_view kEnd = "\r\n\r\n";
   const std::string_view head = received.substr(0, kMostHeadBytes);
-  // What can become no request need not be waited for.
+  // Refuses at once if no further bytes can make a valid request.
   const std::size_t line_feed = head.find('\n');
   if (line_feed != std::string_view::npos && (line_feed < 2 || head[line_feed - 1] != '\r'))
     return malformed("a line that does not end as lines do");

@@ -1,5 +1,5 @@
-// One HTTP/1.1 request, read out of the bytes that a client has sent so far. Anybody may send anything: what
-// is not exactly a request is refused, nothing is guessed.
+// Parses one HTTP/1.1 request from the bytes that a client has sent so far. The bytes may come from an
+// attacker. Anything that is not exactly a request is refused; nothing is guessed.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct HttpRequest {
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case, each once
   std::string body;
 
-  // Of the first of that name; nothing where there is none.
+  // The value of the first entry with this name; nullopt if there is none.
   std::optional<std::string_view> parameter(std::string_view name) const;
   std::optional<std::string_view> header(std::string_view name) const;
 };
@@ -29,19 +29,19 @@ struct HttpRequest {
 struct ParsedRequest {
   enum class State { incomplete, whole, refused };
   State state = State::incomplete;
-  int status = 0;           // of a refused one: 400, 413, 417, 431, 501 or 505
-  std::string_view reason;  // likewise: a sentence, a literal
-  bool waits = false;       // an incomplete one: the client waits for "100 Continue" before it sends the body
-  HttpRequest request;      // of a whole one
+  int status = 0;           // if refused: 400, 413, 417, 431, 501 or 505
+  std::string_view reason;  // if refused: a sentence, as a string literal
+  bool waits = false;       // if incomplete: the client waits for "100 Continue" before it sends the body
+  HttpRequest request;      // valid if the state is `whole`
 };
 
-// `received`: all bytes of the connection up to now. Incomplete where more may make it whole, which is never
-// so beyond kMostHeadBytes + kMostBodyBytes; bytes behind a whole request are not looked at. Chunked bodies,
-// headers that are folded or sent twice, ends of lines without CR and paths that decode to control characters
-// are refused.
+// `received`: all bytes of the connection so far. The state is `incomplete` if more bytes may complete the
+// request. That never happens with more than kMostHeadBytes + kMostBodyBytes. Bytes after a whole request are
+// ignored. Refused are: chunked bodies, folded or repeated headers, line ends without CR, and paths that
+// decode to control characters.
 ParsedRequest parse_request(std::string_view received);
 
-// Percent-encoding away; nothing where it is broken. `plus`: '+' stands for a blank, as in queries.
+// Decodes percent-encoding; nullopt if it is invalid. `plus`: '+' means a blank, as in queries.
 std::optional<std::string> percent_decoded(std::string_view text, bool plus);
 
 }  // namespace penstock

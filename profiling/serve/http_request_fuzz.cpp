@@ -1,5 +1,5 @@
-// Fuzz target: the input is what a client has sent. It is read as it comes, byte by byte for short ones, and
-// what is said of it does not change once it is said.
+// Fuzz target: the input is the bytes from a client. Short inputs are parsed after every byte. Once the
+// parser has returned a final state, more bytes must not change it.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

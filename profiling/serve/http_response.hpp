@@ -1,4 +1,4 @@
-// What is answered: a status, headers and a body that is either here or made while it is sent.
+// An HTTP answer: a status, headers, and a body that is a text or is read while it is sent.
 #pragma once
 
 #include <cstdint>
@@ -15,34 +15,34 @@
 
 namespace penstock {
 
-// One thread.
+// A body that is read in pieces. For one thread.
 class BodySource {
  public:
   virtual ~BodySource() = default;
   virtual std::uint64_t bytes() const = 0;
-  // The next ones: as many as have room, fewer at the end only, then 0.
+  // Reads the next bytes. It fills `out` except at the end; then it returns fewer bytes, and at last 0.
   virtual Result<std::size_t> read(std::span<char> out) = 0;
 };
 
-// An open file, as long as it is now.
+// The bytes of an open file, up to its present size.
 Result<std::unique_ptr<BodySource>> file_body(Fd fd);
 
 struct HttpResponse {
   int status = 200;
   std::string type = "text/plain; charset=utf-8";
-  std::vector<std::pair<std::string, std::string>> headers;  // besides those that each answer has
+  std::vector<std::pair<std::string, std::string>> headers;  // in addition to those of every answer
   std::string text;
-  std::unique_ptr<BodySource> body;  // instead of the text
-  // What a browser lets the body do; the most strict where nothing is said.
+  std::unique_ptr<BodySource> body;  // if not null, sent instead of `text`
+  // The Content-Security-Policy: what a browser lets the body do. The default is the strictest.
   std::string content_policy = "default-src 'none'; frame-ancestors 'none'";
 };
 
-// A sentence, with an end of line.
+// A text answer with one sentence and a newline.
 HttpResponse plain_response(int status, std::string_view sentence);
-// One line.
+// A JSON answer in one line.
 HttpResponse json_response(int status, const Json& object);
 
-// The first line, all headers and the empty line.
+// The status line, all headers and the empty line.
 std::string response_head(const HttpResponse& response);
 
 }  // namespace penstock

@@ -21,11 +21,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kChunk = 256U << 10U;
-constexpr int kMostChunks = 4;                   // of one answer at a time
-constexpr std::size_t kMostDrained = 1U << 20U;  // of what a client sends behind a request that was answered
-constexpr std::chrono::seconds kMostDrainTime{1};  // and for how long
+constexpr int kMostChunks = 4;  // for one answer in one step
+// limit for bytes that a client sends after the answered request
+constexpr std::size_t kMostDrained = 1U << 20U;
+constexpr std::chrono::seconds kMostDrainTime{1};  // time limit for these bytes
 constexpr std::chrono::milliseconds kAcceptPause{100};
-constexpr int kMostAccepted = 8;  // in one step: whoever connects all the time gets no more of it
+constexpr int kMostAccepted = 8;  // in one step, so that new connections do not delay the answers
 
 }  // namespace
 
@@ -35,11 +36,11 @@ struct HttpServer::Connection {
   std::uint64_t id = 0;
   Fd fd;
   State state = State::reading;
-  bool refused = false;  // has no place among those that are served
+  bool refused = false;  // over the limit of connections; it only gets an error
   bool head_alone = false;
   Clock::time_point due;
   std::string received;
-  std::string out;  // what is to be sent next
+  std::string out;  // the bytes to send next
   std::size_t sent = 0;
   std::unique_ptr<BodySource> body;
   std::size_t drained = 0;
@@ -52,7 +53,7 @@ struct HttpServer::Connection {
       case State::sending:
         return POLLOUT;
       default:
-        return POLLRDHUP;  // who has closed only its own half is taken to have gone
+        return POLLRDHUP;  // a client that closes only its sending half counts as gone
     }
   }
 };
@@ -83,12 +84,14 @@ Result<HttpServer> HttpServer::listen(std::uint16_t port) {
   return HttpServer(std::move(fd), ntohs(address.sin_port));
 }
 
+// Accepts new connections until none waits, at most kMostAccepted. Connections of other users get 403, those
+// over the limit 503. If too many of these wait for their answer, further ones are closed at once.
 void HttpServer::accept_some() {
   for (int i = 0; i < kMostAccepted && !interrupted(); ++i) {
     Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (!fd) {
-      // No descriptors: those that wait would wake us at once again.
+      // No descriptors are free. Waiting connections would wake poll() again at once, so the listener pauses.
       if (errno != EAGAIN && errno != EWOULDBLOCK) accept_again_ = Clock::now() + kAcceptPause;
       return;
     }
@@ -134,7 +137,8 @@ void HttpServer::receive(Connection& connection, const Answer& answer) {
   const ParsedRequest parsed = parse_request(connection.received);
   if (parsed.state == ParsedRequest::State::incomplete) {
     constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
-    // The first bytes of a connection: they have room, or it has gone.
+    // These are the first bytes of the connection, so the socket's buffer has space. If not all are sent, the
+    // client is gone.
     if (parsed.waits && ::send(connection.fd.get(), kGoOn.data(), kGoOn.size(), MSG_NOSIGNAL) !=
                             static_cast<ssize_t>(kGoOn.size()))
       connection.state = Connection::State::over;
@@ -156,6 +160,8 @@ void HttpServer::reply(std::uint64_t id, HttpResponse response) {
       return begin_answer(*connection, std::move(response), connection->head_alone);
 }
 
+// Sends until the socket's buffer is full, at most kMostChunks pieces. Then the other connections get their
+// turn.
 void HttpServer::send(Connection& connection) {
   for (int chunks = 0; chunks < kMostChunks;) {
     if (connection.sent == connection.out.size()) {
@@ -164,7 +170,8 @@ void HttpServer::send(Connection& connection) {
         connection.out.resize(kChunk);
         const Result<std::size_t> read = connection.body->read(std::span(connection.out.data(), kChunk));
         if (!read.ok()) {
-          connection.state = Connection::State::over;  // shorter than announced, as the client sees
+          // the client sees an answer that is shorter than announced
+          connection.state = Connection::State::over;
           return;
         }
         got = *read;
@@ -173,7 +180,7 @@ void HttpServer::send(Connection& connection) {
       connection.out.resize(got);
       connection.sent = 0;
       if (got == 0) {
-        // Closing now would take the answer from a client that still sends.
+        // After a close with unread input, the kernel would discard the answer. So the input is read first.
         ::shutdown(connection.fd.get(), SHUT_WR);
         connection.state = Connection::State::draining;
         connection.due = Clock::now() + kMostDrainTime;
@@ -194,6 +201,7 @@ void HttpServer::send(Connection& connection) {
   }
 }
 
+// Reads and discards what the client still sends, until the client closes or a limit is reached.
 void HttpServer::drain(Connection& connection) {
   std::array<char, 16384> buffer;
   const ssize_t got = ::recv(connection.fd.get(), buffer.data(), buffer.size(), 0);
@@ -202,6 +210,8 @@ void HttpServer::drain(Connection& connection) {
   if (got <= 0 || connection.drained > kMostDrained) connection.state = Connection::State::over;
 }
 
+// Ends connections whose time is over, and removes those that have ended. Only this function removes
+// connections. So step() may use its list of descriptors and connections until this call.
 void HttpServer::check_time() {
   const Clock::time_point now = Clock::now();
   for (const auto& connection : connections_) {
@@ -233,7 +243,7 @@ void HttpServer::step(std::chrono::milliseconds most, const Answer& answer) {
       } else if (connection.state == Connection::State::draining) {
         drain(connection);
       } else {
-        connection.state = Connection::State::over;  // it has gone while it waited
+        connection.state = Connection::State::over;  // the client closed the connection while it waited
       }
     }
     if (watched.back().revents != 0) accept_some();

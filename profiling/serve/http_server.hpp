@@ -1,4 +1,4 @@
-// A small HTTP server for users of this machine alone: it listens on 127.0.0.1, answers one request per
+// A small HTTP server for users of this machine only. It listens on 127.0.0.1, answers one request for each
 // connection, and never waits for a slow client.
 #pragma once
 
@@ -16,15 +16,15 @@
 
 namespace penstock {
 
-constexpr std::size_t kMostConnections = 32;  // beyond: 503
+constexpr std::size_t kMostConnections = 32;  // any more get 503
 constexpr std::chrono::seconds kMostRequestTime{10};
-constexpr std::chrono::seconds kMostIdleTime{60};  // of a client that does not take its answer
+constexpr std::chrono::seconds kMostIdleTime{60};  // limit for a client that does not read its answer
 
-// One thread. Each answer closes its connection. Users other than this process's own and root get 403,
-// whatever they ask.
+// For one thread. Every answer closes its connection. All users except this process's own and root get 403
+// for every request.
 class HttpServer {
  public:
-  // Port 0: one that is free. already_exists where somebody has the port.
+  // Port 0 selects a free port. Error: already_exists if another program uses the port.
   static Result<HttpServer> listen(std::uint16_t port);
   HttpServer(HttpServer&&) noexcept;
   HttpServer& operator=(HttpServer&&) = delete;
@@ -32,13 +32,13 @@ class HttpServer {
 
   std::uint16_t port() const { return port_; }
 
-  // The answer, or nothing: then reply() says it later, unless the client has closed its connection, or its
-  // half of it, before.
+  // Makes the answer to a request. nullopt if the answer comes later by reply(). If the client closes its
+  // connection meanwhile, or only its sending half, it gets no answer.
   using Answer = std::function<std::optional<HttpResponse>(const HttpRequest&, std::uint64_t connection)>;
-  // Waits until something happens, at most so long, and does a bounded part of what can be done without
-  // waiting, however many connect.
+  // Waits up to `most` for an event. Then does a limited amount of work without waiting, so that many clients
+  // cannot keep it busy.
   void step(std::chrono::milliseconds most, const Answer& answer);
-  // Does nothing where the client has gone.
+  // Sends a late answer. Does nothing if the client has closed the connection.
   void reply(std::uint64_t connection, HttpResponse response);
 
  private:

@@ -1,8 +1,9 @@
 // The live view's thread and what it publishes.
 //
-// work() and all that it calls run in the inspecting thread, without mutex_ but where it is named; json() and
-// end() run in the server's main thread (live_view.hpp). Everything may allocate: this is penstock's own
-// process, not the observed one, whose files are only read. No signal handler comes here.
+// work() and all functions that it calls run in the inspecting thread, without mutex_ unless a comment names
+// it. json() and end() run in the server's main thread (live_view.hpp). Everything may allocate: this is
+// penstock's own process. It only reads the files of the observed processes. No signal handler calls this
+// code.
 #include "profiling/serve/live_view.hpp"
 
 #include <fmt/format.h>
@@ -25,15 +26,16 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kViewInterval{1};
 constexpr int kViewShare = 4;             // an inspection takes at most 1/4 of the time
 constexpr std::size_t kMostPoints = 600;  // ten minutes
-constexpr double kMostDrawn = 300;        // of a whole run
+constexpr double kMostDrawn = 300;        // points for a whole run
 constexpr std::size_t kMostFiles = 50;
-constexpr std::size_t kMostNamedProcesses = 1000;  // that are listed
+constexpr std::size_t kMostNamedProcesses = 1000;  // limit for the list of processes
 
 double now_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// The same file by another name, for example through a link. Each stat() may wait for a remote file system.
+// True if both paths lead to the same file, for example through a link. Each stat() may wait for a remote
+// file system.
 bool same_file(const std::string& one, const std::string& other) {
   struct stat a {};
   struct stat b {};
@@ -56,35 +58,36 @@ LiveView::LiveView(std::filesystem::path folder, SessionFilter filter)
   thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
 }
 
-// thread_ is the last member, so it is destroyed first: it is asked to stop and joined while all that it uses
-// still exists.
+// thread_ is the last member, so it is destroyed first. Its destructor requests a stop and joins it, while
+// all members that it uses still exist.
 LiveView::~LiveView() = default;
 
-// Main thread. mutex_ is held for the copy of the pointer alone.
+// Runs in the main thread. mutex_ is held only while the pointer is copied.
 std::shared_ptr<const Json> LiveView::json() const {
   const std::scoped_lock lock(mutex_);
   return members_;
 }
 
-// Inspecting thread, without the lock on entry. The members are complete before the lock is taken; what they
-// replace is freed after it.
+// Runs in the inspecting thread, which does not hold the lock. The members are complete before the lock is
+// taken. The old ones are freed after it is released.
 void LiveView::publish(Json members) {
   auto published = std::make_shared<const Json>(std::move(members));
   const std::scoped_lock lock(mutex_);
   members_.swap(published);
 }
 
-// Main thread. The stop is requested first: it wakes work(), which then needs the lock. A stop between
-// work()'s test and its wait is not lost, because wait_until() tests the stop token itself.
+// Runs in the main thread. The stop is requested first: it wakes work(), which then needs the lock. A stop
+// between work()'s test and its wait is not lost, because wait_until() tests the stop token itself.
 bool LiveView::end(std::chrono::milliseconds most) {
   thread_.request_stop();
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, most, [this] { return ended_; });
 }
 
-// The inspecting thread's whole life. An error is published like a result, and the next inspection tries
-// again. After one it waits three times as long as that took, so that a large session costs at most a quarter
-// of a processor. ended_ is set under the lock, as the last act: end() may then let the process exit.
+// The inspecting thread's main function. An error is published like a result, and the next inspection tries
+// again. After each inspection the thread waits three times as long as the inspection took. So a large
+// session uses at most a quarter of a processor. ended_ is set under the lock, as the last action: after
+// that, end() may let the process exit.
 void LiveView::work(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const Clock::time_point begin = Clock::now();
@@ -100,8 +103,8 @@ void LiveView::work(const std::stop_token& stop) {
   changed_.notify_all();
 }
 
-// Whether the process writes to this session and not to the one that this is a copy of: a copy also says that
-// its processes run. The answer is remembered for each file, since finding it means reading /proc/PID/maps.
+// True if the process writes to this session. A copy of a session also contains files of running processes,
+// but they write to the original. The answer is stored for each file, because it requires /proc/PID/maps.
 bool LiveView::is_of_here(const RecordingProcess& process) {
   if (!process.here) return true;
   const auto [known, fresh] = known_.try_emplace(process.file, true);
@@ -113,8 +116,8 @@ bool LiveView::is_of_here(const RecordingProcess& process) {
   return known->second;
 }
 
-// An exception that leaves a thread ends the process, which could then disarm nothing. Memory may be what is
-// short, so the previous state is freed first.
+// An exception that leaves a thread would end the process, and no trace could then be switched off. The
+// exception may mean that memory is short, so the previous Look is freed first.
 Result<void> LiveView::try_look() {
   try {
     return look();
@@ -127,8 +130,8 @@ Result<void> LiveView::try_look() {
 }
 
 // One inspection, in the inspecting thread, without the lock until publish(). The processes are listed before
-// the session is read: a process that ends in between is inspected once more, while the other order would
-// miss what it wrote last. An error in reading the session leaves the state as it was.
+// the session is read. So a process that ends between the two is inspected once more. In the other order its
+// last writes would be missed. An error in reading the session leaves the state unchanged.
 Result<void> LiveView::look() {
   PENSTOCK_ASSIGN(std::vector<RecordingProcess> processes, recording_processes(folder_));
   std::erase_if(processes, [&](const RecordingProcess& process) { return !is_of_here(process); });
@@ -143,13 +146,13 @@ Result<void> LiveView::look() {
                                     static_cast<double>(change.all.operations)}));
     if (history_.size() > kMostPoints) history_.pop_front();
   }
-  if (over_) {  // a process of the session runs again: back to what happens now
+  if (over_) {  // a process of the session runs again, so the view is live again
     history_.clear();
     exact_ = true;
   }
   over_ = processes.empty();
   if (over_) draw_all(now->session);
-  // A session that has ended has no rate, but totals.
+  // A session that has ended has no rates, only totals.
   const Change whole = over_ ? change_of(nullptr, *now, kMostFiles) : Change{};
   publish(described(*now, over_ ? whole : change, processes));
   before_ = std::move(now);
@@ -157,7 +160,7 @@ Result<void> LiveView::look() {
   return success();
 }
 
-// Inspecting thread: replaces the last minutes' history by that of the whole run.
+// Runs in the inspecting thread. Replaces the history of the last minutes by that of the whole run.
 void LiveView::draw_all(const Session& session) {
   const FileSums sums(session);
   const SessionSummary summary = inspect_session(session, sums, filter_, "file", 1).summary;
@@ -178,7 +181,7 @@ void LiveView::draw_all(const Session& session) {
                                     series.interval_s(), read[i], written[i], operations[i]}));
 }
 
-// Inspecting thread. Makes the members of the JSON object; changes nothing.
+// Runs in the inspecting thread. Makes the members of the JSON object; changes no state.
 Json LiveView::described(const Look& look, const Change& change,
                          const std::vector<RecordingProcess>& processes) const {
   Json named = Json::array();

@@ -1,12 +1,12 @@
-// What a session does now, inspected about once a second by a thread of its own. All readers get the same
-// object, and a reader costs nothing more. If nothing runs in the session, it is the whole run.
+// Shows the present activity of a session. A thread of its own inspects the session about once a second. All
+// readers get the same object, so more readers cost nothing more. If no process of the session runs, the
+// object describes the whole run.
 //
-// Threads: the server's main thread makes the view, asks json() and ends it. The inspecting thread (work())
-// is the only one that uses the members from before_ to exact_, so these need no lock. mutex_ guards
-// members_ and ended_ alone and is held for a copy of a pointer, never while files are read. Both threads may
-// allocate. The process forks only from the main thread, for helpers that are executed (side_job.hpp).
-// Signals: SIGINT and SIGTERM set a flag that the main thread reads (interrupt.hpp); no handler uses this
-// class.
+// Threads: the server's main thread makes the view, calls json() and ends it. The inspecting thread (work())
+// is the only one that uses the members from before_ to exact_, so these need no lock. mutex_ guards only
+// members_ and ended_. It is held while a pointer is copied, never while files are read. Both threads may
+// allocate. Only the main thread forks, to execute helpers (side_job.hpp). Signals: SIGINT and SIGTERM set a
+// flag that the main thread reads (interrupt.hpp). No handler uses this class.
 #pragma once
 
 #include <condition_variable>
@@ -50,18 +50,21 @@ class LiveView {
 
   const std::filesystem::path folder_;
   const SessionFilter filter_;
-  // For the inspecting thread alone.
+  // Used only by the inspecting thread.
   std::unique_ptr<Look> before_;
   std::deque<Json> history_;  // [end in seconds since 1970, length, bytes read, bytes written, operations]
-  std::map<std::string, bool> known_;  // files of running processes: whether they are really theirs
-  bool over_ = false;                  // nothing runs, and all was inspected since
-  bool exact_ = true;                  // the history has the times of calls, not estimates
+  // files of running processes: true if the process really writes to this file
+  std::map<std::string, bool> known_;
+  // no process runs, and the session was inspected after the last one ended
+  bool over_ = false;
+  // true: the history has the times of single calls; false: it has estimates
+  bool exact_ = true;
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   std::shared_ptr<const Json> members_;
   bool ended_ = false;
-  std::jthread thread_;  // last: it ends before what it uses
+  std::jthread thread_;  // last member: destroyed first, before the members that it uses
 };
 
 }  // namespace penstock

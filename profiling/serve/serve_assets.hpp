@@ -1,11 +1,11 @@
-// Text that CMake builds into the program: the parts of the page.
+// The parts of the page as text, which CMake builds into the program.
 #pragma once
 
 #include <string_view>
 
 namespace penstock {
 
-extern const std::string_view serve_html;  // of the body
+extern const std::string_view serve_html;  // the content of the body
 extern const std::string_view serve_css;
 extern const std::string_view serve_js;
 

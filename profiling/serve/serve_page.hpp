@@ -1,5 +1,5 @@
-// The page of `penstock profile serve`: one HTML file with all that it needs. It gets its numbers from its
-// own server only.
+// The page of `penstock profile serve`: one HTML file that loads nothing from elsewhere. It gets its figures
+// from its own server only.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// `name`: of the session, any bytes. `si_units`: rates in MB/s.
+// `name`: of the session; it may contain any bytes. `si_units`: rates in MB/s.
 HttpResponse serve_page(std::string_view name, bool si_units);
 
 }  // namespace penstock

@@ -20,10 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMade = "{made}";  // stands for the file that a job writes
+constexpr std::string_view kMade = "{made}";  // placeholder for the path of a job's output file
 constexpr std::uint64_t kMostSeconds = 3600;
 
-// A report has scripts of its own and names of any files: it may not speak to this server, whatever is in it.
+// A report has scripts and contains names of unknown files. So the policy prevents it from sending requests
+// to this server.
 constexpr const char* kReportPolicy =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri "
     "'none'; "
@@ -34,7 +35,7 @@ HttpResponse failed(const Error& error) {
   return plain_response(lacks ? 409 : 500, error.message());
 }
 
-// What any file system and any header takes.
+// A name that is valid in every file system and HTTP header.
 std::string file_name(std::string_view name) {
   std::string out;
   for (const char c : name.substr(0, 80)) {
@@ -44,8 +45,8 @@ std::string file_name(std::string_view name) {
   return out.empty() ? "session" : out;
 }
 
-// A new, empty folder next to the session. It is made at once: what a job leaves in it when it fails is ours
-// to remove.
+// Creates a new, empty folder next to the session. It is created before the job starts, so that what a failed
+// job leaves in it can be removed.
 Result<fs::path> make_snapshot_place(const fs::path& folder) {
   std::string when = utc_now();
   std::erase_if(when, [](char c) { return c == '-' || c == ':'; });
@@ -76,7 +77,7 @@ bool ServeSession::end(std::chrono::milliseconds most) {
   trace_.disarm();
   const auto snapshot = jobs_.find(Kind::snapshot);
   const fs::path half = snapshot == jobs_.end() ? fs::path() : snapshot->second.makes;
-  jobs_.clear();  // ends them
+  jobs_.clear();  // the destructors end the jobs
   remove_half(half);
   return live_.end(most);
 }
@@ -151,7 +152,7 @@ HttpResponse ServeSession::download(const HttpRequest& /*request*/) {
 
 std::optional<HttpResponse> ServeSession::wait_for(Kind kind, std::uint64_t connection) {
   if (const auto at = jobs_.find(kind); at != jobs_.end()) {
-    at->second.waiting.push_back(connection);  // the same answer is theirs
+    at->second.waiting.push_back(connection);  // the job's answer goes to this connection too
     return std::nullopt;
   }
   std::vector<std::string> words{"profile"};

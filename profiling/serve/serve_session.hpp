@@ -1,4 +1,4 @@
-// What `penstock profile serve` answers: one session, while its processes run and after.
+// Answers the requests of `penstock profile serve` for one session, while its processes run and afterwards.
 #pragma once
 
 #include <array>
@@ -21,14 +21,14 @@ namespace penstock {
 
 struct ServeOptions {
   std::filesystem::path folder;               // absolute
-  SessionFilter filter;                       // of what is shown live
-  std::vector<std::string> report_arguments;  // options of `profile report` that say the same
+  SessionFilter filter;                       // for the live view
+  std::vector<std::string> report_arguments;  // the same filter and units as options of `profile report`
   bool si_units = false;
   std::string token;
   std::uint16_t port = 0;
 };
 
-// One thread.
+// For one thread.
 class ServeSession {
  public:
   explicit ServeSession(ServeOptions options);
@@ -36,28 +36,30 @@ class ServeSession {
   ServeSession(const ServeSession&) = delete;
   ServeSession& operator=(const ServeSession&) = delete;
 
-  // As HttpServer::Answer.
+  // Has the signature of HttpServer::Answer.
   std::optional<HttpResponse> answer(const HttpRequest& request, std::uint64_t connection);
-  // What goes on next to the requests; its outcomes go to who waits for them.
+  // Continues the trace and the jobs. Sends the results of finished jobs to the connections that wait for
+  // them.
   void look(HttpServer& server);
-  // look() has to be called often.
+  // True if look() must be called often.
   bool busy() const { return trace_.armed() || !jobs_.empty(); }
-  // Disarms, ends what was started, and the looks; false where one of them takes longer than that.
+  // Switches off the trace, ends all jobs and the live view. False if the live view does not end within
+  // `most`.
   bool end(std::chrono::milliseconds most);
 
  private:
   enum class Kind { page, json, snapshot };
   struct Page {
     std::string_view path;
-    bool changes;             // asked for by POST
-    std::optional<Kind> job;  // that makes it; none: it is answered at once
+    bool changes;             // must be requested by POST
+    std::optional<Kind> job;  // the job that makes the answer; nullopt: the page is answered at once
     HttpResponse (ServeSession::*answer)(const HttpRequest& request);
   };
   static const std::array<Page, 7> kPages;
   struct Job {
     SideJob job;
     std::vector<std::uint64_t> waiting;  // connections
-    std::filesystem::path makes;         // of a snapshot: the new session
+    std::filesystem::path makes;         // the folder of a new snapshot
   };
 
   HttpResponse home(const HttpRequest& request);

@@ -1,3 +1,9 @@
+// Starts and ends the processes of side jobs.
+//
+// All functions run in the server's main thread; they allocate and take no locks. posix_spawn() runs no code
+// of this program in the child. So locks that the inspecting thread (live_view.hpp) holds at that moment do
+// not matter. The server's signal handlers only set a flag (interrupt.hpp). A job cannot ignore the SIGKILL
+// from the destructor.
 #include "profiling/serve/side_job.hpp"
 
 #include <fcntl.h>
@@ -23,7 +29,7 @@ constexpr const char* kOut = "out";
 constexpr const char* kWords = "words";
 constexpr const char* kErrors = "errors";
 
-// The last line that it said.
+// The last line of the job's stderr.
 std::string last_line(const fs::path& file) {
   std::ifstream in(file);
   std::string last;
@@ -73,6 +79,7 @@ Result<SideJob> SideJob::begin(std::vector<std::string> words, const std::string
 SideJob::SideJob(SideJob&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)), folder_(std::exchange(other.folder_, {})) {}
 
+// The job is killed and waited for before its folder is removed, so it cannot write there afterwards.
 SideJob::~SideJob() {
   if (pid_ > 0) {
     ::kill(pid_, SIGKILL);
@@ -82,6 +89,8 @@ SideJob::~SideJob() {
   if (!folder_.empty()) fs::remove_all(folder_, none);
 }
 
+// Does not wait (WNOHANG). After a waitpid() that succeeds, pid_ is -1: the kernel may give the id to another
+// process, which the destructor must not kill.
 std::optional<Result<Fd>> SideJob::look() {
   int status = 0;
   const pid_t ended = retry_eintr([&] { return ::waitpid(pid_, &status, WNOHANG); });

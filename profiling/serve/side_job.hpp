@@ -1,5 +1,4 @@
-// Long work of our own program, done by a process of its own: it delays no other request, and it can be
-// ended.
+// Runs a long penstock command in a process of its own. So it delays no other request, and it can be ended.
 #pragma once
 
 #include <sys/types.h>
@@ -14,16 +13,17 @@
 
 namespace penstock {
 
-// `penstock WORDS`. One thread. Ends the process and removes what it made so far where it dies before.
+// Runs `penstock WORDS`. For one thread. The destructor ends the process if it still runs, and removes its
+// temporary output.
 class SideJob {
  public:
-  // `output`: a word that stands for the file to write; "" where the job prints it.
+  // `output`: the word in `words` to replace by the path of the output file; "" if the job prints its output.
   static Result<SideJob> begin(std::vector<std::string> words, const std::string& output);
   SideJob(SideJob&& other) noexcept;
   SideJob& operator=(SideJob&&) = delete;
   ~SideJob();
 
-  // Nothing while it works; then what it made, open to be read, or what it said of its failure.
+  // nullopt while the job runs. Then its output, opened for reading, or its error message.
   std::optional<Result<Fd>> look();
 
  private:

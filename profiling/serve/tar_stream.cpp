@@ -95,10 +95,12 @@ Result<std::size_t> TarStream::read_member(const Member& member, std::uint64_t f
       retry_eintr([&] { return ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(from)); });
   if (got < 0) return errno_error(errno, "cannot read", member.path);
   if (got > 0) return static_cast<std::size_t>(got);
-  std::fill(out.begin(), out.end(), '\0');  // it was cut off here
+  std::fill(out.begin(), out.end(), '\0');  // the file was cut at this offset
   return out.size();
 }
 
+// place_ moves through one member: its header, its content, and zeros up to a whole block. Then at_ goes to
+// the next member. After the last one come the zeros that end an archive.
 Result<std::size_t> TarStream::read(std::span<char> out) {
   std::size_t done = 0;
   while (done < out.size()) {

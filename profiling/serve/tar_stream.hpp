@@ -1,4 +1,4 @@
-// Files as one ustar archive that is made while it is read: no more than a block of it is ever held.
+// Makes a ustar archive of files while it is read; only one block is kept in memory.
 #pragma once
 
 #include <cstdint>
@@ -13,28 +13,29 @@
 
 namespace penstock {
 
-// What an archive of a session has: the files that its processes wrote, and its note. Links and other files
-// of the folder are none of its.
+// The archive of a session: the files of its processes, and its note. Links and other files of the folder are
+// left out.
 class TarStream : public BodySource {
  public:
-  // `prefix`: the folder that all is in. Looks at all of them now: an archive has of each file as many
-  // bytes as it has at this moment, however it grows meanwhile; what is cut off it is zeros. The note, which
-  // may be written anew, is taken now. not_found where there is no such folder, or no session in it.
+  // `prefix`: the folder in the archive that contains all files. Inspects all files at once: the archive has
+  // each file with its present size, even if the file grows later. If a file is cut later, zeros replace the
+  // missing bytes. The note is read at once, because it may be rewritten. Error: not_found if the folder does
+  // not exist or contains no session.
   static Result<std::unique_ptr<TarStream>> of_session(const std::filesystem::path& folder,
                                                        const std::string& prefix);
 
   std::uint64_t bytes() const override { return bytes_; }
-  // An error where a file has gone, or is another one now.
+  // An error if a file was deleted or replaced.
   Result<std::size_t> read(std::span<char> out) override;
 
  private:
   struct Member {
     std::string path;    // to open it by
-    std::string header;  // finished
+    std::string header;  // already formatted
     std::uint64_t size = 0;
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
-    std::optional<std::string> text;  // all of it, where it is short and was taken
+    std::optional<std::string> text;  // the whole content of a short file that was read in advance
   };
   TarStream() = default;
   Result<void> add(const std::filesystem::path& file, const std::string& name, bool take);
@@ -43,9 +44,10 @@ class TarStream : public BodySource {
 
   std::vector<Member> members_;
   std::uint64_t bytes_ = 0;
-  std::size_t at_ = 0;       // which member
-  std::uint64_t place_ = 0;  // within its header, bytes and padding; behind the last one: within the end
-  Fd fd_;                    // of that member
+  std::size_t at_ = 0;  // index of the present member
+  // offset in its header, content and padding; after the last member: in the archive's end
+  std::uint64_t place_ = 0;
+  Fd fd_;  // the present member's file
 };
 
 }  // namespace penstock

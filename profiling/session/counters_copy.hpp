@@ -1,5 +1,5 @@
-// What a penstock_counters and a penstock_brief have in common, from one to the other. Counts that are too
-// large for a brief one lose their upper bits.
+// Copies the fields that penstock_counters and penstock_brief share, from one type to the other. A count that
+// is too large for a penstock_brief loses its upper bits.
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,7 @@ constexpr std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS - 1> kBucketEnds{
     100,         1ULL << 10U,  10ULL << 10U,  100ULL << 10U, 1ULL << 20U,
     4ULL << 20U, 10ULL << 20U, 100ULL << 20U, 1ULL << 30U};
 
-// One entry with what it belongs to.
+// One entry with its image and its name.
 struct Found {
   penstock_counters counters;
   const SessionImage* image;
@@ -26,13 +26,14 @@ Found found_at(const Session& session, const CountersAt& at) {
   const SessionImage& image = *session.images[at.place >> kOffsetBits];
   Found found{image.view().counters_at(at.place & kOffsetMask), &image, {}};
   if (found.counters.name != 0) found.name = image.view().name_at(found.counters.name);
-  // A name that is another file's is none: the file was torn, or somebody made it up.
+  // If the name's key differs from the entry's, the file is damaged or forged, and the name is ignored.
   if (found.name.file != at.file) found.name = {};
   return found;
 }
 
-// What open() alone knows of is taken for a regular file; who has looked knows better. But a directory, which
-// moves no bytes, may have become a file.
+// The kind of a file according to all its entries. open() does not know the kind, so it records a regular
+// file; any other kind comes from a stat and is right. Exception: a name that was a directory can later be a
+// file with bytes that were read or written.
 unsigned kind_of(std::string_view name, std::span<const Found> entries) {
   bool is_directory = false;
   bool is_regular = false;
@@ -63,7 +64,7 @@ class Adder {
       sum_.first_read_ns = std::min(sum_.first_read_ns, clock.realtime_at(counters.first_read_ticks));
     sum_.size = std::max(sum_.size, counters.size);
     sum_.mapped_bytes += counters.mapped_bytes;
-    // Entries of one image, and of one thread, mostly stand together; those that do not are told apart below.
+    // Entries of one process and thread are mostly next to each other. distinct() handles the others.
     processes_.push_back(found.image->header().pid);
     threads_.push_back(std::uint64_t{found.image->header().pid} << 32U | counters.thread);
   }
@@ -86,7 +87,7 @@ class Adder {
   }
 
   void clear() {
-    sum_.layers_used = 0;  // the sums themselves are cleared when they are used
+    sum_.layers_used = 0;  // the sums are cleared at their next use
     sum_.first_ns = sum_.first_read_ns = INT64_MAX;
     sum_.last_ns = INT64_MIN;
     sum_.size = sum_.mapped_bytes = 0;
@@ -163,7 +164,7 @@ FileSums::FileSums(const Session& session) : session_(&session) {
     const std::uint64_t place = std::uint64_t{i} << kOffsetBits;
     session.images[i]->view().each<penstock_counters>(
         PENSTOCK_BLOCK_COUNTERS, [&](const penstock_counters& counters, std::uint64_t offset) {
-          // An entry whose writer was killed before its first operation says nothing.
+          // The writer was killed before its first operation, so the entry is empty.
           if (counters.file == 0 && counters.first_ticks == PENSTOCK_NEVER &&
               counters.last_ticks == PENSTOCK_NEVER)
             return;
@@ -177,7 +178,7 @@ FileSums::FileSums(const Session& session) : session_(&session) {
 }
 
 void FileSums::add_groups() {
-  constexpr std::size_t kMostEntries = UINT32_MAX;  // a terabyte of them
+  constexpr std::size_t kMostEntries = UINT32_MAX;  // more than a terabyte of entries
   if (entries_.size() > kMostEntries) entries_.resize(kMostEntries);
   for (std::size_t from = 0, to = 0; from < entries_.size(); from = to) {
     while (to < entries_.size() && entries_[to].file == entries_[from].file) ++to;
@@ -228,7 +229,7 @@ void FileSums::each_of_part(std::size_t part, std::size_t parts, const FileWante
     group.clear();
     for (const CountersAt& at : std::span(entries_).subspan(entries.from, entries.count))
       group.push_back(found_at(*session_, at));
-    // Two names of one key are two files; what has no name goes with the first.
+    // Entries of one key with two names belong to two files. Entries without a name belong to the first.
     const auto text = [](const Found& found) { return found.name.text; };
     const auto other = [&](const Found& found) {
       return !text(found).empty() && !text(group.front()).empty() &&
@@ -256,7 +257,7 @@ void FileSums::each_of_part(std::size_t part, std::size_t parts, const FileWante
 void FileSums::each_entry(const EachEntry& each) const {
   std::vector<Found> group;
   for (const Group& entries : groups_) {
-    // The name that any of them has is that of all that have none.
+    // Entries without a name get the name of any other entry of their key.
     std::string_view name;
     group.clear();
     for (const CountersAt& at : std::span(entries_).subspan(entries.from, entries.count)) {
@@ -267,7 +268,7 @@ void FileSums::each_entry(const EachEntry& each) const {
     unsigned kind = PENSTOCK_REGULAR;
     for (const Found& found : group) {
       const std::string_view own = found.name.text.empty() ? name : found.name.text;
-      if (own != last) {  // there are seldom two names of one key
+      if (own != last) {  // two names seldom have the same key
         kind = kind_of(own, group);
         last = own;
       }

@@ -1,5 +1,5 @@
-// What a session's processes did to each file, added up. Counters are kept by thread, file and layer; here
-// those of one file meet, without anything being kept for an entry or a file but a few words.
+// Adds up what the processes of a session did to each file. A session has counters for each thread, file and
+// layer. FileSums groups them by file, and keeps only a few words of memory for each entry and each file.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace penstock {
 
-// Of one layer, or of several whose bytes are different ones.
+// The sums of one layer, or of several layers that do not count the same bytes twice.
 struct LayerSum {
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
@@ -33,12 +33,12 @@ struct LayerSum {
   std::uint64_t consecutive_reads = 0;
   std::uint64_t sequential_writes = 0;
   std::uint64_t consecutive_writes = 0;
-  // The first ones of a thread in a file, which follow no other: Darshan's rule counts them as neither
-  // sequential nor consecutive where they are at the file's begin.
+  // The number of threads' first reads and first writes in a file, which have no operation before them. At
+  // the file's begin Darshan counts such an operation as neither sequential nor consecutive.
   std::uint64_t first_reads = 0;
   std::uint64_t first_writes = 0;
   std::uint64_t read_write_switches = 0;
-  double read_ns = 0;  // added over threads
+  double read_ns = 0;  // the sum over all threads
   double write_ns = 0;
   double meta_ns = 0;
   std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS> read_sizes{};
@@ -53,60 +53,63 @@ struct LayerSum {
 
  private:
   template <class Counts>
-  void add_counts(const Counts& more);  // those that penstock_counters has under the same names
+  // the counts that have the same names in penstock_counters and LayerSum
+  void add_counts(const Counts& more);
 };
 
 struct FileSum {
-  std::uint64_t file = 0;   // its key; 0 for all whose name is unknown
-  std::string_view path;    // is in a mapping; "" where it has no name
-  bool shares_key = false;  // with another name
+  std::uint64_t file = 0;   // the file's key; 0 for all files without a known name
+  std::string_view path;    // points into a mapped file; "" if the name is unknown
+  bool shares_key = false;  // a file of another name has the same key
   unsigned kind = PENSTOCK_REGULAR;
-  LayerSum all;  // what the program received and gave: the layers below MPI-IO and HDF5
+  LayerSum all;  // the program's own bytes: the sum of the layers below MPI-IO and HDF5
   std::array<LayerSum, PENSTOCK_LAYERS> layers;
-  unsigned layers_used = 0;           // a bit for each
+  unsigned layers_used = 0;           // bit i is set if the program used layer i
   std::int64_t first_ns = INT64_MAX;  // realtime
   std::int64_t last_ns = INT64_MIN;
   std::int64_t first_read_ns = INT64_MAX;
-  std::uint64_t size = 0;  // the largest that was seen
+  std::uint64_t size = 0;  // the largest size that was seen, in bytes
   std::uint64_t mapped_bytes = 0;
   std::uint32_t processes = 0;
   std::uint32_t threads = 0;
 };
 
-// One entry of counters, where it lies.
+// One entry of counters and its position.
 struct CountersAt {
   std::uint64_t file = 0;
-  std::uint64_t place = 0;  // image and offset
+  std::uint64_t place = 0;  // index of the image in the upper bits, offset in its file in the lower bits
 };
 
-// Whether what this image did to this file counts. `moved`: anybody read or wrote a byte of it.
+// The filter of each(): true if what this image did to this file counts. `moved`: some process read, wrote or
+// mapped bytes of the file.
 using FileWanted =
     std::function<bool(std::string_view path, unsigned kind, bool moved, const SessionImage& image)>;
 
 class FileSums {
  public:
-  // Borrows the session. Takes 16 bytes an entry and 16 a file.
+  // Borrows the session, which must live longer. Uses 16 bytes of memory for each entry and 16 for each file.
   explicit FileSums(const Session& session);
 
   std::size_t entries() const { return entries_.size(); }
 
-  // Calls `each` for every file that has something that is wanted, in the order in which they were first
-  // used, image by image (so that memory is read from its begin to its end); and `left_out` for what is not,
-  // likewise. Any thread, several at once; the FileSum is gone after the call.
+  // Calls `each` for every file with entries that `wanted` accepts, and `left_out` for every file with
+  // entries that it rejects. Files come in the order of their first entry, image by image, so that the
+  // mappings are read from begin to end. Any thread may call it, several at once. The FileSum is valid only
+  // during the call.
   using Each = std::function<void(const FileSum&)>;
   void each(const FileWanted& wanted, const Each& each, const Each& left_out = {}) const;
-  // The same for one of `parts` parts of the files.
+  // The same for one of `parts` equal parts of the files.
   void each_of_part(std::size_t part, std::size_t parts, const FileWanted& wanted, const Each& each,
                     const Each& left_out = {}) const;
-  // Calls for each entry of a file: what a process or a thread did.
+  // Calls `each` for every single entry: what one thread of one process did to a file.
   using EachEntry = std::function<void(const penstock_counters&, const SessionImage&, std::string_view path,
                                        unsigned kind)>;
   void each_entry(const EachEntry& each) const;
 
  private:
-  // Entries of one key.
+  // The entries of one key in `entries_`: `count` entries from index `from`.
   struct Group {
-    std::uint64_t place = 0;  // of the first
+    std::uint64_t place = 0;  // position of the first entry
     std::uint32_t from = 0;
     std::uint32_t count = 0;
   };
@@ -114,15 +117,15 @@ class FileSums {
   void add_groups();
 
   const Session* session_;
-  std::vector<CountersAt> entries_;  // by key, then by place
-  std::vector<Group> groups_;        // by place
+  std::vector<CountersAt> entries_;  // sorted by key, then by position
+  std::vector<Group> groups_;        // sorted by position
 };
 
-// Bucket names of read_sizes and write_sizes: "0_100", "100_1k", ...
+// Names of the buckets of read_sizes and write_sizes: "0_100", "100_1k", ...
 std::string_view size_bucket_name(std::size_t bucket);
-// The same for people: "up to 100 B", ...
+// The same as text for people: "up to 100 B", ...
 std::string_view size_bucket_text(std::size_t bucket);
-// The largest size of a bucket; UINT64_MAX of the last one.
+// The largest size in a bucket, in bytes; UINT64_MAX for the last bucket.
 std::uint64_t size_bucket_end(std::size_t bucket);
 // The bucket of a size.
 std::size_t size_bucket(std::uint64_t bytes);

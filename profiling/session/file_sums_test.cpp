@@ -62,8 +62,8 @@ TEST_F(FileSumsTest, ThreadsLayersAndProcessesOfAFileMeet) {
   EXPECT_EQ(files.at("/data/b").layers_used, 1U << PENSTOCK_POSIX);
 }
 
-// A thread's counters of a file may be two entries: the first read is that of the first one alone; what ended
-// last may be a read.
+// The counters of one thread and file may be in two entries. Only the first entry has the thread's first
+// read. The last operation may be a read.
 TEST_F(FileSumsTest, AnEntryThatGoesOnIsNoOtherThreads) {
   SessionBytes bytes(100);
   penstock_counters one = bytes.counters_of("/data/a", 100, 3, 100);
@@ -90,7 +90,7 @@ TEST_F(FileSumsTest, TwoNamesOfOneKeyStayApart) {
   one.name = bytes.add_name(one.file, "/data/other");
   one.bytes_read = 7;
   bytes.add(one);
-  one.name = 0;  // belongs to one of them: which one is unknown
+  one.name = 0;  // has no name, so it could belong to either file
   one.bytes_read = 1;
   bytes.add(one);
   bytes.write(folder_.path());
@@ -121,7 +121,7 @@ TEST_F(FileSumsTest, WhatHasNoNameTakesThatOfItsKey) {
   EXPECT_EQ(files.at("").file, 4711U);
 }
 
-// Who opened it took it for a file; who asked knows that it is none.
+// open() records a regular file; a stat records the true kind.
 TEST_F(FileSumsTest, WhoHasLookedKnowsWhatItIs) {
   SessionBytes first(100);
   first.add_file("/run/pipe", 100, 1, 100);

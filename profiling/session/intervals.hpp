@@ -1,5 +1,6 @@
-// Time that several threads spent at the same thing, counted once: sort by begin, merge what overlaps or
-// touches, sum, as the post-processors of Chowdhury et al. (NERSC) do.
+// Counts time only once when several threads spend it at the same work. The method is that of the
+// post-processors of Chowdhury et al. (NERSC): sort the intervals by begin, merge those that overlap or
+// touch, and add their lengths.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +9,18 @@
 
 namespace penstock {
 
-// From begin to before end, in whatever unit; empty where end <= begin.
+// The time from `begin` to just before `end`, in any unit; empty if end <= begin.
 struct TimeInterval {
   std::int64_t begin = 0;
   std::int64_t end = 0;
   friend bool operator==(const TimeInterval&, const TimeInterval&) = default;
 };
 
-// The same points as the union of all: by rising begin, none empty, none that overlap or touch.
+// The union of all intervals, sorted by begin. No interval in it is empty, and none overlap or touch.
 std::vector<TimeInterval> merged(std::vector<TimeInterval> intervals);
 
-// Of what merged() gave: the length of the union, and of what is in both of two unions.
+// length() takes a result of merged() and returns its total length. common_length() takes two such results
+// and returns the length of the time that is in both.
 std::int64_t length(std::span<const TimeInterval> merged);
 std::int64_t common_length(std::span<const TimeInterval> merged, std::span<const TimeInterval> other);
 

@@ -10,7 +10,8 @@
 namespace penstock {
 namespace {
 
-// What /proc/PID/stat says behind the program's name, which may hold anything: from field 3 on.
+// The fields of /proc/PID/stat from field 3 on. They come after the program's name, which may contain any
+// character.
 std::string stat_of(std::uint32_t pid) {
   std::ifstream in(fmt::format("/proc/{}/stat", pid));
   std::string text;
@@ -45,7 +46,7 @@ bool read_kernel_io(std::uint32_t pid, penstock_kernel_io& io) {
 }
 
 std::string this_host() {
-  // As the library writes it: cut to the header's field.
+  // Cut to the size of the header's field, as the library does it.
   std::array<char, sizeof(penstock_session_header::host)> name{};
   ::gethostname(name.data(), name.size() - 1);
   return name.data();

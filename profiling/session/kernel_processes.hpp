@@ -1,4 +1,4 @@
-// What the kernel says of the processes of this machine.
+// Information that the kernel has about the processes of this machine.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,14 @@
 
 namespace penstock {
 
-// What /proc/PID/io says; all zero and false where it says nothing.
+// Reads /proc/PID/io. If it cannot be read, `io` is all zero and the result is false.
 bool read_kernel_io(std::uint32_t pid, penstock_kernel_io& io);
-// The moment at which a process began, in the kernel's own ticks (/proc/PID/stat); 0 where there is none.
+// The start time of a process in the kernel's ticks, from /proc/PID/stat; 0 if no such process exists.
 std::uint64_t process_start(std::uint32_t pid);
-// Whether the process that began then still runs: it has not ended, waited for or not.
+// True if the process with this start time still runs. A process that has ended does not run, whether or not
+// its parent has waited for it.
 bool process_runs(std::uint32_t pid, std::uint64_t start);
-// What this machine calls itself, as headers of sessions have it.
+// The name of this machine, as the headers of sessions contain it.
 std::string this_host();
 
 }  // namespace penstock

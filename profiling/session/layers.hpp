@@ -1,5 +1,5 @@
-// A session's layers (penstock_layer) and the names of layers and calls. Some layers count once more what
-// others have counted.
+// The layers of a session (penstock_layer), and the names of layers and calls. Some layers count bytes that
+// another layer has already counted.
 #pragma once
 
 #include <string_view>
@@ -8,17 +8,18 @@
 
 namespace penstock {
 
-// Descriptors, whether by calls or by rings: what Darshan calls POSIX.
+// True for layers that use descriptors, through calls or through rings. Darshan calls them POSIX.
 constexpr bool is_of_descriptors(unsigned layer) {
   return layer == PENSTOCK_POSIX || layer == PENSTOCK_RING;
 }
 
-// No other layer counts its bytes. MPI-IO and HDF5 lie above others, and a layer that is not known may.
+// True if no other layer counts the same bytes. MPI-IO and HDF5 use other layers, so it is false for them. It
+// is also false for an unknown layer, which may do the same.
 constexpr bool moves_bytes_of_its_own(unsigned layer) {
   return is_of_descriptors(layer) || layer == PENSTOCK_STDIO;
 }
 
-// Names in what other programs read, by penstock_layer and penstock_call.
+// The names in output for other programs, indexed by penstock_layer and penstock_call.
 inline constexpr std::string_view kLayerNames[PENSTOCK_LAYERS] = {"posix", "stdio", "ring", "mpiio", "hdf5"};
 inline constexpr std::string_view kCallNames[PENSTOCK_CALLS] = {"open", "close", "read", "write", "stat",
                                                                 "seek", "sync",  "map",  "other"};

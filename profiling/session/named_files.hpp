@@ -1,4 +1,4 @@
-// The files of a session that are wanted, by key: for what knows files by their keys alone, as segments do.
+// Finds the files that a filter wants by their keys. It serves data that contain only keys, such as segments.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,20 @@ namespace penstock {
 
 struct NamedFile {
   std::uint64_t file = 0;
-  std::string_view path;   // is in a mapping
-  bool of_python = false;  // what Python programs did to it is wanted; what others did
+  std::string_view path;   // points into a mapped file
+  bool of_python = false;  // what Python programs did to the file is wanted
+  // what other programs did to the file is wanted
   bool of_others = false;
 };
 
-// Takes 32 bytes a file. Of names that share a key the first one stands for all.
+// Uses 32 bytes for each file. If several names have the same key, the first is used for all.
 class NamedFiles {
  public:
   NamedFiles(const Session& session, const FileSums& sums, const SessionFilter& filter);
 
-  // Null where what the image did to the file is not wanted.
+  // Null if the filter does not want what the image did to the file.
   const NamedFile* find(std::uint64_t file, const SessionImage& image) const;
-  // Of what find() gave: counting from 0.
+  // The number of a file that find() returned, from 0.
   std::size_t number(const NamedFile& file) const { return static_cast<std::size_t>(&file - files_.data()); }
 
  private:

@@ -1,5 +1,5 @@
-// Where a process or a session may be named: a word of digits alone is a process's number (a folder of such a
-// name is written as "./4711").
+// Parses a process id where an argument may be a process or a session. A word of digits alone is a process
+// id. A folder with such a name is written as "./4711".
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 namespace penstock {
 
 bool is_process_number(std::string_view word);
-// invalid_argument for what is no process's: other characters, 0, more than any has.
+// Error: invalid_argument if the word is no process id: it has other characters, is 0, or is too large.
 Result<int> process_number(std::string_view word);
 
 }  // namespace penstock

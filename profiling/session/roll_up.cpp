@@ -26,7 +26,8 @@ MountTable MountTable::of_this_machine() {
   for (const std::string& point : table.longest_first_) {
     mountinfo.clear();
     mountinfo.seekg(0);
-    // Below /sys there is a tmpfs as well (/sys/fs/cgroup), that holds folders for other mounts.
+    // /sys/fs/cgroup is a tmpfs that only contains mount points, so the type of the file system is not
+    // enough.
     if (point.starts_with("/proc/") || point.starts_with("/sys/") ||
         is_pseudo_file_system(facts_from_mountinfo(mountinfo, point).fs_type))
       table.pseudo_.insert(point);

@@ -1,4 +1,4 @@
-// Files of a session added up by where they lie or by who used them.
+// Adds up the files of a session by mount, by folder or by process.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@
 
 namespace penstock {
 
-// The mounts of this machine as they are now, which may not be those of the run.
+// The mounts of this machine at present. They may differ from the mounts during the run.
 class MountTable {
  public:
   explicit MountTable(std::vector<std::string> mount_points);
   static MountTable of_this_machine();
-  // The mount point that an absolute path lies on; "" for any other text. Lives as long as the table.
+  // The mount point of an absolute path; "" for any other text. The result is valid as long as the table.
   std::string_view mount_of(std::string_view path) const;
-  // Whether such a mount point holds what the kernel says of itself: /proc, /sys and what is mounted below
-  // them, /dev (but not /dev/shm). Known of this machine alone.
+  // True for a mount point whose files are made by the kernel: /proc, /sys and mounts below them, /dev (but
+  // not /dev/shm). Known only for this machine.
   bool is_pseudo(std::string_view mount) const { return pseudo_.contains(mount); }
 
  private:
@@ -31,21 +31,21 @@ class MountTable {
   std::set<std::string, std::less<>> pseudo_;
 };
 
-// A row of a roll-up: a mount, a folder, a process or a file.
+// One row of a roll-up: a mount, a folder, a process or a file.
 struct RollUp {
   std::string_view name;
   std::uint64_t files = 0;
   LayerSum all;
-  std::string_view largest;  // the path of the file that most bytes were moved of
+  std::string_view largest;  // path of the file with the most bytes read and written
   std::uint64_t largest_bytes = 0;
 };
 
-// By name. One for each thread, then added.
+// The rows of a roll-up by name. Each thread fills one of its own; they are added at the end.
 class RollUps {
  public:
   void add(std::string_view name, const FileSum& file);
   void add(const RollUps& more);
-  // By bytes moved, then by time, then by name; at most `most`.
+  // The largest rows, at most `most`: sorted by bytes, then by time, then by name.
   std::vector<RollUp> largest(std::size_t most) const;
   std::size_t size() const { return rows_.size(); }
 
@@ -55,35 +55,36 @@ class RollUps {
   std::unordered_map<std::string_view, RollUp> rows_;
 };
 
-// "/a" of "/a/b"; "/" of "/b"; "" where there is no slash.
+// The folder of a path: "/a" for "/a/b"; "/" for "/b"; "" for a path without a slash.
 std::string_view folder_of(std::string_view path);
 
-// What each process did to the files that are wanted, in the order of the session's processes.
+// What each process did to the files that the filter wants, in the order of the session's processes.
 struct ProcessSum {
   const SessionProcess* process = nullptr;
   std::uint64_t files = 0;
-  std::uint32_t threads = 0;  // that did anything
+  std::uint32_t threads = 0;  // threads that did any I/O
   LayerSum all;
 };
 std::vector<ProcessSum> sum_by_process(const Session& session, const FileSums& sums,
                                        const SessionFilter& filter);
 
-// Keeps the files that rank highest by some figure.
+// Keeps the `most` files with the highest values of `figure`.
 class TopFiles {
  public:
   TopFiles(std::size_t most, double (*figure)(const FileSum&)) : most_(most), figure_(figure) {}
   void add(const FileSum& file);
   void add(const TopFiles& more);
-  std::vector<FileSum> ranked() const;                            // the highest first; none whose figure is 0
-  std::uint64_t skipped() const { return seen_ - heap_.size(); }  // that rank below them
+  // the highest first, without files whose figure is 0
+  std::vector<FileSum> ranked() const;
+  std::uint64_t skipped() const { return seen_ - heap_.size(); }  // how many files rank below them
 
  private:
-  bool before(const FileSum& a, const FileSum& b) const;  // ranks higher
+  bool before(const FileSum& a, const FileSum& b) const;  // `a` ranks higher than `b`
   void keep(const FileSum& file);
   std::size_t most_;
-  std::uint64_t seen_ = 0;  // whose figure is not 0
+  std::uint64_t seen_ = 0;  // files whose figure is not 0
   double (*figure_)(const FileSum&);
-  std::vector<FileSum> heap_;  // the lowest in front
+  std::vector<FileSum> heap_;  // a heap with the lowest file in front
 };
 
 double by_bytes(const FileSum& file);

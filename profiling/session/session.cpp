@@ -27,7 +27,7 @@ NextData data_of(int fd, std::uint64_t size) {
   return [fd, size](std::uint64_t offset) -> std::uint64_t {
     const off_t data = ::lseek(fd, static_cast<off_t>(offset), SEEK_DATA);
     if (data >= 0) return static_cast<std::uint64_t>(data);
-    return errno == ENXIO ? size : offset;  // file systems that know of no holes have none
+    return errno == ENXIO ? size : offset;  // a file system that does not support SEEK_DATA has no holes
   };
 }
 
@@ -49,13 +49,13 @@ bool image_before(const SessionImage& a, const SessionImage& b) {
   return key(a) < key(b);
 }
 
-// One file of a process, and a copy of it: a snapshot, or a backup.
+// True for two states of one file: the file itself, and a snapshot or a copy of it.
 bool same_image(const SessionImage& a, const SessionImage& b) {
   return same_process(a, b) && a.header().begin.monotonic_ns == b.header().begin.monotonic_ns &&
          a.header().begin.ticks == b.header().begin.ticks;
 }
 
-// Which of two states of one file is the later.
+// A later state of the same file compares greater.
 auto progress_of(const SessionImage& image) {
   const penstock_session_header& header = image.header();
   return std::tuple(header.state != PENSTOCK_RUNNING, image.end_monotonic_ns(), header.kernel_end_known,
@@ -67,8 +67,8 @@ bool is_better(const SessionImage& a, const SessionImage& b) {
   return a_is_whole != b_is_whole ? a_is_whole : progress_of(a) > progress_of(b);
 }
 
-// Two states of one file would count the same calls twice: the later stays that is whole. Who gives a session
-// and its own snapshot is told by folders, as there may be thousands of files.
+// Two states of one file would count the same calls twice. Keeps the later of them, but prefers a state that
+// is whole. The message names folders and not files, because a session may have thousands of files.
 void leave_out_earlier_states(Session& session) {
   auto& images = session.images;
   std::stable_sort(images.begin(), images.end(),
@@ -82,7 +82,7 @@ void leave_out_earlier_states(Session& session) {
     }
     if (is_better(*image, *kept.back())) std::swap(kept.back(), image);
     if (progress_of(*image) > progress_of(*kept.back())) {
-      ++session.unread_files;  // cut short, as open_session() has said
+      ++session.unread_files;  // it was cut short; open_session() has already reported that
       continue;
     }
     ++left_out[{image->path().parent_path(), kept.back()->path().parent_path()}];
@@ -114,8 +114,9 @@ Result<std::set<fs::path>> files_of(std::span<const fs::path> paths) {
   return files;
 }
 
-// All processes of a machine have the same two clocks, and what the first one and the last one read of them
-// makes the best line. A process that lived for long and was killed may have nothing but a rate of its own.
+// All processes of a machine have the same two clocks. The earliest and the latest reading of any of them
+// give the most exact line. A process that ran long and was killed may otherwise have only its own measured
+// rate.
 void refine_clocks(Session& session) {
   std::map<std::string_view, std::vector<penstock_moment>> hosts;
   for (const auto& image : session.images) {
@@ -147,7 +148,8 @@ void group_processes(Session& session) {
 
 void find_unwatched(Session& session) {
   std::vector<std::tuple<std::string_view, std::uint32_t, std::int64_t>> started;
-  // Their library is in no environment that others begin with.
+  // Processes to which a user attached. The library is not in their environment, so programs that they start
+  // are not watched.
   std::set<std::pair<std::string_view, std::uint32_t>> attached_to;
   for (const auto& image : session.images) {
     const penstock_session_header& header = image->header();
@@ -155,18 +157,18 @@ void find_unwatched(Session& session) {
     if (header.begun == PENSTOCK_BEGUN_ATTACHED) attached_to.emplace(image->host(), header.pid);
   }
   std::sort(started.begin(), started.end());
-  // Whether a process of that number left a file that was started not long before `since`, or later: the
-  // child of a spawn may be quicker than its parent's note of it.
+  // True if a process with this id has a file that was started at `since` or later. For a spawned child
+  // `since` is the begin of its parent's file, because the child may start before the parent notes the spawn.
   const auto is_watched = [&](const SessionImage& by, std::uint32_t pid, std::int64_t since) {
     const auto found = std::lower_bound(started.begin(), started.end(), std::tuple(by.host(), pid, since));
     return found != started.end() && std::get<0>(*found) == by.host() && std::get<1>(*found) == pid;
   };
   for (const auto& image : session.images) {
     const penstock_session_header& header = image->header();
-    const bool attached =  // to itself, or to what it is a fork of
+    const bool attached =  // a user attached to the process, or to the process that forked it
         attached_to.contains({image->host(), header.pid}) ||
         (header.forked != 0 && attached_to.contains({image->host(), header.parent_pid}));
-    // Of an image's execs all but the last have failed, and the last, unless the image ended by it.
+    // An exec that succeeds ends the image. So only the last one can have succeeded; all earlier ones failed.
     UnwatchedProgram executed;
     image->view().each_event([&](const penstock_event& event, std::string_view text) {
       if (event.kind == PENSTOCK_EVENT_EXEC) {
@@ -222,7 +224,7 @@ void SessionImage::inspect_end() {
 }
 
 Result<std::unique_ptr<SessionImage>> SessionImage::open(const fs::path& path) {
-  // Nothing that is no plain file is ever opened for good: a pipe would hold us up.
+  // O_NONBLOCK: if the path is a pipe, the open must not wait for a writer.
   const Fd fd(
       retry_eintr([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }));
   if (!fd) return errno_error(errno, "cannot open", path.string());
@@ -238,8 +240,8 @@ Result<std::unique_ptr<SessionImage>> SessionImage::open(const fs::path& path) {
       return errno_error(failed, "cannot map", path.string());
   const Result<void> looked = image->look(image->file_.bytes(), data_of(fd.get(), size));
   if (!looked.ok()) return of_file(looked.error(), path);
-  // A process that goes on makes its file longer before its header says so: what is asked for behind the
-  // header tells.
+  // A running process makes its file longer first and changes the header afterwards. So a size that is read
+  // after the header must be at least file_end. If it is not, the file was cut.
   const std::uint64_t end = image->header().file_end;
   if (end > size && ::fstat(fd.get(), &status) == 0 && static_cast<std::uint64_t>(status.st_size) < end)
     image->missing_bytes_ = end - static_cast<std::uint64_t>(status.st_size);
@@ -344,6 +346,7 @@ Result<void> complete_file(const fs::path& file, const penstock_kernel_io& kerne
                            std::int64_t end_monotonic_ns) {
   const Fd fd(retry_eintr([&] { return ::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW); }));
   if (!fd) return errno_error(errno, "cannot open", file.string());
+  // kernel_end_known is written last. A reader that sees it also finds the two values that it announces.
   const std::uint32_t known = 1;
   const auto put = [&](std::size_t offset, const void* value, std::size_t bytes) {
     return ::pwrite(fd.get(), value, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);

@@ -1,5 +1,5 @@
-// A session: what the processes of one run, or of several, left in their folders. All files stay mapped while
-// it lives; what it says of them are views into the mappings.
+// Reads a session: the files that the processes of one run, or of several, wrote to their folders. All files
+// stay mapped as long as the Session lives, because its texts are views into the mappings.
 #pragma once
 
 #include <cstddef>
@@ -17,30 +17,30 @@
 
 namespace penstock {
 
-// One file: a process from its begin, a fork or an exec to its end or its next exec.
+// One file of a session. It covers a process from its begin, a fork or an exec to its end or its next exec.
 class SessionImage {
  public:
-  // not_found, permission_denied ...; corrupt or unsupported for what is no session file.
+  // Errors: not_found, permission_denied ...; corrupt or unsupported if it is no session file.
   static Result<std::unique_ptr<SessionImage>> open(const std::filesystem::path& path);
-  // Of bytes that outlive it.
+  // Reads from memory, which must live longer than the image.
   static Result<std::unique_ptr<SessionImage>> of(std::span<const std::byte> bytes);
 
   const std::filesystem::path& path() const { return path_; }
   const SessionView& view() const { return view_; }
   const penstock_session_header& header() const { return view_.header(); }
-  // How much the file lacks of what its header says; 0: nothing. A process's own file never does: somebody
-  // cut it, or copied it in part.
+  // The bytes that the header promises and the file does not have; usually 0. Only a file that was cut or
+  // copied in part lacks bytes.
   std::uint64_t missing_bytes() const { return missing_bytes_; }
-  bool cut_while_read() const { return file_.lost(); }  // what was behind the cut counts as zeros
+  bool cut_while_read() const { return file_.lost(); }  // then the bytes after the cut are read as zeros
 
   std::string_view host() const { return field_text(header().host); }
   std::string_view executable() const { return field_text(header().executable); }
   std::string_view program() const { return base_name(executable()); }
   bool is_python() const { return python_; }
   std::vector<std::string_view> command() const;
-  // The file's last word: when recording ended, or the last thing that it saw.
+  // When recording ended. If the file does not have this, the time of the last recorded operation.
   std::int64_t end_monotonic_ns() const { return end_monotonic_ns_; }
-  // As of SessionClock; what was said of times before does not hold any more.
+  // Calls SessionClock::refine(). Times that were read from this image before are then out of date.
   void refine_clock(const penstock_moment& moment);
 
  private:
@@ -55,49 +55,52 @@ class SessionImage {
   std::uint64_t missing_bytes_ = 0;
   bool python_ = false;
   std::int64_t end_monotonic_ns_ = 0;
-  std::uint64_t last_ticks_ = 0;  // of anything that it did
+  std::uint64_t last_ticks_ = 0;  // the time of its last recorded operation
 };
 
-// A process: its images in order.
+// A process and its images in the order of time.
 struct SessionProcess {
   std::vector<const SessionImage*> images;
   const SessionImage& first() const { return *images.front(); }
   const SessionImage& last() const { return *images.back(); }
 };
 
-// A program that a watched process began and that left no file: a static or setuid one, mostly, or any one
-// that was started by a process that was attached to.
+// A program that a watched process started and that wrote no file. Most of these are static or setuid
+// programs, or were started by a process to which a user attached.
 struct UnwatchedProgram {
   std::uint32_t pid = 0;
-  std::string_view program;  // is in a mapping; "" where unknown
+  std::string_view program;  // points into a mapping; "" if unknown
   bool by_attached = false;
 };
 
 struct Session {
-  std::vector<std::unique_ptr<SessionImage>> images;  // by host, process and begin
-  std::vector<SessionProcess> processes;              // by begin
+  std::vector<std::unique_ptr<SessionImage>> images;  // sorted by host, process and begin
+  std::vector<SessionProcess> processes;              // sorted by begin
   std::vector<UnwatchedProgram> unwatched;
-  std::vector<int> exit_codes;        // of what was run, as session.json says; -1: not known
-  std::vector<std::string> detached;  // for each: when it was detached from, UTC; "" where it was not
-  std::vector<std::string> problems;  // files that were not read, or only in part, and why
-  std::size_t unread_files = 0;       // of these: not read, or only in part, and in no other state either
+  // exit codes of the programs that were run, from session.json; -1: not known
+  std::vector<int> exit_codes;
+  // for each run: when the user detached from it, UTC; "" if the user did not
+  std::vector<std::string> detached;
+  std::vector<std::string> problems;  // which files were not read fully, and why
+  // files that were not read fully, and of which no other copy was read either
+  std::size_t unread_files = 0;
 };
 
-// Folders of sessions and single files of them. Of two states of one file (a session's and its snapshot's)
-// the later is taken, and said among the problems. An error where a path is not there or where nothing in all
-// of them is a session's file.
+// Opens folders of sessions and single files of sessions. If two files are states of the same image (a
+// session and its snapshot), the later state is used, and `problems` names the other. Errors: a path does not
+// exist, or none of the paths contains a session file.
 Result<Session> open_session(std::span<const std::filesystem::path> paths);
-// At least one.
+// Makes a session of at least one image.
 Session session_of(std::vector<std::unique_ptr<SessionImage>> images);
-// Whether any process kept something of that kind.
+// True if any process recorded entries of this kind.
 bool has_entries(const Session& session, penstock_block_kind kind);
 
-// For the kernel's last word on a process that has just ended and could not write it itself: sets kernel_end
-// and end_monotonic_ns of the newest image of that process in the folder, if it has none. Never makes or
-// lengthens a file.
+// Adds the kernel's final counts of a process that has just ended and could not write them itself. Sets
+// kernel_end and end_monotonic_ns in the newest image of that process in the folder, unless that image has
+// them already. Never creates or lengthens a file.
 Result<void> complete_image(const std::filesystem::path& folder, std::uint32_t pid,
                             const penstock_kernel_io& kernel_end, std::int64_t end_monotonic_ns);
-// Likewise of one file.
+// The same for one file.
 Result<void> complete_file(const std::filesystem::path& file, const penstock_kernel_io& kernel_end,
                            std::int64_t end_monotonic_ns);
 

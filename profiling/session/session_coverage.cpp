@@ -15,20 +15,20 @@
 namespace penstock {
 namespace {
 
-// What one process adds to the comparison. A parent gives to its children, so that a sum may fall below zero
-// on the way: it then wraps, and comes back.
+// The counts of one process for the comparison. The counts of children are subtracted from their parent, so
+// an unsigned sum may wrap below zero in between. It is right again at the end.
 struct Share {
   std::uint64_t kernel_read = 0;
   std::uint64_t kernel_written = 0;
   std::uint64_t seen_read = 0;
   std::uint64_t seen_written = 0;
-  bool known = true;                        // to its end
-  bool broken = false;                      // the end of an image that is not the last is unknown
-  bool cut = false;                         // a file lacks some of what was seen
-  std::optional<std::size_t> counted_with;  // a process whose counters hold the end of this one's
+  bool known = true;                        // the end of the last image is known
+  bool broken = false;                      // an image before the last one has no known end
+  bool cut = false;                         // the file was cut, so recorded calls are missing
+  std::optional<std::size_t> counted_with;  // the process whose counters contain this one's final counts
 };
 
-// The image's last word, or what the kernel says now.
+// The final counters of the image. If it has none and the process runs, the kernel's current counters.
 std::optional<penstock_kernel_io> end_of(const SessionImage& image, const std::string& host) {
   if (image.header().kernel_end_known != 0) return image.header().kernel_end;
   penstock_kernel_io now{};
@@ -67,8 +67,8 @@ class Tree {
     }
   }
 
-  // The process that `child` was started by. One that did nothing but fork left no file: then its own parent,
-  // which has noted it, stands for it.
+  // The process that started `child`. If that one only forked, it left no file. Then the result is the
+  // process that recorded the start of that one.
   std::optional<std::size_t> parent_of(std::size_t child) const {
     const SessionImage& born = processes_[child].first();
     const auto parent = key(born, born.header().parent_pid);
@@ -76,8 +76,8 @@ class Tree {
     return found ? found : latest(begot_, parent, child);
   }
 
-  // A child that its parent was seen to begin and not to wait for. Those that libc began (system, popen) it
-  // reaps unseen.
+  // True if the parent recorded that it started this child, and did not record that it waited for the child.
+  // Children that libc starts (system(), popen()) are not recorded, and libc waits for them.
   bool left_alone(std::size_t parent, std::size_t child) const {
     const std::pair both{parent, processes_[child].first().header().pid};
     return children_.contains(both) && !reaped_.contains(both);
@@ -87,8 +87,8 @@ class Tree {
   using Key = std::pair<std::string_view, std::uint32_t>;
   static Key key(const SessionImage& image, std::uint32_t pid) { return {image.host(), pid}; }
 
-  // Of those of that number the one that started last before the child. A process may do its first I/O, and
-  // have its file started, after the end of a child: what counts is its own begin.
+  // Among the processes with this id, the one that began last before the child. The begin of a process
+  // counts, not its first I/O: that may be later than the end of the child.
   std::optional<std::size_t> latest(const std::multimap<Key, std::size_t>& among, const Key& pid,
                                     std::size_t child) const {
     std::optional<std::size_t> best;
@@ -109,11 +109,11 @@ class Tree {
   const std::vector<SessionProcess>& processes_;
   std::multimap<Key, std::size_t> by_pid_;
   std::multimap<Key, std::size_t> begot_;
-  std::set<std::pair<std::size_t, std::uint32_t>> children_;  // of which process, their number
+  std::set<std::pair<std::size_t, std::uint32_t>> children_;  // (number of the parent, pid of the child)
   std::set<std::pair<std::size_t, std::uint32_t>> reaped_;
 };
 
-// From each image's begin to its end, as far as ends are known.
+// Adds the kernel's counts from the begin to the end of each image, as far as the ends are known.
 void add_kernel(const SessionProcess& process, const std::string& host, Share& share) {
   for (const SessionImage* const image : process.images) {
     const auto end = end_of(*image, host);
@@ -127,7 +127,7 @@ void add_kernel(const SessionProcess& process, const std::string& host, Share& s
   }
 }
 
-// What the kernel handed on to whoever reaped it, as far as it is known.
+// The counts that the kernel added to the parent when it waited for this process, as far as they are known.
 penstock_kernel_io handed_on(const SessionProcess& process, const std::string& host) {
   return end_of(process.last(), host).value_or(process.last().header().kernel_begin);
 }
@@ -136,8 +136,9 @@ bool below_zero(std::uint64_t sum) {
   return sum > static_cast<std::uint64_t>(INT64_MAX);
 }
 
-// Children that had ended, but that a parent which died at that moment had not looked at yet, are told by its
-// counters: there would be less than nothing left. The last to end are the first to be taken back.
+// Corrects the case of a parent that died before it waited for all its children. The counts of a child that
+// was not waited for must not be subtracted from its parent. Such a case shows as a parent with counts below
+// zero. Then the children are added back, the last that ended first.
 void take_back(const std::vector<SessionProcess>& processes, const std::string& host,
                std::vector<Share>& shares, std::map<std::size_t, std::vector<std::size_t>>& reaped_by) {
   for (auto& [parent, children] : reaped_by) {
@@ -156,7 +157,7 @@ void take_back(const std::vector<SessionProcess>& processes, const std::string& 
   }
 }
 
-// Whether the end of this process's counters is known, or part of those of one that is.
+// True if the final counters of this process are known, or are contained in those of a process that has them.
 bool is_compared(const std::vector<Share>& shares, std::size_t process) {
   constexpr int kDeepest = 64;
   for (int steps = 0; steps < kDeepest; ++steps) {
@@ -190,7 +191,7 @@ SessionCoverage coverage_of(const Session& session) {
   const std::string host = this_host();
   const Tree tree(session);
   std::vector<Share> shares(session.processes.size());
-  std::map<std::size_t, std::vector<std::size_t>> reaped_by;  // of a parent, its children
+  std::map<std::size_t, std::vector<std::size_t>> reaped_by;  // the children of each parent
   for (std::size_t i = 0; i < shares.size(); ++i) {
     for (const SessionImage* const image : session.processes[i].images) add_seen(*image, shares[i], all);
     add_kernel(session.processes[i], host, shares[i]);
@@ -208,7 +209,7 @@ SessionCoverage coverage_of(const Session& session) {
                         process.last().header().state != PENSTOCK_STOPPED && !lives(process.last(), host) &&
                         !tree.left_alone(*parent, i);
     if (!reaped) continue;
-    if (shares[i].broken) shares[*parent].broken = true;  // it holds bytes of an unknown process
+    if (shares[i].broken) shares[*parent].broken = true;  // it contains bytes of an unknown process
     const penstock_kernel_io given = handed_on(process, host);
     shares[*parent].kernel_read -= given.rchar;
     shares[*parent].kernel_written -= given.wchar;

@@ -1,9 +1,10 @@
-// How much of what the kernel counted was seen: the kernel's counters of a process (/proc/PID/io) since the
-// library was loaded in it, less those of the children that it has reaped, against what its calls moved.
+// Calculates coverage: which part of the I/O that the kernel counted was recorded. It compares two numbers
+// for each process. One is the kernel's counters (/proc/PID/io) since the library was loaded, minus those of
+// children that the process waited for. The other is the bytes that the recorded calls moved.
 //
-// A process that was killed could not ask the kernel for its last word. Where its parent, which lived on, has
-// the child's bytes in its own counters, the two are compared together; where not, both stay out of the
-// comparison and are counted as unknown.
+// A process that was killed could not read its final counters. If its parent continued and waited for it, the
+// parent's counters contain those of the child, and the two are compared together. Otherwise the process is
+// left out of the comparison and counted as unknown.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,9 @@
 namespace penstock {
 
 struct Coverage {
-  std::uint64_t kernel = 0;  // of those processes that are known
-  std::uint64_t seen = 0;    // likewise
-  // seen / kernel; 1 where neither has anything; not a number where nothing is known.
+  std::uint64_t kernel = 0;  // bytes that the kernel counted for the processes that are known
+  std::uint64_t seen = 0;    // bytes of their recorded calls
+  // seen / kernel. 1 if both are 0; NaN if `kernel` is 0 and `seen` is not.
   double fraction() const;
 };
 
@@ -26,19 +27,19 @@ struct SessionCoverage {
   std::uint64_t ring_bytes = 0;  // io_uring and libaio
   std::uint64_t spliced_bytes = 0;
   std::uint64_t mapped_bytes = 0;
-  std::size_t unknown_processes = 0;  // `cut_processes` included
-  std::size_t cut_processes = 0;      // whose files were cut short
-  std::size_t running_processes = 0;  // on this machine, now
+  std::size_t unknown_processes = 0;  // including cut_processes
+  std::size_t cut_processes = 0;      // processes with a file that was cut
+  std::size_t running_processes = 0;  // processes that run on this machine at present
   std::size_t threads = 0;
-  std::uint64_t missed = 0;  // calls that failed on names of which their thread knew no file
+  std::uint64_t missed = 0;  // failed calls with a file name that the calling thread had not used before
   double missed_ns = 0;
 };
 
-// Whether the process that writes this file runs now, on the machine of that name (this_host(),
-// kernel_processes.hpp).
+// True if the process that writes this file is running, and the file was made on the machine `this_host`
+// (this_host() in kernel_processes.hpp).
 bool lives(const SessionImage& image, std::string_view this_host);
 
-// Of a process that still runs on this machine, the kernel is asked now.
+// For a process that still runs on this machine, it reads the kernel's current counters.
 SessionCoverage coverage_of(const Session& session);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// The files of a session's folder, looked at while processes write to them.
+// Lists and opens the files of a session's folder while processes write to them.
 #pragma once
 
 #include <fcntl.h>
@@ -11,14 +11,14 @@
 
 namespace penstock {
 
-// What is no plain file is never opened for good: a pipe would hold us up.
+// O_NONBLOCK: if the file is a pipe, the open must not wait for a writer.
 inline constexpr int kSessionOpenFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
-// All that have a session's suffix, by name, each with the folder before it. What the system says where that
-// cannot be read.
+// The paths of all files in the folder with the suffix of session files, sorted by name. The system's error
+// if the folder cannot be read.
 Result<std::vector<std::filesystem::path>> session_files(const std::filesystem::path& folder);
-// The descriptor stays the caller's, its position where it is. False where it is no session's file, of this
-// version and byte order; `header` then holds whatever was there.
+// Reads the header; neither closes the descriptor nor moves its file position. False if it is no session file
+// of this version and byte order. `header` then has whatever bytes were read.
 bool read_header(int fd, penstock_session_header& header);
 
 }  // namespace penstock

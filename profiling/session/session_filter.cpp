@@ -35,7 +35,7 @@ bool is_code(std::string_view path) {
          path.find(".so.") != std::string_view::npos;
 }
 
-// The last part says it: these are in many places.
+// Only the last part of the path is compared, because these files are in many folders.
 bool is_interpreters_own(std::string_view path) {
   const std::string_view name = base_name(path);
   return name == "pyvenv.cfg" || name == "pybuilddir.txt" || name.ends_with("._pth") ||

@@ -46,7 +46,7 @@ Result<fs::path> make_session_folder(const fs::path& wanted) {
   if (failed) return errno_error(failed.value(), "cannot tell where to put", wanted.string());
   if (!folder.has_filename()) folder = folder.parent_path();
   if (::mkdir(folder.c_str(), 0700) == 0) return folder;
-  // In /proc, making folders fails like this although there is one to make them in.
+  // mkdir() in /proc fails with ENOENT although the parent folder exists.
   if (errno == ENOENT) {
     const std::string parent = folder.parent_path().string();
     return make_error(
@@ -94,7 +94,7 @@ SessionNote read_note(const fs::path& folder) {
   if (!fs::is_regular_file(path, failed) || fs::file_size(path, failed) > kMostNote) return {};
   std::ifstream in(path);
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  // A depth that no note of ours has would be somebody's attempt on the stack.
+  // Our notes are never deeper. A deep file from an attacker could exhaust the stack.
   const auto shallow = [&](int at, Json::parse_event_t, Json&) { return at < 8; };
   const Json note = Json::parse(text, shallow, false);
   if (!note.is_object()) return {};

@@ -1,5 +1,5 @@
-// The folder of a session, and what `profile run` notes in it besides what the processes write: session.json,
-// which says how the run was started and how it ended. Readers get on without it.
+// Creates the folder of a session, and reads and writes its session.json. `profile run` notes there how the
+// run started and how it ended. A session without this file can still be read.
 #pragma once
 
 #include <filesystem>
@@ -18,20 +18,21 @@ struct SessionNote {
   std::vector<std::string> exclude;
   bool trace = false;
   std::string started;  // UTC, ISO 8601
-  std::string ended;    // "" while it runs, or the end is unknown; without an exit code: it was detached from
-  int exit_code = -1;   // 128 + signal where one ended it; -1: not yet
+  // "" if the run has not ended or its end is unknown. If exit_code is -1, this is the time of the detach.
+  std::string ended;
+  int exit_code = -1;  // 128 + signal if a signal ended it; -1: not known
 };
 
 // "penstock-profile-20261120T093000Z-4711".
 std::string default_session_name();
 
-// Makes it, mode 0700, or takes an empty one and makes that its mode. already_exists for one that is not
-// empty, with what to do. The path is absolute.
+// Creates the folder with mode 0700, or uses an empty one and sets its mode to 0700. Returns the absolute
+// path. Error: already_exists if the folder is not empty (the message has a remedy).
 Result<std::filesystem::path> make_session_folder(const std::filesystem::path& wanted);
 
-// Whole or not at all, mode 0600.
+// Writes the whole file or nothing, mode 0600.
 Result<void> write_note(const std::filesystem::path& folder, const SessionNote& note);
-// Nothing where there is none, or none that can be read.
+// An empty note if the file does not exist or cannot be read.
 SessionNote read_note(const std::filesystem::path& folder);
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
-// Fuzz target: the input is one process's file of a session. It is read, added up, reported and exported;
-// what is said of its files adds up to what is said of the whole.
+// Fuzz target: the input is one file of a session. It is read, added up, reported and exported. The sums over
+// its files must equal the sums over the whole session.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -5,9 +5,9 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint32_t kMostRanks = 1U << 22U;  // more are an error of the file
+constexpr std::uint32_t kMostRanks = 1U << 22U;  // a larger number is an error in the file
 
-// The image that says of a rank; null where none does.
+// The header of the first image that has a valid rank; null if none has.
 const penstock_session_header* launched(const SessionProcess& process) {
   for (const SessionImage* const image : process.images) {
     const penstock_session_header& header = image->header();

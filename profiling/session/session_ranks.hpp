@@ -1,4 +1,4 @@
-// The processes of a session as ranks of a job: those of a launcher's where there is one.
+// Gives each process of a session a rank: that of its launcher, or the next free number.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,17 @@
 
 namespace penstock {
 
-// A process that a launcher gave a rank, and what that process began, are that rank. All others (every
-// process where there is no launcher) are ranks behind the launcher's, in the order in which they began.
+// A process with a rank from a launcher keeps that rank, and so do the processes that it starts. All other
+// processes get the ranks after those of the launcher, in the order in which they began. Without a launcher
+// that is every process.
 class SessionRanks {
  public:
   explicit SessionRanks(const Session& session);
 
   std::uint32_t of(const SessionImage& image) const;
   std::uint32_t count() const { return static_cast<std::uint32_t>(hosts_.size()); }
-  std::string_view host(std::uint32_t rank) const { return hosts_[rank]; }  // "" where none of it was seen
+  // "" if no process of that rank was recorded
+  std::string_view host(std::uint32_t rank) const { return hosts_[rank]; }
 
  private:
   std::unordered_map<const SessionImage*, std::uint32_t> ranks_;

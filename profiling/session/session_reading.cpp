@@ -7,14 +7,14 @@
 namespace penstock {
 namespace {
 
-// How many of them there are at one time, at most.
+// The largest number of intervals that contain the same moment.
 std::uint64_t most_at_once(const std::vector<TimeInterval>& times) {
   std::vector<std::pair<std::int64_t, int>> turns;
   for (const TimeInterval& time : times) {
     turns.emplace_back(time.begin, 1);
     turns.emplace_back(std::max(time.begin, time.end), -1);
   }
-  // At one moment who begins comes before who ends.
+  // At the same moment begins come before ends.
   std::sort(turns.begin(), turns.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first < b.first : a.second > b.second;
   });
@@ -24,7 +24,7 @@ std::uint64_t most_at_once(const std::vector<TimeInterval>& times) {
   return static_cast<std::uint64_t>(most);
 }
 
-// Spans of one repeat.
+// The spans of one repeat.
 struct Repeat {
   std::vector<TimeInterval> times;
   std::uint64_t bytes = 0;

@@ -1,5 +1,5 @@
-// How a session's program read: by how many threads at once, and for how long, as the calls tell or as the
-// program itself says by its spans.
+// How a session's program read: the number of threads that read at the same time, and the duration. The
+// source is either the recorded calls or the spans that the program itself reported.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// When one thread read, and how much.
+// When one thread read, and how many bytes.
 struct ThreadReading {
   std::int64_t first_ns = INT64_MAX;  // realtime
   std::int64_t last_ns = INT64_MIN;
@@ -19,26 +19,28 @@ struct ThreadReading {
 };
 using ThreadReadings = std::map<std::pair<const SessionImage*, std::uint32_t>, ThreadReading>;
 
-// What an entry that read bytes adds to its thread, which is returned.
+// Adds an entry with read bytes to its thread. Returns the thread's sum.
 const ThreadReading& add_reading(ThreadReadings& threads, const penstock_counters& counters,
                                  const SessionImage& image);
 
-// How many threads read at the same time, at most: from their first read to their last. A pool that is made
-// anew for each epoch counts once. Who reads next to nothing (a configuration file) is no reader.
+// The largest number of threads that read at the same time. A thread reads from its first read to its last.
+// So a thread pool that is created again for each epoch counts once. A thread with less than 1% of all bytes
+// does not count; it read a configuration file, for example.
 std::uint64_t threads_at_once(const ThreadReadings& threads, std::uint64_t all_bytes);
 
-// What a measurement was about.
+// How a program read, according to its spans.
 struct Reading {
   std::uint64_t bytes = 0;
   double wall_s = 0;
-  double busy_s = 0;  // in spans, added over threads
+  double busy_s = 0;  // time in spans, added over threads
   std::uint64_t threads = 0;
-  std::vector<double> bytes_per_s{};  // of each repeat that the program told apart; none: all as one
+  std::vector<double> bytes_per_s{};  // of each repeat, if the spans distinguish repeats; else empty
 };
 
-// From spans of reading; no bytes where there are none. A span of one sample has its number, and the time of
-// all of them is from the first one's begin to the last one's end; those without a number are repeats of a
-// measurement, told apart by their epochs, and what was between them is no time of theirs.
+// Calculates a Reading from the spans of kind PENSTOCK_READ; 0 bytes if the session has none. A span of one
+// sample has the sample's number. The time of these spans is from the first begin to the last end. Spans
+// without a number belong to repeats of a measurement, and their epoch is the number of the repeat. For them
+// the time between spans does not count.
 Reading reading_of_spans(const Session& session);
 
 }  // namespace penstock

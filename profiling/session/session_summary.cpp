@@ -89,6 +89,8 @@ std::size_t summing_threads() {
 
 void each_in_threads(const FileSums& sums, const SessionFilter& filter, const PlacedEach& each,
                      const PlacedEach& left_out) {
+  // Each thread sums up its own part of the files. The destructors of `others` join them, so all are done on
+  // return.
   const std::size_t threads = sums.entries() < kEntriesForThreads ? 1 : summing_threads();
   const auto work = [&](std::size_t place) {
     sums.each_of_part(
@@ -138,7 +140,8 @@ SessionSummary summarise(const Session& session, const FileSums& sums, const Ses
     return !std::binary_search(keys_left_out.begin(), keys_left_out.end(), file);
   };
   summary.segments = inspect_segments(session, wanted, summary.begin_ns, summary.span_s);
-  // Segments that are missing (dropped, or the trace was switched on later) would make the time too short.
+  // If segments are missing (dropped, or the trace was switched on later), the union of their times is too
+  // short. Then io_s stays the sum over threads.
   const std::uint64_t calls = summary.in.all.reads + summary.in.all.writes;
   if (summary.drops.segments == 0 && summary.segments->reads_and_writes >= calls) {
     summary.io_s = summary.segments->io_s;

@@ -1,4 +1,4 @@
-// What a report says of a session in whole: totals, histograms, time, what was left out and what is missing.
+// The figures of a report that cover a whole session: totals, histograms, times, and which data are missing.
 #pragma once
 
 #include <array>
@@ -15,9 +15,9 @@
 
 namespace penstock {
 
-// What came of several files.
+// The sum over several files.
 struct FilesSum {
-  std::uint64_t files = 0;  // that something was done to
+  std::uint64_t files = 0;  // files with at least one operation
   std::uint64_t directories = 0;
   LayerSum all;
 
@@ -29,41 +29,42 @@ struct Drops {
   std::uint64_t records = 0;
   std::uint64_t operations = 0;
   std::uint64_t segments = 0;
-  bool oldest_segments = false;  // some of these gave way to newer ones
-  std::uint32_t no_room = 0;     // errno of a file that could not grow; 0: all could
+  bool oldest_segments = false;  // newer segments replaced some of these
+  std::uint32_t no_room = 0;     // errno if a file could not grow; 0: all files could
   std::uint64_t spans = 0;
-  std::uint64_t unnamed = 0;  // operations: they are counted, but to no file
+  std::uint64_t unnamed = 0;  // operations that were counted, but could not be assigned to a file
 };
 
 Drops drops_of(const Session& session);
 
 struct SessionSummary {
   FilesSum in;
-  FilesSum left_out;                                              // by the filter
-  std::uint64_t tried_in_vain = 0;                                // names of which every call failed
+  FilesSum left_out;                                              // files that the filter left out
+  std::uint64_t tried_in_vain = 0;                                // names for which every call failed
   std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS> file_sizes{};  // of files that were read or written
   std::int64_t begin_ns = 0;                                      // realtime: the first process's begin
-  double span_s = 0;                                              // to the last one's end
-  double wall_s = 0;  // during which any session went on: span_s without the time between sessions
+  // seconds from there to the last process's end
+  double span_s = 0;
+  double wall_s = 0;  // seconds in which any session ran: span_s without the time between sessions
   double io_s = 0;
-  bool io_is_union = false;  // of the threads of each process; else their sum
+  bool io_is_union = false;  // io_s counts each moment of a process once; false: it is the sum over threads
   std::optional<SegmentFacts> segments;
   Drops drops;
   SessionCoverage coverage;
   bool python = false;
 };
 
-// Whether something was done to it: files that could not be opened leave counters, too.
+// True if any operation on the file succeeded. Files that could not be opened have counters too.
 bool was_touched(const FileSum& file);
 
-// Calls `add` for all files in several threads, each with a place of its own (0 ...), and returns how many
-// places there are. `left_out` likewise.
+// Calls `each` and `left_out` for all files, in several threads. `place` is the number of the calling thread,
+// from 0 to summing_threads() - 1, so that each thread can use memory of its own. Returns when all are done.
 using PlacedEach = std::function<void(std::size_t place, const FileSum&)>;
 std::size_t summing_threads();
 void each_in_threads(const FileSums& sums, const SessionFilter& filter, const PlacedEach& each,
                      const PlacedEach& left_out);
 
-// `also` is called for each wanted file, as by each_in_threads().
+// `also` is called for each wanted file, with `place` as in each_in_threads().
 SessionSummary summarise(const Session& session, const FileSums& sums, const SessionFilter& filter,
                          const PlacedEach& also = {});
 

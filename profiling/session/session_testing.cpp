@@ -107,7 +107,7 @@ std::uint64_t SessionBytes::add_name(std::uint64_t key, std::string_view text, u
 }
 
 namespace {
-// In brief, and whether that says it all.
+// Writes the counters to `brief`. True if that loses no value.
 bool put_briefly(const penstock_counters& counters, penstock_brief& brief) {
   copy_counters(counters, brief);
   penstock_counters again{};

@@ -15,7 +15,8 @@ namespace penstock {
 namespace {
 
 constexpr std::uint32_t kMostGranule = 1U << 30U;
-constexpr std::int64_t kLongEnoughNs = 1'000'000;  // for a line through two moments to beat ticks_per_s
+// from this length on, a line through two readings is more exact than ticks_per_s
+constexpr std::int64_t kLongEnoughNs = 1'000'000;
 constexpr double kMostNsPerTick = 1e9;
 
 bool is_whole(const penstock_counters& counters) {
@@ -52,8 +53,9 @@ Result<void> check_header(const penstock_session_header& header) {
 }  // namespace
 
 std::uint64_t renewals_of(const std::byte* block) {
-  // Its own process writes there meanwhile: it is read again each time, behind all that was read before, and
-  // before all that is read later.
+  // The process that owns the file may write this field at the same time. The volatile reads make sure that
+  // it is read again at each call. The two fences keep the order: after all earlier reads of the block, and
+  // before all later ones.
   std::uint64_t renewed = 0;
   memory_fence(std::memory_order_acquire);
   const auto* const from =
@@ -85,7 +87,7 @@ SessionClock::SessionClock(const penstock_session_header& header)
 }
 
 void SessionClock::refine(const penstock_moment& moment) {
-  constexpr double kAgrees = 0.005;  // a rate that was measured at once is good to a thousandth
+  constexpr double kAgrees = 0.005;  // a measured rate is exact to a thousandth
   if (ticks_are_ns_ || !known_ || moment.ticks == begin_.ticks) return;
   std::int64_t passed = 0;
   if (__builtin_sub_overflow(moment.monotonic_ns, begin_.monotonic_ns, &passed) || passed == INT64_MIN)
@@ -135,10 +137,12 @@ Result<SessionView> SessionView::look(std::span<const std::byte> bytes, const Ne
   return view;
 }
 
+// Lists the blocks without trusting the file. At every granule without a valid header it continues at the
+// next granule. `at` grows in every round, so the loop ends.
 void SessionView::find_blocks(const NextData& next_data) {
   const std::uint64_t granule = header_.granule;
   const std::uint64_t first = header_.header_bytes;
-  // file_end may be behind by a moment where the process was killed, and ahead where the file was cut off.
+  // If the process was killed, file_end may be slightly too small. If the file was cut, it is too large.
   const std::uint64_t end =
       header_.file_end == 0 ? bytes_.size() : std::min<std::uint64_t>(header_.file_end, bytes_.size());
   for (std::uint64_t at = first; at <= end && end - at >= sizeof(penstock_block);) {

@@ -1,7 +1,7 @@
-// One process's part of a session (session_abi.h), looked at where it lies. Nothing that is there is
-// trusted: the bytes may be cut off, torn, half written, written at this moment, or made by somebody hostile.
-// Every offset and length is checked against the bytes that are there, every entry is copied out before it is
-// looked at, and no loop runs longer than the bytes reach.
+// Reads one file of a session (session_abi.h) directly from its mapping. None of the bytes are trusted: the
+// file may be cut off, damaged, half written, written at this moment, or made by an attacker. So every offset
+// and length is checked against the size. Every entry is copied before it is inspected. The size limits the
+// length of every loop.
 #pragma once
 
 #include <cstddef>
@@ -19,37 +19,39 @@
 
 namespace penstock {
 
-// Entries of one kind, one behind the other.
+// A block of entries of one kind, without gaps between them.
 struct SessionBlock {
   unsigned kind = PENSTOCK_BLOCK_FREE;
   std::uint64_t offset = 0;            // of the block, in the file
-  std::uint64_t bytes = 0;             // of the block, those that the file has
-  std::size_t entry_bytes = 0;         // as its writer says; 0 where entries have sizes of their own
-  std::uint64_t renewed = 0;           // as its header said before `entries` were told
-  std::span<const std::byte> entries;  // whole ones, as far as their writer says
+  std::uint64_t bytes = 0;             // size of the block, as far as the file has it
+  std::size_t entry_bytes = 0;         // as in its header; 0 if each entry has its own size
+  std::uint64_t renewed = 0;           // as in its header before `entries` was read
+  std::span<const std::byte> entries;  // whole entries, according to the block's `used`
 };
 
-// How often the writer has emptied the block that begins there, now: what was read of it before holds if
-// this has not changed.
+// How often the writer has emptied this block for newer entries. Bytes that were read from the block are
+// valid if this number is the same before and after the read.
 std::uint64_t renewals_of(const std::byte* block);
 
-// The line from ticks to CLOCK_MONOTONIC, and from there to CLOCK_REALTIME.
+// Converts ticks to CLOCK_MONOTONIC, and that to CLOCK_REALTIME, by straight lines.
 class SessionClock {
  public:
   SessionClock() = default;
   explicit SessionClock(const penstock_session_header& header);
 
-  // Another reading of the same two clocks, by another process of this machine: where it lies further from
-  // this one's begin than any of its own, and agrees with what they say, it makes the line better.
+  // Uses a reading of the same two clocks by another process of this machine. The reading replaces a point of
+  // the line if it is further from `begin` than all other readings and agrees with the present rate. A longer
+  // line is more exact.
   void refine(const penstock_moment& moment);
 
   std::int64_t monotonic_ns(std::uint64_t ticks) const;
   std::int64_t realtime_ns(std::int64_t monotonic_ns) const;  // since 1970
   std::int64_t realtime_at(std::uint64_t ticks) const { return realtime_ns(monotonic_ns(ticks)); }
-  // Makes a time (realtime) longer, so that these moments are in it; PENSTOCK_NEVER is none.
+  // Extends a time span (realtime) so that it contains both ticks; PENSTOCK_NEVER is ignored.
   void extend(std::int64_t& begin_ns, std::int64_t& end_ns, std::uint64_t first, std::uint64_t last) const;
   double duration_ns(std::uint64_t ticks) const { return static_cast<double>(ticks) * ns_per_tick_; }
-  bool known() const { return known_; }  // false: the ticks were not measured, and count as ns
+  // false: the rate of the ticks is unknown, and one tick counts as one ns
+  bool known() const { return known_; }
 
  private:
   penstock_moment begin_{};
@@ -60,37 +62,38 @@ class SessionClock {
   bool known_ = true;
 };
 
-// Where data begin at or behind an offset: leaps over holes of sparse files. Returns the size where none do.
+// Returns the offset of the next data at or after `offset`, which skips holes of sparse files. Returns the
+// file's size if no data follow.
 using NextData = std::function<std::uint64_t(std::uint64_t offset)>;
 
 class SessionView {
  public:
-  // Borrows the bytes. corrupt: no session; unsupported: of a later version or of a machine with another byte
-  // order.
+  // Borrows the bytes, which must live longer. Errors: corrupt: no session file; unsupported: a later
+  // version, or another byte order.
   static Result<SessionView> look(std::span<const std::byte> bytes, const NextData& next_data = {});
 
-  // As it stood when this was made.
+  // A copy of the header, made when the view was made.
   const penstock_session_header& header() const { return header_; }
   const SessionClock& clock() const { return clock_; }
   SessionClock& clock() { return clock_; }
   const std::vector<SessionBlock>& blocks() const { return blocks_; }
-  std::uint64_t torn_bytes() const { return torn_bytes_; }  // that hold data but no block
+  std::uint64_t torn_bytes() const { return torn_bytes_; }  // bytes that contain data but no valid block
 
-  // The name at that offset (penstock_counters::name) and its kind; "" where there is none.
+  // The name at this offset (penstock_counters::name) and its kind; "" if there is none.
   struct Name {
     std::uint64_t file = 0;
-    std::string_view text;  // is in the bytes
+    std::string_view text;  // points into the file's bytes
     unsigned kind = PENSTOCK_REGULAR;
   };
   Name name_at(std::uint64_t offset) const;
 
-  // Of an offset that each() gave. Zeros where the bytes end before; nothing where the segment has given way
-  // to a newer one meanwhile.
+  // The entry at an offset that each() passed. All zeros if the bytes end before it. segment_at() returns
+  // nullopt if the writer has replaced the segment by a newer one.
   penstock_counters counters_at(std::uint64_t offset) const;
   std::optional<penstock_segment> segment_at(std::uint64_t offset) const;
 
-  // Calls `each(entry, offset)` for all entries of a kind. Entries that are longer than we know lose their
-  // end, shorter ones are filled with zeros.
+  // Calls `each(entry, offset)` for all entries of a kind. If an entry is longer than `Entry`, its end is
+  // ignored; if it is shorter, the rest is zero.
   template <class Entry, class Each>
   void each(penstock_block_kind kind, Each each) const {
     for (const SessionBlock& block : blocks_)
@@ -112,18 +115,18 @@ class SessionView {
   std::uint64_t torn_bytes_ = 0;
 };
 
-// The last part of a path; all of what has no slash.
+// The last part of a path; the whole path if it has no slash.
 constexpr std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
-// Text of a field that ends with NUL or with the field.
+// The text of a fixed-size field, which ends with NUL or at the field's end.
 std::string_view field_text(const char* field, std::size_t bytes);
 template <std::size_t N>
 std::string_view field_text(const char (&field)[N]) {
   return field_text(field, N);
 }
 
-// What its bytes say; counters that were kept in brief as whole ones.
+// Makes an entry from its bytes. A penstock_brief becomes a penstock_counters.
 template <class Entry>
 Entry entry_of(std::span<const std::byte> bytes) {
   static_assert(std::is_trivially_copyable_v<Entry>);
@@ -134,7 +137,7 @@ Entry entry_of(std::span<const std::byte> bytes) {
 template <>
 penstock_counters entry_of<penstock_counters>(std::span<const std::byte> bytes);
 
-// The begin of the first operation and the end of the last one, in ticks; or PENSTOCK_NEVER.
+// The begin of the first operation and the end of the last one, in ticks; PENSTOCK_NEVER if there is none.
 inline std::uint64_t first_of(const penstock_counters& counters) {
   std::uint64_t first = counters.first_ticks;
   for (const std::uint64_t ticks : {counters.first_read_ticks, counters.first_write_ticks})
@@ -147,13 +150,14 @@ inline std::uint64_t last_of(const penstock_counters& counters) {
 
 template <class Entry, class Each>
 void SessionView::each_in(const SessionBlock& block, Each each) {
-  // A later writer may have made entries longer; one that says next to nothing means ours.
+  // A later version may write longer entries. If the block states a size below kLeastEntry, sizeof(Entry) is
+  // used.
   const std::size_t step = block.entry_bytes < kLeastEntry ? sizeof(Entry) : block.entry_bytes;
   for (std::size_t at = 0; at + step <= block.entries.size(); at += step) {
     const auto entry = entry_of<Entry>(block.entries.subspan(at, step));
     if (block.kind == PENSTOCK_BLOCK_SEGMENTS &&
         renewals_of(block.entries.data() - sizeof(penstock_block)) != block.renewed)
-      return;  // the rest has given way to newer ones
+      return;  // the writer has replaced the remaining segments by newer ones
     each(entry, block.offset + sizeof(penstock_block) + at);
   }
 }

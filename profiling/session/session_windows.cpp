@@ -13,7 +13,7 @@ namespace {
 SessionWindow window_of(const SessionImage& image) {
   SessionWindow window;
   window.image = &image;
-  // As numbers that do not overflow: what is in a file may be any.
+  // Calculated in doubles, because times in a damaged file may be any numbers, and integers could overflow.
   window.wall_s = (static_cast<double>(image.end_monotonic_ns()) -
                    static_cast<double>(image.header().begin.monotonic_ns)) /
                   1e9;

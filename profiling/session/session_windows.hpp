@@ -1,5 +1,5 @@
-// The windows of a session: files that start and end while their process goes on, because a user attached to
-// it, or because the program or its steps asked for it.
+// The windows of a session. A window is a file that starts and ends while its process continues. The reason
+// is a user who attached to the process, or the program or its steps, which asked for a window.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace penstock {
 
 struct SessionWindow {
   const SessionImage* image = nullptr;
-  std::uint32_t number = 0;  // within its process, from 1; 0: it has none
-  std::string_view label;    // is in the mapping
+  std::uint32_t number = 0;  // within its process, from 1; 0: no window event
+  std::string_view label;    // points into the mapping
   double wall_s = 0;
   std::uint64_t files = 0;
   LayerSum all;
   double read_bytes_per_s() const { return wall_s > 0 ? static_cast<double>(all.bytes_read) / wall_s : 0; }
 };
 
-// One for each file of the session, by begin: also for what lies between windows.
+// One entry for each file of the session, sorted by begin. The files between windows are included.
 std::vector<SessionWindow> windows_of(const Session& session, const SessionFilter& filter);
 
 }  // namespace penstock

@@ -29,12 +29,13 @@ void each_call(const Session& session, const NamedFiles& wanted, const EachTrans
                       segment.length,
                       1};
     transfer.end_ns = std::max(transfer.begin_ns, transfer.end_ns);
-    if (transfer.kind == TransferKind::metadata) transfer.bytes = 0;  // as of a mapping: nothing has moved
+    // the length of a mapping, for example: no bytes were moved
+    if (transfer.kind == TransferKind::metadata) transfer.bytes = 0;
     each(transfer);
   });
 }
 
-// What a thread did to a file.
+// The transfers of one thread and one file.
 void each_kind(const penstock_counters& counters, const SessionImage& image, const EachTransfer& each) {
   const SessionClock& clock = image.view().clock();
   const auto give = [&](TransferKind kind, std::uint64_t first, std::uint64_t last, std::uint64_t bytes,
@@ -65,7 +66,8 @@ void each_transfer(const Session& session, const FileSums& sums, const SessionFi
   }
   sums.each_entry([&](const penstock_counters& counters, const SessionImage& image, std::string_view path,
                       unsigned kind) {
-    // The file's own `moved` has been asked for: an entry without bytes is no other file's.
+    // `moved` is true here, because find() has already filtered by the sum over the whole file. An entry
+    // without bytes must not change that.
     if (moves_bytes_of_its_own(counters.layer) && wanted.find(counters.file, image) != nullptr &&
         filter.wants(path, kind, true, image))
       each_kind(counters, image, each);

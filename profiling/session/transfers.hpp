@@ -1,5 +1,6 @@
-// When operations were made and bytes moved: single calls where all of them were kept (`profile run
-// --trace`), else what each thread did to each file, from its first operation of that kind to its last.
+// Lists operations and bytes over time. If every call was recorded (`profile run --trace`), each transfer is
+// one call. Otherwise a transfer is all that one thread did to one file with operations of one kind, from its
+// first to its last.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +14,33 @@ namespace penstock {
 
 enum class TransferKind { read, write, metadata };
 
-// Operations of one kind, evenly spread over their time. Of layers that move bytes of their own.
+// Operations of one kind, taken as evenly distributed over their time. Only layers whose bytes no other layer
+// counts have transfers (layers.hpp).
 struct Transfer {
   const SessionImage* image = nullptr;
   unsigned layer = PENSTOCK_POSIX;
   TransferKind kind = TransferKind::read;
   std::int64_t begin_ns = 0;  // realtime
-  std::int64_t end_ns = 0;    // not before it
+  std::int64_t end_ns = 0;    // not before begin_ns
   std::uint64_t bytes = 0;
   std::uint64_t operations = 0;
 };
 using EachTransfer = std::function<void(const Transfer&)>;
 
-// Their bytes add up to those of the files that are wanted. `every_call`: as SessionSummary says.
+// Calls `each` for the transfers of all wanted files. Their bytes add up to those of the files. `every_call`:
+// each transfer is one call; only valid if the session has all calls (SessionSummary::io_is_union).
 void each_transfer(const Session& session, const FileSums& sums, const SessionFilter& filter, bool every_call,
                    const EachTransfer& each);
 
-// What moved in each interval of a time that begins at `begin_ns`; nothing that is added falls out of it.
+// Adds up amounts for each interval of a time that begins at `begin_ns`. An amount outside this time goes to
+// the first or the last interval.
 class TransferSeries {
  public:
   TransferSeries(std::int64_t begin_ns, double wall_s, double most_points);
 
   double interval_s() const { return interval_s_; }
   std::size_t points() const { return points_; }
-  // Adds to a series of points() values.
+  // Adds `amount` to a series of points() values, at the time of the transfer.
   void add(std::vector<double>& series, const Transfer& transfer, std::uint64_t amount) const;
 
  private:

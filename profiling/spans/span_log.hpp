@@ -1,5 +1,5 @@
-// Spans (session_abi.h) of a run, kept in memory until it has ended: one buffer a thread, of a size that is
-// fixed before. Adding takes no lock, allocates nothing and reads no clock.
+// Collects the spans (span_abi.h) of a run in memory until it ends. Each thread has a buffer of a fixed size.
+// Adding a span takes no lock, allocates nothing and reads no clock.
 #pragma once
 
 #include <atomic>
@@ -17,22 +17,25 @@
 
 namespace penstock {
 
-// "read", "load", "decode", ...; "" for one that session_abi.h does not know.
+// The name of a component: "read", "load", "decode", ...; "" for one that span_abi.h does not define.
 std::string_view component_name(unsigned component);
 
-// The clock and the thread of a span.
+// The clock and the thread id that spans use.
 inline std::int64_t span_ns(std::chrono::steady_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
-std::uint32_t span_thread();  // the caller; a system call
+std::uint32_t span_thread();  // of the calling thread; makes a system call
 
-// One thread at a time adds; any thread looks at what is there.
+// The spans of one thread. Only one thread may add at a time. Any thread may read at any time, without a
+// lock: add() stores the count with release order after the span, and spans() loads it with acquire order. So
+// a reader sees only whole spans.
 class alignas(64) SpanBuffer {
  public:
-  // Touches its memory.
+  // Writes to all of its memory, so that add() causes no page faults.
   explicit SpanBuffer(std::size_t capacity) : spans_(capacity) {}
 
-  // Drops and counts what there is no room for. Under the profiler, that gets it as well.
+  // If the buffer is full, the span is counted as dropped. If the process runs under the profiler, the span
+  // also goes to the profiler's session.
   void add(const penstock_span& span) noexcept {
     if (penstock_profile_span != nullptr) [[unlikely]]
       penstock_profile_span(&span);
@@ -45,7 +48,7 @@ class alignas(64) SpanBuffer {
     kept_.store(at + 1, std::memory_order_release);
   }
 
-  // In the order in which they were added; may grow meanwhile.
+  // In the order in which they were added. More may be added meanwhile.
   std::span<const penstock_span> spans() const {
     return std::span(spans_).first(kept_.load(std::memory_order_acquire));
   }
@@ -57,14 +60,15 @@ class alignas(64) SpanBuffer {
   std::atomic<std::uint64_t> dropped_{0};
 };
 
-// Whether somebody else listens to spans: this process runs under the profiler.
+// True if this process runs under the profiler, which records spans too.
 inline bool spans_are_profiled() {
   return penstock_profile_span != nullptr;
 }
 
 class SpanLog {
  public:
-  // A buffer of that many spans for each entry. exhausted, with the sum, when there is no memory for them.
+  // Makes one buffer for each entry, with that number of spans. Error: exhausted if memory is short; the
+  // message has the total.
   static Result<std::unique_ptr<SpanLog>> make(const std::vector<std::size_t>& capacities);
 
   std::size_t buffers() const { return buffers_.size(); }

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-// "12.000000345" of nanoseconds with places = 9; "-0.001" of microseconds with 3.
+// places = 9: nanoseconds as seconds, "12.000000345"; places = 3: nanoseconds as microseconds, "-0.001".
 std::string decimal(std::int64_t value, int places) {
   const std::int64_t unit = places == 9 ? kSecond : 1000;
   const std::int64_t size = value < 0 ? -value : value;
@@ -113,7 +113,7 @@ std::string_view TimelineFile::stage(const penstock_span& span) const {
                                                    : component_name(span.component);
 }
 
-// TimeLogger's names where it has one.
+// Uses TimeLogger's name for the action, if it has one.
 std::string TimelineFile::action(const penstock_span& span) const {
   switch (span.component) {
     case PENSTOCK_READ:

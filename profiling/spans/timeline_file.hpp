@@ -1,14 +1,14 @@
-// Spans as a file for others: a table with the columns of TimeLogger, which Chowdhury et al. (NERSC)
-// published with their characterization of TensorFlow programs, or a trace that Chrome and Perfetto show.
+// Writes spans to a file for other tools. CSV is a table with the columns of TimeLogger, which Chowdhury et
+// al. (NERSC) published with their study of TensorFlow programs. JSON is a trace for Chrome and Perfetto.
 //
-// CSV. The header is `Epoch,Rank,Action Name,Action Description,Start Time,End Time,Time Taken,Process
-// ID,Current Thread`; then one row a span, in no order of time. Times are wall-clock seconds since 1970 (UTC)
-// with nine decimals, of which Time Taken is the exact difference; an epoch that is none is -1; what holds a
-// comma, a quote or a line's end is quoted as in RFC 4180.
+// CSV: the header is `Epoch,Rank,Action Name,Action Description,Start Time,End Time,Time Taken,Process
+// ID,Current Thread`. One row for each span follows, in no order of time. Times are wall-clock seconds since
+// 1970 (UTC) with nine decimals, and Time Taken is their exact difference. An epoch of -1 means none. A field
+// that contains a comma, a quote or a line end is quoted as in RFC 4180.
 //
-// JSON. An object with `traceEvents`: one complete event (`"ph":"X"`) a span with `ts`, from the run's time
-// 0, and `dur` in microseconds, `pid` the rank, `tid` the thread, and epoch, sample or step, and bytes as
-// `args`; and metadata events that name ranks and threads.
+// JSON: an object with `traceEvents`, one complete event (`"ph":"X"`) for each span. `ts` counts from the
+// run's time 0; `ts` and `dur` are in microseconds. `pid` is the rank, `tid` the thread. Epoch, sample or
+// step, and bytes are in `args`. Metadata events name the ranks and threads.
 #pragma once
 
 #include <cstdint>
@@ -28,38 +28,38 @@
 namespace penstock {
 
 enum class TimelineFormat : std::uint8_t { csv, chrome };
-// By the end of the name, ".csv" or ".json"; invalid_argument otherwise.
+// Selected by the end of the path, ".csv" or ".json". Error: invalid_argument for any other.
 Result<TimelineFormat> timeline_format(std::string_view path);
 
-// What spans leave to be told.
+// Names and times that spans do not contain.
 struct TimelineNames {
   std::vector<std::string> stages;         // of the transform: "decode", "resize"
-  std::string read = "File Read";          // the action; TimeLogger's "HDF5 File Read" where it is one
-  std::string shuffle = "Global Shuffle";  // likewise
-  // The object that a sample is in; may use the scratch for it.
+  std::string read = "File Read";          // name of the action; "HDF5 File Read" for HDF5, as in TimeLogger
+  std::string shuffle = "Global Shuffle";  // the same for a shuffle
+  // The object that contains a sample; the function may build the text in `scratch`.
   std::function<std::string_view(std::uint64_t sample, std::string& scratch)> object;
-  std::int64_t start_ns = 0;         // the run's time 0, on the clock of the spans that are added
-  std::int64_t wall_minus_span = 0;  // the wall clock, in ns since 1970, less the spans' clock
+  std::int64_t start_ns = 0;         // the run's time 0, on the clock of the spans
+  std::int64_t wall_minus_span = 0;  // the wall clock (ns since 1970) minus the clock of the spans
 };
 
 struct TimelineRank {
   int rank = 0;
   std::int64_t process = 0;
   std::string host;
-  std::vector<std::pair<std::uint32_t, std::string>> threads;  // those that have a name
+  std::vector<std::pair<std::uint32_t, std::string>> threads;  // threads that have names
 };
 
-// Written as it is added; nothing but one line is kept. One thread.
+// Each span is written when it is added; only one line is in memory. For one thread.
 class TimelineFile {
  public:
-  // Replaces the file.
+  // Replaces an existing file.
   static Result<TimelineFile> create(const std::string& path, TimelineFormat format);
 
-  // Before the first rank.
+  // Must be called before the first rank.
   Result<void> begin(TimelineNames words);
-  Result<void> begin_rank(TimelineRank rank);  // whose the next spans are
+  Result<void> begin_rank(TimelineRank rank);  // the next spans are of this rank
   Result<void> add(std::span<const penstock_span> spans);
-  Result<void> close();  // all is with the system, or why not
+  Result<void> close();  // success if the system has taken all bytes
 
  private:
   void row(const penstock_span& span);

@@ -22,7 +22,7 @@ namespace penstock {
 Result<void> check_output_outside_sessions(const std::string& output, ProfileArguments sessions) {
   std::error_code failed;
   const std::filesystem::path target = std::filesystem::weakly_canonical(output, failed);
-  if (failed) return success();  // writing it will say more
+  if (failed) return success();  // the later write reports the error
   for (const std::string& argument : sessions) {
     const std::filesystem::path session = std::filesystem::weakly_canonical(argument, failed);
     if (!failed && std::ranges::mismatch(session, target).in1 == session.end())

@@ -1,5 +1,5 @@
-// What subcommands of `penstock profile` share: options, the sessions and processes that their arguments
-// name, and how they print.
+// The parts that the subcommands of `penstock profile` share: options, the sessions and processes in their
+// arguments, and output.
 #pragma once
 
 #include <cstdint>
@@ -72,37 +72,39 @@ constexpr OptionSpec output_option(std::string_view value, std::string_view help
           .alias = "o"};
 }
 
-// --top where it is given.
+// The value of --top, or `otherwise` if it is not given.
 std::size_t rows_of(const Options& options, std::size_t otherwise);
-// --output of a session that is started, or a name of its own.
+// The folder of a new session: --output, or a default name.
 std::string session_name_of(const Options& options);
-// What session.json says of a run or an attach that begins now.
+// The note of a run or an attach that begins at this moment.
 SessionNote first_note(const Options& options, std::vector<std::string> command);
-// A session is of use without it: a warning where it cannot be written.
+// Writes session.json. A failure is only a warning, because a session can be read without it.
 void update_note(const std::filesystem::path& folder, const SessionNote& note);
 
-// With a warning for each file of them that cannot be read.
+// Opens the sessions. Prints a warning for each file that cannot be read.
 Result<Session> open_named_sessions(ProfileArguments arguments);
 
-// invalid_argument where a file or folder that is to be written would take the place of, or lie within, what
-// the sessions were written to.
+// Error: invalid_argument if the output is a session's folder or is inside it. It could overwrite the
+// session's files.
 Result<void> check_output_outside_sessions(const std::string& output, ProfileArguments sessions);
 
-// --include, --exclude and --all; where none of them is given, what `profile run` was told.
+// The filter from --include, --exclude and --all. If none is given, the filter that `profile run` noted.
 SessionFilter filter_of(const Options& options, ProfileArguments arguments);
 
-// Of a subcommand that takes a PID alone.
+// Parses the argument of a subcommand that accepts only a PID.
 Result<int> only_pid(const std::string& argument);
 
-// libpenstock_profile.so, or the one that PENSTOCK_PROFILE_LIBRARY names: absolute.
+// The absolute path of libpenstock_profile.so, or of the file in PENSTOCK_PROFILE_LIBRARY.
 Result<std::string> profile_library();
-// --trace-limit where it is given; invalid_argument for less than a file can keep to.
+// The value of --trace-limit in bytes, if given; 0: no limit. Error: invalid_argument for a limit between 1
+// byte and 128 KiB.
 Result<std::optional<std::uint64_t>> trace_limit_of(const Options& options);
 
-// From now on a terminal that goes away ends the command as Ctrl-C does: for what has to be taken back.
+// Makes SIGHUP (a closed terminal) end the command as Ctrl-C does, for commands that must undo something at
+// the end.
 void end_with_terminal();
 
-// On stdout, with a newline.
+// Prints a line and a newline to stdout.
 void print_line(std::string_view text);
 
 // "rank 0, process 4711 (python train.py)".

@@ -29,7 +29,7 @@ std::vector<std::string> command_line_of(int pid) {
   return words;
 }
 
-// The other process writes there, as its owner.
+// Creates the session's folder. The other process writes there, so its user must own the folder.
 Result<fs::path> folder_for(const Target& target, const Options& options) {
   PENSTOCK_ASSIGN(fs::path folder, make_session_folder(session_name_of(options)));
   if (target.uid() != ::geteuid() && ::chown(folder.c_str(), target.uid(), target.gid()) != 0) {
@@ -41,13 +41,14 @@ Result<fs::path> folder_for(const Target& target, const Options& options) {
   return folder;
 }
 
-// We were told to stop, and the other process has done what it was asked for. False: it could not be taken
-// back.
+// Called after a signal to stop, when the other process has already completed the attach. Detaches again.
+// False if that failed.
 bool undo(const Target& target, const fs::path& folder) {
   const std::atomic<bool> over{false};
   const WorkOn to_the_end(over);
   const auto detached = [&]() -> Result<AttachOutcome> {
-    PENSTOCK_ASSIGN(const Target now, Target::look(target.pid()));  // it has the library since then
+    // read again, because it has loaded the library since
+    PENSTOCK_ASSIGN(const Target now, Target::look(target.pid()));
     return detach_from(now);
   }();
   if (!detached.ok()) {
@@ -55,7 +56,7 @@ bool undo(const Target& target, const fs::path& folder) {
     return false;
   }
   std::error_code failed;
-  fs::remove_all(folder, failed);  // it was empty
+  fs::remove_all(folder, failed);  // the attach is undone, so its session is removed
   note(fmt::format("process {} was detached from again, and no session is left of it", target.pid()));
   return true;
 }
@@ -75,7 +76,7 @@ Result<int> attach(const CommandContext& context) {
   const Result<AttachOutcome> attached = attach_to(target, fs::weakly_canonical(library).string(), folder,
                                                    context.options.flag("trace"), trace_limit);
   if (!attached.ok()) {
-    ::rmdir(folder.c_str());  // nothing came of it, unless the process has started a file there
+    ::rmdir(folder.c_str());  // fails if the process has created a file there
     return attached.error();
   }
   if (interrupted() && undo(target, folder))

@@ -1,4 +1,4 @@
-// `penstock profile SUBCOMMAND ...`: what the I/O of any program does.
+// The command `penstock profile SUBCOMMAND ...`, which records the I/O of any program.
 #include <string_view>
 
 #include "io_backends/core/cli/command.hpp"
@@ -8,7 +8,8 @@ namespace penstock {
 
 const Registry<CommandInfo>& profile_registry();
 
-// What `export --to records` found in a session: two sessions of the same program did the same work.
+// Parameters that `export --to records` reads from a session. They are no part of the work: two sessions of
+// the same program did the same work.
 constexpr std::string_view kFindings[] = {"session", "processes"};
 
 extern const CommandInfo command_profile;

@@ -50,7 +50,7 @@ Result<int> run_export(const CommandContext& context) {
                           .open = &open_named_sessions});
 }
 
-// Not constexpr: it names the exporters of this build.
+// Not constexpr, because the list of exporters depends on the build.
 const OptionSpec kExportOptions[] = {
     output_option("PATH", "the file, or for records and tensorboard the folder"),
     kIncludeOption,

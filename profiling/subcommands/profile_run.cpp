@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As shells say it.
+// The exit codes that shells use.
 constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
 
@@ -38,7 +38,7 @@ void say(std::string_view text) {
   print_text(fmt::format("penstock profile: {}\n", text), stderr);
 }
 
-// Everything behind "--" as it stands on the line; without one the arguments.
+// All words of the command line after "--"; without "--" the positional arguments.
 std::vector<std::string> command_of(const CommandContext& context) {
   const auto dashes = std::find(context.argv.begin(), context.argv.end(), "--");
   if (dashes != context.argv.end()) return {dashes + 1, context.argv.end()};
@@ -79,7 +79,7 @@ std::vector<std::string> environment_with(const std::string& library, const fs::
   return environment;
 }
 
-// Two lines: what was seen, and how to look at it.
+// Prints two lines: what was recorded, and how to inspect it.
 void report_outcome(const fs::path& folder, const CommandContext& context) {
   const fs::path paths[] = {folder};
   const Result<Session> session = open_session(paths);

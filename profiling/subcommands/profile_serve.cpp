@@ -19,9 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostPort = 65535;
-constexpr std::chrono::milliseconds kOften{25};     // while something is under way
-constexpr std::chrono::milliseconds kSeldom{250};   // while nothing is
-constexpr std::chrono::milliseconds kMostEnd{400};  // for a look that is under way in the end
+constexpr std::chrono::milliseconds kOften{25};     // interval while a trace or a job runs
+constexpr std::chrono::milliseconds kSeldom{250};   // interval otherwise
+constexpr std::chrono::milliseconds kMostEnd{400};  // time limit for an inspection that runs at the end
 
 Result<fs::path> folder_of(ProfileArguments arguments) {
   PENSTOCK_ASSIGN(const TraceTargets targets, trace_targets(arguments));
@@ -33,7 +33,7 @@ Result<fs::path> folder_of(ProfileArguments arguments) {
   return folder;
 }
 
-// What `profile report` has to be told, to show what is shown here.
+// The options with which `profile report` shows the same as this page.
 std::vector<std::string> report_arguments(const CommandContext& context) {
   std::vector<std::string> words;
   for (const std::string& glob : context.options.texts("include")) words.push_back("--include=" + glob);
@@ -79,7 +79,8 @@ Result<int> run_serve(const CommandContext& context) {
     server.step(served.busy() ? kOften : kSeldom, answer);
     served.look(server);
   }
-  // A look at millions of files takes some seconds, and its result is not needed any more.
+  // An inspection of millions of files takes some seconds, and its result is not needed. So the process exits
+  // without waiting for it.
   if (!served.end(kMostEnd)) ::_exit(128 + interrupt_signal());
   return 0;
 }

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Which words say how a process is watched.
+// Describes how the recording of a process began.
 std::string_view start_reason_text(std::uint32_t started) {
   switch (started) {
     case PENSTOCK_BEGUN_PROCESS:
@@ -43,7 +43,7 @@ Result<void> report_pid(const CommandContext& context, const std::string& word) 
   PENSTOCK_ASSIGN(const int pid, process_number(word));
   const Result<RecordingProcess> process = recording_process(pid);
   const Result<Target> target = Target::look(pid);
-  // What cannot be attached to, as it is stopped or static, has a status all the same.
+  // A process that cannot be attached to (stopped or static) still has a status.
   if (!process.ok() && !target.ok() && target.error().code != Errc::invalid_argument &&
       target.error().code != Errc::busy)
     return target.error();

@@ -34,7 +34,7 @@ Result<std::vector<fs::path>> folders_of(ProfileArguments arguments) {
     PENSTOCK_ASSIGN(const int pid, process_number(argument));
     fs::path folder = recording_folder_of(static_cast<std::uint32_t>(pid));
     if (std::error_code failed; folder.empty() || !fs::is_directory(folder, failed)) {
-      // Or why there is none.
+      // If it has none, this returns the error with the reason.
       PENSTOCK_ASSIGN(const RecordingProcess process, recording_process(pid));
       folder = fs::path(process.file).parent_path();
     }
@@ -77,7 +77,7 @@ Result<int> run_top(const CommandContext& context) {
     PENSTOCK_ASSIGN(Session session, open_session(folders));
     auto now = std::make_unique<Look>(inspect(std::move(session), filter));
     const bool over = now->processes == 0;
-    // One table says what happens now, so that it needs two looks while anything still runs.
+    // With --once the rates need two inspections, unless no process runs any more.
     if (!once || over || before != nullptr) show(context, before.get(), *now);
     if (over || (once && before != nullptr)) return 0;
     before = std::move(now);

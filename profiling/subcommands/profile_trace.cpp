@@ -30,7 +30,7 @@ std::string limit_text(const RecordingProcess& process, const Output& output) {
   return fmt::format("at most {} of them", format_bytes(static_cast<double>(process.trace_bytes), output));
 }
 
-// What `text_of` says of each ("" for nothing), and why some failed. Returns the exit code.
+// Prints the text of each process ("" for none), and the error of each that failed. Returns the exit code.
 int report_traced(const CommandContext& context, std::span<const TracedProcess> processes, bool by_window,
                   const std::function<std::string(const TracedProcess&)>& text_of) {
   int code = 0;
@@ -80,7 +80,7 @@ std::string window_text(const TracedProcess& one) {
 
 Result<int> trace_for(const CommandContext& context, TraceTargets targets, std::chrono::nanoseconds time) {
   constexpr auto kLeastPause = std::chrono::milliseconds(50);
-  constexpr int kShare = 10;  // a look takes at most such a part of the time
+  constexpr int kShare = 10;  // look() may take at most 1/kShare of the time
   end_with_terminal();
   const auto begin = steady_clock::now();
   TraceWindow window(std::move(targets));

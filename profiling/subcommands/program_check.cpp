@@ -19,11 +19,11 @@
 namespace penstock {
 namespace {
 
-constexpr int kDeepestScript = 4;  // as the kernel
+constexpr int kDeepestScript = 4;  // the same limit as in the kernel
 constexpr std::size_t kMostHeaders = 512;
 
 struct Loader {
-  bool named = false;  // by the program, which then is linked dynamically
+  bool named = false;  // the program names its loader, so it is linked dynamically
   std::string path;
 };
 
@@ -36,8 +36,8 @@ bool is_loader(std::string_view path) {
   return name.starts_with("ld-linux") || name.starts_with("ld.so") || name.starts_with("ld-2.");
 }
 
-// Who gets more rights by being executed than its caller has does not take orders from the caller's
-// variables.
+// True for a program that gets more rights than its caller. The dynamic loader ignores the caller's
+// LD_PRELOAD for it.
 bool gains_rights(const std::string& program, const struct stat& status) {
   if ((status.st_mode & S_ISUID) != 0 && status.st_uid != ::geteuid()) return true;
   if ((status.st_mode & S_ISGID) != 0 && (status.st_mode & S_IXGRP) != 0 && status.st_gid != ::getegid())
@@ -90,7 +90,7 @@ Result<void> check_elf(const std::string& program, int fd, const std::string& st
   return success();
 }
 
-// "/usr/bin/env" of "#!/usr/bin/env python3".
+// The interpreter: "/usr/bin/env" for "#!/usr/bin/env python3".
 std::string interpreter_of(const std::string& start) {
   const std::string line = start.substr(2, start.find('\n') - 2);
   const std::size_t from = line.find_first_not_of(" \t");
@@ -103,7 +103,7 @@ Result<void> check(const std::string& program, int depth) {
   if (::stat(program.c_str(), &status) != 0) return errno_error(errno, "cannot look at", program);
   const bool rights = gains_rights(program, status);
   const Fd fd(retry_eintr([&] { return ::open(program.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
-  // A program may be executable and not readable: then it cannot be checked, and is tried.
+  // A program may be executable but not readable. Then it cannot be checked, and the run tries it.
   if (!fd)
     return rights ? Result<void>(not_watchable(program, "it runs with more rights than its caller"))
                   : success();
@@ -153,7 +153,8 @@ Result<std::string> find_program(std::string_view word) {
     std::string path = fmt::format("{}/{}", folder.empty() ? "." : folder, word);
     if (is_executable_file(path, why)) return path;
     denied =
-        denied || (why == EACCES && ::access(path.c_str(), F_OK) == 0);  // a closed folder has none for us
+        // false for a folder on PATH that we may not search
+        denied || (why == EACCES && ::access(path.c_str(), F_OK) == 0);
     if (colon == std::string_view::npos) break;
     rest = rest.substr(colon + 1);
   }

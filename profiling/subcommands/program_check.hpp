@@ -1,5 +1,5 @@
-// Whether a program can be watched: a library that is loaded before its own sees nothing of a static program,
-// is refused by a privileged one, and has to be of its kind.
+// Checks whether a program can be watched by a preloaded library. A static program loads no library, a
+// privileged program refuses it, and a program of another architecture cannot load it.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace penstock {
 
-// The program that a shell would run for `word`: itself where it has a slash, else the first executable one
-// on PATH. not_found where there is none, permission_denied where it may not be executed.
+// The program that a shell would run for `word`. A word with a slash is the path itself. Otherwise it is the
+// first executable file of that name on PATH. Errors: not_found; permission_denied if it may not be executed.
 Result<std::string> find_program(std::string_view word);
 
-// invalid_argument with the reason and what to do about it where a preloaded library would see nothing;
-// permission_denied for what the system cannot execute. Scripts are judged by their interpreter.
+// Errors: invalid_argument if the program would not load the library (the message has the reason and a
+// remedy); permission_denied if the system cannot execute it. For a script, its interpreter is checked.
 Result<void> check_watchable(const std::string& program);
 
 }  // namespace penstock

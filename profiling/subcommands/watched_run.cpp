@@ -1,3 +1,8 @@
+// Runs the program as a child and forwards signals to it.
+//
+// All code runs in one thread, without locks, and may allocate. The signals of kForwarded and SIGCHLD are
+// blocked as long as HeldSignals exists. sigwaitinfo() takes them one by one, so no signal handler runs. The
+// child gets the old signal mask back.
 #include "profiling/subcommands/watched_run.hpp"
 
 #include <spawn.h>
@@ -14,18 +19,18 @@ namespace {
 constexpr std::array<int, 8> kForwarded{SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
                                         SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH};
 
-// Keeps the signals that are to be waited for from doing anything else while it lives.
+// Blocks the signals that sigwaitinfo() waits for. The destructor restores the old mask.
 class HeldSignals {
  public:
   HeldSignals() {
     sigemptyset(&held_);
     sigaddset(&held_, SIGCHLD);
     for (const int signal : kForwarded) sigaddset(&held_, signal);
-    std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, a child's exit status is lost
+    std::signal(SIGCHLD, SIG_DFL);  // if SIGCHLD were ignored, the child's exit status would be lost
     ::pthread_sigmask(SIG_BLOCK, &held_, &before_);
   }
   ~HeldSignals() {
-    // What came too late for the program is not for us, either.
+    // Discards pending signals that came too late for the program; they were not meant for this process.
     struct timespec none {};
     while (::sigtimedwait(&held_, nullptr, &none) > 0) continue;
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
@@ -45,7 +50,7 @@ class SpawnAttributes {
   explicit SpawnAttributes(const sigset_t& mask) {
     ::posix_spawnattr_init(&attributes_);
     ::posix_spawnattr_setsigmask(&attributes_, &mask);
-    // This program ignores it; the other one shall not.
+    // This program ignores SIGXFSZ; the child must not inherit that.
     sigset_t defaults{};
     sigemptyset(&defaults);
     sigaddset(&defaults, SIGXFSZ);
@@ -70,6 +75,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return all;
 }
 
+// WNOWAIT: the child remains a zombie, so its pid and /proc/PID/io still exist when on_end is called.
 bool has_ended(pid_t child) {
   siginfo_t about{};
   return ::waitid(P_PID, static_cast<id_t>(child), &about, WEXITED | WNOHANG | WNOWAIT) == 0 &&
@@ -90,10 +96,12 @@ Result<int> run_watched(const std::string& program, const std::vector<std::strin
           ::posix_spawn(&child, program.c_str(), nullptr, attributes.get(), words.data(), variables.data());
       failed != 0)
     return errno_error(failed, "cannot run", program);
+  // A SIGCHLD that arrives between has_ended() and sigwaitinfo() stays pending, because it is blocked. So it
+  // is not missed.
   while (!has_ended(child)) {
     siginfo_t about{};
     const int signal = ::sigwaitinfo(&signals.held(), &about);
-    // A terminal's signals come from the kernel, to all processes in front of it.
+    // Signals from a terminal come from the kernel, which sends them to the child as well.
     if (signal > 0 && signal != SIGCHLD && about.si_code != SI_KERNEL) ::kill(child, signal);
   }
   if (on_end) on_end(static_cast<std::uint32_t>(child));

@@ -1,5 +1,5 @@
-// Running a program as `profile run` does: in front of the same terminal, with the same descriptors, and with
-// every signal that is meant for it.
+// Runs a program for `profile run`: with the same terminal, the same descriptors, and all signals that are
+// sent to it.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace penstock {
 
-// `program` is the file, `argv` its words, the first one included; `on_end` is called when it has ended and
-// its number is still its own.
+// `program` is the path, `argv` the arguments including the first. `on_end` is called after the program has
+// ended and before its pid can be given to another process.
 //
-// Waits for its end and returns its exit code, 128 + signal where one killed it. Signals that somebody sends
-// to this process meanwhile go to the program; those of a terminal reach it anyway, and are skipped. One
-// thread.
+// Waits for the program and returns its exit code, or 128 + signal if a signal killed it. Signals that other
+// processes send to this process are forwarded to the program. Signals from the terminal reach the program
+// anyway and are not forwarded. For one thread.
 Result<int> run_watched(const std::string& program, const std::vector<std::string>& argv,
                         const std::vector<std::string>& environment,
                         const std::function<void(std::uint32_t pid)>& on_end);

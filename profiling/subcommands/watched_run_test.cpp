@@ -100,7 +100,7 @@ TEST_F(ProgramCheckTest, SaysWhyAProgramCannotBeWatched) {
   std::string narrow = program;
   narrow[4] = 1;
   EXPECT_TRUE(fails_with(Errc::invalid_argument, check_watchable(file("narrow", narrow)), "32-bit"));
-  // Without the header that names the loader it is a static one.
+  // Without a program header that names the loader, the program is static.
   std::string fixed = program;
   for (std::size_t at = 64; at + 56 <= 2048; at += 56)
     if (fixed[at] == 3 && fixed[at + 1] == 0 && fixed[at + 2] == 0 && fixed[at + 3] == 0) fixed[at] = 0;
