@@ -87,7 +87,7 @@ struct penstock_session_header {
   char directory[1024];  // the working directory at `begin`
   char command[4096];
   uint64_t trace_limit;     // most bytes of segments in this file; 0: no limit
-  uint32_t inherited_from;  // pid of the fork's parent, from whose file `control` was copied; 0: none
+  uint32_t inherited_from;  // pid of the process from whose file `control` was copied at a fork; 0: none
   uint32_t no_room;         // errno of the last failure to add a block to the file; 0: none failed
 };
 
