@@ -1,9 +1,10 @@
 // Which file each descriptor of the process refers to. A Description is what the kernel calls an open file
-// description: the descriptors that dup() made of one share it, and it has the file and the position.
+// description: it has the file and the position. A descriptor shares it with the duplicates that dup() makes.
 //
 // Threads: any thread, in a wrapper. Looking a descriptor up takes no lock. Descriptions are never unmapped,
-// so a pointer stays readable when another thread closes the descriptor; its serial tells that it is another
-// one. Memory comes from the kernel. No malloc, no stdio, and errno is left alone.
+// so a pointer stays readable when another thread closes the descriptor. If the memory is then used for
+// another description, its serial changes. Memory comes from the kernel. No malloc, no stdio, and errno is
+// left alone.
 // Signals: all functions but SpareDescription's may be called in a handler.
 // Forks: a child has the parent's table as it was at the fork.
 //
@@ -23,8 +24,8 @@
 namespace penstock::interpose {
 
 struct alignas(64) Description {
-  std::uint64_t file = 0;                // key of its name; 0: its operations are kept for no file (a pipe)
-  std::uint64_t name = 0;                // where its name is in this process's session
+  std::uint64_t file = 0;  // key of its name; 0: its operations are not counted for a file (a pipe)
+  std::uint64_t name = 0;  // offset of its name in this process's session
   std::atomic<std::uint64_t> serial{0};  // changes when this memory becomes another description
   std::atomic<std::int64_t> position{0};
   std::atomic<std::uint32_t> references{0};
@@ -33,8 +34,8 @@ struct alignas(64) Description {
   std::uint32_t taken_along = 0;  // number of the last copy to another session (thread_lives.cpp)
   Description* next_free = nullptr;
 
-  // Load and store instead of one addition: threads that read through one description at the same time have
-  // no defined order either, and the common case is cheaper.
+  // A load and a store are cheaper than one atomic addition. Threads that read through one description at the
+  // same time have no defined order anyway.
   void advance(std::int64_t bytes) noexcept {
     position.store(position.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
@@ -70,12 +71,13 @@ class SpareDescription {
 
  private:
   Description* spare_ = nullptr;
-  std::uint64_t next_serial_ = 0;  // of those that are set aside for this thread
+  std::uint64_t next_serial_ = 0;  // the next serial of those that are reserved for this thread
 };
 
 // fd refers to `description` from now on and takes the caller's reference. The old description loses one.
 void describe(int fd, Description* description) noexcept;
-// fd is closed, or about to be. Before the call: afterwards another thread may have the number.
+// fd does not refer to its description any more. For a close, this is called before the call: afterwards
+// another thread may have the number.
 void forget(int fd) noexcept;
 // `to` was made by dup() or a similar call from `from`.
 void describe_duplicate(int from, int to) noexcept;

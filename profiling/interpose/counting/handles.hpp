@@ -17,10 +17,11 @@ struct HandleFile {
   std::uint64_t name = 0;
 };
 
-// `kind` keeps the handles of one library apart from those of another.
+// `kind` distinguishes the handles of one library from those of another.
 void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexcept;
 HandleFile find_handle(unsigned kind, std::uint64_t handle) noexcept;
-// Before the handle is closed: afterwards another thread may get the same one. Returns what it referred to.
+// Before the handle is closed: afterwards another thread may get the same one. Returns the file that it
+// referred to.
 HandleFile forget_handle(unsigned kind, std::uint64_t handle) noexcept;
 // In a fork's child: a thread of the parent may have held the lock.
 void free_handles_after_fork() noexcept;

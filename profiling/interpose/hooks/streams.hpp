@@ -12,10 +12,11 @@
 // Threads: wrappers of stdio call this in any thread of the program. A Stream is used under its FILE's own
 // lock (OnStream). No lock is taken if the program has one thread, or does its own locking (__fsetlocking).
 // Memory: pages of Streams come from the kernel. This code calls flockfile() and funlockfile(), but no other
-// function of stdio, and never malloc. errno does not change. Signals: stdio is not safe in handlers. A
-// handler that uses the same FILE all the same may find its Stream half updated: the counts are then wrong,
-// but the program does not crash. It does not hang either, because FILE locks are recursive. Forks: a child
-// knows no streams at first (stream_process).
+// function of stdio, and never malloc. errno does not change.
+// Signals: stdio is not safe in handlers. A handler that uses the same FILE all the same may find its Stream
+// half updated: the counts are then wrong, but the program does not crash. It does not hang either, because
+// FILE locks are recursive.
+// Forks: a child knows no streams at first (stream_process).
 #pragma once
 
 #include <pthread.h>
