@@ -11,7 +11,7 @@
 namespace penstock::interpose {
 
 namespace {
-constexpr std::uint32_t kMost = 65536;  // under way at a time
+constexpr std::uint32_t kMost = 65536;  // most operations in flight
 
 std::uint64_t key_of(const void* block) noexcept {
   return reinterpret_cast<std::uint64_t>(block);
@@ -26,7 +26,7 @@ void Blocks::begin(ThreadLog& log, const void* block, penstock_call call, int fd
   if (lock.held()) {
     pending_.make(kMost);
     if (const std::uint32_t before = pending_.find(key_of(block)); before != 0) {
-      pending_.remove(before);  // it ended, and the program never asked how
+      pending_.remove(before);  // it has ended, but the program never asked for the result
       count_drop(session.header->dropped_operations);
     }
     index = pending_.add(key_of(block));

@@ -1,6 +1,7 @@
-// The table of handles. Callers hold no lock of this folder but, in count_handle(), that of a ring or of
-// pending operations. handles_lock is held for a search and never while something is counted. A handler whose
-// own thread holds it gets held() == false and does nothing. Static memory only.
+// The table of handles. Callers hold no lock of this folder. The exception is count_handle(), whose caller
+// may hold the lock of a ring or of pending operations. handles_lock is held for a search and never while
+// something is counted. A handler whose own thread holds it gets held() == false and does nothing. Static
+// memory only.
 #include "profiling/interpose/counting/handles.hpp"
 
 #include <fcntl.h>
@@ -61,8 +62,8 @@ HandleFile find_handle(unsigned kind, std::uint64_t handle) noexcept {
   return known == nullptr ? HandleFile{} : known->file;
 }
 
-// In a fork's child, with one thread. A parent's thread may have been writing an entry: that one may name a
-// wrong file, which the child can only use if it uses the parent's handle.
+// In a fork's child, with one thread. A thread of the parent may have been writing an entry at the fork. That
+// entry may name a wrong file, but the child uses it only if it uses the parent's handle.
 void free_handles_after_fork() noexcept {
   handles_lock.reset();
 }
@@ -79,8 +80,8 @@ HandleFile forget_handle(unsigned kind, std::uint64_t handle) noexcept {
   return known->file;
 }
 
-// After the library's call. `path` is the program's string. Nested in a handler: not counted, as log.name is
-// in use.
+// After the library's call. `path` is the program's string. Nested in a handler, the operation is not
+// counted, because log.name is in use.
 HandleFile count_named(ThreadLog& log, const char* path, const Operation& operation) noexcept {
   Update update(log);
   AbsoluteName& name = log.name;

@@ -1,7 +1,6 @@
-// Which thread has which log: from a thread's first call to its end, over forks, and from one session to the
-// next.
+// Gives each thread its log: at its first call, at its end, across forks, and from one session to the next.
 //
-// Three kinds of threads come here:
+// Three kinds of threads run this code:
 // - a thread of the program, in a wrapper (begin_log(), suspend_log()) or at its end (end_thread());
 // - the thread that changes the session, with Control held and all signals blocked, between session.changes =
 //   true and = false (wait_for_updates(), retire_logs(), take_names_along(), is_written_to());
@@ -10,7 +9,7 @@
 //
 // Locks: logs_lock for the lists of logs and the block of threads, begin_lock for the begin of a child's
 // session. They are never held together; the session's file_lock may be taken under either.
-// wait_for_updates() releases logs_lock between two looks, because updates of other threads may need it.
+// wait_for_updates() releases logs_lock between two checks, because updates of other threads may need it.
 // Memory comes from the kernel; logs are never freed. No malloc and no FILE of stdio: a wrapper may be called
 // by malloc itself. All thread-local variables are "initial-exec", because another model may allocate at the
 // first access.
@@ -36,7 +35,7 @@ thread_local ThreadLog* suspended_log __attribute__((tls_model("initial-exec")))
 thread_local unsigned suspended __attribute__((tls_model("initial-exec"))) = 0;  // depth of nested vforks
 // While this is set, a call of a handler, or of the code that makes the log, finds no log.
 thread_local bool beginning __attribute__((tls_model("initial-exec"))) = false;
-// This thread's log of the session before. No other thread writes to it, so it is used again.
+// This thread's log of the session before. No other thread writes to it, so this thread uses it again.
 thread_local ThreadLog* kept_log __attribute__((tls_model("initial-exec"))) = nullptr;
 
 pthread_key_t ended_key;
@@ -70,7 +69,7 @@ penstock_thread* add_thread(std::uint32_t thread) noexcept {
   return entry;
 }
 
-// By the log's own thread in an update, or by a thread that has a log of no thread.
+// Called by the log's own thread in an update, or by a thread that has taken a log without an owner.
 void forget_files(ThreadLog& log) noexcept {
   log.files.clear();
   for (ThreadLog::Cached& cached : log.cache) {
@@ -79,7 +78,7 @@ void forget_files(ThreadLog& log) noexcept {
   log.deferred_count = 0;
 }
 
-// Within an update, or for a log of no thread: nothing of it points into a session any more.
+// Within an update, or for a log without an owner. Afterwards the log has no pointer into a session.
 void begin_anew(ThreadLog& log) noexcept {
   forget_files(log);
   log.counters = log.briefs = log.names = log.segments = log.spans = nullptr;
@@ -88,8 +87,8 @@ void begin_anew(ThreadLog& log) noexcept {
   log.retired = false;
 }
 
-// For the next thread, which fills the rest of its blocks. Never called in a handler, so the lock is held
-// here.
+// Gives the log to the next thread that needs one, which fills the rest of its blocks. Never called in a
+// handler, so the lock is always obtained.
 void give_back(ThreadLog& log) noexcept {
   const Hold hold(logs_lock);
   log.next_free = free_logs;
@@ -98,7 +97,7 @@ void give_back(ThreadLog& log) noexcept {
 
 // The destructor of ended_key: in the thread that ends, after its own function has returned, with no lock
 // held. Destructors of other keys may do I/O before and after this; what they do after it begins another log.
-// Signals are not blocked: `beginning` makes handlers find no log while this one is given away. While the
+// Signals are not blocked: `beginning` makes handlers find no log while this one is given back. While the
 // state is `forked` this process has no file yet, so nothing is written.
 void end_thread(void* ended) noexcept {
   auto* log = static_cast<ThreadLog*>(ended);
@@ -109,7 +108,7 @@ void end_thread(void* ended) noexcept {
     beginning = false;
     return;
   }
-  log->updating = nullptr;  // a mark that longjmp() has left
+  log->updating = nullptr;  // longjmp() may have left a mark
   log->ending = true;       // follow_session() must not give it a new session
   {
     const Update update(*log);
@@ -126,7 +125,8 @@ void end_thread(void* ended) noexcept {
   beginning = false;
 }
 
-// A log of no thread: a free one, or a new one. Takes logs_lock, but not while it asks the kernel for memory.
+// A log without an owner: a free one, or a new one. Takes logs_lock, but not while it asks the kernel for
+// memory.
 ThreadLog* take_log() noexcept {
   {
     const Hold hold(logs_lock);
@@ -160,9 +160,9 @@ bool lives(const ThreadLog& log) noexcept {
 }
 
 // Makes the log's thread find no log at its next call. By the thread that changes the session, under
-// logs_lock, while no thread is inside an update. The other thread may end at any time, and its stack with
-// own_log may be unmapped or another thread's: so the kernel reads it (process_vm_readv() fails instead of a
-// fault), and it is written only if it still refers to this log.
+// logs_lock, while no thread is inside an update. The other thread may end at any time. Its stack, which has
+// own_log, may then be unmapped or belong to another thread. So the kernel reads own_log: process_vm_readv()
+// fails instead of crashing. It is written only if it still refers to this log.
 void disown(const ThreadLog& log) noexcept {
   ThreadLog* own = nullptr;
   ThreadLog* const none = nullptr;
@@ -226,9 +226,9 @@ void take_names_along(const char* old_base) noexcept {
   }
 }
 
-// Other threads leave their updates while this one looks, and begin none: they see session.changes (Update,
-// counting.hpp). The lock is released between two looks, because an update may need it to begin a log. A log
-// whose thread has died inside an update is not waited for.
+// Meanwhile other threads end their updates, and begin none: they see session.changes (Update, counting.hpp).
+// The lock is released between two checks, because an update may need it to begin a log. A log whose thread
+// has died inside an update is not waited for.
 bool wait_for_updates() noexcept {
   constexpr std::int64_t kPatienceNs = 2'000'000'000;
   const std::int64_t begin_ns = nanoseconds(CLOCK_MONOTONIC);
@@ -348,16 +348,16 @@ ThreadLog* begin_log() noexcept {
   return log;
 }
 
-// In a fork's child, from after_fork_in_child(), while it has one thread. The locks are reset first: parent's
-// threads that held them do not exist here. The logs of the parent's other threads are not reachable any
-// more; their memory is shared with the parent until it is written to. The forking thread's own log is built
-// anew in place and keeps its table. session.changes may be set by a parent's thread that is not here to
-// clear it.
+// In a fork's child, from after_fork_in_child(), while it has one thread. The locks are reset first: threads
+// of the parent that held them do not exist here. The logs of the parent's other threads are not reachable
+// any more; their memory is shared with the parent until it is written to. The forking thread's own log is
+// built anew in place and keeps its table. session.changes may have been set by a thread of the parent that
+// does not exist here to clear it.
 void forget_parents_logs() noexcept {
   logs_lock.reset();
   begin_lock.reset();
   if (watching) {
-    // Or end_thread() would give the log back although another thread may have it by then.
+    // Otherwise end_thread() would give this log back, although another thread may have it by then.
     pthread_setspecific(ended_key, nullptr);
   }
   ThreadLog* log = own_log != nullptr ? own_log : kept_log;

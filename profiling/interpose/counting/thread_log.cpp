@@ -32,7 +32,8 @@ void FileTable::clear() noexcept {
 }
 
 bool FileTable::grow() noexcept {
-  // All pages at once, and seldom: a program may open its files faster than pages come one by one.
+  // All pages are allocated at once, and seldom: a program may open files faster than single pages would
+  // come.
   const bool many = slot_count_ >= kManySlots;
   const std::uint64_t count = slot_count_ == 0 ? kFirstSlots : slot_count_ * (many ? 2 : 4);
   auto* fresh = static_cast<std::uint64_t*>(private_memory(bytes_of(count), many ? 0 : MAP_POPULATE));
@@ -44,7 +45,7 @@ bool FileTable::grow() noexcept {
     if (marks_[i] == 0) {
       continue;
     }
-    // The tag holds as much of the hash as all but the largest tables need.
+    // The tag has enough bits of the hash for all but the largest tables.
     const std::uint64_t slot = slots_[i];
     std::uint64_t hash = slot >> kPlaceBits;
     if (count > kTagMask + 1) {
@@ -58,7 +59,8 @@ bool FileTable::grow() noexcept {
     fresh[at] = slot;
     marks[at] = marks_[i];
   }
-  // In this order, for a handler that forks between them: the child clears that many marks.
+  // In this order, because a handler may fork in between: the child clears slot_count_ marks, and all of them
+  // must exist.
   std::uint64_t* const before = slots_;
   const std::uint64_t before_count = slot_count_;
   slots_ = fresh;
@@ -78,7 +80,7 @@ constexpr std::uint64_t kMostBlock = 256U << 10U;
 constexpr std::uint64_t kUsualName = 128;  // bytes
 
 // A new block with room for `bytes`, twice as large as the last. Null without room, and for a retired log:
-// the file that its blocks are in is done, and a new block would be in the next one.
+// the file of its blocks has ended, and a new block would be in the next file.
 [[gnu::cold]] penstock_block* another_block(const ThreadLog& log, penstock_block*& block,
                                             penstock_block_kind kind, std::uint16_t entry_bytes,
                                             std::uint64_t bytes) noexcept {
@@ -116,8 +118,8 @@ void copy_name(char* to, const char* from, std::size_t length) noexcept {
   });
 }
 
-// Fetches the memory of the next entry, which is as cold as its file is new, while the program does other
-// work.
+// Prefetches the memory of the next entry while the program does other work. That memory is not in the cache
+// yet.
 void fetch_for_writing(const char* at, std::uint64_t bytes, std::uint64_t room) noexcept {
   constexpr std::uint64_t kLine = 64;
   for (std::uint64_t i = 0; i < bytes && i < room; i += kLine) {
@@ -147,8 +149,8 @@ std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std
 
 namespace {
 
-// An entry of that form in its block; null without room. Only the fields that differ from 0 are written:
-// blocks begin as zeros.
+// Adds an entry of this form; null without room. Only the fields that differ from 0 are written: blocks are
+// full of zeros at first.
 template <penstock_form kForm>
 [[gnu::always_inline]] inline penstock_counters* add_counters(ThreadLog& log, std::uint64_t file,
                                                               std::uint64_t name, penstock_layer layer,
@@ -182,7 +184,7 @@ template <penstock_form kForm>
   return add_counters<PENSTOCK_WHOLE>(log, file, name, layer, begin);
 }
 
-// Later operations are counted in `c`, which takes over what is known of the last ones. `c` is in the file
+// Later operations are counted in `c`, which takes over the last positions of `before`. `c` is in the file
 // before `before` is marked as continued: a reader in between misses nothing, because each entry is counted
 // on its own.
 void go_on(penstock_counters& before, penstock_counters& c) noexcept {
@@ -215,8 +217,8 @@ void go_on(penstock_counters& before, penstock_counters& c) noexcept {
 
 }  // namespace
 
-// The most frequent case is a file that is opened for the first time. A handler never runs this while its
-// thread does: the table may be growing.
+// The most frequent case is a file that is opened for the first time. A handler never runs this while its own
+// thread is inside it, because the table may be growing.
 penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
                                penstock_call call, std::uint64_t begin) noexcept {
   std::uint64_t slot = log.files.slot_of(file.file, layer);
@@ -245,8 +247,8 @@ penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_
 namespace {
 
 // Describes a descriptor that no wrapper saw opened, from /proc and fstat(). Uses log.name, so it must not
-// run in a nested handler. own_log is null while the log is retired or not yet in use; then the name is kept
-// nowhere. The description is complete before describe() shows it to other threads.
+// run in a nested handler. own_log is null while the log is retired or not yet in use; then the name is not
+// stored. The description is complete before describe() shows it to other threads.
 Description* learn(ThreadLog& log, int fd) noexcept {
   AbsoluteName& name = log.name;
   if (!name_of_descriptor(fd, name)) {

@@ -16,7 +16,7 @@ constexpr std::size_t kOursBytes = sizeof(kOurs) - 1;
 
 char* kept[WatchedEnvironment::kMostAdded];
 std::size_t kept_count = 0;
-char* library = nullptr;  // this one's path, as it is in LD_PRELOAD
+char* library = nullptr;  // path of this library, as in LD_PRELOAD
 
 bool same_variable(const char* a, const char* b) noexcept {
   while (*a == *b && *a != '=' && *a != 0) {
