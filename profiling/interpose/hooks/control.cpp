@@ -19,7 +19,7 @@ namespace penstock::interpose {
 
 namespace {
 
-std::uint64_t steps = 0;  // penstock_profile_step(), under Control
+std::uint64_t steps = 0;  // number of calls of penstock_profile_step(); under Control
 std::atomic<bool> steps_are_called{false};
 
 bool absolute_folder(const char* given, char* to, std::size_t room) noexcept {
@@ -117,11 +117,11 @@ void step_ended(std::uint64_t number) noexcept {
     return;
   }
   const Control control;
-  if (number == last_cut_step() || !is_running()) {  // each accelerator has its step
+  if (number == last_cut_step() || !is_running()) {  // another accelerator has reported this step already
     return;
   }
   const std::uint64_t before = last_cut_step();
-  set_last_cut_step(number);  // from here on it is the file's before
+  set_last_cut_step(number);  // from now on this step belongs to the file before
   if (cut(PENSTOCK_BEGUN_CALLED) != 0) {
     set_last_cut_step(before);
     return;

@@ -1,4 +1,4 @@
-// The library's own begin and end within a process.
+// What this library does when it is loaded into a process, and when the process exits.
 #include <pthread.h>
 
 #include "profiling/interpose/counting/paths.hpp"
@@ -20,7 +20,8 @@ __attribute__((constructor)) void loaded() noexcept {
   keep_environment();
   note_working_directory();
   watch_threads();
-  // It waits for forks that are under way: those that come later know of walks.
+  // pthread_atfork() waits for forks that are running now. Later forks run these handlers, and so wait for
+  // walks.
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   if (is_preloaded()) {
     open_session();

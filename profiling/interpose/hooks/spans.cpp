@@ -1,4 +1,4 @@
-// What programs say of themselves: session_abi.h, penstock_profile_span().
+// Adds a span that the program reports to its thread's log: penstock_profile_span() of span_abi.h.
 #include "profiling/interpose/counting/counting.hpp"
 #include "profiling/interpose/hooks/control.hpp"
 #include "profiling/interpose/writer/windows.hpp"

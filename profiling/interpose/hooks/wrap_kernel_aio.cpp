@@ -58,7 +58,7 @@ void forget_kernel_aio() noexcept {
 
 }  // namespace penstock::interpose
 
-// libaio's entry points; it makes its system calls inline.
+// libaio's functions. They are wrapped because libaio makes its system calls inline.
 PENSTOCK_WRAP(int, io_submit, (void* context, long count, KernelBlock** blocks)) {
   return hand_over(count, blocks, [&] { return real_io_submit(context, count, blocks); });
 }

@@ -1,4 +1,5 @@
-// Files in memory. What is mapped is known; what of it is touched the kernel alone knows.
+// Wrappers of calls that map files. The mapped bytes are counted. Only the kernel knows which of them the
+// program touches.
 #include "profiling/interpose/hooks/mapping_calls.hpp"
 
 using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace

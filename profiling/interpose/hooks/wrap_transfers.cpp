@@ -1,5 +1,5 @@
-// read, write and their kin: with a position of their own or the descriptor's, of one part or several,
-// fortified, and those between two descriptors.
+// Wrappers of read(), write() and similar calls: at the descriptor's position or at an offset, of one part or
+// several, fortified, and between two descriptors.
 #include "profiling/interpose/hooks/wrap_transfers.hpp"
 
 #include <sys/types.h>
