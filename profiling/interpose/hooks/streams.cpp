@@ -48,9 +48,9 @@ std::int64_t kernel_position(int fd) noexcept {
   return at < 0 ? -1 : at;
 }
 
-// From OnStream's constructor, under the FILE's lock: begins with a stream that is new in this process or on
-// this descriptor. stream_ is set only for keep() and is null again afterwards, as the constructor may still
-// leave the call unwatched.
+// Called by OnStream's constructor, under the FILE's lock, for a stream that is new in this process or on
+// this descriptor: learns its position. stream_ is set only for keep() and is null again afterwards, as the
+// constructor may still leave the call unwatched.
 void OnStream::meet(Stream& stream) noexcept {
   const std::int64_t at = kernel_position(fd_);
   stream.file = file_;

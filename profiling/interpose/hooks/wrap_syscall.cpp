@@ -67,7 +67,7 @@ long of_processes(const Arguments& made) noexcept {
 #ifdef SYS_fork
     case SYS_fork:
 #endif
-    case SYS_clone:  // without CLONE_VM: the others do not come here
+    case SYS_clone:  // without CLONE_VM; wrap_syscall() handles the others
     case SYS_clone3: {
       // Waits until no thread walks over the loaded objects, at most some seconds: the loader's lock would
       // stay taken in the child.
@@ -287,7 +287,7 @@ bool is_of_processes(long number) noexcept {
 #ifdef SYS_fork
     case SYS_fork:
 #endif
-    case SYS_clone:  // without CLONE_VM: the others do not come here
+    case SYS_clone:  // without CLONE_VM; wrap_syscall() handles the others
     case SYS_clone3:
     case SYS_exit_group:
       return true;
