@@ -1,7 +1,7 @@
 // The rare paths of counting: names, descriptors that are not known, operations of signal handlers, and the
 // change from one session to the next. counting.hpp says which thread and which locks: the log's own thread,
 // inside a wrapper, with no lock held. Nothing here calls malloc, stdio or the locale. System calls are made
-// directly (system_call()), so they are not counted and leave errno alone.
+// directly (system_call()), so they are not counted and do not change errno.
 #include "profiling/interpose/counting/counting.hpp"
 
 #include <fcntl.h>
@@ -100,7 +100,7 @@ void Update::defer(int fd, const Operation& operation) noexcept {
 namespace {
 
 // Within an update. Null if the descriptor's operations are not counted for a file, or if /proc does not know
-// it. Null also without room, which counts as a drop.
+// it. Null also if there is no room, which counts as a drop.
 penstock_counters* count_of_descriptor(ThreadLog& log, int fd, const Operation& operation) noexcept {
   penstock_counters* c = find_counters(log, fd, operation.layer, operation.call);
   if (c == nullptr) {
@@ -134,7 +134,7 @@ void count_deferred(ThreadLog& log, const ThreadLog::Deferred& one) noexcept {
 
 }  // namespace
 
-// Within an update: the table and the blocks are changed.
+// Within an update, because the table and the blocks change.
 penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file,
                                  const Operation& operation) noexcept {
   penstock_counters* c = counters_of(log, file, operation.layer, operation.call, operation.begin);
@@ -341,7 +341,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
       keep_call(log, name.file, operation);
     }
   }
-  // Without room the tag is 0, which no description has: the next operation tries again.
+  // If there is no room, the tag is 0, which no description has: the next operation tries again.
   ThreadLog::Cached& entry = cached(log, fd, operation.layer);
   entry.counters = c;
   entry.tag = c == nullptr && description->file != 0

@@ -1,12 +1,13 @@
-// Adds operations to a thread's counters. The rules of what is sequential and consecutive, the size buckets
-// and the switches between reads and writes are Darshan's (darshan-runtime, POSIX module), applied per thread
-// and file.
+// Adds operations to a thread's counters. Darshan's rules apply, per thread and file (darshan-runtime, POSIX
+// module): for sequential and consecutive operations, the size buckets, and the switches between reads and
+// writes.
 //
 // Threads: all functions run in a wrapper, in the thread that the log belongs to, before or after the
-// program's call. No lock is held on entry, except a Ring's or Blocks' where asynchronous I/O is counted.
+// program's call. No lock is held on entry, except that of a Ring or of Blocks if asynchronous I/O is
+// counted.
 // Memory: the common path (count(), count_moved(), count_in()) only adds to memory that is mapped already.
 // The rare paths take blocks of the session's file (file_lock) and memory from the kernel. Nothing calls
-// malloc, or uses a FILE or the locale. errno is left alone.
+// malloc, or uses a FILE or the locale. errno does not change.
 // Signals: a handler may come at any instruction and do I/O that is counted by the same log. Update detects
 // that and defers the handler's operation. There are no atomic operations on counters: only this thread and
 // its handlers write them, and other processes read them as they are.
@@ -170,7 +171,7 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
 [[gnu::always_inline]] inline void keep_call(ThreadLog& log, std::uint64_t file,
                                              const Operation& operation) noexcept {
   if (segments_wanted()) [[unlikely]] {
-    const Operation copy = operation;  // only here: elsewhere the operation stays in registers
+    const Operation copy = operation;  // copied only here, so that elsewhere the operation stays in registers
     add_segment(log, file, copy);
   }
 }
@@ -185,9 +186,9 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
 
 // An update of this thread's log. It marks the log (`updating`), for two readers of the mark:
 //
-// - A handler in the same thread sees the mark and defers its operation instead of changing half-changed
-//   data. Signal fences are enough for that: they keep the compiler from moving the data's stores out of the
-//   marked range.
+// - A handler in the same thread sees the mark. It is called nested, and defers its operation instead of
+//   changing half-changed data. Signal fences are enough for that: they keep the compiler from moving the
+//   data's stores out of the marked range.
 // - The thread that changes the session (recording.cpp) waits until no log is marked. It stores `changes`,
 //   makes all threads run a barrier (membarrier) and then reads the marks. So here a plain store of the mark
 //   before the load of `changes` is enough. If the load came first, both sides could miss each other, and
@@ -196,9 +197,9 @@ class Update {
  public:
   explicit Update(ThreadLog& log) noexcept : log_(log) {
     const char* top = stack_top();
-    // A handler's frames are below the one that it interrupted. A mark that is not above this frame was left
-    // by a handler that ended with longjmp(), and is overwritten. A handler on an alternate stack above this
-    // thread's own is therefore not recognised.
+    // A handler's stack frames have lower addresses than the update that it interrupted. So a mark that is
+    // not above this frame was left by a handler that ended with longjmp(), and is overwritten. A handler on
+    // an alternate stack above this thread's own stack is therefore not recognised.
     nested_ = log.updating != nullptr && log.updating > top;
     if (!nested_) [[likely]] {
       log.updating = top;
@@ -224,7 +225,7 @@ class Update {
   Update& operator=(const Update&) = delete;
   // True if it interrupted another update of this thread: then only defer() is allowed.
   bool nested() const noexcept { return nested_; }
-  // For a handler: takes no lock and no memory. Without room the operation is dropped.
+  // For a handler: takes no lock and no memory. If there is no room, the operation is dropped.
   void defer(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept;
   // The same for a descriptor that is not described: /proc is asked after the update. The operation is
   // dropped if the descriptor refers to another file by then. An offset of -1 means the descriptor's
@@ -351,7 +352,7 @@ inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
   return counters;
 }
 
-// Within an update: counts an operation on a file. Null without room, which counts as a drop.
+// Within an update: counts an operation on a file. Null if there is no room, which counts as a drop.
 penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file, const Operation& operation) noexcept;
 // The descriptor's counters that fit `call`, for an operation that is counted after the descriptor is closed.
 // Null: none.

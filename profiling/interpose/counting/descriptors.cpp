@@ -73,7 +73,7 @@ Description* started(Description* made, std::uint64_t serial) noexcept {
   return made;
 }
 
-// Null without memory. mmap under the list's lock: other threads take another list meanwhile.
+// Null if there is no memory. mmap under the list's lock: other threads take another list meanwhile.
 Description* take_free() noexcept {
   Taken list;
   if (list.first() == nullptr) {
@@ -131,8 +131,8 @@ DescriptorPage* page_at(unsigned number) noexcept {
   return page[number % kDescriptorsPerPage].exchange(nullptr, std::memory_order_acq_rel);
 }
 
-// The page of a descriptor, made if necessary; null without memory, or if the number is too large. If two
-// threads make it at once, the second one's exchange fails, and it uses the first one's page.
+// The page of a descriptor, made if necessary; null if there is no memory, or if the number is too large. If
+// two threads make it at once, the second one's exchange fails, and it uses the first one's page.
 DescriptorPage* page_of(unsigned fd) noexcept {
   const unsigned number = fd / kDescriptorsPerPage;
   DescriptorPage* page = page_at(number);
@@ -196,8 +196,8 @@ void drop_reference(Description* description) noexcept {
   }
 }
 
-// The caller's reference moves into the table. Without room the description is dropped, and the descriptor is
-// looked up in /proc at its next use.
+// The caller's reference moves into the table. If there is no room, the description is dropped, and the
+// descriptor is looked up in /proc at its next use.
 void describe(int fd, Description* description) noexcept {
   DescriptorPage* page = fd < 0 ? nullptr : page_of(static_cast<unsigned>(fd));
   if (page == nullptr) [[unlikely]] {
@@ -221,10 +221,11 @@ void forget(int fd) noexcept {
   }
 }
 
-// After dup() has succeeded. The caller has no reference of its own, and another thread may close `from` at
-// any moment. So a reference is taken only of a description that has one (0: it is free), and afterwards the
-// table must still have it under `from`: if not, the memory has another use already, and the reference is
-// dropped. A number that is forgotten is looked up in /proc at its next use.
+// Called after dup() has succeeded. The caller has no reference of its own, and another thread may close
+// `from` at any moment. So a reference is taken only if the description has at least one; 0 means that it is
+// free. Afterwards the table must still have this description under `from`. If not, the memory has another
+// use already, and the reference is dropped. A number that is forgotten is looked up in /proc at its next
+// use.
 void describe_duplicate(int from, int to) noexcept {
   Description* shared = described(from);
   std::uint32_t known = shared == nullptr ? 0 : shared->references.load(std::memory_order_relaxed);
@@ -243,7 +244,7 @@ void describe_duplicate(int from, int to) noexcept {
   describe(to, shared);
 }
 
-// Before close_range(), and with all numbers when recording begins in a running process.
+// Called before close_range(), and for all numbers when recording begins in a running process.
 void forget_range(unsigned first, unsigned last) noexcept {
   for (unsigned page = first / kDescriptorsPerPage;
        page < kDescriptorPages && page * kDescriptorsPerPage <= last; ++page) {
@@ -259,7 +260,7 @@ void forget_range(unsigned first, unsigned last) noexcept {
   }
 }
 
-// In a fork's child, at its first counted call. The parent's other threads may have held lists' locks;
+// Called in a fork's child, at its first counted call. The parent's other threads may have held lists' locks;
 // without this their lists would stay locked for ever.
 void for_each_description(void (*visit)(Description& description, void* with), void* with) noexcept {
   for (FreeList& list : free_lists) {

@@ -70,7 +70,8 @@ bool append_parts(AbsoluteName& name, const char* path) noexcept {
 // Copies a path of 16 bytes or more. False if it may have "//" in it, or a part that begins with ".".
 bool copy_plain(char* to, const char* path, std::size_t length) noexcept {
   Sixteen found{};
-  in_sixteens(length, [&](std::size_t at) {  // also reads the byte after each 16, at most the NUL
+  in_sixteens(length, [&](std::size_t at) {  // also reads one byte after each group of 16; after the last
+                                             // group that is the NUL
     const Sixteen bytes = sixteen_at(path + at);
     const Sixteen behind = sixteen_at(path + at + 1);
     found |= reinterpret_cast<Sixteen>((bytes == '/') & ((behind == '/') | (behind == '.')));

@@ -1,9 +1,10 @@
-// A file's absolute name as the program called it: from the root, without "//", "." and "..". Symbolic links
+// A file's absolute name as the program gave it: from the root, without "//", "." and "..". Symbolic links
 // are not followed.
 //
-// Callers: the counting, within an Update of the calling thread's log, whose `name` is the buffer; therefore
-// never in a nested handler. note_working_directory() and inspect() need no Update and may be called
-// anywhere. No lock, no memory; stdio and the locale are not used. errno is left alone.
+// Callers: the counting code, within an Update of the calling thread's log, so never in a nested handler. The
+// log's `name` is the buffer. note_working_directory() and inspect() need no Update and may be called
+// anywhere. No lock is taken and nothing is allocated; stdio and the locale are not used. errno does not
+// change.
 #pragma once
 
 #include <sys/stat.h>

@@ -20,8 +20,8 @@ namespace penstock::interpose {
 namespace {
 
 // Pending::flags
-constexpr std::uint16_t kSilent = 1;      // it succeeds without a completion
-constexpr std::uint16_t kSoftLink = 2;    // if it fails, those after it are not started
+constexpr std::uint16_t kSilent = 1;      // a silent request: if it succeeds, it has no completion
+constexpr std::uint16_t kSoftLink = 2;    // if it fails, the requests linked after it are not started
 constexpr std::uint16_t kDescriptor = 4;  // an open whose result is a descriptor
 constexpr std::uint16_t kToTable = 8;  // an open for which the kernel chooses the entry of the ring's table
 constexpr std::uint16_t kAppends = 16;
@@ -104,7 +104,8 @@ void opens(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) noe
   } else if (entry.file_index == kAnyFileIndex) {
     one.flags |= kToTable;
   } else {
-    set_table(ring, entry.file_index - 1, one.file);  // now: linked requests after it use this entry
+    set_table(ring, entry.file_index - 1,
+              one.file);  // set now, because linked requests after it use this entry
   }
 }
 
@@ -256,8 +257,8 @@ void request_begins(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept
   }
 }
 
-// Silent requests that precede it in its chain have completed as well, since a chain runs in order. They are
-// counted first, so that positions and tables change in that order.
+// Silent requests (kSilent) that precede it in its chain have completed as well, because a chain runs in
+// order. They are counted first, so that positions and tables change in that order.
 void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept {
   if ((completion.flags & kCompletionNotice) != 0 || completion.user_data == ~std::uint64_t{0}) {
     return;  // a request's second completion, and liburing's own timeouts

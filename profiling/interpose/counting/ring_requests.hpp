@@ -2,7 +2,7 @@
 //
 // All functions: in a wrapper, in any thread, with Ring::lock held by the caller (rings.cpp), which excludes
 // other threads and handlers of the same thread. They may wait in Update for a change of the session and take
-// its file_lock; they allocate nothing and leave errno alone.
+// its file_lock; they allocate nothing and do not change errno.
 #pragma once
 
 #include "profiling/interpose/counting/pending.hpp"

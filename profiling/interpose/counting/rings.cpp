@@ -41,8 +41,8 @@ Ring* find_ring(int fd) noexcept {
 }
 
 // A ring with no descriptor yet. The caller fills it and stores `fd` last: until then no wrapper finds it by
-// a descriptor. No lock is held on entry. Under rings_lock the ring becomes kClaimed, so that another thread
-// that sets up a ring at the same instant does not take it as a free one.
+// a descriptor. No lock is held on entry. Under rings_lock the ring becomes kClaimed. So another thread that
+// sets up a ring at the same instant does not take it for a free one.
 Ring* new_ring(int fd, const RingParameters& parameters) noexcept {
   // The kernel has given the number to a new ring, so the old ring has ended. Outside rings_lock, because
   // this takes the old ring's lock.
@@ -109,8 +109,8 @@ void take_completions(ThreadLog& log, Ring& ring) noexcept {
     }
     const RingCompletion completion =
         *reinterpret_cast<const RingCompletion*>(ring.completions + (ring.cq_seen & (room - 1)) * stride);
-    // The tail is read again after the copy. If it has moved on by more than the ring's size, the kernel may
-    // have overwritten the entry during the copy, and the copy is discarded.
+    // The tail is read again after the copy. If it has moved by more than the ring's size, the kernel may
+    // have overwritten the entry during the copy. Then the copy is discarded.
     tail = tail_of(ring.cq_tail);
     if (tail - ring.cq_seen <= room) {
       ring.cq_seen += 1;
@@ -373,8 +373,8 @@ void ring_registered(int fd, unsigned what, const void* argument, unsigned count
   }
 }
 
-// Before the process ends, executes another program, or recording ends: in the thread that does so, while
-// other threads may still use their rings. Completions are read before and after the requests: a request that
+// Called before the process ends, executes another program, or recording ends, in the thread that does so.
+// Other threads may still use their rings. Completions are read before and after the requests: a request that
 // was not seen yet may have completed already.
 void settle_rings() noexcept {
   with_all_rings([](ThreadLog& log, Ring& ring) {
@@ -385,9 +385,9 @@ void settle_rings() noexcept {
   });
 }
 
-// Waits for no lock: in a fork's child the thread that held one does not exist, and in begin_recording() the
-// thread that holds one may be waiting for this thread. Not kFree: a parent's thread may have been
-// changing the ring at the fork, so the ring is never used again.
+// Waits for no lock. In a fork's child the thread that held one does not exist. In begin_recording() the
+// thread that holds one may be waiting for this thread. The value is not kFree: a thread of the parent may
+// have been changing the ring at the fork, so the ring is never used again.
 void forget_rings() noexcept {
   rings_lock.reset();
   for (Ring* ring = first_ring.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {

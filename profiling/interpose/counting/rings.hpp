@@ -1,4 +1,4 @@
-// Counts what goes through io_uring.
+// Counts operations that a program makes by io_uring.
 //
 // A program writes requests into one ring and takes completions from another. It shares the memory of both
 // with the kernel and makes a call only to let the kernel process them. So this library reads both rings
@@ -12,7 +12,7 @@
 //
 // Threads: wrappers call these functions in any thread of the program, with none of this library's locks
 // held. Each function takes the lock of its ring. Memory comes from the kernel, not from the program's heap,
-// and errno is left alone.
+// and errno does not change.
 // Signals: a handler may call them. If its own thread is inside one of them, it cannot take the ring's lock:
 // the handler's call is made, and its requests are missed.
 // Forks: a child forgets its parent's rings (forget_rings(), asynchronous.hpp).
@@ -37,7 +37,7 @@ inline bool any_rings() noexcept {
 }
 
 // Around a call that submits requests or waits for completions. look_before() reads completions and then
-// requests, look_behind() completions alone, inspect() both. An `fd` of -1 means all rings.
+// requests, look_behind() reads only completions, inspect() both. An `fd` of -1 means all rings.
 void look_before(const LibraryRing& ring) noexcept;
 void look_behind(const LibraryRing& ring) noexcept;
 void inspect(int fd) noexcept;

@@ -47,8 +47,9 @@ constinit ThreadLog* free_logs = nullptr;
 constinit ThreadLog* all_logs = nullptr;  // that were ever made; none is given back
 constinit penstock_block* threads_block = nullptr;
 
-// The thread's totals in the session's file. Takes logs_lock and, for a new block, file_lock. Null without
-// room, and in a handler whose own thread holds logs_lock: then the thread tries again at its next call.
+// The thread's totals in the session's file. Takes logs_lock and, for a new block, file_lock. Null if there
+// is no room, and in a handler whose own thread holds logs_lock: then the thread tries again at its next
+// call.
 penstock_thread* add_thread(std::uint32_t thread) noexcept {
   const Hold hold(logs_lock);
   if (!hold.held()) {
@@ -96,9 +97,9 @@ void give_back(ThreadLog& log) noexcept {
 }
 
 // The destructor of ended_key: in the thread that ends, after its own function has returned, with no lock
-// held. Destructors of other keys may do I/O before and after this; what they do after it begins another log.
-// Signals are not blocked: `beginning` makes handlers find no log while this one is given back. While the
-// state is `forked` this process has no file yet, so nothing is written.
+// held. Destructors of other keys may do I/O before and after this; if they do it after this, the thread gets
+// another log. Signals are not blocked: `beginning` makes handlers find no log while this one is given back.
+// While the state is `forked` this process has no file yet, so nothing is written.
 void end_thread(void* ended) noexcept {
   auto* log = static_cast<ThreadLog*>(ended);
   beginning = true;  // before own_log is cleared, or a handler would begin a log in between
@@ -159,7 +160,7 @@ bool lives(const ThreadLog& log) noexcept {
   return system_call(SYS_tgkill, system_call(SYS_getpid), static_cast<long>(log.thread), 0) == 0;
 }
 
-// Makes the log's thread find no log at its next call. By the thread that changes the session, under
+// Makes the log's thread find no log at its next call. Called by the thread that changes the session, under
 // logs_lock, while no thread is inside an update. The other thread may end at any time. Its stack, which has
 // own_log, may then be unmapped or belong to another thread. So the kernel reads own_log: process_vm_readv()
 // fails instead of crashing. It is written only if it still refers to this log.
@@ -211,8 +212,8 @@ void take_parents_names_along(const char* parents_base) noexcept {
 
 }  // namespace
 
-// By the thread that changes the session. Other threads may close and duplicate descriptors meanwhile, but
-// wait in Update before they use a name. The log is given back, so that the next thread fills its blocks.
+// Called by the thread that changes the session. Other threads may close and duplicate descriptors meanwhile,
+// but wait in Update before they use a name. The log is given back, so that the next thread fills its blocks.
 void take_names_along(const char* old_base) noexcept {
   ThreadLog* log = take_log();
   if (log != nullptr) {
@@ -226,9 +227,9 @@ void take_names_along(const char* old_base) noexcept {
   }
 }
 
-// Meanwhile other threads end their updates, and begin none: they see session.changes (Update, counting.hpp).
-// The lock is released between two checks, because an update may need it to begin a log. A log whose thread
-// has died inside an update is not waited for.
+// While this thread waits, other threads end their updates, and begin no new ones because they see
+// session.changes (Update, counting.hpp). The lock is released between two checks, because an update may need
+// it to begin a log. A log whose thread has died inside an update is not waited for.
 bool wait_for_updates() noexcept {
   constexpr std::int64_t kPatienceNs = 2'000'000'000;
   const std::int64_t begin_ns = nanoseconds(CLOCK_MONOTONIC);
@@ -317,11 +318,11 @@ void begin_in_session(ThreadLog& log) noexcept {
   }
 }
 
-// In a wrapper, before the program's call, whenever the thread has no log: first call, new session, fork's
-// child. No lock is held. The call may come from malloc, from a handler, or by way of a wrapper from this
-// function itself, so `beginning` is set first. pthread_setspecific() may call malloc (glibc, for keys from
-// 32 on); it runs while `beginning` is still set, so that the allocator's own calls find no log instead of
-// coming back.
+// Called in a wrapper, before the program's call, if the thread has no log: first call, new session, fork's
+// child. No lock is held. The call may come from malloc, from a handler, or from this function itself through
+// a wrapper. So `beginning` is set first. pthread_setspecific() may call malloc (glibc, for keys from 32 on);
+// it runs while `beginning` is still set, so that the allocator's own calls find no log and do not enter this
+// function again.
 ThreadLog* begin_log() noexcept {
   if (suspended != 0 || beginning || session.state.load(std::memory_order_acquire) == SessionState::off) {
     return nullptr;
@@ -351,8 +352,8 @@ ThreadLog* begin_log() noexcept {
 // In a fork's child, from after_fork_in_child(), while it has one thread. The locks are reset first: threads
 // of the parent that held them do not exist here. The logs of the parent's other threads are not reachable
 // any more; their memory is shared with the parent until it is written to. The forking thread's own log is
-// built anew in place and keeps its table. session.changes may have been set by a thread of the parent that
-// does not exist here to clear it.
+// made again in the same memory, and keeps its table. session.changes may have been set by a thread of the
+// parent that does not exist here to clear it.
 void forget_parents_logs() noexcept {
   logs_lock.reset();
   begin_lock.reset();
@@ -378,8 +379,8 @@ void forget_parents_logs() noexcept {
 }
 
 // Before vfork() and clone() with CLONE_VM and CLONE_VFORK, in the thread that makes the call. The child runs
-// on this thread's variables, so it and its handlers find no log, while the parent's thread sleeps. It is a
-// count, because such a child may vfork in turn.
+// on this thread's variables, so it and its handlers find no log, while the parent's thread sleeps.
+// `suspended` is a count, because such a child may call vfork() in turn.
 void suspend_log() noexcept {
   if (suspended++ == 0) {
     suspended_log = own_log;

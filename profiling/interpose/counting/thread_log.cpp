@@ -1,12 +1,11 @@
-// What is written to a thread's log: blocks, names, counters, segments and spans.
+// Writes to a thread's log: blocks, names, counters, segments and spans.
 //
 // All functions run within an Update of the log, in its own thread; the exception is add_name() for
 // take_names_along(), in the thread that changes the session, with a log that no thread uses. No lock is held
 // on entry. A new block takes file_lock in new_block(). No malloc, no stdio, no locale.
 //
 // Other processes read the file while it is written, and the process may be killed at any instruction. So an
-// entry is written whole before use() adds it to its block, and what it refers to (a name) is in the file
-// before it.
+// entry is complete before use() adds it to its block. A name that it refers to is in the file before it.
 #include "profiling/interpose/counting/thread_log.hpp"
 
 #include <string.h>
@@ -79,8 +78,8 @@ namespace {
 constexpr std::uint64_t kMostBlock = 256U << 10U;
 constexpr std::uint64_t kUsualName = 128;  // bytes
 
-// A new block with room for `bytes`, twice as large as the last. Null without room, and for a retired log:
-// the file of its blocks has ended, and a new block would be in the next file.
+// A new block with room for `bytes`, twice as large as the last. Null if there is no room, and for a retired
+// log: the file of its blocks has ended, and a new block would be in the next file.
 [[gnu::cold]] penstock_block* another_block(const ThreadLog& log, penstock_block*& block,
                                             penstock_block_kind kind, std::uint16_t entry_bytes,
                                             std::uint64_t bytes) noexcept {
@@ -96,7 +95,7 @@ constexpr std::uint64_t kUsualName = 128;  // bytes
   }
   return fresh;
 }
-// The block in use if it has room, or another one.
+// The current block if it has room, otherwise another one.
 [[gnu::always_inline]] inline penstock_block* with_room(const ThreadLog& log, penstock_block*& block,
                                                         penstock_block_kind kind, std::uint16_t entry_bytes,
                                                         std::uint64_t bytes) noexcept {
@@ -106,7 +105,7 @@ constexpr std::uint64_t kUsualName = 128;  // bytes
   return another_block(log, block, kind, entry_bytes, bytes);
 }
 
-// memcpy() without a call, for names of 16 bytes and more.
+// Like memcpy(), but without a function call for names of 16 bytes and more.
 void copy_name(char* to, const char* from, std::size_t length) noexcept {
   if (length < sizeof(Sixteen)) [[unlikely]] {
     memcpy(to, from, length);
@@ -129,7 +128,7 @@ void fetch_for_writing(const char* at, std::uint64_t bytes, std::uint64_t room) 
 
 }  // namespace
 
-// Also for a log of no thread (take_names_along()). The text is written before use() makes it visible.
+// Also for a log without an owner (take_names_along()). The text is written before use() makes it visible.
 std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
                        penstock_file_kind kind) noexcept {
   const std::uint64_t bytes = sizeof(penstock_name) + (length + 7) / 8 * 8;
@@ -149,8 +148,8 @@ std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std
 
 namespace {
 
-// Adds an entry of this form; null without room. Only the fields that differ from 0 are written: blocks are
-// full of zeros at first.
+// Adds an entry of this form; null if there is no room. Only the fields that differ from 0 are written:
+// blocks are full of zeros at first.
 template <penstock_form kForm>
 [[gnu::always_inline]] inline penstock_counters* add_counters(ThreadLog& log, std::uint64_t file,
                                                               std::uint64_t name, penstock_layer layer,
@@ -201,8 +200,8 @@ void go_on(penstock_counters& before, penstock_counters& c) noexcept {
   }
 }
 
-// For a file whose counters are full or in brief form. The table refers to the new ones last: until then the
-// old ones are still valid.
+// Adds an entry for a file whose counters are full or in brief form. The table refers to the new counters
+// last: until then the old ones are valid.
 [[gnu::noinline]] penstock_counters* further_counters(ThreadLog& log, std::uint64_t slot,
                                                       penstock_counters& before,
                                                       std::uint64_t begin) noexcept {
@@ -318,7 +317,7 @@ penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, p
                      .kind = static_cast<penstock_file_kind>(description->kind)},
                     layer, call, ticks());
     if (c == nullptr) {
-      return nullptr;  // no room now: the cache stays, so the next call tries again
+      return nullptr;  // no room now: the cache does not change, so the next call tries again
     }
   }
   known.counters = c;
@@ -328,7 +327,8 @@ penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, p
 
 namespace {
 
-// Takes file_lock. A full block may come back emptied here (trace limit), so no pointer into it may be kept.
+// Takes file_lock. A full block may come back emptied here (trace limit), so the caller must not use pointers
+// into it.
 [[gnu::cold]] penstock_block* another_segment_block(ThreadLog& log) noexcept {
   penstock_block* block = log.retired ? nullptr : next_segment_block(log.segments);
   if (block != nullptr) {
@@ -365,7 +365,7 @@ void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation)
   __builtin_prefetch(segment + 2, 1);  // the cache line that one of the next two calls writes to
 }
 
-// From penstock_profile_span(), which the program calls; within an Update.
+// Called by penstock_profile_span(), which the program calls; within an Update.
 void add_span(ThreadLog& log, const penstock_span& span) noexcept {
   penstock_block* block =
       with_room(log, log.spans, PENSTOCK_BLOCK_SPANS, sizeof(penstock_span), sizeof(penstock_span));

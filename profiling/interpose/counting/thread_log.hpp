@@ -8,7 +8,8 @@
 // Nothing here calls malloc or uses a FILE or the locale, since the program may be inside malloc.
 // Signals: a handler may come at any instant and do I/O of its own. If its thread is inside an update, its
 // operation is deferred and counted after that update (Update, counting.hpp).
-// Forks: forget_parents_logs(). The child keeps the log of the thread that forked and leaves the others.
+// Forks: forget_parents_logs(). The child keeps the log of the thread that forked, and does not use the
+// others.
 #pragma once
 
 #include <sys/types.h>
@@ -39,7 +40,7 @@ struct Operation {
 // of the counters in the session. Only its thread uses it, within an update, so no handler does.
 class FileTable {
  public:
-  // Makes the table two or four times as large, or creates it. False without memory.
+  // Makes the table two or four times as large, or creates it. False if there is no memory.
   bool grow() noexcept;
   void clear() noexcept;
 
@@ -169,7 +170,7 @@ struct ThreadLog {
 
 extern constinit thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec")));
 
-// The caller's log, made at the first call; null if nothing is recorded. Leaves errno alone.
+// The caller's log, made at the first call; null if nothing is recorded. errno does not change.
 [[gnu::cold]] ThreadLog* begin_log() noexcept;
 inline ThreadLog* thread_log() noexcept {
   ThreadLog* log = own_log;
@@ -182,7 +183,8 @@ inline ThreadLog* thread_log() noexcept {
 // Called once, when the library is loaded. From then on, each thread that ends gives its log back for the
 // next thread.
 void watch_threads() noexcept;
-// In a fork's child, before its first counted call. Waits for nothing.
+// In a fork's child: frees the locks, and forgets the logs of the parent's other threads. Called before the
+// child's first counted call. Waits for nothing.
 void forget_parents_logs() noexcept;
 // Within an Update of the caller's own log: moves it to the session that runs now.
 void begin_in_session(ThreadLog& log) noexcept;
@@ -197,8 +199,8 @@ void retire_logs() noexcept;
 void take_names_along(const char* old_base) noexcept;
 // Whether a thread may still write to the session that is mapped at `base`.
 bool is_written_to(const char* base) noexcept;
-// A child of vfork() runs in its parent's memory and on its thread's thread-local variables, with descriptors
-// of its own. It records nothing: between these two calls the thread has no log.
+// A child of vfork() runs in its parent's memory, and uses the thread-local variables of its parent's thread.
+// But its descriptors are its own. It records nothing: between these two calls the thread has no log.
 void suspend_log() noexcept;
 void restore_log() noexcept;
 // Whether this is such a child. Then its descriptors must not be described either: they are not the parent's.
@@ -217,8 +219,8 @@ struct FileRecord {
 penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
                                penstock_call call, std::uint64_t begin) noexcept;
 // counters_of() for a descriptor. If the descriptor is not described, /proc is asked for its file. The result
-// is kept in the log's cache. Null also if operations on the descriptor are not counted for a file. Within an
-// Update.
+// is stored in the log's cache. Null also if operations on the descriptor are not counted for a file. Within
+// an Update.
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;
 
 // room_left(): bytes of a block that no entry uses yet; 0 for null. free_part(): where they begin.
@@ -233,11 +235,12 @@ inline void use(penstock_block* block, std::uint64_t bytes) noexcept {
   __atomic_store_n(&block->used, block->used + bytes, __ATOMIC_RELEASE);
 }
 
-// Writes a name to the session. Returns its offset from `base`; 0 without room. Within an update, or for a
-// log that no thread uses.
+// Writes a name to the session. Returns its offset from `base`; 0 if there is no room. Within an update, or
+// for a log that no thread uses.
 std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
                        penstock_file_kind kind) noexcept;
-// Within an update: adds one traced call, or one span of the program. Without room it counts as dropped.
+// Within an update: adds one traced call, or one span of the program. If there is no room, it counts as
+// dropped.
 void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept;
 
 void add_span(ThreadLog& log, const penstock_span& span) noexcept;

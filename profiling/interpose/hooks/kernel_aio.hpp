@@ -34,7 +34,8 @@ void block_dropped(const KernelBlock& block) noexcept;
 void blocks_ended(const KernelEvent* events, long count) noexcept;
 
 // True while this thread is inside io_submit(). libaio may make its system call by syscall(), which is
-// wrapped too; then the blocks must not be counted twice.
+// wrapped too; then the blocks must not be counted twice. If a handler calls io_submit() meanwhile, its
+// blocks are not counted.
 extern thread_local bool handing_over __attribute__((tls_model("initial-exec")));
 
 // `call` submits the first `count` of `blocks` and returns how many the kernel accepted. All of them are

@@ -134,8 +134,8 @@ void find_lock() noexcept {
 }
 
 // Called in a fork's child before its first walk. No thread of the child has taken the lock yet. So if it is
-// held, its owner is a thread that does not exist here, or this thread, which forked inside a walk of its
-// own.
+// held, its owner is a thread that does not exist here. Or the owner is this thread, which forked inside a
+// walk of its own.
 void inspect_lock() noexcept {
   const pthread_mutex_t* const known = lock.load();
 #ifdef __GLIBC__
@@ -200,13 +200,13 @@ bool may_walk_objects() noexcept {
   return loader.load() == Loader::usable && forks_here == 0 && forks.load() == 0;
 }
 
-// Lock-free. True also if the lock could not be found, as nothing is known then.
+// Lock-free. True also if the lock could not be found, because then its state is not known.
 bool loader_is_stuck() noexcept {
   know_process();
   return loader.load() != Loader::usable;
 }
 
-// In the thread that forks: as a handler of pthread_atfork(), or directly around _Fork(), clone() and
+// Called in the thread that forks: as a handler of pthread_atfork(), or directly around _Fork(), clone() and
 // syscall(). In a handler that interrupted a walk of its own thread it does not wait.
 void before_fork() noexcept {
   forks_here += 1;
@@ -221,8 +221,8 @@ void after_fork_in_parent() noexcept {
   forks_here -= forks_here == 0 ? 0 : 1;
 }
 
-// In the child, before anything else there that might walk. Only this thread exists. The counters of threads
-// that do not exist are reset, and the lock is inspected before any thread of the child can take it.
+// Called in the child, before any other code there that may walk. Only this thread exists. The counters of
+// threads that do not exist are reset, and the lock is inspected before any thread of the child can take it.
 void forget_parents_walks() noexcept {
   walks.store(0);
   forks.store(0);

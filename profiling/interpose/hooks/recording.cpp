@@ -1,11 +1,11 @@
-// Begins, ends and cuts recording. All functions but look_for_objects() are for the holder of Control: one
-// thread at a time, with all signals blocked.
+// Begins and ends recording, and cuts it: ends one file and begins the next. All functions but
+// look_for_objects() are for the holder of Control: one thread at a time, with all signals blocked.
 //
 // How a change works: session.changes is set, a barrier runs in all threads, and then this thread waits until
 // no log is inside an update. From then on no thread writes to the session; threads that want to write wait
-// in Update. So inside change() this thread must not make an Update, must not wait for a lock that a thread
-// may hold while it waits in Update (a ring's, or that of pending operations), and must not call malloc,
-// because a thread may wait while it is inside malloc.
+// in Update. So inside change() this thread must not: - make an Update; - wait for a lock that a thread may
+// hold while it waits in Update (a ring's, or that of pending operations); - call malloc, because a thread
+// may be waiting inside malloc.
 #include "profiling/interpose/hooks/recording.hpp"
 
 #include <errno.h>
@@ -77,9 +77,9 @@ void forget_parents_control() noexcept {
   forget_parents_windows();
 }
 
-// The process has run unrecorded, so nothing that was known of its descriptors, streams and operations is
-// still true: all of that is forgotten first. Logs are retired before the new file begins, so that no thread
-// finds a log of the old one with the new state.
+// The process has run without being recorded. What was known of its descriptors, streams and operations may
+// be wrong, so it is forgotten first. Logs are retired before the new file begins, so that no thread finds a
+// log of the old one with the new state.
 int begin_recording(const char* folder, penstock_begun started, bool segments) noexcept {
   const int failed = change([&]() -> int {
     forget_range(0, ~0U);

@@ -1,9 +1,9 @@
 // Reads the dynamic section of a loaded object, and changes one slot of it while the program runs.
 //
-// The members of SlotObject run under the loader's lock (slot_objects.hpp). Blocking there, malloc, dlsym()
-// or any counted call would deadlock with a thread that waits for that lock, so there are only reads of
-// mapped memory and direct system calls. Slots are changed only with Control held, which blocks all signals.
-// Other threads run the code whose slots are changed.
+// The members of SlotObject run under the loader's lock (slot_objects.hpp). If they blocked, or called
+// malloc, dlsym() or any counted function, they could deadlock with a thread that waits for that lock. So
+// they only read mapped memory and make direct system calls. Slots are changed only with Control held, which
+// blocks all signals. Other threads run the code whose slots are changed.
 #include "profiling/interpose/hooks/slot_objects.hpp"
 
 #include <dlfcn.h>
@@ -187,13 +187,13 @@ void SlotObject::store(std::uintptr_t* at, std::uintptr_t value) const noexcept 
 #if defined(__x86_64__)
 extern "C" {
 // Called by the wrappers below in the program's thread, before dlopen(), with no lock held. It reads the
-// clock and stores to atomics: it must not load, wait or allocate, and errno is left alone.
+// clock and stores to atomics: it must not load, wait or allocate, and does not change errno.
 __attribute__((used, visibility("hidden"))) void penstock_will_load() noexcept {
   will_load();
 }
-// Before dlsym(), with no lock of ours held. look_for_objects() may take Control, with signals blocked, and
-// walk the objects. A program that calls dlsym() while its thread is in a walk of its own holds the loader's
-// lock already, which is recursive.
+// Called before dlsym(), with no lock of this library held. look_for_objects() may take Control, with signals
+// blocked, and walk the objects. A program that calls dlsym() while its thread is in a walk of its own holds
+// the loader's lock already, which is recursive.
 __attribute__((used, visibility("hidden"))) void penstock_has_loaded() noexcept {
   if (session.may_have_loaded.load(std::memory_order_relaxed)) {
     look_for_objects();

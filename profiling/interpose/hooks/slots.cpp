@@ -160,7 +160,8 @@ bool is_own(const dl_phdr_info& about) noexcept {
 // wait. Control is held, except in see_loads() and see_order(). They must not call the loader and must not
 // wait, and they get memory only from the kernel.
 
-// First walk: which names any object imports. Only their functions are looked up, after the walk.
+// First walk: marks the names that any object imports. Only functions with these names are searched for after
+// it.
 int mark_imported(dl_phdr_info* about, std::size_t, void* loads) noexcept {
   if (!is_own(*about)) {
     SlotObject(*about).each(
@@ -380,8 +381,8 @@ void will_load() noexcept {
   session.may_have_loaded.store(true);
 }
 
-// Any thread, in a wrapped call; no lock of ours. It may walk the objects (has_unseen_objects()), whose lock
-// a thread that loads something holds for moments only.
+// Any thread, in a wrapped call; no lock of ours. It may walk the objects (has_unseen_objects()). A thread
+// that loads an object holds the lock of the walk only briefly.
 bool worth_a_look() noexcept {
   unsigned left = looks_left.load();
   while (left != 0 && !looks_left.compare_exchange_weak(left, left - 1)) {
@@ -401,7 +402,7 @@ bool worth_a_look() noexcept {
     if (looks_left.load() == 0) {
       return false;
     }
-    session.may_have_loaded.store(true);  // a load began between the two lines above: keep looking
+    session.may_have_loaded.store(true);  // a load began between the two lines above: continue to search
   }
   return has_unseen_objects();
 }

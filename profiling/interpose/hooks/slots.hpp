@@ -1,6 +1,6 @@
 // Redirects a running program's calls to the wrappers, by rewriting slots. A slot is a word through which a
-// loaded object calls a function of another object, or in which it keeps that function's address (relocations
-// JUMP_SLOT and GLOB_DAT, and addresses in data).
+// loaded object calls a function of another object, or which has that function's address. Its relocation is
+// JUMP_SLOT, GLOB_DAT or an address in data.
 //
 // If the library was preloaded, the loader has bound all slots to the wrappers already. If it was attached,
 // or opened by the program, slots are rewritten while threads run, and restored when recording ends. A slot

@@ -21,7 +21,7 @@ constexpr unsigned kMagic = 0xfbad0000U;  // the upper half of _flags
 }  // namespace
 
 // If two threads make a page at once, the second one's exchange fails and it uses the first one's. Release
-// and acquire: whoever finds the page finds it zeroed. Also in handlers.
+// and acquire: a thread that finds the page finds it zeroed. Also in handlers.
 Stream* stream_at(int fd) noexcept {
   const auto number = static_cast<unsigned>(fd);
   if (number >= kStreamPages * kStreamsPerPage) {
@@ -133,10 +133,11 @@ std::int64_t received(const OnStream& on, const FILE& f, const Before& before) n
   return at_least + (fits ? before_that : 0);
 }
 
-// By the thread that ends the process, executes another program or calls fflush(NULL), perhaps in a handler.
-// No FILE is locked: another thread may hold its lock for ever, for example in a read from a terminal. A FILE
-// may have been freed by a call that no wrapper saw, so the kernel copies it (copy_memory()), which fails
-// instead of a fault. The copy is used only if it still looks like a stream of this descriptor.
+// Called by the thread that ends the process, executes another program or calls fflush(NULL), perhaps in a
+// handler. No FILE is locked: another thread may hold its lock for ever, for example in a read from a
+// terminal. A FILE may have been freed by a call that no wrapper saw, so the kernel copies it
+// (copy_memory()), which fails instead of crashing. The copy is used only if it still looks like a stream of
+// this descriptor.
 void settle_streams() noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {

@@ -55,7 +55,7 @@ struct StreamPage {
   Stream at[kStreamsPerPage];
 };
 extern std::atomic<StreamPage*> stream_pages[kStreamPages];
-// The Stream of `fd`, created if necessary; null without memory. Takes no lock. Pages are never freed.
+// The Stream of `fd`, created if necessary; null if there is no memory. Takes no lock. Pages are never freed.
 Stream* stream_at(int fd) noexcept;
 // The same, but null if its page was never created.
 inline Stream* known_stream(int fd) noexcept {

@@ -1,5 +1,5 @@
-// Finds the functions that wrappers call. All of it runs at the first call of a function, in the program's
-// thread that makes it, perhaps inside malloc, in a handler or in a fork's child.
+// Finds the functions that wrappers call. This code runs at the first call of a function, in the program's
+// thread that makes the call. That thread may be inside malloc, in a handler or in a fork's child.
 //
 // Only this file and slots.cpp call the loader (dlopen(), dlsym(), dladdr()) in wrapped calls. These
 // functions take the loader's lock, which is recursive, so a handler in its own thread does not hang; and
@@ -44,7 +44,7 @@ void list_as_they_are(Libraries& libraries) noexcept {
 }
 
 // Null if the library does not have it, and for our own function. RTLD_NOLOAD: nothing is loaded, and no
-// constructor runs. Takes the loader's lock for moments.
+// constructor runs. Takes the loader's lock briefly.
 void* function_in(const char* library_name, const char* name) noexcept {
   void* library = dlopen(library_name, RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) {

@@ -14,7 +14,8 @@
 // call itself.
 //
 // If the thread has no log (nothing is recorded, or it is a vfork's child), the wrapper only makes the call.
-// Signals: if a handler interrupts the counting, its own calls are counted after that (Update, counting.hpp).
+// Signals: if a handler interrupts the counting, the handler's calls are counted after it (Update,
+// counting.hpp).
 #pragma once
 
 #include <dlfcn.h>
@@ -122,7 +123,7 @@ class Real {
   std::atomic<void*> direct_{nullptr};
 };
 
-// Why a call failed, if it did.
+// errno of a call that failed; 0 if it succeeded.
 [[gnu::always_inline]] inline int failure_of(auto result) noexcept {
   if (result < 0) [[unlikely]] {
     return errno;

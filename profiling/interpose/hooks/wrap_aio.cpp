@@ -1,12 +1,16 @@
 // Wrappers of POSIX asynchronous I/O, whose reads and writes are made by threads of libc, without any
 // wrapper. An operation is counted once: when the program learns that it has ended, or when the program ends.
+//
+// Threads: any thread, and any handler, since aio_error() and aio_return() are allowed in handlers. `blocks`
+// takes a lock of its own, which is not held during the program's call (blocks.hpp). Memory comes from the
+// kernel. errno is that of the program's call.
 #include <aio.h>
 
 #include "profiling/interpose/counting/asynchronous.hpp"
 #include "profiling/interpose/counting/blocks.hpp"
 #include "profiling/interpose/hooks/wrap.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace {
 

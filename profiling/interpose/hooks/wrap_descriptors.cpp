@@ -6,7 +6,7 @@
 
 #include "profiling/interpose/hooks/descriptor_calls.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace {
 

@@ -7,7 +7,7 @@
 
 #include "profiling/interpose/hooks/stat_calls.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 // The wrappers for struct stat and, with 64, for struct stat64. Programs that were linked with a glibc before
 // 2.33 call the names with "__".

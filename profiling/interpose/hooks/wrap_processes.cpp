@@ -1,7 +1,7 @@
 // Wrappers of calls that make, replace, end and wait for processes.
 //
 // Threads: each wrapper runs in the program's thread that makes the call, with no lock of this library held.
-// Events take the session's file_lock for moments.
+// Events take the session's file_lock briefly.
 // Memory: nothing is allocated; programs call these functions between fork and exec, and _exit() in handlers.
 // stdio's streams are not used.
 // Signals: a handler may call all of these. If its thread is inside an update or holds file_lock, what it
@@ -34,12 +34,12 @@
 #include "profiling/interpose/writer/system.hpp"
 #include "profiling/interpose/writer/windows.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace penstock::interpose {
 
 // Before the process ends or executes another program, in the thread that does it, perhaps a handler; other
-// threads run on. Counts what streams and asynchronous I/O have moved without a wrapped call.
+// threads continue. Counts what streams and asynchronous I/O have moved without a wrapped call.
 void settle() noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::running) {
     settle_streams();
@@ -442,7 +442,7 @@ PENSTOCK_WRAP(int, waitid, (int kind, unsigned which, siginfo_t* info, int flags
 namespace {
 // In the thread that ends the process, perhaps a handler that interrupted anything. What its own thread has
 // locked is skipped (Hold::held()), so it never waits for itself. Operations that it has deferred are lost.
-// Other threads run on; what they add after this is in the mapped file all the same. exit() is handled by the
+// Other threads continue; what they add after this is still in the mapped file. exit() is handled by the
 // library's destructor (load.cpp).
 void before_end() noexcept {
   if (!log_suspended()) {

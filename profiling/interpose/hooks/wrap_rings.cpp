@@ -4,7 +4,7 @@
 // Threads: each wrapper runs in the program's thread that makes the call, with no lock of this library held.
 // It waits for the ring's own lock if another thread is reading the ring.
 // Memory: nothing is allocated but a Ring, from the kernel. No stdio, no locale. liburing returns -errno, so
-// errno is not used; the functions of rings.hpp leave it alone.
+// errno is not used; the functions of rings.hpp do not change it.
 // Signals: liburing is not made for handlers. If a handler uses it all the same, and its own thread holds the
 // ring's lock, the call is made and not counted.
 // Forks: a child's calls on rings of its parent are made and not counted (forget_rings()).
@@ -18,7 +18,7 @@
 #include "profiling/interpose/counting/rings.hpp"
 #include "profiling/interpose/hooks/wrap.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include "profiling/interpose/hooks/streams.hpp"
 #include "profiling/interpose/writer/system.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace {
 
@@ -132,10 +132,10 @@ FILE* opened_again(const char* path, const char* mode, FILE* file, auto call) no
   return again;
 }
 
-// How many bytes a seek has read. To reach a position, glibc reads from the start of the block that has the
-// position, and sets _offset to the end of what it read. If the position is in the buffer already, it reads
-// nothing and leaves the buffer and _offset as they are, unless the stream was writing. If the file ends
-// before the position, glibc discards what it read of the block.
+// How many bytes a seek has read. To reach a position, glibc reads from the start of the block that has it.
+// Then it sets _offset to the end of what it read. If the position is in the buffer already, it reads nothing
+// and leaves the buffer and _offset as they are, unless the stream was writing. If the file ends before the
+// position, glibc discards what it read of the block.
 class ReadBySeek {
  public:
   ReadBySeek(const FILE& f, int whence) noexcept

@@ -1,11 +1,12 @@
-// Wrappers of stdio's functions for formatted text and for wide characters.
+// Wrappers of stdio's functions for formatted text and for wide characters. Locks, memory and signals: see
+// streams.hpp.
 #include <stdarg.h>
 #include <wchar.h>
 
 #include "profiling/interpose/hooks/streams.hpp"
 #include "profiling/interpose/hooks/wrap_transfers.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace {
 

@@ -1,11 +1,15 @@
 // Wrappers of stdio's functions that read and write bytes: fread(), fgets(), getline(), getc() and similar
 // ones.
+//
+// Threads: any thread of the program. The fast path holds the FILE's lock (Locked) while it uses the buffer;
+// all other paths hold it in OnStream, also during the program's call. Nothing is allocated. Signals: see
+// streams.hpp.
 #include <stdint.h>
 #include <string.h>
 
 #include "profiling/interpose/hooks/streams.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace {
 

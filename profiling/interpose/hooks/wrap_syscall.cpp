@@ -27,7 +27,7 @@
 #include "profiling/interpose/hooks/wrap_transfers.hpp"
 #include "profiling/interpose/writer/session_lifetime.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace {
 
@@ -69,8 +69,8 @@ long of_processes(const Arguments& made) noexcept {
 #endif
     case SYS_clone:  // without CLONE_VM; wrap_syscall() handles the others
     case SYS_clone3: {
-      // Waits until no thread walks over the loaded objects, at most some seconds: the loader's lock would
-      // stay taken in the child.
+      // Waits until no thread walks over the loaded objects, but at most some seconds. Otherwise the loader's
+      // lock could stay locked in the child.
       before_fork();
       const long pid = made();
       if (pid == 0) {

@@ -6,7 +6,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 PENSTOCK_WRAP(ssize_t, read, (int fd, void* out, size_t bytes)) {
   return transfer_on<PENSTOCK_CALL_READ>(fd, [&] { return real_read(fd, out, bytes); });

@@ -40,6 +40,7 @@ ssize_t transfer_on(int fd, auto call) noexcept {
   return bytes;
 }
 
+// A read or a write at an offset of its own.
 template <penstock_call kCall>
 ssize_t transfer_at(int fd, std::int64_t offset, auto call) noexcept {
   ThreadLog* log = thread_log();

@@ -1,3 +1,6 @@
+// keep_environment() runs once, in the library's constructor, and calls malloc (strdup()); its strings are
+// never freed. All other functions run between fork and exec, also in a vfork's child and in handlers. They
+// only read memory, and write to memory on the caller's stack. No lock is taken.
 #include "profiling/interpose/writer/environment.hpp"
 
 #include <dlfcn.h>

@@ -10,7 +10,7 @@
 
 namespace penstock::interpose {
 
-// Null without memory. `also`: further flags of mmap, such as MAP_POPULATE.
+// Null if there is no memory. `also`: further flags of mmap, such as MAP_POPULATE.
 inline void* private_memory(std::size_t bytes, int also = 0) noexcept {
   const long at = system_call(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | also, -1, 0);

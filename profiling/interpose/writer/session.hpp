@@ -45,12 +45,12 @@ struct alignas(64) Session {
   // meanwhile wait until this is cleared.
   std::atomic<bool> changes{false};
   bool uses_tsc = false;                     // the clock of ticks(); decided once, before anything is counted
-  bool rings_seen = false;                   // rings.hpp
-  std::atomic<bool> may_have_loaded{false};  // slots.hpp
+  bool rings_seen = false;                   // the program has used a ring (rings.hpp)
+  std::atomic<bool> may_have_loaded{false};  // objects may have been loaded since the last search (slots.hpp)
   char* base = nullptr;                      // where the file is mapped
   penstock_session_header* header =
       nullptr;             // the file's header; not null once recording has begun for the first time
-  char folder[1024] = {};  // absolute
+  char folder[1024] = {};  // absolute path of the session's folder
 };
 static_assert(offsetof(Session, folder) <= 64);
 extern Session session;

@@ -2,8 +2,8 @@
 // session_lifetime.hpp.
 //
 // Everything here is for the holder of file_lock, or for the only thread that records (the library's
-// constructor, a fork's child). Under file_lock no other lock is taken, no malloc is called, and nothing but
-// the file's own device is waited for. Hold::held() is false in a handler that interrupted its own thread
+// constructor, a fork's child). Under file_lock no other lock is taken, malloc is not called, and the holder
+// waits only for the file's own device. Hold::held() is false in a handler that interrupted its own thread
 // under the lock.
 #pragma once
 

@@ -71,8 +71,8 @@ void take_late_word(const penstock_session_header& before, std::uint32_t taken) 
 }
 
 // Fills the header of a new file. `control` is stored before session.header is: other threads that are in a
-// call read it at once (segments_wanted()). `magic` is stored last, as a reader takes the file for a session
-// by it. If the process is killed before that, the file is not a session.
+// call read it at once (segments_wanted()). `magic` is stored last, because it makes a reader take the file
+// for a session. If the process is killed before that, the file is not a session.
 void fill_header(penstock_session_header& h, const penstock_session_header* before, bool forked,
                  bool segments) noexcept {
   const bool takes_word = inherits(before, forked);
@@ -179,8 +179,8 @@ void open_session() noexcept {
   system_call(SYS_write, STDERR_FILENO, word(said), length);
 }
 
-// By the holder of Control, while session.changes is set. state `running` is stored last: from then on a
-// thread's next call may begin a log in this file.
+// Called by the holder of Control, while session.changes is set. state `running` is stored last: from then on
+// a thread's next call may begin a log in this file.
 bool begin_session(const char* folder, penstock_begun started, bool segments,
                    const penstock_session_header* before) noexcept {
   if (file.ticks_per_s == 0) {
@@ -201,9 +201,9 @@ bool begin_session(const char* folder, penstock_begun started, bool segments,
   return true;
 }
 
-// By the holder of Control, while session.changes is set: no thread adds to the totals that are subtracted
-// here. What threads have counted since recording began belongs to the session. So it is subtracted from the
-// kernel's counters at the start.
+// Called by the holder of Control, while session.changes is set: no thread adds to the totals that are
+// subtracted here. What threads have counted since recording began belongs to the session. So it is
+// subtracted from the kernel's counters at the start.
 void begin_kernel_counters() noexcept {
   const Hold hold(file_lock);
   penstock_kernel_io io{};

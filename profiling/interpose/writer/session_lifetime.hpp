@@ -1,8 +1,8 @@
 // Begins and ends the file that this process writes its session to.
 //
 // Threads: any thread may call end_session(), resume_session() and add_event(), with no lock held; file_lock
-// (session_file.hpp) is taken inside. The other functions are for the holder of Control while session.changes
-// is set, or for the only thread of a starting process or a fork's child, as stated at each function.
+// (session_file.hpp) is taken inside. Each other function states its caller: the holder of Control while
+// session.changes is set, or the only thread of a starting process or of a fork's child.
 #pragma once
 
 #include "profiling/interpose/writer/session.hpp"

@@ -1,3 +1,5 @@
+// windows.hpp says who may call what. The plain variables are used with Control held, or when the process
+// ends. Any thread uses the atomics, relaxed, because only labels depend on them.
 #include "profiling/interpose/writer/windows.hpp"
 
 #include <stdio.h>
