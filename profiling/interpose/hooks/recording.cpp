@@ -3,9 +3,12 @@
 //
 // How a change works: session.changes is set, a barrier runs in all threads, and then this thread waits until
 // no log is inside an update. From then on no thread writes to the session; threads that want to write wait
-// in Update. So inside change() this thread must not: - make an Update; - wait for a lock that a thread may
-// hold while it waits in Update (a ring's, or that of pending operations); - call malloc, because a thread
-// may be waiting inside malloc.
+// in Update. So inside change() this thread must not
+//
+// - make an Update;
+// - wait for a lock that a thread may hold while it waits in Update (a ring's, or that of pending
+// operations);
+// - call malloc, because a thread may be waiting inside malloc.
 #include "profiling/interpose/hooks/recording.hpp"
 
 #include <errno.h>

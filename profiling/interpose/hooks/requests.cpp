@@ -1,6 +1,8 @@
 // Serves the requests of `penstock profile attach` and `detach` in a process that has this library
-// (process_abi.h, penstock_request). attach() begins recording and detach() ends it. Threads: all of it runs
-// in a thread that the requesting process started here, with Control held, so with all signals blocked.
+// (process_abi.h, penstock_request). attach() begins recording and detach() ends it.
+//
+// Threads: all of it runs in a thread that the requesting process started here, with Control held, so with
+// all signals blocked.
 // Memory: on the stack; snprintf() is used only for numbers and texts. take_slots() may call malloc
 // (dlopen()).
 #include <errno.h>
