@@ -66,9 +66,9 @@ struct penstock_session_header {
   struct penstock_moment later[2];  // later[later_index] is the newest complete pair
   uint32_t later_index;
   uint32_t kernel_end_known;               // 1: kernel_end is valid
-  uint64_t ticks_per_s;                    // measured when the library was loaded; accurate to 0.1%
+  uint64_t ticks_per_s;                    // measured when recording first began; accurate to 0.1%
   int64_t end_monotonic_ns;                // 0 while the process runs, or if it was killed
-  struct penstock_kernel_io kernel_begin;  // when recording began; after a fork: only this library's own I/O
+  struct penstock_kernel_io kernel_begin;  // when this file began; after a fork: only this library's own I/O
   struct penstock_kernel_io kernel_end;    // as last read
   uint64_t file_end;                       // offset after the last block
   uint64_t dropped_records;     // (thread, file) pairs that got no counters because there was no room

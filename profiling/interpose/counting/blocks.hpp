@@ -23,7 +23,8 @@ class Blocks {
   // Before the process ends: empties the table. `ended` tells of each operation whether it has ended, and its
   // result; then it is counted. The others count as dropped.
   void settle(ThreadLog& log, bool (*ended)(const Pending& one, std::int64_t& result)) noexcept;
-  // In a fork's child: empties the table, because its operations are the parent's.
+  // In a fork's child, whose parent's operations these are, and when recording begins: empties the table and
+  // frees the lock.
   void forget_all() noexcept;
 
  private:

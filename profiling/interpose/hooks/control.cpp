@@ -120,6 +120,8 @@ void note_window_steps() noexcept {
   }
 }
 
+// The checks before Control need no lock. They are made again under Control, because several accelerators may
+// report the same step at once: only the first of them ends the window.
 void step_ended(std::uint64_t number) noexcept {
   if (steps_per_window == 0 || !is_running()) {
     return;

@@ -51,6 +51,8 @@ int closed(int fd, auto call) noexcept {
   return result;
 }
 
+// After dup() and similar calls: `to` refers to the same description as `from`. Not in a vfork's child, whose
+// descriptors are not those of its parent. errno does not change.
 inline int duplicated(int from, int to) noexcept {
   if (to >= 0 && !log_suspended()) {
     const int saved = errno;

@@ -15,6 +15,7 @@ namespace penstock::interpose {
 
 namespace {
 
+// Runs in the thread that loads the library: before main(), or inside dlopen().
 __attribute__((constructor)) void loaded() noexcept {
   note_libc();
   keep_environment();
@@ -29,6 +30,7 @@ __attribute__((constructor)) void loaded() noexcept {
   note_window_steps();
 }
 
+// Runs at exit(). Other threads may still run and add to the session's file.
 __attribute__((destructor)) void unloaded() noexcept {
   settle();
   end_session(PENSTOCK_ENDED);

@@ -34,6 +34,8 @@ class Control {
 // windows.
 void forget_parents_control() noexcept;
 
+// Whether a session is being recorded. False in a fork's child that has not counted a call yet. Any thread;
+// takes no lock.
 inline bool is_running() noexcept {
   return session.state.load(std::memory_order_acquire) == SessionState::running;
 }

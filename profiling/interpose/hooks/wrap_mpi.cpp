@@ -1,6 +1,6 @@
-// Wrappers of MPI-IO. They work with any MPI library of the program: nothing of it is linked or included. In
-// one MPI implementation handles are pointers, in the other integers. Both are passed in the same registers,
-// so they are handed on unchanged.
+// Wrappers of MPI-IO. They work with any MPI library of the program: nothing of it is linked or included.
+// Handles are pointers in Open MPI, and integers in other implementations. Both kinds are passed in the same
+// registers, so they are handed on unchanged.
 //
 // This layer is above POSIX: what the MPI library does with descriptors is counted in that layer as well.
 #include "profiling/interpose/counting/handles.hpp"

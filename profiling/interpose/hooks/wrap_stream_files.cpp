@@ -1,4 +1,8 @@
 // Wrappers of stdio's functions that open, close, position and flush streams.
+//
+// Threads: any thread of the program. OnStream holds the FILE's lock around the call. closing() holds it only
+// while it reads the stream's state, because fclose() frees the FILE. Nothing is allocated. errno is that of
+// the call.
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -87,6 +91,7 @@ auto closing(FILE* file, bool opens_again, auto call) noexcept {
   const bool wide = file->_mode > 0;
   penstock_counters* counters =
       counters_now(*log, fd, PENSTOCK_STDIO, wide ? PENSTOCK_CALL_WRITE : PENSTOCK_CALL_CLOSE);
+  // A duplicate of the descriptor, so that the file's position can be read after the close.
   const long twin = wide ? system_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0) : -1;
   const std::int64_t before = twin < 0 ? -1 : kernel_position(fd);
   if (!opens_again) {

@@ -58,8 +58,8 @@ std::uint64_t measured() noexcept {
 
 std::uint64_t start_ticks() noexcept {
 #if defined(__x86_64__)
-  // A user may know better than the processor: an emulator (valgrind) denies the invariant counter, and a
-  // test may want the other clock.
+  // A user may know better than the processor: an emulator (valgrind) reports that the counter is not
+  // invariant, and a test may want the other clock.
   const char* wanted = getenv("PENSTOCK_PROFILE_CLOCK");
   if (wanted == nullptr ? invariant() : strcmp(wanted, "tsc") == 0) {
     session.uses_tsc = true;

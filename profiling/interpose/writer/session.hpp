@@ -61,13 +61,13 @@ extern Session session;
 penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept;
 
 // Gives the calling thread a block of segments with free room. `full` is the thread's last block; null: it
-// had none. Below the trace limit this is a new block. At the limit it is the oldest full block, emptied. If
-// there is no full block, it is `full` itself, emptied. Null if there is no room for a thread's first block,
-// and in a handler whose own thread holds file_lock. Takes file_lock.
+// had none. Below the trace limit this is a new block. At the limit, or if the file cannot grow, it is the
+// oldest full block, emptied. If there is no full block, it is `full` itself, emptied. Null if there is no
+// room for a thread's first block, and in a handler whose own thread holds file_lock. Takes file_lock.
 //
 // A block that is not full belongs to the log of a thread, or to a log that waits for the next thread. So
-// there are never more of these blocks than there were threads at one time. Each of them may exceed the limit
-// by one block of PENSTOCK_BLOCK_GRANULE bytes.
+// there are never more of these blocks than there were threads at one time. For each of them one block of
+// PENSTOCK_BLOCK_GRANULE bytes may be beyond the limit.
 penstock_block* next_segment_block(penstock_block* full) noexcept;
 
 inline std::uint64_t offset_in_session(const void* in_session) noexcept {

@@ -321,6 +321,7 @@ std::uint64_t trace_limit_of_environment() noexcept {
   return bytes_of_environment("PENSTOCK_PROFILE_TRACE_LIMIT", kUsualLimit);
 }
 
+// Called within an update, by another_segment_block(). The list of full blocks changes only under file_lock.
 penstock_block* next_segment_block(penstock_block* full) noexcept {
   const Hold hold(file_lock);
   if (!hold.held() || !is_own_session()) {

@@ -42,6 +42,7 @@ void name_window(const char* label) noexcept {
   label_window(label);
 }
 
+// Several threads may call this at once: the loops store the smallest and the largest number of all of them.
 void note_step(std::uint64_t number) noexcept {
   if (number == last_cut.load(std::memory_order_relaxed)) {
     return;
