@@ -55,11 +55,11 @@ struct penstock_event {
 enum penstock_asked { PENSTOCK_ASKED_ATTACH = 1, PENSTOCK_ASKED_DETACH = 2 };
 
 struct penstock_request {
-  uint32_t asked;       // enum penstock_asked
-  uint32_t trace;       // attach: 1 records segments
-  uint32_t done;        // 1: the answer is complete; stored last
-  int32_t failed;       // 0, or errno
-  uint64_t slots;       // attach: slots that were rewritten; detach: slots that have their first value again
+  uint32_t asked;  // enum penstock_asked
+  uint32_t trace;  // attach: 1 records segments
+  uint32_t done;   // 1: the answer is complete; stored last
+  int32_t failed;  // 0, or errno
+  uint64_t slots;  // attach: slots that were rewritten; detach: slots that were restored to their first value
   uint64_t objects;     // loaded objects with such slots
   uint64_t unrestored;  // detach: slots that do not have their first value again
   uint64_t unloaded;    // detach: slots whose objects were unloaded

@@ -40,7 +40,7 @@ constinit const std::array<SizeBucket, 65> size_buckets = make_size_buckets();
 // Called by Update's constructor, in the outermost update of the thread, with `updating` set. It clears the
 // mark while it waits; otherwise the changing thread would wait for this one for ever. The order inside the
 // loop is the one that Update explains: the mark is stored (sequentially consistent) before `changes` is read
-// again. The changing thread itself never comes here: it makes no Update and has all signals blocked.
+// again. The changing thread itself never calls this: it makes no Update and has all signals blocked.
 void follow_session(ThreadLog& log, const char* top) noexcept {
   while (session.changes.load(std::memory_order_seq_cst)) {
     log.updating = nullptr;
@@ -55,9 +55,9 @@ void follow_session(ThreadLog& log, const char* top) noexcept {
   }
 }
 
-// In a handler that interrupted an update of its own thread. A further handler may interrupt this one, so an
-// entry is claimed by an atomic exchange before it is written. The entries are read only by the outermost
-// update, after all handlers have returned.
+// Called in a handler that interrupted an update of its own thread. A further handler may interrupt this one,
+// so an entry is claimed by an atomic exchange before it is written. The entries are read only by the
+// outermost update, after all handlers have returned.
 void Update::defer(const ThreadLog::Deferred& one) noexcept {
   std::uint32_t at = log_.deferred_count;
   do {
@@ -74,9 +74,9 @@ void Update::defer(std::uint64_t file, std::uint64_t name, const Operation& oper
   defer({.operation = operation, .file = file, .name = name});
 }
 
-// Also in a handler. The descriptor's name is looked up only after the update, because log.name and the file
-// table are in use now. Device and inode are stored to detect whether the number refers to another file by
-// then.
+// Called in a nested handler, too. The descriptor's name is looked up only after the update, because log.name
+// and the file table are in use now. Device and inode are stored to detect whether the number refers to
+// another file by then.
 void Update::defer(int fd, const Operation& operation) noexcept {
   struct stat about {};
   if (!inspect(fd, "", about)) {
@@ -99,8 +99,8 @@ void Update::defer(int fd, const Operation& operation) noexcept {
 
 namespace {
 
-// Within an update. Null if the descriptor's operations are not counted for a file, or if /proc does not know
-// it. Null also if there is no room, which counts as a drop.
+// Called within an update. Null if the descriptor's operations are not counted for a file, or if /proc does
+// not know it. Null also if there is no room, which counts as a drop.
 penstock_counters* count_of_descriptor(ThreadLog& log, int fd, const Operation& operation) noexcept {
   penstock_counters* c = find_counters(log, fd, operation.layer, operation.call);
   if (c == nullptr) {
@@ -134,7 +134,7 @@ void count_deferred(ThreadLog& log, const ThreadLog::Deferred& one) noexcept {
 
 }  // namespace
 
-// Within an update, because the table and the blocks change.
+// Called within an update, because it changes the table and the blocks.
 penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file,
                                  const Operation& operation) noexcept {
   penstock_counters* c = counters_of(log, file, operation.layer, operation.call, operation.begin);
@@ -220,7 +220,7 @@ namespace {
 
 // Corrects the kind of a name that was taken for a regular file. Within an update. The store is atomic
 // because other processes read the file while it is written. It does nothing for a retired log: the log's
-// offsets are those of the file before, but at_offset() uses the current file.
+// offsets are those of the previous file, but at_offset() uses the current file.
 [[gnu::cold]] void learn_kind(const ThreadLog& log, const penstock_counters& c,
                               penstock_file_kind kind) noexcept {
   if (c.name == 0 || log.retired) {
@@ -232,8 +232,8 @@ namespace {
   }
 }
 
-// Within an update. A failed operation makes no counters. Otherwise a program that probes for files would
-// fill the session with names that do not exist.
+// Called within an update. A failed operation makes no counters. Otherwise a program that probes for files
+// would fill the session with names that do not exist.
 void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& operation, penstock_file_kind kind,
                 std::int64_t size) noexcept {
   penstock_counters* c =

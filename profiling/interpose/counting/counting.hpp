@@ -352,7 +352,7 @@ inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
   return counters;
 }
 
-// Within an update: counts an operation on a file. Null if there is no room, which counts as a drop.
+// Called within an update: counts an operation on a file. Null if there is no room, which counts as a drop.
 penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file, const Operation& operation) noexcept;
 // The descriptor's counters that fit `call`, for an operation that is counted after the descriptor is closed.
 // Null: none.

@@ -162,7 +162,7 @@ Description* make_description() noexcept {
   return made == nullptr ? nullptr : started(made, set_serials_aside());
 }
 
-// Only within an update of the calling thread's log: otherwise a handler could use the same spare
+// Called only within an update of the calling thread's log: otherwise a handler could use the same spare
 // description.
 Description* SpareDescription::make() noexcept {
   Description* made = spare_ != nullptr ? spare_ : take_free();

@@ -109,8 +109,8 @@ void opens(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) noe
   }
 }
 
-// Before the request is submitted: as soon as the kernel has closed the descriptor, another thread may get
-// its number.
+// Called before the request is submitted: as soon as the kernel has closed the descriptor, another thread may
+// get its number.
 void closes(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) noexcept {
   one.call = PENSTOCK_CALL_CLOSE;
   one.counts = true;
@@ -185,8 +185,8 @@ std::uint32_t request_of(Ring& ring, const RingCompletion& completion) noexcept 
 
 }  // namespace
 
-// Before the kernel gets the request: it is in the table when its completion is read, even by another thread,
-// which waits for Ring::lock.
+// Called before the kernel gets the request: so it is in the table when its completion is read, even by
+// another thread, which waits for Ring::lock.
 void request_begins(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept {
   const std::uint32_t index = ring.pending.add(entry.user_data);
   if (index == 0) {
@@ -299,7 +299,7 @@ void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& complet
   ring.pending.remove(index);
 }
 
-// Only requests without neighbours: in a chain an earlier one may have failed.
+// Only requests without neighbours are taken as completed: in a chain an earlier request may have failed.
 void requests_end(ThreadLog& log, Ring& ring) noexcept {
   for (std::uint32_t i = 1; i <= ring.pending.reached(); ++i) {
     if (ring.pending.holds(i) && (ring.pending.at(i).flags & kSilent) != 0 &&

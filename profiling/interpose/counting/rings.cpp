@@ -127,8 +127,8 @@ void take_request(ThreadLog& log, Ring& ring, std::uint32_t index) noexcept {
 }
 
 // For a ring that the program fills by itself: counts the requests that it published since the last call.
-// Ring::lock is held. Rings of liburing are read by look_before() instead, since liburing publishes within
-// its call.
+// Ring::lock is held. Rings of liburing are read by look_before() instead, because liburing publishes
+// requests within its call.
 void take_published(ThreadLog& log, Ring& ring) noexcept {
   if (ring.by_library || ring.sq_tail == nullptr || ring.entries == nullptr) {
     return;
@@ -146,8 +146,8 @@ void take_published(ThreadLog& log, Ring& ring) noexcept {
 }
 
 // Counts the remaining requests and completions, and empties the ring. Ring::lock is held. Order: requests
-// before completions, or their completions would count as dropped; fd last, since from then on new_ring() may
-// give the ring to another thread.
+// before completions, or their completions would count as dropped; fd last, because from then on new_ring()
+// may give the ring to another thread.
 void end_ring(ThreadLog& log, Ring& ring) noexcept {
   take_published(log, ring);
   take_completions(log, ring);
@@ -274,7 +274,7 @@ bool ring_mapped(int fd, std::int64_t offset, void* memory) noexcept {
   return is_ring;
 }
 
-// Before munmap(): afterwards the memory may be unmapped, and reading it would crash the program's own
+// Called before munmap(): afterwards the memory may be unmapped, and reading it would crash the program's own
 // thread.
 void ring_unmapped(const void* memory, std::size_t bytes) noexcept {
   with_all_rings([&](ThreadLog& log, Ring& ring) {
@@ -343,7 +343,7 @@ void ring_files_updated(int fd, std::uint32_t first, const int* fds, std::uint32
   });
 }
 
-// After io_uring_register() has succeeded: the kernel has read `argument`, so it can be read here.
+// Called after io_uring_register() has succeeded: the kernel has read `argument`, so it can be read here.
 void ring_registered(int fd, unsigned what, const void* argument, unsigned count) noexcept {
   switch (what) {
     case kRegisterFiles:

@@ -35,7 +35,7 @@ thread_local ThreadLog* suspended_log __attribute__((tls_model("initial-exec")))
 thread_local unsigned suspended __attribute__((tls_model("initial-exec"))) = 0;  // depth of nested vforks
 // While this is set, a call of a handler, or of the code that makes the log, finds no log.
 thread_local bool beginning __attribute__((tls_model("initial-exec"))) = false;
-// This thread's log of the session before. No other thread writes to it, so this thread uses it again.
+// This thread's log of the previous session. No other thread writes to it, so this thread uses it again.
 thread_local ThreadLog* kept_log __attribute__((tls_model("initial-exec"))) = nullptr;
 
 pthread_key_t ended_key;
@@ -79,7 +79,7 @@ void forget_files(ThreadLog& log) noexcept {
   log.deferred_count = 0;
 }
 
-// Within an update, or for a log without an owner. Afterwards the log has no pointer into a session.
+// Called within an update, or for a log without an owner. Afterwards the log has no pointer into a session.
 void begin_anew(ThreadLog& log) noexcept {
   forget_files(log);
   log.counters = log.briefs = log.names = log.segments = log.spans = nullptr;
@@ -200,8 +200,8 @@ void take_name_along(Description& description, void* with) noexcept {
   description.name = add_name(*along.log, name->file, reinterpret_cast<const char*>(name + 1), name->length,
                               static_cast<penstock_file_kind>(name->kind));
 }
-// For the descriptors of a fork's child, in its first counted call, before its parent's file is unmapped. The
-// child may have other threads by then; they wait for begin_lock.
+// Copies the names of the descriptors of a fork's child. Called in the child's first counted call, before the
+// parent's file is unmapped. The child may have other threads by then; they wait for begin_lock.
 void take_parents_names_along(const char* parents_base) noexcept {
   if (own_log != nullptr) {
     own_log->base = session.base;
@@ -299,8 +299,8 @@ bool session_runs(ThreadLog& log) noexcept {
 
 }  // namespace
 
-// Within an Update of the log, in its own thread. kept_log is set first, so that the log is found again if no
-// session runs now. `owner` is set before own_log: retire_logs() finds own_log by it.
+// Called within an Update of the log, in its own thread. kept_log is set first, so that the log is found
+// again if no session runs now. `owner` is set before own_log: retire_logs() finds own_log by it.
 void begin_in_session(ThreadLog& log) noexcept {
   kept_log = &log;
   if (!session_runs(log)) {
@@ -328,7 +328,7 @@ ThreadLog* begin_log() noexcept {
     return nullptr;
   }
   if (kept_log != nullptr && kept_log->updating != nullptr) {
-    return nullptr;  // a handler that interrupts an update which began in the session before
+    return nullptr;  // a handler that interrupts an update which began in the previous session
   }
   beginning = true;
   const int saved = errno;
@@ -349,11 +349,11 @@ ThreadLog* begin_log() noexcept {
   return log;
 }
 
-// In a fork's child, from after_fork_in_child(), while it has one thread. The locks are reset first: threads
-// of the parent that held them do not exist here. The logs of the parent's other threads are not reachable
-// any more; their memory is shared with the parent until it is written to. The forking thread's own log is
-// made again in the same memory, and keeps its table. session.changes may have been set by a thread of the
-// parent that does not exist here to clear it.
+// Called in a fork's child by after_fork_in_child(), while it has one thread. The locks are reset first:
+// threads of the parent that held them do not exist here. The logs of the parent's other threads are not
+// reachable any more; their memory is shared with the parent until it is written to. The forking thread's own
+// log is made again in the same memory, and keeps its table. session.changes may have been set by a thread of
+// the parent that does not exist here to clear it.
 void forget_parents_logs() noexcept {
   logs_lock.reset();
   begin_lock.reset();
@@ -378,16 +378,16 @@ void forget_parents_logs() noexcept {
   }
 }
 
-// Before vfork() and clone() with CLONE_VM and CLONE_VFORK, in the thread that makes the call. The child runs
-// on this thread's variables, so it and its handlers find no log, while the parent's thread sleeps.
-// `suspended` is a count, because such a child may call vfork() in turn.
+// Called before vfork() and clone() with CLONE_VM and CLONE_VFORK, in the thread that makes the call. The
+// child runs on this thread's variables, so it and its handlers find no log, while the parent's thread
+// sleeps. `suspended` is a count, because such a child may call vfork() in turn.
 void suspend_log() noexcept {
   if (suspended++ == 0) {
     suspended_log = own_log;
     own_log = nullptr;
   }
 }
-// In the parent, when the child has executed another program or ended. The session may have changed
+// Called in the parent, when the child has executed another program or ended. The session may have changed
 // meanwhile.
 void restore_log() noexcept {
   if (--suspended == 0) {

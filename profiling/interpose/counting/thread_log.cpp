@@ -294,8 +294,8 @@ Description* learn(ThreadLog& log, int fd) noexcept {
 
 }  // namespace
 
-// Within an update. Two threads may describe the same descriptor at once: the second description replaces the
-// first (describe()), and its serial makes the cached counters of the first invalid.
+// Called within an update. Two threads may describe the same descriptor at once: the second description
+// replaces the first (describe()), and its serial makes the cached counters of the first invalid.
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept {
   Description* description = described(fd);
   if (description == nullptr) {
@@ -339,7 +339,7 @@ namespace {
 
 }  // namespace
 
-// Within an Update, or an OuterUpdate if the block has room. The entry is stored before use() makes it
+// Called within an Update, or an OuterUpdate if the block has room. The entry is stored before use() makes it
 // visible.
 void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept {
   penstock_block* block = log.segments;

@@ -135,7 +135,7 @@ void step_ended(std::uint64_t number) noexcept {
     return;
   }
   const std::uint64_t before = last_cut_step();
-  set_last_cut_step(number);  // from now on this step belongs to the file before
+  set_last_cut_step(number);  // from now on this step belongs to the previous file
   if (cut(PENSTOCK_BEGUN_CALLED) != 0) {
     set_last_cut_step(before);
     return;

@@ -39,7 +39,7 @@ void blocks_ended(const KernelEvent* events, long count) noexcept;
 extern thread_local bool handing_over __attribute__((tls_model("initial-exec")));
 
 // `call` submits the first `count` of `blocks` and returns how many the kernel accepted. All of them are
-// noted before the call, since another thread may see their end at once. Those that were not accepted are
+// noted before the call, because another thread may see their end at once. Those that were not accepted are
 // dropped after it.
 auto hand_over(long count, const KernelBlock* const* blocks, auto call) noexcept {
   ThreadLog* log = handing_over ? nullptr : thread_log();

@@ -74,7 +74,8 @@ Control::~Control() {
   system_call(SYS_rt_sigprocmask, SIG_SETMASK, word(&before_), 0, kSetBytes);
 }
 
-// In a fork's child. The signals that a parent's holder had blocked are blocked in its thread only.
+// Called in a fork's child. If another thread of the parent held Control, it had blocked signals only for
+// itself.
 void forget_parents_control() noexcept {
   control_lock.reset();
   forget_parents_windows();

@@ -164,9 +164,9 @@ bool SlotObject::is_being_loaded() const noexcept {
   return protected_end_ > protected_ && is_writable(reinterpret_cast<void*>(protected_));
 }
 
-// Other threads may call through the slot at this moment: they get the old function or the new one, since an
-// aligned word is stored at once. The page is never without read access. Two stores to one page never
-// overlap, as Control is held; the loader does not protect pages of objects that are complete.
+// Other threads may call through the slot at this moment: they get the old function or the new one, because
+// an aligned word is stored at once. The page is never without read access. Two stores to one page never
+// overlap, because Control is held; the loader does not protect pages of objects that are complete.
 void SlotObject::store(std::uintptr_t* at, std::uintptr_t value) const noexcept {
   const auto page = static_cast<long>(page_begin(reinterpret_cast<std::uintptr_t>(at)));
   const auto bytes = static_cast<long>(page_bytes());

@@ -128,8 +128,8 @@ void add_name(Wrapped& wrapped, std::uintptr_t wrapper) noexcept {
   name_table[i] = static_cast<std::uint16_t>(++name_count);
 }
 
-// Under Control, outside of any walk: dladdr(), dlopen() and dlsym() take the loader's lock and may call
-// malloc. malloc may make wrapped calls in this thread; they need nothing that is held here.
+// Called under Control, outside of any walk: dladdr(), dlopen() and dlsym() take the loader's lock and may
+// call malloc. malloc may make wrapped calls in this thread; they need nothing that is held here.
 void make_names() noexcept {
   if (name_count != 0) {
     return;
@@ -371,9 +371,9 @@ SlotCounts restore_slots() noexcept {
   return restored;
 }
 
-// Any thread, before it loads something; with no lock, stores only. may_have_loaded is stored last: a thread
-// that sees it must also see that searches are left, or it would clear it and this load would never be
-// noticed.
+// Any thread calls this before it loads an object. It takes no lock and only stores. may_have_loaded is
+// stored last: a thread that sees it must also see that searches are left, or it would clear it and this load
+// would never be noticed.
 void will_load() noexcept {
   constexpr unsigned kLooks = 1000;  // the limit of searches for a load that brings no new object
   load_ns.store(nanoseconds(CLOCK_MONOTONIC));

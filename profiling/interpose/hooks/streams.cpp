@@ -49,8 +49,8 @@ std::int64_t kernel_position(int fd) noexcept {
 }
 
 // Called by OnStream's constructor, under the FILE's lock, for a stream that is new in this process or on
-// this descriptor: learns its position. stream_ is set only for keep() and is null again afterwards, as the
-// constructor may still leave the call unwatched.
+// this descriptor: learns its position. stream_ is set only for keep() and is null again afterwards, because
+// the constructor may still decide not to watch the call.
 void OnStream::meet(Stream& stream) noexcept {
   const std::int64_t at = kernel_position(fd_);
   stream.file = file_;
@@ -114,7 +114,8 @@ void OnStream::settle(ThreadLog& log, Stream& stream, const FILE& f, int fd) noe
   count(log, fd, operation);
 }
 
-// Under the stream's lock, after the call. One system call, and only if the buffer was filled again.
+// Called under the stream's lock, after the call. Makes one system call, and only if the buffer was filled
+// again.
 std::int64_t received(const OnStream& on, const FILE& f, const Before& before) noexcept {
   if (before.same(f)) {
     return on.unread_before() - unread(f);  // all bytes came from the buffer

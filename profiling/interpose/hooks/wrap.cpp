@@ -24,7 +24,7 @@ struct Libraries {
   std::size_t count = 0;
 };
 
-// Inside a walk, under the loader's lock: copies pointers, calls nothing.
+// Called inside a walk, under the loader's lock: copies pointers, calls nothing.
 int list(dl_phdr_info* about, std::size_t, void* with) noexcept {
   auto* libraries = static_cast<Libraries*>(with);
   if (about->dlpi_name != nullptr && about->dlpi_name[0] != 0 && libraries->count < kMostLibraries) {

@@ -1,9 +1,9 @@
 // Wrappers of POSIX asynchronous I/O, whose reads and writes are made by threads of libc, without any
 // wrapper. An operation is counted once: when the program learns that it has ended, or when the program ends.
 //
-// Threads: any thread, and any handler, since aio_error() and aio_return() are allowed in handlers. `blocks`
-// takes a lock of its own, which is not held during the program's call (blocks.hpp). Memory comes from the
-// kernel. errno is that of the program's call.
+// Threads: any thread, and any handler, because aio_error() and aio_return() are allowed in handlers.
+// `blocks` takes a lock of its own, which is not held during the program's call (blocks.hpp). Memory comes
+// from the kernel. errno is that of the program's call.
 #include <aio.h>
 
 #include "profiling/interpose/counting/asynchronous.hpp"

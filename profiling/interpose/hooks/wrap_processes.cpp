@@ -38,8 +38,8 @@ using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, l
 
 namespace penstock::interpose {
 
-// Before the process ends or executes another program, in the thread that does it, perhaps a handler; other
-// threads continue. Counts what streams and asynchronous I/O have moved without a wrapped call.
+// Called before the process ends or executes another program, in the thread that does it, perhaps a handler;
+// other threads continue. Counts what streams and asynchronous I/O have moved without a wrapped call.
 void settle() noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::running) {
     settle_streams();
@@ -48,14 +48,15 @@ void settle() noexcept {
   }
 }
 
-// In a child of _Fork(), clone() or syscall(): no handler of pthread_atfork() has run there.
+// Called in a child of _Fork(), clone() or syscall(): no handler of pthread_atfork() has run there.
 void after_raw_fork_in_child() noexcept {
   after_fork_in_child();
   note_raw_fork();
 }
 
-// In the child, which has one thread: as the handler of fork(), or right after the other calls. No lock is
-// held, and nothing is waited for, since the owners of locks do not exist here; each function resets its own.
+// Called in the child, which has one thread: as the handler of fork(), or right after the other calls. No
+// lock is held. Nothing is waited for, because the owners of locks do not exist here; each function resets
+// its own lock.
 // Order: walks first, so that find_real() can tell whether the loader may be called. Then the session is left
 // before logs are forgotten: from then on a counted call begins a session of the child's own, instead of
 // adding to the parent's file. A handler that runs before that adds to the parent's counters.
@@ -160,14 +161,14 @@ thread_local unsigned penstock_vforks __attribute__((tls_model("initial-exec")))
 // The program that such a child executes, if that program cannot load this library. The child writes it
 // (before_exec()), and its parent, which shares the memory, reads it.
 thread_local char penstock_vfork_program[512] __attribute__((tls_model("initial-exec"))) = {};
-// In the parent's thread, before the system call. Nothing is allocated; errno is not touched.
+// Called in the parent's thread, before the system call. Nothing is allocated; errno is not touched.
 __attribute__((used)) void penstock_before_vfork(void* back) noexcept {
   penstock_vfork_back[penstock_vforks++ % kVforks] = back;
   penstock_vfork_program[0] = 0;
   suspend_log();
 }
-// In the parent's thread, when the child has executed or ended, or the call has failed. restore_log() comes
-// first: add_event() and log_suspended() must see the parent's state.
+// Called in the parent's thread, when the child has executed or ended, or the call has failed. restore_log()
+// comes first: add_event() and log_suspended() must see the parent's state.
 __attribute__((used)) VforkEnd penstock_after_vfork(long result) noexcept {
   restore_log();
   void* back = penstock_vfork_back[--penstock_vforks % kVforks];
@@ -246,9 +247,9 @@ bool is_watchable(const char* path) noexcept {
   return header.e_type != ET_EXEC && header.e_type != ET_DYN;
 }
 
-// In the thread that executes, before the call; other threads run until the kernel ends them. In a vfork's
-// child nothing is recorded, because the variables are its parent's. The child only stores the program's name
-// for its parent.
+// Called in the thread that executes another program, before the call; other threads run until the kernel
+// ends them. In a vfork's child nothing is recorded, because the variables are its parent's. The child only
+// stores the program's name for its parent.
 // Order: the event and settle() add to the session, so end_session() is last.
 void before_exec(const char* path) noexcept {
 #if defined(__x86_64__)
@@ -268,8 +269,8 @@ void before_exec(const char* path) noexcept {
     end_session(PENSTOCK_EXECUTED);
   }
 }
-// Only if the call has failed: the session continues, and other threads never stopped adding to it. errno
-// does not change.
+// Called only if the call has failed: the session continues, and other threads never stopped adding to it.
+// errno does not change.
 int after_failed_exec(int result) noexcept {
   if (!log_suspended()) {
     resume_session();
@@ -284,8 +285,8 @@ int after_failed_exec(int result) noexcept {
 
 }  // namespace
 
-// The new environment is built on this thread's stack (alloca), since malloc is not allowed between fork and
-// exec.
+// The new environment is built on this thread's stack (alloca), because malloc is not allowed between fork
+// and exec.
 PENSTOCK_WRAP(int, execve, (const char* path, char* const arguments[], char* const environment[])) {
   PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
   before_exec(path);
@@ -440,10 +441,10 @@ PENSTOCK_WRAP(int, waitid, (int kind, unsigned which, siginfo_t* info, int flags
 }
 
 namespace {
-// In the thread that ends the process, perhaps a handler that interrupted anything. What its own thread has
-// locked is skipped (Hold::held()), so it never waits for itself. Operations that it has deferred are lost.
-// Other threads continue; what they add after this is still in the mapped file. exit() is handled by the
-// library's destructor (load.cpp).
+// Called in the thread that ends the process, perhaps in a handler that interrupted any code. What its own
+// thread has locked is skipped (Hold::held()), so it never waits for itself. Operations that it has deferred
+// are lost. Other threads continue; what they add after this is still in the mapped file. exit() is handled
+// by the library's destructor (load.cpp).
 void before_end() noexcept {
   if (!log_suspended()) {
     settle();

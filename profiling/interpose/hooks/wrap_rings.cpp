@@ -108,8 +108,8 @@ PENSTOCK_WRAP(int, __io_uring_get_cqe,
                sigset_t* signals)) {
   return inspected(*ring, [&] { return real___io_uring_get_cqe(ring, completion, submit, count, signals); });
 }
-// It submits nothing, so only completions are read: before the call, as it may tell the kernel to fill the
-// ring again, and after it.
+// It submits nothing, so only completions are read: before the call, because it may tell the kernel to fill
+// the ring again, and after it.
 PENSTOCK_WRAP(unsigned, io_uring_peek_batch_cqe,
               (LibraryRing * ring, RingCompletion** completions, unsigned count)) {
   look_behind(*ring);

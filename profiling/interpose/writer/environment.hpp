@@ -15,7 +15,8 @@ void keep_environment() noexcept;
 class WatchedEnvironment {
  public:
   static constexpr std::size_t kMostAdded = 16;
-  // `room` has place for count(given) + kMostAdded + 1 pointers, `preload` for preload_bytes(given).
+  // `room` must have space for count(given) + kMostAdded + 1 pointers, and `preload` for preload_bytes(given)
+  // bytes.
   WatchedEnvironment(char* const* given, char** room, char* preload) noexcept;
   char* const* get() const noexcept { return result_; }
 

@@ -248,7 +248,7 @@ void set_moment() noexcept {
   __atomic_store_n(&h.later_index, next, __ATOMIC_RELEASE);
 }
 
-// In any counted call, within an update. A handler whose own thread holds the lock stores nothing.
+// Called in any counted call, within an update. A handler whose own thread holds the lock stores nothing.
 void set_later_moment() noexcept {
   const Hold hold(file_lock);
   if (hold.held()) {

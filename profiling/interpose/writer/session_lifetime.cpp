@@ -45,7 +45,7 @@ std::uint32_t control_in(const penstock_session_header& header) noexcept {
   return __atomic_load_n(&header.control, __ATOMIC_RELAXED) & 1U;
 }
 
-// Whether the new file takes over the trace bit of the file before. A forked child takes over its parent's
+// Whether the new file takes over the trace bit of the previous file. A forked child takes over its parent's
 // bit, also if it was switched after the fork. It does not if the parent has left that file for another one.
 // The parent may be storing its state at this moment: then either answer is right.
 bool inherits(const penstock_session_header* before, bool forked) noexcept {
@@ -159,8 +159,8 @@ int session_failure() noexcept {
   return failure != 0 ? failure : ENOSPC;
 }
 
-// In the library's constructor, when the program usually has one thread. errno and stdio may be used freely
-// here; the message goes to descriptor 2 directly, because stderr's buffer belongs to the program.
+// Called in the library's constructor, when the program usually has one thread. errno and stdio may be used
+// freely here; the message goes to descriptor 2 directly, because stderr's buffer belongs to the program.
 void open_session() noexcept {
   const char* folder = getenv("PENSTOCK_PROFILE_SESSION");
   if (folder == nullptr || *folder != '/' || strlen(folder) >= sizeof(session.folder)) {
@@ -234,8 +234,9 @@ bool forked_between_files = false;  // the parent was changing files at the fork
 
 }  // namespace
 
-// In the child, with one thread; it takes no lock. The parent's file stays mapped until begin_forked(),
-// because names of descriptors are in it. The state is stored relaxed, as there is no other thread.
+// Called in the child, which has one thread; it takes no lock. The parent's file stays mapped until
+// begin_forked(), because names of descriptors are in it. The state is stored relaxed, because there is no
+// other thread.
 void leave_parents_session() noexcept {
   file_lock.reset();
   forked_between_files = session.changes.load(std::memory_order_relaxed);
@@ -244,8 +245,8 @@ void leave_parents_session() noexcept {
 
 // Called in the child's first counted call, under begin_lock, in any of its threads; its other threads wait
 // for that lock. It is a wrapped call, perhaps in a handler or inside malloc: no heap. Order: the parent's
-// file is unmapped after take_along() has read it, and the state is stored last, since it releases the other
-// threads.
+// file is unmapped after take_along() has read it, and the state is stored last, because it releases the
+// other threads.
 bool begin_forked(void (*take_along)(const char* parents_base)) noexcept {
   // If the parent was between two files, session.base and file.reserved may not belong together. Then nothing
   // is unmapped and nothing copied.
@@ -288,7 +289,7 @@ void end_session(penstock_process_state state) noexcept {
   }
 }
 
-// After a failed exec. The state is stored last: until then readers take the session for ended.
+// Called after a failed exec. The state is stored last: until then readers take the session for ended.
 void resume_session() noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::running) {
     session.header->end_monotonic_ns = 0;

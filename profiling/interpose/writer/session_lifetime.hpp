@@ -27,21 +27,21 @@ bool begin_forked(void (*take_along)(const char* parents_base)) noexcept;
 // null, this file continues no other, and `segments` decides.
 bool begin_session(const char* folder, penstock_begun started, bool segments,
                    const penstock_session_header* before) noexcept;
-// Under the same conditions, once all calls go to their wrappers: the kernel's counters of this session start
-// now (kernel_begin).
+// Called under the conditions of begin_session(), once all calls go to their wrappers: the kernel's counters
+// of this session start now (kernel_begin).
 void begin_kernel_counters() noexcept;
-// Under the same conditions: ends the file (PENSTOCK_STOPPED). Then the caller begins another file, or ends
-// recording (session.state). The file stays mapped for calls that began before and end later.
-// reclaim_sessions() unmaps it when there can be no such call.
+// Called under the conditions of begin_session(): ends the file (PENSTOCK_STOPPED). Then the caller begins
+// another file, or ends recording (session.state). The file stays mapped for calls that began before and end
+// later. reclaim_sessions() unmaps it when there can be no such call.
 void stop_session() noexcept;
-// Under the same conditions, when recording ends: replaces the mappings of ended files by memory without a
-// file. If a user then deletes these files, their space is free again, and their file system can be
-// unmounted. What running calls still add is lost.
+// Called under the conditions of begin_session(), when recording ends: replaces the mappings of ended files
+// by memory without a file. If a user then deletes these files, their space is free again, and their file
+// system can be unmounted. What running calls still add is lost.
 void leave_past_files() noexcept;
 int session_failure() noexcept;  // errno of the last failure of begin_session(), or of the file's growth
 bool wants_segments() noexcept;  // whether PENSTOCK_PROFILE_TRACE is 1
-// Under the same conditions: unmaps ended files, except the newest few and those for which is_needed()
-// returns true because a log refers to them.
+// Called under the conditions of begin_session(): unmaps ended files, except the newest few and those for
+// which is_needed() returns true because a log refers to them.
 void reclaim_sessions(bool (*is_needed)(const char* base)) noexcept;
 // Stores in the file that recording ended, and why (`state`). Calls that are counted afterwards are still
 // recorded. It may be called again. Any thread, also in a handler.

@@ -22,13 +22,13 @@ void label_window(const char* label) noexcept;
 void name_window(const char* label) noexcept;
 
 // Step `number` has ended, and belongs to the current file. Step last_cut_step() is ignored: it belongs to
-// the file before. Any thread; takes no lock.
+// the previous file. Any thread; takes no lock.
 void note_step(std::uint64_t number) noexcept;
 // When the file ends: labels it with the steps that ended in it, unless the program gave it a label.
 void name_last_steps() noexcept;
 
 // The step after which the last file was ended. If another accelerator reports the same step later, it
-// belongs to the file before.
+// belongs to the previous file.
 constexpr std::uint64_t kNoStep = ~std::uint64_t{0};  // no step
 std::uint64_t last_cut_step() noexcept;
 void set_last_cut_step(std::uint64_t number) noexcept;
