@@ -1,11 +1,12 @@
-// Fences between what two processes read and write in one file that both have mapped.
+// A memory fence for two processes that read and write the same mapped file.
 #pragma once
 
 #include <atomic>
 
 namespace penstock {
 
-// The thread sanitizer knows no fences, and nothing of another process: there the compiler alone is held.
+// The thread sanitizer does not support fences and cannot see another process. Under it, only the compiler is
+// kept from reordering.
 inline void memory_fence(std::memory_order order) noexcept {
 #if defined(__SANITIZE_THREAD__)
   static_cast<void>(order);

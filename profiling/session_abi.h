@@ -1,11 +1,11 @@
-// The format in which a watched process writes and the rest of Penstock reads: a file of a session, and what
-// the calls of a thread add to it. With span_abi.h, process_abi.h and memory_fence.hpp it is all that both
-// sides share; one side is the library inside other programs (profiling/interpose). These three are C11 or
-// C++, include no other header of ours, and have only integers of fixed size. Records are in memory and in
-// files as they are here, in the byte order of the machine.
+// The format of a session's file: its header, its blocks and the records that a watched process writes. With
+// span_abi.h, process_abi.h and memory_fence.hpp it is all that the writer and the readers share. The writer
+// is the library inside other programs (profiling/interpose); the readers are the rest of Penstock. The three
+// *_abi.h headers are C11 and C++, include no other header of Penstock, and have only integers of fixed size.
+// Records have the same layout in memory and in files, in the byte order of the machine.
 //
-// Numbers keep their meaning for ever; new ones are added after the last. A reader skips a component that it
-// does not know, and what it finds in `reserved`.
+// The meaning of a number never changes; new numbers are added after the last. A reader skips components that
+// it does not know, and ignores `reserved` members.
 #ifndef PENSTOCK_PROFILING_SESSION_ABI_H
 #define PENSTOCK_PROFILING_SESSION_ABI_H
 
@@ -15,20 +15,21 @@
 #include "profiling/process_abi.h"
 #include "profiling/span_abi.h"
 
-// --- A session: a folder of mode 0700 with one file of mode 0600 for each image of a process (a fork begins
-// a new one, and so does an exec). A file is a header followed by blocks. It is mapped while it is written,
-// so what is in it survives any end of its process; docs/session_format.md says how it is read.
+// --- A session is a folder of mode 0700. It has one file of mode 0600 for each image of a process: a fork
+// begins a new file, and so does an exec. Windows of a process have files of their own. A file is a header
+// followed by blocks. It is mapped while it is written, so its content survives any end of the process.
+// docs/session_format.md describes how it is read.
 
 #define PENSTOCK_SESSION_MAGIC "PNSTKSES"  // 8 bytes, without the NUL
 #define PENSTOCK_SESSION_VERSION 3
 #define PENSTOCK_SESSION_BYTE_ORDER 0x01020304u
-#define PENSTOCK_SESSION_SUFFIX ".session"  // of a process's file; <pid>-<begin_monotonic_ns><suffix>
+#define PENSTOCK_SESSION_SUFFIX ".session"  // file name: <pid>-<begin_monotonic_ns><suffix>
 
 // A block begins at a multiple of this after the header, and its size is a multiple of it.
 #define PENSTOCK_BLOCK_GRANULE 16384u
 #define PENSTOCK_HEADER_BYTES 16384u
 
-// What the kernel counts of a process, reaped children included (/proc/PID/io).
+// The kernel's I/O counters of a process and of its reaped children (/proc/PID/io).
 struct penstock_kernel_io {
   uint64_t rchar;
   uint64_t wchar;
@@ -38,110 +39,114 @@ struct penstock_kernel_io {
   uint64_t write_bytes;
 };
 
-// Two readings at one moment. Two of these give the line from ticks to CLOCK_MONOTONIC.
+// Both clocks, read at the same moment. Two such pairs are enough to convert any ticks to CLOCK_MONOTONIC.
 struct penstock_moment {
   uint64_t ticks;
   int64_t monotonic_ns;
 };
 
-// At the begin of the file. 0 and empty mean not known. Texts end with NUL or with their field.
+// The start of the file. 0 or an empty text means: not known. A text ends at its NUL, or else at the end of
+// its field.
 struct penstock_session_header {
   char magic[8];
   uint32_t version;
-  uint32_t byte_order;    // PENSTOCK_SESSION_BYTE_ORDER as its writer saw it
-  uint32_t header_bytes;  // where the first block begins
+  uint32_t byte_order;    // PENSTOCK_SESSION_BYTE_ORDER in the writer's byte order
+  uint32_t header_bytes;  // offset of the first block
   uint32_t granule;
   uint32_t pid;
   uint32_t parent_pid;
-  uint32_t state;             // enum penstock_process_state
-  uint32_t clock;             // enum penstock_clock
-  uint32_t forked;            // 1: a fork of a watched process began it, not an exec
-  uint32_t control;           // bit 0: segments are kept; whoever may write the file may switch it
-  uint64_t process_start;     // of /proc/PID/stat (field 22), which tells two processes of one pid apart
+  uint32_t state;   // enum penstock_process_state
+  uint32_t clock;   // enum penstock_clock
+  uint32_t forked;  // 1: the file began at a fork of a watched process, not at an exec
+  uint32_t
+      control;  // bit 0: segments are recorded; any process that may write to the file may switch this bit
+  uint64_t process_start;     // field 22 of /proc/PID/stat; it distinguishes two processes with the same pid
   int64_t begin_realtime_ns;  // CLOCK_REALTIME at `begin`
   struct penstock_moment begin;
-  struct penstock_moment later[2];  // [later_index] is the newest whole reading
+  struct penstock_moment later[2];  // later[later_index] is the newest complete pair
   uint32_t later_index;
   uint32_t kernel_end_known;               // 1: kernel_end is valid
-  uint64_t ticks_per_s;                    // measured when the library was loaded: good to a thousandth
+  uint64_t ticks_per_s;                    // measured when recording first began; accurate to 0.1%
   int64_t end_monotonic_ns;                // 0 while the process runs, or if it was killed
-  struct penstock_kernel_io kernel_begin;  // when the library was loaded, or 0 after a fork
-  struct penstock_kernel_io kernel_end;    // the last that was read
-  uint64_t file_end;                       // no block begins here or after it
-  uint64_t dropped_records;  // (thread, file) pairs that found no room: their operations are counted nowhere
-  uint64_t dropped_operations;  // operations of such pairs, and of handlers that interrupted an update of
-                                // their own thread and could not be counted after it
-  uint64_t dropped_segments;    // that found no room, or were replaced by newer ones
+  struct penstock_kernel_io kernel_begin;  // when this file began; after a fork: only this library's own I/O
+  struct penstock_kernel_io kernel_end;    // as last read
+  uint64_t file_end;                       // offset after the last block
+  uint64_t dropped_records;     // (thread, file) pairs that got no counters because there was no room
+  uint64_t dropped_operations;  // operations of such pairs, and of signal handlers that interrupted their own
+                                // thread inside the profiler and could not be counted later
+  uint64_t dropped_segments;    // segments that found no room, or were replaced by newer ones
   uint64_t dropped_spans;
-  uint64_t unnamed;  // operations on descriptors whose open was not seen and that /proc could not name
-  uint32_t rank;     // of the launcher's job, and how many there are; 0 of 0 without one
-  uint32_t ranks;
-  uint32_t command_bytes;  // of the arguments with a NUL after each, cut at the field's end
-  uint32_t begun;          // enum penstock_begun
+  uint64_t unnamed;  // operations on descriptors whose open was not seen and for which /proc had no name
+  uint32_t rank;     // rank of the process in the launcher's job; 0 without a launcher
+  uint32_t ranks;    // number of ranks in the job; 0 without a launcher
+  uint32_t
+      command_bytes;  // bytes used in `command`: the arguments with a NUL after each, cut at the field's end
+  uint32_t begun;     // enum penstock_begun
   char host[64];
   char executable[1024];
   char directory[1024];  // the working directory at `begin`
   char command[4096];
-  uint64_t trace_limit;     // bytes of segments that this file has at most; 0: no limit
-  uint32_t inherited_from;  // pid of the forked process whose control this began with; 0: none
-  uint32_t no_room;         // errno of the last block that the file could not grow by; 0: none
+  uint64_t trace_limit;     // most bytes of segments in this file; 0: no limit
+  uint32_t inherited_from;  // pid of the process from whose file `control` was copied at a fork; 0: none
+  uint32_t no_room;         // errno of the last failure to add a block to the file; 0: none failed
 };
 
 enum penstock_block_kind {
   PENSTOCK_BLOCK_FREE = 0,      // not in use
   PENSTOCK_BLOCK_COUNTERS = 1,  // struct penstock_counters
-  PENSTOCK_BLOCK_NAMES = 2,     // struct penstock_name and its text, one after the other
+  PENSTOCK_BLOCK_NAMES = 2,     // each a struct penstock_name followed by its text
   PENSTOCK_BLOCK_SEGMENTS = 3,  // struct penstock_segment
   PENSTOCK_BLOCK_SPANS = 4,     // struct penstock_span
   PENSTOCK_BLOCK_THREADS = 5,   // struct penstock_thread
-  PENSTOCK_BLOCK_EVENTS = 6     // struct penstock_event and its text, one after the other
+  PENSTOCK_BLOCK_EVENTS = 6     // each a struct penstock_event followed by its text
 };
 
-#define PENSTOCK_BLOCK_MAGIC 0x4b4c4250u  // "PBLK" where the low byte comes first
+#define PENSTOCK_BLOCK_MAGIC 0x4b4c4250u  // "PBLK" on a machine whose low byte comes first
 
-// 64 bytes at the begin of each block; its entries follow without gaps.
+// The first 64 bytes of each block. Its entries follow without gaps.
 struct penstock_block {
   uint32_t magic;
   uint16_t kind;
-  uint16_t entry_bytes;  // of a fixed entry; 0 if entries have sizes of their own
-  uint64_t bytes;        // of the whole block
-  uint64_t used;         // bytes of whole entries after this header; it grows after they are written
-  uint64_t renewed;  // of segments: how often it was emptied (`used` is 0 before this grows) for newer ones
-  uint64_t next;     // for the writer alone: offset of the next oldest full block of segments
+  uint16_t entry_bytes;  // size of each entry; 0 if entries differ in size
+  uint64_t bytes;        // of the block, including this header
+  uint64_t used;         // bytes of complete entries after this header; increased after an entry is written
+  uint64_t renewed;      // segments: how many times the block was emptied for newer ones; `used` is set to 0
+                         // before this increases
+  uint64_t next;         // used by the writer only: offset of the next oldest full block of segments
   uint64_t reserved[3];
 };
 
 enum penstock_layer {
   PENSTOCK_POSIX = 0,  // descriptors
-  PENSTOCK_STDIO = 1,  // streams: bytes that the program received or gave
+  PENSTOCK_STDIO = 1,  // streams (FILE): bytes that the program read or wrote through them
   PENSTOCK_RING = 2,   // io_uring and libaio
-  PENSTOCK_MPIIO = 3,  // above POSIX: the same bytes once more
+  PENSTOCK_MPIIO = 3,  // above POSIX: the same bytes are counted in both layers
   PENSTOCK_HDF5 = 4,   // also above POSIX
   PENSTOCK_LAYERS = 5
 };
 
 #define PENSTOCK_SIZE_BUCKETS \
   10                      // up to 100, 1 Ki, 10 Ki, 100 Ki, 1 Mi, 4 Mi, 10 Mi, 100 Mi, 1 Gi bytes, and more
-#define PENSTOCK_NEVER 0  // a time in ticks that has not come
+#define PENSTOCK_NEVER 0  // in place of ticks: it has not happened
 
-// What an entry of counters is.
+// The form of an entry of counters.
 enum penstock_form {
   PENSTOCK_WHOLE = 1,      // struct penstock_counters
-  PENSTOCK_CONTINUED = 2,  // struct penstock_brief; what came later is in another entry
+  PENSTOCK_CONTINUED = 2,  // struct penstock_brief; later operations are in another entry
   PENSTOCK_BRIEF = 3,      // struct penstock_brief
-  PENSTOCK_FURTHER = 4     // struct penstock_counters; reads that came before its own are in another entry
+  PENSTOCK_FURTHER = 4     // struct penstock_counters; earlier reads are in another entry
 };
 
-// What one thread did to one file through one layer. There may be several of one (thread, file, layer): they
-// are to be added. The rules of `sequential` and `consecutive` are Darshan's: a read is sequential if it
-// begins after the last byte of the read before it, and consecutive if it begins directly after that byte.
-// For a file of which nothing has been read yet, the last byte is byte 0.
+// The operations of one thread on one file in one layer. One (thread, file, layer) may have several entries;
+// a reader adds them up. The rules of `sequential` and `consecutive` are Darshan's. A read is sequential if
+// it begins after the last byte of the read before it, and consecutive if it begins directly after that byte.
+// If nothing has been read yet, byte 0 counts as that last byte.
 struct penstock_counters {
-  uint64_t file;  // of struct penstock_name
-  uint64_t name;  // offset in this file of the struct penstock_name; 0 if there was no room for it
+  uint64_t file;  // `file` of its struct penstock_name
+  uint64_t name;  // offset of its struct penstock_name in this file; 0 if there was no room for the name
   uint32_t thread;
   uint16_t layer;    // enum penstock_layer
-  uint8_t last_was;  // 1: its last operation was a read, 2: a write
+  uint8_t last_was;  // 1: the last operation was a read, 2: a write
   uint8_t form;      // enum penstock_form
   uint64_t bytes_read;
   uint64_t read_ticks;
@@ -156,16 +161,17 @@ struct penstock_counters {
   uint32_t seeks;
   uint32_t syncs;
   uint32_t maps;
-  uint32_t other;        // metadata operations that have no counter of their own: access, rename, unlink, ...
-  uint32_t failures;     // calls that failed; they are counted nowhere else
-  uint32_t descriptors;  // that came of dup() and inheritance
+  uint32_t other;        // metadata operations without a counter of their own: access, rename, unlink, ...
+  uint32_t failures;     // failed calls; no other counter includes them
+  uint32_t descriptors;  // descriptors whose open was not seen, such as inherited ones
   uint32_t read_sizes[PENSTOCK_SIZE_BUCKETS];
 
   uint64_t last_read;  // the last byte that was read
-  uint64_t size;       // of the file as far as it is known: by stat, or by the last byte that was moved
+  uint64_t
+      size;  // size of the file, as far as known: from stat, or from the last byte that was read or written
   uint64_t mapped_bytes;
-  uint64_t first_ticks;  // begin of the first operation
-  uint64_t last_ticks;   // end of the last one that was neither a read nor a write
+  uint64_t first_ticks;  // start of the first operation
+  uint64_t last_ticks;   // end of the last operation that was neither a read nor a write
   uint64_t first_read_ticks;
   uint64_t last_read_ticks;
 
@@ -181,11 +187,11 @@ struct penstock_counters {
   uint64_t last_write_ticks;
 };
 
-// The same for most files, which are opened, inspected, read in a few pieces, and closed. Two cache lines, in
-// blocks of their own. What has no counter here, and what comes more often than a byte can count, begins a
-// whole entry.
+// The brief form of counters. Most files are only opened, inspected, read in a few pieces and closed, and
+// this form is enough for them. It is two cache lines long and has blocks of its own. An operation that has
+// no counter here, or whose counter would overflow, begins a whole entry (penstock_counters).
 struct __attribute__((may_alias)) penstock_brief {
-  uint64_t file;  // as in penstock_counters, up to meta_ticks
+  uint64_t file;  // from here to meta_ticks the same as in penstock_counters
   uint64_t name;
   uint32_t thread;
   uint16_t layer;
@@ -222,44 +228,45 @@ enum penstock_file_kind {
   PENSTOCK_OTHER_FILE = 2,  // a pipe, a socket, a terminal, a device: not on a tier
 };
 
-// A file's absolute name, as the program called it. `file` is the same for the same name in every process.
+// A file's absolute name, as the program gave it. In every process the same name has the same `file`.
 struct penstock_name {
   uint64_t file;    // XXH3_64bits of the text; 0 is none
-  uint32_t length;  // of the text after this, without NUL
+  uint32_t length;  // bytes of the text after this struct, without NUL
   uint16_t kind;    // enum penstock_file_kind
   uint16_t reserved;
-  // then the text, and zeros up to a multiple of 8
+  // The text follows, then zeros up to a multiple of 8 bytes.
 };
 
-// One thread, from its first call to its end. Bytes on all descriptors, named or not.
+// One thread, from its first counted call to its end. The byte counts include descriptors without a known
+// file.
 struct penstock_thread {
   uint32_t thread;  // gettid()
   uint32_t reserved;
   uint64_t begin_ticks;
   uint64_t end_ticks;       // PENSTOCK_NEVER while it runs
-  uint64_t kernel_read;     // through calls that the kernel adds to rchar, streams' own reads included
-  uint64_t kernel_written;  // the same for wchar
-  uint64_t ring_read;       // through io_uring and libaio, which it does not add
+  uint64_t kernel_read;     // by calls that the kernel includes in rchar; the reads of streams are among them
+  uint64_t kernel_written;  // by calls that the kernel includes in wchar
+  uint64_t ring_read;       // by io_uring and libaio, which rchar does not include
   uint64_t ring_written;
-  uint64_t spliced;  // through splice, tee and vmsplice, which it does not add
-  uint64_t mapped;   // bytes that were mapped of files
+  uint64_t spliced;  // by splice, tee and vmsplice, which rchar and wchar do not include
+  uint64_t mapped;   // bytes of files that were mapped
   char name[16];
-  uint64_t missed;        // calls that failed on names of which the thread knows no file
+  uint64_t missed;        // failed calls on names for which the thread has no counters
   uint64_t missed_ticks;  // time of these calls
   uint64_t spare[3];
 };
 
-// One call, where segments are kept.
+// One call. Recorded only while bit 0 of the header's `control` is set.
 struct penstock_segment {
   uint64_t file;
-  uint64_t offset;  // UINT64_MAX where it has none
-  uint64_t length;  // that was moved
+  uint64_t offset;  // UINT64_MAX: none
+  uint64_t length;  // bytes that were read, written or mapped
   uint64_t begin_ticks;
   uint64_t end_ticks;
   uint32_t thread;
   uint8_t call;     // enum penstock_call
   uint8_t layer;    // enum penstock_layer
-  uint16_t failed;  // errno; 0 where it succeeded
+  uint16_t failed;  // errno; 0: it succeeded
 };
 
 enum penstock_call {

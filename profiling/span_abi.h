@@ -1,55 +1,59 @@
-// Spans: what a thread of a program did for some time, as the program tells it. A part of the format of
-// sessions (session_abi.h), and what programs of our own keep of themselves (profiling/spans).
+// Spans: what a thread of a program did from one time to another, as reported by the program. Part of the
+// format of sessions (session_abi.h). Penstock's own programs record their activities in the same form
+// (profiling/spans).
 #ifndef PENSTOCK_PROFILING_SPAN_ABI_H
 #define PENSTOCK_PROFILING_SPAN_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// What a thread did.
+// The activity in a span.
 enum penstock_component {
-  PENSTOCK_READ = 0,  // bytes of a sample, from asking for them to having them
-  PENSTOCK_LOAD =
-      1,  // a sample, from asking for its bytes to its place in the batch: the read and all that follows
-  PENSTOCK_DECODE = 2,     // detail: which stage of the transform, counting from 0
-  PENSTOCK_TRANSFORM = 3,  // any other stage of it, as resizing; detail: as above
+  PENSTOCK_READ = 0,  // read the bytes of a sample, from the request to the last byte
+  PENSTOCK_LOAD = 1,  // load a sample, from the request for its bytes until it is in the batch; includes the
+                      // read and all stages after it
+  PENSTOCK_DECODE = 2,     // detail: number of the stage in the transform, from 0
+  PENSTOCK_TRANSFORM = 3,  // another stage of the transform, such as resizing; detail: as for PENSTOCK_DECODE
   PENSTOCK_TRAIN = 4,      // a step in the accelerator
-  PENSTOCK_ITERATION = 5,  // from the end of a step to the end of the next: waits and the step
+  PENSTOCK_ITERATION = 5,  // from the end of one step to the end of the next, waits included
   PENSTOCK_CHECKPOINT = 6,
-  PENSTOCK_SHUFFLE = 7,     // the order of an epoch was made
+  PENSTOCK_SHUFFLE = 7,     // made the order of an epoch
   PENSTOCK_WAIT = 8,        // detail: enum penstock_wait
-  PENSTOCK_VALIDATION = 9,  // a pass over data that are not trained on
-  PENSTOCK_COMPONENTS = 10  // how many this header knows
+  PENSTOCK_VALIDATION = 9,  // a pass over the validation data
+  PENSTOCK_COMPONENTS = 10  // number of components in this header
 };
 
 enum penstock_wait {
-  PENSTOCK_WAIT_INPUT = 0,  // the accelerator, for its batch
-  PENSTOCK_WAIT_RANKS = 1,  // the accelerator, for other ranks to end the step
-  PENSTOCK_WAIT_ROOM = 2    // a worker, for a place in a batch
+  PENSTOCK_WAIT_INPUT = 0,  // the accelerator waits for its batch
+  PENSTOCK_WAIT_RANKS = 1,  // the accelerator waits for other ranks to end the step
+  PENSTOCK_WAIT_ROOM = 2    // a worker waits for a free place in a batch
 };
 
 #define PENSTOCK_NO_EPOCH UINT32_MAX
 #define PENSTOCK_NO_NUMBER UINT64_MAX
 
-// One thread did one thing for some time. Times are CLOCK_MONOTONIC of its machine.
+// One activity of one thread. Times are CLOCK_MONOTONIC of its machine.
 struct penstock_span {
   int64_t begin_ns;
-  int64_t end_ns;   // not before begin_ns
-  uint64_t number;  // of the sample in its manifest, or of the step, counting from 0; or PENSTOCK_NO_NUMBER
-  uint64_t bytes;   // that were moved; 0 if none were, or if they are not counted
-  uint32_t epoch;   // counting from 0; or PENSTOCK_NO_EPOCH
-  uint32_t thread;  // as gettid() says
+  int64_t end_ns;      // not before begin_ns
+  uint64_t number;     // number of the sample in its manifest, or of the step, from 0; or PENSTOCK_NO_NUMBER
+  uint64_t bytes;      // bytes that were read or written; 0 also if they are not counted
+  uint32_t epoch;      // from 0; or PENSTOCK_NO_EPOCH
+  uint32_t thread;     // gettid()
   uint16_t component;  // enum penstock_component
-  uint16_t detail;     // by component; else 0
+  uint16_t detail;     // its meaning depends on the component; 0 if it has none
   uint32_t reserved;   // 0
 };
 
-// A program that has spans of its own gives them to the profiler if it runs under it; otherwise this is null:
+// Gives a span of the program to the profiler. The function is null if the profiler's library is not in the
+// process:
 //
 //   if (penstock_profile_span != NULL) penstock_profile_span(&span);
 //
-// The span is copied to the session, as one of the calling thread's. Nothing is allocated on the program's
-// heap. A lock is taken only for a new block of the file, and where a step's span begins a new window.
+// Any thread may call it. The span is copied to the session as a span of the calling thread. Nothing is
+// allocated on the program's heap. A lock is taken only if the file needs a new block, or if the span of a
+// step begins a new window. A signal handler that interrupted the profiler in its own thread cannot add a
+// span: the span counts as dropped.
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -1,18 +1,18 @@
-/* What a program may ask of libpenstock_profile.so, in C and through every language's way to call C. The
- * library is there if the program runs under `penstock profile run`, if somebody attached to it (`penstock
- * profile attach`), or if it opens the library itself, as in Python:
+/* Lets a program control libpenstock_profile.so, from C or from any language that can call C. The library is
+ * in the process if the program runs under `penstock profile run`, if a user attached to the program
+ * (`penstock profile attach`), or if the program opens the library itself, as in Python:
  *
  *   import ctypes
  *   profile = ctypes.CDLL("libpenstock_profile.so")
  *   profile.penstock_profile_start(b"session", b"epoch 3")
- *   ...                                      # what is to be seen
+ *   ...                                      # the part to be recorded
  *   profile.penstock_profile_stop()
  *
- * and then `penstock profile report session`.
+ * After the run, `penstock profile report session` prints the report.
  *
- * All calls: from any thread, while other threads run; 0, or an errno value. They take about a
- * millisecond, and must not be made from a signal's handler. In a program that links to none of this, the
- * declarations are weak: a function that is not there is null. */
+ * Any thread may call these functions while other threads run, but no signal handler may. They return 0 or an
+ * errno value, and take about a millisecond. The declarations are weak: if the library is not in the process,
+ * the functions are null. */
 #ifndef PENSTOCK_PROFILE_H
 #define PENSTOCK_PROFILE_H
 
@@ -22,25 +22,26 @@ extern "C" {
 
 #define PENSTOCK_PROFILE_CALL __attribute__((weak, visibility("default")))
 
-/* Begins a window: what is done from now to penstock_profile_stop() is in a file of its own in the
- * session's folder. Calls that are under way belong to what was before.
+/* Begins a window. What the program does from now until penstock_profile_stop() is recorded in a separate
+ * file in the session's folder. Calls that are running now belong to the time before the window.
  *
- * Where nothing is recorded yet, recording begins with it: `folder` is made if it is not there (not its
- * parent), relative to the working directory; null stands for the environment's PENSTOCK_PROFILE_SESSION.
- * Where something is, `folder` is null or names the session that is written. `label` says what the window is;
- * null: nothing.
+ * If nothing is recorded yet, recording begins with the window. `folder` may be relative to the working
+ * directory and is created if it does not exist; its parent must exist. A null `folder` means the environment
+ * variable PENSTOCK_PROFILE_SESSION. If a session is recorded already, `folder` must be null or name that
+ * session. `label` is the window's label; null: none.
  *
- * EALREADY: a window is open. EBUSY: another session is being written; or a thread is stopped within the
- * profiler. EINVAL: no folder. Others: of making the folder or the file. */
+ * EALREADY: a window is open. EBUSY: another session is being recorded, or a thread was stopped inside the
+ * profiler. EINVAL: no folder is given. ENOSYS: the kernel does not allow membarrier(). Other values come
+ * from creating the folder or the file. */
 PENSTOCK_PROFILE_CALL int penstock_profile_start(const char* folder, const char* label);
 
-/* Ends it. Where recording began with the window, it ends with it: every call goes its own way again until
- * the next start. EINVAL: no window is open. */
+/* Ends the window. If recording began with the window, it ends as well: no call is recorded until the next
+ * penstock_profile_start(). EINVAL: no window is open. */
 PENSTOCK_PROFILE_CALL int penstock_profile_stop(void);
 
-/* A step of training has ended. After each `steps` of them (penstock_profile_every(), or the environment's
- * PENSTOCK_PROFILE_EVERY; 0: never) a new window begins by itself, as long as something is recorded. Programs
- * that give spans of PENSTOCK_TRAIN (session_abi.h) need not call it. */
+/* penstock_profile_step(): a training step has ended. While a session is recorded, a new window begins after
+ * every `steps` steps. penstock_profile_every() or the environment variable PENSTOCK_PROFILE_EVERY sets
+ * `steps`; 0: never. Programs that report spans of PENSTOCK_TRAIN (span_abi.h) need not call it. */
 PENSTOCK_PROFILE_CALL int penstock_profile_step(void);
 PENSTOCK_PROFILE_CALL int penstock_profile_every(unsigned steps);
 

@@ -1,9 +1,10 @@
-// What goes on behind the program's back: POSIX aio, the kernel's aio and io_uring.
+// Asynchronous I/O, which runs without a wrapped call: POSIX aio, the kernel's aio and io_uring.
 #pragma once
 
 namespace penstock::interpose {
 
-// Before a process ends or becomes another program: what has ended, and the program has not asked for.
+// Before the process ends or executes another program, and before recording ends: counts operations that have
+// ended but whose results the program has not asked for.
 void settle_aio() noexcept;
 void settle_kernel_aio() noexcept;
 void settle_rings() noexcept;
@@ -12,7 +13,8 @@ inline void settle_asynchronous() noexcept {
   settle_kernel_aio();
   settle_rings();
 }
-// In a fork's child, whose operations they are not.
+// In a fork's child, and when recording begins: forgets all operations. Those of a parent do not belong to
+// its child.
 void forget_aio() noexcept;
 void forget_kernel_aio() noexcept;
 void forget_rings() noexcept;

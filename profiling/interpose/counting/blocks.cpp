@@ -1,3 +1,11 @@
+// The table of asynchronous operations, for the wrappers of POSIX aio and of the kernel's aio. Any thread and
+// any handler may call it, with no lock held.
+//
+// begin() asks for the descriptor's file before it takes lock_, because that may take file_lock. end() counts
+// after it has released lock_. Only settle() counts under lock_: it may then wait in Update for a change of
+// the session. So the thread that changes the session must not wait for lock_.
+// Memory comes from the kernel, at the first operation. If a handler's own thread holds lock_, held() is
+// false: a new operation counts as dropped, and the end of one is not counted.
 #include "profiling/interpose/counting/blocks.hpp"
 
 #include <sys/uio.h>
@@ -11,7 +19,7 @@
 namespace penstock::interpose {
 
 namespace {
-constexpr std::uint32_t kMost = 65536;  // under way at a time
+constexpr std::uint32_t kMost = 65536;  // most operations in flight
 
 std::uint64_t key_of(const void* block) noexcept {
   return reinterpret_cast<std::uint64_t>(block);
@@ -26,7 +34,7 @@ void Blocks::begin(ThreadLog& log, const void* block, penstock_call call, int fd
   if (lock.held()) {
     pending_.make(kMost);
     if (const std::uint32_t before = pending_.find(key_of(block)); before != 0) {
-      pending_.remove(before);  // it ended, and the program never asked how
+      pending_.remove(before);  // it has ended, but the program never asked for the result
       count_drop(session.header->dropped_operations);
     }
     index = pending_.add(key_of(block));

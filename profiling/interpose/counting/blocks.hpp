@@ -1,5 +1,8 @@
-// Operations that are under way for a control block of the program's (aiocb, iocb), from when they were asked
-// for until the program learns that they have ended.
+// Asynchronous operations in flight, each known by its control block in the program's memory (aiocb, iocb).
+// An operation is in this table from its submission until the program learns that it has ended.
+//
+// Any thread and any handler. Each function takes the table's lock; a handler whose own thread holds it does
+// nothing, or counts a drop.
 #pragma once
 
 #include "profiling/interpose/counting/pending.hpp"
@@ -10,17 +13,18 @@ namespace penstock::interpose {
 class Blocks {
  public:
   explicit constexpr Blocks(penstock_layer layer) noexcept : layer_(layer) {}
-  // Any thread. Before the operation is handed over: the next moment another thread may see its end.
+  // Called before the operation is submitted, because right after that another thread may see its end.
   void begin(ThreadLog& log, const void* block, penstock_call call, int fd, std::int64_t offset,
              std::int64_t length) noexcept;
-  // What came of it: bytes, or a negated errno. It is counted if it is known, and then not known any more.
+  // `result`: bytes, or a negated errno. If the operation is in the table, it is counted and removed.
   void end(ThreadLog& log, const void* block, std::int64_t result) noexcept;
-  // It has not started after all.
+  // Removes an operation that has not started after all.
   void drop(const void* block) noexcept;
-  // For each that is known, before the process ends: `ended` says whether it has, and gives what came of it.
-  // The others are dropped operations.
+  // Before the process ends: empties the table. `ended` tells of each operation whether it has ended, and its
+  // result; then it is counted. The others count as dropped.
   void settle(ThreadLog& log, bool (*ended)(const Pending& one, std::int64_t& result)) noexcept;
-  // In a fork's child, whose operations they are not.
+  // In a fork's child, whose parent's operations these are, and when recording begins: empties the table and
+  // frees the lock.
   void forget_all() noexcept;
 
  private:
@@ -32,7 +36,8 @@ class Blocks {
   PendingTable pending_;
 };
 
-// The program's memory, which need not be there any more.
+// Copies the program's memory, which may be unmapped by now; false if it is. Makes a system call, which fails
+// instead of crashing.
 bool copy_memory(const void* from, void* to, std::size_t bytes) noexcept;
 
 }  // namespace penstock::interpose

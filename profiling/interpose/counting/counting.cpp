@@ -1,7 +1,7 @@
 // The rare paths of counting: names, descriptors that are not known, operations of signal handlers, and the
 // change from one session to the next. counting.hpp says which thread and which locks: the log's own thread,
 // inside a wrapper, with no lock held. Nothing here calls malloc, stdio or the locale. System calls are made
-// directly (system_call()), so they are not counted and leave errno alone.
+// directly (system_call()), so they are not counted and do not change errno.
 #include "profiling/interpose/counting/counting.hpp"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ constexpr std::array<SizeBucket, 65> make_size_buckets() {
   std::size_t bucket = 0;
   for (std::size_t width = 0; width <= 64; ++width) {
     made[width] = {.limit = ~std::uint64_t{0}, .bucket = bucket};
-    // A limit has this number of binary digits: the bucket changes after it.
+    // If a limit has this number of binary digits, the bucket changes above the limit.
     if (bucket < PENSTOCK_SIZE_BUCKETS - 1 && std::size_t(std::bit_width(kLimits[bucket])) == width) {
       made[width].limit = kLimits[bucket];
       bucket += 1;
@@ -37,10 +37,10 @@ constexpr std::array<SizeBucket, 65> make_size_buckets() {
 
 constinit const std::array<SizeBucket, 65> size_buckets = make_size_buckets();
 
-// From Update's constructor, in the outermost update of the thread, with `updating` set. It clears the mark
-// while it waits, or the changing thread would wait for this one for ever. The order inside the loop is the
-// one that Update explains: the mark is stored (sequentially consistent) before `changes` is read again. The
-// changing thread itself never comes here: it makes no Update and has all signals blocked.
+// Called by Update's constructor, in the outermost update of the thread, with `updating` set. It clears the
+// mark while it waits; otherwise the changing thread would wait for this one for ever. The order inside the
+// loop is the one that Update explains: the mark is stored (sequentially consistent) before `changes` is read
+// again. The changing thread itself never calls this: it makes no Update and has all signals blocked.
 void follow_session(ThreadLog& log, const char* top) noexcept {
   while (session.changes.load(std::memory_order_seq_cst)) {
     log.updating = nullptr;
@@ -55,9 +55,9 @@ void follow_session(ThreadLog& log, const char* top) noexcept {
   }
 }
 
-// In a handler that interrupted an update of its own thread. A further handler may interrupt this one, so an
-// entry is claimed by an atomic exchange before it is written. The entries are read only by the outermost
-// update, after all handlers have returned.
+// Called in a handler that interrupted an update of its own thread. A further handler may interrupt this one,
+// so an entry is claimed by an atomic exchange before it is written. The entries are read only by the
+// outermost update, after all handlers have returned.
 void Update::defer(const ThreadLog::Deferred& one) noexcept {
   std::uint32_t at = log_.deferred_count;
   do {
@@ -74,8 +74,9 @@ void Update::defer(std::uint64_t file, std::uint64_t name, const Operation& oper
   defer({.operation = operation, .file = file, .name = name});
 }
 
-// Also in a handler. The descriptor's name is asked for only after the update, because log.name and the file
-// table are in use now. Device and inode are kept to detect that the number has become another file's.
+// Called in a nested handler, too. The descriptor's name is looked up only after the update, because log.name
+// and the file table are in use now. Device and inode are stored to detect whether the number refers to
+// another file by then.
 void Update::defer(int fd, const Operation& operation) noexcept {
   struct stat about {};
   if (!inspect(fd, "", about)) {
@@ -89,7 +90,7 @@ void Update::defer(int fd, const Operation& operation) noexcept {
                           .number = about.st_ino};
   const bool moves = operation.call == PENSTOCK_CALL_READ || operation.call == PENSTOCK_CALL_WRITE;
   if (moves && operation.offset < 0) {
-    // The call was made already, so the position is after what it moved.
+    // The call has been made, so the position is after the bytes that it moved.
     const long behind = system_call(SYS_lseek, fd, 0, SEEK_CUR);
     one.operation.offset = behind < operation.length ? 0 : behind - operation.length;
   }
@@ -98,8 +99,8 @@ void Update::defer(int fd, const Operation& operation) noexcept {
 
 namespace {
 
-// Within an update. Null where its operations are kept for no file, where /proc does not know it, and without
-// room, which is a drop.
+// Called within an update. Null if the descriptor's operations are not counted for a file, or if /proc does
+// not know it. Null also if there is no room, which counts as a drop.
 penstock_counters* count_of_descriptor(ThreadLog& log, int fd, const Operation& operation) noexcept {
   penstock_counters* c = find_counters(log, fd, operation.layer, operation.call);
   if (c == nullptr) {
@@ -118,8 +119,8 @@ void count_deferred(ThreadLog& log, const ThreadLog::Deferred& one) noexcept {
   const Operation& operation = one.operation;
   if (one.by_descriptor) {
     struct stat about {};
-    // A retired log's names are in a file that is done. New descriptions that refer to them would be wrong in
-    // the file that other threads continue with.
+    // The names of a retired log are in a file that has ended. A new description would refer to such a name,
+    // but other threads would look it up in the file that they continue with.
     if (!log.retired && inspect(one.fd, "", about) && about.st_dev == one.device &&
         about.st_ino == one.number) {
       count_of_descriptor(log, one.fd, operation);
@@ -133,7 +134,7 @@ void count_deferred(ThreadLog& log, const ThreadLog::Deferred& one) noexcept {
 
 }  // namespace
 
-// Within an update: the table and the blocks are changed.
+// Called within an update, because it changes the table and the blocks.
 penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file,
                                  const Operation& operation) noexcept {
   penstock_counters* c = counters_of(log, file, operation.layer, operation.call, operation.begin);
@@ -146,9 +147,9 @@ penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file,
   return c;
 }
 
-// From the destructors of Update and OuterUpdate, when the mark is cleared. Its own Update keeps handlers
-// from changing the data meanwhile: they defer again, behind the entries that are read here. The count goes
-// back to 0 only if it is still the one that was read; else the loop counts what came in addition.
+// Called by the destructors of Update and OuterUpdate, after the mark is cleared. Its own Update keeps
+// handlers from changing the data meanwhile: they defer again, after the entries that are read here. The
+// count becomes 0 only if it is still the one that was read; otherwise the loop counts the new entries too.
 void count_all_deferred(ThreadLog& log) noexcept {
   const Update update(log);  // if it moves the log to another session, begin_in_session() drops the entries
   std::uint32_t count = log.deferred_count;
@@ -163,8 +164,8 @@ void count_all_deferred(ThreadLog& log) noexcept {
   }
 }
 
-// From count(), with --trace. OuterUpdate is enough while the segment fits in the block; a new block needs an
-// Update, which also looks for another session.
+// Called by count() if calls are traced. An OuterUpdate is enough while the segment fits in the block. A new
+// block needs an Update, which also follows a change of the session.
 penstock_counters* count_and_keep(ThreadLog& log, int fd, penstock_counters& counters,
                                   const Operation& operation) noexcept {
   if (room_left(log.segments) < sizeof(penstock_segment)) [[unlikely]] {
@@ -176,8 +177,8 @@ penstock_counters* count_and_keep(ThreadLog& log, int fd, penstock_counters& cou
   return &counters;
 }
 
-// From count() and failed transfers; also in handlers. Nested: only lock-free lookups and defer(), since the
-// table and the cache may be half changed.
+// Called by count() and after failed transfers, also in handlers. Nested in an update, only lock-free lookups
+// and defer() are allowed, because the table and the cache may be half changed.
 penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operation) noexcept {
   Update update(log);
   if (update.nested()) {
@@ -192,8 +193,8 @@ penstock_counters* count_slowly(ThreadLog& log, int fd, const Operation& operati
   return count_of_descriptor(log, fd, operation);
 }
 
-// From closed(), before the call. A nested handler must not touch the log's spare description, which the
-// interrupted update may be using; forget() gives the description to the shared lists instead.
+// Called by closed(), before the program's call. A nested handler must not touch the log's spare description,
+// which the interrupted update may be using; forget() gives the description to the shared lists instead.
 penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept {
   const Description* description = described(fd);
   if (description == nullptr) [[unlikely]] {
@@ -217,9 +218,9 @@ penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept {
 
 namespace {
 
-// The name was taken for a regular file's so far. Within an update. The store is atomic because other
-// processes read the file while it is written. Not for a retired log: its offsets are into the file before,
-// but at_offset() counts from the begin of the file that is written now.
+// Corrects the kind of a name that was taken for a regular file. Within an update. The store is atomic
+// because other processes read the file while it is written. It does nothing for a retired log: the log's
+// offsets are those of the previous file, but at_offset() uses the current file.
 [[gnu::cold]] void learn_kind(const ThreadLog& log, const penstock_counters& c,
                               penstock_file_kind kind) noexcept {
   if (c.name == 0 || log.retired) {
@@ -231,8 +232,8 @@ namespace {
   }
 }
 
-// Within an update. A failed operation makes no counters, or a program that probes for files would fill the
-// session with names that do not exist.
+// Called within an update. A failed operation makes no counters. Otherwise a program that probes for files
+// would fill the session with names that do not exist.
 void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& operation, penstock_file_kind kind,
                 std::int64_t size) noexcept {
   penstock_counters* c =
@@ -258,8 +259,8 @@ void count_name(ThreadLog& log, const AbsoluteName& name, const Operation& opera
 
 }  // namespace
 
-// After the call. `path` is the program's pointer: it is read only if the kernel has read it, which EFAULT
-// denies. Nested in a handler: a drop, because log.name is in use.
+// Called after the program's call. `path` is the program's pointer. After EFAULT it is not read, because the
+// kernel could not read it either. Nested in a handler, the operation is dropped, because log.name is in use.
 void count_path(ThreadLog& log, int at, const char* path, const Operation& operation, penstock_file_kind kind,
                 std::int64_t size) noexcept {
   if (operation.failed == EFAULT) {
@@ -277,9 +278,9 @@ void count_path(ThreadLog& log, int at, const char* path, const Operation& opera
   }
 }
 
-// After the call, which made `fd`. The description is filled before describe() publishes it to other threads.
-// If anything fails the number is forgotten, so that a description of a file that was closed unseen is not
-// used.
+// Called after the program's call, which made `fd`. The description is filled before describe() publishes it
+// to other threads. If anything fails, the number is forgotten. Otherwise an old description could be used,
+// if the close of its file was not seen.
 void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
                 const Operation& operation) noexcept {
   if (operation.failed == EFAULT) [[unlikely]] {
@@ -340,7 +341,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
       keep_call(log, name.file, operation);
     }
   }
-  // Without room the tag is 0, which no description has: the next operation tries again.
+  // If there is no room, the tag is 0, which no description has: the next operation tries again.
   ThreadLog::Cached& entry = cached(log, fd, operation.layer);
   entry.counters = c;
   entry.tag = c == nullptr && description->file != 0
@@ -349,7 +350,7 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
   describe(fd, description);
 }
 
-// From the wrappers of fclose(), fflush() and closedir(). Null in a nested handler.
+// Called by the wrappers of fclose(), fflush() and closedir(). Null in a nested handler.
 penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept {
   Update update(log);
   return update.nested() ? nullptr : find_counters(log, fd, layer, call);
@@ -357,8 +358,8 @@ penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer, pe
 
 namespace {
 
-// Whether the descriptor's file is still the one that the description names, by whatever path. Within an
-// update: it uses log.name. It makes up to three system calls, all of them without effect on the program.
+// Whether the descriptor's file is still the one that the description names, even if by another path. Within
+// an update, because it uses log.name. It makes up to three system calls, none of which affects the program.
 bool still_stands_for(ThreadLog& log, int fd, const Description& description) noexcept {
   AbsoluteName& text = log.name;
   if (name_of_descriptor(fd, text) && text.file == description.file) {
@@ -381,7 +382,7 @@ bool still_stands_for(ThreadLog& log, int fd, const Description& description) no
 
 }  // namespace
 
-// After fstat() has told the kind; does nothing in a nested handler.
+// Called after fstat() has returned the kind. Does nothing in a nested handler.
 void note_other_file(ThreadLog& log, int fd) noexcept {
   const Update update(log);
   Description* description = described(fd);
@@ -389,7 +390,7 @@ void note_other_file(ThreadLog& log, int fd) noexcept {
     return;
   }
   if (!still_stands_for(log, fd, *description)) {
-    forget(fd);  // a call that no wrapper saw has made it another file's
+    forget(fd);  // a call without a wrapper has given the number to another file
     return;
   }
   description->kind = PENSTOCK_OTHER_FILE;

@@ -1,12 +1,13 @@
-// Adds operations to a thread's counters. The rules of what is sequential and consecutive, the size buckets
-// and the switches between reads and writes are Darshan's (darshan-runtime, POSIX module), applied per thread
-// and file.
+// Adds operations to a thread's counters. Darshan's rules apply, per thread and file (darshan-runtime, POSIX
+// module): for sequential and consecutive operations, the size buckets, and the switches between reads and
+// writes.
 //
 // Threads: all functions run in a wrapper, in the thread that the log belongs to, before or after the
-// program's call. No lock is held on entry, except a Ring's or Blocks' where asynchronous I/O is counted.
+// program's call. No lock is held on entry, except that of a Ring or of Blocks if asynchronous I/O is
+// counted.
 // Memory: the common path (count(), count_moved(), count_in()) only adds to memory that is mapped already.
 // The rare paths take blocks of the session's file (file_lock) and memory from the kernel. Nothing calls
-// malloc, or uses a FILE or the locale. errno is left alone.
+// malloc, or uses a FILE or the locale. errno does not change.
 // Signals: a handler may come at any instruction and do I/O that is counted by the same log. Update detects
 // that and defers the handler's operation. There are no atomic operations on counters: only this thread and
 // its handlers write them, and other processes read them as they are.
@@ -33,9 +34,9 @@ inline const char* stack_top() noexcept {
   return top;
 }
 
-// For each number of binary digits there is at most one limit between two buckets.
+// Among numbers with the same number of binary digits there is at most one limit between two buckets.
 struct SizeBucket {
-  std::uint64_t limit = 0;  // above it the next one begins
+  std::uint64_t limit = 0;  // the next bucket begins above it
   std::uint64_t bucket = 0;
 };
 extern const std::array<SizeBucket, 65> size_buckets;
@@ -55,7 +56,7 @@ inline penstock_brief& in_brief(penstock_counters& c) noexcept {
 inline const penstock_brief& in_brief(const penstock_counters& c) noexcept {
   return reinterpret_cast<const penstock_brief&>(c);
 }
-// Calls `work` with the counters in their form.
+// Calls `work` with the counters as the struct of their form.
 [[gnu::always_inline]] inline auto as_kept(auto& c, auto work) noexcept {
   if (is_brief(c)) [[likely]] {
     return work(in_brief(c));
@@ -63,7 +64,7 @@ inline const penstock_brief& in_brief(const penstock_counters& c) noexcept {
   return work(c);
 }
 
-// Adds one if `is_so`. fits() makes sure that no counter overflows.
+// Adds one if `is_so`. fits() is checked before, so that no counter overflows.
 template <typename Count>
 [[gnu::always_inline]] inline void add_one(Count& count, bool is_so = true) noexcept {
   count = static_cast<Count>(count + (is_so ? 1U : 0U));
@@ -120,7 +121,7 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
   c.last_write_ticks = end;
 }
 
-// All calls but reads and writes.
+// Adds a call that is neither a read nor a write.
 [[gnu::always_inline]] inline void add_other(penstock_counters& c, const Operation& operation) noexcept {
   if (operation.call == PENSTOCK_CALL_SYNC) {
     c.syncs += 1;  // whole counters only, as in add_write()
@@ -166,39 +167,39 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
   }
 }
 
-// Keeps the call as a segment where --trace is on. Within an Update, because it may take another block.
+// Records the call as a segment if tracing is on. Within an Update, because it may take another block.
 [[gnu::always_inline]] inline void keep_call(ThreadLog& log, std::uint64_t file,
                                              const Operation& operation) noexcept {
   if (segments_wanted()) [[unlikely]] {
-    const Operation copy = operation;  // only here: elsewhere the operation stays in registers
+    const Operation copy = operation;  // copied only here, so that elsewhere the operation stays in registers
     add_segment(log, file, copy);
   }
 }
 
-// Counts what handlers deferred, in an update of its own after theirs. Operations whose session has ended
-// meanwhile are dropped.
+// Counts the operations that handlers deferred, in an update of its own after the one they interrupted. If
+// their session has ended meanwhile, they are dropped.
 [[gnu::cold]] void count_all_deferred(ThreadLog& log) noexcept;
 
 // Waits while another thread changes the session, and then moves the log to the session that runs, if there
 // is one. On return `updating` is `top` again. May block, so only outermost updates call it.
 [[gnu::cold]] void follow_session(ThreadLog& log, const char* top) noexcept;
 
-// An update of this thread's log. It marks the log (`updating`) for two others:
+// An update of this thread's log. It marks the log (`updating`), for two readers of the mark:
 //
-// - A handler in the same thread sees the mark and defers its operation instead of changing half-changed
-//   data. Signal fences are enough for that: they keep the compiler from moving the data's stores out of the
-//   marked range.
+// - A handler in the same thread sees the mark. It is called nested, and defers its operation instead of
+//   changing half-changed data. Signal fences are enough for that: they keep the compiler from moving the
+//   data's stores out of the marked range.
 // - The thread that changes the session (recording.cpp) waits until no log is marked. It stores `changes`,
 //   makes all threads run a barrier (membarrier) and then reads the marks. So here a plain store of the mark
 //   before the load of `changes` is enough. If the load came first, both sides could miss each other, and
-//   this update would write to a file that is done.
+//   this update would write to a file that has ended.
 class Update {
  public:
   explicit Update(ThreadLog& log) noexcept : log_(log) {
     const char* top = stack_top();
-    // A handler's frames are below the one that it interrupted. A mark that is not above this frame was left
-    // by a handler that ended with longjmp(), and is overwritten. A handler on an alternate stack above this
-    // thread's own is therefore not recognised.
+    // A handler's stack frames have lower addresses than the update that it interrupted. So a mark that is
+    // not above this frame was left by a handler that ended with longjmp(), and is overwritten. A handler on
+    // an alternate stack above this thread's own stack is therefore not recognised.
     nested_ = log.updating != nullptr && log.updating > top;
     if (!nested_) [[likely]] {
       log.updating = top;
@@ -211,8 +212,8 @@ class Update {
   ~Update() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (!nested_) [[likely]] {
-      // The mark goes first, then the count is read: a handler between the two counts its operation itself,
-      // and one before it has left a count that is seen here.
+      // The mark is cleared first, and then the count is read. A handler that runs in between counts its
+      // operation itself. A handler that ran before has increased the count, which is seen here.
       log_.updating = nullptr;
       std::atomic_signal_fence(std::memory_order_seq_cst);
       if (log_.deferred_count != 0) [[unlikely]] {
@@ -222,12 +223,13 @@ class Update {
   }
   Update(const Update&) = delete;
   Update& operator=(const Update&) = delete;
-  // Interrupted another update of this thread: only defer() is allowed.
+  // True if it interrupted another update of this thread: then only defer() is allowed.
   bool nested() const noexcept { return nested_; }
-  // For a handler: takes no lock and no memory. Without room the operation is dropped.
+  // For a handler: takes no lock and no memory. If there is no room, the operation is dropped.
   void defer(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept;
   // The same for a descriptor that is not described: /proc is asked after the update. The operation is
-  // dropped if the descriptor refers to another file by then. An offset of -1 is that of its position.
+  // dropped if the descriptor refers to another file by then. An offset of -1 means the descriptor's
+  // position.
   void defer(int fd, const Operation& operation) noexcept;
 
  private:
@@ -237,8 +239,9 @@ class Update {
   bool nested_;
 };
 
-// An Update for when no update is marked and only memory is written that this thread has mapped already. It
-// need not look at session.changes: a file that is done stays mapped while a log refers to it.
+// A cheaper Update. It is allowed if no update is marked (log.updating is null) and if only memory is written
+// that is mapped already. It need not check session.changes: a file that has ended stays mapped while a log
+// refers to it.
 class OuterUpdate {
  public:
   explicit OuterUpdate(ThreadLog& log) noexcept : log_(log) {
@@ -264,7 +267,7 @@ class OuterUpdate {
 // full.
 [[gnu::noinline]] penstock_counters* count_slowly(ThreadLog& log, int fd,
                                                   const Operation& operation) noexcept;
-// The rest of count() where calls are kept (--trace).
+// The rest of count() if calls are traced (--trace).
 [[gnu::noinline]] penstock_counters* count_and_keep(ThreadLog& log, int fd, penstock_counters& counters,
                                                     const Operation& operation) noexcept;
 
@@ -275,11 +278,11 @@ inline ThreadLog::Cached& cached(ThreadLog& log, int fd, penstock_layer layer) n
   return log.cache[(static_cast<unsigned>(fd) + unsigned{layer} * 97U) % ThreadLog::kCached];
 }
 
-// With more calls of one kind another entry is started, so that no counter overflows. The limits leave room
-// for what handlers add between fits() and the addition: they may count into the same entry.
+// After this many calls of one kind another entry is started, so that no counter overflows. The limits leave
+// room for handlers: between fits() and the addition they may add to the same entry.
 constexpr std::uint32_t kMostOperations = 1U << 31U;
 constexpr std::uint32_t kMostInBrief = 192;
-// For calls that brief counters have a counter for.
+// The number of calls of this kind so far. Only for kinds that brief counters can count.
 template <typename Counters>
 [[gnu::always_inline]] inline std::uint32_t calls_of(const Counters& c, penstock_call call) noexcept {
   switch (call) {
@@ -312,7 +315,7 @@ inline std::uint32_t whole_calls_of(const penstock_counters& c, penstock_call ca
 inline bool only_whole(penstock_call call) noexcept {
   return call == PENSTOCK_CALL_WRITE || call == PENSTOCK_CALL_SYNC || call == PENSTOCK_CALL_MAP;
 }
-// Whether the call may be added to these; else counters_of() makes others.
+// Whether the call may be added to these counters; if not, counters_of() makes another entry.
 inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
   if (c.form == PENSTOCK_BRIEF) [[likely]] {
     return !only_whole(call) && calls_of(in_brief(c), call) < kMostInBrief;
@@ -321,7 +324,7 @@ inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
 }
 
 // Counts an operation on a descriptor. Returns the counters that it was added to; they are valid until the
-// next operation is counted. Null where it was not counted, or not yet.
+// next operation is counted. Null if it was not counted, or not yet.
 //
 // The serial in the tag decides whether the cached counters are still those of this descriptor's file:
 // closing a descriptor changes it. Another thread may close the descriptor after the check; then the
@@ -349,12 +352,13 @@ inline bool fits(const penstock_counters& c, penstock_call call) noexcept {
   return counters;
 }
 
-// Within an update: counts an operation on a file. Null without room, which counts as a drop.
+// Called within an update: counts an operation on a file. Null if there is no room, which counts as a drop.
 penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file, const Operation& operation) noexcept;
-// For what is counted after its descriptor is closed: its counters (null: none), which fit `call`.
+// The descriptor's counters that fit `call`, for an operation that is counted after the descriptor is closed.
+// Null: none.
 penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;
-// The same for a descriptor that is about to be closed, which is forgotten at once: after the close another
-// thread may get the same number for another file.
+// The same for a descriptor that is about to be closed. The descriptor is forgotten at once: after the close
+// another thread may get the same number for another file.
 penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept;
 [[gnu::always_inline]] inline void count_in(ThreadLog& log, penstock_counters& counters,
                                             const Operation& operation) noexcept {
@@ -401,7 +405,7 @@ template <penstock_call kCall>
   }
 }
 
-// The kernel adds these to rchar and wchar, whatever the descriptor is.
+// For bytes that the kernel adds to rchar or wchar; it does so for every kind of descriptor.
 inline void add_kernel_read(ThreadLog& log, std::int64_t bytes) noexcept {
   log.totals->kernel_read += static_cast<std::uint64_t>(bytes);
 }
@@ -409,17 +413,18 @@ inline void add_kernel_written(ThreadLog& log, std::int64_t bytes) noexcept {
   log.totals->kernel_written += static_cast<std::uint64_t>(bytes);
 }
 
-// Counts an operation on a name, from the directory `at` (AT_FDCWD or a descriptor). A failed one is counted
-// only if this thread knows the file.
+// Counts an operation on a name. `at` is the directory of a relative name (AT_FDCWD or a descriptor). A
+// failed one is counted only if this thread knows the file.
 void count_path(ThreadLog& log, int at, const char* path, const Operation& operation,
                 penstock_file_kind kind = PENSTOCK_REGULAR, std::int64_t size = -1) noexcept;
-// Counts open() and similar calls, which made `fd` (-1: it failed). The descriptor is described from now on,
+// Counts an open() or similar call, which made `fd` (-1: it failed). The descriptor is described from now on,
 // and its position is 0.
 void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
                 const Operation& operation) noexcept;
-// The descriptor's file was opened by name and taken for a regular one. It is a pipe, a socket or a device.
+// The descriptor's file was taken for a regular file when it was opened by name. It turned out to be a pipe,
+// a socket or a device.
 [[gnu::cold]] void note_other_file(ThreadLog& log, int fd) noexcept;
-// Asks /proc for a descriptor's file. Null where /proc has no answer, and in a nested handler.
+// Asks /proc for a descriptor's file. Null if /proc has no answer, and in a nested handler.
 [[gnu::cold]] Description* learned_description(ThreadLog& log, int fd) noexcept;
 inline Description* known_description(ThreadLog& log, int fd) noexcept {
   Description* description = described(fd);

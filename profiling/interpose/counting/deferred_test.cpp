@@ -1,4 +1,4 @@
-// What signal handlers do while their thread is inside an update.
+// Tests operations of signal handlers that interrupt an update of their own thread.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -36,14 +36,14 @@ TEST_F(Deferred, AnOperationWithinAnUpdateIsCountedBehindIt) {
   EXPECT_EQ(in_brief(*c).reads, 2U);
   EXPECT_EQ(c->bytes_read, 10U);
   EXPECT_EQ(log->deferred_count, 0U);
-  // A mark that longjmp() has left is below this frame and is ignored.
+  // A mark that was left by longjmp() is below this frame and is ignored.
   log->updating = reinterpret_cast<const char*>(1);
   count_in(*log, *c, read);
   EXPECT_EQ(in_brief(*c).reads, 3U);
   EXPECT_EQ(log->updating, nullptr);
 }
 
-// What a handler does to a descriptor that was open before anything was recorded.
+// A handler uses a descriptor that was opened before recording began.
 class HandlersDescriptor : public InSession {
  protected:
   void SetUp() override {
@@ -151,7 +151,7 @@ TEST_F(HandlersDescriptor, WhichIsAPipeIsNoFiles) {
   close(ends[1]);
 }
 
-// The log's session has ended and none runs: there is no file for names.
+// The log's session has ended and no other one runs, so there is no file for names.
 TEST_F(HandlersDescriptor, IsADropWhereTheSessionEndsMeanwhile) {
   read_in_handler(0);
   log_->retired = true;

@@ -1,10 +1,10 @@
 // The table of descriptors and the pool of descriptions.
 //
 // Called by wrappers in any thread, also in handlers and in a fork's child. The table has no lock: each entry
-// is one atomic pointer. Stores release and loads acquire, so that whoever finds a description finds it
-// filled. The pool's locks are held for a few instructions; under one of them a new batch may be asked of the
-// kernel. Nothing calls malloc. A child that is forked while another thread holds a list's lock uses another
-// list.
+// is one atomic pointer. Stores release and loads acquire, so that a thread that finds a description finds it
+// filled. The pool's locks are held for a few instructions; under one of them, memory for a new batch may be
+// requested from the kernel. Nothing calls malloc. A child that is forked while another thread holds a list's
+// lock uses another list.
 #include "profiling/interpose/counting/descriptors.hpp"
 
 #include <new>
@@ -19,9 +19,9 @@ constinit std::atomic<DescriptorPage*> more_descriptors[kDescriptorPages] = {};
 
 namespace {
 
-// Free descriptions, in several lists, so that threads that open and close at the same time seldom meet. A
-// list is only ever tried: a handler that interrupts its own thread inside one finds it locked and takes the
-// next one, instead of waiting for its own thread.
+// Free descriptions are in several lists, so that threads that open and close at the same time seldom use the
+// same one. No thread waits for a list: if it is locked, the thread tries the next one. So a handler that
+// interrupts its own thread inside a list does not wait for its own thread.
 constexpr std::size_t kLists = 16;
 constexpr std::size_t kAtOnce = 64;
 struct alignas(64) FreeList {
@@ -31,7 +31,7 @@ struct alignas(64) FreeList {
 FreeList free_lists[kLists];
 thread_local std::size_t own_list __attribute__((tls_model("initial-exec"))) = 0;
 
-// A list that is locked as long as this lives. It starts with the list that the thread had last.
+// Locks one list as long as it exists. It tries the list first that the thread used last.
 class Taken {
  public:
   Taken() noexcept {
@@ -52,7 +52,7 @@ class Taken {
   FreeList* list_;
 };
 
-// Serials are never 0 and never come twice; 0 is the serial of a free description. Threads reserve 4,096 at
+// A serial is never 0 and never used twice; 0 is the serial of a free description. Threads reserve 4,096 at
 // once, so that the shared counter is seldom written.
 constexpr std::uint64_t kSerialsAtOnce = 4096;
 std::uint64_t set_serials_aside() noexcept {
@@ -73,7 +73,7 @@ Description* started(Description* made, std::uint64_t serial) noexcept {
   return made;
 }
 
-// Null without memory. mmap under the list's lock: other threads take another list meanwhile.
+// Null if there is no memory. mmap under the list's lock: other threads take another list meanwhile.
 Description* take_free() noexcept {
   Taken list;
   if (list.first() == nullptr) {
@@ -99,9 +99,10 @@ void put_back(Description* description) noexcept {
   list.first() = description;
 }
 
-// Gives the reference back. True: it was the last one, and the description is the caller's alone. The
-// subtraction is atomic even of the last one: describe_duplicate() takes a reference of a description that
-// another thread may be giving back, and must find 0 there. Its acquire makes what other threads did with the
+// Drops a reference. True: it was the last one, and only the caller has the description now.
+//
+// The subtraction is atomic even for the last reference: describe_duplicate() may be taking a reference of
+// this description in another thread, and must find 0 then. The acquire makes what other threads did with the
 // description happen before its next use. Serial 0 makes all threads' cached counters of it invalid.
 bool was_last(Description* description) noexcept {
   if (description->references.fetch_sub(1, std::memory_order_acq_rel) != 1) {
@@ -130,8 +131,8 @@ DescriptorPage* page_at(unsigned number) noexcept {
   return page[number % kDescriptorsPerPage].exchange(nullptr, std::memory_order_acq_rel);
 }
 
-// The page of a descriptor, made if necessary; null without memory, or if the number is too large. If two
-// threads make it at once, the second one's exchange fails, and it uses the first one's page.
+// The page of a descriptor, made if necessary; null if there is no memory, or if the number is too large. If
+// two threads make it at once, the second one's exchange fails, and it uses the first one's page.
 DescriptorPage* page_of(unsigned fd) noexcept {
   const unsigned number = fd / kDescriptorsPerPage;
   DescriptorPage* page = page_at(number);
@@ -161,7 +162,8 @@ Description* make_description() noexcept {
   return made == nullptr ? nullptr : started(made, set_serials_aside());
 }
 
-// Within an update of the calling thread's log: a handler would use the same spare description.
+// Called only within an update of the calling thread's log: otherwise a handler could use the same spare
+// description.
 Description* SpareDescription::make() noexcept {
   Description* made = spare_ != nullptr ? spare_ : take_free();
   if (made == nullptr) [[unlikely]] {
@@ -187,15 +189,15 @@ void SpareDescription::forget(int fd) noexcept {
   }
 }
 
-// Any thread and any handler. The list is put back to only by the last owner.
+// Any thread and any handler. Only the last owner puts the description back into a list.
 void drop_reference(Description* description) noexcept {
   if (was_last(description)) {
     put_back(description);
   }
 }
 
-// The caller's reference moves into the table. Without room the description is dropped, and the descriptor is
-// looked up in /proc at its next use.
+// The caller's reference moves into the table. If there is no room, the description is dropped, and the
+// descriptor is looked up in /proc at its next use.
 void describe(int fd, Description* description) noexcept {
   DescriptorPage* page = fd < 0 ? nullptr : page_of(static_cast<unsigned>(fd));
   if (page == nullptr) [[unlikely]] {
@@ -219,10 +221,11 @@ void forget(int fd) noexcept {
   }
 }
 
-// After dup() has succeeded. The caller has no reference of its own, and another thread may close `from` at
-// any moment. So a reference is taken only of a description that has one (0: it is free), and afterwards the
-// table must still have it under `from`: else it is another use of the same memory, and the reference goes
-// back. A number that is forgotten is looked up in /proc at its next use.
+// Called after dup() has succeeded. The caller has no reference of its own, and another thread may close
+// `from` at any moment. So a reference is taken only if the description has at least one; 0 means that it is
+// free. Afterwards the table must still have this description under `from`. If not, the memory has another
+// use already, and the reference is dropped. A number that is forgotten is looked up in /proc at its next
+// use.
 void describe_duplicate(int from, int to) noexcept {
   Description* shared = described(from);
   std::uint32_t known = shared == nullptr ? 0 : shared->references.load(std::memory_order_relaxed);
@@ -241,7 +244,7 @@ void describe_duplicate(int from, int to) noexcept {
   describe(to, shared);
 }
 
-// Before close_range(), and with all numbers when recording begins in a running process.
+// Called before close_range(), and for all numbers when recording begins in a running process.
 void forget_range(unsigned first, unsigned last) noexcept {
   for (unsigned page = first / kDescriptorsPerPage;
        page < kDescriptorPages && page * kDescriptorsPerPage <= last; ++page) {
@@ -257,7 +260,7 @@ void forget_range(unsigned first, unsigned last) noexcept {
   }
 }
 
-// In a fork's child, at its first counted call. The parent's other threads may have held lists' locks;
+// Called in a fork's child, at its first counted call. The parent's other threads may have held lists' locks;
 // without this their lists would stay locked for ever.
 void for_each_description(void (*visit)(Description& description, void* with), void* with) noexcept {
   for (FreeList& list : free_lists) {

@@ -1,14 +1,16 @@
-// Which file each descriptor of the process refers to. A Description is what the kernel calls an open file
-// description: the descriptors that dup() made of one share it, and it has the file and the position.
+// A table that has the file of each descriptor of the process. A Description is what the kernel calls an open
+// file description: it has the file and the position. A descriptor shares it with the duplicates that dup()
+// makes.
 //
 // Threads: any thread, in a wrapper. Looking a descriptor up takes no lock. Descriptions are never unmapped,
-// so a pointer stays readable when another thread closes the descriptor; its serial tells that it is another
-// one. Memory comes from the kernel. No malloc, no stdio, and errno is left alone.
+// so a pointer stays readable when another thread closes the descriptor. If the memory is then used for
+// another description, its serial changes. Memory comes from the kernel. Nothing calls malloc or stdio, and
+// errno does not change.
 // Signals: all functions but SpareDescription's may be called in a handler.
 // Forks: a child has the parent's table as it was at the fork.
 //
-// Descriptors that were opened before the library was loaded, or by a call that no wrapper saw, are looked up
-// in /proc at their first use.
+// Some descriptors were opened before the library was loaded, or by a call without a wrapper. They are looked
+// up in /proc at their first use.
 #pragma once
 
 #include <sys/types.h>
@@ -23,8 +25,8 @@
 namespace penstock::interpose {
 
 struct alignas(64) Description {
-  std::uint64_t file = 0;                // key of its name; 0: its operations are kept for no file (a pipe)
-  std::uint64_t name = 0;                // where its name is in this process's session
+  std::uint64_t file = 0;  // key of its name; 0: its operations are not counted for a file (a pipe)
+  std::uint64_t name = 0;  // offset of its name in this process's session
   std::atomic<std::uint64_t> serial{0};  // changes when this memory becomes another description
   std::atomic<std::int64_t> position{0};
   std::atomic<std::uint32_t> references{0};
@@ -33,8 +35,8 @@ struct alignas(64) Description {
   std::uint32_t taken_along = 0;  // number of the last copy to another session (thread_lives.cpp)
   Description* next_free = nullptr;
 
-  // Load and store instead of one addition: threads that read through one description at the same time have
-  // no defined order either, and the common case is cheaper.
+  // A load and a store are cheaper than one atomic addition. Threads that read through one description at the
+  // same time have no defined order anyway.
   void advance(std::int64_t bytes) noexcept {
     position.store(position.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
@@ -43,7 +45,7 @@ struct alignas(64) Description {
 constexpr unsigned kDescriptorPages = 1024;
 constexpr unsigned kDescriptorsPerPage = 1024;
 using DescriptorPage = std::array<std::atomic<Description*>, kDescriptorsPerPage>;
-extern DescriptorPage first_descriptors;  // most programs have no others
+extern DescriptorPage first_descriptors;  // most programs need only this page
 extern std::atomic<DescriptorPage*> more_descriptors[kDescriptorPages];
 
 // Null for a descriptor that is not described (yet).
@@ -54,7 +56,7 @@ inline Description* described(int fd) noexcept {
                                       : described_further(number);
 }
 
-// A new description, with one reference; null without memory. `serial` is set.
+// A new description, with one reference; null if there is no memory. `serial` is set.
 Description* make_description() noexcept;
 void drop_reference(Description* description) noexcept;
 
@@ -63,26 +65,27 @@ void drop_reference(Description* description) noexcept;
 // time.
 class SpareDescription {
  public:
-  // make_description(), from the spare one if there is one.
+  // Like make_description(), but takes the spare description if there is one.
   Description* make() noexcept;
-  // forget(), and a description that has no reference left is kept as the spare one.
+  // Like forget(). If the description has no reference left, it becomes the spare one.
   void forget(int fd) noexcept;
 
  private:
   Description* spare_ = nullptr;
-  std::uint64_t next_serial_ = 0;  // of those that are set aside for this thread
+  std::uint64_t next_serial_ = 0;  // the next serial of those that are reserved for this thread
 };
 
 // fd refers to `description` from now on and takes the caller's reference. The old description loses one.
 void describe(int fd, Description* description) noexcept;
-// fd is closed, or about to be. Before the call: afterwards another thread may have the number.
+// fd does not refer to its description any more. For a close, this is called before the call: afterwards
+// another thread may have the number.
 void forget(int fd) noexcept;
 // `to` was made by dup() or a similar call from `from`.
 void describe_duplicate(int from, int to) noexcept;
-// All from first to last were closed (close_range, closefrom).
+// forget() for all numbers from first to last (close_range, closefrom).
 void forget_range(unsigned first, unsigned last) noexcept;
 
-// For each descriptor that is described, while other threads continue.
+// Calls `visit` for each descriptor that is described, while other threads continue.
 void for_each_living_description(void (*visit)(Description& description, void* with), void* with) noexcept;
 // The same in a fork's child, whose other threads, if any, are waiting. It resets locks first.
 void for_each_description(void (*visit)(Description& description, void* with), void* with) noexcept;

@@ -9,7 +9,7 @@
 namespace penstock::interpose {
 namespace {
 
-// Of an entry the table looks at nothing but its file and its layer.
+// The table reads only the file and the layer of an entry.
 struct alignas(32) Entry {
   std::uint64_t file;
   std::uint64_t name;
@@ -31,9 +31,11 @@ void insert(FileTable& table, const Entry& entry) {
   table.set(slot, counters(entry));
 }
 
-// Above two million slots a slot's own bits no longer say where it belongs.
+// In a table with more than two million slots, the bits of the hash in a slot are not enough to find its
+// place.
 TEST(FileTable, FindsEveryFileHoweverOftenItHasGrown) {
-  constexpr std::uint64_t kFiles = 1'600'000;  // three quarters of 2^21 and some: 2^22 slots
+  constexpr std::uint64_t kFiles =
+      1'600'000;  // more than three quarters of 2^21, so the table grows to 2^22 slots
   std::vector<Entry> entries(kFiles);
   FileTable table;
   for (std::uint64_t i = 0; i < kFiles; ++i) {

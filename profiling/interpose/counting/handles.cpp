@@ -1,6 +1,7 @@
-// The table of handles. Callers hold no lock of this folder but, in count_handle(), that of a ring or of
-// pending operations. handles_lock is held for a search and never while something is counted. A handler whose
-// own thread holds it gets held() == false and does nothing. Static memory only.
+// The table of handles. Callers hold no lock of this folder. The exception is count_handle(), whose caller
+// may hold the lock of a ring or of pending operations. handles_lock is held for a search and never while
+// something is counted. A handler whose own thread holds it gets held() == false and does nothing. Static
+// memory only.
 #include "profiling/interpose/counting/handles.hpp"
 
 #include <fcntl.h>
@@ -24,7 +25,7 @@ Entry entries[kMost];
 std::size_t reached = 0;  // no entry from here on is in use
 constinit OwnedLock handles_lock;
 
-// Under the lock. Null for a handle that is not known.
+// Called under the lock. Null for a handle that is not known.
 Entry* entry_of(unsigned kind, std::uint64_t handle) noexcept {
   for (std::size_t i = 0; i < reached; ++i) {
     if (entries[i].used && entries[i].kind == kind && entries[i].handle == handle) {
@@ -36,7 +37,8 @@ Entry* entry_of(unsigned kind, std::uint64_t handle) noexcept {
 
 }  // namespace
 
-// After the library has opened the handle. A handle's number may be used again, so an old entry is replaced.
+// Called after the library has opened the handle. A handle's number may be used again, so an old entry is
+// replaced.
 void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexcept {
   const Hold hold(handles_lock);
   if (!hold.held()) {
@@ -61,14 +63,14 @@ HandleFile find_handle(unsigned kind, std::uint64_t handle) noexcept {
   return known == nullptr ? HandleFile{} : known->file;
 }
 
-// In a fork's child, with one thread. A parent's thread may have been writing an entry: that one may name a
-// wrong file, which the child can only use if it uses the parent's handle.
+// Called in a fork's child, which has one thread. A thread of the parent may have been writing an entry at
+// the fork. That entry may name a wrong file, but the child uses it only if it uses the parent's handle.
 void free_handles_after_fork() noexcept {
   handles_lock.reset();
 }
 
-// Before the close. If that fails, the handle stays open, and its further operations are not counted in this
-// layer.
+// Called before the close. If the close fails, the handle stays open, and its further operations are not
+// counted in this layer.
 HandleFile forget_handle(unsigned kind, std::uint64_t handle) noexcept {
   const Hold hold(handles_lock);
   Entry* known = hold.held() ? entry_of(kind, handle) : nullptr;
@@ -79,8 +81,8 @@ HandleFile forget_handle(unsigned kind, std::uint64_t handle) noexcept {
   return known->file;
 }
 
-// After the library's call. `path` is the program's string. Nested in a handler: not counted, as log.name is
-// in use.
+// Called after the library's call. `path` is the program's string. Nested in a handler, the operation is not
+// counted, because log.name is in use.
 HandleFile count_named(ThreadLog& log, const char* path, const Operation& operation) noexcept {
   Update update(log);
   AbsoluteName& name = log.name;

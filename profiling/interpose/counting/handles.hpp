@@ -1,8 +1,8 @@
-// Which file a handle of another library (MPI_File, hid_t) refers to: the file's key and name. Few are open
-// at a time, and opening one takes longer than a linear search, so this is a table under a lock.
+// A table that has the file of each handle of another library (MPI_File, hid_t): the file's key and name. Few
+// are open at a time, and opening one takes longer than a linear search, so this is a table under a lock.
 //
 // Callers: wrappers of MPI and HDF5, in any thread; count_handle() also for asynchronous I/O, under the lock
-// of its ring or table. No memory is allocated for the table, and errno is left alone. A handler that
+// of its ring or table. No memory is allocated for the table, and errno does not change. A handler that
 // interrupts its own thread here finds no handle.
 #pragma once
 
@@ -17,16 +17,17 @@ struct HandleFile {
   std::uint64_t name = 0;
 };
 
-// `kind` keeps the handles of one library apart from those of another.
+// `kind` distinguishes the handles of one library from those of another.
 void remember_handle(unsigned kind, std::uint64_t handle, HandleFile file) noexcept;
 HandleFile find_handle(unsigned kind, std::uint64_t handle) noexcept;
-// Before the handle is closed: afterwards another thread may get the same one. Returns what it referred to.
+// Before the handle is closed: afterwards another thread may get the same one. Returns the file that it
+// referred to.
 HandleFile forget_handle(unsigned kind, std::uint64_t handle) noexcept;
-// In a fork's child: a thread of the parent may have held the lock.
+// In a fork's child: frees the lock, which a thread of the parent may have held.
 void free_handles_after_fork() noexcept;
 
-// Count an operation in a layer above POSIX, on a named file or on a handle's file. count_named() returns the
-// file that it was counted for, `file` 0 if it was not recorded.
+// Count an operation in a layer above POSIX, on a named file or on a handle's file. count_named() returns
+// that file; its `file` is 0 if the operation was not counted.
 HandleFile count_named(ThreadLog& log, const char* path, const struct Operation& operation) noexcept;
 void count_handle(ThreadLog& log, const HandleFile& file, const Operation& operation) noexcept;
 

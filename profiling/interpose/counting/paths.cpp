@@ -1,8 +1,8 @@
-// Names of files, built without a lock and without memory, between the program's call and its return.
+// Builds the absolute names of files, without a lock and without heap memory, in the program's wrapped calls.
 //
 // All functions run in the program's thread, within an Update (paths.hpp). Only functions of libc are called
-// that POSIX allows in handlers, or that only read memory (strchrnul, memmem). All else are direct system
-// calls, which are not counted. snprintf() is avoided, so that neither stdio nor the locale is used.
+// that POSIX allows in handlers, or that only read memory (strchrnul, memmem). Everything else is direct
+// system calls, which are not counted. snprintf() is avoided, so that neither stdio nor the locale is used.
 #include "profiling/interpose/counting/paths.hpp"
 
 #include <errno.h>
@@ -24,10 +24,10 @@ namespace penstock::interpose {
 
 namespace {
 
-// The working directory: the newest of eight texts. A thread that copies one while another thread calls
-// chdir() still copies a whole text, unless there are eight calls meanwhile. Two threads that call chdir() at
-// the same instant may write the same text; the process has only one directory then, and its next chdir()
-// mends it.
+// The name of the working directory, in the newest of eight buffers. A thread may copy a name while another
+// thread calls chdir(). The copy is complete unless there are eight calls meanwhile. Two threads that call
+// chdir() at the same instant may write to the same buffer. The process has only one directory then, and its
+// next chdir() repairs the name.
 constexpr std::size_t kDirectories = 8;
 constexpr std::size_t kDirectoryRoom = 4096;
 char directories[kDirectories][kDirectoryRoom];
@@ -70,7 +70,8 @@ bool append_parts(AbsoluteName& name, const char* path) noexcept {
 // Copies a path of 16 bytes or more. False if it may have "//" in it, or a part that begins with ".".
 bool copy_plain(char* to, const char* path, std::size_t length) noexcept {
   Sixteen found{};
-  in_sixteens(length, [&](std::size_t at) {  // also reads the byte after each 16, at most the NUL
+  in_sixteens(length, [&](std::size_t at) {  // also reads one byte after each group of 16; after the last
+                                             // group that is the NUL
     const Sixteen bytes = sixteen_at(path + at);
     const Sixteen behind = sixteen_at(path + at + 1);
     found |= reinterpret_cast<Sixteen>((bytes == '/') & ((behind == '/') | (behind == '.')));
@@ -81,9 +82,9 @@ bool copy_plain(char* to, const char* path, std::size_t length) noexcept {
   return (halves[0] | halves[1]) == 0;
 }
 
-// The same, faster: most paths can be copied as they are. They have neither "//" nor a part that begins with
-// ".", nor "/" at the end. `path` is the program's memory, which another thread may be changing; the text is
-// then as undefined as what the kernel read.
+// The same as append_parts(), but faster. Most paths can be copied as they are: they have neither "//" nor a
+// part that begins with ".", nor "/" at the end. `path` is the program's memory. If another thread changes it
+// meanwhile, the text is undefined, and so is what the kernel read.
 bool append(AbsoluteName& name, const char* path) noexcept {
   const std::size_t length = strlen(path);
   const std::size_t slash = *path == '/' ? 0 : 1;
@@ -100,9 +101,9 @@ bool append(AbsoluteName& name, const char* path) noexcept {
   return true;
 }
 
-// A descriptor's name is read from the session's mapped file. It is there while the session runs and this
-// update is marked: the thread that changes the session waits for it. `directory` is read again after
-// note_working_directory(), which may have moved it.
+// The name of a descriptor is read from the session's mapped file. That file stays mapped while the session
+// runs and this update is marked, because the thread that changes the session waits for the update.
+// `directory` is read again after note_working_directory(), which may have changed it.
 bool append_directory_of(AbsoluteName& name, int at) noexcept {
   if (at == AT_FDCWD) {
     const unsigned newest = directory.load(std::memory_order_acquire);
@@ -205,15 +206,16 @@ namespace {
 
 constexpr std::uint64_t kLeastPage = 4096;
 
-// Bytes from there to the end of its page, all of which can be read if one can.
+// Bytes from `at` to the end of its page. If one byte of a page can be read, all can.
 std::uint64_t left_in_page(const void* at) noexcept {
   return kLeastPage - reinterpret_cast<std::uint64_t>(at) % kLeastPage;
 }
 
 }  // namespace
 
-// The kernel reads the set of signals at the address, which gives EFAULT, before it refuses the way in which
-// that set is to be used. So nothing changes. No container forbids this call, unlike process_vm_readv().
+// Calls rt_sigprocmask() with an invalid operation. The kernel first reads the signal set at the address,
+// which fails with EFAULT if it is not readable. Then it refuses the operation, so nothing changes. No
+// container forbids this call, unlike process_vm_readv().
 bool is_readable(const void* from, std::size_t bytes) noexcept {
   constexpr long kNoWay = -1;
   const char* at = static_cast<const char*>(from);

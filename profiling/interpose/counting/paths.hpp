@@ -1,9 +1,10 @@
-// A file's absolute name as the program called it: from the root, without "//", "." and "..". Symbolic links
+// A file's absolute name as the program gave it: from the root, without "//", "." and "..". Symbolic links
 // are not followed.
 //
-// Callers: the counting, within an Update of the calling thread's log, whose `name` is the buffer; therefore
-// never in a nested handler. note_working_directory() and inspect() need no Update and may be called
-// anywhere. No lock, no memory; stdio and the locale are not used. errno is left alone.
+// Callers: the counting code, within an Update of the calling thread's log, so never in a nested handler. The
+// log's `name` is the buffer. note_working_directory() and inspect() need no Update and may be called
+// anywhere. No lock is taken and nothing is allocated; stdio and the locale are not used. errno does not
+// change.
 #pragma once
 
 #include <sys/stat.h>
@@ -17,11 +18,12 @@ struct AbsoluteName {
   static constexpr std::size_t kRoom = 4352;
   std::uint64_t file = 0;  // XXH3_64bits of the text, never 0
   std::uint32_t length = 0;
-  bool climbed = false;  // it had "..": after a symbolic link the text may name another file
+  bool climbed =
+      false;  // the path had "..": if that followed a symbolic link, the text may name another file
   char text[kRoom];
 };
 
-// False if it is not known: a name that is too long, or a directory that is not known.
+// False if the name is not known: it is too long, or its directory is not known.
 bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept;
 // Whether it is a name for an open file of the process: /dev/stdin, /dev/fd/3, /proc/self/fd/3.
 bool is_descriptors_name(const AbsoluteName& name) noexcept;
@@ -29,17 +31,17 @@ inline bool names_descriptor(const AbsoluteName& name) noexcept {
   const auto begins = [&name](const char* four) { return __builtin_memcmp(name.text, four, 4) == 0; };
   return (begins("/dev") || begins("/pro")) && is_descriptors_name(name);
 }
-// The name of a descriptor by /proc: also "pipe:[7]" and others that are in no file system.
+// The name of a descriptor, as /proc has it. It may be one that is in no file system, such as "pipe:[7]".
 bool name_of_descriptor(int fd, AbsoluteName& name) noexcept;
-// stat() of a path, links followed; "" is the descriptor `at` itself. False if there is nothing.
+// stat() of a path; symbolic links are followed. "" means the descriptor `at` itself. False if it fails.
 bool inspect(int at, const char* path, struct stat& about) noexcept;
 
-// After the working directory has changed, or may have.
+// Reads the working directory's name again. Called after the directory has changed, or may have.
 void note_working_directory() noexcept;
 
-// Whether the program's memory there can be read: for pointers that the kernel has not checked yet.
+// Whether the program's memory at `from` can be read. For pointers that the kernel has not checked yet.
 bool is_readable(const void* from, std::size_t bytes) noexcept;
-// The same of a text up to its NUL, which comes within PATH_MAX bytes.
+// The same for a text up to its NUL. False also if there is no NUL within PATH_MAX bytes.
 bool is_readable_path(const char* text) noexcept;
 
 }  // namespace penstock::interpose

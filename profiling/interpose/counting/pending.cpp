@@ -1,3 +1,5 @@
+// A hash table with chains of indices. Its owner holds a lock in all functions (pending.hpp). make() takes
+// all memory from the kernel at once, so nodes never move. A key that equals kFree is stored as 0.
 #include "profiling/interpose/counting/pending.hpp"
 
 #include <bit>

@@ -1,5 +1,5 @@
-// Operations that were started and have not ended: what was known of each when it began, by the key that its
-// end bears. Of several with one key the oldest comes first.
+// A table of operations in flight, with what was known about each when it began. An operation is found by a
+// key that its completion has as well. If several have the same key, the oldest one is found first.
 #pragma once
 
 #include <cstdint>
@@ -13,28 +13,29 @@ struct Pending {
   std::uint64_t key = 0;
   HandleFile file;
   std::int64_t offset = -1;
-  std::int64_t length = 0;  // that was asked for
+  std::int64_t length = 0;  // bytes that were asked for
   std::uint64_t begin = 0;  // ticks
-  int fd = -1;              // the operation's; -1 for none
+  int fd = -1;              // the operation's descriptor; -1: none
   penstock_call call = PENSTOCK_CALL_OTHER;
-  std::uint16_t flags = 0;   // the owner's
-  bool counts = false;       // false: it is known, so that its end is, and counts for nothing
-  bool moves = false;        // it goes on from the descriptor's position
-  std::uint32_t before = 0;  // neighbours in a chain of operations; 0: none
+  std::uint16_t flags = 0;  // for the owner of the table
+  bool counts = false;  // false: it is not counted; it is in the table so that its completion is recognised
+  bool moves = false;   // it uses the descriptor's position, which advances when it completes
+  std::uint32_t before = 0;  // this and `behind`: neighbours in a chain of linked operations; 0: none
   std::uint32_t behind = 0;
-  std::uint32_t next = 0;  // of those with one hash, or free
+  std::uint32_t next = 0;  // next operation with the same hash, or next free entry
 };
 
-// Its owner sees to it that one thread is at it at a time.
+// Its owner makes sure that only one thread uses it at a time.
 class PendingTable {
  public:
-  // Takes memory at the first call; a table that could get none has room for nothing.
+  // The first call takes memory from the kernel. Without memory the table has no room.
   void make(std::uint32_t room) noexcept;
   void give_back() noexcept;
-  // 0 where there is no room.
+  // Returns the index of a new operation; 0 if there is no room.
   std::uint32_t add(std::uint64_t key) noexcept;
+  // The index of the oldest operation with this key; 0: none.
   std::uint32_t find(std::uint64_t key) const noexcept;
-  // The next one with the same key.
+  // The next operation with the same key; 0: none.
   std::uint32_t find_after(std::uint32_t index) const noexcept;
   void remove(std::uint32_t index) noexcept;
   Pending& at(std::uint32_t index) noexcept { return nodes_[index]; }
@@ -42,10 +43,10 @@ class PendingTable {
   bool holds(std::uint32_t index) const noexcept { return nodes_[index].key != kFree; }
 
  private:
-  static constexpr std::uint64_t kFree = 0x9e3779b97f4a7c15U;  // in place of a key
+  static constexpr std::uint64_t kFree = 0x9e3779b97f4a7c15U;  // the key of a free entry
   std::uint32_t bucket(std::uint64_t key) const noexcept;
 
-  Pending* nodes_ = nullptr;  // from 1
+  Pending* nodes_ = nullptr;  // index 0 is not used
   std::uint32_t* buckets_ = nullptr;
   std::uint32_t room_ = 0;
   std::uint32_t bits_ = 0;
@@ -53,7 +54,8 @@ class PendingTable {
   std::uint32_t free_ = 0;
 };
 
-// The file of a descriptor, which need not be one any more when the operation ends.
+// The file of a descriptor. It is read when the operation begins, because the descriptor may be closed when
+// it ends.
 HandleFile file_of(ThreadLog& log, int fd) noexcept;
 
 }  // namespace penstock::interpose

@@ -1,12 +1,12 @@
-// io_uring's and liburing's memory, as the kernel's and the library's interfaces fix it for ever: written out
-// here, so that the profiler knows rings whatever headers it was built with.
+// The memory layout of io_uring and liburing, which the interfaces of the kernel and of the library
+// guarantee. It is written out here so that the profiler supports rings whatever headers it was built with.
 #pragma once
 
 #include <cstdint>
 
 namespace penstock::interpose {
 
-// A request.
+// A request (io_uring_sqe).
 struct RingEntry {
   std::uint8_t opcode;
   std::uint8_t flags;
@@ -19,7 +19,7 @@ struct RingEntry {
   std::uint64_t user_data;
   std::uint16_t buffer;
   std::uint16_t personality;
-  std::uint32_t file_index;  // of what opens into the ring's own table: from 1
+  std::uint32_t file_index;  // for an open into the ring's table of registered files: the entry, from 1
   std::uint64_t more[2];
 };
 static_assert(sizeof(RingEntry) == 64);
@@ -41,11 +41,11 @@ struct RingParameters {
   std::uint32_t reserved[3];
   struct {
     std::uint32_t head, tail, mask, entries, flags, dropped, array, reserved;
-    std::uint64_t address;  // of the entries, where the program has given the memory
+    std::uint64_t address;  // of the entries, if the program gave the memory
   } sq;
   struct {
     std::uint32_t head, tail, mask, entries, overflow, completions, flags, reserved;
-    std::uint64_t address;  // of both rings, likewise
+    std::uint64_t address;  // of both rings, if the program gave the memory
   } cq;
 };
 static_assert(sizeof(RingParameters) == 120);
@@ -55,7 +55,7 @@ struct LibraryRing {
   struct {
     std::uint32_t *head, *tail, *mask, *entries, *flags, *dropped, *array;
     const RingEntry* all;
-    std::uint32_t prepared_head, prepared_tail;  // what is prepared and not handed over
+    std::uint32_t prepared_head, prepared_tail;  // requests that are prepared but not submitted
     std::uint64_t bytes;
     void* memory;
     std::uint32_t more[4];
@@ -110,15 +110,16 @@ constexpr std::uint32_t kCompletionNotice = 1U << 3U;
 constexpr std::uint32_t kAnyFileIndex = ~0U;
 constexpr std::int64_t kRingMapCompletions = 0x8000000;
 constexpr std::int64_t kRingMapEntries = 0x10000000;
-constexpr int kSkipFile = -2;  // among files that are registered: this one stays
-// What io_uring_register() is asked for.
+constexpr int kSkipFile = -2;  // in an update of registered files: this entry does not change
+// Operations of io_uring_register().
 constexpr unsigned kRegisterFiles = 2;
 constexpr unsigned kUnregisterFiles = 3;
 constexpr unsigned kRegisterFilesUpdate = 6;
 constexpr unsigned kRegisterFiles2 = 13;
 constexpr unsigned kRegisterFilesUpdate2 = 14;
 constexpr std::uint32_t kRegisterSparse = 1U << 0U;
-struct RingFilesUpdate {  // of kRegisterFilesUpdate, and with 16 bytes more of ...Update2
+struct RingFilesUpdate {  // argument of kRegisterFilesUpdate (only the first 16 bytes) and of
+                          // kRegisterFilesUpdate2
   std::uint32_t offset;
   std::uint32_t reserved;
   std::uint64_t data;
@@ -126,7 +127,7 @@ struct RingFilesUpdate {  // of kRegisterFilesUpdate, and with 16 bytes more of 
   std::uint32_t count;
   std::uint32_t reserved2;
 };
-struct RingFilesRegister {  // of kRegisterFiles2
+struct RingFilesRegister {  // argument of kRegisterFiles2
   std::uint32_t count;
   std::uint32_t flags;
   std::uint64_t reserved;

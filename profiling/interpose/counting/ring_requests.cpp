@@ -1,10 +1,11 @@
-// Requests of io_uring. Ring::lock is held in all functions (ring_requests.hpp); no other lock is on entry. A
-// handler of the same thread cannot come here, since it does not get the lock. In a fork's child no request
-// of the parent is ever looked at again (forget_rings()).
+// Requests of io_uring. Ring::lock is held in all functions (ring_requests.hpp); no other lock is held on
+// entry. A handler of the same thread cannot run this code, because it does not get the lock. In a fork's
+// child the parent's requests are never used again (forget_rings()).
 //
 // Memory that the program gave the kernel (paths, iovecs, open_how) is read here before the kernel has
-// checked it. io_uring wants it valid until the request is submitted, and this is just before that.
-// The pointer is checked first (is_readable()): a bad one gives the program its EFAULT, and no fault here.
+// checked it. io_uring wants it valid until the request is submitted, and this is just before that. The
+// pointer is checked first (is_readable()), so a bad one does not crash here, and the program gets its
+// EFAULT.
 #include "profiling/interpose/counting/ring_requests.hpp"
 
 #include <fcntl.h>
@@ -19,14 +20,14 @@ namespace penstock::interpose {
 namespace {
 
 // Pending::flags
-constexpr std::uint16_t kSilent = 1;      // it succeeds without a completion
-constexpr std::uint16_t kSoftLink = 2;    // if it fails, those after it are not started
+constexpr std::uint16_t kSilent = 1;      // a silent request: if it succeeds, it has no completion
+constexpr std::uint16_t kSoftLink = 2;    // if it fails, the requests linked after it are not started
 constexpr std::uint16_t kDescriptor = 4;  // an open whose result is a descriptor
 constexpr std::uint16_t kToTable = 8;  // an open for which the kernel chooses the entry of the ring's table
 constexpr std::uint16_t kAppends = 16;
 
-// The file that a request is about to use by name. Its counters are made if it is not known yet, so that the
-// name is in the session even if the path's memory is gone when the request completes.
+// The file that a request will use by name. If it is not known yet, its counters are made now, so that its
+// name is in the session. When the request completes, the memory of the path may be freed.
 HandleFile named(ThreadLog& log, int at, std::uint64_t path) noexcept {
   Update update(log);
   AbsoluteName& name = log.name;
@@ -39,7 +40,7 @@ HandleFile named(ThreadLog& log, int at, std::uint64_t path) noexcept {
   return {.file = name.file, .name = c == nullptr ? 0 : c->name};
 }
 
-// Copied into the request now: at its completion the descriptor may be another file's.
+// The file of a request when it is submitted. At its completion the descriptor may refer to another file.
 HandleFile file_of_request(ThreadLog& log, const Ring& ring, const RingEntry& entry) noexcept {
   if ((entry.flags & kEntryFixedFile) == 0) {
     return file_of(log, entry.fd);
@@ -58,15 +59,15 @@ std::int64_t vector_bytes(const RingEntry& entry) noexcept {
   return static_cast<std::int64_t>(bytes);
 }
 
-// The library's copy of the ring's table of registered files.
+// Sets an entry of this library's copy of the ring's table of registered files.
 void set_table(Ring& ring, std::uint32_t index, HandleFile file) noexcept {
   if (index < ring.file_count) {
     ring.files[index] = file;
   }
 }
 
-// An operation on a file. Without an offset of its own it begins at the descriptor's position, which is read
-// now and moved when the operation completes.
+// An operation on a file. If it has no offset of its own, it begins at the descriptor's position. That is
+// read now, and moved when the operation completes.
 void moves(ThreadLog& log, const Ring& ring, const RingEntry& entry, Pending& one, penstock_call call,
            std::int64_t length) noexcept {
   one.call = call;
@@ -103,12 +104,13 @@ void opens(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) noe
   } else if (entry.file_index == kAnyFileIndex) {
     one.flags |= kToTable;
   } else {
-    set_table(ring, entry.file_index - 1, one.file);  // now: linked requests after it use this entry
+    set_table(ring, entry.file_index - 1,
+              one.file);  // set now, because linked requests after it use this entry
   }
 }
 
-// Before the request is submitted: as soon as the kernel has closed the descriptor, another thread may get
-// its number.
+// Called before the request is submitted: as soon as the kernel has closed the descriptor, another thread may
+// get its number.
 void closes(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) noexcept {
   one.call = PENSTOCK_CALL_CLOSE;
   one.counts = true;
@@ -122,7 +124,7 @@ void closes(ThreadLog& log, Ring& ring, const RingEntry& entry, Pending& one) no
   }
 }
 
-// At the completion, in whatever thread reads it first. Bytes go to that thread's totals.
+// Called at the completion, in the thread that reads it first. The bytes are added to that thread's totals.
 void succeeded(ThreadLog& log, Ring& ring, Pending& one, std::int64_t result) noexcept {
   Operation operation{.call = one.call, .layer = PENSTOCK_RING, .begin = one.begin, .end = ticks()};
   if (one.call == PENSTOCK_CALL_READ || one.call == PENSTOCK_CALL_WRITE) {
@@ -149,7 +151,8 @@ void succeeded(ThreadLog& log, Ring& ring, Pending& one, std::int64_t result) no
   count_handle(log, one.file, operation);
 }
 
-// A request that succeeded without a completion. It had its whole length, or it would have had one.
+// A request that succeeded without a completion. It moved all its bytes; otherwise it would have had a
+// completion.
 void silently_succeeded(ThreadLog& log, Ring& ring, std::uint32_t index) noexcept {
   Pending& one = ring.pending.at(index);
   if (one.counts && (one.flags & (kDescriptor | kToTable)) == 0) {
@@ -162,8 +165,9 @@ bool fell_short(const Pending& one, std::int64_t result) noexcept {
   return one.call == PENSTOCK_CALL_READ || one.call == PENSTOCK_CALL_WRITE ? result < one.length : result < 0;
 }
 
-// The request that a completion belongs to. Several may have the same user_data. Then it is the oldest that
-// always has a completion, else the oldest that has one because it did less than asked.
+// The request that a completion belongs to. Several requests may have the same user_data. Then it is the
+// oldest one that always has a completion. If there is none, it is the oldest one that has a completion
+// because it moved less than asked.
 std::uint32_t request_of(Ring& ring, const RingCompletion& completion) noexcept {
   std::uint32_t fallen_short = 0;
   for (std::uint32_t index = ring.pending.find(completion.user_data); index != 0;
@@ -181,8 +185,8 @@ std::uint32_t request_of(Ring& ring, const RingCompletion& completion) noexcept 
 
 }  // namespace
 
-// Before the kernel gets the request: it is in the table when its completion is read, even by another thread,
-// which waits for Ring::lock.
+// Called before the kernel gets the request: so it is in the table when its completion is read, even by
+// another thread, which waits for Ring::lock.
 void request_begins(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept {
   const std::uint32_t index = ring.pending.add(entry.user_data);
   if (index == 0) {
@@ -190,7 +194,7 @@ void request_begins(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept
     ring.chain = 0;
     return;
   }
-  // at() stays valid: the table never moves its nodes.
+  // The reference stays valid: the table never moves its nodes.
   Pending& one = ring.pending.at(index);
   one.begin = ticks();
   one.flags = (entry.flags & kEntrySkipSuccess) != 0 ? kSilent : 0;
@@ -253,8 +257,8 @@ void request_begins(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept
   }
 }
 
-// Silent requests that precede it in its chain have completed as well, since a chain runs in order. They are
-// counted first, so that positions and tables change in that order.
+// Silent requests (kSilent) that precede it in its chain have completed as well, because a chain runs in
+// order. They are counted first, so that positions and tables change in that order.
 void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept {
   if ((completion.flags & kCompletionNotice) != 0 || completion.user_data == ~std::uint64_t{0}) {
     return;  // a request's second completion, and liburing's own timeouts
@@ -285,8 +289,8 @@ void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& complet
   if ((completion.flags & kCompletionMore) != 0) {
     return;
   }
-  // A failure ends the chain: the requests after it are cancelled, without completions if the failed one was
-  // to be silent.
+  // A failure ends the chain: the kernel cancels the requests after it. They get no completions if the failed
+  // request was a silent one.
   if (fell_short(one, completion.result) && (one.flags & (kSoftLink | kSilent)) == (kSoftLink | kSilent)) {
     while (ring.pending.at(index).behind != 0) {
       ring.pending.remove(ring.pending.at(index).behind);
@@ -295,7 +299,7 @@ void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& complet
   ring.pending.remove(index);
 }
 
-// Only requests without neighbours: in a chain an earlier one may have failed.
+// Only requests without neighbours are taken as completed: in a chain an earlier request may have failed.
 void requests_end(ThreadLog& log, Ring& ring) noexcept {
   for (std::uint32_t i = 1; i <= ring.pending.reached(); ++i) {
     if (ring.pending.holds(i) && (ring.pending.at(i).flags & kSilent) != 0 &&

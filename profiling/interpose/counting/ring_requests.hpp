@@ -1,8 +1,8 @@
-// What requests of a ring mean, from when they are submitted until they are completed.
+// Counts the requests of a ring, from their submission to their completion.
 //
 // All functions: in a wrapper, in any thread, with Ring::lock held by the caller (rings.cpp), which excludes
-// other threads and handlers of the own thread. They may wait in Update for a change of the session and take
-// its file_lock; they allocate nothing and leave errno alone.
+// other threads and handlers of the same thread. They may wait in Update for a change of the session and take
+// its file_lock; they allocate nothing and do not change errno.
 #pragma once
 
 #include "profiling/interpose/counting/pending.hpp"
@@ -11,14 +11,14 @@
 
 namespace penstock::interpose {
 
-// Of one ring. `next` never changes once the ring is in the list. `fd` is read without the lock. All else is
-// used under `lock`, or by new_ring()'s caller before it stores `fd`.
+// The state of one ring. `next` never changes once the ring is in the list. `fd` is read without the lock.
+// All else is used under `lock`, or by new_ring()'s caller before it stores `fd`.
 struct Ring {
   Ring* next = nullptr;
   std::atomic<int> fd{-1};  // -1: none
   OwnedLock lock;
   RingParameters parameters{};
-  bool by_library = false;  // liburing's: its requests are read before liburing publishes them
+  bool by_library = false;  // a ring of liburing: its requests are read before liburing publishes them
   const char* sq_memory = nullptr;
   const char* cq_memory = nullptr;
   const std::uint32_t* sq_tail = nullptr;
@@ -36,8 +36,8 @@ struct Ring {
 
 void request_begins(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept;
 void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept;
-// The ring ends: no more completions of its requests will be read. Requests that would complete without a
-// completion are taken as completed.
+// The ring ends: no more completions of its requests will be read. Requests that succeed without a completion
+// (IOSQE_CQE_SKIP_SUCCESS) are taken as completed.
 void requests_end(ThreadLog& log, Ring& ring) noexcept;
 
 }  // namespace penstock::interpose

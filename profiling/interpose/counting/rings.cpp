@@ -1,4 +1,4 @@
-// Rings of io_uring: which ones there are, where their memory is, and what was read of them.
+// The rings of io_uring: the list of rings, where their memory is, and how far each was read.
 //
 // All functions run in a thread of the program: in a wrapper around its call, or when the process ends or
 // forks. None of them calls malloc or stdio; memory comes from private_memory(). Two kinds of locks are used,
@@ -41,11 +41,11 @@ Ring* find_ring(int fd) noexcept {
 }
 
 // A ring with no descriptor yet. The caller fills it and stores `fd` last: until then no wrapper finds it by
-// a descriptor. No lock is held on entry. Under rings_lock the ring becomes kClaimed, so that another thread
-// that sets up a ring at the same instant does not take it as a free one.
+// a descriptor. No lock is held on entry. Under rings_lock the ring becomes kClaimed. So another thread that
+// sets up a ring at the same instant does not take it for a free one.
 Ring* new_ring(int fd, const RingParameters& parameters) noexcept {
-  // The kernel has given the number to a new ring, so the old one is gone. Outside rings_lock: this takes the
-  // old ring's lock.
+  // The kernel has given the number to a new ring, so the old ring has ended. Outside rings_lock, because
+  // this takes the old ring's lock.
   ring_ends(fd);
   const Hold lock(rings_lock);
   Ring* ring = lock.held() ? find_ring(kFree) : nullptr;
@@ -72,7 +72,7 @@ const std::uint32_t* at(const char* memory, std::uint32_t offset) noexcept {
   return reinterpret_cast<const std::uint32_t*>(memory + offset);
 }
 
-// Where the ring's memory is. Ring::lock is held, or the ring has no descriptor yet.
+// Store where the ring's memory is. Ring::lock is held, or the ring has no descriptor yet.
 void take_sq_memory(Ring& ring, const char* memory) noexcept {
   ring.sq_tail = at(memory, ring.parameters.sq.tail);
   ring.sq_array =
@@ -85,13 +85,13 @@ void take_cq_memory(Ring& ring, const char* memory) noexcept {
   ring.cq_memory = memory;
 }
 
-// Acquire: the other side (the kernel, or the program) stores the tail after the entries in front of it. Read
-// relaxed, an entry might still be an old one.
+// Acquire: the other side (the kernel, or the program) stores the tail after the entries before it. After a
+// relaxed load, an entry might still be an old one.
 std::uint32_t tail_of(const std::uint32_t* tail) noexcept {
   return __atomic_load_n(tail, __ATOMIC_ACQUIRE);
 }
 
-// Counts all completions that came since the last look. Ring::lock is held. The kernel writes the ring
+// Counts all completions that came since the last call. Ring::lock is held. The kernel writes the ring
 // meanwhile, and other threads of the program take completions from it, so nothing stops an entry from being
 // overwritten.
 void take_completions(ThreadLog& log, Ring& ring) noexcept {
@@ -109,8 +109,8 @@ void take_completions(ThreadLog& log, Ring& ring) noexcept {
     }
     const RingCompletion completion =
         *reinterpret_cast<const RingCompletion*>(ring.completions + (ring.cq_seen & (room - 1)) * stride);
-    // The tail is read again after the copy. If it has moved on by more than the ring's size, the kernel may
-    // have overwritten the entry during the copy, and the copy is discarded.
+    // The tail is read again after the copy. If it has moved by more than the ring's size, the kernel may
+    // have overwritten the entry during the copy. Then the copy is discarded.
     tail = tail_of(ring.cq_tail);
     if (tail - ring.cq_seen <= room) {
       ring.cq_seen += 1;
@@ -126,8 +126,9 @@ void take_request(ThreadLog& log, Ring& ring, std::uint32_t index) noexcept {
   request_begins(log, ring, ring.entries[index << wide]);
 }
 
-// For a ring that the program fills by itself: the requests that it published since the last look. Ring::lock
-// is held. Rings of liburing are read by look_before() instead, since liburing publishes within its call.
+// For a ring that the program fills by itself: counts the requests that it published since the last call.
+// Ring::lock is held. Rings of liburing are read by look_before() instead, because liburing publishes
+// requests within its call.
 void take_published(ThreadLog& log, Ring& ring) noexcept {
   if (ring.by_library || ring.sq_tail == nullptr || ring.entries == nullptr) {
     return;
@@ -144,9 +145,9 @@ void take_published(ThreadLog& log, Ring& ring) noexcept {
   ring.chain = 0;
 }
 
-// Counts what is left and empties the ring. Ring::lock is held. Order: requests before completions, or their
-// completions would count as dropped; fd last, since from then on new_ring() may give the ring to another
-// thread.
+// Counts the remaining requests and completions, and empties the ring. Ring::lock is held. Order: requests
+// before completions, or their completions would count as dropped; fd last, because from then on new_ring()
+// may give the ring to another thread.
 void end_ring(ThreadLog& log, Ring& ring) noexcept {
   take_published(log, ring);
   take_completions(log, ring);
@@ -223,7 +224,7 @@ void ring_begins(const LibraryRing& library, const RingParameters& parameters) n
   ring->entries = library.sq.all;
   ring->cq_tail = library.cq.tail;
   ring->completions = reinterpret_cast<const char*>(library.cq.all);
-  // Completions that are there already belong to requests that were not seen.
+  // Completions that are in the ring already belong to requests that were not seen.
   ring->cq_seen = *library.cq.tail;
   session.rings_seen = true;
   ring->fd.store(library.fd, std::memory_order_release);
@@ -273,7 +274,7 @@ bool ring_mapped(int fd, std::int64_t offset, void* memory) noexcept {
   return is_ring;
 }
 
-// Before munmap(): afterwards the memory may be gone, and reading it would be a fault in the program's own
+// Called before munmap(): afterwards the memory may be unmapped, and reading it would crash the program's own
 // thread.
 void ring_unmapped(const void* memory, std::size_t bytes) noexcept {
   with_all_rings([&](ThreadLog& log, Ring& ring) {
@@ -342,7 +343,7 @@ void ring_files_updated(int fd, std::uint32_t first, const int* fds, std::uint32
   });
 }
 
-// After io_uring_register() has succeeded: the kernel has read `argument`, so it can be read here.
+// Called after io_uring_register() has succeeded: the kernel has read `argument`, so it can be read here.
 void ring_registered(int fd, unsigned what, const void* argument, unsigned count) noexcept {
   switch (what) {
     case kRegisterFiles:
@@ -372,8 +373,8 @@ void ring_registered(int fd, unsigned what, const void* argument, unsigned count
   }
 }
 
-// Before the process ends, executes another program, or recording ends: in the thread that does so, while
-// other threads may still use their rings. Completions are read before and after the requests: a request that
+// Called before the process ends, executes another program, or recording ends, in the thread that does so.
+// Other threads may still use their rings. Completions are read before and after the requests: a request that
 // was not seen yet may have completed already.
 void settle_rings() noexcept {
   with_all_rings([](ThreadLog& log, Ring& ring) {
@@ -384,9 +385,9 @@ void settle_rings() noexcept {
   });
 }
 
-// Waits for no lock: in a fork's child the thread that held one does not exist, and in begin_recording() the
-// thread that holds one may be waiting for this thread. Not kFree: a parent's thread may have been
-// changing the ring at the fork, so the ring is never used again.
+// Waits for no lock. In a fork's child the thread that held one does not exist. In begin_recording() the
+// thread that holds one may be waiting for this thread. The value is not kFree: a thread of the parent may
+// have been changing the ring at the fork, so the ring is never used again.
 void forget_rings() noexcept {
   rings_lock.reset();
   for (Ring* ring = first_ring.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {

@@ -1,7 +1,7 @@
-// Counts what goes through io_uring.
+// Counts operations that a program makes by io_uring.
 //
 // A program writes requests into one ring and takes completions from another. It shares the memory of both
-// with the kernel and makes a call only to have the kernel process them. So this library reads both rings
+// with the kernel and makes a call only to let the kernel process them. So this library reads both rings
 // around each such call: requests before it, completions before and after it. It reads them once more when
 // the ring or the process ends. A completion stays in memory until the ring is full and newer ones overwrite
 // it. Completions that were overwritten unread, and those whose requests were not seen, count as dropped
@@ -12,9 +12,9 @@
 //
 // Threads: wrappers call these functions in any thread of the program, with none of this library's locks
 // held. Each function takes the lock of its ring. Memory comes from the kernel, not from the program's heap,
-// and errno is left alone.
-// Signals: a handler may call them. If its own thread is inside one of them, the ring's lock is taken: the
-// handler's call is made, and its requests are missed.
+// and errno does not change.
+// Signals: a handler may call them. If its own thread is inside one of them, it cannot take the ring's lock:
+// the handler's call is made, and its requests are missed.
 // Forks: a child forgets its parent's rings (forget_rings(), asynchronous.hpp).
 #pragma once
 
@@ -37,7 +37,7 @@ inline bool any_rings() noexcept {
 }
 
 // Around a call that submits requests or waits for completions. look_before() reads completions and then
-// requests, look_behind() completions alone, inspect() both. An `fd` of -1 means all rings.
+// requests, look_behind() reads only completions, inspect() both. An `fd` of -1 means all rings.
 void look_before(const LibraryRing& ring) noexcept;
 void look_behind(const LibraryRing& ring) noexcept;
 void inspect(int fd) noexcept;

@@ -1,7 +1,6 @@
-// Which thread has which log: from a thread's first call to its end, over forks, and from one session to the
-// next.
+// Gives each thread its log: at its first call, at its end, across forks, and from one session to the next.
 //
-// Three kinds of threads come here:
+// Three kinds of threads run this code:
 // - a thread of the program, in a wrapper (begin_log(), suspend_log()) or at its end (end_thread());
 // - the thread that changes the session, with Control held and all signals blocked, between session.changes =
 //   true and = false (wait_for_updates(), retire_logs(), take_names_along(), is_written_to());
@@ -10,7 +9,7 @@
 //
 // Locks: logs_lock for the lists of logs and the block of threads, begin_lock for the begin of a child's
 // session. They are never held together; the session's file_lock may be taken under either.
-// wait_for_updates() releases logs_lock between two looks, because updates of other threads may need it.
+// wait_for_updates() releases logs_lock between two checks, because updates of other threads may need it.
 // Memory comes from the kernel; logs are never freed. No malloc and no FILE of stdio: a wrapper may be called
 // by malloc itself. All thread-local variables are "initial-exec", because another model may allocate at the
 // first access.
@@ -36,7 +35,7 @@ thread_local ThreadLog* suspended_log __attribute__((tls_model("initial-exec")))
 thread_local unsigned suspended __attribute__((tls_model("initial-exec"))) = 0;  // depth of nested vforks
 // While this is set, a call of a handler, or of the code that makes the log, finds no log.
 thread_local bool beginning __attribute__((tls_model("initial-exec"))) = false;
-// This thread's log of the session before. No other thread writes to it, so it is used again.
+// This thread's log of the previous session. No other thread writes to it, so this thread uses it again.
 thread_local ThreadLog* kept_log __attribute__((tls_model("initial-exec"))) = nullptr;
 
 pthread_key_t ended_key;
@@ -48,8 +47,9 @@ constinit ThreadLog* free_logs = nullptr;
 constinit ThreadLog* all_logs = nullptr;  // that were ever made; none is given back
 constinit penstock_block* threads_block = nullptr;
 
-// The thread's totals in the session's file. Takes logs_lock and, for a new block, file_lock. Null without
-// room, and in a handler whose own thread holds logs_lock: then the thread tries again at its next call.
+// The thread's totals in the session's file. Takes logs_lock and, for a new block, file_lock. Null if there
+// is no room, and in a handler whose own thread holds logs_lock: then the thread tries again at its next
+// call.
 penstock_thread* add_thread(std::uint32_t thread) noexcept {
   const Hold hold(logs_lock);
   if (!hold.held()) {
@@ -70,7 +70,7 @@ penstock_thread* add_thread(std::uint32_t thread) noexcept {
   return entry;
 }
 
-// By the log's own thread in an update, or by a thread that has a log of no thread.
+// Called by the log's own thread in an update, or by a thread that has taken a log without an owner.
 void forget_files(ThreadLog& log) noexcept {
   log.files.clear();
   for (ThreadLog::Cached& cached : log.cache) {
@@ -79,7 +79,7 @@ void forget_files(ThreadLog& log) noexcept {
   log.deferred_count = 0;
 }
 
-// Within an update, or for a log of no thread: nothing of it points into a session any more.
+// Called within an update, or for a log without an owner. Afterwards the log has no pointer into a session.
 void begin_anew(ThreadLog& log) noexcept {
   forget_files(log);
   log.counters = log.briefs = log.names = log.segments = log.spans = nullptr;
@@ -88,8 +88,8 @@ void begin_anew(ThreadLog& log) noexcept {
   log.retired = false;
 }
 
-// For the next thread, which fills the rest of its blocks. Never called in a handler, so the lock is held
-// here.
+// Gives the log to the next thread that needs one, which fills the rest of its blocks. Never called in a
+// handler, so the lock is always obtained.
 void give_back(ThreadLog& log) noexcept {
   const Hold hold(logs_lock);
   log.next_free = free_logs;
@@ -97,9 +97,9 @@ void give_back(ThreadLog& log) noexcept {
 }
 
 // The destructor of ended_key: in the thread that ends, after its own function has returned, with no lock
-// held. Destructors of other keys may do I/O before and after this; what they do after it begins another log.
-// Signals are not blocked: `beginning` makes handlers find no log while this one is given away. While the
-// state is `forked` this process has no file yet, so nothing is written.
+// held. Destructors of other keys may do I/O before and after this; if they do it after this, the thread gets
+// another log. Signals are not blocked: `beginning` makes handlers find no log while this one is given back.
+// While the state is `forked` this process has no file yet, so nothing is written.
 void end_thread(void* ended) noexcept {
   auto* log = static_cast<ThreadLog*>(ended);
   beginning = true;  // before own_log is cleared, or a handler would begin a log in between
@@ -109,7 +109,7 @@ void end_thread(void* ended) noexcept {
     beginning = false;
     return;
   }
-  log->updating = nullptr;  // a mark that longjmp() has left
+  log->updating = nullptr;  // longjmp() may have left a mark
   log->ending = true;       // follow_session() must not give it a new session
   {
     const Update update(*log);
@@ -126,7 +126,8 @@ void end_thread(void* ended) noexcept {
   beginning = false;
 }
 
-// A log of no thread: a free one, or a new one. Takes logs_lock, but not while it asks the kernel for memory.
+// A log without an owner: a free one, or a new one. Takes logs_lock, but not while it asks the kernel for
+// memory.
 ThreadLog* take_log() noexcept {
   {
     const Hold hold(logs_lock);
@@ -159,10 +160,10 @@ bool lives(const ThreadLog& log) noexcept {
   return system_call(SYS_tgkill, system_call(SYS_getpid), static_cast<long>(log.thread), 0) == 0;
 }
 
-// Makes the log's thread find no log at its next call. By the thread that changes the session, under
-// logs_lock, while no thread is inside an update. The other thread may end at any time, and its stack with
-// own_log may be unmapped or another thread's: so the kernel reads it (process_vm_readv() fails instead of a
-// fault), and it is written only if it still refers to this log.
+// Makes the log's thread find no log at its next call. Called by the thread that changes the session, under
+// logs_lock, while no thread is inside an update. The other thread may end at any time. Its stack, which has
+// own_log, may then be unmapped or belong to another thread. So the kernel reads own_log: process_vm_readv()
+// fails instead of crashing. It is written only if it still refers to this log.
 void disown(const ThreadLog& log) noexcept {
   ThreadLog* own = nullptr;
   ThreadLog* const none = nullptr;
@@ -199,8 +200,8 @@ void take_name_along(Description& description, void* with) noexcept {
   description.name = add_name(*along.log, name->file, reinterpret_cast<const char*>(name + 1), name->length,
                               static_cast<penstock_file_kind>(name->kind));
 }
-// For the descriptors of a fork's child, in its first counted call, before its parent's file is unmapped. The
-// child may have other threads by then; they wait for begin_lock.
+// Copies the names of the descriptors of a fork's child. Called in the child's first counted call, before the
+// parent's file is unmapped. The child may have other threads by then; they wait for begin_lock.
 void take_parents_names_along(const char* parents_base) noexcept {
   if (own_log != nullptr) {
     own_log->base = session.base;
@@ -211,8 +212,8 @@ void take_parents_names_along(const char* parents_base) noexcept {
 
 }  // namespace
 
-// By the thread that changes the session. Other threads may close and duplicate descriptors meanwhile, but
-// wait in Update before they use a name. The log is given back, so that the next thread fills its blocks.
+// Called by the thread that changes the session. Other threads may close and duplicate descriptors meanwhile,
+// but wait in Update before they use a name. The log is given back, so that the next thread fills its blocks.
 void take_names_along(const char* old_base) noexcept {
   ThreadLog* log = take_log();
   if (log != nullptr) {
@@ -226,9 +227,9 @@ void take_names_along(const char* old_base) noexcept {
   }
 }
 
-// Other threads leave their updates while this one looks, and begin none: they see session.changes (Update,
-// counting.hpp). The lock is released between two looks, because an update may need it to begin a log. A log
-// whose thread has died inside an update is not waited for.
+// While this thread waits, other threads end their updates, and begin no new ones because they see
+// session.changes (Update, counting.hpp). The lock is released between two checks, because an update may need
+// it to begin a log. A log whose thread has died inside an update is not waited for.
 bool wait_for_updates() noexcept {
   constexpr std::int64_t kPatienceNs = 2'000'000'000;
   const std::int64_t begin_ns = nanoseconds(CLOCK_MONOTONIC);
@@ -298,8 +299,8 @@ bool session_runs(ThreadLog& log) noexcept {
 
 }  // namespace
 
-// Within an Update of the log, in its own thread. kept_log is set first, so that the log is found again if no
-// session runs now. `owner` is set before own_log: retire_logs() finds own_log by it.
+// Called within an Update of the log, in its own thread. kept_log is set first, so that the log is found
+// again if no session runs now. `owner` is set before own_log: retire_logs() finds own_log by it.
 void begin_in_session(ThreadLog& log) noexcept {
   kept_log = &log;
   if (!session_runs(log)) {
@@ -317,17 +318,17 @@ void begin_in_session(ThreadLog& log) noexcept {
   }
 }
 
-// In a wrapper, before the program's call, whenever the thread has no log: first call, new session, fork's
-// child. No lock is held. The call may come from malloc, from a handler, or by way of a wrapper from this
-// function itself, so `beginning` is set first. pthread_setspecific() may call malloc (glibc, for keys from
-// 32 on); it runs while `beginning` is still set, so that the allocator's own calls find no log instead of
-// coming back.
+// Called in a wrapper, before the program's call, if the thread has no log: first call, new session, fork's
+// child. No lock is held. The call may come from malloc, from a handler, or from this function itself through
+// a wrapper. So `beginning` is set first. pthread_setspecific() may call malloc (glibc, for keys from 32 on);
+// it runs while `beginning` is still set, so that the allocator's own calls find no log and do not enter this
+// function again.
 ThreadLog* begin_log() noexcept {
   if (suspended != 0 || beginning || session.state.load(std::memory_order_acquire) == SessionState::off) {
     return nullptr;
   }
   if (kept_log != nullptr && kept_log->updating != nullptr) {
-    return nullptr;  // a handler that interrupts an update which began in the session before
+    return nullptr;  // a handler that interrupts an update which began in the previous session
   }
   beginning = true;
   const int saved = errno;
@@ -348,16 +349,16 @@ ThreadLog* begin_log() noexcept {
   return log;
 }
 
-// In a fork's child, from after_fork_in_child(), while it has one thread. The locks are reset first: parent's
-// threads that held them do not exist here. The logs of the parent's other threads are not reachable any
-// more; their memory is shared with the parent until it is written to. The forking thread's own log is built
-// anew in place and keeps its table. session.changes may be set by a parent's thread that is not here to
-// clear it.
+// Called in a fork's child by after_fork_in_child(), while it has one thread. The locks are reset first:
+// threads of the parent that held them do not exist here. The logs of the parent's other threads are not
+// reachable any more; their memory is shared with the parent until it is written to. The forking thread's own
+// log is made again in the same memory, and keeps its table. session.changes may have been set by a thread of
+// the parent that does not exist here to clear it.
 void forget_parents_logs() noexcept {
   logs_lock.reset();
   begin_lock.reset();
   if (watching) {
-    // Or end_thread() would give the log back although another thread may have it by then.
+    // Otherwise end_thread() would give this log back, although another thread may have it by then.
     pthread_setspecific(ended_key, nullptr);
   }
   ThreadLog* log = own_log != nullptr ? own_log : kept_log;
@@ -377,16 +378,16 @@ void forget_parents_logs() noexcept {
   }
 }
 
-// Before vfork() and clone() with CLONE_VM and CLONE_VFORK, in the thread that makes the call. The child runs
-// on this thread's variables, so it and its handlers find no log, while the parent's thread sleeps. It is a
-// count, because such a child may vfork in turn.
+// Called before vfork() and clone() with CLONE_VM and CLONE_VFORK, in the thread that makes the call. The
+// child runs on this thread's variables, so it and its handlers find no log, while the parent's thread
+// sleeps. `suspended` is a count, because such a child may call vfork() in turn.
 void suspend_log() noexcept {
   if (suspended++ == 0) {
     suspended_log = own_log;
     own_log = nullptr;
   }
 }
-// In the parent, when the child has executed another program or ended. The session may have changed
+// Called in the parent, when the child has executed another program or ended. The session may have changed
 // meanwhile.
 void restore_log() noexcept {
   if (--suspended == 0) {

@@ -1,12 +1,11 @@
-// What is written to a thread's log: blocks, names, counters, segments and spans.
+// Writes to a thread's log: blocks, names, counters, segments and spans.
 //
 // All functions run within an Update of the log, in its own thread; the exception is add_name() for
 // take_names_along(), in the thread that changes the session, with a log that no thread uses. No lock is held
 // on entry. A new block takes file_lock in new_block(). No malloc, no stdio, no locale.
 //
 // Other processes read the file while it is written, and the process may be killed at any instruction. So an
-// entry is written whole before use() adds it to its block, and what it refers to (a name) is in the file
-// before it.
+// entry is complete before use() adds it to its block. A name that it refers to is in the file before it.
 #include "profiling/interpose/counting/thread_log.hpp"
 
 #include <string.h>
@@ -32,7 +31,8 @@ void FileTable::clear() noexcept {
 }
 
 bool FileTable::grow() noexcept {
-  // All pages at once, and seldom: a program may open its files faster than pages come one by one.
+  // All pages are allocated at once, and seldom: a program may open files faster than single pages would
+  // come.
   const bool many = slot_count_ >= kManySlots;
   const std::uint64_t count = slot_count_ == 0 ? kFirstSlots : slot_count_ * (many ? 2 : 4);
   auto* fresh = static_cast<std::uint64_t*>(private_memory(bytes_of(count), many ? 0 : MAP_POPULATE));
@@ -44,7 +44,7 @@ bool FileTable::grow() noexcept {
     if (marks_[i] == 0) {
       continue;
     }
-    // The tag holds as much of the hash as all but the largest tables need.
+    // The tag has enough bits of the hash for all but the largest tables.
     const std::uint64_t slot = slots_[i];
     std::uint64_t hash = slot >> kPlaceBits;
     if (count > kTagMask + 1) {
@@ -58,7 +58,8 @@ bool FileTable::grow() noexcept {
     fresh[at] = slot;
     marks[at] = marks_[i];
   }
-  // In this order, for a handler that forks between them: the child clears that many marks.
+  // In this order, because a handler may fork in between: the child clears slot_count_ marks, and all of them
+  // must exist.
   std::uint64_t* const before = slots_;
   const std::uint64_t before_count = slot_count_;
   slots_ = fresh;
@@ -77,8 +78,8 @@ namespace {
 constexpr std::uint64_t kMostBlock = 256U << 10U;
 constexpr std::uint64_t kUsualName = 128;  // bytes
 
-// A new block with room for `bytes`, twice as large as the last. Null without room, and for a retired log:
-// the file that its blocks are in is done, and a new block would be in the next one.
+// A new block with room for `bytes`, twice as large as the last. Null if there is no room, and for a retired
+// log: the file of its blocks has ended, and a new block would be in the next file.
 [[gnu::cold]] penstock_block* another_block(const ThreadLog& log, penstock_block*& block,
                                             penstock_block_kind kind, std::uint16_t entry_bytes,
                                             std::uint64_t bytes) noexcept {
@@ -94,7 +95,7 @@ constexpr std::uint64_t kUsualName = 128;  // bytes
   }
   return fresh;
 }
-// The block in use if it has room, or another one.
+// The current block if it has room, otherwise another one.
 [[gnu::always_inline]] inline penstock_block* with_room(const ThreadLog& log, penstock_block*& block,
                                                         penstock_block_kind kind, std::uint16_t entry_bytes,
                                                         std::uint64_t bytes) noexcept {
@@ -104,7 +105,7 @@ constexpr std::uint64_t kUsualName = 128;  // bytes
   return another_block(log, block, kind, entry_bytes, bytes);
 }
 
-// memcpy() without a call, for names of 16 bytes and more.
+// Like memcpy(), but without a function call for names of 16 bytes and more.
 void copy_name(char* to, const char* from, std::size_t length) noexcept {
   if (length < sizeof(Sixteen)) [[unlikely]] {
     memcpy(to, from, length);
@@ -116,8 +117,8 @@ void copy_name(char* to, const char* from, std::size_t length) noexcept {
   });
 }
 
-// Fetches the memory of the next entry, which is as cold as its file is new, while the program does other
-// work.
+// Prefetches the memory of the next entry while the program does other work. That memory is not in the cache
+// yet.
 void fetch_for_writing(const char* at, std::uint64_t bytes, std::uint64_t room) noexcept {
   constexpr std::uint64_t kLine = 64;
   for (std::uint64_t i = 0; i < bytes && i < room; i += kLine) {
@@ -127,7 +128,7 @@ void fetch_for_writing(const char* at, std::uint64_t bytes, std::uint64_t room) 
 
 }  // namespace
 
-// Also for a log of no thread (take_names_along()). The text is written before use() makes it visible.
+// Also for a log without an owner (take_names_along()). The text is written before use() makes it visible.
 std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
                        penstock_file_kind kind) noexcept {
   const std::uint64_t bytes = sizeof(penstock_name) + (length + 7) / 8 * 8;
@@ -147,8 +148,8 @@ std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std
 
 namespace {
 
-// An entry of that form in its block; null without room. Only the fields that differ from 0 are written:
-// blocks begin as zeros.
+// Adds an entry of this form; null if there is no room. Only the fields that differ from 0 are written:
+// blocks are full of zeros at first.
 template <penstock_form kForm>
 [[gnu::always_inline]] inline penstock_counters* add_counters(ThreadLog& log, std::uint64_t file,
                                                               std::uint64_t name, penstock_layer layer,
@@ -182,7 +183,7 @@ template <penstock_form kForm>
   return add_counters<PENSTOCK_WHOLE>(log, file, name, layer, begin);
 }
 
-// Later operations are counted in `c`, which takes over what is known of the last ones. `c` is in the file
+// Later operations are counted in `c`, which takes over the last positions of `before`. `c` is in the file
 // before `before` is marked as continued: a reader in between misses nothing, because each entry is counted
 // on its own.
 void go_on(penstock_counters& before, penstock_counters& c) noexcept {
@@ -199,8 +200,8 @@ void go_on(penstock_counters& before, penstock_counters& c) noexcept {
   }
 }
 
-// For a file whose counters are full or in brief form. The table refers to the new ones last: until then the
-// old ones are still valid.
+// Adds an entry for a file whose counters are full or in brief form. The table refers to the new counters
+// last: until then the old ones are valid.
 [[gnu::noinline]] penstock_counters* further_counters(ThreadLog& log, std::uint64_t slot,
                                                       penstock_counters& before,
                                                       std::uint64_t begin) noexcept {
@@ -215,8 +216,8 @@ void go_on(penstock_counters& before, penstock_counters& c) noexcept {
 
 }  // namespace
 
-// The most frequent case is a file that is opened for the first time. A handler never runs this while its
-// thread does: the table may be growing.
+// The most frequent case is a file that is opened for the first time. A handler never runs this while its own
+// thread is inside it, because the table may be growing.
 penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
                                penstock_call call, std::uint64_t begin) noexcept {
   std::uint64_t slot = log.files.slot_of(file.file, layer);
@@ -245,8 +246,8 @@ penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_
 namespace {
 
 // Describes a descriptor that no wrapper saw opened, from /proc and fstat(). Uses log.name, so it must not
-// run in a nested handler. own_log is null while the log is retired or not yet in use; then the name is kept
-// nowhere. The description is complete before describe() shows it to other threads.
+// run in a nested handler. own_log is null while the log is retired or not yet in use; then the name is not
+// stored. The description is complete before describe() shows it to other threads.
 Description* learn(ThreadLog& log, int fd) noexcept {
   AbsoluteName& name = log.name;
   if (!name_of_descriptor(fd, name)) {
@@ -293,8 +294,8 @@ Description* learn(ThreadLog& log, int fd) noexcept {
 
 }  // namespace
 
-// Within an update. Two threads may describe the same descriptor at once: the second description replaces the
-// first (describe()), and its serial makes the cached counters of the first invalid.
+// Called within an update. Two threads may describe the same descriptor at once: the second description
+// replaces the first (describe()), and its serial makes the cached counters of the first invalid.
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept {
   Description* description = described(fd);
   if (description == nullptr) {
@@ -316,7 +317,7 @@ penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, p
                      .kind = static_cast<penstock_file_kind>(description->kind)},
                     layer, call, ticks());
     if (c == nullptr) {
-      return nullptr;  // no room now: the cache stays, so the next call tries again
+      return nullptr;  // no room now: the cache does not change, so the next call tries again
     }
   }
   known.counters = c;
@@ -326,7 +327,8 @@ penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, p
 
 namespace {
 
-// Takes file_lock. A full block may come back emptied here (trace limit), so no pointer into it may be kept.
+// Takes file_lock. A full block may come back emptied here (trace limit), so the caller must not use pointers
+// into it.
 [[gnu::cold]] penstock_block* another_segment_block(ThreadLog& log) noexcept {
   penstock_block* block = log.retired ? nullptr : next_segment_block(log.segments);
   if (block != nullptr) {
@@ -337,7 +339,7 @@ namespace {
 
 }  // namespace
 
-// Within an Update, or an OuterUpdate if the block has room. The entry is stored before use() makes it
+// Called within an Update, or an OuterUpdate if the block has room. The entry is stored before use() makes it
 // visible.
 void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept {
   penstock_block* block = log.segments;
@@ -363,7 +365,7 @@ void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation)
   __builtin_prefetch(segment + 2, 1);  // the cache line that one of the next two calls writes to
 }
 
-// From penstock_profile_span(), which the program calls; within an Update.
+// Called by penstock_profile_span(), which the program calls; within an Update.
 void add_span(ThreadLog& log, const penstock_span& span) noexcept {
   penstock_block* block =
       with_room(log, log.spans, PENSTOCK_BLOCK_SPANS, sizeof(penstock_span), sizeof(penstock_span));

@@ -1,13 +1,15 @@
-// What one thread writes to: the counters of the files that it uses, its names, segments, spans and totals.
+// The data that one thread writes: the counters of the files that it uses, its names, segments, spans and
+// totals.
 //
 // Threads: only the log's own thread writes to it, inside a wrapper. The thread that changes the session
 // (recording.cpp) reads and retires the logs of the others; it holds Control. Locks are taken only for a new
 // block of the session's file or a new log, which is less than once in thousands of operations.
 // Memory: a log, its table and its blocks come from the kernel (private_memory(), the session's mapped file).
-// Nothing here calls malloc or uses a FILE or the locale, since the program may be inside malloc.
+// Nothing here calls malloc or uses a FILE or the locale, because the program may be inside malloc.
 // Signals: a handler may come at any instant and do I/O of its own. If its thread is inside an update, its
 // operation is deferred and counted after that update (Update, counting.hpp).
-// Forks: forget_parents_logs(). The child keeps the log of the thread that forked and leaves the others.
+// Forks: forget_parents_logs(). The child keeps the log of the thread that forked, and does not use the
+// others.
 #pragma once
 
 #include <sys/types.h>
@@ -23,26 +25,26 @@
 
 namespace penstock::interpose {
 
-// A call that was made. What does not apply stays 0.
+// One call that was made. Members that do not apply keep these values.
 struct Operation {
   penstock_call call = PENSTOCK_CALL_OTHER;
   penstock_layer layer = PENSTOCK_POSIX;
   int failed = 0;            // errno
-  std::int64_t offset = -1;  // where it began in its file; -1: it has none
-  std::int64_t length = 0;   // that was moved, or mapped
+  std::int64_t offset = -1;  // offset in the file where it began; -1: it has none
+  std::int64_t length = 0;   // bytes that were read, written or mapped
   std::uint64_t begin = 0;   // ticks
   std::uint64_t end = 0;
 };
 
-// A thread's counters by file and layer: a hash table of their addresses in the session, with open
-// addressing. Only its thread uses it, within an update, so no handler does.
+// Finds a thread's counters by file and layer. It is a hash table with open addressing, and has the addresses
+// of the counters in the session. Only its thread uses it, within an update, so no handler does.
 class FileTable {
  public:
-  // Twice or four times as large (the first room, where there is none). False without memory.
+  // Makes the table two or four times as large, or creates it. False if there is no memory.
   bool grow() noexcept;
   void clear() noexcept;
 
-  // The number of the slot of (file, layer), or of the free one where it belongs; until the next grow().
+  // The index of the slot of (file, layer), or of the free slot for it. Valid until the next grow().
   std::uint64_t slot_of(std::uint64_t file, penstock_layer layer) const noexcept {
     const std::uint64_t hash = mixed(file, layer);
     for (std::uint64_t i = hash & (slot_count_ - 1);; i = (i + 1) & (slot_count_ - 1)) {
@@ -57,13 +59,13 @@ class FileTable {
       }
     }
   }
-  // It will be asked for soon.
+  // Prefetches the slot of (file, layer), which will be used soon.
   void expect(std::uint64_t file, penstock_layer layer) const noexcept {
     const std::uint64_t at = mixed(file, layer) & (slot_count_ - 1);
     __builtin_prefetch(marks_ + at, 1);
     __builtin_prefetch(slots_ + at, 1);
   }
-  // Null of a free one.
+  // Null for a free slot.
   penstock_counters* at(std::uint64_t slot) const noexcept {
     return marks_[slot] == 0 ? nullptr : at_place(slots_[slot]);
   }
@@ -71,7 +73,8 @@ class FileTable {
     return at(slot_of(file, layer));
   }
   bool is_full() const noexcept { return (filled_ + 1) * 4 > slot_count_ * 3; }
-  // Whose slot it is; a free one is filled (not where it is_full()).
+  // Stores the address of `counters` in the slot. A free slot may be filled only if the table is not full
+  // (is_full()).
   void set(std::uint64_t slot, const penstock_counters& counters) noexcept {
     const std::uint64_t hash = mixed(counters.file, layer_of(counters));
     filled_ += marks_[slot] == 0 ? 1 : 0;
@@ -99,16 +102,16 @@ class FileTable {
     return static_cast<std::uint8_t>(hash >> 56U | 1U);
   }
   static penstock_counters* at_place(std::uint64_t slot) noexcept {
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address is what it keeps
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the slot has an address
     return reinterpret_cast<penstock_counters*>((slot & kPlaceMask) * kPlaceUnit);
   }
   static std::size_t bytes_of(std::uint64_t slots) noexcept {
     return slots * (sizeof(std::uint64_t) + sizeof(std::uint8_t));
   }
 
-  // A slot holds 21 bits of the hash and, in units of 32 bytes, where the counters stand. Behind the slots
-  // stands a byte for each, of other bits of the hash: whether a file is new is seen in these, of which far
-  // more are in the processor's cache; 0 is free.
+  // A slot has 21 bits of the hash, and the address of the counters in units of 32 bytes. After the slots,
+  // marks_ has one byte for each slot, made of other bits of the hash; 0 means free. These bytes show whether
+  // a file is new. Far more of them than of the slots fit in the processor's cache.
   std::uint64_t* slots_ = nullptr;
   std::uint8_t* marks_ = nullptr;
   std::uint64_t slot_count_ = 0;
@@ -120,8 +123,8 @@ struct ThreadLog {
     std::uint64_t tag = 0;  // serial of a description and the layer
     penstock_counters* counters = nullptr;
   };
-  // What a handler did within an update: to a file, or to a descriptor that was not described and referred to
-  // that inode.
+  // An operation of a handler that interrupted an update. It was made on a file, or on a descriptor that was
+  // not described. In the second case `device` and `number` are the inode to which the descriptor referred.
   struct Deferred {
     Operation operation;
     std::uint64_t file = 0;
@@ -135,13 +138,13 @@ struct ThreadLog {
   static constexpr std::size_t kMaxDeferred = 32;
 
   penstock_thread* totals = nullptr;
-  const char* volatile updating = nullptr;  // the stack pointer in the update that runs; null: none
+  const char* volatile updating = nullptr;  // stack pointer of the update that runs; null: none
   std::uint32_t thread = 0;
   volatile std::uint32_t deferred_count = 0;
 
   FileTable files;
 
-  penstock_block* counters = nullptr;  // whole ones
+  penstock_block* counters = nullptr;  // the block for whole counters; `briefs`: for brief ones
   penstock_block* briefs = nullptr;
   penstock_block* names = nullptr;
   penstock_block* segments = nullptr;
@@ -151,11 +154,11 @@ struct ThreadLog {
 
   // Everything that the log points to is in the session whose mapping begins at `base`. That mapping stays as
   // long as `base` does not change. When the session has ended, the log is `retired`: an update that was
-  // running may still count there, as far as there is room, and the next one begins in the session that runs
+  // running may still count there if there is room. The next update moves the log to the session that runs
   // then.
   char* base = nullptr;
   volatile bool retired = false;
-  volatile bool ending = false;  // with its thread
+  volatile bool ending = false;  // its thread is ending
   ThreadLog** owner = nullptr;   // its thread's own_log; null: no thread has this log
   ThreadLog* next_made = nullptr;
 
@@ -167,7 +170,7 @@ struct ThreadLog {
 
 extern constinit thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec")));
 
-// The caller's log, made at the first call; null where nothing is recorded. Leaves errno alone.
+// The caller's log, made at the first call; null if nothing is recorded. errno does not change.
 [[gnu::cold]] ThreadLog* begin_log() noexcept;
 inline ThreadLog* thread_log() noexcept {
   ThreadLog* log = own_log;
@@ -177,62 +180,67 @@ inline ThreadLog* thread_log() noexcept {
   return begin_log();
 }
 
-// Once, when the library is loaded: has the logs of threads that end given back.
+// Called once, when the library is loaded. From then on, each thread that ends gives its log back for the
+// next thread.
 void watch_threads() noexcept;
-// In a fork's child, before its first counted call. Waits for nothing.
+// In a fork's child: frees the locks, and forgets the logs of the parent's other threads. Called before the
+// child's first counted call. Waits for nothing.
 void forget_parents_logs() noexcept;
 // Within an Update of the caller's own log: moves it to the session that runs now.
 void begin_in_session(ThreadLog& log) noexcept;
 // While session.changes is set: waits until no thread is inside an update. False if one still is after two
 // seconds (a stopped thread).
 bool wait_for_updates() noexcept;
-// After that: all logs belong to a session that has ended. Threads begin anew at their next call.
+// After wait_for_updates(): marks all logs as retired, because their session has ended. Each thread begins
+// anew at its next call.
 void retire_logs() noexcept;
-// Also then: copies the names of all described descriptors to the new session, for threads that use them on.
-// `old_base` is the mapping of the old one.
+// After wait_for_updates(): copies the names of all described descriptors to the new session, because threads
+// continue to use the descriptors. `old_base` is the mapping of the old session.
 void take_names_along(const char* old_base) noexcept;
-// Whether a thread may still write to what is mapped there.
+// Whether a thread may still write to the session that is mapped at `base`.
 bool is_written_to(const char* base) noexcept;
-// A child of vfork() runs in its parent's memory and on its thread's thread-local variables, with descriptors
-// of its own. It records nothing: between these two calls the thread has no log.
+// A child of vfork() runs in its parent's memory, and uses the thread-local variables of its parent's thread.
+// But its descriptors are its own. It records nothing: between these two calls the thread has no log.
 void suspend_log() noexcept;
 void restore_log() noexcept;
 // Whether this is such a child. Then its descriptors must not be described either: they are not the parent's.
 bool log_suspended() noexcept;
 
-// What the counters of a file are found and made with.
+// The key by which the counters of a file are found, and the data to make them.
 struct FileRecord {
   std::uint64_t file = 0;
-  std::uint64_t name = 0;      // where its name is in the session, or 0 and then
-  const char* text = nullptr;  // (absolute, `length` bytes) is written there
+  std::uint64_t name = 0;      // offset of its name in the session; 0: the name is written from `text`
+  const char* text = nullptr;  // absolute name of `length` bytes
   std::uint32_t length = 0;
   penstock_file_kind kind = PENSTOCK_REGULAR;
 };
-// The counters of (file, layer) in this thread that fit the call, made if necessary; null where there is no
-// room. `begin`: the begin of the operation that they are for, in ticks. Within an Update.
+// The counters of (file, layer) in this thread that fit the call, created if necessary; null if there is no
+// room. `begin`: the start of the operation, in ticks. Within an Update.
 penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_layer layer,
                                penstock_call call, std::uint64_t begin) noexcept;
-// counters_of() for a descriptor, which /proc is asked for if it is not described. Remembered in the cache.
-// Null also where its operations are kept for no file. Within an Update.
+// counters_of() for a descriptor. If the descriptor is not described, /proc is asked for its file. The result
+// is stored in the log's cache. Null also if operations on the descriptor are not counted for a file. Within
+// an Update.
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;
 
-// Of a block: bytes that no entry has yet (0 of none), and where they begin.
+// room_left(): bytes of a block that no entry uses yet; 0 for null. free_part(): where they begin.
 inline std::uint64_t room_left(const penstock_block* block) noexcept {
   return block == nullptr ? 0 : block->bytes - sizeof(penstock_block) - block->used;
 }
 inline char* free_part(penstock_block* block) noexcept {
   return reinterpret_cast<char*>(block) + sizeof(penstock_block) + block->used;
 }
-// The entries behind the last one are whole up to there: from now on they are seen.
+// Makes the next `bytes` of entries visible to readers; they must be complete.
 inline void use(penstock_block* block, std::uint64_t bytes) noexcept {
   __atomic_store_n(&block->used, block->used + bytes, __ATOMIC_RELEASE);
 }
 
-// Within an update, or for a log that no thread uses: where the name is in the session from now on, in bytes
-// from `base`; 0 without room.
+// Writes a name to the session. Returns its offset from `base`; 0 if there is no room. Within an update, or
+// for a log that no thread uses.
 std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
                        penstock_file_kind kind) noexcept;
-// Within an update: one kept call, one span of the program. Without room they count as dropped.
+// Within an update: adds one traced call, or one span of the program. If there is no room, it counts as
+// dropped.
 void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept;
 
 void add_span(ThreadLog& log, const penstock_span& span) noexcept;

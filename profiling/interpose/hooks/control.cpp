@@ -1,3 +1,11 @@
+// The functions of penstock_profile.h, and windows by training steps.
+//
+// Threads: any thread of the program, with no lock held and not inside an Update. start(), stop() and the
+// functions that they call run with Control held, so with all signals blocked. step_ended() takes Control
+// only if a window ends.
+// Memory: paths are on the stack. take_slots() may call malloc (dlopen()); that is outside of any change of
+// the session, because another thread may be waiting inside malloc then. getenv() reads the program's
+// environment.
 #include "profiling/interpose/hooks/control.hpp"
 
 #include <errno.h>
@@ -19,9 +27,10 @@ namespace penstock::interpose {
 
 namespace {
 
-std::uint64_t steps = 0;  // penstock_profile_step(), under Control
+std::uint64_t steps = 0;  // number of calls of penstock_profile_step(); under Control
 std::atomic<bool> steps_are_called{false};
 
+// Makes `given` absolute, without "/" at its end. False if there is no such path, or if it is too long.
 bool absolute_folder(const char* given, char* to, std::size_t room) noexcept {
   const std::size_t length = strlen(given);
   if (length == 0) {
@@ -64,6 +73,7 @@ int start_recording(const char* folder) noexcept {
   return failed;
 }
 
+// Begins recording if nothing is recorded; otherwise begins a new file. Control is held.
 int start(const char* folder, const char* label) noexcept {
   if (recording.window_is_open) {
     return EALREADY;
@@ -86,6 +96,8 @@ int start(const char* folder, const char* label) noexcept {
   return failed;
 }
 
+// Ends recording if it began with the window; otherwise begins a new file for the time after it. Control is
+// held.
 int stop() noexcept {
   if (!recording.window_is_open || !is_running()) {
     recording.window_is_open = false;
@@ -108,6 +120,8 @@ void note_window_steps() noexcept {
   }
 }
 
+// The checks before Control need no lock. They are made again under Control, because several accelerators may
+// report the same step at once: only the first of them ends the window.
 void step_ended(std::uint64_t number) noexcept {
   if (steps_per_window == 0 || !is_running()) {
     return;
@@ -117,11 +131,11 @@ void step_ended(std::uint64_t number) noexcept {
     return;
   }
   const Control control;
-  if (number == last_cut_step() || !is_running()) {  // each accelerator has its step
+  if (number == last_cut_step() || !is_running()) {  // another accelerator has reported this step already
     return;
   }
   const std::uint64_t before = last_cut_step();
-  set_last_cut_step(number);  // from here on it is the file's before
+  set_last_cut_step(number);  // from now on this step belongs to the previous file
   if (cut(PENSTOCK_BEGUN_CALLED) != 0) {
     set_last_cut_step(before);
     return;
@@ -137,7 +151,7 @@ bool calls_its_steps() noexcept {
 
 }  // namespace penstock::interpose
 
-using namespace penstock::interpose;  // NOLINT: what programs call is outside of any namespace
+using namespace penstock::interpose;  // NOLINT: functions that programs call are outside of any namespace
 
 extern "C" {
 

@@ -1,18 +1,20 @@
-// What the program itself says while it runs: where windows begin and end, by its calls
-// (penstock_profile.h) or by steps of training that it makes.
+// Windows that the program controls: by the functions of penstock_profile.h, or by the training steps that it
+// reports.
 #pragma once
 
 #include <cstdint>
 
 namespace penstock::interpose {
 
-// When the library is loaded: what the environment says of windows.
+// Reads PENSTOCK_PROFILE_EVERY. Called once, when the library is loaded.
 void note_window_steps() noexcept;
 
-// Of steps that spans tell: the step of that number has ended. Any thread.
+// Step `number` has ended, as a span or penstock_profile_step() reports. May begin a new window: then it
+// takes Control (recording.hpp) and waits for updates of other threads. Any thread, with no lock held and not
+// inside an Update.
 void step_ended(std::uint64_t number) noexcept;
-// The program calls penstock_profile_step(): its spans, which may come later, are not told as steps once
-// more.
+// True once the program has called penstock_profile_step(). From then on its spans are not counted as steps,
+// because each step would count twice.
 bool calls_its_steps() noexcept;
 
 }  // namespace penstock::interpose

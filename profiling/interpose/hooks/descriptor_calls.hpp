@@ -1,5 +1,6 @@
-// Around calls that make, copy, move and close descriptors: `call` makes the call, and what it did is counted
-// and remembered.
+// The code around calls that make, copy, move and close descriptors. `call` makes the program's call; these
+// functions count it and update the table of descriptors (descriptors.hpp). They run in wrappers, under the
+// rules of wrap.hpp.
 #pragma once
 
 #include <fcntl.h>
@@ -25,8 +26,8 @@ int opened(int at, const char* path, int flags, auto call) noexcept {
 }
 
 int closed(int fd, auto call) noexcept {
-  // A fork's child that closes what it does not need, before it executes another program, needs no session
-  // for that.
+  // A fork's child often closes descriptors before it executes another program. That alone must not begin a
+  // session in the child.
   const bool quiet = session.state.load(std::memory_order_relaxed) != SessionState::running;
   ThreadLog* log = quiet ? nullptr : thread_log();
   if (log == nullptr) {
@@ -38,7 +39,7 @@ int closed(int fd, auto call) noexcept {
   if (any_rings()) [[unlikely]] {
     ring_ends(fd);
   }
-  // Before it is closed: the next moment another thread may have another file under this number.
+  // Before the close: right after it another thread may open another file under this number.
   penstock_counters* counters = forget_counted(*log, fd);
   Operation operation{.call = PENSTOCK_CALL_CLOSE, .begin = ticks()};
   const int result = call();
@@ -50,6 +51,8 @@ int closed(int fd, auto call) noexcept {
   return result;
 }
 
+// After dup() and similar calls: `to` refers to the same description as `from`. Not in a vfork's child, whose
+// descriptors are not those of its parent. errno does not change.
 inline int duplicated(int from, int to) noexcept {
   if (to >= 0 && !log_suspended()) {
     const int saved = errno;
@@ -79,14 +82,15 @@ inline int after_fcntl(int fd, int command, void* argument, int result) noexcept
   return result;
 }
 
-// What opens none of a file's: whatever had the number before is gone.
+// After a call that made a descriptor of no file (a socket, for example): forgets what this number referred
+// to before.
 inline int fresh(int fd) noexcept {
   if (fd >= 0 && !log_suspended()) {
     forget(fd);
   }
   return fd;
 }
-// The same of two that one call has made, if it has.
+// The same for the two descriptors that one call made, if it succeeded.
 inline int fresh_pair(int result, const int ends[2]) noexcept {
   if (result == 0) {
     fresh(ends[0]);

@@ -1,5 +1,5 @@
-// The kernel's asynchronous I/O (io_submit, io_getevents), whoever asks it: libaio or syscall(). The layouts
-// are the kernel's.
+// Counts the kernel's asynchronous I/O (io_submit, io_getevents), whether the program uses libaio or
+// syscall(). The layouts of the structs are the kernel's.
 #pragma once
 
 #include "profiling/interpose/counting/blocks.hpp"
@@ -27,14 +27,20 @@ struct KernelEvent {
 };
 static_assert(sizeof(KernelBlock) == 64 && sizeof(KernelEvent) == 32);
 
+// block_begins() runs before the kernel gets the block. block_dropped(): the kernel did not accept it.
+// blocks_ended(): the program has received these events. Any thread, in a wrapper.
 void block_begins(ThreadLog& log, const KernelBlock& block) noexcept;
 void block_dropped(const KernelBlock& block) noexcept;
 void blocks_ended(const KernelEvent* events, long count) noexcept;
 
-// libaio may make its system calls by syscall(), which is watched as well.
+// True while this thread is inside io_submit(). libaio may make its system call by syscall(), which is
+// wrapped too; then the blocks must not be counted twice. If a handler calls io_submit() meanwhile, its
+// blocks are not counted.
 extern thread_local bool handing_over __attribute__((tls_model("initial-exec")));
 
-// `call` hands over the first of that many blocks, and returns how many.
+// `call` submits the first `count` of `blocks` and returns how many the kernel accepted. All of them are
+// noted before the call, because another thread may see their end at once. Those that were not accepted are
+// dropped after it.
 auto hand_over(long count, const KernelBlock* const* blocks, auto call) noexcept {
   ThreadLog* log = handing_over ? nullptr : thread_log();
   if (log == nullptr) {

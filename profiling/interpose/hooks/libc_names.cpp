@@ -41,9 +41,9 @@ void* libc_function(const char* name) noexcept {
   const ElfW(Sym)* symbols = nullptr;
   const char* strings = nullptr;
   const std::uint32_t* hashes = nullptr;    // DT_GNU_HASH
-  const std::uint16_t* versions = nullptr;  // of each symbol
+  const std::uint16_t* versions = nullptr;  // one for each symbol
   for (const ElfW(Dyn)* at = map->l_ld; at->d_tag != DT_NULL; ++at) {
-    // glibc has made addresses of them already.
+    // glibc has usually turned these offsets into addresses already.
     const std::uintptr_t value = at->d_un.d_ptr < map->l_addr ? at->d_un.d_ptr + map->l_addr : at->d_un.d_ptr;
     if (at->d_tag == DT_SYMTAB) {
       symbols = reinterpret_cast<const ElfW(Sym)*>(value);

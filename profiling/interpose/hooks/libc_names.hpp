@@ -1,12 +1,12 @@
-// libc's own function of a name, found in its symbols in memory: nothing of the loader's is called and no
-// lock is taken, so it may be asked for in a fork's child and in a signal's handler. Any thread.
+// Finds libc's own function of a name by reading libc's symbol table in memory. It calls nothing of the
+// loader and takes no lock. So any thread may call it, also in a fork's child and in a signal handler.
 #pragma once
 
 namespace penstock::interpose {
 
-// When the library is loaded: the loader says where libc is.
+// Called once, when the library is loaded: asks the loader where libc is.
 void note_libc() noexcept;
-// Of the default version. Null where libc has none, and before libc is known.
+// The function's default version. Null if libc has none, and before note_libc().
 void* libc_function(const char* name) noexcept;
 
 }  // namespace penstock::interpose

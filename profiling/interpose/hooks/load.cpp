@@ -1,4 +1,4 @@
-// The library's own begin and end within a process.
+// What this library does when it is loaded into a process, and when the process exits.
 #include <pthread.h>
 
 #include "profiling/interpose/counting/paths.hpp"
@@ -15,12 +15,14 @@ namespace penstock::interpose {
 
 namespace {
 
+// Runs in the thread that loads the library: before main(), or inside dlopen().
 __attribute__((constructor)) void loaded() noexcept {
   note_libc();
   keep_environment();
   note_working_directory();
   watch_threads();
-  // It waits for forks that are under way: those that come later know of walks.
+  // pthread_atfork() waits for forks that are running now. Later forks run these handlers, and so wait for
+  // walks.
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   if (is_preloaded()) {
     open_session();
@@ -28,6 +30,7 @@ __attribute__((constructor)) void loaded() noexcept {
   note_window_steps();
 }
 
+// Runs at exit(). Other threads may still run and add to the session's file.
 __attribute__((destructor)) void unloaded() noexcept {
   settle();
   end_session(PENSTOCK_ENDED);

@@ -1,6 +1,7 @@
-// Two counters instead of a lock: walks that are running and forks that are running.
+// Keeps walks and forks apart by two counters instead of a lock: walks that are running, and forks that are
+// running.
 //
-// A mutex would not do: a walk may be interrupted by a handler that forks, and a fork's handlers may walk,
+// A mutex cannot be used: a walk may be interrupted by a handler that forks, and a fork's handlers may walk,
 // both in one thread. Waiting is by polling with a limit, so a child only has to reset the counters. They are
 // sequentially consistent, which the order in the next comment needs.
 #include "profiling/interpose/hooks/loader_walk.hpp"
@@ -21,17 +22,18 @@ namespace {
 
 constexpr std::int64_t kPatienceNs = 5'000'000'000;
 
-// Whoever enters adds itself first and then reads the other counter. So if a walk and a fork begin at the
-// same time, at least one of them sees the other and waits. If they read first, both could enter.
+// A walk or a fork first increases its own counter and then reads the other one. So if a walk and a fork
+// begin at the same time, at least one of them sees the other and waits. If they read first, both could
+// enter.
 constinit std::atomic<unsigned> walks{0};
 constinit std::atomic<unsigned> forks{0};
-// This thread's own share: a handler that forks during a walk of its thread, or a handler of fork() that
-// walks, must not wait for its own thread.
+// This thread's own share of the counters. It must not wait for itself: a handler may fork during a walk of
+// its thread, and a handler of fork() may walk.
 constinit thread_local unsigned walks_here __attribute__((tls_model("initial-exec"))) = 0;
 constinit thread_local unsigned forks_here __attribute__((tls_model("initial-exec"))) = 0;
 
-// The loader's lock, once it is known, and the process for which this is so. A child that was forked by a
-// call that no wrapper saw has another pid, and must inspect the lock itself.
+// The loader's lock, once it is known, and the pid of the process that found or inspected it. A child that
+// was forked by a call without a wrapper has another pid, and must inspect the lock itself.
 constinit std::atomic<const pthread_mutex_t*> lock{nullptr};
 constinit std::atomic<long> known_for{0};
 enum class Loader { usable, unknown, stuck };
@@ -60,8 +62,8 @@ bool wait_for_none(const std::atomic<unsigned>& of) noexcept {
   return true;
 }
 
-// --- Where the lock is. It is a recursive mutex inside the loader's _rtld_global, at a place that differs by
-// version. The mutex that this thread owns during a walk, and does not own after it, is the lock.
+// --- Where the lock is. It is a recursive mutex inside the loader's _rtld_global, at an offset that depends
+// on glibc's version. The mutex that this thread owns during a walk, and does not own after it, is the lock.
 
 struct Search {
   std::uintptr_t begin = 0;
@@ -70,7 +72,8 @@ struct Search {
   unsigned count = 0;
 };
 
-// Reads glibc's private fields, atomically, because other threads change them. Takes nothing.
+// Whether this thread owns the mutex. Reads glibc's private fields, atomically, because other threads change
+// them. Takes no lock.
 bool is_own(const pthread_mutex_t& one) noexcept {
 #ifdef __GLIBC__
   const auto& data = one.__data;
@@ -84,7 +87,7 @@ bool is_own(const pthread_mutex_t& one) noexcept {
 #endif
 }
 
-// Inside the walk, with the lock held by this thread: reads memory only.
+// Called inside the walk, with the lock held by this thread: it only reads memory.
 int find_own(dl_phdr_info*, std::size_t, void* with) noexcept {
   auto& search = *static_cast<Search*>(with);
   const int self = static_cast<int>(system_call(SYS_gettid));
@@ -103,9 +106,9 @@ int find_own(dl_phdr_info*, std::size_t, void* with) noexcept {
   return 1;
 }
 
-// Once in a process, from know_process(), counted as a walk. Only here dlsym() and dladdr1() are called,
-// which take loader locks and may allocate: usually in the library's constructor. If several mutexes fit,
-// none is taken for the lock.
+// Called once in a process, by know_process(), and counted as a walk. Only here dlsym() and dladdr1() are
+// called, which take locks of the loader and may allocate. That is usually in the library's constructor. If
+// several mutexes fit, the lock stays unknown.
 void find_lock() noexcept {
   Search search;
   void* const at = dlsym(RTLD_DEFAULT, "_rtld_global");
@@ -130,8 +133,9 @@ void find_lock() noexcept {
   }
 }
 
-// In a fork's child, before it has walked. No thread of the child has taken the lock yet, so if it is held,
-// its owner is a thread that does not exist here, or this thread, which forked inside a walk of its own.
+// Called in a fork's child before its first walk. No thread of the child has taken the lock yet. So if it is
+// held, its owner is a thread that does not exist here. Or the owner is this thread, which forked inside a
+// walk of its own.
 void inspect_lock() noexcept {
   const pthread_mutex_t* const known = lock.load();
 #ifdef __GLIBC__
@@ -143,9 +147,9 @@ void inspect_lock() noexcept {
   known_for.store(system_call(SYS_getpid));
 }
 
-// Before each walk and each question. The first call finds the lock. A later one in another pid is a child
-// that was forked by a call no wrapper saw: it does what after_raw_fork_in_child() would have done for the
-// loader.
+// Called before each walk and each question about the lock. The first call finds the lock. If a later call
+// has another pid, this is a child that was forked by a call without a wrapper. Then it does what
+// after_raw_fork_in_child() would have done for the loader.
 void know_process() noexcept {
   const long known = known_for.load();
   if (known == 0) {
@@ -163,11 +167,12 @@ void know_process() noexcept {
 
 }  // namespace
 
-// On entry no lock is needed; the loader's is held while `visit` runs. A handler that interrupts this and
-// walks itself is no problem, as the lock is recursive and the counters nest. If a handler forks here, the
-// parent goes on, and the child finds the counters reset (hence the checks for 0). While a fork is running
-// this thread takes its count back, or the two would wait for each other. After 5 s it walks all the same:
-// then the child may find the lock held, which inspect_lock() detects.
+// No lock is needed on entry; the loader's lock is held while `visit` runs. A handler may interrupt this and
+// walk itself, because the lock is recursive and the counters nest. If a handler forks here, the parent
+// continues, and the child finds the counters reset (hence the checks for 0).
+//
+// While a fork is running, this thread takes its own count back; otherwise the two would wait for each other.
+// After 5 s it walks all the same. Then the child may find the lock held, which inspect_lock() detects.
 int walk_objects(Visit visit, void* with) noexcept {
   know_process();
   if (loader.load() == Loader::stuck) {
@@ -195,13 +200,13 @@ bool may_walk_objects() noexcept {
   return loader.load() == Loader::usable && forks_here == 0 && forks.load() == 0;
 }
 
-// Lock-free. True also if the lock could not be found, as nothing is known then.
+// Lock-free. True also if the lock could not be found, because then its state is not known.
 bool loader_is_stuck() noexcept {
   know_process();
   return loader.load() != Loader::usable;
 }
 
-// In the thread that forks: as a handler of pthread_atfork(), or directly around _Fork(), clone() and
+// Called in the thread that forks: as a handler of pthread_atfork(), or directly around _Fork(), clone() and
 // syscall(). In a handler that interrupted a walk of its own thread it does not wait.
 void before_fork() noexcept {
   forks_here += 1;
@@ -216,8 +221,8 @@ void after_fork_in_parent() noexcept {
   forks_here -= forks_here == 0 ? 0 : 1;
 }
 
-// In the child, before anything else there that might walk. Only this thread exists. The counters of threads
-// that do not exist are reset, and the lock is inspected before any thread of the child can take it.
+// Called in the child, before any other code there that may walk. Only this thread exists. The counters of
+// threads that do not exist are reset, and the lock is inspected before any thread of the child can take it.
 void forget_parents_walks() noexcept {
   walks.store(0);
   forks.store(0);

@@ -1,4 +1,5 @@
-// Around calls that map files: `call` makes the call, and what it did is counted.
+// The code around calls that map and unmap files. `call` makes the program's call, which is then counted. It
+// runs in wrappers, under the rules of wrap.hpp.
 #pragma once
 
 #include <sys/mman.h>
@@ -9,7 +10,8 @@
 namespace penstock::interpose {
 
 void* mapped(int fd, int flags, std::size_t bytes, off64_t offset, auto call) noexcept {
-  // Allocators map memory of no file while a thread's first log is being made.
+  // Anonymous memory is not counted and must not make a log: an allocator may map it while this thread's
+  // first log is being made.
   ThreadLog* log = fd < 0 || (flags & MAP_ANONYMOUS) != 0 ? nullptr : thread_log();
   if (log == nullptr) {
     return call();
@@ -19,7 +21,7 @@ void* mapped(int fd, int flags, std::size_t bytes, off64_t offset, auto call) no
   const std::uint64_t end = ticks();
   const bool failed = at == MAP_FAILED;
   if (!failed && any_rings() && ring_mapped(fd, offset, at)) {
-    return at;  // memory that is shared with the kernel: no file's
+    return at;  // the memory of a ring of io_uring, not of a file
   }
   if (!failed) {
     log->totals->mapped += bytes;

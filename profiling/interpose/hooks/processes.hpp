@@ -1,16 +1,20 @@
+// What the library does when the process forks, ends or executes another program.
 #pragma once
 
 namespace penstock::interpose {
 
-// A fork's child: it writes nothing more to its parent's session, and begins one of its own when it does
-// something.
+// In a fork's child: from now on it writes nothing to its parent's session. Its own session begins with its
+// first counted call. The child has one thread; locks are reset, not waited for.
 void after_fork_in_child() noexcept;
-// The same where libc's fork() has not run, and has renewed no locks. Such forks call before_fork() and
-// after_fork_in_parent() themselves (loader_walk.hpp); libc's fork() has both as its handlers.
+// The same in a child that was not forked by libc's fork(): libc has renewed no locks there. The code around
+// such a fork calls before_fork() and after_fork_in_parent() itself (loader_walk.hpp). For libc's fork(), all
+// of these are handlers of pthread_atfork().
 void after_raw_fork_in_child() noexcept;
-// Before a process ends or becomes another program: what its streams and rings have moved without a call.
+// Before the process ends or executes another program: counts what its streams, asynchronous I/O and rings
+// have moved without a wrapped call.
 void settle() noexcept;
-// execve() by the kernel, watched as the function is. Returns only where it failed, with errno set.
+// execve() by a direct system call, recorded like the wrapped function. Returns only if it failed, with errno
+// set.
 long execute(const char* path, char* const* arguments, char* const* environment) noexcept;
 
 }  // namespace penstock::interpose

@@ -1,11 +1,14 @@
-// Begins, ends and cuts recording. All functions but look_for_objects() are for the holder of Control: one
-// thread at a time, with all signals blocked.
+// Begins and ends recording, and cuts it: ends one file and begins the next. All functions but
+// look_for_objects() are for the holder of Control: one thread at a time, with all signals blocked.
 //
 // How a change works: session.changes is set, a barrier runs in all threads, and then this thread waits until
-// no log is inside an update. From then on no thread writes to the session; threads that want to wait in
-// Update. So inside change() this thread must not make an Update, must not wait for a lock that a thread may
-// hold while it waits in Update (a ring's, or that of pending operations), and must not call malloc, because
-// a thread may wait while it is inside malloc.
+// no log is inside an update. From then on no thread writes to the session; threads that want to write wait
+// in Update. So inside change() this thread must not
+//
+// - make an Update;
+// - wait for a lock that a thread may hold while it waits in Update (a ring's, or that of pending
+// operations);
+// - call malloc, because a thread may be waiting inside malloc.
 #include "profiling/interpose/hooks/recording.hpp"
 
 #include <errno.h>
@@ -34,8 +37,8 @@ constinit OwnedLock control_lock;
 constexpr long kSetBytes = 8;
 
 // After this all threads have seen what this thread wrote before it, and this thread sees what they wrote. So
-// they need no fence of their own in each call (Update). Registering is needed once in a process. Where that
-// fails the slow barrier is tried. False where the kernel lacks the call or a filter forbids it.
+// they need no fence of their own in each call (Update). Registering is needed once in a process. If that
+// fails, the slow barrier is tried. False if the kernel does not have the call, or a filter forbids it.
 bool barrier() noexcept {
   static bool registered = false;
   registered =
@@ -44,8 +47,8 @@ bool barrier() noexcept {
          system_call(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0;
 }
 
-// Calls `what` while no thread is inside an update; its result is an errno value. `changes` is cleared
-// whatever happened: until then every counted call of the program waits.
+// Calls `what` while no thread is inside an update; its result is an errno value. `changes` is cleared in any
+// case: until then every counted call of the program waits.
 template <typename What>
 int change(What what) noexcept {
   session.changes.store(true, std::memory_order_seq_cst);
@@ -56,8 +59,8 @@ int change(What what) noexcept {
 
 }  // namespace
 
-// Direct system calls, as sigprocmask() may be another library's. The signals are blocked for this thread
-// only.
+// Direct system calls, because sigprocmask() may be another library's. The signals are blocked for this
+// thread only.
 Control::Control() noexcept {
   sigset_t all;
   sigfillset(&all);
@@ -65,21 +68,22 @@ Control::Control() noexcept {
   new (&hold_) Hold(control_lock);
 }
 
-// The lock first: a handler that runs as soon as signals are unblocked may want it.
+// The lock is released first: a handler that runs as soon as signals are unblocked may want it.
 Control::~Control() {
   hold_.~Hold();
   system_call(SYS_rt_sigprocmask, SIG_SETMASK, word(&before_), 0, kSetBytes);
 }
 
-// In a fork's child. The signals that a parent's holder had blocked are blocked in its thread only.
+// Called in a fork's child. If another thread of the parent held Control, it had blocked signals only for
+// itself.
 void forget_parents_control() noexcept {
   control_lock.reset();
   forget_parents_windows();
 }
 
-// The process has run unrecorded, so nothing that was known of its descriptors, streams and operations is
-// still true: all of that is forgotten first. Logs are retired before the new file begins, so that no thread
-// finds a log of the old one with the new state.
+// The process has run without being recorded. What was known of its descriptors, streams and operations may
+// be wrong, so it is forgotten first. Logs are retired before the new file begins, so that no thread finds a
+// log of the old one with the new state.
 int begin_recording(const char* folder, penstock_begun started, bool segments) noexcept {
   const int failed = change([&]() -> int {
     forget_range(0, ~0U);
@@ -142,7 +146,7 @@ int cut(penstock_begun started) noexcept {
   });
 }
 
-// Finding all slots takes some milliseconds. What the program does meanwhile goes partly past us, so the
+// Finding all slots takes some milliseconds. Part of what the program does meanwhile is not counted, so the
 // kernel's counters begin after it.
 SlotCounts take_slots() noexcept {
   const SlotCounts rewritten = rewrite_slots();
@@ -156,12 +160,12 @@ SlotCounts take_slots() noexcept {
 // Called by wrapped calls, in any thread, with no lock held; also in a fork's child, where a thread that does
 // not exist may hold the loader's lock. It must not be called inside malloc, which a holder of Control may
 // need; only the wrappers of open() and dlsym() and their variants call it. A handler may call it: it never
-// interrupts a holder of Control, where signals are blocked. Cheap questions come first, without a lock.
-// Control is taken only if there is something new.
+// interrupts a holder of Control, where signals are blocked. Cheap checks come first, without a lock. Control
+// is taken only if there is something new.
 void look_for_objects() noexcept {
   if (!may_walk_objects()) {
     if (loader_is_stuck()) {
-      session.may_have_loaded.store(false);  // nothing can be loaded, so nothing need be looked for
+      session.may_have_loaded.store(false);  // nothing can be loaded here, so no search is needed
     }
     return;
   }
@@ -169,7 +173,7 @@ void look_for_objects() noexcept {
     return;
   }
   const Control control;
-  // Asked again: the thread that was waited for has probably done it.
+  // Checked again: the thread that held Control before has probably done it.
   if (recording.began_here && is_running() && has_unseen_objects()) {
     rewrite_slots();
   }

@@ -1,4 +1,4 @@
-// Begins and ends recording, and goes from one file to the next, while the program's threads run.
+// Begins and ends recording, and switches from one session file to the next, while the program's threads run.
 #pragma once
 
 #include <signal.h>
@@ -9,13 +9,14 @@
 
 namespace penstock::interpose {
 
-// Its holder changes what is recorded: one thread at a time, with all signals blocked. A handler that did I/O
-// in that thread would wait for the change (Update, counting.hpp), and the change is made by the thread that
-// it interrupted. Order: signals are blocked before the lock is taken, and unblocked after it is released.
+// The lock for changing what is recorded. One thread at a time holds it, with all its signals blocked.
+// Otherwise a handler that does I/O in this thread would wait for the change (Update, counting.hpp), which
+// only the interrupted thread can finish. Order: signals are blocked before the lock is taken, and unblocked
+// after it is released.
 //
 // Holders: threads of the program in penstock_profile_*() and in look_for_objects(), and the thread that
-// `penstock profile attach` and `detach` begin. The lock is taken before all others of this library. Not
-// recursive: held twice by one thread it would only be held once; no code does that.
+// `penstock profile attach` and `detach` start. The lock is taken before all others of this library. It is
+// not recursive. No thread makes a second Control while it has one; the second would not hold the lock.
 class Control {
  public:
   Control() noexcept;
@@ -29,31 +30,36 @@ class Control {
     Hold hold_;
   };
 };
-// In a fork's child: the thread that held it may not exist, and the child's windows are its own.
+// In a fork's child: frees the lock, because its holder may not exist in the child, and forgets the parent's
+// windows.
 void forget_parents_control() noexcept;
 
+// Whether a session is being recorded. False in a fork's child that has not counted a call yet. Any thread;
+// takes no lock.
 inline bool is_running() noexcept {
   return session.state.load(std::memory_order_acquire) == SessionState::running;
 }
 
-// What follows is for the holder of Control. Each int is 0 or an errno value. EBUSY: a thread stays inside an
-// update. ENOSYS: there is no membarrier(). In both cases recording continues as before. Other values come
-// from making the file; then nothing is recorded from now on.
+// Everything below is for the holder of Control. The int results are 0 or an errno value. EBUSY: a thread
+// stays inside an update. ENOSYS: the kernel has no membarrier(). In both cases recording continues as
+// before. Other values come from creating the file; then nothing is recorded from now on.
 
 struct Recording {
-  bool began_here = false;  // it began while the program ran, and ends while it runs
-  bool attached = false;    // from outside
+  bool began_here = false;  // recording began, and will end, while the program runs (not by preloading)
+  bool attached = false;    // by `penstock profile attach`
   bool window_is_open = false;
 };
 extern Recording recording;
 
-// In an absolute folder that exists.
+// Begins recording in `folder`, an absolute path of a folder that exists. `segments`: whether calls are
+// traced.
 int begin_recording(const char* folder, penstock_begun started, bool segments) noexcept;
 int end_recording() noexcept;
-// One file ends and another begins; no call is lost between them.
+// Ends the current file and begins another one. No call is lost between them.
 int cut(penstock_begun started) noexcept;
-// Calls are led to their wrappers from now on. What the kernel counted before does not count for this
-// session; if a thread stays inside an update that cannot be set, and coverage is lower.
+// Redirects the program's calls to the wrappers from now on (rewrite_slots()). The kernel's counters of this
+// session start at this moment, so earlier I/O does not lower the coverage. If a thread stays inside an
+// update, they cannot start anew, and the coverage is lower.
 SlotCounts take_slots() noexcept;
 
 }  // namespace penstock::interpose

@@ -1,5 +1,10 @@
-// What is asked from outside, where the library is in a program (session_abi.h, penstock_request): to record,
-// and to leave it alone.
+// Serves the requests of `penstock profile attach` and `detach` in a process that has this library
+// (process_abi.h, penstock_request). attach() begins recording and detach() ends it.
+//
+// Threads: all of it runs in a thread that the requesting process started here, with Control held, so with
+// all signals blocked.
+// Memory: on the stack; snprintf() is used only for numbers and texts. take_slots() may call malloc
+// (dlopen()).
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -40,7 +45,8 @@ void attach(penstock_request& request) noexcept {
   add_event(PENSTOCK_EVENT_MARK, 0, said);
 }
 
-// What the library was loaded by: its thread ran in that memory, and may not have come to its end yet.
+// Unmaps the memory that `attach` used to load this library. That happens at the next request. The thread of
+// the earlier request ran in that memory, and may not have ended when its request was done.
 void give_back_memory(const penstock_request& request) noexcept {
   static std::uint64_t memory = 0;
   static std::uint64_t bytes = 0;
@@ -73,11 +79,12 @@ void detach(penstock_request& request) noexcept {
 }  // namespace
 }  // namespace penstock::interpose
 
-using namespace penstock::interpose;  // NOLINT: what is asked for by name is outside of any namespace
+using namespace penstock::interpose;  // NOLINT: names that another process searches for are outside of any
+                                      // namespace
 
 extern "C" {
 
-// What penstock_request says is done in a thread that was started for it.
+// Serves one request, in a thread that was started for it. Takes Control.
 __attribute__((visibility("default"))) void* penstock_profile_request(void* asked) {
   auto& request = *static_cast<penstock_request*>(asked);
   pthread_detach(pthread_self());
@@ -92,11 +99,12 @@ __attribute__((visibility("default"))) void* penstock_profile_request(void* aske
       request.failed = ENOSYS;
     }
   }
+  // Last, with release: the requesting process sees this and then reads the answer.
   __atomic_store_n(&request.done, 1U, __ATOMIC_RELEASE);
   return nullptr;
 }
 
-// Where who asks writes it, once the library is there.
+// The requesting process writes its request here, after the library is loaded.
 __attribute__((visibility("default"), used)) penstock_request penstock_profile_asked = {};
 
 }  // extern "C"

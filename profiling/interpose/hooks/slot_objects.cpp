@@ -1,9 +1,9 @@
 // Reads the dynamic section of a loaded object, and changes one slot of it while the program runs.
 //
-// The members of SlotObject run under the loader's lock (slot_objects.hpp). Blocking there, malloc, dlsym()
-// or any counted call would deadlock with a thread that waits for that lock, so there are only reads of
-// mapped memory and direct system calls. Slots are changed only with Control held, which blocks all signals.
-// Other threads run the code whose slots are changed.
+// The members of SlotObject run under the loader's lock (slot_objects.hpp). If they blocked, or called
+// malloc, dlsym() or any counted function, they could deadlock with a thread that waits for that lock. So
+// they only read mapped memory and make direct system calls. Slots are changed only with Control held, which
+// blocks all signals. Other threads run the code whose slots are changed.
 #include "profiling/interpose/hooks/slot_objects.hpp"
 
 #include <dlfcn.h>
@@ -45,7 +45,8 @@ std::uintptr_t page_begin(std::uintptr_t at) noexcept {
 }  // namespace
 
 std::uintptr_t SlotObject::address(std::uintptr_t pointer) const noexcept {
-  // glibc has turned the offsets into addresses, except in what it may not write to (the kernel's vdso).
+  // glibc has turned the offsets into addresses, except in objects that it may not write to (the kernel's
+  // vdso).
   return pointer < about_.dlpi_addr ? pointer + about_.dlpi_addr : pointer;
 }
 
@@ -98,7 +99,7 @@ void SlotObject::each(void (*visit)(const SlotPlace& place, void* with), void* w
   if (relocations_ != 0) {
     each_of(relocations_, relocation_bytes_, visit, with);
   }
-  // Some linkers include these in DT_RELA: each slot is visited once.
+  // Some linkers include these in DT_RELA, too. Then they must not be visited twice.
   if (calls_ != 0 && !(calls_ >= relocations_ && calls_ < relocations_ + relocation_bytes_)) {
     each_of(calls_, call_bytes_, visit, with);
   }
@@ -145,11 +146,11 @@ bool SlotObject::is_protected(const void* at) const noexcept {
   return place >= protected_ && place < protected_end_;
 }
 
-// Control is held, and the loader's lock; other threads may write to that place at any time. A read would say
-// nothing, and a write of the old value could undo another thread's.
+// Control and the loader's lock are held. Other threads may write to that word at any time. Reading it would
+// not show whether it is writable, and writing the old value back could undo another thread's write.
 bool is_writable(void* at) noexcept {
-  // The kernel adds 0 to the word atomically (FUTEX_WAKE_OP). That fails with EFAULT where the memory is not
-  // writable, and changes nothing where it is.
+  // The kernel adds 0 to the word atomically (FUTEX_WAKE_OP). That fails with EFAULT if the memory is not
+  // writable, and changes nothing if it is.
   std::uint32_t unused = 0;
   auto* word_at = reinterpret_cast<std::uint32_t*>(reinterpret_cast<std::uintptr_t>(at) & ~std::uintptr_t{3});
   const long add_nothing = static_cast<long>(FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, 0));
@@ -163,9 +164,9 @@ bool SlotObject::is_being_loaded() const noexcept {
   return protected_end_ > protected_ && is_writable(reinterpret_cast<void*>(protected_));
 }
 
-// Other threads may call through the slot at this moment: they get the old function or the new one, since an
-// aligned word is stored at once. The page is never without read access. Two stores to one page never
-// overlap, as Control is held; the loader does not protect pages of objects that are complete.
+// Other threads may call through the slot at this moment: they get the old function or the new one, because
+// an aligned word is stored at once. The page is never without read access. Two stores to one page never
+// overlap, because Control is held; the loader does not protect pages of objects that are complete.
 void SlotObject::store(std::uintptr_t* at, std::uintptr_t value) const noexcept {
   const auto page = static_cast<long>(page_begin(reinterpret_cast<std::uintptr_t>(at)));
   const auto bytes = static_cast<long>(page_bytes());
@@ -179,20 +180,20 @@ void SlotObject::store(std::uintptr_t* at, std::uintptr_t value) const noexcept 
   }
 }
 
-// --- dlopen() and similar functions find out by their return address who calls them: whose search paths are
-// used, and which object is the next. So they must be entered as if the program had called them, and nothing
-// can be done after they return. Objects that they have loaded are looked for later: at dlsym(), by which a
-// program gets functions of what it has opened, and when it opens a file.
+// --- dlopen() and similar functions find their caller by the return address: it decides which search paths
+// are used and which object is the next one. So they must be entered as if the program had called them
+// directly, and nothing can be done after they return. The search for objects that they loaded comes later:
+// when the program calls dlsym() to get functions of these objects, or opens a file.
 #if defined(__x86_64__)
 extern "C" {
 // Called by the wrappers below in the program's thread, before dlopen(), with no lock held. It reads the
-// clock and stores to atomics: it must not load, wait or allocate, and errno is left alone.
+// clock and stores to atomics: it must not load, wait or allocate, and does not change errno.
 __attribute__((used, visibility("hidden"))) void penstock_will_load() noexcept {
   will_load();
 }
-// Before dlsym(), with no lock of ours held. look_for_objects() may take Control, with signals blocked, and
-// walk the objects. A program that calls dlsym() while its thread is in a walk of its own holds the loader's
-// lock already, which is recursive.
+// Called before dlsym(), with no lock of this library held. look_for_objects() may take Control, with signals
+// blocked, and walk the objects. A program that calls dlsym() while its thread is in a walk of its own holds
+// the loader's lock already, which is recursive.
 __attribute__((used, visibility("hidden"))) void penstock_has_loaded() noexcept {
   if (session.may_have_loaded.load(std::memory_order_relaxed)) {
     look_for_objects();

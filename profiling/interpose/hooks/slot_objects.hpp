@@ -1,9 +1,9 @@
-// One loaded object as it is in memory: where it calls other objects' functions.
+// Finds and changes the slots of one loaded object: the words by which it calls functions of other objects.
 //
 // Callers: slots.cpp, in the thread that holds Control (all signals blocked), inside a walk over the loaded
-// objects, that is, under the loader's lock; is_preloaded() in any thread, also inside a walk. Therefore
-// nothing here calls the loader, waits, or allocates, except store() and is_writable(), which make system
-// calls.
+// objects, and so under the loader's lock. is_preloaded() uses it in any thread without Control, also inside
+// a walk. Therefore nothing here calls the loader, waits or allocates. store() and is_writable() make direct
+// system calls.
 #pragma once
 
 #include <link.h>
@@ -19,7 +19,7 @@ struct SlotPlace {
   std::uintptr_t* at;
   const char* name;
   bool is_call;       // a JUMP_SLOT: the loader may bind it at the first call
-  bool is_undefined;  // the object has no such function itself
+  bool is_undefined;  // the object does not define this function itself
 };
 
 class SlotObject {
@@ -27,12 +27,13 @@ class SlotObject {
   explicit SlotObject(const dl_phdr_info& about) noexcept;
   void each(void (*visit)(const SlotPlace& place, void* with), void* with) const noexcept;
   bool has_code_at(std::uintptr_t address) const noexcept;
-  // The loader makes this read-only once it has bound everything there (RELRO).
+  // Whether `at` is in the part that the loader makes read-only after it has bound all slots in it (RELRO).
   bool is_protected(const void* at) const noexcept;
-  // The loader has not done so yet: addresses may still be as they are in the file.
+  // Whether the loader has not made that part read-only yet. Then slots may still have their values from the
+  // file.
   bool is_being_loaded() const noexcept;
-  // Stores a whole word, which other threads read while they call through the slot. A protected page is made
-  // writable for the store and read-only again.
+  // Stores the word at once, because other threads may be calling through the slot. If its page is protected,
+  // the page is made writable for the store and read-only again after it.
   void store(std::uintptr_t* at, std::uintptr_t value) const noexcept;
   const dl_phdr_info& about() const noexcept { return about_; }
   std::uintptr_t end() const noexcept { return end_; }
@@ -54,14 +55,15 @@ class SlotObject {
   std::uintptr_t end_ = 0;
 };
 
-// Whether this process may write there, without changing anything.
+// Whether the memory at `at` is writable. Changes nothing.
 bool is_writable(void* at) noexcept;
 
-// Calls `add` with each wrapper of the loader's own functions, which find out by the return address who calls
-// them. So these wrappers leave no frame on the stack. They jump to what `wrapped.real` has, which must be
-// found before a slot is set to one of them.
+// Calls `add` with each wrapper of dlopen(), dlsym() and similar functions. These functions find their caller
+// by the return address, so their wrappers must leave no frame on the stack: they jump to the function in
+// `wrapped.real`. That function must be found before a slot is set to the wrapper.
 void add_loader_wrappers(void (*add)(Wrapped& wrapped, std::uintptr_t wrapper)) noexcept;
-// Any thread, before a load: from now on objects may have been loaded that were not seen. No lock.
+// Called before a thread loads an object: from now on there may be objects whose slots are not rewritten. Any
+// thread; takes no lock.
 void will_load() noexcept;
 
 }  // namespace penstock::interpose

@@ -1,7 +1,7 @@
 // Rewrites and restores slots. slots.hpp says who calls what.
 //
 // State: `names`, `slots`, `objects`, `own_base` and `complete` are used with Control held and are plain
-// variables. The atomics after them are what any thread asks without a lock, in wrapped calls.
+// variables. The atomics after them are read by any thread in wrapped calls, without a lock.
 // Memory: Grown takes it from the kernel, because it grows under the loader's lock, where malloc may wait for
 // a thread that waits for that lock.
 #include "profiling/interpose/hooks/slots.hpp"
@@ -37,7 +37,7 @@ constexpr std::size_t kNameTable = 4096;
 struct Name {
   Wrapped* wrapped = nullptr;
   std::uintptr_t wrapper = 0;
-  bool imported = false;  // by some object
+  bool imported = false;  // some object imports it
 };
 Name names[kMostNames];
 std::size_t name_count = 0;
@@ -45,7 +45,7 @@ std::uint16_t name_table[kNameTable];  // index + 1
 
 struct Slot {
   std::uintptr_t* at;
-  std::uintptr_t first;
+  std::uintptr_t first;  // value before it was rewritten
   std::uint32_t name;
   std::uint32_t object;
 };
@@ -53,8 +53,8 @@ struct Object {
   std::uintptr_t base;
   const void* headers;
   std::uintptr_t end;
-  bool there;
-  bool counted;
+  bool there;    // for restore_slots(): it is still loaded
+  bool counted;  // a search has visited it before
 };
 template <typename T>
 struct Grown {
@@ -82,18 +82,19 @@ struct Grown {
 Grown<Slot> slots;
 Grown<Object> objects;
 std::uintptr_t own_base = 0;
-// Of the search that is running: no object was being loaded, and there was memory.
+// About the running search: no object was being loaded, and there was enough memory.
 bool complete = true;
 // How many objects had been loaded at the last complete search. Stored at its end: until then a thread that
 // has loaded an object waits for Control in look_for_objects(), instead of using the object unwatched.
 constexpr unsigned long long kIncomplete = ~0ULL;
 std::atomic<unsigned long long> loads_seen{kIncomplete};
-// How many more searches are worth it; the last two are for loads that take long (worth_a_look()).
+// How many more searches are worth their time. load_ns and late_look_ns add a few for loads that take long
+// (worth_a_look()).
 std::atomic<unsigned> looks_left{0};
-std::atomic<std::int64_t> load_ns{0};  // when the last load began
-std::atomic<std::int64_t> late_look_ns{0};
+std::atomic<std::int64_t> load_ns{0};       // when the last load began
+std::atomic<std::int64_t> late_look_ns{0};  // when the last of those searches began
 
-// Also under the loader's lock: no call but strcmp().
+// Also called under the loader's lock, where no function may be called but strcmp().
 std::size_t place_of(const char* name) noexcept {
   std::uint32_t hash = 2166136261U;
   for (; *name != 0; ++name) {
@@ -102,10 +103,10 @@ std::size_t place_of(const char* name) noexcept {
   return hash % kNameTable;
 }
 
-// kMostNames if it is not a wrapped name.
+// The index of a wrapped name; kMostNames if the name is not wrapped.
 std::size_t find_name(const char* text) noexcept {
   if (text[0] == '_' && text[1] == 'Z') {
-    return kMostNames;  // a C++ name: an object may have a hundred thousand
+    return kMostNames;  // a C++ name, which is never wrapped: an object may have 100,000 of them
   }
   for (std::size_t i = place_of(text); name_table[i] != 0; i = (i + 1) % kNameTable) {
     if (strcmp(names[name_table[i] - 1U].wrapped->name, text) == 0) {
@@ -127,9 +128,8 @@ void add_name(Wrapped& wrapped, std::uintptr_t wrapper) noexcept {
   name_table[i] = static_cast<std::uint16_t>(++name_count);
 }
 
-// Under Control, outside of any walk: dladdr(), dlopen() and dlsym() take the loader's lock and may call
-// malloc. The calls of malloc may come back as wrapped calls in this thread; nothing is held then that they
-// need.
+// Called under Control, outside of any walk: dladdr(), dlopen() and dlsym() take the loader's lock and may
+// call malloc. malloc may make wrapped calls in this thread; they need nothing that is held here.
 void make_names() noexcept {
   if (name_count != 0) {
     return;
@@ -156,11 +156,12 @@ bool is_own(const dl_phdr_info& about) noexcept {
   return about.dlpi_addr == own_base;
 }
 
-// --- From here to see_order(): callbacks of a walk (loader_walk.hpp). The loader's lock is held, forks wait,
-// and Control is held but for see_loads() and see_order(). Nothing of the loader may be called, nothing may
-// be waited for, and memory comes from the kernel alone.
+// --- From here to see_order(): callbacks of a walk (loader_walk.hpp). The loader's lock is held, and forks
+// wait. Control is held, except in see_loads() and see_order(). They must not call the loader and must not
+// wait, and they get memory only from the kernel.
 
-// First walk: which names any object imports. Only their functions are looked up, after the walk.
+// First walk: marks the names that any object imports. Only functions with these names are searched for after
+// it.
 int mark_imported(dl_phdr_info* about, std::size_t, void* loads) noexcept {
   if (!is_own(*about)) {
     SlotObject(*about).each(
@@ -175,7 +176,7 @@ int mark_imported(dl_phdr_info* about, std::size_t, void* loads) noexcept {
   return 0;
 }
 
-// objects.count if it is not known.
+// The index of a known object; objects.count if it is not known.
 std::size_t find_object(const dl_phdr_info& about, std::uintptr_t end) noexcept {
   std::size_t i = 0;
   while (i < objects.count && !(objects.at[i].base == about.dlpi_addr &&
@@ -185,7 +186,7 @@ std::size_t find_object(const dl_phdr_info& about, std::uintptr_t end) noexcept 
   return i;
 }
 
-// Makes it known; ~0U without memory.
+// The same, but adds the object if it is not known; ~0U without memory.
 std::uint32_t index_of(const dl_phdr_info& about, std::uintptr_t end) noexcept {
   const std::size_t index = find_object(about, end);
   const Object fresh{
@@ -206,12 +207,12 @@ Slot* known_slot(const std::uintptr_t* at, std::uint32_t object) noexcept {
 struct Rewriting {
   const SlotObject* object;
   std::uint32_t index;
-  bool again;  // slots of it are known already
+  bool again;  // some of its slots are known from an earlier search
 };
 
 // Decides about one slot and stores the wrapper. Program threads call through the slot meanwhile: the word is
-// read once and stored once. The slot is remembered before it is changed, because without memory it must
-// stay: it could not be restored.
+// read once and stored once. The slot is remembered before it is changed. Without memory to remember it, it
+// is not changed, because it could not be restored.
 void rewrite(const SlotPlace& place, void* with) noexcept {
   auto& rewriting = *static_cast<Rewriting*>(with);
   const std::size_t index = find_name(place.name);
@@ -220,18 +221,18 @@ void rewrite(const SlotPlace& place, void* with) noexcept {
     return;
   }
   const std::uintptr_t value = __atomic_load_n(place.at, __ATOMIC_RELAXED);
-  // Not bound yet: it leads back into its own object's code, which has the loader bind it.
+  // A slot that is not bound yet leads back into its own object's code, which asks the loader to bind it.
   const bool calls_bound_later = place.is_call && place.is_undefined;
   const bool unbound = calls_bound_later && rewriting.object->has_code_at(value);
   if (value != real && !unbound) {
-    // Still as it is in the file: another thread is loading the object.
+    // The value is still that of the file, so another thread is loading the object.
     const std::uintptr_t base = rewriting.object->about().dlpi_addr;
     if (calls_bound_later && value < base && rewriting.object->has_code_at(base + value)) {
       complete = false;
     }
     return;
   }
-  // The loader protects this place last, so it may still be writing to it.
+  // The loader makes this part read-only last. While it is writable, the loader may still be writing to it.
   if (rewriting.object->is_protected(place.at) && is_writable(place.at)) {
     complete = false;
     return;
@@ -250,7 +251,7 @@ void rewrite(const SlotPlace& place, void* with) noexcept {
   rewriting.object->store(place.at, names[index].wrapper);
 }
 
-// An object that is being loaded is left for the next search.
+// An object that is being loaded is skipped; the next search rewrites it.
 int rewrite_object(dl_phdr_info* about, std::size_t, void*) noexcept {
   if (is_own(*about)) {
     return 0;
@@ -268,8 +269,9 @@ int rewrite_object(dl_phdr_info* about, std::size_t, void*) noexcept {
   return 0;
 }
 
-// Only a slot that still has our wrapper is changed: the program may have stored something else. Its object
-// is found by its address range, since it may have been unloaded and another one may be there.
+// Only a slot that still has our wrapper is changed: the program may have stored something else. The slot's
+// object is found by its address range, because it may have been unloaded, and another object may be at its
+// addresses.
 int restore_object(dl_phdr_info* about, std::size_t, void* with) noexcept {
   auto& restored = *static_cast<SlotCounts*>(with);
   const SlotObject object(*about);
@@ -287,7 +289,7 @@ int restore_object(dl_phdr_info* about, std::size_t, void* with) noexcept {
     if (__atomic_load_n(slot.at, __ATOMIC_RELAXED) == names[slot.name].wrapper) {
       object.store(slot.at, slot.first);
     }
-    // The loader may have bound it meanwhile, or may be loading the object once more at the same address.
+    // The loader may have bound the slot meanwhile, or may be loading the object again at the same address.
     const std::uintptr_t value = __atomic_load_n(slot.at, __ATOMIC_RELAXED);
     const bool as_linked =
         value == 0 || (value < about->dlpi_addr && object.has_code_at(about->dlpi_addr + value));
@@ -303,7 +305,7 @@ int see_loads(dl_phdr_info* about, std::size_t, void* with) noexcept {
   return 1;
 }
 
-// Which comes first among the loaded objects: 1 for this library, 2 for libc.
+// Which of two objects is first in the list of loaded objects: 1 for this library, 2 for libc.
 int see_order(dl_phdr_info* about, std::size_t, void*) noexcept {
   const SlotObject object(*about);
   const bool is_ours = object.has_code_at(reinterpret_cast<std::uintptr_t>(&see_order));
@@ -332,7 +334,7 @@ bool is_preloaded() noexcept {
 SlotCounts rewrite_slots() noexcept {
   make_names();
   if (objects.count == 0) {
-    will_load();  // a load may have started before its caller's slot leads to us
+    will_load();  // a load may have started before its caller's slot led to our wrapper
   }
   complete = true;
   unsigned long long loads = 0;
@@ -343,8 +345,8 @@ SlotCounts rewrite_slots() noexcept {
       find_real(one.name, *one.real);
     }
   }
-  // Twice: a thread whose call is being bound by the loader right now stores the function over our wrapper,
-  // once.
+  // Twice: the loader may be binding a slot for a call of another thread right now. Then it stores the
+  // function over our wrapper, but only once.
   walk_objects(&rewrite_object, nullptr);
   walk_objects(&rewrite_object, nullptr);
   loads_seen.store(complete ? loads : kIncomplete, std::memory_order_release);
@@ -352,8 +354,8 @@ SlotCounts rewrite_slots() noexcept {
 }
 
 // Control is held. Threads may still be inside wrappers, and the program may have kept their addresses; so
-// wrappers stay, and work without recording. may_have_loaded is cleared last: nothing needs to be looked for
-// any more.
+// wrappers stay, and work without recording. may_have_loaded is cleared last, because no further search is
+// needed.
 SlotCounts restore_slots() noexcept {
   SlotCounts restored;
   for (std::size_t i = 0; i < objects.count; ++i) {
@@ -369,18 +371,18 @@ SlotCounts restore_slots() noexcept {
   return restored;
 }
 
-// Any thread, before it loads something; with no lock, stores only. may_have_loaded is stored last: a thread
-// that sees it must also see that searches are left, or it would clear it and this load would never be
-// noticed.
+// Any thread calls this before it loads an object. It takes no lock and only stores. may_have_loaded is
+// stored last: a thread that sees it must also see that searches are left, or it would clear it and this load
+// would never be noticed.
 void will_load() noexcept {
-  constexpr unsigned kLooks = 1000;  // a load may bring nothing
+  constexpr unsigned kLooks = 1000;  // the limit of searches for a load that brings no new object
   load_ns.store(nanoseconds(CLOCK_MONOTONIC));
   looks_left.store(kLooks);
   session.may_have_loaded.store(true);
 }
 
-// Any thread, in a wrapped call; no lock of ours. It may walk the objects (has_unseen_objects()), whose lock
-// a thread that loads something holds for moments only.
+// Any thread, in a wrapped call; no lock of ours. It may walk the objects (has_unseen_objects()). A thread
+// that loads an object holds the lock of the walk only briefly.
 bool worth_a_look() noexcept {
   unsigned left = looks_left.load();
   while (left != 0 && !looks_left.compare_exchange_weak(left, left - 1)) {
@@ -400,13 +402,12 @@ bool worth_a_look() noexcept {
     if (looks_left.load() == 0) {
       return false;
     }
-    session.may_have_loaded.store(true);  // a load began between the two lines above: keep looking
+    session.may_have_loaded.store(true);  // a load began between the two lines above: continue to search
   }
   return has_unseen_objects();
 }
 
-// Any thread. A walk that only reads a count. Not equal also after an incomplete search, which is to be
-// repeated.
+// Any thread. This walk only reads a count. True also after an incomplete search, which must be repeated.
 bool has_unseen_objects() noexcept {
   const unsigned long long seen = loads_seen.load(std::memory_order_acquire);
   unsigned long long loads = 0;

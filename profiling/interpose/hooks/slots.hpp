@@ -1,14 +1,17 @@
-// Leads a running program's calls to the wrappers. Where the library was preloaded, the loader has done that.
-// Where it was attached, or opened by the program, slots are rewritten while threads run: the words by which
-// the loaded objects call other objects' functions or keep their addresses (relocations JUMP_SLOT and
-// GLOB_DAT, and addresses in data). They are restored when recording ends. A slot is changed only if it has
-// the function that the wrapper replaces, or waits to be bound to it. A slot that has another library's
-// function of that name stays.
+// Redirects a running program's calls to the wrappers, by rewriting slots. A slot is a word through which a
+// loaded object calls a function of another object, or which has that function's address. Its relocation is
+// JUMP_SLOT, GLOB_DAT or an address in data.
+//
+// If the library was preloaded, the loader has bound all slots to the wrappers already. If it was attached,
+// or opened by the program, slots are rewritten while threads run, and restored when recording ends. A slot
+// is rewritten only if it has the function that the wrapper replaces, or if the loader has not bound it yet.
+// A slot with another library's function of that name is not changed.
 //
 // Locks: rewrite_slots() and restore_slots() are for the thread that holds Control (recording.hpp), which
-// blocks all signals. The rest is for any thread and any handler, with no lock held.
+// blocks all signals. The other functions are for any thread and any handler, with no lock held.
 // Memory: from the kernel, but rewrite_slots() calls dlsym() and dlopen(), which may call malloc. So it must
-// not be called in a handler or by an allocator; look_for_objects() says how that is avoided.
+// not be called in a handler or by an allocator; look_for_objects() (recording.cpp) explains how that is
+// avoided.
 // Forks: none happens during a walk over the objects (loader_walk.hpp).
 #pragma once
 
@@ -21,17 +24,21 @@ namespace penstock::interpose {
 bool is_preloaded() noexcept;
 
 struct SlotCounts {
-  std::uint64_t slots = 0;  // that lead to the wrappers, or have their first value again
+  std::uint64_t slots = 0;  // slots that were rewritten, or have their first value again
   std::uint64_t objects = 0;
-  std::uint64_t differing = 0;  // of restore_slots(): have another value, which is not a wrapper either
-  std::uint64_t unloaded = 0;   // likewise: were in objects that have been unloaded
+  std::uint64_t differing =
+      0;  // restore_slots(): slots that do not have their first value or the replaced function
+  std::uint64_t unloaded = 0;  // restore_slots(): slots of objects that were unloaded
 };
-// In all objects that are loaded now, also in those loaded since the last time. 0 slots: no memory.
+// rewrite_slots() works on all objects that are loaded now, also on those loaded since the last call. It
+// returns 0 slots if there is no memory.
 SlotCounts rewrite_slots() noexcept;
 SlotCounts restore_slots() noexcept;
 
-// If objects may have been loaded (session.may_have_loaded), a call that is likely to use them next calls
-// look_for_objects(), which does nothing if none was. Any thread. errno is not kept.
+// look_for_objects() rewrites the slots of objects that were loaded since the last search. The wrappers of
+// open() and dlsym() call it while session.may_have_loaded is set, because the program is likely to use new
+// objects next. worth_a_look() says whether another search is worth its time; has_unseen_objects() says
+// whether new objects exist. Any thread. errno may change.
 bool worth_a_look() noexcept;
 bool has_unseen_objects() noexcept;
 [[gnu::cold]] void look_for_objects() noexcept;

@@ -1,5 +1,5 @@
-// Around the calls of the stat family, and what follows a change of the working directory: `call` makes the
-// call, and what it said is counted and remembered.
+// The code around calls of the stat family and around chdir(). `call` makes the program's call, which is then
+// counted; the size and the kind of the file are noted. It runs in wrappers, under the rules of wrap.hpp.
 #pragma once
 
 #include <fcntl.h>
@@ -48,7 +48,7 @@ int stat_of_name(int at, const char* path, const auto* about, auto call) noexcep
     operation.failed = result < 0 ? saved : 0;
     penstock_file_kind kind = PENSTOCK_REGULAR;
     std::int64_t size = -1;
-    if (result == 0 && !S_ISLNK(mode_in(*about))) {  // of what a link leads to nothing is known
+    if (result == 0 && !S_ISLNK(mode_in(*about))) {  // a symbolic link says nothing about its target
       const unsigned mode = mode_in(*about);
       kind = S_ISREG(mode) ? PENSTOCK_REGULAR : S_ISDIR(mode) ? PENSTOCK_DIRECTORY : PENSTOCK_OTHER_FILE;
       size = static_cast<std::int64_t>(size_in(*about));
@@ -59,7 +59,7 @@ int stat_of_name(int at, const char* path, const auto* about, auto call) noexcep
 }
 
 inline int directory_changed(int result) noexcept {
-  if (result == 0 && !log_suspended()) {  // a vfork's child has a directory of its own
+  if (result == 0 && !log_suspended()) {  // a vfork's child changes only its own directory
     note_working_directory();
   }
   return result;

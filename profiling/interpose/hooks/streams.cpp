@@ -1,9 +1,9 @@
-// Streams: their table, and what can only be derived slowly.
+// The table of streams, and the slow parts of deriving what a call has moved.
 //
 // Called by wrappers of stdio in any thread. The members of OnStream run under the FILE's lock if there may
 // be other threads; stream_at() takes no lock; settle_streams() takes none either, on purpose. Memory comes
-// from the kernel. Nothing calls malloc, and stdio is never called: it would be counted, and might wait for a
-// lock.
+// from the kernel. Nothing calls malloc, and stdio is never called: its calls would be counted, and might
+// wait for a lock.
 #include "profiling/interpose/hooks/streams.hpp"
 
 #include "profiling/interpose/counting/blocks.hpp"
@@ -21,7 +21,7 @@ constexpr unsigned kMagic = 0xfbad0000U;  // the upper half of _flags
 }  // namespace
 
 // If two threads make a page at once, the second one's exchange fails and it uses the first one's. Release
-// and acquire: whoever finds the page finds it zeroed. Also in handlers.
+// and acquire: a thread that finds the page finds it zeroed. Also in handlers.
 Stream* stream_at(int fd) noexcept {
   const auto number = static_cast<unsigned>(fd);
   if (number >= kStreamPages * kStreamsPerPage) {
@@ -48,9 +48,9 @@ std::int64_t kernel_position(int fd) noexcept {
   return at < 0 ? -1 : at;
 }
 
-// From OnStream's constructor, under the FILE's lock: a stream that is seen for the first time, in this
-// process or on this descriptor. stream_ is set only for keep() and is null again afterwards, as the
-// constructor may still leave the call unwatched.
+// Called by OnStream's constructor, under the FILE's lock, for a stream that is new in this process or on
+// this descriptor: learns its position. stream_ is set only for keep() and is null again afterwards, because
+// the constructor may still decide not to watch the call.
 void OnStream::meet(Stream& stream) noexcept {
   const std::int64_t at = kernel_position(fd_);
   stream.file = file_;
@@ -63,7 +63,8 @@ void OnStream::meet(Stream& stream) noexcept {
   stream_ = nullptr;
 }
 
-// After a failed call, before the program can write again: its position is still that of the failure.
+// Called after a failed call, before the program can write again: the file's position is still that of the
+// failure.
 std::int64_t OnStream::written_before_failure(std::int64_t at_most) const noexcept {
   const std::int64_t at = kernel_position(fd_);
   const std::int64_t bytes = at < 0 ? 0 : at - (stream_->position - unwritten_);
@@ -82,7 +83,7 @@ void OnStream::settle(ThreadLog& log, Stream& stream, const FILE& f, int fd) noe
     operation.call = PENSTOCK_CALL_WRITE;
     operation.length = f._IO_write_ptr - stream.write_ptr;
   } else {
-    // Calls on other streams write what this one holds: fflush(NULL), a read from a terminal.
+    // Calls on other streams may write this stream's buffer: fflush(NULL), or a read from a terminal.
     const std::int64_t written = (stream.write_ptr - stream.write_base) - unwritten(f);
     if (written > 0) {
       add_kernel_written(log, written);
@@ -113,17 +114,19 @@ void OnStream::settle(ThreadLog& log, Stream& stream, const FILE& f, int fd) noe
   count(log, fd, operation);
 }
 
-// Under the stream's lock, after the call. One system call, and only if the buffer was filled again.
+// Called under the stream's lock, after the call. Makes one system call, and only if the buffer was filled
+// again.
 std::int64_t received(const OnStream& on, const FILE& f, const Before& before) noexcept {
   if (before.same(f)) {
-    return on.unread_before() - unread(f);  // all from what was in the buffer
+    return on.unread_before() - unread(f);  // all bytes came from the buffer
   }
-  // The buffer was filled at least once. What it has now came with the last filling.
+  // The buffer was filled at least once. The bytes in it now came with the last filling.
   const std::int64_t at_least = on.unread_before() + (end_in_buffer(f) - f._IO_buf_base) - unread(f);
   const std::int64_t at = kernel_position(f._fileno);
-  // Before the last filling the whole buffer was used, as often as necessary. At the end of the file the last
-  // filling brought nothing, and the one before it less than a whole buffer. A number that fits neither comes
-  // from a position that other processes move as well.
+  // Each filling before the last one brought a whole buffer. So the bytes before the last filling are a
+  // multiple of the buffer's size. At the end of the file it may be different: the last filling brought
+  // nothing, and the one before it less than a whole buffer. If the number fits neither case, other processes
+  // have moved the position as well.
   const std::int64_t before_that = at < 0 ? -1 : at - unread(f) - on.stream().position - at_least;
   const std::int64_t room = f._IO_buf_end - f._IO_buf_base;
   const bool fits = before_that > 0 && room > 0 &&
@@ -131,10 +134,11 @@ std::int64_t received(const OnStream& on, const FILE& f, const Before& before) n
   return at_least + (fits ? before_that : 0);
 }
 
-// By the thread that ends the process, executes another program or calls fflush(NULL), perhaps in a handler.
-// No FILE is locked: another thread may hold its lock for ever, for example in a read from a terminal. A FILE
-// may have been freed by a call that no wrapper saw, so the kernel copies it (copy_memory()), which fails
-// instead of a fault. The copy is used only if it still looks like a stream of this descriptor.
+// Called by the thread that ends the process, executes another program or calls fflush(NULL), perhaps in a
+// handler. No FILE is locked: another thread may hold its lock for ever, for example in a read from a
+// terminal. A FILE may have been freed by a call that no wrapper saw, so the kernel copies it
+// (copy_memory()), which fails instead of crashing. The copy is used only if it still looks like a stream of
+// this descriptor.
 void settle_streams() noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {

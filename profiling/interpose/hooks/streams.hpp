@@ -1,22 +1,22 @@
-// Counts what goes through libc's streams (FILE). Bytes are those that the program received or gave. What the
-// kernel moved is derived from the stream's own pointers, which glibc's headers make public for their macros:
+// Counts reads and writes through libc's streams (FILE). The counted bytes are those that the program
+// received or gave. The bytes that the kernel moved are derived from the stream's own pointers, which glibc's
+// headers make public for their macros:
 //
-//   the kernel read   what the call gave the program, and by how much more the buffer holds unread
-//   the kernel wrote  what the program gave, and by how much less the buffer holds unwritten
+//   the kernel read   bytes that the program received + increase of the unread bytes in the buffer
+//   the kernel wrote  bytes that the program gave - increase of the unwritten bytes in the buffer
 //
-// getc_unlocked() and putc_unlocked() are macros that move these pointers without any call. So where the
-// pointers were when the last call ended is remembered. What they moved since then, the program moved; it is
-// counted as one operation with the next call, or when the process ends.
+// getc_unlocked() and putc_unlocked() are macros that move these pointers without a call. So each call
+// remembers where it left the pointers. If they have moved at the next call, the program has used macros.
+// These bytes are counted as one operation, at the next call or when the process ends.
 //
 // Threads: wrappers of stdio call this in any thread of the program. A Stream is used under its FILE's own
-// lock (OnStream). Where the program has one thread, or does its own locking (__fsetlocking), no lock is
-// taken.
-// Memory: pages of Streams come from the kernel. This code never calls stdio but flockfile() and
-// funlockfile(), and never malloc. errno is left alone.
-// Signals: stdio is not safe in handlers, and this adds nothing: a handler that uses the same FILE may find
-// its Stream half updated, which gives wrong counts and no fault. FILE locks are recursive, so it does not
-// hang.
-// Forks: a child counts its streams anew (stream_process).
+// lock (OnStream). No lock is taken if the program has one thread, or does its own locking (__fsetlocking).
+// Memory: pages of Streams come from the kernel. This code calls flockfile() and funlockfile(), but no other
+// function of stdio, and never malloc. errno does not change.
+// Signals: stdio is not safe in handlers. A handler that uses the same FILE all the same may find its Stream
+// half updated: the counts are then wrong, but the program does not crash. It does not hang either, because
+// FILE locks are recursive.
+// Forks: a child knows no streams at first (stream_process).
 #pragma once
 
 #include <pthread.h>
@@ -26,25 +26,27 @@
 
 extern "C" {
 extern char __libc_single_threaded __attribute__((weak));
-// Cleanup handlers in glibc's old form: two stores, where the present one needs a sigsetjmp().
+// Cleanup handlers in glibc's older form. It costs two stores; the current form costs a sigsetjmp().
 void _pthread_cleanup_push(struct _pthread_cleanup_buffer*, void (*)(void*), void*) noexcept;
 void _pthread_cleanup_pop(struct _pthread_cleanup_buffer*, int) noexcept;
 }
 
 namespace penstock::interpose {
 
-// What is known of a stream, used under its lock. Zeroed memory is a stream that is not known.
+// What is known about one stream. Used under the FILE's lock. Zeroed memory is a stream that is not known.
 struct Stream {
   const FILE* file;
-  std::int64_t position;  // of the next byte for the program; of a pipe, how many there were
-  const char* read_ptr;   // as the last call left them
+  std::int64_t position;  // file offset of the program's next byte; for a pipe: number of bytes so far
+  const char* read_ptr;   // read_ptr to write_ptr: as the last call left them
   const char* read_end;
   const char* write_base;
   const char* write_ptr;
-  std::uint32_t process;      // stream_process when this was written: a fork's child counts anew
-  std::uint32_t pushed_back;  // bytes that were received already and will be once more
-  std::uint64_t ticks;        // when the clock was last read for it
+  std::uint32_t
+      process;  // stream_process when this was written; if it differs, this Stream is not known any more
+  std::uint32_t pushed_back;  // bytes that ungetc() pushed back; the program will receive them a second time
+  std::uint64_t ticks;        // last reading of the clock for this stream
 };
+// Changes in a fork's child and when recording begins: all streams are unknown from then on.
 extern std::uint32_t stream_process;
 
 constexpr unsigned kStreamPages = 1024;
@@ -53,9 +55,9 @@ struct StreamPage {
   Stream at[kStreamsPerPage];
 };
 extern std::atomic<StreamPage*> stream_pages[kStreamPages];
-// The Stream of `fd`, made if necessary; null without memory. Takes no lock. Pages are never freed.
+// The Stream of `fd`, created if necessary; null if there is no memory. Takes no lock. Pages are never freed.
 Stream* stream_at(int fd) noexcept;
-// The same, null if it was never asked for.
+// The same, but null if its page was never created.
 inline Stream* known_stream(int fd) noexcept {
   const auto number = static_cast<unsigned>(fd);
   if (number >= kStreamPages * kStreamsPerPage) [[unlikely]] {
@@ -64,18 +66,19 @@ inline Stream* known_stream(int fd) noexcept {
   StreamPage* page = stream_pages[number / kStreamsPerPage].load(std::memory_order_acquire);
   return page == nullptr ? nullptr : &page->at[number % kStreamsPerPage];
 }
-// The descriptor is another file's now, so the stream's position must be asked for anew. Takes no lock.
+// The descriptor refers to another file now: the next call on the stream asks the kernel for its position.
+// Takes no lock.
 inline void forget_stream(int fd) noexcept {
   if (Stream* stream = known_stream(fd)) {
     stream->file = nullptr;
   }
 }
-// Counts what macros have moved so far, for all streams: before the process ends or executes another program,
-// and around fflush(NULL).
+// Counts the bytes that macros have moved so far, in all streams. Called before the process ends or executes
+// another program, and around fflush(NULL).
 void settle_streams() noexcept;
 
-constexpr int kInBackup = 0x100;  // _flags: the pointers are those of what ungetc() pushed back
-constexpr int kIsFile = 0x2000;   // not of memory, whose _fileno is left as it happens to be
+constexpr int kInBackup = 0x100;  // in _flags: the read pointers are in ungetc()'s backup buffer
+constexpr int kIsFile = 0x2000;   // a file; in a stream of memory _fileno has no meaning
 constexpr int kCurrentlyPutting = 0x800;
 constexpr int kNoReads = 0x4;
 constexpr int kEndSeen = 0x10;
@@ -87,12 +90,13 @@ inline bool threads_may_be() noexcept {
   return &__libc_single_threaded == nullptr || __libc_single_threaded == 0;
 }
 
-// -1 for a stream without a descriptor: memory, or functions of the program.
+// -1 for a stream without a descriptor: one of memory, or of the program's own functions (fopencookie()).
 inline int descriptor_of(const FILE& f) noexcept {
   return (f._flags & kIsFile) != 0 ? f._fileno : -1;
 }
 
-// Bytes in the buffer that the program has not received, or that the kernel has not received yet.
+// unread(): bytes in the buffer that the program has not received yet. unwritten(): bytes in the buffer that
+// the kernel has not received yet.
 inline std::int64_t unread(const FILE& f) noexcept {
   return f._IO_read_end - f._IO_read_ptr +
          ((f._flags & kInBackup) != 0 ? f._IO_save_end - f._IO_save_base : 0);
@@ -101,7 +105,8 @@ inline std::int64_t unwritten(const FILE& f) noexcept {
   return f._IO_write_ptr - f._IO_write_base;
 }
 
-// The program's place in what the buffer has of the file, without what it pushed back, and where that ends.
+// The program's position in the part of the buffer that came from the file, and the end of that part. Bytes
+// that were pushed back are not in it.
 inline const char* place_in_buffer(const FILE& f) noexcept {
   return (f._flags & kInBackup) != 0 ? f._IO_save_base : f._IO_read_ptr;
 }
@@ -109,8 +114,9 @@ inline const char* end_in_buffer(const FILE& f) noexcept {
   return (f._flags & kInBackup) != 0 ? f._IO_save_end : f._IO_read_end;
 }
 
-// The same before a call, and what shows afterwards whether the buffer was filled again, once or several
-// times: the kernel's position as glibc knows it, or else the first bytes of the buffer.
+// The state of the buffer before a call. After the call, same() tells whether glibc has filled the buffer
+// again, once or several times. It compares the kernel's position, as far as glibc knows it, or else the
+// first bytes of the buffer.
 struct Before {
   explicit Before(const FILE& f) noexcept
       : at(place_in_buffer(f)),
@@ -133,10 +139,12 @@ struct Before {
   char begin[16] = {};
 };
 
-// Around one call on a stream. The FILE's lock is held as long as this lives if there may be other threads;
-// the call itself then takes it once more. If the thread is cancelled meanwhile, a cleanup handler releases
-// it. Without the lock another thread's call could move the pointers between the looks before and after the
-// call, and bytes would be counted twice or not at all.
+// Exists around one call on a stream, and counts the call. If there may be other threads, it holds the FILE's
+// lock as long as it exists; the call itself takes the lock once more (FILE locks are recursive). If the
+// thread is cancelled meanwhile, a cleanup handler releases the lock.
+//
+// The pointers are read before and after the call. Without the lock, another thread could move them in
+// between, and bytes would be counted twice or not at all.
 class OnStream {
  public:
   explicit OnStream(FILE* file) noexcept : file_(file), fd_(descriptor_of(*file)) {
@@ -177,13 +185,14 @@ class OnStream {
   OnStream(const OnStream&) = delete;
   OnStream& operator=(const OnStream&) = delete;
 
-  // If not, the call is made and not counted.
+  // False: the call is made and not counted.
   bool watched() const noexcept { return stream_ != nullptr; }
   ThreadLog& log() const noexcept { return *log_; }
   Stream& stream() const noexcept { return *stream_; }
 
-  // Before a call that will probably reach the kernel. What the buffer alone answers takes less time than
-  // reading the clock. It is counted without a time, and dated by the last reading, unless segments are kept.
+  // Reads the clock before a call that will probably reach the kernel. If the buffer alone can answer the
+  // call, reading the clock would take longer than the call. Then the call is counted with no duration, at
+  // the time of the last reading, unless segments are recorded.
   void time_it() noexcept { begin_ = ticks(); }
   void time_read(std::size_t bytes) noexcept {
     if (static_cast<std::int64_t>(bytes) > unread_) {
@@ -196,8 +205,8 @@ class OnStream {
     }
   }
 
-  // After the call: `bytes` were received, or given. If there were none, the stream's error flag says whether
-  // it failed, with errno.
+  // After the call: the program received, or gave, `bytes`. If that is 0, the stream's error flag shows
+  // whether the call failed; the reason is errno.
   void was_read(std::int64_t bytes) noexcept {
     const std::int64_t from_kernel = bytes + unread(*file_) - unread_;
     if (from_kernel > 0) {
@@ -237,13 +246,14 @@ class OnStream {
     count_it(operation);
     keep();
   }
-  // A call that is neither; it may have written what was unwritten. `failed`: errno.
+  // After a call that is neither a read nor a write; it may have written the unwritten bytes of the buffer.
+  // `failed`: errno, or 0.
   void was(penstock_call call, int failed) noexcept {
     wrote_from(unwritten_);
     count_it({.call = call, .layer = PENSTOCK_STDIO, .failed = failed});
     keep();
   }
-  // A call that is not counted itself.
+  // After a call that is not counted as an operation; it may have written bytes of the buffer.
   void was_nothing() noexcept {
     wrote_from(unwritten_);
     keep();
@@ -271,8 +281,8 @@ class OnStream {
     stream_->write_ptr = file_->_IO_write_ptr;
   }
 
-  // Counts what the pointers of `f` (the stream, or a copy of it) show to have happened since the last call.
-  // Under the stream's lock, except for copies.
+  // Counts what has happened since the last call, as the pointers of `f` show. `f` is the stream itself,
+  // under its lock, or a copy of it, without the lock.
   static void settle(ThreadLog& log, Stream& stream, const FILE& f, int fd) noexcept;
 
  private:
@@ -288,7 +298,8 @@ class OnStream {
       kernel_written(bytes);
     }
   }
-  // glibc drops what it could not write. The kernel's position in the file shows how much it wrote.
+  // For a failed write: glibc drops the bytes that it could not write. The kernel's position in the file
+  // shows how many were written.
   [[gnu::cold]] std::int64_t written_before_failure(std::int64_t at_most) const noexcept;
   void count_it(Operation operation) noexcept {
     if (begin_ != 0 || segments_wanted()) {
@@ -311,10 +322,11 @@ class OnStream {
   _pthread_cleanup_buffer cleanup_;
 };
 
-// The kernel's position in the file; -1 where it has none. One direct system call.
+// The kernel's position in the file; -1 if it has none. One direct system call.
 std::int64_t kernel_position(int fd) noexcept;
-// For calls that do not return how many bytes they gave the program: that number, from what was in the buffer
-// before. It is exact for a file, and for a pipe if the call filled the buffer at most once.
+// How many bytes the program received, for calls that do not return this number. It is calculated from the
+// buffer before and after the call. It is exact for a file, and for a pipe if the call filled the buffer at
+// most once.
 std::int64_t received(const OnStream& on, const FILE& file, const Before& before) noexcept;
 
 }  // namespace penstock::interpose

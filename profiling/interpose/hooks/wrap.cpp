@@ -1,9 +1,9 @@
-// Finds the functions that wrappers call. All of it runs at the first call of a function, in the program's
-// thread that makes it, perhaps inside malloc, in a handler or in a fork's child.
+// Finds the functions that wrappers call. This code runs at the first call of a function, in the program's
+// thread that makes the call. That thread may be inside malloc, in a handler or in a fork's child.
 //
 // Only this file and slots.cpp call the loader (dlopen(), dlsym(), dladdr()) in wrapped calls. These
 // functions take the loader's lock, which is recursive, so a handler in its own thread does not hang; and
-// they may call malloc. A result is kept, so that it happens once for each function.
+// they may call malloc. A result is stored, so that each function is searched for only once.
 #include "profiling/interpose/hooks/wrap.hpp"
 
 #include <link.h>
@@ -16,15 +16,15 @@ namespace penstock::interpose {
 
 namespace {
 
-// Names that are valid as long as their libraries are loaded. The libraries are opened only after the
-// listing: inside it the loader's locks would be taken in the wrong order.
+// The names of the loaded libraries; a name is valid as long as its library is loaded. The libraries are
+// opened only after all are listed: during the walk the loader's locks would be taken in the wrong order.
 constexpr std::size_t kMostLibraries = 512;
 struct Libraries {
   const char* names[kMostLibraries];
   std::size_t count = 0;
 };
 
-// Inside a walk, under the loader's lock: copies pointers, calls nothing.
+// Called inside a walk, under the loader's lock: copies pointers, calls nothing.
 int list(dl_phdr_info* about, std::size_t, void* with) noexcept {
   auto* libraries = static_cast<Libraries*>(with);
   if (about->dlpi_name != nullptr && about->dlpi_name[0] != 0 && libraries->count < kMostLibraries) {
@@ -44,7 +44,7 @@ void list_as_they_are(Libraries& libraries) noexcept {
 }
 
 // Null if the library does not have it, and for our own function. RTLD_NOLOAD: nothing is loaded, and no
-// constructor runs. Takes the loader's lock for moments.
+// constructor runs. Takes the loader's lock briefly.
 void* function_in(const char* library_name, const char* name) noexcept {
   void* library = dlopen(library_name, RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) {
@@ -89,7 +89,7 @@ bool is_another_librarys(const char* name, const void* function) noexcept {
 // Relaxed stores are enough: a function's address refers to code that was mapped before, and every thread
 // finds the same one. errno may change here, before the call is made.
 void* find_real(const char* name, std::atomic<void*>& found) noexcept {
-  // First, because in a child that libc has not forked dlsym() may wait for ever.
+  // This comes first: in a child that was not forked by libc's fork(), dlsym() may wait for ever.
   void* function = is_raw_child() ? libc_function(name) : nullptr;
   if (function != nullptr) {
     found.store(function, std::memory_order_relaxed);

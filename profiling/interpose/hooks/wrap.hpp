@@ -1,19 +1,21 @@
-// How a call is wrapped: what makes the program's call, and what counts it afterwards. The wrapper has the
-// name of the libc function that it replaces as its symbol, and another name in C++, so that it need not
-// agree with a declaration in libc's headers.
+// How wrappers are written. A wrapper makes the program's call and counts it afterwards. Its symbol is the
+// name of the libc function that it replaces. Its C++ name is another one, so it need not match the
+// declaration in libc's headers.
 //
 //   PENSTOCK_WRAP(ssize_t, pread, (int fd, void* out, size_t bytes, off_t offset)) {
 //     ... real_pread(fd, out, bytes, offset) ...
 //   }
 //
-// What holds for every wrapper: it runs in the program's thread, on the program's stack, with no lock of this
+// Rules for every wrapper: it runs in the program's thread, on the program's stack, with no lock of this
 // library held, before main() and after exit() as well. It may be called inside malloc, in a signal handler,
 // and in a fork's or vfork's child. So it must not call malloc, wrapped functions or anything that takes a
-// lock of libc's, and must leave errno as the call left it. Exception: the first call of each function
-// searches for it (find_real()). Wrappers of stdio also lock the program's FILE, like the call itself.
+// lock of libc's, and must leave errno as the call left it. Exception: at its first call a wrapper searches
+// for the function that it replaces (find_real()). Wrappers of stdio also lock the program's FILE, like the
+// call itself.
 //
-// Without a log (nothing is recorded, or a vfork's child) the call is only made. Signals: a handler that
-// interrupts the counting is counted after it (Update, counting.hpp).
+// If the thread has no log (nothing is recorded, or it is a vfork's child), the wrapper only makes the call.
+// Signals: if a handler interrupts the counting, the handler's calls are counted after it (Update,
+// counting.hpp).
 #pragma once
 
 #include <dlfcn.h>
@@ -28,23 +30,25 @@
 
 namespace penstock::interpose {
 
-// The next function of that name: in the libraries after this one, or, if there is none, in those that were
-// loaded later for private use (dlopen() with RTLD_LOCAL), as Python does with MPI and HDF5. If this library
-// itself was loaded later (slots.hpp), the first that any library has. Null if there is none.
+// Finds the function that a wrapper calls, and stores it in `found`. It is the next one of that name in the
+// libraries after this one. If these have none, libraries are searched that were loaded for private use
+// (dlopen() with RTLD_LOCAL), as Python loads MPI and HDF5. If this library itself was loaded later
+// (slots.hpp), it is the first function of that name in any other library. Null if there is none.
 //
-// Any thread. dlsym() takes the loader's recursive lock and may call malloc; two threads that search at once
-// find the same. In a child that libc has not forked, that lock may be held for ever: there libc's symbols
-// are read instead (libc_names.hpp), which takes no lock.
+// Any thread. dlsym() takes the loader's recursive lock and may call malloc; two threads that search at the
+// same time find the same function. In a child that libc's fork() has not made, that lock may be held for
+// ever. There, libc's symbol table is read instead (libc_names.hpp), which takes no lock.
 [[gnu::cold]] void* find_real(const char* name, std::atomic<void*>& found) noexcept;
 
-// Whether a function with the name of one of libc's is another library's, which makes the call in its own
-// way, perhaps by syscall(). Takes no lock.
+// Whether `function` has the name of a libc function but is another library's, such as an allocator's mmap().
+// That library may make the call by syscall(). Takes no lock.
 [[gnu::cold]] bool is_another_librarys(const char* name, const void* function) noexcept;
 
-// Around a call of such a function. Its wrapper counts the call already, so what it asks of our syscall()
-// goes to the kernel uncounted. The mark is the stack address where the call began: a handler that leaves the
-// call by longjmp() leaves a mark that is ignored further up the stack. Any thread; nothing is allocated. In
-// a fork's child it stays for the thread that forked.
+// Exists around a call of another library's function (is_another_librarys()). The wrapper counts this call
+// already, so a syscall() inside it goes to the kernel uncounted. The mark is the stack address where the
+// call began. If a handler leaves the call by longjmp(), the mark remains, but further up the stack it is
+// ignored. Any thread; nothing is allocated. In a fork's child the mark still holds for the thread that
+// forked.
 class WithinNext {
  public:
   WithinNext() noexcept : before_(begin_) { begin_ = reinterpret_cast<const char*>(this); }
@@ -74,11 +78,12 @@ Result no_such_function() noexcept {  // like a call that the kernel does not ha
   }
 }
 
-// The function that the program would have called without us. Found at the first call, in any thread.
+// The function that the program would have called without this library. It is found at the first call, in any
+// thread.
 //
-// `direct_` is the function if it may be called with nothing around it: null until that is known, and always
-// null if it is another library's. It and `found_` are written by any thread with the same value, so no lock
-// and no order is needed.
+// `direct_` is the function if it may be called without a WithinNext around the call. It is null until that
+// is known, and always null if it is another library's function. Any thread may write `direct_` and `found_`,
+// but always the same value, so no lock and no memory order is needed.
 template <typename Signature>
 class Real {
  public:
@@ -118,7 +123,7 @@ class Real {
   std::atomic<void*> direct_{nullptr};
 };
 
-// Why a call failed, if it did.
+// errno of a call that failed; 0 if it succeeded.
 [[gnu::always_inline]] inline int failure_of(auto result) noexcept {
   if (result < 0) [[unlikely]] {
     return errno;
@@ -126,15 +131,17 @@ class Real {
   return 0;
 }
 
-// Where a call that uses the descriptor's position begins; -1 if the descriptor is not known.
+// For a call that uses the descriptor's position, before the call: returns the description and stores the
+// position in `offset`. If the descriptor is not known, it returns null and `offset` is -1.
 inline Description* positioned(ThreadLog& log, int fd, std::int64_t& offset) noexcept {
   Description* description = known_description(log, fd);
   offset = description == nullptr ? -1 : description->position.load(std::memory_order_relaxed);
   return description;
 }
 
-// After a read from, or a write to, the descriptor's position (description, offset: from positioned()), or
-// any other (description null). `bytes` < 0: it failed.
+// Counts a read or a write after the call. If it used the descriptor's position, `description` and `offset`
+// come from positioned(), and the position advances. Otherwise `description` is null and `offset` is the
+// call's own. `bytes` < 0: the call failed.
 template <penstock_call kCall>
 [[gnu::always_inline]] inline void count_transfer(ThreadLog& log, int fd, Description* description,
                                                   std::int64_t offset, std::int64_t bytes,
@@ -154,9 +161,8 @@ template <penstock_call kCall>
   count_moved<kCall>(log, fd, PENSTOCK_POSIX, offset, bytes, begin, end);
 }
 
-// Makes the call, and has what it gave counted: `count_it` is given the log, the result, and an operation of
-// that kind with the times of the call. errno is still the call's; count_it may change it where it gives it
-// back.
+// Makes the call and takes its times. Then `count_it` gets the log, the result, and an operation of this kind
+// with these times. errno is still that of the call. If count_it changes errno, it must restore it.
 [[gnu::always_inline]] inline auto timed(penstock_call kind, auto call, auto count_it) noexcept {
   ThreadLog* log = thread_log();
   if (log == nullptr) {
@@ -169,8 +175,8 @@ template <penstock_call kCall>
   return result;
 }
 
-// A call on a descriptor that moves nothing, and what it gave (-1: it failed). `size`: of the file, where it
-// gave 0; -1: that says nothing of it.
+// Makes and counts a call on a descriptor that moves no bytes. A negative result means that it failed.
+// `size`: the file's size after a call that returned 0; -1: not known.
 auto counted(penstock_call kind, int fd, auto call, std::int64_t size = -1) noexcept {
   return timed(kind, call, [=](ThreadLog& log, auto result, Operation& operation) {
     operation.failed = failure_of(result);
@@ -181,7 +187,7 @@ auto counted(penstock_call kind, int fd, auto call, std::int64_t size = -1) noex
   });
 }
 
-// The same on a name.
+// The same for a call on a name.
 auto counted_path(int at, const char* path, penstock_file_kind file_kind, auto call) noexcept {
   return timed(PENSTOCK_CALL_OTHER, call, [=](ThreadLog& log, auto result, Operation& operation) {
     const int saved = errno;
@@ -201,9 +207,9 @@ auto counted_path(int at, const char* path, penstock_file_kind file_kind, auto c
   PENSTOCK_WRAPPED(name, real_##name.found())                                                     \
   extern "C" result wrap_##name parameters
 
-// Two functions of the same signature that are wrapped in the same way, as those for files with 32 and with
-// 64 bits of size. Last comes what both return; in it `real` is the function that the program has called. The
-// reference is a constant, so the call is made as in PENSTOCK_WRAP.
+// Wraps two functions of the same signature in the same way, such as lseek() and lseek64(). The last argument
+// is the expression that both return. In it, `real` is the function that the program has called. `real` is a
+// constant reference, so the call costs as little as in PENSTOCK_WRAP.
 #define PENSTOCK_WRAP_TWINS(result, name, twin, parameters, ...) \
   PENSTOCK_WRAP(result, name, parameters) {                      \
     constexpr auto& real = real_##name;                          \

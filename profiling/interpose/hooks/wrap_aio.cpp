@@ -1,12 +1,16 @@
-// POSIX asynchronous I/O: threads of libc read and write, past all wrappers. An operation is counted once,
-// when the program learns that it has ended, or when the program ends.
+// Wrappers of POSIX asynchronous I/O, whose reads and writes are made by threads of libc, without any
+// wrapper. An operation is counted once: when the program learns that it has ended, or when the program ends.
+//
+// Threads: any thread, and any handler, because aio_error() and aio_return() are allowed in handlers.
+// `blocks` takes a lock of its own, which is not held during the program's call (blocks.hpp). Memory comes
+// from the kernel. errno is that of the program's call.
 #include <aio.h>
 
 #include "profiling/interpose/counting/asynchronous.hpp"
 #include "profiling/interpose/counting/blocks.hpp"
 #include "profiling/interpose/hooks/wrap.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace {
 
@@ -35,7 +39,8 @@ void learned(const void* block, std::int64_t result) noexcept {
   }
 }
 
-// 0 or an errno are an end; what came of it is in the block, which is the program's no longer.
+// Around aio_error(). If it returns 0 or an errno value, the operation has ended, and its result is in the
+// block.
 template <typename Block, typename Ask>
 int asked(const Block* block, Ask ask) noexcept {
   const int error = ask();
@@ -68,7 +73,7 @@ int listed(Block* const list[], int count, Call start) noexcept {
   return start();
 }
 
-// At the process's end: what libc wrote into the block, if that is still there.
+// When the process ends: reads the result that libc wrote into the block, if the block's memory still exists.
 bool has_ended(const Pending& one, std::int64_t& result) noexcept {
   aiocb block;
   if (!copy_memory(reinterpret_cast<const void*>(one.key), &block, sizeof(block)) ||
@@ -94,7 +99,7 @@ void forget_aio() noexcept {
 
 }  // namespace penstock::interpose
 
-// For aiocb, and with 64 for aiocb64.
+// The wrappers for aiocb and, with 64, for aiocb64.
 #define PENSTOCK_AIO(bits)                                                                                  \
   PENSTOCK_WRAP(int, aio_read##bits, (aiocb##bits * block)) {                                               \
     return started(block, PENSTOCK_CALL_READ, [&] { return real_aio_read##bits(block); });                  \

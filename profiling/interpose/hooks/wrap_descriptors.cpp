@@ -1,4 +1,4 @@
-// What makes, copies, moves and closes descriptors.
+// Wrappers of calls that make, copy, move and close descriptors.
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -6,7 +6,7 @@
 
 #include "profiling/interpose/hooks/descriptor_calls.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace {
 
@@ -30,7 +30,7 @@ constexpr bool takes_mode(int flags) {
     va_end(more);                                       \
   }
 
-// As they are, and with 64.
+// The wrappers of open() and openat() and, with 64, of open64() and openat64().
 #define PENSTOCK_OPEN(bits)                                                                   \
   PENSTOCK_WRAP(int, open##bits, (const char* path, int flags, ...)) {                        \
     PENSTOCK_MODE                                                                             \
@@ -49,7 +49,7 @@ PENSTOCK_WRAP_TWINS(int, __openat_2, __openat64_2, (int at, const char* path, in
                     opened(at, path, flags, [&] { return real(at, path, flags); }))
 PENSTOCK_WRAP_TWINS(int, creat, creat64, (const char* path, mode_t mode),
                     opened(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, [&] { return real(path, mode); }))
-// The name is made within: the template holds it afterwards.
+// These calls make the name: after the call, the template in `path` has it.
 PENSTOCK_WRAP_TWINS(int, mkstemp, mkstemp64, (char* path),
                     opened(AT_FDCWD, path, O_RDWR, [&] { return real(path); }))
 PENSTOCK_WRAP_TWINS(int, mkostemp, mkostemp64, (char* path, int flags),
@@ -137,7 +137,8 @@ PENSTOCK_WRAP(int, sync_file_range, (int fd, off64_t offset, off64_t bytes, unsi
 PENSTOCK_WRAP_TWINS(int, ftruncate, ftruncate64, (int fd, off64_t bytes),
                     counted(
                         PENSTOCK_CALL_OTHER, fd, [&] { return real(fd, bytes); }, bytes))
-// -1 where the call does not make the file longer, or will not be taken.
+// The end of the allocated range; -1 if the call does not make the file longer, or if the kernel will refuse
+// it.
 static std::int64_t size_behind(int mode, off64_t offset, off64_t bytes) noexcept {
   std::int64_t end = -1;
   return mode != 0 || __builtin_add_overflow(offset, bytes, &end) ? -1 : end;

@@ -1,12 +1,12 @@
-// HDF5's data sets, of whichever library the program has: nothing of it is linked or included. Its
-// identifiers are 64 bits since version 1.10.
+// Wrappers of HDF5's files and data sets. They work with any HDF5 library of the program: nothing of it is
+// linked or included. HDF5's identifiers have 64 bits since version 1.10.
 //
-// The layer lies above POSIX (or MPI-IO): what the library's driver does to descriptors is counted there as
+// This layer is above POSIX (or MPI-IO): what HDF5's driver does with descriptors is counted in that layer as
 // well.
 #include "profiling/interpose/counting/handles.hpp"
 #include "profiling/interpose/hooks/wrap.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace {
 
@@ -20,7 +20,8 @@ constinit Real<std::int64_t(Id)> selected_points{"H5Sget_select_npoints"};
 constinit Real<std::size_t(Id)> type_size{"H5Tget_size"};
 constinit Real<ssize_t(Id, char*, std::size_t)> file_name{"H5Fget_name"};
 
-// What is selected, of the memory type's size: what the program's buffer receives or gives.
+// The bytes that the program's buffer receives or gives: the selected points times the size of the memory
+// type.
 std::int64_t selected_bytes(Id dataset, Id type, Id in_memory, Id in_file) noexcept {
   if (selected_points.pointer() == nullptr || type_size.pointer() == nullptr ||
       dataset_space.pointer() == nullptr || close_space.pointer() == nullptr) {

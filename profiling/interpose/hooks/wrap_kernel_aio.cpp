@@ -1,10 +1,15 @@
+// Wrappers of libaio, and the counting of the kernel's asynchronous I/O (kernel_aio.hpp).
+//
+// Threads: any thread and any handler, in a wrapper; kernel_blocks takes a lock of its own, which is not held
+// during the program's call. Memory comes from the kernel. When the process ends, it is not known whether
+// operations in flight have ended, so they count as dropped.
 #include <signal.h>
 #include <time.h>
 
 #include "profiling/interpose/counting/asynchronous.hpp"
 #include "profiling/interpose/hooks/kernel_aio.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace {
 constinit Blocks kernel_blocks(PENSTOCK_RING);
@@ -58,7 +63,7 @@ void forget_kernel_aio() noexcept {
 
 }  // namespace penstock::interpose
 
-// libaio's entry points; it makes its system calls inline.
+// libaio's functions. They are wrapped because libaio makes its system calls inline.
 PENSTOCK_WRAP(int, io_submit, (void* context, long count, KernelBlock** blocks)) {
   return hand_over(count, blocks, [&] { return real_io_submit(context, count, blocks); });
 }

@@ -1,7 +1,8 @@
-// Files in memory. What is mapped is known; what of it is touched the kernel alone knows.
+// Wrappers of calls that map files. The mapped bytes are counted. Only the kernel knows which of them the
+// program touches.
 #include "profiling/interpose/hooks/mapping_calls.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 PENSTOCK_WRAP_TWINS(void*, mmap, mmap64,
                     (void* at, size_t bytes, int protection, int flags, int fd, off64_t offset),

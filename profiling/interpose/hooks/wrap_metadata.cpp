@@ -1,5 +1,5 @@
-// Calls on names and on what is known of files: the stat family (that of current libcs and of old ones),
-// directories, and what renames, links and removes.
+// Wrappers of metadata calls: the stat family (of current and of old versions of libc), directories, and
+// calls that rename, link and remove.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,10 +7,10 @@
 
 #include "profiling/interpose/hooks/stat_calls.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
-// For struct stat, and with 64 for struct stat64. Those with __ are what programs that were linked with a
-// libc before 2.33 call.
+// The wrappers for struct stat and, with 64, for struct stat64. Programs that were linked with a glibc before
+// 2.33 call the names with "__".
 #define PENSTOCK_STATS(bits)                                                                               \
   PENSTOCK_WRAP(int, stat##bits, (const char* path, struct stat##bits* about)) {                           \
     return stat_of_name(AT_FDCWD, path, about, [&] { return real_stat##bits(path, about); });              \
@@ -83,8 +83,8 @@ PENSTOCK_ON_NAME(int, chmod, PENSTOCK_REGULAR, AT_FDCWD, path, (const char* path
 PENSTOCK_ON_NAME(int, utimensat, PENSTOCK_REGULAR, at, path,
                  (int at, const char* path, const timespec times[2], int flags), (at, path, times, flags))
 
-// Directories: opening is an open, reading an entry is counted on what was opened. The entries themselves
-// come without bytes of a file.
+// Directories: opendir() counts as an open, and readdir() as a metadata operation on the directory. Entries
+// are not bytes of a file, so no bytes are counted.
 PENSTOCK_WRAP(DIR*, opendir, (const char* path)) {
   return timed(
       PENSTOCK_CALL_OPEN, [&] { return real_opendir(path); },

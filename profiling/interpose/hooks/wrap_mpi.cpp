@@ -1,12 +1,12 @@
-// MPI-IO, of whichever MPI the program has: nothing of it is linked or included. Its handles are pointers in
-// one implementation and integers in the other, which travel in the same registers; they are passed on as
-// they come.
+// Wrappers of MPI-IO. They work with any MPI library of the program: nothing of it is linked or included.
+// Handles are pointers in Open MPI, and integers in other implementations. Both kinds are passed in the same
+// registers, so they are handed on unchanged.
 //
-// The layer lies above POSIX: what MPI's own library does to descriptors is counted there as well.
+// This layer is above POSIX: what the MPI library does with descriptors is counted in that layer as well.
 #include "profiling/interpose/counting/handles.hpp"
 #include "profiling/interpose/hooks/wrap.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace {
 
@@ -35,19 +35,19 @@ std::int64_t moved_bytes(const void* status, Handle type, int asked) noexcept {
   return static_cast<std::int64_t>(count) * size;
 }
 
-// Handles behind a pointer are as large as the implementation makes them: only Open MPI's are pointers, and
-// only it has this symbol.
+// Reads the handle that `file` points to. Its size depends on the implementation: handles of Open MPI are
+// pointers, and only Open MPI has the symbol ompi_mpi_byte. Other handles are integers.
 std::uint64_t handle_at(const void* file) noexcept {
   const bool pointers = real_ompi_byte.pointer() != nullptr;
   return pointers ? *static_cast<const std::uint64_t*>(file)
                   : static_cast<std::uint64_t>(static_cast<std::int64_t>(*static_cast<const int*>(file)));
 }
 
-// MPI knows the position of a handle; counted are the bytes and where they are known to lie.
+// For calls without an offset of their own: only MPI knows the position of a handle.
 constexpr std::int64_t kUnknownOffset = 0;
 
-// Asked after the call and only where it is counted: `file` for the file of the handle (it takes a lock), and
-// `bytes` for what was moved by a call that succeeded.
+// Makes and counts a call on a file. `file` returns the file of the handle (it takes a lock). `bytes` returns
+// how many bytes a successful call moved. Both are called after the call, and only if it is counted.
 int on_file(penstock_call kind, auto file, std::int64_t offset, auto call, auto bytes) noexcept {
   return timed(kind, call, [&](ThreadLog& log, int result, Operation& operation) {
     operation.layer = PENSTOCK_MPIIO;
@@ -71,7 +71,8 @@ int moved(penstock_call kind, Handle file, std::int64_t offset, int count, Handl
       [&] { return moved_bytes(told, type, count); });
 }
 
-// Started here, finished in MPI's wait: what was asked for counts.
+// Counts a call that starts a transfer, which MPI finishes in a wait: the bytes that were asked for are
+// counted.
 int started(penstock_call kind, Handle file, std::int64_t offset, int count, Handle type,
             auto call) noexcept {
   return on_file(kind, file_of_handle(file), offset, call, [&] { return moved_bytes(nullptr, type, count); });
@@ -83,7 +84,7 @@ int other(penstock_call kind, auto file, auto call) noexcept {
 
 }  // namespace
 
-// The result behind `file` is as large as a handle of the implementation: 4 bytes or 8.
+// `file` points to memory for the new handle, which has 4 or 8 bytes depending on the implementation.
 PENSTOCK_WRAP(int, MPI_File_open,
               (Handle communicator, const char* path, int mode, Handle info, void* file)) {
   return timed(
@@ -156,7 +157,7 @@ PENSTOCK_WRAP(int, MPI_File_set_view,
   }
 // NOLINTEND(bugprone-macro-parentheses)
 
-// The call that reads, and the one that writes in the same way.
+// Wraps a call that reads, and the call that writes in the same way.
 #define PENSTOCK_MPI_BOTH(kind, read, write)           \
   PENSTOCK_MPI_##kind(read, PENSTOCK_CALL_READ, void*) \
       PENSTOCK_MPI_##kind(write, PENSTOCK_CALL_WRITE, const void*)

@@ -1,7 +1,7 @@
 // Wrappers of calls that make, replace, end and wait for processes.
 //
 // Threads: each wrapper runs in the program's thread that makes the call, with no lock of this library held.
-// Events take the session's file_lock for moments.
+// Events take the session's file_lock briefly.
 // Memory: nothing is allocated; programs call these functions between fork and exec, and _exit() in handlers.
 // stdio's streams are not used.
 // Signals: a handler may call all of these. If its thread is inside an update or holds file_lock, what it
@@ -34,12 +34,12 @@
 #include "profiling/interpose/writer/system.hpp"
 #include "profiling/interpose/writer/windows.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace penstock::interpose {
 
-// Before the process ends or executes another program, in the thread that does it, perhaps a handler; other
-// threads run on. Counts what streams and asynchronous I/O have moved without a wrapped call.
+// Called before the process ends or executes another program, in the thread that does it, perhaps a handler;
+// other threads continue. Counts what streams and asynchronous I/O have moved without a wrapped call.
 void settle() noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::running) {
     settle_streams();
@@ -48,14 +48,15 @@ void settle() noexcept {
   }
 }
 
-// In a child of _Fork(), clone() or syscall(): no handler of pthread_atfork() has run there.
+// Called in a child of _Fork(), clone() or syscall(): no handler of pthread_atfork() has run there.
 void after_raw_fork_in_child() noexcept {
   after_fork_in_child();
   note_raw_fork();
 }
 
-// In the child, which has one thread: as the handler of fork(), or right after the other calls. No lock is
-// held, and nothing is waited for, since the owners of locks do not exist here; each function resets its own.
+// Called in the child, which has one thread: as the handler of fork(), or right after the other calls. No
+// lock is held. Nothing is waited for, because the owners of locks do not exist here; each function resets
+// its own lock.
 // Order: walks first, so that find_real() can tell whether the loader may be called. Then the session is left
 // before logs are forgotten: from then on a counted call begins a session of the child's own, instead of
 // adding to the parent's file. A handler that runs before that adds to the parent's counters.
@@ -95,9 +96,9 @@ PENSTOCK_WRAP(pid_t, _Fork, ()) {
   return pid;
 }
 
-// clone() without CLONE_VM is a fork; with it and CLONE_VFORK it is what vfork() is. All others make threads.
-// begin_clone() is the child's first function, on the stack that the program gave. `with` is on the parent's
-// stack, of which a fork's child has a copy.
+// clone() without CLONE_VM is a fork. With CLONE_VM and CLONE_VFORK it works like vfork(). All other calls
+// make threads. begin_clone() is the child's first function, on the stack that the program gave. `with` is on
+// the parent's stack, of which a fork's child has a copy.
 namespace {
 struct Started {
   int (*function)(void*);
@@ -141,11 +142,13 @@ PENSTOCK_WRAP(int, clone, (int (*function)(void*), void* stack, int flags, void*
 }
 // NOLINTEND(cert-dcl50-cpp)
 
-// vfork() returns twice on one stack: what a wrapper leaves there, the child overwrites. So the return
-// address is kept in thread-local memory. Parent and child share that too, but the child has no reason to
-// write to it, unless it vforks in turn, for which there are kVforks places. No function of this library may
-// have a frame while the child runs: so the code below is assembler, and penstock_before_vfork() and
-// penstock_after_vfork() have returned, or not started, when it does.
+// vfork() returns twice on one stack, so the child overwrites what a wrapper leaves there. Therefore the
+// return address is stored in thread-local memory. Parent and child share that too, but the child writes to
+// it only if it calls vfork() in turn; for that there are kVforks entries.
+//
+// No function of this library may have a frame on the stack while the child runs. So the code below is in
+// assembler. While the child runs, penstock_before_vfork() has returned and penstock_after_vfork() has not
+// started.
 #if defined(__x86_64__)
 extern "C" {
 struct VforkEnd {
@@ -155,17 +158,17 @@ struct VforkEnd {
 constexpr unsigned kVforks = 16;
 thread_local void* penstock_vfork_back[kVforks] __attribute__((tls_model("initial-exec"))) = {};
 thread_local unsigned penstock_vforks __attribute__((tls_model("initial-exec"))) = 0;
-// What such a child executes, if that program cannot load this library: written by the child (before_exec()),
-// read by its parent, which shares the memory.
+// The program that such a child executes, if that program cannot load this library. The child writes it
+// (before_exec()), and its parent, which shares the memory, reads it.
 thread_local char penstock_vfork_program[512] __attribute__((tls_model("initial-exec"))) = {};
-// In the parent's thread, before the system call. Nothing is allocated; errno is not touched.
+// Called in the parent's thread, before the system call. Nothing is allocated; errno is not touched.
 __attribute__((used)) void penstock_before_vfork(void* back) noexcept {
   penstock_vfork_back[penstock_vforks++ % kVforks] = back;
   penstock_vfork_program[0] = 0;
   suspend_log();
 }
-// In the parent's thread, when the child has executed or ended, or the call has failed. restore_log() comes
-// first: add_event() and log_suspended() must see the parent's state.
+// Called in the parent's thread, when the child has executed or ended, or the call has failed. restore_log()
+// comes first: add_event() and log_suspended() must see the parent's state.
 __attribute__((used)) VforkEnd penstock_after_vfork(long result) noexcept {
   restore_log();
   void* back = penstock_vfork_back[--penstock_vforks % kVforks];
@@ -208,9 +211,9 @@ PENSTOCK_WRAP(pid_t, vfork, ()) {
 
 namespace {
 
-// Whether the program can load this library, as far as its first bytes show: no static program, and none that
-// gains rights. Between fork and exec, also in vfork's child: a small buffer on the stack, and direct system
-// calls.
+// Whether the program can load this library, as far as its first bytes show. A static program cannot, and
+// neither can one that gains rights (set-user-ID). Called between fork and exec, also in a vfork's child. So
+// it uses only a small buffer on the stack and direct system calls.
 bool is_watchable(const char* path) noexcept {
   const long fd = system_call(SYS_openat, AT_FDCWD, word(path), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
@@ -244,8 +247,9 @@ bool is_watchable(const char* path) noexcept {
   return header.e_type != ET_EXEC && header.e_type != ET_DYN;
 }
 
-// In the thread that executes, before the call; other threads run until the kernel ends them. In a vfork's
-// child nothing is recorded: the variables are its parent's, and only the program's name is left for it.
+// Called in the thread that executes another program, before the call; other threads run until the kernel
+// ends them. In a vfork's child nothing is recorded, because the variables are its parent's. The child only
+// stores the program's name for its parent.
 // Order: the event and settle() add to the session, so end_session() is last.
 void before_exec(const char* path) noexcept {
 #if defined(__x86_64__)
@@ -253,8 +257,8 @@ void before_exec(const char* path) noexcept {
     strncpy(penstock_vfork_program, path, sizeof(penstock_vfork_program) - 1);
   }
 #endif
-  // A fork's child that has counted nothing leaves no file. But if it executes a program that will not leave
-  // one either, it begins a session, which says which program that was.
+  // A fork's child that has counted nothing leaves no file. If the executed program will not leave one
+  // either, the child begins a session now, so that the program's name is recorded.
   if (!log_suspended() && session.state.load(std::memory_order_acquire) == SessionState::forked &&
       path != nullptr && !is_watchable(path)) {
     begin_log();
@@ -265,8 +269,8 @@ void before_exec(const char* path) noexcept {
     end_session(PENSTOCK_EXECUTED);
   }
 }
-// Only if the call has failed: the session continues, and other threads never stopped adding to it. errno is
-// kept: nothing here changes it.
+// Called only if the call has failed: the session continues, and other threads never stopped adding to it.
+// errno does not change.
 int after_failed_exec(int result) noexcept {
   if (!log_suspended()) {
     resume_session();
@@ -281,8 +285,8 @@ int after_failed_exec(int result) noexcept {
 
 }  // namespace
 
-// The new environment is built on this thread's stack (alloca), since malloc is not allowed between fork and
-// exec.
+// The new environment is built on this thread's stack (alloca), because malloc is not allowed between fork
+// and exec.
 PENSTOCK_WRAP(int, execve, (const char* path, char* const arguments[], char* const environment[])) {
   PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
   before_exec(path);
@@ -383,8 +387,8 @@ PENSTOCK_SPAWN(posix_spawn)
 PENSTOCK_SPAWN(posix_spawnp)
 
 // Children that were waited for: from then on the kernel's counters of this process include theirs, so the
-// event is needed to compare. Added after the call, with errno kept; the wait itself may block, and no lock
-// is held then.
+// event is needed to compare the counters. Added after the call, with errno kept; the wait itself may block,
+// and no lock is held then.
 namespace {
 void note_reaped(pid_t pid) noexcept {
   if (pid > 0 && !log_suspended()) {
@@ -437,10 +441,10 @@ PENSTOCK_WRAP(int, waitid, (int kind, unsigned which, siginfo_t* info, int flags
 }
 
 namespace {
-// In the thread that ends the process, perhaps a handler that interrupted anything. What its own thread has
-// locked is skipped (Hold::held()), so it never waits for itself; operations that it has deferred are lost.
-// Other threads run on; what they add after this is in the mapped file all the same. exit() comes by the
-// library's destructor (load.cpp).
+// Called in the thread that ends the process, perhaps in a handler that interrupted any code. What its own
+// thread has locked is skipped (Hold::held()), so it never waits for itself. Operations that it has deferred
+// are lost. Other threads continue; what they add after this is still in the mapped file. exit() is handled
+// by the library's destructor (load.cpp).
 void before_end() noexcept {
   if (!log_suspended()) {
     settle();

@@ -1,24 +1,24 @@
 // Wrappers of liburing. It makes its system calls inline, and much of it is inline in its header, that is, in
-// the program itself. So the exported functions are where the rings are read.
+// the program itself. So the rings are read around liburing's exported functions.
 //
 // Threads: each wrapper runs in the program's thread that makes the call, with no lock of this library held.
 // It waits for the ring's own lock if another thread is reading the ring.
 // Memory: nothing is allocated but a Ring, from the kernel. No stdio, no locale. liburing returns -errno, so
-// errno is not used; the functions of rings.hpp leave it alone.
-// Signals: liburing is not made for handlers. One that uses it all the same is served: where its own thread
-// holds the ring's lock, the call is made and not counted.
+// errno is not used; the functions of rings.hpp do not change it.
+// Signals: liburing is not made for handlers. If a handler uses it all the same, and its own thread holds the
+// ring's lock, the call is made and not counted.
 // Forks: a child's calls on rings of its parent are made and not counted (forget_rings()).
 // Order: requests are read before the call, because afterwards the kernel may overwrite them. Completions are
 // read before it (it may wait for room) and after it (it may have brought more). A ring that ends is read
-// before the call, which unmaps its memory; what the kernel was told to register is noted after it has
-// agreed.
+// before the call, which unmaps its memory. Registered files are noted after the call, if the kernel has
+// accepted them.
 #include <signal.h>
 #include <time.h>
 
 #include "profiling/interpose/counting/rings.hpp"
 #include "profiling/interpose/hooks/wrap.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace {
 
@@ -40,7 +40,7 @@ int inspected(int fd, unsigned flags, auto call) noexcept {
   return result;
 }
 
-// After the call that set the ring up. The program has not got the ring yet, so no request is missed.
+// After the call that set the ring up. The program does not have the ring yet, so no request is missed.
 int started(int result, const LibraryRing& ring, const RingParameters& parameters) noexcept {
   if (result == 0) {
     ring_begins(ring, parameters);
@@ -55,7 +55,7 @@ int registered(int result, const LibraryRing& ring, const int* files, unsigned c
   }
   return result;
 }
-// The same where `result` says how many of the entries from `first` on were replaced.
+// The same for a call that replaced `result` entries, from `first` on.
 int updated(int result, const LibraryRing& ring, unsigned first, const int* files) noexcept {
   if (result > 0) {
     ring_files_updated(ring.fd, first, files, static_cast<unsigned>(result));
@@ -108,8 +108,8 @@ PENSTOCK_WRAP(int, __io_uring_get_cqe,
                sigset_t* signals)) {
   return inspected(*ring, [&] { return real___io_uring_get_cqe(ring, completion, submit, count, signals); });
 }
-// It submits nothing, so only completions are read: before the call, as it may tell the kernel to fill the
-// ring again, and after it.
+// It submits nothing, so only completions are read: before the call, because it may tell the kernel to fill
+// the ring again, and after it.
 PENSTOCK_WRAP(unsigned, io_uring_peek_batch_cqe,
               (LibraryRing * ring, RingCompletion** completions, unsigned count)) {
   look_behind(*ring);

@@ -1,4 +1,8 @@
-// Streams that are opened, closed, moved about in and flushed.
+// Wrappers of stdio's functions that open, close, position and flush streams.
+//
+// Threads: any thread of the program. OnStream holds the FILE's lock around the call. closing() holds it only
+// while it reads the stream's state, because fclose() frees the FILE. Nothing is allocated. errno is that of
+// the call.
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -6,7 +10,7 @@
 #include "profiling/interpose/hooks/streams.hpp"
 #include "profiling/interpose/writer/system.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace {
 
@@ -22,7 +26,8 @@ int flags_of(const char* mode) noexcept {
   }
 }
 
-// A new stream, whose pointers have not moved yet. A stream that appends is at the end already.
+// Notes a new stream, whose pointers have not moved yet. A stream that appends is at the end of its file
+// already.
 void met(FILE* file) noexcept {
   const int saved = errno;
   if (file != nullptr && descriptor_of(*file) >= 0) {
@@ -45,7 +50,7 @@ FILE* opened(const char* path, const char* mode, auto call) noexcept {
   });
 }
 
-// A stream without a name: a temporary file, or a pipe to another program.
+// Notes a stream without a name: a temporary file, or a pipe to another program.
 FILE* nameless(FILE* file) noexcept {
   if (file != nullptr && !log_suspended()) {
     forget(file->_fileno);
@@ -61,8 +66,9 @@ bool has_failed(const FILE* result) noexcept {
   return result == nullptr;
 }
 
-// Around what closes a stream. What it still holds goes to the kernel; wide characters of it become bytes
-// before, and only the file's position says how many.
+// Around a call that closes a stream, and opens it again if `opens_again`. The call writes the bytes that are
+// still in the buffer. Wide characters in the buffer are converted to bytes before; only the file's position
+// shows how many bytes that gave.
 auto closing(FILE* file, bool opens_again, auto call) noexcept {
   const int fd = descriptor_of(*file);
   ThreadLog* log = fd < 0 ? nullptr : thread_log();
@@ -85,6 +91,7 @@ auto closing(FILE* file, bool opens_again, auto call) noexcept {
   const bool wide = file->_mode > 0;
   penstock_counters* counters =
       counters_now(*log, fd, PENSTOCK_STDIO, wide ? PENSTOCK_CALL_WRITE : PENSTOCK_CALL_CLOSE);
+  // A duplicate of the descriptor, so that the file's position can be read after the close.
   const long twin = wide ? system_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0) : -1;
   const std::int64_t before = twin < 0 ? -1 : kernel_position(fd);
   if (!opens_again) {
@@ -96,9 +103,9 @@ auto closing(FILE* file, bool opens_again, auto call) noexcept {
   const int saved = errno;
   if (has_failed(result)) {
     operation.failed = saved;
-    held = 0;  // as far as anybody can tell
+    held = 0;  // not known; taken as none
   }
-  std::int64_t more = 0;  // of wide characters
+  std::int64_t more = 0;  // bytes of wide characters
   if (twin >= 0) {
     const std::int64_t after = kernel_position(static_cast<int>(twin));
     more = after > before + held ? after - before - held : 0;
@@ -130,10 +137,10 @@ FILE* opened_again(const char* path, const char* mode, FILE* file, auto call) no
   return again;
 }
 
-// What a seek read to stand at its place in the buffer. glibc reads from the begin of the block that the
-// place is in, and sets _offset behind what it read; within what it has it reads nothing and leaves both as
-// they are, unless it was writing. Where the file ends before the place, what it read of the block is
-// forgotten.
+// How many bytes a seek has read. To reach a position, glibc reads from the start of the block that has it.
+// Then it sets _offset to the end of what it read. If the position is in the buffer already, it reads nothing
+// and leaves the buffer and _offset as they are, unless the stream was writing. If the file ends before the
+// position, glibc discards what it read of the block.
 class ReadBySeek {
  public:
   ReadBySeek(const FILE& f, int whence) noexcept
@@ -141,12 +148,13 @@ class ReadBySeek {
         offset_(f._offset),
         was_writing_((f._flags & kCurrentlyPutting) != 0),
         may_read_((f._flags & kNoReads) == 0 && (whence != SEEK_CUR || f._offset >= 0)) {}
-  // After it succeeded.
+  // Called after the seek, if it succeeded.
   std::int64_t bytes(const FILE& f) const noexcept {
     const std::int64_t filled = f._IO_read_end - f._IO_buf_base;
     const std::int64_t block = f._IO_buf_end - f._IO_buf_base;
     if (filled > 0) {
-      const bool at_end = f._IO_read_ptr == f._IO_read_end;  // to glibc that lies not within it
+      const bool at_end =
+          f._IO_read_ptr == f._IO_read_end;  // glibc does not take this for a position in the buffer
       return was_writing_ || at_end || f._offset != offset_ || f._IO_read_end != end_ ? filled : 0;
     }
     if (!may_read_ || f._offset < 0 || f._offset % block == 0) {
@@ -201,8 +209,9 @@ auto told(FILE* file, auto call) noexcept {
   return result;
 }
 
-// Bytes that wait in a stream reach the kernel: no sync, for that asks nothing of the device. It is counted
-// among the other operations, its time with the writes'.
+// Around fflush(), which gives the bytes in the buffer to the kernel. It is not a sync, because it asks
+// nothing of the device. It is counted as another metadata operation, and its time is added to that of
+// writes.
 int flushed(FILE* file, auto call) noexcept {
   if (file == nullptr) {
     settle_streams();

@@ -1,11 +1,12 @@
-// Formatted text from and to streams, and wide characters.
+// Wrappers of stdio's functions for formatted text and for wide characters. Locks, memory and signals: see
+// streams.hpp.
 #include <stdarg.h>
 #include <wchar.h>
 
 #include "profiling/interpose/hooks/streams.hpp"
 #include "profiling/interpose/hooks/wrap_transfers.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace {
 
@@ -35,8 +36,8 @@ int scanned(FILE* file, auto call) noexcept {
   return result;
 }
 
-// Wide characters: the bytes are those that were decoded or encoded, a buffer at a time, by where the kernel
-// is in the file before and after.
+// Wide characters: the counted bytes are those that were decoded or encoded. They are derived from the
+// kernel's position in the file before and after the call.
 auto wide_read(FILE* file, auto call) noexcept {
   OnStream on(file);
   if (!on.watched()) {
@@ -80,17 +81,15 @@ auto wide_written(FILE* file, auto call) noexcept {
   return result;
 }
 
-// Straight to a descriptor, whose writes they are.
+// dprintf() writes directly to a descriptor, so it counts as a write of that descriptor.
 int printed_to(int fd, auto call) noexcept {
   return static_cast<int>(transfer_on<PENSTOCK_CALL_WRITE>(fd, [&] { return ssize_t{call()}; }));
 }
 
 }  // namespace
 
-// What prints or scans by a format, under the names that its versions have in libc: `list_name` takes the
-// values as a list, and `name` calls it. Both count `around` a call on `where`. The last of the parameters is
-// `format`.
-// NOLINTBEGIN(cert-dcl50-cpp): these are variadic
+// Wraps two functions that print or scan by a format: `list_name` takes the values as a va_list, and `name`
+// calls it. Both count `around` a call on `where`. The last of the parameters is `format`.
 #define PENSTOCK_BARE(...) __VA_ARGS__
 #define PENSTOCK_FORMATTED(name, list_name, around, where, parameters, arguments)                      \
   PENSTOCK_WRAP(int, list_name, (PENSTOCK_BARE parameters, va_list more)) {                            \

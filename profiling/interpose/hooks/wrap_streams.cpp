@@ -1,14 +1,20 @@
-// Bytes from and to streams: fread, fgets, getline, getc and their twins.
+// Wrappers of stdio's functions that read and write bytes: fread(), fgets(), getline(), getc() and similar
+// ones.
+//
+// Threads: any thread of the program. The fast path holds the FILE's lock (Locked) while it uses the buffer;
+// all other paths hold it in OnStream, also during the program's call. Nothing is allocated. Signals: see
+// streams.hpp.
 #include <stdint.h>
 #include <string.h>
 
 #include "profiling/interpose/hooks/streams.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace {
 
-// The lock of a stream, where there are other threads, for as long as no call of libc's is made.
+// Holds the lock of a stream as long as it exists, if there may be other threads. For code that uses the
+// stream's buffer itself and does not call libc's stdio.
 class Locked {
  public:
   explicit Locked(FILE* file) noexcept
@@ -29,8 +35,8 @@ class Locked {
   FILE* file_;
 };
 
-// The short way, of what the buffer alone answers: our copy instead of glibc's, and the counters of a file
-// that this thread has just used. What is out of the ordinary is left to OnStream.
+// The fast path, for calls that the buffer alone can answer. It copies the bytes itself, instead of glibc,
+// and uses the cached counters of a file that this thread has just used. All other cases go to OnStream.
 template <penstock_call kCall>
 class Short {
  public:
@@ -42,9 +48,10 @@ class Short {
     const int fd = file->_fileno;
     Stream* stream = known_stream(fd);
     const Description* description = described(fd);
-    // The way is short only where the stream and its descriptor are known, no macro has moved the pointers
-    // since the last call and nothing was pushed back; where this is no handler that interrupted an update,
-    // and calls are not kept as segments. Then the cached counters must be this file's and have room.
+    // The fast path needs all of this. The stream and its descriptor are known. No macro has moved the
+    // pointers since the last call, and nothing was pushed back. This is not a handler that interrupted an
+    // update, and calls are not traced. Then the cached counters must be those of this file, and must have
+    // room.
     if (stream == nullptr || description == nullptr || stream->file != file ||
         stream->process != stream_process || stream->read_ptr != file->_IO_read_ptr ||
         stream->write_ptr != file->_IO_write_ptr || stream->pushed_back != 0 ||
@@ -87,14 +94,14 @@ class Short {
 size_t in_buffer(const FILE* file) noexcept {
   return static_cast<size_t>(file->_IO_read_end - file->_IO_read_ptr);
 }
-size_t room_in_buffer(const FILE* file) noexcept {  // of those that write line by line: none
+size_t room_in_buffer(const FILE* file) noexcept {  // 0 for streams that write line by line
   return file->_IO_write_end > file->_IO_write_ptr
              ? static_cast<size_t>(file->_IO_write_end - file->_IO_write_ptr)
              : 0;
 }
 
-// Asked for as single bytes, so that what comes of an item that the file ends in is known as well: glibc
-// gives the same either way.
+// glibc is asked for single bytes, not for items: the program gets the same bytes. So the number of bytes is
+// known even if the file ends inside an item.
 size_t read_items(FILE* file, void* out, size_t room, size_t size, size_t count, auto call) noexcept {
   size_t bytes = 0;
   if (__builtin_mul_overflow(size, count, &bytes) || bytes == 0 || bytes > room) [[unlikely]] {
@@ -137,10 +144,10 @@ size_t write_items(FILE* file, const void* data, size_t size, size_t count, auto
   return given == bytes ? count : given / size;
 }
 
-// A line into `room` bytes, with a NUL after it; the file's own NULs stay in it.
+// Reads a line into `room` bytes, and puts a NUL after it. NULs in the file stay in the line.
 char* read_line(FILE* file, char* out, size_t size, size_t room, auto call) noexcept {
   if (room > size) [[unlikely]] {
-    return call();  // which is fortified and ends the program
+    return call();  // the fortified function: it ends the program
   }
   if (room > 1 && in_buffer(file) != 0) {
     if (Short<PENSTOCK_CALL_READ> way(file); way.is_open()) [[likely]] {
@@ -182,7 +189,8 @@ ssize_t read_delimited(FILE* file, auto call) noexcept {
   return bytes;
 }
 
-// From a buffer that holds something, a byte is taken as the macros take it; the next call counts it.
+// If the buffer has bytes, takes one as the macros do: it only moves the pointer, and the next call counts
+// the byte.
 int read_byte(FILE* file, auto call) noexcept {
   if (file->_IO_read_ptr < file->_IO_read_end) [[likely]] {
     const Locked lock(file);
@@ -266,7 +274,8 @@ PENSTOCK_GET_BYTE(_IO_getc)
 PENSTOCK_GET_BYTE(getc_unlocked)
 PENSTOCK_GET_BYTE(fgetc_unlocked)
 PENSTOCK_WRAP_TWINS(int, getchar, getchar_unlocked, (), read_byte(stdin, [&] { return real(); }))
-// What the macros call when the buffer is empty: one takes a byte, the other only has it filled.
+// The macros call these when the buffer is empty: __uflow() takes a byte, __underflow() only fills the
+// buffer.
 PENSTOCK_GET_BYTE(__uflow)
 PENSTOCK_WRAP(int, __underflow, (FILE * file)) {
   OnStream on(file);

@@ -1,14 +1,15 @@
 // Wrapper of libc's syscall(): a system call by its number is counted like the function that makes it.
 //
 // Each call goes directly to the kernel, not to the function of that name: the next library may define that
-// function by syscall() (tcmalloc's mmap()), and would come back here for ever.
+// function by syscall() (tcmalloc's mmap()), and then the two would call each other for ever.
 // Threads: any thread of the program makes the call, with no lock of this library held; also inside malloc,
 // so nothing here allocates from the program's heap or uses stdio or the locale.
 // Signals: may be called in handlers. A handler's call is made first, and its counting is deferred if its
 // thread is inside an update (Update, counting.hpp).
-// Forks: by number they run no handlers of pthread_atfork(); of_processes() does what these do. Calls that
-// make a thread, or a child in the same memory, do not reach C++ code at all (wrap_syscall() below).
-// errno: set as libc's syscall() sets it, and left alone by the counting after it.
+// Forks: a fork by number runs no handlers of pthread_atfork(); of_processes() does the same as they do.
+// Calls that make a thread, or a child in the same memory, do not reach C++ code at all (wrap_syscall()
+// below).
+// errno: set as libc's syscall() sets it, and not changed by the counting after it.
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -26,7 +27,7 @@
 #include "profiling/interpose/hooks/wrap_transfers.hpp"
 #include "profiling/interpose/writer/session_lifetime.hpp"
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 namespace {
 
@@ -43,7 +44,7 @@ long with_errno(long result) noexcept {
   return result;
 }
 
-// One call as the program made it; calling the object makes it.
+// One system call of the program: its number and its arguments. Calling the object makes the system call.
 struct Arguments {
   long number, a, b, c, d, e, f;
   long operator()() const noexcept { return with_errno(system_call(number, a, b, c, d, e, f)); }
@@ -66,10 +67,10 @@ long of_processes(const Arguments& made) noexcept {
 #ifdef SYS_fork
     case SYS_fork:
 #endif
-    case SYS_clone:  // without CLONE_VM: the others do not come here
+    case SYS_clone:  // without CLONE_VM; wrap_syscall() handles the others
     case SYS_clone3: {
-      // Waits until no thread walks over the loaded objects, at most some seconds: the loader's lock would
-      // stay taken in the child.
+      // Waits until no thread walks over the loaded objects, but at most some seconds. Otherwise the loader's
+      // lock could stay locked in the child.
       before_fork();
       const long pid = made();
       if (pid == 0) {
@@ -188,8 +189,8 @@ long of_names(const Arguments& made) noexcept {
   }
 }
 
-// Calls that make, copy, move, map or close descriptors. What is closed is forgotten before the call: after
-// it another thread may have the number. What is made is described after it.
+// Calls that make, copy, move, map or close descriptors. A descriptor that is closed is forgotten before the
+// call: after it another thread may have the number. A new descriptor is described after the call.
 long of_descriptors(const Arguments& made) noexcept {
   const auto call = [&] { return as_int(made); };
   switch (made.number) {
@@ -286,7 +287,7 @@ bool is_of_processes(long number) noexcept {
 #ifdef SYS_fork
     case SYS_fork:
 #endif
-    case SYS_clone:  // without CLONE_VM: the others do not come here
+    case SYS_clone:  // without CLONE_VM; wrap_syscall() handles the others
     case SYS_clone3:
     case SYS_exit_group:
       return true;
@@ -299,14 +300,15 @@ bool is_of_processes(long number) noexcept {
 
 extern "C" {
 
-// Called by wrap_syscall() below, in any thread and handler, on the program's stack. The sorting is by
-// switches, each of which hands what is not its own on to the next one, down to of_processes(). So it needs
-// no table that must be filled first: the call may come before this library's constructor has run.
+// Called by wrap_syscall() below, in any thread and handler, on the program's stack. The functions above form
+// a chain: each one handles the numbers in its switch, and calls the next function for all others, down to
+// of_processes(). A table would have to be filled first, but this call may come before this library's
+// constructor has run.
 __attribute__((used)) long penstock_syscall(long number, long a, long b, long c, long d, long e,
                                             long f) noexcept {
   const Arguments made{number, a, b, c, d, e, f};
-  // Inside another library's function whose wrapper counts the call already. Forks and ends are handled even
-  // so, because a child needs what of_processes() does.
+  // Inside another library's function whose wrapper counts the call already. Forks and exits are handled all
+  // the same, because a child needs what of_processes() does.
   if (WithinNext::is_under_way() && !is_of_processes(number)) [[unlikely]] {
     return made();
   }
@@ -321,9 +323,9 @@ constinit std::atomic<void*> penstock_real_syscall{nullptr};
 PENSTOCK_WRAPPED(syscall, &penstock_real_syscall)
 // Calls that make a thread, or a process in this one's memory, return twice on one stack: the child would
 // overwrite a frame of ours that the parent still needs. They go to the kernel without a frame, as in libc.
-// So does rt_sigreturn, which never returns, and a clone3 without arguments, by which programs ask whether it
-// exists. This code uses registers only and changes none that the caller keeps; a signal may come anywhere in
-// it.
+// So does rt_sigreturn, which never returns, and clone3() without arguments, by which programs test whether
+// the kernel has it. This code uses registers only and changes none that the caller keeps; a signal may come
+// anywhere in it.
 __attribute__((visibility("default"), naked)) long wrap_syscall() __asm__("syscall");
 __attribute__((visibility("default"), naked)) long wrap_syscall() {
   __asm__(
@@ -339,7 +341,7 @@ __attribute__((visibility("default"), naked)) long wrap_syscall() {
       "1: testq $0x100, %rsi\n"
       "jnz 3f\n"
       "jmp 0b\n"
-      "2: testq %rsi, %rsi\n"  // no arguments: the kernel answers
+      "2: testq %rsi, %rsi\n"  // no arguments: goes to the kernel directly
       "jz 3f\n"
       "testq $0x100, (%rsi)\n"
       "jz 0b\n"

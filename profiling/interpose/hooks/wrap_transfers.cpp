@@ -1,12 +1,12 @@
-// read, write and their kin: with a position of their own or the descriptor's, of one part or several,
-// fortified, and those between two descriptors.
+// Wrappers of read(), write() and similar calls: at the descriptor's position or at an offset, of one part or
+// several, fortified, and between two descriptors.
 #include "profiling/interpose/hooks/wrap_transfers.hpp"
 
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like what they replace
+using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
 PENSTOCK_WRAP(ssize_t, read, (int fd, void* out, size_t bytes)) {
   return transfer_on<PENSTOCK_CALL_READ>(fd, [&] { return real_read(fd, out, bytes); });

@@ -1,4 +1,5 @@
-// Around calls that move bytes of descriptors: `call` makes the call, and what it gave is counted.
+// The code around calls that read and write by descriptors. `call` makes the program's call, which is then
+// counted. It runs in wrappers, under the rules of wrap.hpp.
 #pragma once
 
 #include <sys/types.h>
@@ -9,7 +10,7 @@
 
 namespace penstock::interpose {
 
-// Where an O_APPEND write went: the kernel set the position after it.
+// Finds the offset of an O_APPEND write: the kernel has set the position to the end of the written bytes.
 inline void follow_append(int fd, Description& description, ssize_t bytes, std::int64_t& offset) noexcept {
   const long at = system_call(SYS_lseek, fd, 0, SEEK_CUR);
   if (at >= bytes) {
@@ -18,7 +19,7 @@ inline void follow_append(int fd, Description& description, ssize_t bytes, std::
   }
 }
 
-// From the descriptor's position on.
+// A read or a write at the descriptor's position.
 template <penstock_call kCall>
 ssize_t transfer_on(int fd, auto call) noexcept {
   ThreadLog* log = thread_log();
@@ -39,6 +40,7 @@ ssize_t transfer_on(int fd, auto call) noexcept {
   return bytes;
 }
 
+// A read or a write at an offset of its own.
 template <penstock_call kCall>
 ssize_t transfer_at(int fd, std::int64_t offset, auto call) noexcept {
   ThreadLog* log = thread_log();
@@ -65,8 +67,9 @@ inline bool is_file(const Description* description) noexcept {
   return description != nullptr && description->file != 0 && description->kind == PENSTOCK_REGULAR;
 }
 
-// From one descriptor to another, within the kernel. `in_at` and `out_at` point to positions that the kernel
-// moves, or are null for the descriptors' own.
+// A copy from one descriptor to another within the kernel, as by sendfile(). `in_at` and `out_at` point to
+// offsets that the kernel advances. If one is null, the call uses that descriptor's position.
+// `kernel_counts`: whether the kernel includes the bytes in rchar and wchar.
 ssize_t between(int in, const off64_t* in_at, int out, const off64_t* out_at, bool kernel_counts,
                 auto call) noexcept {
   ThreadLog* log = thread_log();
@@ -84,7 +87,7 @@ ssize_t between(int in, const off64_t* in_at, int out, const off64_t* out_at, bo
     count(*log, in, {.call = PENSTOCK_CALL_READ, .failed = errno, .begin = begin, .end = end});
     return bytes;
   }
-  // The kernel has moved these on by now, and so they are pointers that may be followed.
+  // The kernel has advanced these offsets by now, so the program's pointers are valid and may be read.
   in_offset = in_at != nullptr ? *in_at - bytes : in_offset;
   out_offset = out_at != nullptr ? *out_at - bytes : out_offset;
   if (kernel_counts) {
@@ -99,8 +102,8 @@ ssize_t between(int in, const off64_t* in_at, int out, const off64_t* out_at, bo
   if (to != nullptr && out_at == nullptr) {
     to->advance(bytes);
   }
-  // The time is to be counted once: between two files each has a half, and a file has the whole where a pipe
-  // or a socket is at the other end, whose operations are kept for no file.
+  // The time must be counted only once. Between two files, each gets half of it. If the other end is a pipe
+  // or a socket, whose operations are not counted, the file gets all of it.
   const bool two_files = is_file(from) && is_file(to);
   const std::uint64_t middle = begin + (end - begin) / 2;
   const std::uint64_t read_end = two_files ? middle : end;

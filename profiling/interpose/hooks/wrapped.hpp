@@ -1,4 +1,5 @@
-// The names that wrappers stand in for: PENSTOCK_WRAP puts each into a section of its own.
+// The list of the wrapped functions. PENSTOCK_WRAP puts an entry for each into a section of its own, which
+// slots.cpp reads.
 #pragma once
 
 #include <atomic>
@@ -7,7 +8,7 @@ namespace penstock::interpose {
 
 struct Wrapped {
   const char* name;
-  std::atomic<void*>* real;  // the function that it stands in for, once it was found
+  std::atomic<void*>* real;  // the replaced function; null until it is found
 };
 
 }  // namespace penstock::interpose

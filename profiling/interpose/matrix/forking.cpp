@@ -1,11 +1,13 @@
-// Two threads that fork all the time while the program is attached to: one by fork(), whose children load a
-// library, and one by what libc has no handlers for. Each child opens and reads FILE.
+// A test program in which two threads fork all the time while the profiler attaches. One uses fork(), and its
+// children load a library. The other uses calls for which libc runs no handlers. Each child opens and reads
+// FILE.
 //
-//   penstock_profile_forking FILE PLUGIN   says "ready"; to each line that it reads: children started, ended,
-//                                          hung, failed, and forks that were tried during a walk
+//   penstock_profile_forking FILE PLUGIN   prints "ready"; after each line of stdin it prints how many
+//                                          children started, ended, hung and failed, and how many
+//                                          forks were tried during a walk
 //
-// Its dl_iterate_phdr() stands before libc's. It holds a walk up, once the first object has been seen, until
-// both threads have tried to fork.
+// It has a dl_iterate_phdr() of its own, which is called instead of libc's. After the first object it stops
+// the walk until both threads have tried to fork.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -68,7 +70,7 @@ int visit_slowly(dl_phdr_info* about, std::size_t bytes, void* with) {
 }
 
 [[noreturn]] void be_child(bool loads) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // one that hangs ends with its parent
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a child that hangs is killed when its parent ends
   char bytes[4096];
   const int fd = open(file, O_RDONLY);
   bool right = fd >= 0 && read(fd, bytes, sizeof(bytes)) == sizeof(bytes) && close(fd) == 0;

@@ -1,5 +1,5 @@
-// Built with _FORTIFY_SOURCE: libc's headers make these the functions whose names end in _chk, and
-// __open64_2.
+// Rows that are built with _FORTIFY_SOURCE. libc's headers then replace the called functions by those whose
+// names end in _chk, and by __open64_2.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ namespace penstock::matrix {
 
 namespace {
 
-// What the compiler cannot know: then the check is made when the program runs.
+// Values that the compiler cannot know, so that the check is made when the program runs.
 volatile std::size_t whole = kBytes;
 volatile int read_only = O_RDONLY;
 char room[kBytes];

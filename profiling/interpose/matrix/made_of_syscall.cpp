@@ -1,4 +1,4 @@
-// A library that is in the way of libc's functions and makes each by syscall(), as tcmalloc does for
+// A test library that replaces functions of libc, and makes each call by syscall(), as tcmalloc does for
 // mmap() and munmap().
 #include <fcntl.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
-// penstock_profile_matrix list             the rows: group and name, one a line
-// penstock_profile_matrix run FOLDER ROW...  each on FOLDER/ROW; says which were left out
-// penstock_profile_matrix read PATH        reads it: what other rows execute
+// penstock_profile_matrix list               prints group and name of each row, one a line
+// penstock_profile_matrix run FOLDER ROW...  runs each row on FOLDER/ROW; prints which were skipped
+// penstock_profile_matrix read PATH          reads PATH; rows execute this as another program
 #include <fcntl.h>
 #include <unistd.h>
 

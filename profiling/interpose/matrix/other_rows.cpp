@@ -1,4 +1,4 @@
-// Metadata, and the ways in which processes begin and end.
+// Rows for metadata, and for the ways in which processes begin and end.
 #include <dirent.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -67,7 +67,8 @@ constexpr Row kMetadata[] = {
      [](const std::string& path) { return ::mkdir((path + ".folder").c_str(), 0700) == 0; }},
 };
 
-// A child that does what `work` says and ends as that does; `expect` is how.
+// Runs `work` in a forked child. Checks that the child exits with `expect_exit`, or ends by `expect_signal`
+// if that is not 0.
 template <typename Work>
 bool in_child(Work work, int expect_exit, int expect_signal = 0) {
   const pid_t child = ::fork();

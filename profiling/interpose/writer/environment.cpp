@@ -1,3 +1,6 @@
+// keep_environment() runs once, in the library's constructor, and calls malloc (strdup()); its strings are
+// never freed. All other functions run between fork and exec, also in a vfork's child and in handlers. They
+// only read memory, and write to memory on the caller's stack. No lock is taken.
 #include "profiling/interpose/writer/environment.hpp"
 
 #include <dlfcn.h>
@@ -16,7 +19,7 @@ constexpr std::size_t kOursBytes = sizeof(kOurs) - 1;
 
 char* kept[WatchedEnvironment::kMostAdded];
 std::size_t kept_count = 0;
-char* library = nullptr;  // this one's path, as it is in LD_PRELOAD
+char* library = nullptr;  // path of this library, as in LD_PRELOAD
 
 bool same_variable(const char* a, const char* b) noexcept {
   while (*a == *b && *a != '=' && *a != 0) {

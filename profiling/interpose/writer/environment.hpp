@@ -1,20 +1,22 @@
-// What a program that this process executes needs in its environment to be watched as well: LD_PRELOAD and
-// the variables that begin with PENSTOCK_PROFILE_, as they were when this library was loaded.
+// Adds to the environment of an executed program what it needs to be watched as well: this library in
+// LD_PRELOAD, and the variables that begin with PENSTOCK_PROFILE_. Their values are those of the time when
+// this library was loaded.
 #pragma once
 
 #include <cstddef>
 
 namespace penstock::interpose {
 
-// Once, when the library is loaded.
+// Remembers these variables. Called once, when the library is loaded; it may call malloc.
 void keep_environment() noexcept;
 
-// An environment as the program gave it, and what was kept in addition. Lives on the stack of who executes:
-// no allocation, for it is used between fork() and exec() as well.
+// The environment that the program gave, with the remembered variables that it lacks. All memory is on the
+// caller's stack, because this is also used between fork() and exec(), where malloc is not allowed.
 class WatchedEnvironment {
  public:
   static constexpr std::size_t kMostAdded = 16;
-  // `room` has place for count(given) + kMostAdded + 1 pointers, `preload` for preload_bytes(given).
+  // `room` must have space for count(given) + kMostAdded + 1 pointers, and `preload` for preload_bytes(given)
+  // bytes.
   WatchedEnvironment(char* const* given, char** room, char* preload) noexcept;
   char* const* get() const noexcept { return result_; }
 
@@ -27,7 +29,7 @@ class WatchedEnvironment {
 
 }  // namespace penstock::interpose
 
-// A WatchedEnvironment of that name in the caller's frame.
+// Makes a WatchedEnvironment called `name`, with its memory in the caller's stack frame.
 #define PENSTOCK_WATCHED_ENVIRONMENT(name, given)                                                        \
   const ::penstock::interpose::WatchedEnvironment name(                                                  \
       given,                                                                                             \

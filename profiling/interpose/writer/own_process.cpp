@@ -11,8 +11,8 @@
 
 namespace penstock::interpose {
 
-// A descriptor exists for moments; it is closed on exec. EINTR ends the reading early: files of /proc do not
-// give it.
+// The descriptor is open only during this call, and is closed on exec. EINTR would end the reading early, but
+// files of /proc do not return it.
 std::size_t read_text(const char* path, char* to, std::size_t room) noexcept {
   const long fd = system_call(SYS_openat, AT_FDCWD, word(path), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {

@@ -1,6 +1,6 @@
-// A lock that knows whose it is: a signal's handler that comes upon its own thread in the midst of it is told
-// so, and leaves what it wanted undone, instead of waiting for ever. Held for microseconds; no system call
-// unless it is waited for.
+// A spin lock that knows its owner. If a signal handler wants a lock that its own interrupted thread holds,
+// it does not wait for ever: Hold::held() is false, and the handler must skip its work. Other threads wait.
+// The lock is usually held for microseconds. It makes no system call unless a thread has to wait.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@ namespace penstock::interpose {
 
 class OwnedLock {
  public:
-  // In a fork's child: the thread that held it may not be there.
+  // In a fork's child: frees the lock, because its owner may not exist in the child.
   void reset() noexcept { owner_.store(nullptr, std::memory_order_relaxed); }
 
  private:
@@ -19,6 +19,7 @@ class OwnedLock {
   std::atomic<const void*> owner_{nullptr};
 };
 
+// Holds the lock as long as it exists. The constructor waits while another thread has it.
 class Hold {
  public:
   explicit Hold(OwnedLock& lock) noexcept : lock_(lock) {
@@ -44,7 +45,7 @@ class Hold {
   }
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
-  // False: this thread holds it further up its stack.
+  // False: this thread already holds the lock further up its stack.
   bool held() const noexcept { return held_; }
 
  private:

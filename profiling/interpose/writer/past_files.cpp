@@ -1,4 +1,5 @@
-// Files of a session that are done, whose memory calls may still be writing to (session_lifetime.hpp).
+// Session files that have ended. They stay mapped, because running calls may still write to them
+// (session_lifetime.hpp). All functions are for the holder of Control while session.changes is set.
 #include <sys/mman.h>
 
 #include "profiling/interpose/writer/session_file.hpp"
@@ -22,7 +23,8 @@ std::size_t past_count = 0;
 void stop_session() noexcept {
   end_session(PENSTOCK_STOPPED);
   const Hold hold(file_lock);
-  // Of what was mapped and given back again nothing can be touched: blocks end before it.
+  // The addresses after the file are unmapped, also pages that were mapped once and then cut off. Nothing can
+  // touch them: all blocks end before file.bytes.
   system_call(SYS_munmap, word(session.base + file.bytes), static_cast<long>(file.reserved - file.bytes));
   if (past_count < kMostPast) {
     past[past_count++] = {.base = session.base, .bytes = file.bytes};
@@ -37,7 +39,8 @@ void leave_past_files() noexcept {
 }
 
 void reclaim_sessions(bool (*is_needed)(const char* base)) noexcept {
-  // The youngest few are left: a call may hold a pointer into one for as long as closing a file takes.
+  // The newest few stay mapped: a call may have a pointer into one of them for as long as closing a file
+  // takes.
   constexpr std::size_t kYoung = 8;
   std::size_t left = 0;
   for (std::size_t i = 0; i < past_count; ++i) {

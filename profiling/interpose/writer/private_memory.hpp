@@ -1,4 +1,5 @@
-// Zeroed memory of our own, whole pages, from the kernel: the program's heap is not ours to use.
+// Zeroed memory from the kernel, in whole pages. This library must not use the program's heap: its wrappers
+// may run inside malloc.
 #pragma once
 
 #include <sys/mman.h>
@@ -9,7 +10,7 @@
 
 namespace penstock::interpose {
 
-// Null where there is none. `also`: further flags of mmap, as MAP_POPULATE for all pages at once.
+// Null if there is no memory. `also`: further flags of mmap, such as MAP_POPULATE.
 inline void* private_memory(std::size_t bytes, int also = 0) noexcept {
   const long at = system_call(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | also, -1, 0);

@@ -1,5 +1,5 @@
-// The clock of a session. It is decided when the library is loaded, before a call is counted, or by the
-// holder of Control when recording begins later. No lock is held; getenv() reads the program's environment.
+// The clock of a session. It is chosen when the library is loaded, before a call is counted, or by the holder
+// of Control when recording begins later. No lock is held; getenv() reads the program's environment.
 #include "profiling/interpose/writer/session.hpp"
 
 #include <stdlib.h>
@@ -26,7 +26,8 @@ bool invariant() noexcept {
   if (__get_cpuid(0x80000007, &a, &b, &c, &d) == 0 || (d & (1U << 8U)) == 0) {
     return false;
   }
-  // The kernel leaves a counter that it found to drift between processors: then it uses one of these.
+  // If the kernel found that the counter differs between processors, it uses another clock source: one of
+  // those below.
   char source[32] = {};
   const long fd = system_call(SYS_openat, -100,
                               word("/sys/devices/system/clocksource/clocksource0/current_clocksource"), 0);
@@ -57,8 +58,8 @@ std::uint64_t measured() noexcept {
 
 std::uint64_t start_ticks() noexcept {
 #if defined(__x86_64__)
-  // Said by who knows better than the processor: an emulator that denies it (valgrind), a test of the other
-  // clock.
+  // A user may know better than the processor: an emulator (valgrind) reports that the counter is not
+  // invariant, and a test may want the other clock.
   const char* wanted = getenv("PENSTOCK_PROFILE_CLOCK");
   if (wanted == nullptr ? invariant() : strcmp(wanted, "tsc") == 0) {
     session.uses_tsc = true;

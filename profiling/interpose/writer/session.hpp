@@ -1,20 +1,19 @@
-// The file that this process writes its session to, as memory. A range of addresses is reserved once, and the
-// file is mapped into it from its begin as it grows, so nothing that was handed out ever moves. The part that
-// is mapped has its place on the device already (zeros were written there), so a full disk is a counted drop
-// and never a SIGBUS.
-//
-// Session's first cache line has, in addition to the file's own words, all words that every call reads.
+// The file to which this process writes its session, as mapped memory. A range of addresses is reserved once.
+// As the file grows, it is mapped into that range from the start, so pointers into it stay valid. Zeros are
+// written to each part of the file before it is mapped, so its space on the device is allocated by then. A
+// full disk therefore leads to counted drops and never to a SIGBUS.
 //
 // Threads: all functions may be called by any thread, with no lock held; file_lock (session_file.hpp) is
 // taken inside. The exceptions are named at the functions: they are for the holder of Control while
 // session.changes is set, or for the only thread of a fork's child.
 // Memory: nothing is allocated from the program's heap, and no descriptor is kept open, because programs
-// close all descriptors that they find. snprintf() is used for plain numbers and texts, with which it neither
+// close all descriptors that they find. snprintf() is used only for plain numbers and texts: then it neither
 // allocates nor locks.
-// Signals: a handler whose own thread holds file_lock gets no block, and what it would write counts as
+// Signals: a handler whose own thread holds file_lock gets no block. What it would have written counts as
 // dropped.
-// Crash: the process may be killed at any instruction. The file is then what was stored so far, and readers
-// must accept it: an entry is stored before the count that makes it visible (`used`, `file_end`, `magic`).
+// Crash: the process may be killed at any instruction. The file then has what was stored so far, and readers
+// must accept it. Therefore an entry is stored before the count that makes it visible (`used`, `file_end`,
+// `magic`).
 #pragma once
 
 #include <time.h>
@@ -37,19 +36,21 @@ enum class SessionState : std::uint32_t {
   running,
 };
 
-// Its first cache line has what each call reads, including words that are not the session's: a system call
-// leaves little in the cache of what was there before it.
+// All words that each wrapped call reads are in the first cache line, also words of other parts of the
+// library. The reason: after a system call, little of what was in the cache is left.
 struct alignas(64) Session {
   std::atomic<SessionState> state{SessionState::off};
-  // Set while one thread, the holder of Control, takes the session from one file to another. It waits until
-  // no other thread is inside an update (Update, counting.hpp); threads that begin one meanwhile wait for it.
+  // Set while one thread, the holder of Control, switches the session from one file to another. That thread
+  // waits until no other thread is inside an update (Update, counting.hpp). Threads that begin an update
+  // meanwhile wait until this is cleared.
   std::atomic<bool> changes{false};
-  bool uses_tsc = false;                      // ticks(); decided once, before anything is counted
-  bool rings_seen = false;                    // rings.hpp
-  std::atomic<bool> may_have_loaded{false};   // slots.hpp
-  char* base = nullptr;                       // where the file is mapped
-  penstock_session_header* header = nullptr;  // the file's header; not null once anything was recorded
-  char folder[1024] = {};                     // absolute
+  bool uses_tsc = false;                     // the clock of ticks(); decided once, before anything is counted
+  bool rings_seen = false;                   // the program has used a ring (rings.hpp)
+  std::atomic<bool> may_have_loaded{false};  // objects may have been loaded since the last search (slots.hpp)
+  char* base = nullptr;                      // where the file is mapped
+  penstock_session_header* header =
+      nullptr;             // the file's header; not null once recording has begun for the first time
+  char folder[1024] = {};  // absolute path of the session's folder
 };
 static_assert(offsetof(Session, folder) <= 64);
 extern Session session;
@@ -59,12 +60,14 @@ extern Session session;
 // part of it.
 penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept;
 
-// A block with room for a call, for the thread whose last one was `full` (null: it has none). A new one as
-// long as there may be more of them; else the one that became full before all others, emptied; where there is
-// none, `full` itself, emptied. Null where there is no room for a first one.
+// Gives the calling thread a block of segments with free room. `full` is the thread's last block; null: it
+// had none. Below the trace limit this is a new block. At the limit, or if the file cannot grow, it is the
+// oldest full block, emptied. If there is no full block, it is `full` itself, emptied. Null if there is no
+// room for a thread's first block, and in a handler whose own thread holds file_lock. Takes file_lock.
 //
-// A block that is not full has a writer, or waits for one with the log of a thread that has ended: there are
-// as many as threads at one time, and each may have one block (PENSTOCK_BLOCK_GRANULE) beyond the limit.
+// A block that is not full belongs to the log of a thread, or to a log that waits for the next thread. So
+// there are never more of these blocks than there were threads at one time. For each of them one block of
+// PENSTOCK_BLOCK_GRANULE bytes may be beyond the limit.
 penstock_block* next_segment_block(penstock_block* full) noexcept;
 
 inline std::uint64_t offset_in_session(const void* in_session) noexcept {
@@ -85,8 +88,7 @@ inline void count_drop(std::uint64_t& counter, std::uint64_t by = 1) noexcept {
   __atomic_fetch_add(&counter, by, __ATOMIC_RELAXED);
 }
 
-// The clock of a session: ticks of the processor's time stamp counter where that is invariant, of
-// CLOCK_MONOTONIC elsewhere.
+// The clock of a session: the processor's time stamp counter if that is invariant, otherwise CLOCK_MONOTONIC.
 inline std::int64_t nanoseconds(clockid_t clock) noexcept {
   timespec time{};
   clock_gettime(clock, &time);
@@ -102,12 +104,12 @@ inline std::uint64_t ticks() noexcept {
   return static_cast<std::uint64_t>(nanoseconds(CLOCK_MONOTONIC));
 }
 
-// Decides (PENSTOCK_PROFILE_CLOCK=tsc or =monotonic does, where it is set), and returns how many ticks a
-// second has, measured for a tenth of a millisecond. Once, before anything is counted.
+// Chooses the clock, and returns its ticks per second, measured for 0.1 ms. PENSTOCK_PROFILE_CLOCK=tsc or
+// =monotonic overrides the choice. Called once, before anything is counted.
 std::uint64_t start_ticks() noexcept;
 
-// Stores a newer pair of readings of both clocks if the last one is older than an eighth of a second. Takes
-// file_lock only then; without it the pair is simply not stored.
+// Stores a newer pair of readings of both clocks if the last pair is older than 1/8 s. Only then it takes
+// file_lock; a handler that cannot take the lock stores nothing.
 [[gnu::cold]] void set_later_moment() noexcept;
 inline void note_moment(std::uint64_t now) noexcept {
   const penstock_session_header& h = *session.header;

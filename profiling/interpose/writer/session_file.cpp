@@ -24,8 +24,8 @@ constinit int failure = 0;
 
 namespace {
 
-// Small growths keep what was just written in the cache when the first records go there. But each growth is a
-// mapping of its own, of which a process may have some ten thousand.
+// After a small growth, the zeros just written are still in the cache when the first records overwrite them.
+// But each growth is a separate mapping, and a process may have only some ten thousand mappings.
 constexpr std::uint64_t kUsualGrowth = 512U << 10U;
 constexpr std::uint64_t kMostGrowth = 16U << 20U;
 constexpr std::uint64_t kMostReserved = std::uint64_t{1} << 38U;
@@ -40,9 +40,9 @@ std::uint64_t bytes_of_environment(const char* name, std::uint64_t otherwise) no
   return value != nullptr && *value >= '0' && *value <= '9' && *end == 0 ? bytes : otherwise;
 }
 
-// Before a file begins. PROT_NONE and NORESERVE: addresses only, no memory.
+// Called before a file begins. PROT_NONE and NORESERVE: it takes addresses only, no memory.
 bool reserve() noexcept {
-  // Under a limit of address space the program needs most of it itself.
+  // If the address space is limited, the program itself needs most of it.
   rlimit limit{};
   std::uint64_t most = kMostReserved;
   if (system_call(SYS_prlimit64, 0, RLIMIT_AS, 0, word(&limit)) == 0 && limit.rlim_cur != RLIM_INFINITY) {
@@ -63,10 +63,10 @@ bool reserve() noexcept {
 
 namespace {
 
-// Opens the session's file by its name: no descriptor is kept, since programs close all that they find. It is
-// the same file only if it has the same number on the same device: the name may be another file's by now
-// (chroot, a mount). The descriptor exists for moments. A fork of another thread at that time may inherit it;
-// it is closed on exec.
+// Opens the session's file by its name. No descriptor is kept open, because programs close all that they
+// find. The name may lead to another file by now (chroot, a mount), so device and inode are compared. The
+// descriptor is open only for a moment. A fork of another thread at that time may inherit it; it is closed on
+// exec.
 long open_own(int flags) noexcept {
   long fd = system_call(SYS_openat, AT_FDCWD, word(file.path), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
   if (fd >= 0 && fd <= STDERR_FILENO) {  // the program may be about to open one of these numbers
@@ -90,9 +90,9 @@ long open_own(int flags) noexcept {
   return fd;
 }
 
-// Writes zeros there. That takes the place on the device, and half the time of first touching pages in a
-// mapping. A signal may interrupt it (EINTR), which is not an error. What was written counts as this
-// library's own.
+// Writes zeros to a part of the file. That allocates the part's space on the device, and takes half as long
+// as touching new pages in a mapping. A signal may interrupt it (EINTR), which is not an error. The bytes
+// count as this library's own.
 bool write_zeros(long fd, std::uint64_t from, std::uint64_t bytes) noexcept {
   static const char zeros[PENSTOCK_BLOCK_GRANULE] = {};
   constexpr std::size_t kAtOnce = 64;
@@ -122,12 +122,13 @@ bool write_zeros(long fd, std::uint64_t from, std::uint64_t bytes) noexcept {
   return true;
 }
 
-// Has the pages mapped for writing before the program waits for each of them. For a file in memory, one read
-// maps a stretch of pages, in a quarter of the time of asking for each. For others the kernel is asked, if it
-// can (Linux 5.14).
+// Maps the pages now, so that the program need not wait for each of them at its first write. For a file in
+// memory (tmpfs), one read maps a stretch of pages, in a quarter of the time of single pages. For other files
+// the kernel is asked to do it, if it can (Linux 5.14).
 void touch(char* at, std::uint64_t bytes) noexcept {
   if (file.in_memory) {
-    constexpr std::uint64_t kStretch = 65536;  // fault_around_bytes: from one multiple to the next
+    constexpr std::uint64_t kStretch =
+        65536;  // the kernel's fault_around_bytes: a stretch begins at a multiple of it
     const char* const end = at + bytes;
     for (const char* i = at; i < end; i += kStretch - reinterpret_cast<std::uint64_t>(i) % kStretch) {
       static_cast<void>(*static_cast<const volatile char*>(i));
@@ -141,12 +142,12 @@ void touch(char* at, std::uint64_t bytes) noexcept {
 
 }  // namespace
 
-// Order: zeros are written before the new part is mapped. Mapped first, a full disk would be a SIGBUS in the
-// program at a later store. file.bytes grows last, so that a block is never outside of the mapping. Direct
-// calls, as mmap() itself is wrapped. If the process is killed in between, the file ends with zeros, which
-// readers take for free blocks.
+// Order: zeros are written before the new part is mapped. If the part were mapped first, a full disk would
+// cause a SIGBUS at a later store in the program. file.bytes grows last, so that a block is never outside of
+// the mapping. The system calls are direct, because mmap() itself is wrapped. If the process is killed in
+// between, the file ends with zeros, which readers take for free blocks.
 bool grow_to(std::uint64_t bytes, int flags) noexcept {
-  // Beyond the program's limit of file sizes a write would end it by SIGXFSZ.
+  // A write beyond the program's limit of file sizes would kill the program by SIGXFSZ.
   rlimit most{};
   if (bytes > file.reserved || bytes > file.limit ||
       (system_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, word(&most)) == 0 && bytes > most.rlim_cur)) {
@@ -176,14 +177,14 @@ bool grow_to(std::uint64_t bytes, int flags) noexcept {
     touch(fresh, growth);
     file.bytes = bytes;
   } else {
-    system_call(SYS_ftruncate, fd, static_cast<long>(file.bytes));  // gives back what was written
+    system_call(SYS_ftruncate, fd, static_cast<long>(file.bytes));  // frees the space of the zeros
   }
   system_call(SYS_close, fd);
   return grown;
 }
 
-// When the session ends. Pages after the new end stay mapped, and touching them would be a SIGBUS; so
-// file.bytes shrinks as well, and no block is there.
+// Called when the session ends. Pages after the new end stay mapped, but touching them would cause a SIGBUS.
+// So file.bytes shrinks as well; these pages have no blocks.
 void give_back_spare_room() noexcept {
   const std::uint64_t end = session.header->file_end;
   const long fd = end < file.bytes ? open_own(0) : -1;
@@ -195,14 +196,15 @@ void give_back_spare_room() noexcept {
   }
 }
 
-// One system call, where blocks are made and at the end: such a child must not write to its parent's file.
+// One system call. It is called when a block is made and at the end: a child that was forked without a
+// wrapper must not write to its parent's file.
 bool is_own_session() noexcept {
   return session.header->pid == static_cast<std::uint32_t>(system_call(SYS_getpid));
 }
 
-// file_lock is held. The growth is a fraction of the file, or just the block if there is no room for more.
-// `magic` is stored before `file_end`: a reader, or a crash, finds no block within the file that has no
-// header.
+// file_lock is held. The file grows by a fraction of its size, or only by the block if there is no room for
+// more. `magic` is stored before `file_end`. So a reader, also after a crash, finds no block before file_end
+// that has no header.
 penstock_block* add_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
   if (!is_own_session()) {
     return nullptr;
@@ -230,7 +232,8 @@ penstock_block* add_block(penstock_block_kind kind, std::uint16_t entry_bytes, s
   return block;
 }
 
-// Within an update, or with a lock of the logs held (add_thread()); see the order in thread_lives.cpp.
+// Called within an update, or with logs_lock held (add_thread()). thread_lives.cpp has the order of the
+// locks.
 penstock_block* new_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept {
   const Hold hold(file_lock);
   return hold.held() ? add_block(kind, entry_bytes, bytes) : nullptr;
@@ -245,7 +248,7 @@ void set_moment() noexcept {
   __atomic_store_n(&h.later_index, next, __ATOMIC_RELEASE);
 }
 
-// In any counted call, within an update. A handler whose own thread holds the lock stores nothing.
+// Called in any counted call, within an update. A handler whose own thread holds the lock stores nothing.
 void set_later_moment() noexcept {
   const Hold hold(file_lock);
   if (hold.held()) {
@@ -258,9 +261,10 @@ namespace {
 constexpr std::uint64_t kUsualLimit = 256U << 20U;
 constexpr std::uint64_t kLeastLimit = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
 constexpr std::uint64_t kMostBlock = 256U << 10U;
-constexpr std::uint64_t kBlocksOfALimit = 16;  // at least: so much of it is lost at a time
+constexpr std::uint64_t kBlocksOfALimit =
+    16;  // a limit has at least this many blocks; one of them is lost at a time
 
-// How long the block is to be: twice the last, as long as many of that length are within the limit.
+// The size of the next block: twice the last one, but not more than a fraction of the limit.
 std::uint64_t wanted_bytes(std::uint64_t last_bytes, std::uint64_t limit) noexcept {
   std::uint64_t most = kMostBlock;
   if (limit != 0 && limit / kBlocksOfALimit < most) {
@@ -301,8 +305,8 @@ penstock_block* take_oldest() noexcept {
   return block;
 }
 
-// Who reads meanwhile sees no call that is half one and half another: nothing is there before `renewed` says
-// so, and it says so before anything else is there.
+// Another process may read the block meanwhile. It must never see a segment with parts of two calls. So
+// `used` becomes 0 before `renewed` increases, and `renewed` increases before new segments are stored.
 void empty_block(penstock_block* block) noexcept {
   count_drop(session.header->dropped_segments, block->used / sizeof(penstock_segment));
   __atomic_store_n(&block->used, std::uint64_t{0}, __ATOMIC_RELEASE);
@@ -317,6 +321,7 @@ std::uint64_t trace_limit_of_environment() noexcept {
   return bytes_of_environment("PENSTOCK_PROFILE_TRACE_LIMIT", kUsualLimit);
 }
 
+// Called within an update, by another_segment_block(). The list of full blocks changes only under file_lock.
 penstock_block* next_segment_block(penstock_block* full) noexcept {
   const Hold hold(file_lock);
   if (!hold.held() || !is_own_session()) {

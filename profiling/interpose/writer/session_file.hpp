@@ -1,9 +1,10 @@
-// The file of the session that runs: how it grows, and its blocks. Shared by the parts of Session.
+// The current file of the session: how it grows, and its blocks. Used by the sources of session.hpp and
+// session_lifetime.hpp.
 //
-// All that is declared here is for the holder of file_lock, or for the only thread that records (the
-// library's constructor, a fork's child). Under file_lock no other lock is taken, no malloc is called, and
-// nothing but the file's own device is waited for. Hold::held() is false in a handler that interrupted its
-// own thread under the lock.
+// Everything here is for the holder of file_lock, or for the only thread that records (the library's
+// constructor, a fork's child). Under file_lock no other lock is taken, malloc is not called, and the holder
+// waits only for the file's own device. Hold::held() is false in a handler that interrupted its own thread
+// under the lock.
 #pragma once
 
 #include <sys/types.h>
@@ -16,35 +17,36 @@ namespace penstock::interpose {
 struct File {
   char path[1152] = {};
   std::uint64_t reserved = 0;
-  std::uint64_t bytes = 0;  // that the file has and that are mapped
-  std::uint64_t limit = 0;  // most bytes that the file may have
+  std::uint64_t bytes = 0;  // size of the file; all of it is mapped
+  std::uint64_t limit = 0;  // largest size that the file may have
   std::uint64_t ticks_per_s = 0;
   dev_t device = 0;
   ino_t number = 0;
-  std::uint64_t own_read = 0;       // bytes that the kernel adds to rchar for what is read here
-  std::uint64_t own_written = 0;    // and to wchar
-  std::uint64_t read_to_begin = 0;  // of the former, since this file was started to be
+  std::uint64_t own_read = 0;       // bytes that this library read itself: the kernel added them to rchar
+  std::uint64_t own_written = 0;    // bytes that it wrote itself: the kernel added them to wchar
+  std::uint64_t read_to_begin = 0;  // the same as own_read, but only since begin_file() began this file
   bool in_memory = false;           // it is on tmpfs
   penstock_block* events = nullptr;
-  std::uint64_t segment_bytes = 0;  // of all blocks of segments
-  // Offsets of the full blocks of segments that became full first and last; 0: none. No thread writes to
-  // these any more. penstock_block.next links them.
+  std::uint64_t segment_bytes = 0;  // total size of the blocks of segments
+  // Offsets of two full blocks of segments: the one that became full first, and the one that became full
+  // last; 0: none. penstock_block.next links all of them in this order. No thread writes to full blocks.
   std::uint64_t oldest_full = 0;
   std::uint64_t newest_full = 0;
 };
 extern constinit File file;
 extern constinit OwnedLock file_lock;
-extern constinit int failure;  // errno of the last time that a file could not be started, or grow
+extern constinit int failure;  // errno of the last failure to start a file or to let it grow
 
 constexpr std::uint64_t kFirstBytes = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
 
-// A number of bytes from a variable of the environment; `otherwise` if it has none.
+// The number of bytes in the environment variable `name`; `otherwise` if its value is not a number.
 std::uint64_t bytes_of_environment(const char* name, std::uint64_t otherwise) noexcept;
-// PENSTOCK_PROFILE_TRACE_LIMIT where that is a number, or what is usual; 0: no limit.
+// The value of PENSTOCK_PROFILE_TRACE_LIMIT, or the default if that is not a number; 0: no limit.
 std::uint64_t trace_limit_of_environment() noexcept;
 // Reserves addresses for the file (session.base, File::reserved).
 bool reserve() noexcept;
-// Grows the file to `bytes`, with its place on the device, and maps what is new.
+// Grows the file to `bytes`: allocates the space on the device, and then maps the new part. If it fails, it
+// returns false and sets `failure`.
 bool grow_to(std::uint64_t bytes, int flags) noexcept;
 // Cuts the unused end of the file off. A later block grows it again.
 void give_back_spare_room() noexcept;
@@ -56,9 +58,10 @@ inline std::uint64_t whole_granules(std::uint64_t bytes) noexcept {
 // Stores a newer pair of readings of both clocks in the header.
 void set_moment() noexcept;
 
-// Whether this process made the file: a child that was made without a wrapper has its parent's memory.
+// Whether this process made the file. A child that was forked by a call without a wrapper still has its
+// parent's memory, and must not write to its parent's file.
 bool is_own_session() noexcept;
-// A new block, its header written; null if there is no room.
+// Adds a block to the file and writes its header; null if there is no room.
 penstock_block* add_block(penstock_block_kind kind, std::uint16_t entry_bytes, std::uint64_t bytes) noexcept;
 
 }  // namespace penstock::interpose

@@ -45,9 +45,9 @@ std::uint32_t control_in(const penstock_session_header& header) noexcept {
   return __atomic_load_n(&header.control, __ATOMIC_RELAXED) & 1U;
 }
 
-// What was asked of the parent holds for the child, also what is asked until now. It does not hold if the
-// parent has left that file for another one. The parent may store its state at this moment: either value is
-// right then.
+// Whether the new file takes over the trace bit of the previous file. A forked child takes over its parent's
+// bit, also if it was switched after the fork. It does not if the parent has left that file for another one.
+// The parent may be storing its state at this moment: then either answer is right.
 bool inherits(const penstock_session_header* before, bool forked) noexcept {
   if (before == nullptr || !forked) {
     return before != nullptr;
@@ -56,10 +56,11 @@ bool inherits(const penstock_session_header* before, bool forked) noexcept {
   return state == PENSTOCK_RUNNING || state == PENSTOCK_ENDED;
 }
 
-// Another process may have switched the old file after its bit was copied, because it did not see the new
-// file yet. It writes the bit (pwrite()) and then looks for new files; here the new file is made visible
-// (magic), and behind a full fence the old bit is read again. So at least one of the two sees the other. The
-// exchange leaves a bit alone that was set in the new file already.
+// Takes over a late switch of the old file's trace bit. Another process may have switched that bit after it
+// was copied, because it did not see the new file yet. That process writes the bit (pwrite()) and then
+// searches for new files. Here the new file is made visible (magic), and after a full fence the old bit is
+// read again. So at least one of the two sees the other. If the bit of the new file was switched already, the
+// exchange does not change it.
 void take_late_word(const penstock_session_header& before, std::uint32_t taken) noexcept {
   memory_fence(std::memory_order_seq_cst);
   const std::uint32_t now = control_in(before);
@@ -70,8 +71,8 @@ void take_late_word(const penstock_session_header& before, std::uint32_t taken) 
 }
 
 // Fills the header of a new file. `control` is stored before session.header is: other threads that are in a
-// call read it at once (segments_wanted()). `magic` is stored last, as a reader takes the file for a session
-// by it. If the process is killed before that, the file is not a session.
+// call read it at once (segments_wanted()). `magic` is stored last, because it makes a reader take the file
+// for a session. If the process is killed before that, the file is not a session.
 void fill_header(penstock_session_header& h, const penstock_session_header* before, bool forked,
                  bool segments) noexcept {
   const bool takes_word = inherits(before, forked);
@@ -98,8 +99,8 @@ void fill_header(penstock_session_header& h, const penstock_session_header* befo
   system_call(SYS_readlinkat, AT_FDCWD, word("/proc/self/exe"), word(h.executable), sizeof(h.executable) - 1);
   system_call(SYS_getcwd, word(h.directory), sizeof(h.directory));
   h.command_bytes = static_cast<std::uint32_t>(read_text("/proc/self/cmdline", h.command, sizeof(h.command)));
-  // What the kernel has counted so far is this library's own reading. A forked process's counters began at
-  // the fork.
+  // What the kernel has counted so far does not belong to the program's session. In a forked process its
+  // counters began at the fork, and have only this library's own I/O.
   file.own_read = forked ? file.own_read : 0;
   if (!forked && read_kernel_io(h.kernel_begin)) {
     h.kernel_begin.syscr += 2;
@@ -110,16 +111,17 @@ void fill_header(penstock_session_header& h, const penstock_session_header* befo
     h.inherited_from = forked ? before->pid : before->inherited_from;
   }
   h.trace_limit = before != nullptr ? before->trace_limit : trace_limit_of_environment();
-  memcpy(h.magic, PENSTOCK_SESSION_MAGIC, sizeof(h.magic));  // last: from now on it is one
+  memcpy(h.magic, PENSTOCK_SESSION_MAGIC,
+         sizeof(h.magic));  // last: from now on readers take the file for a session
   if (takes_word) {
     take_late_word(*before, control);
   }
 }
 
 // Makes the file and its first mapping. `before` is the header, still mapped, of the file that it continues;
-// `forked` if that is the file of a fork's parent. Without one (null) `segments` is the initial setting. The
-// caller sets session.state, and holds file_lock where other threads run. If it fails, session.base is the
-// old mapping again; nothing of the old file was touched.
+// `forked` if that is the file of a fork's parent. If `before` is null, `segments` is the initial setting.
+// The caller sets session.state, and holds file_lock where other threads run. If it fails, session.base is
+// the old mapping again; nothing of the old file was touched.
 bool begin_file(const penstock_session_header* before, bool forked, bool segments) noexcept {
   file.bytes = 0;
   file.own_read = 0;
@@ -147,7 +149,7 @@ bool begin_file(const penstock_session_header* before, bool forked, bool segment
 
 }  // namespace
 
-// Reads the environment, without a lock.
+// Reads the environment; takes no lock.
 bool wants_segments() noexcept {
   const char* trace = getenv("PENSTOCK_PROFILE_TRACE");
   return trace != nullptr && *trace == '1';
@@ -157,8 +159,8 @@ int session_failure() noexcept {
   return failure != 0 ? failure : ENOSPC;
 }
 
-// In the library's constructor, when the program usually has one thread. errno and stdio may be used freely
-// here; the message goes to descriptor 2 directly, as stderr's buffer is the program's.
+// Called in the library's constructor, when the program usually has one thread. errno and stdio may be used
+// freely here; the message goes to descriptor 2 directly, because stderr's buffer belongs to the program.
 void open_session() noexcept {
   const char* folder = getenv("PENSTOCK_PROFILE_SESSION");
   if (folder == nullptr || *folder != '/' || strlen(folder) >= sizeof(session.folder)) {
@@ -177,8 +179,8 @@ void open_session() noexcept {
   system_call(SYS_write, STDERR_FILENO, word(said), length);
 }
 
-// By the holder of Control, while session.changes is set. state `running` is stored last: from then on a
-// thread's next call may begin a log in this file.
+// Called by the holder of Control, while session.changes is set. state `running` is stored last: from then on
+// a thread's next call may begin a log in this file.
 bool begin_session(const char* folder, penstock_begun started, bool segments,
                    const penstock_session_header* before) noexcept {
   if (file.ticks_per_s == 0) {
@@ -199,9 +201,9 @@ bool begin_session(const char* folder, penstock_begun started, bool segments,
   return true;
 }
 
-// By the holder of Control, while session.changes is set: no thread adds to the totals that are subtracted
-// here. What threads have counted since recording began belongs to the session, so the kernel's counters
-// begin before it.
+// Called by the holder of Control, while session.changes is set: no thread adds to the totals that are
+// subtracted here. What threads have counted since recording began belongs to the session. So it is
+// subtracted from the kernel's counters at the start.
 void begin_kernel_counters() noexcept {
   const Hold hold(file_lock);
   penstock_kernel_io io{};
@@ -232,20 +234,22 @@ bool forked_between_files = false;  // the parent was changing files at the fork
 
 }  // namespace
 
-// In the child, with one thread; it takes no lock. The parent's file stays mapped until begin_forked(),
-// because names of descriptors are in it. The state is stored relaxed, as there is no other thread.
+// Called in the child, which has one thread; it takes no lock. The parent's file stays mapped until
+// begin_forked(), because names of descriptors are in it. The state is stored relaxed, because there is no
+// other thread.
 void leave_parents_session() noexcept {
   file_lock.reset();
   forked_between_files = session.changes.load(std::memory_order_relaxed);
   session.state.store(SessionState::forked, std::memory_order_relaxed);
 }
 
-// In the child's first counted call, under begin_lock, in any of its threads; the others wait there. It is a
-// wrapped call, perhaps in a handler or inside malloc: no heap. Order: the parent's file is unmapped after
-// take_along() has read it, and the state is stored last, since it releases the other threads.
+// Called in the child's first counted call, under begin_lock, in any of its threads; its other threads wait
+// for that lock. It is a wrapped call, perhaps in a handler or inside malloc: no heap. Order: the parent's
+// file is unmapped after take_along() has read it, and the state is stored last, because it releases the
+// other threads.
 bool begin_forked(void (*take_along)(const char* parents_base)) noexcept {
-  // Between two files session.base and file.reserved may not belong together, so nothing is unmapped and
-  // nothing copied.
+  // If the parent was between two files, session.base and file.reserved may not belong together. Then nothing
+  // is unmapped and nothing copied.
   char* parents = forked_between_files ? nullptr : session.base;
   const std::uint64_t parents_bytes = file.reserved;
   const bool started = begin_file(forked_between_files ? nullptr : session.header, true, wants_segments());
@@ -259,10 +263,11 @@ bool begin_forked(void (*take_along)(const char* parents_base)) noexcept {
   return started;
 }
 
-// In exit, exec, a handler that calls _exit(), or by the holder of Control. Without the lock (a handler in
-// its own thread) it still stores the end, without a new moment. Order: the kernel's counters before the flag
-// that they are known, and the state last: a reader that sees it finds the rest. The file is cut last, since
-// it is only space.
+// Called at exit and exec, in a handler that calls _exit(), and by the holder of Control. A handler whose own
+// thread holds the lock stores the end as well, but no new moment.
+//
+// Order: the kernel's counters are stored before the flag that they are known. The state is stored after
+// both: a reader that sees it finds the rest. The file is shortened last, because that only frees space.
 void end_session(penstock_process_state state) noexcept {
   if (session.state.load(std::memory_order_acquire) != SessionState::running || !is_own_session()) {
     return;
@@ -284,7 +289,7 @@ void end_session(penstock_process_state state) noexcept {
   }
 }
 
-// After a failed exec. The state is stored last: until then readers take the session for ended.
+// Called after a failed exec. The state is stored last: until then readers take the session for ended.
 void resume_session() noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::running) {
     session.header->end_monotonic_ns = 0;

@@ -1,4 +1,5 @@
-// Text, sixteen bytes at a time: what is done between two system calls calls no function for it.
+// Handles text sixteen bytes at a time, inline: the wrapped calls that need this make no function call for
+// it.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,8 @@ inline Sixteen sixteen_at(const char* text) noexcept {
   return bytes;
 }
 
-// Calls `piece` with where each sixteen of `length` (at least sixteen) bytes begin; the last ones may be some
-// of those before.
+// Calls `piece` with the offset of each group of sixteen bytes. `length` is at least 16. The last group ends
+// at `length`, so it may overlap the group before it.
 template <typename Piece>
 [[gnu::always_inline]] inline void in_sixteens(std::size_t length, Piece piece) noexcept {
   for (std::size_t i = 0; i + sizeof(Sixteen) < length; i += sizeof(Sixteen)) {

@@ -1,5 +1,5 @@
-// System calls as the kernel takes them: no libc function in between that somebody (we) might be in the
-// way of, errno left alone. A result from -4095 to -1 is a negated errno.
+// Direct system calls, without libc: its functions may be replaced by wrappers, this library's or another's.
+// errno does not change. A result from -4095 to -1 is a negated errno.
 #pragma once
 
 #include <sys/syscall.h>

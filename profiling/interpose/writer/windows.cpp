@@ -1,3 +1,5 @@
+// windows.hpp says who may call what. The plain variables are used with Control held, or when the process
+// ends. Any thread uses the atomics, relaxed, because only labels depend on them.
 #include "profiling/interpose/writer/windows.hpp"
 
 #include <stdio.h>
@@ -10,13 +12,13 @@ constinit std::atomic<std::uint32_t> steps_per_window{0};
 
 namespace {
 
-std::uint32_t windows = 0;  // so far
+std::uint32_t windows = 0;  // number of windows so far
 bool has_number = false;
-bool has_name = false;  // that the program gave it
+bool has_name = false;  // the program gave the window a label
 
-// Of the file that is written: steps of any thread, so that its window can be named when it ends.
+// Steps of any thread that ended in the current file. They give its window a label when it ends.
 std::atomic<std::uint64_t> first_step{kNoStep};
-std::atomic<std::uint64_t> steps_done{0};  // behind the last of them
+std::atomic<std::uint64_t> steps_done{0};  // number of the last step + 1
 std::atomic<std::uint64_t> last_cut{kNoStep};
 
 }  // namespace
@@ -40,6 +42,7 @@ void name_window(const char* label) noexcept {
   label_window(label);
 }
 
+// Several threads may call this at once: the loops store the smallest and the largest number of all of them.
 void note_step(std::uint64_t number) noexcept {
   if (number == last_cut.load(std::memory_order_relaxed)) {
     return;
@@ -52,8 +55,8 @@ void note_step(std::uint64_t number) noexcept {
   }
 }
 
-// What a window had is known when it ends: the last one's steps may be fewer, and a program that tells none
-// has no windows.
+// A window is labelled when it ends, because only then its steps are known: the last window may have fewer.
+// If the program reports no steps, there is nothing to label.
 void name_last_steps() noexcept {
   const std::uint64_t first = first_step.load(std::memory_order_relaxed);
   const std::uint64_t done = steps_done.load(std::memory_order_relaxed);

@@ -1,7 +1,8 @@
-// What the file that is written is, as a window of the program's time: its number in this process, and the
-// name that the program gave it or the steps of training that it holds.
+// The current file as a window: its number in this process, and its label. The label comes from the program,
+// or it names the training steps in the file.
 //
-// For who holds Control (recording.hpp), but for note_step(), and where the process ends.
+// Called by the holder of Control (recording.hpp). Exceptions: note_step() is for any thread, and
+// name_last_steps() is also called when the process ends.
 #pragma once
 
 #include <atomic>
@@ -9,28 +10,30 @@
 
 namespace penstock::interpose {
 
-// From the environment when the library is loaded, or from the program; 0: no windows by steps. Any thread
-// reads it.
+// The steps in a window, from the environment when the library is loaded, or from the program; 0: steps begin
+// no windows. Any thread reads it.
 extern std::atomic<std::uint32_t> steps_per_window;
 
-// A file began, of which nothing was said yet.
+// A file has begun. It has no number and no label yet.
 void begin_window() noexcept;
-// Says so in the file; the first time it gets its number. Null or "": it has no name.
+// Writes a label to the file. At the first call the file also gets its number. Null or "": no label.
 void label_window(const char* label) noexcept;
-// Likewise, and what the program calls it holds, whatever its steps are.
+// The same for a label from the program, which name_last_steps() does not replace.
 void name_window(const char* label) noexcept;
 
-// Any thread, no lock: a step of that number has ended. Behind `last_cut_step` it is the next file's.
+// Step `number` has ended, and belongs to the current file. Step last_cut_step() is ignored: it belongs to
+// the previous file. Any thread; takes no lock.
 void note_step(std::uint64_t number) noexcept;
-// The file has the steps that were told since it began: says so in it, unless it has a name. When it ends.
+// When the file ends: labels it with the steps that ended in it, unless the program gave it a label.
 void name_last_steps() noexcept;
 
-// The step behind which a file was cut last: another accelerator's step of that number is the file's before.
-constexpr std::uint64_t kNoStep = ~std::uint64_t{0};  // no file was cut behind one
+// The step after which the last file was ended. If another accelerator reports the same step later, it
+// belongs to the previous file.
+constexpr std::uint64_t kNoStep = ~std::uint64_t{0};  // no step
 std::uint64_t last_cut_step() noexcept;
 void set_last_cut_step(std::uint64_t number) noexcept;
 
-// In a fork's child, whose windows are its own.
+// In a fork's child: it has no windows yet, and counts its own from 1.
 void forget_parents_windows() noexcept;
 
 }  // namespace penstock::interpose
