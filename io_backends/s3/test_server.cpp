@@ -12,7 +12,7 @@
 namespace penstock::s3 {
 namespace {
 
-constexpr char kTlsHandshake = 0x16;  // the first byte of a client that speaks TLS, which is turned away
+constexpr char kTlsHandshake = 0x16;  // first byte of a TLS client; the server closes such a connection
 
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
@@ -149,7 +149,7 @@ bool TestServer::dies() {
 
 bool TestServer::turns_away(int socket) {
   if (!std::exchange(turns_away_, false)) return false;
-  const linger at_once{1, 0};  // a reset, as from a port without a listener
+  const linger at_once{1, 0};  // close() then sends a reset, as a port without a listener does
   ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   ::close(socket);
   return true;

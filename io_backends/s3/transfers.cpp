@@ -1,3 +1,11 @@
+// Threads: one thread at a time uses a Transfers. libcurl calls on_body(), on_header(), on_send() and
+// on_rewind() on that thread, inside drive(). Only wake() may come from another thread.
+// Lock: none. curl_multi_wakeup() is the only call here that is safe from other threads.
+// Memory: every function may allocate. A Slot never moves, because libcurl has its address while the request
+// is in flight.
+// Ctrl-C: start(), drive() and try_again() ask check_interrupt(); no signal handler runs here. transfers.hpp
+// lists what is cut off and when.
+// Crash: a request in flight may or may not reach the server.
 #include "io_backends/s3/transfers.hpp"
 
 #include <fcntl.h>
@@ -15,12 +23,12 @@
 namespace penstock::s3 {
 namespace {
 
-constexpr std::size_t kLongestText = std::size_t{16} << 20U;  // a listing of 1000 long names has 2 MB
-constexpr long kReceiveBuffer = 512L << 10U;                  // the most that libcurl takes
+constexpr std::size_t kLongestText = std::size_t{16} << 20U;  // bytes; a listing of 1000 long names has 2 MB
+constexpr long kReceiveBuffer = 512L << 10U;                  // the largest value that libcurl accepts
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{10'000};
-constexpr std::chrono::seconds kConnectTimeout{10};  // where `timeout` is not shorter
-constexpr std::chrono::seconds kLastPatience{2};     // with what asks after we were asked to stop
+constexpr std::chrono::seconds kConnectTimeout{10};  // unless Settings::timeout is shorter
+constexpr std::chrono::seconds kLastPatience{2};     // for reads after the process was asked to stop
 
 const char* method_name(Method method) {
   constexpr const char* kNames[] = {"GET", "HEAD", "PUT", "POST", "DELETE"};
@@ -33,9 +41,9 @@ bool asked_to_stop() {
 
 bool worth_another_try(CURLcode code) {
   switch (code) {
-    case CURLE_COULDNT_RESOLVE_HOST:  // which a resolver that does not answer is, too
+    case CURLE_COULDNT_RESOLVE_HOST:  // also reported if the resolver does not answer
     case CURLE_COULDNT_CONNECT:
-    case CURLE_SSL_CONNECT_ERROR:  // a handshake that broke off; a certificate that is not trusted is another
+    case CURLE_SSL_CONNECT_ERROR:  // an interrupted handshake; an untrusted certificate has another code
     case CURLE_PARTIAL_FILE:
     case CURLE_GOT_NOTHING:
     case CURLE_SEND_ERROR:
@@ -48,8 +56,9 @@ bool worth_another_try(CURLcode code) {
   }
 }
 
-// EMFILE or ENFILE where that is why a try failed, else 0. libcurl tells in some of its versions; and what
-// the resolver and TLS say when they cannot open their files is nothing of the kind.
+// EMFILE or ENFILE if a try failed because no descriptor was free, else 0. Only some versions of libcurl
+// report it, and the resolver and TLS report other errors when they cannot open a file. So it also tries to
+// open one.
 int lacks_descriptors(CURL* easy, CURLcode code) {
   if (code != CURLE_COULDNT_RESOLVE_HOST && code != CURLE_COULDNT_CONNECT &&
       code != CURLE_SSL_CONNECT_ERROR && code != CURLE_SSL_CACERT_BADFILE)
@@ -68,14 +77,14 @@ bool worth_another_try(long status, const Refusal& refusal) {
          status == 408 || refusal.code == "RequestTimeout";
 }
 
-// Whether an answer whose status says success is one that only the store gives: see Request::result.
+// Whether an answer with a success status also has the result that only the store sends (Request::result).
 bool has_result(const Request& request, const Answer& answer) {
   if (!request.result.empty()) return is_result(answer.text, request.result);
   if (request.method != Method::put && request.method != Method::remove) return true;
   return trim(answer.text).empty() && (request.method == Method::remove || !answer.etag.empty());
 }
 
-// Where `line` is the header `name`: what follows the colon.
+// Whether `line` is the header `name`.
 bool is_header(std::string_view line, std::string_view name) {
   return line.size() > name.size() && line[name.size()] == ':' &&
          same_but_case(line.substr(0, name.size()), name);
@@ -113,7 +122,7 @@ void Transfers::start(std::uint64_t tag, Request request) {
   slot.waits = slot.last = false;
   slot.cut_off.reset();
   if (asked_to_stop()) slot.cut_off = Clock::now() + kLastPatience;
-  // What goes through TLS needs no checksum of ours against change on the way.
+  // TLS detects changes on the way, so a body sent through it needs no checksum.
   slot.payload_hash = settings_.endpoint.tls && !slot.request.body.empty() ? std::string(kUnsignedPayload)
                                                                            : hex(sha256(slot.request.body));
   ++in_flight_;
@@ -218,7 +227,7 @@ void Transfers::set_headers(Slot& slot, const std::string& path, const std::stri
   const auto add_all = [&](const Pairs& headers) {
     for (const auto& [name, value] : headers) add(std::string(name).append(": ").append(value));
   };
-  add("Expect:");  // no waiting for the server's leave to send a body
+  add("Expect:");  // send the body without waiting for "100 Continue"
   add_all(slot.request.headers);
   if (slot.request.from)
     add("range: bytes=" + std::to_string(*slot.request.from) + "-" +
@@ -330,7 +339,7 @@ void Transfers::cut_off() {
 }
 
 void Transfers::drive(bool wait) {
-  constexpr std::chrono::milliseconds kPatience{100};  // then look whether somebody interrupts
+  constexpr std::chrono::milliseconds kPatience{100};  // longest wait before the next check for a signal
   start_due();
   int running = 0;
   ::curl_multi_perform(multi_, &running);
@@ -362,7 +371,7 @@ void Transfers::ended(Slot& slot, CURLcode code) {
   if (!slot.headed) inspect_head(slot);
   const int lack = lacks_descriptors(slot.easy, code);
   ::curl_multi_remove_handle(multi_, slot.easy);
-  // Another try would find as few, but for those that this process lets go of.
+  // Another try would fail the same way, unless this process closes descriptors. So do not retry.
   if (lack != 0)
     return finish(
         slot, errno_error(lack, std::string("cannot ") + method_name(slot.request.method), slot.request.key));
@@ -375,7 +384,8 @@ void Transfers::ended(Slot& slot, CURLcode code) {
     const std::string region = answer.refusal.region;
     answer.refusal = parse_refusal(answer.text);
     if (answer.refusal.region.empty()) answer.refusal.region = region;
-    // Copies and completed uploads may turn out to have failed when the status was sent long ago.
+    // S3 sends the status of a copy or a completed upload before the work ends. A failure then comes in the
+    // body.
     if (answer.ok() && !answer.refusal.code.empty()) answer.status = 500;
   }
   answer.lacks_result = code == CURLE_OK && answer.ok() && !has_result(slot.request, answer);
@@ -384,7 +394,7 @@ void Transfers::ended(Slot& slot, CURLcode code) {
   finish(slot, std::move(answer));
 }
 
-// Whether there is to be another try, which then has its time.
+// Returns true if the request is tried again, and sets the time of that try.
 bool Transfers::try_again(Slot& slot, CURLcode code) {
   const bool worth = code == CURLE_OK ? slot.answer.lacks_result ||
                                             worth_another_try(slot.answer.status, slot.answer.refusal)
@@ -392,7 +402,8 @@ bool Transfers::try_again(Slot& slot, CURLcode code) {
   if (!worth || slot.last || slot.answer.tries > settings_.retries || asked_to_stop()) return false;
   const unsigned doublings = std::min(slot.answer.tries - 1, 10U);
   const auto longest = std::min(kFirstPause * (1U << doublings), kLongestPause);
-  // Somewhere in its second half, so that those who failed together don't come back together.
+  // A random time in the second half of the pause, so that clients that failed together do not retry
+  // together.
   const double share = 0.5 + 0.5 * RandomStream(++pauses_, "pauses").uniform(0);
   auto pause = std::chrono::duration_cast<Clock::duration>(longest * share);
   curl_off_t asked = 0;
