@@ -1,4 +1,4 @@
-// Makes a back end slower, to try what a slower tier would do where there is none. Sets Caps::emulated.
+// Makes a back end slower, to test how programs behave on a slower tier. Sets Caps::emulated.
 #pragma once
 
 #include <atomic>
@@ -11,11 +11,11 @@
 
 namespace penstock {
 
-// Computes when bytes have passed a pipe of a given rate. Any thread.
+// Computes when bytes have passed a pipe of a given rate. Any thread may call it.
 //
 // Without a latency, an idle pipe saves up at most 10 ms of its flow. With a latency it models a device that
 // transfers one request after the other. A single caller waits for the latency and then for its bytes. The
-// latencies of several callers overlap. Only the time that callers woke too late is made up for, at most
+// latencies of several callers overlap. Only the time by which callers woke too late is given back, at most
 // 10 ms of it.
 class TokenBucket {
  public:
@@ -24,8 +24,8 @@ class TokenBucket {
                        std::chrono::nanoseconds latency = std::chrono::nanoseconds(0))
       : bytes_per_s_(bytes_per_s), latency_ns_(latency.count()) {}
 
-  // When `bytes` that are requested at `now` have passed, after all earlier requests. Never before the
-  // latency is over.
+  // Returns the time when `bytes`, requested at `now`, have passed after all earlier requests. Never before
+  // the latency is over.
   Time pass(std::uint64_t bytes, Time now);
   // A caller waited for `due` and woke at `now`. Later requests that find the pipe idle start earlier by that
   // lateness. Does nothing without a latency, since then all idle time is saved up.
@@ -39,8 +39,8 @@ class TokenBucket {
 
   const std::uint64_t bytes_per_s_;
   const std::int64_t latency_ns_;
-  std::atomic<std::int64_t> free_at_ns_{INT64_MIN};  // when the pipe has passed all requests
-  std::atomic<std::int64_t> late_ns_{0};             // lateness not made up for yet, at most kBurst
+  std::atomic<std::int64_t> free_at_ns_{INT64_MIN};  // time when the pipe has passed all requests
+  std::atomic<std::int64_t> late_ns_{0};             // lateness not given back yet, at most kBurst
 };
 
 struct Throttling {
