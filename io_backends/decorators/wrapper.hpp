@@ -65,9 +65,8 @@ class DecoratedReader : public Reader {
       done = true;
       return inner_->read_at_all(offset, out);
     });
-    if (!done)
-      PENSTOCK_TRY(inner_->read_at_all(
-          offset, {}));  // take part without bytes, because the other ranks wait for this one
+    // Take part without bytes, because the other ranks wait for this one.
+    if (!done) PENSTOCK_TRY(inner_->read_at_all(offset, {}));
     return result;
   }
 

@@ -83,13 +83,11 @@ class TestServer {
   unsigned requests() const { return requests_; }
   std::size_t uploads();                               // multipart uploads neither completed nor aborted
   unsigned late_parts() const { return late_parts_; }  // parts that arrived after their upload was aborted
-  unsigned most_at_once() const {
-    return most_at_once_;
-  }                                          // largest number of requests in progress at the same time
+  unsigned most_at_once() const { return most_at_once_; }  // largest number of requests at the same time
   std::atomic<bool> knows_conditions{true};  // false: it ignores If-None-Match and a writer's If-Match
   std::atomic<unsigned> page{1000};          // largest number of keys in one listing
-  std::atomic<unsigned> gather{
-      0};  // each request waits until this many were in progress at once, at most ten seconds
+  // Each request waits until this many were in progress at once, at most ten seconds.
+  std::atomic<unsigned> gather{0};
 
   struct Request {
     std::string method, target, path;  // path: decoded

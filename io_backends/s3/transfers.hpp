@@ -52,9 +52,8 @@ enum class Method : std::uint8_t { get, head, put, post, remove };
 struct Answer {
   long status = 0;
   std::uint64_t bytes = 0;  // bytes written to Request::out
-  std::uint64_t total =
-      0;              // after HEAD or GET: the size of the whole object, also if only a part was requested
-  bool more = false;  // the answer did not fit into `out`
+  std::uint64_t total = 0;  // of a HEAD or GET: the size of the whole object, also if a part was requested
+  bool more = false;        // the answer did not fit into `out`
   unsigned tries = 1;
   std::string etag;
   std::string mark;  // the header kMark

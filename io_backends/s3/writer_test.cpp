@@ -85,8 +85,7 @@ TEST_F(S3Writers, HaveNoMorePartsInFlightThanStreams) {
     for (unsigned most = most_held; now > most && !most_held.compare_exchange_weak(most, now);) {
     }
     wait_for_puts(2);
-    std::this_thread::sleep_for(
-        std::chrono::milliseconds(50));  // time in which a wrong third request would arrive
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // a wrong third request would arrive now
     --held;
   });
   const Bytes bytes = pattern(4 * kPart);
