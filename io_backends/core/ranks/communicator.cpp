@@ -1,11 +1,11 @@
 // Threads and ranks: one thread of every rank calls agree(), outcome_of_root() and work_together(), in the
-// same order on all ranks. A rank that leaves one out blocks the others in theirs. The work of
-// work_together() and a SignalsForAll have threads of their own, which make no collective call.
+// same order on all ranks. A rank that leaves out a call blocks the others in theirs. The work of
+// work_together() and a SignalsForAll have their own threads, which make no collective call.
 // Locks: each BackgroundWork has one, for its outcome. None is held during a collective call.
-// Memory: everything may allocate.
+// Memory: every function may allocate.
 // Ctrl-C: no collective call ends because of it. SignalsForAll and work_together() pass a signal at one rank
-// on to all. The work looks for it and returns `interrupted`, and then the ranks meet as usual.
-// Crash: the other ranks wait for one that died until the launcher ends the job.
+// on to all. The work checks for the signal and returns `interrupted`, and then the ranks meet as usual.
+// Crash: the other ranks wait for a dead rank until the launcher ends the job.
 #include "io_backends/core/ranks/communicator.hpp"
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 namespace penstock {
 namespace {
 
-// The only rank: nothing to wait for. Any thread.
+// The only rank, which waits for nothing. Any thread.
 class SingleProcess final : public Communicator {
  public:
   int rank() const override { return 0; }
@@ -44,8 +44,8 @@ class SingleProcess final : public Communicator {
   void abandon(int) override {}
 };
 
-// An error as bytes: its kind, the errno, the text. Success has no bytes. The layout never leaves the job,
-// whose ranks all run the same build.
+// Packs an error into bytes: its kind, the errno, the text. Success has no bytes. All ranks run the same
+// build, so the layout may be that of memory.
 std::vector<std::byte> packed(const Result<void>& result) {
   if (result.ok()) return {};
   const Error& error = result.error();
@@ -67,12 +67,11 @@ Error unpacked(std::span<const std::byte> bytes) {
   return error;
 }
 
-// Runs `work` on a thread of its own, which the destructor waits for. Made and used by the rank's main
-// thread.
+// Runs `work` on its own thread, which the destructor joins. The rank's main thread makes and uses it.
 class BackgroundWork {
  public:
-  // on_threads() turns what the work throws into an error. Without a thread there is an outcome at once. No
-  // lock is needed for it, since no other thread exists then.
+  // on_threads() turns an exception of the work into an error. If no thread can start, the outcome is set at
+  // once. That needs no lock, since no other thread exists then.
   explicit BackgroundWork(const std::function<Result<void>()>& work) {
     try {
       thread_ = std::jthread([this, &work] { finish(on_threads(1, [&](unsigned) { return work(); })); });
@@ -81,8 +80,8 @@ class BackgroundWork {
     }
   }
 
-  // The outcome, or nothing if there is none within `patience`. The reference is used without the lock: an
-  // outcome is set once and never changes.
+  // Returns the outcome, or no value if it is not set within `patience`. The caller uses the reference
+  // without the lock: an outcome is set once and never changes.
   const std::optional<Result<void>>& wait(std::chrono::milliseconds patience) {
     static const std::optional<Result<void>> none;
     std::unique_lock lock(mutex_);
@@ -90,7 +89,7 @@ class BackgroundWork {
   }
 
  private:
-  // The thread's last step. Notifies without the lock: the members live until the thread is joined.
+  // The last step of the thread. It notifies without the lock: the members exist until the thread is joined.
   void finish(Result<void> outcome) {
     {
       const std::lock_guard lock(mutex_);
@@ -105,14 +104,14 @@ class BackgroundWork {
   std::jthread thread_;  // last: it is joined before what it uses is destroyed
 };
 
-// The thread of a SignalsForAll, until the first signal or the destructor. The lock is only there for the
-// wait: no other thread takes it, so the calls to `ranks` under it block no one.
+// The thread of a SignalsForAll. It ends with the first signal or the destructor. The lock is only needed for
+// the wait: no other thread takes it, so calls to `ranks` while it is held block no one.
 void pass_signals_on(Communicator& ranks, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any stopping;
   std::unique_lock lock(mutex);
   do {
-    // The own signal first. One that was heard is already known to the rank that reported it.
+    // This rank's own signal first. A signal from another rank is already known to the rank that reported it.
     if (const int mine = interrupt_signal(); mine != 0) return ranks.report_signal(mine);
     if (const int heard = ranks.heard_signal(); heard != 0) return simulate_interrupt(heard);
   } while (
@@ -126,7 +125,7 @@ SignalsForAll::SignalsForAll(Communicator& ranks) {
   try {
     thread_ = std::jthread([&ranks](const std::stop_token& stop) { pass_signals_on(ranks, stop); });
   } catch (const std::system_error&) {
-    // No thread is left. Then each rank sees only its own signal, until work_together() passes it on.
+    // No thread can start. Then each rank sees only its own signal, until work_together() passes it on.
   }
 }
 
@@ -134,8 +133,8 @@ std::unique_ptr<Communicator> single_process() {
   return std::make_unique<SingleProcess>();
 }
 
-// A rank that failed must call this, too, or the others wait for ever. After an error of the transport the
-// rank returns at once, and no collective call may follow on it.
+// A rank that failed must call this, too, or the others wait for ever. After an error of the transport it
+// returns at once on this rank, and no collective call may follow on it.
 Result<void> agree(Communicator& ranks, const Result<void>& mine) {
   if (ranks.size() == 1) return mine;
   PENSTOCK_ASSIGN(const auto all, ranks.gather(packed(mine)));
@@ -151,7 +150,7 @@ Result<void> agree(Communicator& ranks, const Result<void>& mine) {
       verdict = packed(error);
     }
   }
-  // Also without an error, so that all ranks make the same calls.
+  // Broadcast also if no rank failed, so that all ranks make the same calls.
   PENSTOCK_TRY(ranks.broadcast(verdict));
   if (verdict.empty()) return success();
   return unpacked(verdict);
@@ -183,21 +182,21 @@ Result<void> work_together(Communicator& ranks, const std::function<Result<void>
                            const std::function<void()>& stop) {
   if (ranks.size() == 1) return work();
   // One round about every 100 ms: wait, reduce, act. All ranks make the same number of rounds, because each
-  // ends the loop on a value that the reduction gave to all.
+  // ends the loop on a value that is the result of the reduction on all.
   BackgroundWork background(work);
   while (true) {
     const std::optional<Result<void>>& mine = background.wait(std::chrono::milliseconds(100));
     std::array<std::uint64_t, 3> news{mine ? 0U : 1U, mine && !mine->ok() ? 1U : 0U,
                                       static_cast<std::uint64_t>(interrupt_signal())};
     Result<void> heard = ranks.all_reduce(std::span<std::uint64_t>(news), Reduction::max);
-    // Before the return: the destructor of `background` waits for the work.
+    // stop() before the return: the destructor of `background` waits for the work.
     if (!heard.ok()) {
       stop();
       return heard;
     }
     const auto [working, failed, signal] = news;
     if (failed != 0) stop();
-    // Not over an own signal, which decides the exit code of this rank.
+    // Do not replace this rank's own signal, which decides its exit code.
     if (signal != 0 && !interrupted()) simulate_interrupt(static_cast<int>(signal));
     if (working == 0) return agree(ranks, *mine);
   }

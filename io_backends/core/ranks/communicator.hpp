@@ -1,5 +1,5 @@
-// The ranks of one job. One process by default; the MPI module supplies the other implementation under a
-// launcher (launcher.hpp).
+// Connects the ranks of one job. By default the job is one process. Under a launcher the MPI module supplies
+// the implementation (launcher.hpp).
 #pragma once
 
 #include <chrono>
@@ -18,22 +18,22 @@ namespace penstock {
 
 enum class Reduction : std::uint8_t { sum, min, max };
 
-// Collective calls: every rank makes them in the same order, from one thread at a time. An error is that of
-// the transport.
+// Every rank makes the collective calls in the same order, from one thread at a time. An error comes from the
+// transport.
 class Communicator {
  public:
   virtual ~Communicator() = default;
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual int rank_on_node() const = 0;  // among the ranks of this node; exactly one of them is 0
+  virtual int rank_on_node() const = 0;  // number among the ranks of this node, from 0
   bool root() const { return rank() == 0; }
 
   virtual Result<void> barrier() = 0;
-  // In place, element by element; every rank gets the result.
+  // Reduces in place, element by element. Every rank gets the result.
   virtual Result<void> all_reduce(std::span<double> values, Reduction how) = 0;
   virtual Result<void> all_reduce(std::span<std::uint64_t> values, Reduction how) = 0;
-  // Rank 0 gets one entry a rank, in rank order; the others get nothing.
+  // Rank 0 gets one entry for each rank, in rank order. The others get nothing.
   virtual Result<std::vector<std::vector<std::byte>>> gather(std::span<const std::byte> bytes) = 0;
   // Rank 0's bytes reach every rank.
   virtual Result<void> broadcast(std::vector<std::byte>& bytes) = 0;
@@ -46,29 +46,30 @@ class Communicator {
   };
   virtual Result<ClockOffset> clock_offset() = 0;
 
-  // report_signal() sends a signal that came here to all other ranks and waits for none of them. Only the
-  // first call sends. heard_signal() returns the signal that another rank sent, or 0; the other ranks may
-  // hear it only after rank 0 has called heard_signal(). Any thread, also during a collective call. Both do
-  // nothing if only one thread may use the transport (MPI below MPI_THREAD_SERIALIZED).
+  // report_signal() sends a signal of this process to all other ranks and waits for none of them. Only the
+  // first call sends. heard_signal() returns the signal that another rank sent, or 0. The other ranks may
+  // receive it only after rank 0 has called heard_signal(). Any thread, also during a collective call. Both
+  // do nothing if only one thread may use the transport (MPI below MPI_THREAD_SERIALIZED).
   virtual void report_signal(int signal) = 0;
   virtual int heard_signal() = 0;
 
-  // Collective: whether all ranks called it within `patience`. After a false no collective call may follow.
+  // Collective: whether all ranks called it within `patience`. If it returns false, no collective call may
+  // follow.
   virtual bool meet(std::chrono::milliseconds patience) = 0;
-  // Ends every rank, if this one cannot go on. Returns only for a single process.
+  // Ends every rank, for a rank that cannot continue. Returns only for a single process.
   virtual void abandon(int exit_code) = 0;
 };
 
 std::unique_ptr<Communicator> single_process();
 
-// Collective: returns the error of the lowest rank that has one on every rank, success if none has. The text
-// starts with "on rank 2 of 4: " if only some ranks have an error.
+// Collective: returns on every rank the error of the lowest rank that has one, or success if none has. The
+// text starts with "on rank 2 of 4: " if only some ranks have an error.
 Result<void> agree(Communicator& ranks, const Result<void>& mine);
-// Collective: returns rank 0's outcome of what it alone did, on every rank.
+// Collective: returns rank 0's outcome on every rank. `roots` counts only on rank 0.
 Result<void> outcome_of_root(Communicator& ranks, const Result<void>& roots);
-// Collective: rank 0's bytes, or its error, on every rank.
+// Collective: returns rank 0's bytes, or its error, on every rank.
 Result<std::vector<std::byte>> bytes_of_root(Communicator& ranks, Result<std::vector<std::byte>> roots);
-// The outcome alone of a Result with a value, for agree().
+// The outcome of a Result without its value, for agree().
 template <class T>
 Result<void> outcome_of(const Result<T>& result) {
   return result.ok() ? success() : Result<void>(result.error());
@@ -81,9 +82,9 @@ Result<void> outcome_of(const Result<T>& result) {
 Result<void> work_together(Communicator& ranks, const std::function<Result<void>()>& work,
                            const std::function<void()>& stop);
 
-// While it lives, a signal at one rank reaches all within a few tenths of a second, also during a collective
-// call. Every rank needs one. It asks ten times a second, on a thread of its own. Does nothing with one rank,
-// or where report_signal() does nothing.
+// While it exists, a signal at one rank reaches all within a few tenths of a second, also during a collective
+// call. Every rank needs one. Its own thread checks ten times a second. Does nothing with one rank, or if
+// report_signal() does nothing.
 class SignalsForAll {
  public:
   explicit SignalsForAll(Communicator& ranks);
