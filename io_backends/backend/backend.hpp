@@ -34,7 +34,7 @@ namespace penstock {
 // succeeds, and nothing survives a power cut.
 enum class Durability : std::uint8_t {
   visible,        // readers see the whole object; it survives this process, not a power cut
-  leaving,        // as visible, and the write to the device has begun, so that a later sync waits less
+  leaving,        // as visible, and the write to the device has started, so that a later sync waits less
   file,           // the bytes survive a power cut, the name perhaps not
   file_and_name,  // the name survives, too: every folder entry from the root to it is synced
 };

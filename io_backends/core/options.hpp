@@ -1,5 +1,6 @@
-// Option tables: an option lives with its owner as one row; parsing, help, checking and what the record says
-// come from it. Tiers, recipes (`--set key=value`), formats and commands all use the same rows.
+// Option tables: the code that owns an option declares it as one row. Parsing, help, checks and the
+// parameters in records come from this row. Tiers, recipes (`--set key=value`), formats and commands use the
+// same rows.
 #pragma once
 
 #include <chrono>
@@ -23,66 +24,65 @@ enum class OptionType : std::uint8_t {
   rate,  // bytes per second
   duration,
   boolean,  // 0|1 (also false|true, no|yes, off|on)
-  choice,   // one of the words in `value`, divided by '|'
+  choice,   // one of the words in `value`, separated by '|'
   list,     // of whole numbers: 1,2,4 or 1..64*2
 };
 
-// What an option means for the identity of what was measured. Every row of every table has one (a test
-// checks).
+// How an option matters when results are compared. Every row of every table has one (a test checks this).
 enum class OptionRole : std::uint8_t {
   unset,
-  work,    // what was measured, and how: results that differ in it are results of different work
-  target,  // where: corpus, tiers, stores, plans, results of others
-  repeat,  // how often and how surely it was measured
+  work,    // the work and how it is measured: different values mean different work
+  target,  // the place: corpus, tiers, stores, plans, other results
+  repeat,  // the number and precision of repeats
   output,  // how results are shown and kept
 };
 
 struct OptionSpec {
-  std::string_view name;  // as written: "min-time", "read_limit"
+  std::string_view name;  // as the user writes it: "min-time", "read_limit"
   OptionRole role = OptionRole::unset;
   OptionType type = OptionType::text;
-  std::string_view value = {};  // what the help shows for the value: "N", "SIZE"; for a choice, the choices
-  std::string_view fallback = {};      // the default as text, parsed like a given one; "" means not given
+  std::string_view value = {};         // the value in the help text: "N", "SIZE"; for a choice, the choices
+  std::string_view fallback = {};      // the default as text, parsed like a given value; "": no default
   std::string_view help = {};          // one sentence, lower case, no full stop
   std::string_view group = "Options";  // the task that this option belongs to in --help
   bool repeated = false;               // may be given more than once (text only)
-  std::string_view alias = {};         // the field's other name for it
+  std::string_view alias = {};         // another name that the field uses
   std::int64_t at_least = INT64_MIN;   // for integer, real, size, rate and every member of a list
 };
 
 using OptionTable = std::span<const OptionSpec>;
 
-// Given words of one key, in order.
+// One key with its value as text, as the user gave them.
 struct OptionWord {
   std::string key;
   std::string value;
 };
 
-// What was understood, as text without abbreviations: "4096" for 4KiB, "10000000ns" for 10ms, "1,2,4"
-// for 1..4*2.
+// The parsed value of an option as text without abbreviations: "4096" for 4KiB, "10000000ns" for 10ms,
+// "1,2,4" for 1..4*2.
 struct ResolvedOption {
   std::string name;
   OptionType type = OptionType::text;
   std::string text;
   OptionRole role = OptionRole::unset;
-  bool present = true;  // false: neither given nor with a default; `text` is "" then
+  bool present = true;  // false: not given and without a default; then `text` is ""
 };
 
-// The values that a table's owner reads. Reading a name that the table lacks, or with another type, is a bug
-// and asserts. Immutable after parse; any thread.
+// The parsed values. Reading a name that the table lacks, or with another type, is a bug and asserts.
+// Immutable after parse(); any thread.
 class Options {
  public:
   static constexpr std::string_view kOnCommandLine = "--";
 
-  // Checks every word against the tables: an unknown key is an error that names the nearest valid one and
-  // lists them all; a bad value names the key and the owner ("tier option 'limit' of 'disk'": owner = "tier
-  // option"; those of a command line are named as on the line, "--limit": owner = kOnCommandLine).
+  // Parses `words` by the tables. For an unknown key the error names the nearest valid key and lists all. For
+  // a bad value it names the key and `owner` ("tier option 'limit' of 'disk'" with owner "tier option"). With
+  // owner kOnCommandLine keys are named as on the line: "--limit".
   static Result<Options> parse(std::span<const OptionTable> tables, std::span<const OptionWord> words,
                                std::string_view owner);
   static Result<Options> parse(OptionTable table, std::span<const OptionWord> words, std::string_view owner);
 
-  bool given(std::string_view name) const;  // by the user, not by the default
-  bool has(std::string_view name) const;    // a value exists: given or default
+  bool given(std::string_view name) const;  // given by the user, not by default
+  bool has(std::string_view name) const;    // has a value: given or default
   bool flag(std::string_view name) const;
   const std::string& text(std::string_view name) const;                // text and choice; "" when absent
   const std::vector<std::string>& texts(std::string_view name) const;  // repeated text
@@ -93,9 +93,9 @@ class Options {
   bool boolean(std::string_view name) const;
   const std::vector<std::uint64_t>& list(std::string_view name) const;
 
-  // What was understood of every option with a value, in table order.
+  // The parsed values of all options that have one, in table order.
   std::vector<ResolvedOption> resolved() const;
-  // The same, and the options without a value, too: what the record is made of.
+  // As above, and also the options without a value. Records are made from this.
   std::vector<ResolvedOption> resolved_all() const;
 
  private:
@@ -115,10 +115,10 @@ class Options {
   std::vector<Value> values_;
 };
 
-// As a record names the parameter of an option: "min-time" of type duration is "min_time_s".
+// The name of an option's parameter in records: "min-time" of type duration is "min_time_s".
 std::string parameter_name(std::string_view option, OptionType type);
 
-// "unknown tier option 'limt'; did you mean 'limit'? valid: capacity, fail, latency, limit"
+// Makes the error "unknown tier option 'limt'; did you mean 'limit'? valid: capacity, fail, latency, limit".
 Error unknown_name(std::string_view what, std::string_view word, const std::vector<std::string_view>& valid);
 
 }  // namespace penstock

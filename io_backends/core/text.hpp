@@ -1,4 +1,4 @@
-// Helpers to read text: letters of ASCII whatever the locale is, blanks, parts between dividers, numbers.
+// Helpers for text: ASCII case independent of the locale, blanks, parts between separators, numbers.
 #pragma once
 
 #include <algorithm>
@@ -32,21 +32,21 @@ inline bool same_but_case(std::string_view text, std::string_view lower) {
                     [](char a, char b) { return lower_case(a) == b; });
 }
 
-// Without the blanks at its begin and end.
+// Returns `text` without the blanks at its begin and end.
 inline std::string_view trim(std::string_view text, std::string_view blanks = " \t\r\n") {
   text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
   return text.substr(0, text.find_last_not_of(blanks) + 1);  // npos + 1 is 0
 }
 
-// Removes from `text` all up to the first `divider`, and returns it without the divider. Without a divider it
-// is all of `text`.
+// Removes the part up to the first `divider` and the divider from `text`, and returns that part. Without a
+// divider the part is all of `text`.
 inline std::string_view take_part(std::string_view& text, char divider) {
   const std::string_view part = text.substr(0, text.find(divider));
   text.remove_prefix(std::min(part.size() + 1, text.size()));
   return part;
 }
 
-// The number that the whole text is, in digits. Nothing where it is none, or too large for the type.
+// Parses the whole text as a number in digits. No value if it is not a number or too large for the type.
 template <class Number>
 std::optional<Number> parse_digits(std::string_view text, int base = 10) {
   Number number{};
@@ -56,7 +56,7 @@ std::optional<Number> parse_digits(std::string_view text, int base = 10) {
   return number;
 }
 
-// Hash tables that look a std::string_view up without making a string of it.
+// A hash table with std::string keys that finds a std::string_view without making a string of it.
 struct NameHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }

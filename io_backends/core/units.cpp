@@ -17,8 +17,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// A decimal number at the front of `text`, without locale: digits with at most one point. Splits it from what
-// follows.
+// Splits a decimal number (digits with at most one point, independent of the locale) from the text after it.
 struct Split {
   std::string_view number;
   std::string_view unit;
@@ -41,7 +40,7 @@ Error bad(std::string_view what, std::string_view text, std::string_view hint) {
 
 constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 
-// number * factor for a factor that is a whole number, exact for whole numbers, rounded down for fractions.
+// Returns number * factor. Exact for whole numbers, rounded down for fractions.
 Result<std::uint64_t> scaled(std::string_view number, std::uint64_t factor, std::string_view what,
                              std::string_view text, std::string_view hint) {
   const std::size_t point = number.find('.');
@@ -243,7 +242,8 @@ std::string format_count(std::uint64_t count) {
 }
 
 std::string_view nearest_name(std::string_view word, const std::vector<std::string_view>& names) {
-  // Optimal string alignment: insert, delete, change, or swap two neighbours, each one step.
+  // Distance by optimal string alignment: to insert, delete or change a letter, or to swap two neighbours, is
+  // one step.
   const auto distance = [](std::string_view a, std::string_view b) {
     std::vector<std::size_t> before(b.size() + 1);
     std::vector<std::size_t> last(b.size() + 1);

@@ -100,8 +100,7 @@ inline bool leave_descriptors(rlim_t count) {
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-// As in_child_process(), but without root's rights: tests that run as root become the user `nobody` in the
-// child.
+// As in_child_process(), but without root's rights: if the tests run as root, the child becomes user 65534.
 template <class Body>
 bool as_plain_user(Body body) {
   return in_child_process([&] {

@@ -1,4 +1,5 @@
-// Completions for bash, zsh and fish. Names of tiers come from the site files when a word is completed.
+// Makes completions for bash, zsh and fish. The names of tiers come from the site files when the user
+// completes a word.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,7 +39,7 @@ std::string first_argument_choices(const CommandInfo& command, const ArgumentCho
   return words;
 }
 
-// What bash offers for a value: a call of one of the functions below.
+// The bash code that offers the values of an option: a call of one of the functions in the script.
 std::string bash_offer(const OptionSpec& spec) {
   switch (value_kind(spec)) {
     case ValueKind::words:
@@ -133,7 +134,7 @@ std::string bash_values(const std::vector<const CommandInfo*>& commands) {
   return takes + "  esac\n  return 1\n}\n" + out + "  esac\n}\n";
 }
 
-// For zsh's specifications: the quotes of the shell, and what _arguments takes for its own.
+// Escapes text for a specification of zsh: the quotes of the shell, and the special characters of _arguments.
 std::string zsh_text(std::string_view text) {
   std::string quoted;
   for (const char c : text) {
@@ -179,7 +180,7 @@ void add_zsh_arguments(std::string& out, const CommandInfo& command, std::string
   out += fmt::format(" \\\n{}  {}\n", indent, rest);
 }
 
-// What `_describe` offers, with what each is for.
+// Adds the list for `_describe`: each command with its summary.
 void add_zsh_commands(std::string& out, std::string_view list, std::string_view indent,
                       std::span<const CommandInfo* const> commands) {
   out += fmt::format("{0}local -a {1}\n{0}{1}=(\n", indent, list);

@@ -1,4 +1,4 @@
-// What `penstock --version` prints, and lists of plug-ins.
+// Makes the text of `penstock --version` and lists of plug-ins.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// A plug-in or a library: present, or missing for a reason.
+// A plug-in or a library: present, or missing with a reason.
 struct VersionRow {
   std::string kind;
   std::string name;
@@ -27,7 +27,7 @@ void add_plugins(const Registry<Info>& registry, std::vector<VersionRow>& rows) 
         {std::string(registry.kind()), std::string(missing.name), false, std::string(missing.reason)});
 }
 
-// The build, `rows` and the optional libraries, a line each; `json`: a JSON object each.
+// The build, `rows` and the optional libraries, one line each. With `json` each is a JSON object.
 std::string version_text(std::vector<VersionRow> rows, bool json);
 
 template <class Info>
@@ -37,7 +37,7 @@ std::vector<std::string> plugin_names(const Registry<Info>& registry) {
   return names;
 }
 
-// Name and summary, a line each.
+// Lists name and summary, one line for each plug-in.
 template <class Info>
 std::string plugin_list(const Registry<Info>& registry) {
   std::string text;

@@ -45,7 +45,7 @@ TEST_P(Touching, ReachesThePagesOfTheBytesAndNoOthers) {
   EXPECT_EQ(pages_behind(page + 100, 5 * page - 99), Pages({1, 2, 3, 4, 5, 6}));
 }
 
-// Which bytes are looked at, as multiples of `unit` of the address.
+// The units of `unit` bytes in which `each` reads a byte, as numbers from the begin of the memory.
 template <class Each>
 std::set<std::uintptr_t> units_touched(Each each, std::size_t unit, std::size_t offset, std::size_t length) {
   alignas(kTouchedPage) static const std::byte bytes[6 * kTouchedPage]{};
