@@ -36,7 +36,7 @@ struct SiteNames {
 
 // Reads a site file. Its sections are the names of commands, `defaults`, `tiers` and `launcher`; for any
 // other section the error lists the valid ones. A key in `tiers` is a flag of that command or the name of a
-// TIER, whose value is a text or a mapping with `spec` and options.
+// TIER. The value of a name is a text, or a mapping with `spec` and options.
 Result<SiteFile> read_site_file(const std::filesystem::path& file, std::string_view command,
                                 const SiteNames& known);
 

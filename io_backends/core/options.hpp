@@ -17,7 +17,7 @@ namespace penstock {
 
 enum class OptionType : std::uint8_t {
   text,
-  flag,     // given or not: no value
+  flag,     // has no value, only present or absent
   integer,  // whole number
   real,
   size,  // bytes
@@ -25,7 +25,7 @@ enum class OptionType : std::uint8_t {
   duration,
   boolean,  // 0|1 (also false|true, no|yes, off|on)
   choice,   // one of the words in `value`, separated by '|'
-  list,     // of whole numbers: 1,2,4 or 1..64*2
+  list,     // whole numbers: 1,2,4 or 1..64*2
 };
 
 // How an option matters when results are compared. Every row of every table has one (a test checks this).
@@ -47,7 +47,8 @@ struct OptionSpec {
   std::string_view group = "Options";  // the task that this option belongs to in --help
   bool repeated = false;               // may be given more than once (text only)
   std::string_view alias = {};         // another name that the field uses
-  std::int64_t at_least = INT64_MIN;   // for integer, real, size, rate and every member of a list
+  // smallest valid value, for integer, real, size, rate and members of a list
+  std::int64_t at_least = INT64_MIN;
 };
 
 using OptionTable = std::span<const OptionSpec>;
@@ -84,11 +85,12 @@ class Options {
   bool given(std::string_view name) const;  // given by the user, not by default
   bool has(std::string_view name) const;    // has a value: given or default
   bool flag(std::string_view name) const;
-  const std::string& text(std::string_view name) const;                // text and choice; "" when absent
-  const std::vector<std::string>& texts(std::string_view name) const;  // repeated text
+  const std::string& text(std::string_view name) const;  // for text and choice; "" if absent
+  // all values of an option with `repeated`
+  const std::vector<std::string>& texts(std::string_view name) const;
   std::int64_t integer(std::string_view name) const;
   double real(std::string_view name) const;
-  std::uint64_t size(std::string_view name) const;  // size and rate
+  std::uint64_t size(std::string_view name) const;  // for size and rate
   std::chrono::nanoseconds duration(std::string_view name) const;
   bool boolean(std::string_view name) const;
   const std::vector<std::uint64_t>& list(std::string_view name) const;

@@ -41,8 +41,8 @@ struct TarFacts {
   std::uint64_t time_s = 0;  // seconds since 1970
 };
 
-// Makes a header. No value if the name does not fit: it is empty, or it has more than 100 bytes and no slash
-// that splits it into a prefix of at most 155 and a name of at most 100 bytes.
+// Makes a header. No value if the name is empty or does not fit. A name of up to 100 bytes fits. A longer one
+// needs a slash with at most 155 bytes before it and at most 100 bytes after it.
 std::optional<TarBlock> tar_header(std::string_view name, const TarFacts& facts);
 
 // The checksum: the sum of the header's bytes, with the checksum field as blanks. Some old programs add

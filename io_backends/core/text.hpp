@@ -26,7 +26,7 @@ inline std::string upper_case(std::string_view text) {
   for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   return upper;
 }
-// Whether `text` in lower case is `lower`.
+// Whether `text` equals `lower` after its letters are made lower case.
 inline bool same_but_case(std::string_view text, std::string_view lower) {
   return std::equal(text.begin(), text.end(), lower.begin(), lower.end(),
                     [](char a, char b) { return lower_case(a) == b; });

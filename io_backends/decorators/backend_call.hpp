@@ -24,7 +24,7 @@ enum class CallKind : std::uint8_t {
   remove,
   sync_folder,
   lock,
-  view,  // counted as read
+  view,  // a read in place; counted as read
   size,  // Reader::size; counted as stat
 };
 

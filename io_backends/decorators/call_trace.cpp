@@ -1,3 +1,8 @@
+// Threads: a CallTrace is used under the lock of its shard in traced.cpp. One thread makes a TraceFile, and
+// the destructor of the traced back end writes it.
+// Lock: the file has an exclusive flock() while it is open, if the file system supports it. So two tiers or
+// programs do not write the same trace.
+// Crash: the file stays empty, because it is written at the end. It is not synced.
 #include "io_backends/decorators/call_trace.hpp"
 
 #include <fcntl.h>

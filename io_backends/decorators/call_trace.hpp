@@ -19,9 +19,9 @@ struct TracedCall {
   std::int64_t took_ns = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t lane = 0;    // trace_lane()
+  std::uint64_t lane = 0;    // value of trace_lane()
   std::uint32_t object = 0;  // index of its name
-  std::uint8_t call = 0;     // CallKind
+  std::uint8_t call = 0;     // a CallKind
   std::uint8_t errc = 0;     // Errc + 1; 0: no error
 };
 

@@ -72,7 +72,7 @@ class Faults {
   }
 
   // Injects the faults of the next operation of this scope: an error, a wait, or the end of the process.
-  // Every rule counts the operation, also after another rule has failed it.
+  // Every rule for this scope and name counts the operation, also after another rule has failed it.
   Result<void> meet(Scope scope, std::string_view operation, std::string_view name) {
     Result<void> met;
     for (const auto& rule : rules_) {

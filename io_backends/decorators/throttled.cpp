@@ -95,8 +95,8 @@ class ThrottledQueue final : public Queue {
 
   void hold(std::size_t wanted);
 
-  // Destroyed with operations in flight, the wrapped queue waits for them or cuts them off. It does not wait
-  // until they are due.
+  // If operations are in flight at destruction, the wrapped queue waits for them or cuts them off. It does
+  // not wait until they are due.
   const std::unique_ptr<Queue> inner_;
   Pace& pace_;
   FlightTable<Pace> flights_;

@@ -34,7 +34,7 @@ class TokenBucket {
   static constexpr std::chrono::milliseconds kBurst{10};
 
  private:
-  // Takes up to `at_most` nanoseconds out of late_ns_, and returns how many.
+  // Subtracts up to `at_most` nanoseconds from late_ns_, and returns how many.
   std::int64_t take_of_late(std::int64_t at_most);
 
   const std::uint64_t bytes_per_s_;
@@ -53,8 +53,8 @@ struct Throttling {
 };
 
 // Every call takes at least `latency`, and the bytes of all threads together pass at no more than the given
-// rates (TokenBucket). Calls that wait return `interrupted` within 50 ms of a SIGINT. In a Queue each
-// operation is due on its own, counted from submit(), and reap() waits until then. So depth hides latency.
+// rates (TokenBucket). A waiting call returns `interrupted` within 50 ms of a SIGINT. In a Queue each
+// operation has its own due time, counted from submit(), and reap() waits until then. So depth hides latency.
 std::unique_ptr<Backend> throttled(std::unique_ptr<Backend> inner, const Throttling& throttling);
 
 }  // namespace penstock

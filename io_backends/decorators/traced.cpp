@@ -38,7 +38,7 @@ std::uint32_t thread_number() {
   return number;
 }
 
-// The counts of one traced back end. All of its parts note their calls here.
+// The counts of one traced back end. All its Readers, Writers and Queues note their calls here.
 class Times final : public TimedCalls {
  public:
   explicit Times(std::optional<TraceFile> file) : file_(std::move(file)) {}

@@ -236,7 +236,7 @@ class DecoratedBackend final : public BackendWrapper {
 
 // An operation in flight in the wrapped queue, with the data that a decorator needs for it.
 struct Flight {
-  std::uint64_t tag = 0;  // the caller's
+  std::uint64_t tag = 0;  // the caller's tag
   BackendCall call{};
   std::chrono::steady_clock::time_point submitted{};
   std::chrono::steady_clock::time_point due{};
@@ -271,7 +271,7 @@ class FlightTable {
       read->reader = &static_cast<DecoratedReader<Hook>*>(read->reader)->inner();
     return operation;
   }
-  // Gives the completion its caller's tag, and frees the slot.
+  // Puts the caller's tag into the completion, frees the slot, and returns its data.
   Flight take(Completion& done) {
     const auto slot = static_cast<std::size_t>(done.tag);
     remove(slot);

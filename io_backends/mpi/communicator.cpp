@@ -176,7 +176,7 @@ Result<std::vector<std::vector<std::byte>>> MpiRanks::gather(std::span<const std
   PENSTOCK_TRY(whole("gather over the ranks", [&](MPI_Request* request) {
     return MPI_Iallgather(&mine, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, all_, request);
   }));
-  // A rank gathers at most a few words for each bucket of a histogram, far below the limit of an int.
+  // An int counts the bytes of an MPI call. The figures and histograms that ranks gather are far smaller.
   const std::uint64_t everybodys = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
   if (everybodys > INT_MAX) return make_error(Errc::internal, "the ranks gathered more than 2 GiB at once");
   if (!root()) sizes.clear();

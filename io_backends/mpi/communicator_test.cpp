@@ -1,4 +1,4 @@
-// Collective calls over MPI: this program is every rank of a job of two, which mpirun starts.
+// Tests of collective calls over MPI. mpirun starts this program as both ranks of a job of two.
 #include "io_backends/core/ranks/communicator.hpp"
 
 #include <sys/mman.h>

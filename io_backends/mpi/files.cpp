@@ -1,3 +1,9 @@
+// Threads: any thread calls MpiFiles and its files.
+// Lock: opening and closing hold the turn (Turns) while they wait for the other ranks, because these calls
+// must not overlap. Other calls hold it only if MPI does not allow several threads at once.
+// Memory: errors and names allocate. MPI may allocate in any call.
+// Ctrl-C: no call ends because of it.
+// Crash: the other ranks wait for a dead rank until the launcher ends the job.
 #include "io_backends/mpi/files.hpp"
 
 #include <mpi.h>

@@ -39,6 +39,7 @@ Result<int> start() {
 }  // namespace
 
 Result<int> start_mpi() {
+  // Runs once in a process: other threads wait for the initialisation of the static variable.
   static const Result<int> started = start();
   return started;
 }

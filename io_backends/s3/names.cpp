@@ -15,8 +15,8 @@ namespace {
 constexpr unsigned kPage = 1000;  // the largest listing that S3 returns
 constexpr std::chrono::milliseconds kUntilAllHaveWritten{500};
 
-// The holder of a lock, as its object contains it. The mark tells holders apart. Host and process show
-// whether the holder has ended.
+// The holder of a lock, as its object contains it. The mark is different for each holder. Host and process
+// show whether the holder has ended.
 struct Holder {
   std::string mark;
   std::string host;
@@ -53,6 +53,7 @@ class S3Lock final : public Lock {
   S3Lock(Store& store, std::string_view name, std::string mark)
       : store_(store), name_(name), mark_(std::move(mark)) {}
   ~S3Lock() override {
+    // Removes the lock only if it still has this holder's mark: another process may have taken it over.
     const Result<Answer> there = store_.head(name_, true);
     if (there.ok() && there->ok() && there->mark == mark_) static_cast<void>(store_.remove(name_));
   }
@@ -199,7 +200,8 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   PENSTOCK_ASSIGN(const std::optional<std::string> left, left_behind(name));
   const Holder self{draw_mark(), host_name(), static_cast<long>(::getpid())};
   const std::string text = text_of(self);
-  // The lock of an ended process is replaced, never removed: another process may already have taken it over.
+  // The lock of an ended process is replaced, never removed, because another process may hold it by this
+  // time.
   Request request{.method = Method::put,
                   .key = store_.key(name),
                   .headers = {{std::string(kMark), self.mark}},

@@ -1,3 +1,8 @@
+// Threads: one thread at a time uses a Reads. Bytes move only inside drive(), on that thread. There is no
+// lock.
+// Memory: every function may allocate. Elements of reads_ never move, because pieces_ and unasked_ point to
+// them.
+// Ctrl-C: Transfers cuts off the GETs (transfers.hpp). Their reads then end with `interrupted`.
 #include "io_backends/s3/reads.hpp"
 
 #include <algorithm>

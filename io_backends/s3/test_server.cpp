@@ -1,3 +1,7 @@
+// Threads: the thread of the test calls the public functions. acceptor_ runs accept(). Each connection has a
+// thread in workers_, which runs serve(). stop() joins all of them.
+// Lock: mutex_ guards objects_, uploads_, aborted_, spoiled_, visitor_, sockets_, workers_ and the members of
+// die(). It is not held while a socket is read or written, or while the visitor runs.
 #include "io_backends/s3/test_server.hpp"
 
 #include <arpa/inet.h>

@@ -176,6 +176,7 @@ void Transfers::begin(Slot& slot) {
   ::curl_easy_setopt(slot.easy, CURLOPT_URL, url.c_str());
   ::curl_easy_setopt(slot.easy, CURLOPT_PATH_AS_IS, 1L);
   ::curl_easy_setopt(slot.easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  // Without signals, because SIGALRM of a resolver timeout is unsafe with threads.
   ::curl_easy_setopt(slot.easy, CURLOPT_NOSIGNAL, 1L);
   ::curl_easy_setopt(slot.easy, CURLOPT_ERRORBUFFER, slot.words);
   ::curl_easy_setopt(slot.easy, CURLOPT_BUFFERSIZE, kReceiveBuffer);
@@ -247,6 +248,8 @@ void Transfers::set_headers(Slot& slot, const std::string& path, const std::stri
   ::curl_easy_setopt(slot.easy, CURLOPT_HTTPHEADER, slot.headers);
 }
 
+// Returning fewer bytes than it gets makes libcurl end the transfer with CURLE_WRITE_ERROR. This ends a
+// transfer of wrong bytes, or of more bytes than fit.
 std::size_t Transfers::on_body(char* bytes, std::size_t size, std::size_t count, void* to) {
   Slot& slot = *static_cast<Slot*>(to);
   const std::size_t length = size * count;
@@ -301,6 +304,7 @@ std::size_t Transfers::on_send(char* bytes, std::size_t size, std::size_t count,
   return now;
 }
 
+// libcurl calls it when it sends the body again on another connection.
 int Transfers::on_rewind(void* from, curl_off_t offset, int origin) {
   Slot& slot = *static_cast<Slot*>(from);
   if (origin != SEEK_SET || offset < 0 || static_cast<std::uint64_t>(offset) > slot.request.body.size())
@@ -309,6 +313,8 @@ int Transfers::on_rewind(void* from, curl_off_t offset, int origin) {
   return CURL_SEEKFUNC_OK;
 }
 
+// Starts the next try of each request whose pause is over. After a signal it ends all requests that wait for
+// a try.
 void Transfers::start_due() {
   if (waiting_ == 0) return;
   const auto now = Clock::now();
@@ -323,6 +329,7 @@ void Transfers::start_due() {
   }
 }
 
+// Ends reads (GET, HEAD) after a signal, each at its own deadline. Changes are not touched.
 void Transfers::cut_off() {
   const Result<void> go_on = check_interrupt();
   if (go_on.ok() || in_flight_ == 0) return;
@@ -375,6 +382,7 @@ void Transfers::ended(Slot& slot, CURLcode code) {
   if (lack != 0)
     return finish(
         slot, errno_error(lack, std::string("cannot ") + method_name(slot.request.method), slot.request.key));
+  // on_body() stopped the transfer because `out` is full. The caller judges that by Answer::more.
   if (code == CURLE_WRITE_ERROR && answer.more) code = CURLE_OK;
   if (code == CURLE_OK && slot.astray) code = CURLE_WRITE_ERROR;
   if (answer.total == 0 && answer.status != 206) answer.total = answer.bytes;

@@ -1,3 +1,9 @@
+// Threads: any thread. One thread at a time calls a Writer.
+// Lock: State::mutex is held while the names of a disk are read or changed. It is not held while an open
+// Reader reads, whose bytes never change, or while the visitor of list() runs. publish() holds it for all its
+// steps, so only a cut that cut_at() planned comes between them.
+// Atomic: `boots` is read without the lock. A Reader, Writer or Lock remembers its value from its creation.
+// If the value has changed, the power was cut in between, and the call fails.
 #include "io_backends/testing/forgetful_testing.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Threads: any thread calls the back ends. PowerCut counts in an atomic, so exactly one call gets the number
+// of the cut. That call runs `what_`. Calls on other threads that started earlier may still succeed.
 #include "io_backends/testing/power_cut_testing.hpp"
 
 #include <fcntl.h>

@@ -82,9 +82,9 @@ std::vector<std::string> data_mounts(std::istream& mountinfo,
     std::string root;
     std::string point;
   };
-  // The best mount point of a device has the smallest rank: the root of the device before a folder of it,
-  // /dev/shm before the same memory inside a container, and a short path, which is probably the system's,
-  // before a long one.
+  // The best mount point of a device has the smallest rank. The root of the device comes before a folder of
+  // it. /dev/shm comes before the same memory inside a container. A short path, which is probably the
+  // system's, comes before a long one.
   const auto rank = [](const std::string& root, const std::string& point) {
     return std::tuple(root != "/", point != kSharedMemory, point.size());
   };
@@ -104,7 +104,7 @@ std::vector<std::string> data_mounts(std::istream& mountinfo,
     const auto at = by_device.find(device);
     const bool best =
         at == by_device.end() || rank(root, mount_point) < rank(at->second.root, at->second.point);
-    if (!best || !is_folder(mount_point)) continue;  // asked last: with a dead server it may block
+    if (!best || !is_folder(mount_point)) continue;  // last, because it may block if a server does not answer
     if (at == by_device.end()) devices.push_back(device);
     by_device[device] = {root, mount_point};
   }

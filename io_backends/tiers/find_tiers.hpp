@@ -14,7 +14,7 @@ namespace penstock {
 
 struct FoundTier {
   std::string name;  // "memory", "disk", "home" ...; unique in the list
-  // a folder on this file system; `writable` tells whether this user may write there
+  // a folder on this file system; `writable`: this user may write there
   std::filesystem::path folder;
   TierFacts facts;
   std::uint64_t free_bytes = 0;  // for this user
@@ -31,9 +31,9 @@ struct FoundTier {
 std::vector<FoundTier> find_tiers();
 
 // Returns the mount points in the text of a mountinfo that can hold data, one a device. `is_folder` excludes
-// mounted files, which containers have. If a device has several mount points, the best is the one of the
-// device's own root (not of a folder in it), then /dev/shm, then the shortest path, then the first. "/" is
-// always in the result, although the text lacks it after a chroot.
+// mounted files, which containers have. A device may have several mount points. The best one shows the
+// device's own root and not a folder in it; then comes /dev/shm, then the shortest path, then the first. "/"
+// is always in the result, although the text lacks it after a chroot.
 std::vector<std::string> data_mounts(
     std::istream& mountinfo, const std::function<bool(const std::string& mount_point)>& is_folder =
                                  [](const std::string&) { return true; });

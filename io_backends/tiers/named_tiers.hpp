@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// invalid_argument if the name has other characters than letters, digits, '_', '-' and '.', or if `spec` is
+// invalid_argument if the name has other characters than letters, digits, '_', '-' and '.'. Also if `spec` is
 // not a TIER by itself ("posix:/x", "/x", "./x").
 Result<void> check_named_tier(std::string_view name, std::string_view spec);
 

@@ -16,7 +16,8 @@ namespace {
 constexpr int kMostNames = 8;
 constexpr std::string_view kProbePrefix = "penstock-probe-";
 
-// Removes the folder with all objects and folders in it. Goes on after an error and returns the last one.
+// Removes the folder with all objects and folders in it. After an error it continues with the others, and
+// returns the last error.
 Result<void> remove_folder(Backend& backend, const std::string& folder) {
   Namespace& names = backend.names();
   sweep_temporaries(backend, folder);  // left by a killed write; list() does not show them

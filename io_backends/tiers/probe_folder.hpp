@@ -24,8 +24,8 @@ class ProbeFolder {
   ~ProbeFolder();
 
   // Locks the folder, so that sweep_dead_probes() of another probe does not remove it. Does nothing if the
-  // back end has no locks, or on a network. Another probe may take the folder for that of a dead probe before
-  // it is locked; then this one draws another name.
+  // back end has no locks, or on a network. If another probe has locked the folder first to remove it, this
+  // one draws another name.
   void occupy();
 
   std::string object(std::string_view kind, std::uint64_t n) const;

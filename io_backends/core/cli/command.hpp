@@ -18,7 +18,7 @@ namespace penstock {
 // How a command prints. Its stdout is the table or, with `json`, one JSON object a line.
 struct Output {
   bool json = false;
-  bool si_units = false;  // MB/s instead of MiB/s
+  bool si_units = false;  // print MB/s instead of MiB/s
   bool progress = false;  // show progress: on a terminal, or on request
 };
 
@@ -40,9 +40,9 @@ struct CommandContext {
 
 // A command or a subcommand. Each is one table in one file.
 //
-// run() returns the exit code of a finished measurement (0 done, 1 a check failed, or a code of the command),
-// or an Error, which the main program prints and maps (exit_code()). An interrupted command writes its
-// results so far and returns 0 or 1. The main program turns that into 128 + signal.
+// run() returns the exit code of a finished measurement: 0 done, 1 a check failed, or a code of the command.
+// After an Error the main program prints it and uses exit_code(). An interrupted command writes its results
+// so far and returns 0 or 1. The main program turns that into 128 + signal.
 struct CommandInfo {
   std::string_view name;  // the words after "penstock": "read", "checkpoint gc"
   std::string_view summary;
@@ -55,9 +55,9 @@ struct CommandInfo {
   // The arguments, one word for each: "CORPUS"; "": none. A word that begins with '[' is optional; one that
   // ends in "..." may be repeated: "NAME [RESULTS]...".
   std::string_view arguments = {};
-  bool measures = false;  // also takes the options of every measuring command
+  bool measures = false;  // also has the options of measuring_options()
   bool ranks = false;     // may run as one job over several ranks
-  bool pinned = false;    // takes only --cpus and --numa of them
+  bool pinned = false;    // has only placement_options() of these
   // The subcommands, for a command whose first argument is one. They have the options, the arguments and
   // `run`. `measures`, `ranks`, `findings` and `metrics` of the command cover all of them.
   std::span<const CommandInfo* const> (*subcommands)() = nullptr;

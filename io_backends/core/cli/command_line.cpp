@@ -267,7 +267,7 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
   // name the flag and not the number of arguments.
   if (!command.arguments.empty()) app.add_option("arguments", line.arguments)->expected(0, kAnyNumber);
   try {
-    std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 takes words from the back
+    std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 parses the last word first
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
     PENSTOCK_TRY(check_flags(command, words));

@@ -67,7 +67,7 @@ void Progress::draw(bool force) {
   const std::int64_t now = now_ns();
   std::int64_t due = next_draw_ns_.load(std::memory_order_relaxed);
   if (!force && now < due) return;
-  // Of several threads only the one that wins this exchange draws. The others go on with their work.
+  // If several threads are here, only the one that wins this exchange draws. The others return at once.
   if (!next_draw_ns_.compare_exchange_strong(due, now + std::chrono::nanoseconds(kRedraw).count()) && !force)
     return;
   std::lock_guard lock(mutex_);

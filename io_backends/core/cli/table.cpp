@@ -21,7 +21,7 @@ std::size_t width_of(std::string_view text) {
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
-// Groups the digits before the point.
+// Separates the digits before the point by blanks, in groups of three.
 std::string grouped(const std::string& number) {
   const std::size_t sign = number.starts_with('-') ? 1 : 0;
   const std::size_t point = std::min(number.find('.'), number.size());

@@ -156,7 +156,7 @@ Result<void> agree(Communicator& ranks, const Result<void>& mine) {
   return unpacked(verdict);
 }
 
-// The last byte tells an error from a value.
+// The last byte of the broadcast is 1 for a value and 0 for an error.
 Result<std::vector<std::byte>> bytes_of_root(Communicator& ranks, Result<std::vector<std::byte>> roots) {
   if (ranks.size() == 1) return roots;
   std::vector<std::byte> bytes;

@@ -35,11 +35,11 @@ class Communicator {
   virtual Result<void> all_reduce(std::span<std::uint64_t> values, Reduction how) = 0;
   // Rank 0 gets one entry for each rank, in rank order. The others get nothing.
   virtual Result<std::vector<std::vector<std::byte>>> gather(std::span<const std::byte> bytes) = 0;
-  // Rank 0's bytes reach every rank.
+  // Copies rank 0's bytes into `bytes` of every rank.
   virtual Result<void> broadcast(std::vector<std::byte>& bytes) = 0;
 
-  // This rank's monotonic clock minus rank 0's, from the exchange with the shortest round trip, and its
-  // error.
+  // The monotonic clock of this rank minus that of rank 0, with the possible error. It comes from the
+  // exchange with the shortest round trip.
   struct ClockOffset {
     std::int64_t offset_ns = 0;
     std::int64_t error_ns = 0;
@@ -75,10 +75,10 @@ Result<void> outcome_of(const Result<T>& result) {
   return result.ok() ? success() : Result<void>(result.error());
 }
 
-// Collective: runs `work` on a thread of every rank and returns what the ranks agree() on. `work` makes no
+// Collective: runs `work` on a thread of every rank and returns the outcome of agree(). `work` makes no
 // collective call. About ten times a second the ranks exchange their state. When one rank has failed, each
-// calls `stop`, on the thread that called this, possibly more than once; the work then returns success soon.
-// A signal at one rank reaches all.
+// calls `stop` on the thread that called this function, perhaps more than once. The work must then return
+// success soon. A signal at one rank reaches all.
 Result<void> work_together(Communicator& ranks, const std::function<Result<void>()>& work,
                            const std::function<void()>& stop);
 

@@ -1,5 +1,5 @@
 // Finds out from the environment whether a launcher (mpirun, mpiexec, srun) started this process as one rank
-// of a job, and joins the ranks with the MPI module.
+// of a job. Joins the ranks with the MPI module.
 #pragma once
 
 #include <memory>

@@ -71,6 +71,8 @@ class RankThreads {
     void abandon(int exit_code) override { ADD_FAILURE() << "rank " << rank_ << " left with " << exit_code; }
 
    private:
+    // Returns the bytes of all ranks. The first barrier waits until all ranks have stored theirs. The second
+    // one waits until all have copied them, before the next exchange() overwrites them.
     std::vector<Bytes> exchange(Bytes mine) {
       shared_.said[static_cast<std::size_t>(rank_)] = std::move(mine);
       shared_.all_here.arrive_and_wait();

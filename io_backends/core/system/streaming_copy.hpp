@@ -6,7 +6,7 @@
 
 namespace penstock {
 
-// From this size on a copy does not fit into a core's own cache, so storing it there is of no use to the next
+// From this size on a copy does not fit into a core's own cache. So storing it there does not help the next
 // reader.
 inline constexpr std::size_t kStreamedCopy = std::size_t{4} << 20;
 

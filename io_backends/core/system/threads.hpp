@@ -12,7 +12,7 @@ namespace penstock {
 // What happens if the system starts fewer threads than wanted.
 enum class IfFewer : std::uint8_t {
   go_on,  // the threads that started do all the work
-  fail,   // exhausted
+  fail,   // return `exhausted`
 };
 
 // Runs work(0) ... work(threads - 1), each on its own thread; work(0) runs on the caller's. Returns after all

@@ -14,7 +14,7 @@ using Touch = void (*)(std::span<const std::byte>);
 
 class Touching : public testing::TestWithParam<Touch> {
  protected:
-  // The pages of untouched memory that are resident after a touch of a part.
+  // Touches a part of new memory, and returns the numbers of the pages that are then resident.
   static std::vector<std::size_t> pages_behind(std::size_t offset, std::size_t length) {
     const auto page = static_cast<std::size_t>(::getpagesize());
     constexpr std::size_t kPages = 16;
