@@ -108,6 +108,7 @@ class Writer {
 
 // The two operations of a Queue. The caller owns `out` and `name` and keeps them valid until the operation is
 // reaped.
+
 // Fills all of `out`, or fails as Reader::read_at. `reader` must come from the same back end.
 struct ReadAt {
   Reader* reader = nullptr;
@@ -221,8 +222,8 @@ class Backend {
   virtual Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
                                             std::span<std::byte> out);
 
-  // A queue of up to `depth` operations. The default does each operation in submit(), one after another.
-  // thread_pool_queue() keeps them really in flight on a back end without asynchronous calls.
+  // A queue of up to `depth` operations. The default does each operation in submit(), one after another. For
+  // a back end without asynchronous calls, thread_pool_queue() keeps `depth` operations in flight on threads.
   virtual Result<std::unique_ptr<Queue>> queue(std::size_t depth);
 
   virtual Namespace& names() = 0;
@@ -266,9 +267,11 @@ Result<void> check_object_name(std::string_view name);
 // As check_object_name, but "" (the root) is allowed, too.
 Result<void> check_folder_name(std::string_view name);
 
-// Helpers for authors of back ends. check_read_object: what every ReadObject must satisfy before a back end
-// does anything. check_fits: `length` bytes fit into `room`. check_queue_depth: 1 to 65536. truncated_error:
-// the error of a read beyond the end. spent_error: the error of a Writer that has failed or published.
+// Helpers for authors of back ends.
+// check_read_object: what every ReadObject must satisfy before a back end does anything.
+// check_fits: `length` bytes fit into `room`. check_queue_depth: 1 to 65536.
+// truncated_error: the error of a read beyond the end.
+// spent_error: the error of a Writer that has failed or published.
 // out_of: the memory of an operation. perform: does one operation of a queue and waits for it.
 Result<void> check_read_object(std::string_view name, std::uint64_t length_hint, std::size_t room);
 Result<void> check_fits(std::string_view name, std::uint64_t length, std::size_t room);

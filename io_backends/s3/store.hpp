@@ -59,7 +59,7 @@ class Store {
   Error unreadable(const Answer& answer, std::string_view name);
   // not_found (ENOTDIR) if an object has the name of a parent folder of `name`.
   Result<void> check_parents(std::string_view name, std::string_view operation);
-  // Records that `name` is an object. check_parents() asks for it again.
+  // Call it after an object with this name is published. check_parents() then asks the server for it again.
   void published(std::string_view name);
   // Removes the object with this name.
   Result<void> remove(std::string_view name);
