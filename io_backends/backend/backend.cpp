@@ -19,10 +19,10 @@ Error not_offered(std::string_view what) {
   return make_error(Errc::unsupported, "this back end has no " + std::string(what));
 }
 
-// Whether check_object_name() has nothing to say, in one pass without calls: this is done for every sample.
+// Whether check_object_name() succeeds, in one pass without calls: it runs for every sample.
 bool well_named(std::string_view name) {
   if (name.size() > kLongestName) return false;
-  std::size_t length = 0;  // of the part so far
+  std::size_t length = 0;  // of the current part
   bool only_dots = true;
   const auto good_part = [&] { return length > (only_dots ? 2 : 0) && length <= kLongestPart; };
   for (const char c : name) {
@@ -39,7 +39,7 @@ bool well_named(std::string_view name) {
   return good_part();
 }
 
-// Works each operation off when it is submitted.
+// Does each operation in submit().
 class SynchronousQueue final : public Queue {
  public:
   SynchronousQueue(Backend& backend, std::size_t depth) : backend_(backend), depth_(depth) {

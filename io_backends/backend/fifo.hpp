@@ -1,5 +1,5 @@
-// A bounded first-in, first-out queue that never allocates after it was made. One thread at a time; whoever
-// pushes knows that there is room.
+// A bounded first-in, first-out queue that allocates only when it is made. One thread at a time. push() must
+// not be called when it is full, pop() not when it is empty.
 #pragma once
 
 #include <cstddef>

@@ -10,9 +10,9 @@
 
 namespace penstock {
 
-// Counts what crossed a back end. Adding is one relaxed add on a cache line of the thread's own (up to 64
-// threads); sum() is exact once the adders are quiet. The only global state is the number that each thread
-// draws when it first adds to any counter.
+// Counts the bytes that a back end moved. Any thread adds, with one relaxed add on a cache line of its own
+// (up to 64 threads; more share the lines). sum() is exact when no thread adds. Each thread draws one number
+// at its first add, which is the only global state.
 class MovedCounter {
  public:
   void add_read(std::uint64_t bytes) { mine().read.fetch_add(bytes, std::memory_order_relaxed); }

@@ -1,3 +1,9 @@
+// A Queue over blocking reads, for back ends without asynchronous calls.
+// Threads: the owner's thread, one at a time, calls submit(), reap(), in_flight() and the destructor. `depth`
+// threads run work(), each with one blocking read at a time.
+// Lock: mutex_ guards waiting_, done_ and wanted_. It is not held during a read.
+// Memory: submit() and reap() allocate nothing; a read may. If a read throws, the process ends.
+// Ctrl-C: no wait here ends because of it. reap() returns when the reads do.
 #include <algorithm>
 #include <condition_variable>
 #include <cstddef>
@@ -49,7 +55,8 @@ class ThreadPoolQueue final : public Queue {
   std::size_t in_flight() const override { return in_flight_; }
 
  private:
-  // Operations that were submitted are worked off even when the queue is already being destroyed.
+  // Runs on each thread of the pool. With a stop request, wait() still returns true while waiting_ has
+  // operations. So submitted operations are done even while the queue is being destroyed.
   void work(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     while (submitted_.wait(lock, stop, [&] { return waiting_.size() > 0; })) {
@@ -58,19 +65,21 @@ class ThreadPoolQueue final : public Queue {
       Completion completion{operation.tag, perform(backend_, operation)};
       lock.lock();
       done_.push(std::move(completion));
+      // Wakes reap() only once, when it has all that it waits for.
       if (wanted_ != 0 && done_.size() >= wanted_) finished_.notify_one();
     }
   }
 
   Backend& backend_;
   const std::size_t depth_;
-  std::size_t in_flight_ = 0;  // only the owner's thread looks at it
+  std::size_t in_flight_ = 0;  // used by the owner's thread alone
   std::mutex mutex_;
   std::condition_variable_any submitted_;
   std::condition_variable finished_;
   Fifo<Operation> waiting_;
   Fifo<Completion> done_;
   std::size_t wanted_ = 0;
+  // Last: the threads are joined before the members that they use are destroyed.
   std::vector<std::jthread> threads_;
 };
 

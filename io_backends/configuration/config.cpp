@@ -24,7 +24,7 @@ void add_missing(std::vector<OptionWord>& words, const std::vector<OptionWord>& 
   }
 }
 
-// Those that are there, the nearest first.
+// The site files that exist, the nearest first.
 std::vector<fs::path> site_files() {
   std::vector<fs::path> files{"penstock.yaml"};
   if (const char* home = std::getenv("HOME"); home != nullptr)
@@ -53,7 +53,7 @@ SiteNames known_names(std::span<const CommandInfo* const> all) {
   return known;
 }
 
-// Of the defaults, what the command has.
+// The defaults whose flags this command has.
 std::vector<OptionWord> that_it_takes(const CommandInfo& command, std::vector<OptionWord> words) {
   std::vector<std::string_view> names;
   add_names(command, names);

@@ -1,4 +1,4 @@
-// What a run takes from files: flags, named tiers, the launcher.
+// Reads flags, named tiers and the launcher from configuration files.
 #pragma once
 
 #include <span>
@@ -12,25 +12,27 @@
 
 namespace penstock {
 
-// What the line does not say, from the nearest that does: --config, then ./penstock.yaml, then the user's own
-// file; in each of the two the command's section before `defaults`.
+// Values that the command line does not give. If several files give a value, the first of these wins:
+// --config, ./penstock.yaml, the user's own file. In each of the two site files, the section of the command
+// wins over `defaults`.
 struct Config {
   std::vector<OptionWord> words;
-  std::string files;                  // that they come from: "'a.yaml', 'b.yaml'"
-  std::vector<OptionWord> tiers;      // names and their TIERs; of a name that two files have, the nearer
-  std::vector<std::string> launcher;  // of the nearest file that has one
+  std::string files;  // the files of the flags: "'a.yaml', 'b.yaml'"
+  // names and their TIERs; if two files have a name, that of the nearer file
+  std::vector<OptionWord> tiers;
+  std::vector<std::string> launcher;  // from the nearest file that has one
 };
 
-// Reads the files, which may have flags of `all` commands, unless --no-config stands among `words`, and says
-// on stderr which were there.
+// Reads the files and prints their names on stderr. With --no-config among `words` it reads only the file of
+// --config. The files may contain flags of `all` commands.
 Result<Config> read_config(const CommandInfo& command, std::span<const std::string> words,
                            std::span<const CommandInfo* const> all);
 
-// Says of what is wrong in a file that it is there.
+// Parses the line with the flags of the files. If a flag of a file is wrong, the error names the files.
 Result<CommandLine> parse_with_config(const CommandInfo& command, std::span<const std::string> words,
                                       const Config& config);
 
-// The names of the tiers in the site files, for completions; none where a file is wrong.
+// The names of the tiers in the site files, for completions. Skips a file with an error.
 std::vector<std::string> site_tier_names(std::span<const CommandInfo* const> all);
 
 }  // namespace penstock

@@ -35,7 +35,7 @@ std::string dashed(std::string key) {
   return key;
 }
 
-// The words of one flag, behind those of others.
+// Appends the values of one flag to `words`.
 Result<void> add_flag(const YAML::Node& value, const std::string& key, const fs::path& file,
                       std::vector<OptionWord>& words) {
   if (value.IsScalar()) {
@@ -72,7 +72,7 @@ bool is_among(std::string_view word, const std::vector<std::string_view>& words)
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// "posix:/dev/shm/p,limit=50MB/s", from that text or from a mapping with `spec` and options.
+// Returns "posix:/dev/shm/p,limit=50MB/s", from that text or from a mapping with `spec` and options.
 Result<std::string> tier_text(const YAML::Node& value, const std::string& name, const fs::path& file) {
   if (value.IsScalar()) return value.as<std::string>();
   if (!value.IsMap() || !value["spec"] || !value["spec"].IsScalar())

@@ -1,5 +1,5 @@
-// Flags and names from YAML: `--config FILE.yaml` for one command, and the site files ./penstock.yaml and
-// ~/.config/penstock/penstock.yaml, which say what holds on a machine.
+// Parses YAML files with flags and names: `--config FILE.yaml` for one command, and the site files
+// ./penstock.yaml and ~/.config/penstock/penstock.yaml for a machine.
 #pragma once
 
 #include <filesystem>
@@ -12,29 +12,31 @@
 
 namespace penstock {
 
-// A mapping of flag names to scalars or sequences; keys are checked later, against the command's table, and
-// have '-' for '_'. unsupported when the build lacks yaml-cpp.
+// Reads a mapping of flag names to scalars or lists. In keys, '_' becomes '-'. The command's table checks
+// them later. `unsupported` if the build lacks yaml-cpp.
 Result<std::vector<OptionWord>> read_config_file(const std::filesystem::path& file);
 
 struct SiteFile {
-  std::vector<OptionWord> flags;     // of the command that was asked for
-  std::vector<OptionWord> defaults;  // of every command that has them
+  std::vector<OptionWord> flags;     // of the given command
+  std::vector<OptionWord> defaults;  // of every command that has these flags
   std::vector<OptionWord> tiers;     // names and their TIERs, in order of the file
   std::vector<std::string>
-      launcher;  // the words that start ranks, "{ranks}" among them; empty where not given
+      // The words that start ranks; one contains "{ranks}". Empty if not given.
+      launcher;
 };
 
-// What a site file may hold.
+// The valid names in a site file.
 struct SiteNames {
-  std::vector<std::string_view> commands;  // whose names are sections
-  std::vector<std::string_view> flags;     // of any command: what `defaults` may hold
+  std::vector<std::string_view> commands;  // each may have a section
+  std::vector<std::string_view> flags;     // of any command; valid in `defaults`
   std::vector<std::string_view>
-      flags_of_tiers;  // of the command `tiers`, which shares its section with names
+      // Flags of the command `tiers`. Its section also has the names of TIERs.
+      flags_of_tiers;
 };
 
-// Sections named after commands, and `defaults`, `tiers` and `launcher`; any other top-level key is an error
-// that lists them. In `tiers` a key is a flag of that command, or the name of a TIER: its text, or a mapping
-// of its `spec` and its options.
+// Reads a site file. Its sections are the names of commands, `defaults`, `tiers` and `launcher`; for any
+// other section the error lists the valid ones. A key in `tiers` is a flag of that command or the name of a
+// TIER. The value of a name is a text, or a mapping with `spec` and options.
 Result<SiteFile> read_site_file(const std::filesystem::path& file, std::string_view command,
                                 const SiteNames& known);
 

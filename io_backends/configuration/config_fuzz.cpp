@@ -1,4 +1,4 @@
-// Fuzz target: the input is a configuration file, of one command and of a site.
+// Fuzz target: the input is a configuration file of one command, and a site file.
 #include <sys/mman.h>
 #include <unistd.h>
 

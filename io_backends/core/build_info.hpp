@@ -1,4 +1,4 @@
-// What this build is: said by `penstock --version` and kept in every record. Filled in by CMake.
+// Describes this build for `penstock --version` and every record. CMake fills it in.
 #pragma once
 
 #include <span>
@@ -14,17 +14,17 @@ struct BuildInfo {
   std::string_view sanitizers;  // "" or "address,undefined"
 };
 
-// A library that was found, and its version where it says one.
+// A library of this build with its version; "" if it has none.
 struct LibraryVersion {
   std::string_view name;
   std::string_view version;
 };
 
-// A library that the build may do without, and what is lost then.
+// An optional library, and what the build lacks without it.
 struct OptionalLibrary {
   std::string_view name;
   bool present;
-  std::string_view what;  // what it gives: "CRC32C at memory speed"
+  std::string_view what;  // its use: "CRC32C at memory speed"
 };
 
 const BuildInfo& build_info();

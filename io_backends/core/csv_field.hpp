@@ -1,4 +1,4 @@
-// Text as a field of a CSV file.
+// Formats text as a field of a CSV file.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace penstock {
 
-// Quoted as in RFC 4180 where it holds a comma, a quote or a line's end.
+// Quotes the text as in RFC 4180 if it contains a comma, a quote or a line break.
 inline std::string csv_field(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
   std::string out = "\"";

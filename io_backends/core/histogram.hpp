@@ -1,5 +1,5 @@
-// Latency histograms that merge: log-linear buckets (as HdrHistogram), so that percentiles over threads and
-// ranks are computed from counts and never averaged.
+// Histograms of latencies that can be merged. Their buckets are log-linear (as in HdrHistogram). Percentiles
+// over threads and ranks are computed from the counts and never averaged.
 #pragma once
 
 #include <array>
@@ -10,9 +10,9 @@
 
 namespace penstock {
 
-// Counts of unsigned values (nanoseconds, bytes). Relative bucket width 1/64 (1.6%), exact below 128; the
-// full 64-bit range. 30 KiB; add() is a few instructions, no branch on the value's size beyond a shift. One
-// thread; merge when done.
+// Counts unsigned values (nanoseconds, bytes) of the full 64-bit range. Buckets are 1/64 (1.6%) of the value
+// wide, and exact below 128. It takes 30 KiB. add() is a few instructions. One thread; merge the histograms
+// of several threads at the end.
 class Histogram {
  public:
   void add(std::uint64_t value) {
@@ -29,8 +29,8 @@ class Histogram {
   std::uint64_t max() const { return max_; }
   double mean() const { return total_ == 0 ? 0.0 : static_cast<double>(sum_) / static_cast<double>(total_); }
 
-  // The value below or at which `percent` of the counts lie: the middle of that bucket, clamped to min and
-  // max. 0 if empty.
+  // The value that `percent` of the counts do not exceed: the middle of its bucket, limited to min() and
+  // max(). 0 if empty.
   double percentile(double percent) const;
 
   static constexpr std::size_t kSubBuckets = 64;

@@ -1,5 +1,5 @@
-// What a metric is: its name, unit and direction, declared once where it is made. Trial::sample() takes one,
-// and every command lists its own (CommandInfo::metrics).
+// Declares metrics: name, unit and direction, once for each metric, in the code that measures it.
+// Trial::sample() takes one, and every command lists its metrics (CommandInfo::metrics).
 #pragma once
 
 #include <array>
@@ -18,11 +18,11 @@ constexpr std::string_view better_name(Better better) {
 inline constexpr bool kHeadline = true;  // for MetricInfo::headline
 
 struct MetricInfo {
-  std::string_view name;  // with one '*' it is a family: "calls.*" is "calls.pread" and "calls.open"
+  std::string_view name;  // with one '*' it is a family: "calls.*" covers "calls.pread" and "calls.open"
   std::string_view unit;  // "B/s", "s", "ns", "1/s", "1", "B"
   Better better = Better::neither;
-  std::string_view per = "run";  // what one sample is: "repeat", "step", "checkpoint", "run"
-  bool headline = false;         // records of the command are compared by it unless others are asked for
+  std::string_view per = "run";  // the unit of one sample: "repeat", "step", "checkpoint", "run"
+  bool headline = false;         // used to compare records of the command unless the user names others
 
   constexpr bool matches(std::string_view metric) const {
     const std::size_t star = name.find('*');
@@ -30,7 +30,7 @@ struct MetricInfo {
     return metric.size() + 1 >= name.size() && metric.starts_with(name.substr(0, star)) &&
            metric.ends_with(name.substr(star + 1));
   }
-  // A family's name with `part` for the star.
+  // The name of a member of the family: `part` replaces the star.
   std::string with(std::string_view part) const {
     const std::size_t star = name.find('*');
     if (star == std::string_view::npos) return std::string(name);
@@ -38,7 +38,7 @@ struct MetricInfo {
   }
 };
 
-// One table of several.
+// Joins several tables into one.
 template <std::size_t... Sizes>
 constexpr auto joined_tables(const MetricInfo (&... tables)[Sizes]) {
   std::array<MetricInfo, (Sizes + ...)> all{};

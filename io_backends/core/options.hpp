@@ -1,5 +1,6 @@
-// Option tables: an option lives with its owner as one row; parsing, help, checking and what the record says
-// come from it. Tiers, recipes (`--set key=value`), formats and commands all use the same rows.
+// Option tables: the code that owns an option declares it as one row. Parsing, help, checks and the
+// parameters in records come from this row. Tiers, recipes (`--set key=value`), formats and commands use the
+// same rows.
 #pragma once
 
 #include <chrono>
@@ -17,43 +18,43 @@ namespace penstock {
 
 enum class OptionType : std::uint8_t {
   text,
-  flag,     // given or not: no value
+  flag,     // has no value, only present or absent
   integer,  // whole number
   real,
   size,  // bytes
   rate,  // bytes per second
   duration,
   boolean,  // 0|1 (also false|true, no|yes, off|on)
-  choice,   // one of the words in `value`, divided by '|'
-  list,     // of whole numbers: 1,2,4 or 1..64*2
+  choice,   // one of the words in `value`, separated by '|'
+  list,     // whole numbers: 1,2,4 or 1..64*2
 };
 
-// What an option means for the identity of what was measured. Every row of every table has one (a test
-// checks).
+// How an option matters when results are compared. Every row of every table has one (a test checks this).
 enum class OptionRole : std::uint8_t {
   unset,
-  work,    // what was measured, and how: results that differ in it are results of different work
-  target,  // where: corpus, tiers, stores, plans, results of others
-  repeat,  // how often and how surely it was measured
+  work,    // the work and how it is measured: different values mean different work
+  target,  // the place: corpus, tiers, stores, plans, other results
+  repeat,  // the number and precision of repeats
   output,  // how results are shown and kept
 };
 
 struct OptionSpec {
-  std::string_view name;  // as written: "min-time", "read_limit"
+  std::string_view name;  // as the user writes it: "min-time", "read_limit"
   OptionRole role = OptionRole::unset;
   OptionType type = OptionType::text;
-  std::string_view value = {};  // what the help shows for the value: "N", "SIZE"; for a choice, the choices
-  std::string_view fallback = {};      // the default as text, parsed like a given one; "" means not given
+  std::string_view value = {};         // the value in the help text: "N", "SIZE"; for a choice, the choices
+  std::string_view fallback = {};      // the default as text, parsed like a given value; "": no default
   std::string_view help = {};          // one sentence, lower case, no full stop
   std::string_view group = "Options";  // the task that this option belongs to in --help
   bool repeated = false;               // may be given more than once (text only)
-  std::string_view alias = {};         // the field's other name for it
-  std::int64_t at_least = INT64_MIN;   // for integer, real, size, rate and every member of a list
+  std::string_view alias = {};         // another name that the field uses
+  // smallest valid value, for integer, real, size, rate and members of a list
+  std::int64_t at_least = INT64_MIN;
 };
 
 using OptionTable = std::span<const OptionSpec>;
 
-// One value of an option. Several of one key are in order.
+// One key with its value as text, as the user gave them.
 struct OptionWord {
   std::string key;
   std::string value;
@@ -65,21 +66,22 @@ class Options {
  public:
   static constexpr std::string_view kOnCommandLine = "--";
 
-  // Checks every word against the tables: an unknown key is an error that names the nearest valid one and
-  // lists them all; a bad value names the key and the owner ("tier option 'limit' of 'disk'": owner = "tier
-  // option"; those of a command line are named as on the line, "--limit": owner = kOnCommandLine).
+  // Parses `words` by the tables. For an unknown key the error names the nearest valid key and lists all. For
+  // a bad value it names the key and `owner` ("tier option 'limit' of 'disk'" with owner "tier option"). With
+  // owner kOnCommandLine keys are named as on the line: "--limit".
   static Result<Options> parse(std::span<const OptionTable> tables, std::span<const OptionWord> words,
                                std::string_view owner);
   static Result<Options> parse(OptionTable table, std::span<const OptionWord> words, std::string_view owner);
 
-  bool given(std::string_view name) const;  // by the user, not by the default
-  bool has(std::string_view name) const;    // a value exists: given or default
+  bool given(std::string_view name) const;  // given by the user, not by default
+  bool has(std::string_view name) const;    // has a value: given or default
   bool flag(std::string_view name) const;
-  const std::string& text(std::string_view name) const;                // text and choice; "" when absent
-  const std::vector<std::string>& texts(std::string_view name) const;  // repeated text
+  const std::string& text(std::string_view name) const;  // for text and choice; "" if absent
+  // all values of an option with `repeated`
+  const std::vector<std::string>& texts(std::string_view name) const;
   std::int64_t integer(std::string_view name) const;
   double real(std::string_view name) const;
-  std::uint64_t size(std::string_view name) const;  // size and rate
+  std::uint64_t size(std::string_view name) const;  // for size and rate
   std::chrono::nanoseconds duration(std::string_view name) const;
   bool boolean(std::string_view name) const;
   const std::vector<std::uint64_t>& list(std::string_view name) const;
@@ -108,10 +110,10 @@ class Options {
   std::vector<Value> values_;
 };
 
-// As a record names the parameter of an option: "min-time" of type duration is "min_time_s".
+// The name of an option's parameter in records: "min-time" of type duration is "min_time_s".
 std::string parameter_name(std::string_view option, OptionType type);
 
-// "unknown tier option 'limt'; did you mean 'limit'? valid: capacity, fail, latency, limit"
+// Makes the error "unknown tier option 'limt'; did you mean 'limit'? valid: capacity, fail, latency, limit".
 Error unknown_name(std::string_view what, std::string_view word, const std::vector<std::string_view>& valid);
 
 }  // namespace penstock

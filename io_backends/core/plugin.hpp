@@ -1,5 +1,5 @@
-// What a plug-in is: one const descriptor with `name`, `summary` and `options`, listed in a registry that
-// CMake writes from the penstock_plugin() lines (ci/cmake/PenstockPlugin.cmake).
+// Registries of plug-ins. A plug-in is one const descriptor with `name`, `summary` and `options`. CMake
+// writes the registry from the penstock_plugin() lines (ci/cmake/PenstockPlugin.cmake).
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// A plug-in that this build or machine lacks, and why.
+// A plug-in that this build or machine lacks, with the reason.
 struct MissingPlugin {
   std::string_view name;
   std::string_view reason;
@@ -30,8 +30,8 @@ class Registry {
   std::span<const Info* const> present() const { return present_; }
   std::span<const MissingPlugin> missing() const { return missing_; }
 
-  // The plug-in called `name`. `unsupported` with the reason when this build lacks it; `invalid_argument`
-  // with the nearest name and all valid ones when there is no such thing.
+  // Finds the plug-in called `name`. `unsupported` with the reason if this build lacks it. `invalid_argument`
+  // with the nearest name and all valid ones if no such plug-in exists.
   Result<const Info*> find(std::string_view name) const {
     for (const Info* info : present_)
       if (info->name == name) return info;

@@ -7,9 +7,9 @@
 namespace penstock {
 namespace {
 
-constexpr double kLn2High =
-    6.93147180369123816490e-01;  // ln 2 in two parts: the first has 21 trailing zero bits,
-constexpr double kLn2Low = 1.90821492927058770002e-10;  // so that k * kLn2High is exact for |k| < 2^20
+// ln 2 in two parts. The first has 21 trailing zero bits, so that k * kLn2High is exact for |k| < 2^20.
+constexpr double kLn2High = 6.93147180369123816490e-01;
+constexpr double kLn2Low = 1.90821492927058770002e-10;
 constexpr double kInvLn2 = 1.44269504088896338700e+00;
 
 std::uint64_t hash_name(std::string_view name) {

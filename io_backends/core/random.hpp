@@ -1,6 +1,6 @@
-// Seeded random streams that can be indexed: the n-th number of stream s without the ones before it, so that
-// any thread can make any sample and the bytes never depend on who made them. The same on every machine (no
-// libm, no fused multiply-add).
+// Seeded random streams with random access: any thread can get the n-th number of a stream directly. So any
+// thread can make any sample, and the bytes do not depend on the thread. The numbers are the same on every
+// machine (no libm, no fused multiply-add).
 #pragma once
 
 #include <array>
@@ -9,36 +9,36 @@
 
 namespace penstock {
 
-// SplitMix64's output function (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA
-// 2014).
+// The output function of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+// OOPSLA 2014).
 constexpr std::uint64_t mix64(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
   return x ^ (x >> 31);
 }
 
-// One stream of a seed. A value; copying it is free. Streams of different names or numbers are independent.
+// One stream of a seed. It is cheap to copy. Streams of different names or numbers are independent.
 class RandomStream {
  public:
   constexpr RandomStream(std::uint64_t seed, std::uint64_t stream)
       : key_(mix64(mix64(seed + kGamma) ^ (stream * 0xd1342543de82ef95U + kGamma))) {}
   RandomStream(std::uint64_t seed, std::string_view name);
 
-  // The stream's own sub-stream: e.g. of sample n.
+  // A sub-stream of this stream, for example for sample n.
   constexpr RandomStream substream(std::uint64_t n) const { return RandomStream(key_, n); }
 
   constexpr std::uint64_t bits(std::uint64_t n) const { return mix64(key_ + (n + 1) * kGamma); }
-  // In [0, bound), bound > 0; bias below 2^-32 for bounds below 2^32.
+  // A number in [0, bound), for bound > 0. The bias is below 2^-32 for bounds below 2^32.
   constexpr std::uint64_t below(std::uint64_t n, std::uint64_t bound) const {
     __extension__ using Wide = unsigned __int128;
     return static_cast<std::uint64_t>((static_cast<Wide>(bits(n)) * bound) >> 64);
   }
-  // In [0, 1), 53 bits.
+  // A number in [0, 1) with 53 random bits.
   constexpr double uniform(std::uint64_t n) const { return static_cast<double>(bits(n) >> 11) * 0x1.0p-53; }
-  // Standard normal, by the inverse distribution function (Acklam's rational approximation, relative
+  // A standard normal number, by the inverse distribution function (Acklam's rational approximation, relative
   // error 1.2e-9).
   double normal(std::uint64_t n) const;
-  // exp(mu + sigma * normal); the median is exp(mu). `median` is given instead of mu.
+  // exp(mu + sigma * normal). `median` is exp(mu).
   double log_normal(std::uint64_t n, double median, double sigma) const;
 
  private:
@@ -57,15 +57,15 @@ class Permutation {
  private:
   std::uint64_t size_;
   unsigned half_bits_;
-  std::array<std::uint64_t, 4> keys_;  // of the rounds
+  std::array<std::uint64_t, 4> keys_;  // one for each round
 };
 
-// exp and log by series on exact operations alone, equal on every machine to the last bit; relative error
-// below 1e-13.
+// exp and log from series of exact operations, so that the result is the same on every machine to the last
+// bit. Relative error below 1e-13.
 double portable_exp(double x);
 double portable_log(double x);
 
-// The standard normal value below which the share `p` of all lies, 0 < p < 1: what normal() is drawn by.
+// The standard normal value with the probability `p` of smaller values, for 0 < p < 1. normal() uses it.
 double inverse_normal(double p);
 
 }  // namespace penstock

@@ -76,7 +76,7 @@ int exit_code(Errc code) {
 std::string Error::message() const {
   if (sys_errno == 0) return what;
   char buffer[128];
-  // The GNU strerror_r returns the text, which need not be in the buffer.
+  // The GNU strerror_r returns the text, which may or may not be in the buffer.
   std::string text = what + ": " + ::strerror_r(sys_errno, buffer, sizeof buffer);
   if (sys_errno == EMFILE) text += " in this process (ulimit -n says how many it may have)";
   return text;

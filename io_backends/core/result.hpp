@@ -1,4 +1,5 @@
-// Errors are values. Every function that can fail returns Result<T>; no exception crosses a folder boundary.
+// Errors are values: every function that can fail returns a Result<T>. No exception crosses a folder
+// boundary.
 #pragma once
 
 #include <cstdint>
@@ -11,41 +12,41 @@
 
 namespace penstock {
 
-// What went wrong, as far as a caller can act on it. Back ends map the same fault to the same kind.
+// The kinds of errors that callers distinguish. All back ends map the same fault to the same kind.
 enum class Errc : std::uint8_t {
-  invalid_argument,   // the caller's words are wrong: usage, spelling, ranges
+  invalid_argument,   // wrong input: usage, spelling, ranges
   not_found,          // no such object, folder or plug-in
-  already_exists,     // would overwrite something
+  already_exists,     // an object or file would be overwritten
   permission_denied,  // not allowed (EACCES, EPERM, EROFS)
   no_space,           // full device, quota or capacity (ENOSPC, EDQUOT, EFBIG)
-  truncated,          // an object ends before the bytes that were asked for
-  corrupt,            // bytes are there but wrong: checksum, format, undecodable
+  truncated,          // an object ends before the requested bytes
+  corrupt,            // the bytes are wrong: checksum, format, undecodable
   io,                 // the device or the network failed (EIO, ESTALE, ...)
   exhausted,          // a limit of this machine: descriptors, memory, threads
-  busy,               // locked by somebody else
+  busy,               // locked by another process
   timed_out,
-  interrupted,  // SIGINT or SIGTERM asked us to stop
+  interrupted,  // SIGINT or SIGTERM asked the process to stop
   unsupported,  // this build, back end or machine cannot do it
-  internal,     // a bug of ours
+  internal,     // a bug in Penstock
 };
 
 std::string_view errc_name(Errc code);
 
-// The process exit code that an error ends a command with (CLI.md: 1 failed, 2 usage, 77 lacking).
+// The exit code of a command that ends with this error: 1 failed, 2 usage, 77 unsupported here.
 int exit_code(Errc code);
 
-// An error names the operation and the object: "cannot open 'n01440764/x.jpg'". Cheap to move, built only on
-// failure.
+// An error. Its text names the operation and the object: "cannot open 'n01440764/x.jpg'". Cheap to move;
+// built only after a failure.
 struct Error {
   Errc code = Errc::internal;
-  int sys_errno = 0;  // 0 where no system call was at fault
+  int sys_errno = 0;  // 0 if no system call failed
   std::string what;
 
-  // `what`, with the system's words for sys_errno after it where there is one.
+  // `what`, followed by the system's text for sys_errno if it is not 0.
   std::string message() const;
 };
 
-// Builds an Error from errno; the kind follows from the number. `operation` reads "cannot open".
+// Builds an Error from errno, which decides its kind. `operation` has the form "cannot open".
 Error errno_error(int sys_errno, std::string_view operation, std::string_view object);
 Error make_error(Errc code, std::string what);
 // What a thrown exception says, for places that no exception may cross: memory that is not there and threads
@@ -53,15 +54,15 @@ Error make_error(Errc code, std::string what);
 // what nothing was meant to throw is `internal`.
 Error error_of(const std::exception& thrown);
 
-// Either a T or an Error. Must be looked at. Reading the value of a failed Result throws
-// std::bad_variant_access: that is a bug in the caller and ends the program.
+// Either a T or an Error. The compiler warns if a caller ignores it. Reading the value of a failed Result
+// throws std::bad_variant_access: a bug in the caller that ends the program.
 template <class T>
 class [[nodiscard]] Result {
  public:
   using value_type = T;
 
-  // Whatever becomes a T by itself; the constraint keeps it away from copies and errors, which clang-tidy
-  // does not see.
+  // Takes any value that converts to T. The constraint excludes copies and errors, which clang-tidy does not
+  // see.
   template <class U = T>
   requires(std::is_convertible_v<U&&, T> && !std::is_same_v<std::remove_cvref_t<U>, Result> &&
            !std::is_same_v<std::remove_cvref_t<U>, Error>)
@@ -124,13 +125,14 @@ Result<void> outcome_of(const Result<T>& result) {
 #define PENSTOCK_CONCAT_(a, b) a##b
 #define PENSTOCK_CONCAT(a, b) PENSTOCK_CONCAT_(a, b)
 
-// PENSTOCK_TRY(expression): hands an error of `expression` to the caller.
+// PENSTOCK_TRY(expression): returns an error of `expression` from the calling function.
 #define PENSTOCK_TRY(...)                                                                              \
   do {                                                                                                 \
     if (auto penstock_try = (__VA_ARGS__); !penstock_try.ok()) return std::move(penstock_try).error(); \
   } while (false)
 
-// PENSTOCK_ASSIGN(auto reader, backend.open(name)): the value, or hands the error to the caller.
+// PENSTOCK_ASSIGN(auto reader, backend.open(name)): assigns the value, or returns the error from the calling
+// function.
 #define PENSTOCK_ASSIGN(declaration, ...) \
   PENSTOCK_ASSIGN_(PENSTOCK_CONCAT(penstock_result_, __LINE__), declaration, __VA_ARGS__)
 #define PENSTOCK_ASSIGN_(result, declaration, ...)    \

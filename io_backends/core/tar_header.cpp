@@ -9,7 +9,7 @@ void put_text(TarBlock& block, TarField field, std::string_view text) {
   std::copy(text.begin(), text.end(), block.begin() + static_cast<std::ptrdiff_t>(field.at));
 }
 
-// Octal digits and a zero byte; base 256 where they have no room.
+// Writes octal digits and a zero byte. A number that is too large for them is written in base 256.
 void put_number(TarBlock& block, TarField field, std::uint64_t value) {
   const bool octal = value >> (3 * (field.bytes - 1)) == 0;
   for (std::size_t i = field.bytes - (octal ? 1 : 0); i-- > 0; value >>= octal ? 3U : 8U)
@@ -17,11 +17,11 @@ void put_number(TarBlock& block, TarField field, std::uint64_t value) {
   if (!octal) block[field.at] = '\x80';
 }
 
-// The slash that parts a name into prefix and name; 0 when there is no such slash.
+// The slash that splits a name into prefix and name; 0 if no such slash exists.
 std::size_t split_of(std::string_view name) {
   if (name.size() > kTarPrefix.bytes + 1 + kTarName.bytes) return 0;
   const std::size_t slash = name.find('/', name.size() - 1 - kTarName.bytes);
-  return slash > kTarPrefix.bytes || slash + 1 == name.size() ? 0 : slash;  // npos is larger too
+  return slash > kTarPrefix.bytes || slash + 1 == name.size() ? 0 : slash;  // also for npos, which is larger
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ std::optional<TarBlock> tar_header(std::string_view name, const TarFacts& facts)
   put_text(block, kTarMagic, std::string_view("ustar\00000", 8));
   const auto sum = static_cast<std::uint64_t>(tar_sum({block.data(), block.size()}, false));
   put_number(block, {kTarChecksum.at, kTarChecksum.bytes - 1}, sum);
-  block[kTarChecksum.at + kTarChecksum.bytes - 1] = ' ';  // behind a NUL
+  block[kTarChecksum.at + kTarChecksum.bytes - 1] = ' ';  // after the NUL of the number
   return block;
 }
 

@@ -1,5 +1,5 @@
-// Headers of tar archives as POSIX.1-1988 has them ("ustar"): where their fields are, and how they are
-// written.
+// Headers of tar archives in the format of POSIX.1-1988 ("ustar"): the offsets of their fields, and how they
+// are written.
 #pragma once
 
 #include <array>
@@ -10,10 +10,10 @@
 
 namespace penstock {
 
-inline constexpr std::size_t kTarBlock = 512;  // headers are one, contents are padded to whole ones
+inline constexpr std::size_t kTarBlock = 512;  // a header has one block; contents are padded to whole blocks
 using TarBlock = std::array<char, kTarBlock>;
 
-// Zeros that follow a content of that many bytes.
+// The number of zeros after a content of `bytes` bytes.
 constexpr std::size_t tar_padding(std::uint64_t bytes) {
   return static_cast<std::size_t>((kTarBlock - bytes % kTarBlock) % kTarBlock);
 }
@@ -30,22 +30,23 @@ inline constexpr TarField kTarSize{124, 12};
 inline constexpr TarField kTarTime{136, 12};
 inline constexpr TarField kTarChecksum{148, 8};
 inline constexpr TarField kTarType{156, 1};
-inline constexpr TarField kTarMagic{257, 8};  // with the version after it
+inline constexpr TarField kTarMagic{257, 8};  // includes the version
 inline constexpr TarField kTarPrefix{345, 155};
 
-// What a header says of its member besides the name; no owner.
+// The fields of a header other than the name. The owner is 0.
 struct TarFacts {
-  std::uint64_t bytes = 0;  // from 8 GiB on in base 256, as all of today's programs read it
-  char type = '0';          // a regular file
+  std::uint64_t bytes = 0;  // from 8 GiB on in base 256, which current programs read
+  char type = '0';          // '0': a regular file
   unsigned mode = 0644;
-  std::uint64_t time_s = 0;  // since 1970
+  std::uint64_t time_s = 0;  // seconds since 1970
 };
 
-// Nothing where the name does not fit: it is empty, or has more than 100 bytes and no slash parts it into a
-// prefix of at most 155 and a name of at most 100.
+// Makes a header. No value if the name is empty or does not fit. A name of up to 100 bytes fits. A longer one
+// needs a slash with at most 155 bytes before it and at most 100 bytes after it.
 std::optional<TarBlock> tar_header(std::string_view name, const TarFacts& facts);
 
-// The sum of a header's bytes, its own field taken as blanks. Old programs added signed bytes.
+// The checksum: the sum of the header's bytes, with the checksum field as blanks. Some old programs add
+// signed bytes.
 std::int64_t tar_sum(std::string_view block, bool of_signed_bytes);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// Helpers to read text: letters of ASCII whatever the locale is, blanks, parts between dividers, numbers.
+// Helpers for text: ASCII case independent of the locale, blanks, parts between separators, numbers.
 #pragma once
 
 #include <algorithm>
@@ -26,20 +26,20 @@ inline std::string upper_case(std::string_view text) {
   for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   return upper;
 }
-// Whether `text` in lower case is `lower`.
+// Whether `text` equals `lower` after its letters are made lower case.
 inline bool same_but_case(std::string_view text, std::string_view lower) {
   return std::equal(text.begin(), text.end(), lower.begin(), lower.end(),
                     [](char a, char b) { return lower_case(a) == b; });
 }
 
-// Without the blanks at its begin and end.
+// Returns `text` without the blanks at its begin and end.
 inline std::string_view trim(std::string_view text, std::string_view blanks = " \t\r\n") {
   text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
   return text.substr(0, text.find_last_not_of(blanks) + 1);  // npos + 1 is 0
 }
 
-// Removes from `text` all up to the first `divider`, and returns it without the divider. Without a divider it
-// is all of `text`.
+// Removes the part up to the first `divider` and the divider from `text`, and returns that part. Without a
+// divider the part is all of `text`.
 inline std::string_view take_part(std::string_view& text, char divider) {
   const std::string_view part = text.substr(0, text.find(divider));
   text.remove_prefix(std::min(part.size() + 1, text.size()));
@@ -71,7 +71,7 @@ std::optional<Number> parse_digits(std::string_view text, int base = 10) {
   return number;
 }
 
-// Hash tables that look a std::string_view up without making a string of it.
+// A hash table with std::string keys that finds a std::string_view without making a string of it.
 struct NameHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }

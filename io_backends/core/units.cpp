@@ -37,7 +37,7 @@ Error bad(std::string_view what, std::string_view text, std::string_view hint) {
 
 constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 
-// number * factor for a factor that is a whole number, exact for whole numbers, rounded down for fractions.
+// Returns number * factor. Exact for whole numbers, rounded down for fractions.
 Result<std::uint64_t> scaled(std::string_view number, std::uint64_t factor, std::string_view what,
                              std::string_view text, std::string_view hint) {
   const std::size_t point = number.find('.');
@@ -252,7 +252,8 @@ std::string grouped_digits(std::string_view number) {
 }
 
 std::string_view nearest_name(std::string_view word, const std::vector<std::string_view>& names) {
-  // Optimal string alignment: insert, delete, change, or swap two neighbours, each one step.
+  // Distance by optimal string alignment: to insert, delete or change a letter, or to swap two neighbours, is
+  // one step.
   const auto distance = [](std::string_view a, std::string_view b) {
     std::vector<std::size_t> before(b.size() + 1);
     std::vector<std::size_t> last(b.size() + 1);

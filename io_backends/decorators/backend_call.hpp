@@ -1,4 +1,4 @@
-// One call of a back end, as decorators see it.
+// Describes one call of a back end for the decorators around it.
 #pragma once
 
 #include <cstddef>
@@ -11,30 +11,30 @@ namespace penstock {
 enum class CallKind : std::uint8_t {
   open,
   read,         // ReadAt, read_at, read_at_all
-  close,        // a Reader's end
+  close,        // a Reader is destroyed
   read_object,  // ReadObject, read_object
   create,
   write,  // append, write_at
   publish,
-  discard,  // the end of a Writer that did not publish
-  list,     // with the time of its visitor
+  discard,  // an unpublished Writer is destroyed
+  list,     // its time includes the visitor
   stat,
   make_folders,
   rename,
   remove,
   sync_folder,
   lock,
-  view,  // counted as read
+  view,  // a read in place; counted as read
   size,  // Reader::size; counted as stat
 };
 
-// `object` and `out` belong to the caller.
+// The caller owns `object` and `out`.
 struct BackendCall {
   CallKind kind{};
-  std::string_view object;  // of a renaming, the old name
+  std::string_view object;  // for a rename, the old name
   std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;        // that are to move; 0 also where only the result says how many
-  std::span<std::byte> out = {};  // where a read puts them; a view has none
+  std::uint64_t bytes = 0;        // bytes to move; also 0 if only the result has their number
+  std::span<std::byte> out = {};  // receives the bytes of a read; empty for a view
 };
 
 }  // namespace penstock

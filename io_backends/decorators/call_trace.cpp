@@ -1,3 +1,8 @@
+// Threads: a CallTrace is used under the lock of its shard in traced.cpp. One thread makes a TraceFile, and
+// the destructor of the traced back end writes it.
+// Lock: the file has an exclusive flock() while it is open, if the file system supports it. So two tiers or
+// programs do not write the same trace.
+// Crash: the file stays empty, because it is written at the end. It is not synced.
 #include "io_backends/decorators/call_trace.hpp"
 
 #include <fcntl.h>
@@ -14,7 +19,7 @@ namespace {
 
 constexpr std::size_t kWriteAtOnce = 1U << 20U;
 
-// An event of the trace event format: times in microseconds.
+// Formats an event of the trace event format. Times are in microseconds.
 std::string event(const TracedCall& call, std::string_view object, int rank) {
   std::string text = fmt::format(
       R"({{"name":"{}","ph":"X","ts":{:.3f},"dur":{:.3f},"pid":{},"tid":{},"args":{{"object":"{}","offset":{},"bytes":{})",
@@ -44,7 +49,7 @@ Result<TraceFile> TraceFile::create(const std::string& path) {
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     return make_error(Errc::busy,
                       "'" + mine + "' is the trace of another tier or program: give each one of its own");
-  if (::ftruncate(fd.get(), 0) != 0 && errno != EINVAL)  // a pipe has nothing to empty
+  if (::ftruncate(fd.get(), 0) != 0 && errno != EINVAL)  // EINVAL: a pipe cannot be truncated
     return errno_error(errno, "cannot empty the trace", mine);
   return TraceFile(mine, launch.rank, std::move(fd));
 }

@@ -1,5 +1,5 @@
-// The calls that a traced back end saw, one by one, and the file that trace viewers open. Only traced.cpp
-// includes this.
+// Keeps the calls of a traced back end one by one, and writes them to a file for trace viewers. Only
+// traced.cpp includes this.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,19 @@ struct TracedCall {
   std::int64_t took_ns = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t lane = 0;    // trace_lane()
-  std::uint32_t object = 0;  // its number among the names
-  std::uint8_t call = 0;     // CallKind
-  std::uint8_t errc = 0;     // Errc + 1; 0: it did not fail
+  std::uint64_t lane = 0;    // value of trace_lane()
+  std::uint32_t object = 0;  // index of its name
+  std::uint8_t call = 0;     // a CallKind
+  std::uint8_t errc = 0;     // Errc + 1; 0: no error
 };
 
-// The row that a viewer draws a call in: of the calling thread, or of a place in a queue of its (from 1; 0: a
-// blocking call). In decimal, so that the number shows whose a place is.
+// The row of a call in a trace viewer. A blocking call has the row of its thread (slot 0). A queued operation
+// has a row for its slot in the queue (from 1). The decimal factor makes the thread visible in the number.
 constexpr std::uint64_t trace_lane(std::uint32_t thread, std::uint32_t place) {
   return std::uint64_t{thread} * 100'000 + place;
 }
 
-// Those of one shard; whoever holds its lock.
+// The calls of one shard. The caller holds the lock of the shard.
 class CallTrace {
  public:
   void add(TracedCall call, std::string_view object);
@@ -41,13 +41,13 @@ class CallTrace {
  private:
   std::deque<TracedCall> calls_;
   ByName<std::uint32_t> numbers_;
-  std::vector<const std::string*> names_;  // keys of numbers_, which stay where they are
+  std::vector<const std::string*> names_;  // point to keys of numbers_, which never move
 };
 
 class TraceFile {
  public:
-  // Makes it, or empties what is there; `busy` where another one writes it. Under a launcher each rank has
-  // one: PATH.RANK.
+  // Creates the file, or empties an existing one. `busy` if another tier or program writes it. Under a
+  // launcher each rank writes its own file PATH.RANK.
   static Result<TraceFile> create(const std::string& path);
 
   Result<void> write(const std::vector<const CallTrace*>& traces, std::uint64_t left_out);
@@ -61,7 +61,7 @@ class TraceFile {
   Fd fd_;
 };
 
-// Text as JSON has it between quotes. Bytes that are no UTF-8 become U+FFFD.
+// Escapes text for a JSON string, without the quotes. A byte that is not UTF-8 becomes U+FFFD.
 std::string json_text(std::string_view text);
 
 }  // namespace penstock

@@ -1,3 +1,8 @@
+// Threads: any thread calls the back end and its Namespace. One thread at a time calls a Writer.
+// Lock: Meter::mutex_ guards counted_. begin() holds it while it lists all objects, so that other first calls
+// wait for the sum. used_ is an atomic that changes without the lock.
+// Ctrl-C: nothing here checks for a signal.
+// Crash: the count is in memory only. The next process adds up the objects again.
 #include "io_backends/decorators/capped.hpp"
 
 #include <algorithm>
@@ -16,7 +21,7 @@ class Meter {
  public:
   Meter(Namespace& names, std::uint64_t capacity) : names_(names), capacity_(capacity) {}
 
-  // Adds up what is there, once.
+  // Adds up the sizes of the existing objects, once.
   Result<void> begin() {
     const std::lock_guard lock(mutex_);
     if (counted_) return success();
@@ -33,7 +38,7 @@ class Meter {
     } while (!used_.compare_exchange_weak(used, used + bytes));
     return success();
   }
-  // Never below nothing: what others grew behind this back end was not counted.
+  // Never below 0: growth that did not go through this back end was not counted.
   void give_back(std::uint64_t bytes) {
     std::uint64_t used = used_.load();
     while (!used_.compare_exchange_weak(used, used - std::min(used, bytes))) {
@@ -41,7 +46,7 @@ class Meter {
   }
   std::uint64_t left() const { return capacity_ - std::min(capacity_, used_.load()); }
 
-  // Of the object `name`, 0 where there is none.
+  // The size of the object `name`; 0 if it does not exist.
   std::uint64_t bytes_of(std::string_view name) {
     const auto entry = names_.stat(name);
     return entry && !entry->folder ? entry->bytes : 0;
@@ -52,7 +57,7 @@ class Meter {
     std::uint64_t bytes = 0;
     std::vector<std::string> folders;
     auto listed = names_.list(folder, [&](const Entry& entry) {
-      if (entry.folder && !entry.link) folders.push_back(entry.name);  // a link may lead round in circles
+      if (entry.folder && !entry.link) folders.push_back(entry.name);  // a link may lead to a parent folder
       bytes += entry.bytes;
       return true;
     });
@@ -71,7 +76,7 @@ class Meter {
   bool counted_ = false;
 };
 
-// The hook around its own writes.
+// Is its own hook for its writes.
 class CappedWriter final : public DecoratedWriter<CappedWriter> {
  public:
   CappedWriter(std::unique_ptr<Writer> inner, std::string_view name, Meter& meter)
@@ -94,7 +99,7 @@ class CappedWriter final : public DecoratedWriter<CappedWriter> {
   }
 
  private:
-  // Takes what the object grows by when bytes up to offset + length are written.
+  // Takes from the meter the bytes by which a write up to offset + length makes the object grow.
   Result<void> reach(std::uint64_t offset, std::uint64_t length) {
     if (spent_) return spent_error(name());
     const std::uint64_t end = offset > UINT64_MAX - length ? UINT64_MAX : offset + length;

@@ -1,4 +1,4 @@
-// A back end that holds at most that many bytes: to try what a full tier does. Says Caps::emulated.
+// Limits the bytes that a back end holds, to test a full tier. Sets Caps::emulated.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace penstock {
 
-// The objects below the root, with those in the making, have at most `capacity_bytes` together; what would go
-// beyond fails with no_space. What is there already counts: it is added up when first needed. Changes that
-// others make behind this back end are not seen.
+// All objects below the root, including unpublished ones, have at most `capacity_bytes` together. A write
+// beyond that fails with no_space. Existing objects count: their sizes are added up at the first use. Changes
+// that do not go through this back end are not counted.
 std::unique_ptr<Backend> capped(std::unique_ptr<Backend> inner, std::uint64_t capacity_bytes);
 
 }  // namespace penstock

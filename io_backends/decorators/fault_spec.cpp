@@ -1,4 +1,4 @@
-// The grammar of faults (faulty.hpp).
+// Parses the text of faults. faulty.hpp has the grammar.
 #include <algorithm>
 #include <cerrno>
 #include <string>
@@ -78,7 +78,7 @@ Result<void> parse_when(std::string_view text, std::string_view when, Fault& fau
   return success();
 }
 
-// `value`: what stands behind the kind's name.
+// `value`: the text after the kind's name, from the '=' on.
 Result<void> parse_time(std::string_view text, std::string_view value, Fault& fault) {
   if ((fault.kind == Kind::hang) == value.empty())
     return bad_fault(text, "hang takes a time, as in hang=2s@#1; no other fault does");

@@ -1,3 +1,8 @@
+// Threads: any thread calls the back end, its Readers and its Namespace. One thread at a time calls a Writer
+// or a Queue. Each rule counts its operations in an atomic. There is no lock here.
+// Memory: after a Reader, Writer or Queue is made, only injected errors allocate here.
+// Ctrl-C: an injected hang ends with `interrupted`. Nothing else here checks for a signal.
+// Crash: the fault `kill` ends the process before the wrapped back end is called.
 #include "io_backends/decorators/faulty.hpp"
 
 #include <algorithm>
@@ -16,7 +21,8 @@ namespace {
 using Scope = Fault::Scope;
 using Kind = Fault::Kind;
 
-// Where faults strike calls, but those of a Writer. The first half of a whole-object read is an open.
+// The scopes whose faults apply to each kind of call, except the calls of a Writer. The first half of a
+// whole-object read is an open.
 struct Strike {
   CallKind kind;
   Scope scope;
@@ -40,13 +46,13 @@ constexpr Strike kStrikes[] = {
 
 class Faults {
  public:
-  // `root`: what errors call the object "".
+  // `root`: the name of the object "" in errors.
   Faults(const std::vector<Fault>& faults, std::uint64_t seed, std::string root) : root_(std::move(root)) {
     for (std::size_t i = 0; i < faults.size(); ++i)
       rules_.push_back(std::make_unique<Rule>(faults[i], RandomStream(seed, "fault").substream(i)));
   }
 
-  // A flip comes after the call. A view in place stays right.
+  // A flip comes after the call. It does not change a view, which shows the object's own memory.
   template <class Inner>
   auto around(const BackendCall& call, Inner inner) -> decltype(inner()) {
     const bool lie = call.kind == CallKind::sync_folder && lies(call.object);
@@ -65,7 +71,8 @@ class Faults {
     return success();
   }
 
-  // What the next operation of this scope meets: an error, a wait or the end of the process, if anything.
+  // Injects the faults of the next operation of this scope: an error, a wait, or the end of the process.
+  // Every rule for this scope and name counts the operation, also after another rule has failed it.
   Result<void> meet(Scope scope, std::string_view operation, std::string_view name) {
     Result<void> met;
     for (const auto& rule : rules_) {
@@ -86,7 +93,7 @@ class Faults {
     return met;
   }
 
-  // Whether the next sync only says that it was done.
+  // Whether the next sync does nothing and reports success.
   bool lies(std::string_view name) {
     bool any = false;
     for (const auto& rule : rules_)
@@ -95,7 +102,7 @@ class Faults {
     return any;
   }
 
-  // After a good read: flips a bit where a rule says so.
+  // Called after a successful read: flips a bit if a rule applies.
   void touch(std::string_view name, std::span<std::byte> out) {
     for (const auto& rule : rules_) {
       if (rule->fault.kind != Kind::flip || !concerns(rule->fault, Scope::read, name) || !strikes(*rule))
@@ -117,6 +124,7 @@ class Faults {
     return (fault.scope == Scope::any || fault.scope == scope) && name.find(fault.name) != std::string::npos;
   }
   static bool strikes(Rule& rule) {
+    // Only counts, hence relaxed. Each operation gets its own number, also with many threads.
     const std::uint64_t n = rule.count.fetch_add(1, std::memory_order_relaxed);
     if (rule.fault.first == 0) return rule.random.uniform(n) < rule.fault.probability;
     return n + 1 >= rule.fault.first && n + 1 <= rule.fault.last;
@@ -131,7 +139,7 @@ std::string root_of(const Backend& backend) {
   return path ? path->string() : "(the tier's root)";
 }
 
-// The hook around its own writes. A fault closes it.
+// Is its own hook for its writes. A fault closes the wrapped Writer.
 class FaultyWriter final : public DecoratedWriter<FaultyWriter> {
  public:
   FaultyWriter(std::unique_ptr<Writer> inner, std::string_view name, Faults& faults)
@@ -178,7 +186,7 @@ class FaultyQueue final : public Queue {
         continue;
       }
       const Operation forwarded = flights_.add(operation, flight);
-      // The wrapped queue is as deep as this one, so it has room.
+      // Ends: the wrapped queue is as deep as this one, so it has room.
       while (inner_->submit({&forwarded, 1}, start) == 0) {
       }
     }

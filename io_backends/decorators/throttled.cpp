@@ -27,7 +27,7 @@ class Pace {
         write(throttling.write_bytes_per_s, throttling.latency),
         latency_(throttling.latency) {}
 
-  // What moves no bytes waits before the call: if an interrupt ends the wait, no name has changed.
+  // A call that moves no bytes waits before the wrapped call: if a signal ends the wait, no name has changed.
   template <class Inner>
   auto around(const BackendCall& call, Inner inner) -> decltype(inner()) {
     switch (call.kind) {
@@ -54,15 +54,15 @@ class Pace {
 
  private:
   // Does the call and returns when its bytes are due. pass() comes before the call, so that the time of the
-  // call is part of the wait. The bytes are moved by then: after an interrupt in the wait the caller gets an
-  // error although they are.
+  // call is part of the wait. The bytes are moved before the wait: if a signal ends the wait, the caller gets
+  // an error although they are moved.
   template <class Inner>
   static auto moved(TokenBucket& pipe, const BackendCall& call, Inner inner) -> decltype(inner()) {
     const Time begin = Clock::now();
     Time due = pipe.pass(call.bytes, begin);
     auto result = inner();
     if (!result.ok()) return result;
-    // Of a whole object without a length hint the size is known only now.
+    // The size of a whole object without a length hint is known only after the call.
     if (call.bytes == 0) due = pipe.pass(bytes_moved(call, result), begin);
     PENSTOCK_TRY(wait(pipe, due));
     return result;
@@ -95,17 +95,17 @@ class ThrottledQueue final : public Queue {
 
   void hold(std::size_t wanted);
 
-  // Destroyed with operations in flight, the wrapped queue waits for them or cuts them off. It does not wait
-  // until they are due.
+  // If operations are in flight at destruction, the wrapped queue waits for them or cuts them off. It does
+  // not wait until they are due.
   const std::unique_ptr<Queue> inner_;
   Pace& pace_;
   FlightTable<Pace> flights_;
   std::vector<Completion> scratch_;
   std::vector<Operation> forwarded_;
-  std::vector<Held> held_;  // a heap, the earliest in front
+  std::vector<Held> held_;  // a heap with the earliest due time in front
 };
 
-// Does not sleep. Each operation gets the moment when it is due here, so that depth hides latency.
+// Does not sleep. Each operation gets its own due time here, so that depth hides latency.
 std::size_t ThrottledQueue::submit(std::span<const Operation> operations, Start start) {
   const Time now = Clock::now();
   operations = operations.first(std::min(operations.size(), scratch_.size() - in_flight()));
@@ -121,15 +121,15 @@ std::size_t ThrottledQueue::submit(std::span<const Operation> operations, Start 
   return operations.size();
 }
 
-// Takes what the wrapped queue has done. Waits until `wanted` completions are held, due or not. Ctrl-C does
-// not end this wait: the wrapped queue still writes to the caller's memory.
+// Moves the completions of the wrapped queue to held_. Waits until held_ has `wanted` completions, due or
+// not. Ctrl-C does not end this wait: the wrapped queue still writes to the caller's memory.
 void ThrottledQueue::hold(std::size_t wanted) {
   const std::size_t missing = wanted > held_.size() ? wanted - held_.size() : 0;
   const std::size_t count = inner_->reap(scratch_, missing);
   for (std::size_t i = 0; i < count; ++i) {
     Completion& done = scratch_[i];
     Flight flight = flights_.take(done);
-    // Without a length hint the size is known only now.
+    // Without a length hint the size is known only after the read.
     if (flight.call.bytes == 0 && done.bytes.ok())
       flight.due = pace_.read.pass(*done.bytes, flight.submitted);
     held_.push_back({flight.due, std::move(done)});
@@ -144,8 +144,8 @@ std::size_t ThrottledQueue::reap(std::span<Completion> out, std::size_t at_least
   while (count < out.size() && !held_.empty()) {
     const Time due = held_.front().due;
     if (count >= wanted && due > Clock::now()) break;
-    // After Ctrl-C it returns the completion early: the bytes are there. Only the first entry may get an
-    // earlier time, since any other would break the order of the heap.
+    // After Ctrl-C it returns the completion early: its bytes have arrived. Only the first entry may get an
+    // earlier time, because any other change would break the order of the heap.
     if (!Pace::wait(pace_.read, due)) held_.front().due = Time::min();
     std::pop_heap(held_.begin(), held_.end(), later);
     out[count++] = std::move(held_.back().completion);
@@ -160,7 +160,7 @@ std::size_t ThrottledQueue::reap(std::span<Completion> out, std::size_t at_least
 // memory, hence relaxed. Each loop repeats until no other thread has changed the value in between, so no time
 // is lost and none is counted twice.
 void TokenBucket::woke(Time due, Time now) {
-  if (latency_ns_ == 0) return;  // then it saves up all that it is idle
+  if (latency_ns_ == 0) return;  // without a latency the bucket saves up all idle time
   constexpr std::int64_t kMost = std::chrono::nanoseconds(kBurst).count();
   const std::int64_t more = std::max<std::int64_t>(std::chrono::nanoseconds(now - due).count(), 0);
   std::int64_t late = late_ns_.load(std::memory_order_relaxed);
@@ -191,7 +191,7 @@ TokenBucket::Time TokenBucket::pass(std::uint64_t bytes, Time now) {
   const std::int64_t before = std::chrono::nanoseconds(kBurst).count();
   // The comparison comes first: free_at starts at INT64_MIN, and now_ns minus that would overflow.
   const std::int64_t idle = free_at < now_ns - before ? before : std::max<std::int64_t>(now_ns - free_at, 0);
-  // Outside of the loop: a second try must not take lateness twice.
+  // Before the loop: a second try of the loop must not take lateness twice.
   const std::int64_t start = now_ns + latency_ns_ - (latency_ns_ == 0 ? before : take_of_late(idle));
   const std::int64_t latest = now_ns + static_cast<std::int64_t>(kLongest);
   std::int64_t next = 0;

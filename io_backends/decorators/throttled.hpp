@@ -1,4 +1,4 @@
-// Makes a back end slower, to try what a slower tier would do where there is none. Sets Caps::emulated.
+// Makes a back end slower, to test how programs behave on a slower tier. Sets Caps::emulated.
 #pragma once
 
 #include <atomic>
@@ -11,11 +11,11 @@
 
 namespace penstock {
 
-// Computes when bytes have passed a pipe of a given rate. Any thread.
+// Computes when bytes have passed a pipe of a given rate. Any thread may call it.
 //
 // Without a latency, an idle pipe saves up at most 10 ms of its flow. With a latency it models a device that
 // transfers one request after the other. A single caller waits for the latency and then for its bytes. The
-// latencies of several callers overlap. Only the time that callers woke too late is made up for, at most
+// latencies of several callers overlap. Only the time by which callers woke too late is given back, at most
 // 10 ms of it.
 class TokenBucket {
  public:
@@ -24,8 +24,8 @@ class TokenBucket {
                        std::chrono::nanoseconds latency = std::chrono::nanoseconds(0))
       : bytes_per_s_(bytes_per_s), latency_ns_(latency.count()) {}
 
-  // When `bytes` that are requested at `now` have passed, after all earlier requests. Never before the
-  // latency is over.
+  // Returns the time when `bytes`, requested at `now`, have passed after all earlier requests. Never before
+  // the latency is over.
   Time pass(std::uint64_t bytes, Time now);
   // A caller waited for `due` and woke at `now`. Later requests that find the pipe idle start earlier by that
   // lateness. Does nothing without a latency, since then all idle time is saved up.
@@ -34,13 +34,13 @@ class TokenBucket {
   static constexpr std::chrono::milliseconds kBurst{10};
 
  private:
-  // Takes up to `at_most` nanoseconds out of late_ns_, and returns how many.
+  // Subtracts up to `at_most` nanoseconds from late_ns_, and returns how many.
   std::int64_t take_of_late(std::int64_t at_most);
 
   const std::uint64_t bytes_per_s_;
   const std::int64_t latency_ns_;
-  std::atomic<std::int64_t> free_at_ns_{INT64_MIN};  // when the pipe has passed all requests
-  std::atomic<std::int64_t> late_ns_{0};             // lateness not made up for yet, at most kBurst
+  std::atomic<std::int64_t> free_at_ns_{INT64_MIN};  // time when the pipe has passed all requests
+  std::atomic<std::int64_t> late_ns_{0};             // lateness not given back yet, at most kBurst
 };
 
 struct Throttling {
@@ -53,8 +53,8 @@ struct Throttling {
 };
 
 // Every call takes at least `latency`, and the bytes of all threads together pass at no more than the given
-// rates (TokenBucket). Calls that wait return `interrupted` within 50 ms of a SIGINT. In a Queue each
-// operation is due on its own, counted from submit(), and reap() waits until then. So depth hides latency.
+// rates (TokenBucket). A waiting call returns `interrupted` within 50 ms of a SIGINT. In a Queue each
+// operation has its own due time, counted from submit(), and reap() waits until then. So depth hides latency.
 std::unique_ptr<Backend> throttled(std::unique_ptr<Backend> inner, const Throttling& throttling);
 
 }  // namespace penstock

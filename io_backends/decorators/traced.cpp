@@ -1,11 +1,13 @@
 // Threads: any thread calls the back end, its Readers and its Namespace. One thread at a time calls a Writer
 // or a Queue. Each call does the wrapped call first, without a lock, and then notes it in Times.
-// Locks: Times::mutex_ (take, all), then a Shard::mutex (note, take), always in this order. None is held
-// while the wrapped back end works, so a slow call delays no other.
-// Memory: note() may allocate, for the first call of a kind and for each call that a trace keeps. Where that
+// Locks: Times::mutex_ (take, all), then a Shard::mutex (note, take), always in this order. No lock is held
+// during a call of the wrapped back end, so a slow call does not delay others.
+// Memory: note() may allocate, for the first call of a kind and for each call that a trace keeps. If that
 // fails in a destructor, the process ends.
-// Ctrl-C: nothing here looks for a signal. A call that it ends returns `interrupted` and counts as an error.
-// Crash: the times are lost. The trace file exists and is empty: it is written when the back end dies.
+// Ctrl-C: this file does not check for a signal. A call that a signal ends returns `interrupted` and counts
+// as an error.
+// Crash: the times are lost. The trace file exists and is empty, because it is written when the back end is
+// destroyed.
 #include "io_backends/decorators/traced.hpp"
 
 #include <algorithm>
@@ -28,19 +30,19 @@ using Time = Clock::time_point;
 
 constexpr std::size_t kShards = 64;
 
-// Any thread, without a lock. A number is never used again, so two threads never share a row of the trace.
-// They share a shard only after more than kShards threads have called.
+// Called by any thread, without a lock. A number is never used again, so two threads never share a row of the
+// trace. They share a shard only after more than kShards threads have called.
 std::uint32_t thread_number() {
   static std::atomic<std::uint32_t> next{0};
   thread_local const std::uint32_t number = next.fetch_add(1, std::memory_order_relaxed);
   return number;
 }
 
-// The counts of one traced back end. All of its parts note their calls here.
+// The counts of one traced back end. All its Readers, Writers and Queues note their calls here.
 class Times final : public TimedCalls {
  public:
   explicit Times(std::optional<TraceFile> file) : file_(std::move(file)) {}
-  // Without locks: by contract the Readers, Writers and Queues that note calls are gone.
+  // Without locks: the Readers, Writers and Queues that note calls must be destroyed before.
   ~Times() override {
     if (!file_) return;
     std::vector<const CallTrace*> traces;
@@ -61,11 +63,11 @@ class Times final : public TimedCalls {
     return result;
   }
 
-  // After each call, on the thread that made it. `call.bytes`: what it moved, had it not failed. `place`: in
-  // a queue, from 1; 0: a blocking call. Takes the lock of this thread's shard, which another thread holds
-  // only in take() or if both share the shard.
+  // Called after each call, on the thread that made it. `call.bytes`: the bytes it moved if it succeeded.
+  // `place`: the slot in a queue, from 1; 0: a blocking call. Takes the lock of this thread's shard. Another
+  // thread holds that lock only in take(), or if both threads share the shard.
   void note(const BackendCall& call, Time started, const Error* error, std::uint32_t place = 0) {
-    // The clock first: the wait for the lock is not the call's time.
+    // Read the clock first: the wait for the lock is not part of the call's time.
     const auto took = Clock::now() - started;
     const auto ns = std::max<std::int64_t>(std::chrono::nanoseconds(took).count(), 0);
     const std::uint64_t moved = error == nullptr ? call.bytes : 0;
@@ -79,8 +81,8 @@ class Times final : public TimedCalls {
     times.ns.add(static_cast<std::uint64_t>(ns));
     times.bytes += moved;
     times.errors += error == nullptr ? 0 : 1;
-    // Without a trace no thread touches seen_, the only cache line that all share. It only counts, hence
-    // relaxed.
+    // Without a trace no thread writes seen_, the only cache line that all threads share. It only counts,
+    // hence relaxed.
     if (!file_ || seen_.fetch_add(1, std::memory_order_relaxed) >= kMostTraced) return;
     TracedCall traced;
     traced.started_ns = std::chrono::nanoseconds(started - started_).count();
@@ -98,8 +100,8 @@ class Times final : public TimedCalls {
     return result.ok() ? nullptr : &result.error();
   }
 
-  // The thread that runs a repeat, before and after it. Reads one shard after the other, so a call that ends
-  // meanwhile is in this result or in the next one, never in both.
+  // The thread that runs a repeat calls it before and after the repeat. It reads one shard after the other.
+  // So a call that ends meanwhile is in this result or in the next one, never in both.
   TimesByCall take() override {
     const std::lock_guard lock(mutex_);
     TimesByCall taken;
@@ -113,8 +115,9 @@ class Times final : public TimedCalls {
     untaken_.clear();
     return taken;
   }
-  // When a record is written. take() has released mutex_ by the time it is locked here; it is not recursive.
-  // What was taken goes to untaken_, so that the next take() still returns it.
+  // Called when a record is written. take() must have released mutex_ before it is locked here, because it is
+  // not recursive. The calls that take() returned here go to untaken_, so that the next take() still returns
+  // them.
   TimesByCall all() override {
     TimesByCall taken = take();
     const std::lock_guard lock(mutex_);
@@ -123,7 +126,7 @@ class Times final : public TimedCalls {
   }
 
  private:
-  struct alignas(64) Shard {  // a cache line of its own: neighbours do not slow each other down
+  struct alignas(64) Shard {  // its own cache line, so that neighbours do not slow each other down
     std::mutex mutex;
     TimesByCall times;
     CallTrace trace;
@@ -134,15 +137,15 @@ class Times final : public TimedCalls {
   std::atomic<std::uint64_t> seen_{0};
   std::optional<TraceFile> file_;
   std::mutex mutex_;
-  TimesByCall before_;   // all that the shards gave
-  TimesByCall untaken_;  // of that, what take() has not given yet
+  TimesByCall before_;   // all calls taken from the shards
+  TimesByCall untaken_;  // the calls of before_ that take() has not returned yet
 };
 
 class TracedReader final : public DecoratedReader<Times> {
  public:
   using DecoratedReader::DecoratedReader;
-  // Any thread, the last one that uses the Reader. close() here and not by the base's destructor, so that the
-  // time of closing is known when it is noted.
+  // Runs on the thread that destroys the Reader. It calls close() itself instead of leaving that to the base
+  // class, so that the time of closing is known when it is noted.
   ~TracedReader() override {
     const Time started = Clock::now();
     close();
@@ -155,7 +158,7 @@ class TracedReader final : public DecoratedReader<Times> {
 class TracedWriter final : public DecoratedWriter<Times> {
  public:
   using DecoratedWriter::DecoratedWriter;
-  // As ~TracedReader(). An unpublished Writer removes what it wrote in close(), which is the time noted.
+  // As ~TracedReader(). close() of an unpublished Writer removes its bytes, and that time is noted.
   ~TracedWriter() override {
     const Time started = Clock::now();
     close();
@@ -174,7 +177,7 @@ class TracedWriter final : public DecoratedWriter<Times> {
   bool published_ = false;
 };
 
-// One thread at a time, and no lock of its own. After the constructor it allocates nothing, but note() may.
+// One thread at a time; it has no lock. It allocates nothing after the constructor, but note() may.
 class TracedQueue final : public Queue {
  public:
   TracedQueue(std::unique_ptr<Queue> inner, std::size_t depth, Times& times)
@@ -186,7 +189,7 @@ class TracedQueue final : public Queue {
 
   std::size_t submit(std::span<const Operation> operations, Start start) override {
     forwarded_.clear();
-    // Before the submit: a wrapped queue may do all of the work in there.
+    // Read the clock before submit(), because a wrapped queue may do all of the work there.
     const Time now = Clock::now();
     for (const Operation& operation : operations.first(std::min(operations.size(), depth_ - in_flight())))
       forwarded_.push_back(
@@ -211,8 +214,8 @@ class TracedQueue final : public Queue {
   std::size_t in_flight() const override { return inner_->in_flight(); }
 
  private:
-  // Destroyed with operations in flight, the wrapped queue waits for them or cuts them off. They are not
-  // noted.
+  // If operations are in flight at destruction, the wrapped queue waits for them or cuts them off. They are
+  // not noted.
   const std::unique_ptr<Queue> inner_;
   const std::size_t depth_;
   Times& times_;

@@ -1,9 +1,9 @@
-// The decorator that measures how long each operation of a back end takes, and on request writes a trace of
-// them. No other decorator measures time.
+// Measures how long each operation of a back end takes, and on request writes a trace of them. No other
+// decorator measures time.
 //
-// It is the outermost decorator, so that it measures what the caller waits for. A blocking call counts from
-// its begin to its return, an operation of a Queue from submit() until reap() returns it. Each costs two
-// reads of the clock and an addition to a histogram of the calling thread.
+// It is the outermost decorator, so that it measures the time that the caller waits. A blocking call counts
+// from its begin to its return. An operation of a Queue counts from submit() until reap() returns it. Each
+// costs two reads of the clock and one addition to a histogram of the calling thread.
 #pragma once
 
 #include <cstdint>
@@ -35,18 +35,18 @@ void merge(TimesByCall& into, const TimesByCall& from);
 class TimedCalls {
  public:
   virtual ~TimedCalls() = default;
-  // Since the last take(), or the beginning.
+  // The calls since the last take(), or since the beginning.
   virtual TimesByCall take() = 0;
-  // Since the beginning; forgets nothing.
+  // All calls since the beginning. Does not change what take() returns.
   virtual TimesByCall all() = 0;
 };
 
-// The most calls that a trace keeps; it says how many came after them. It is written when the back end is
-// destroyed: JSON for chrome://tracing and Perfetto, one event a line, a row for each thread and for each
-// place in its queues.
+// The largest number of calls in a trace. The file also has the number of calls left out after them. It is
+// written when the back end is destroyed: JSON for chrome://tracing and Perfetto, one event a line, a row for
+// each thread and for each slot of its queues.
 inline constexpr std::uint64_t kMostTraced = 1U << 20U;
 
-// Without a trace if `trace_file` is "". Fails if the file cannot be created. A later failure to write it is
+// Writes no trace if `trace_file` is "". Fails if the file cannot be created. A later failure to write it is
 // a warning on stderr.
 Result<std::unique_ptr<Backend>> traced(std::unique_ptr<Backend> inner, const std::string& trace_file);
 

@@ -28,7 +28,7 @@ class Traced : public testing::Test {
     ASSERT_OK((*writer)->append(pattern(bytes)));
     ASSERT_OK((*writer)->publish(Durability::visible));
   }
-  // "create 1, write 1 (5 bytes), ..."
+  // Formats the counts: "create 1, write 1 (5 bytes), ..."
   static std::string words(const TimesByCall& times) {
     std::string text;
     for (const auto& [call, of_call] : times) {

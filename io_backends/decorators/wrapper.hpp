@@ -1,7 +1,7 @@
-// Bases for decorators. Each forwards every call to what it wraps, through a hook: `hook.around(call, inner)`
-// gets the call and the function that does it, and returns its result or an error. So a decorator is one hook
-// and overrides only what does not fit it. A Queue is wrapped from scratch (see FlightTable): its operations
-// name wrapped Readers.
+// Base classes of decorators. Each forwards every call to the wrapped object through a hook:
+// `hook.around(call, inner)` gets the call and the function that does it, and returns its result or an error.
+// So a decorator is one hook, and overrides only the calls that need more. A Queue has no base class here:
+// its operations name wrapped Readers, which a decorator replaces with FlightTable.
 #pragma once
 
 #include <chrono>
@@ -30,7 +30,7 @@ struct PassOn {
   }
 };
 
-// The bytes that a call has moved, which did not fail.
+// The bytes that a successful call has moved.
 template <class T>
 std::uint64_t bytes_moved(const BackendCall& call, const Result<T>& result) {
   if constexpr (std::is_same_v<T, std::uint64_t>)
@@ -46,7 +46,7 @@ class DecoratedReader : public Reader {
       : inner_(std::move(inner)), name_(name), hook_(hook) {}
   Reader& inner() { return *inner_; }
   const std::string& name() const { return name_; }
-  void close() { inner_.reset(); }  // and never use it again
+  void close() { inner_.reset(); }  // the Reader must not be used after this
 
   Result<std::uint64_t> size() override {
     return hook_.around({CallKind::size, name_}, [&] { return inner_->size(); });
@@ -65,7 +65,8 @@ class DecoratedReader : public Reader {
       done = true;
       return inner_->read_at_all(offset, out);
     });
-    if (!done) PENSTOCK_TRY(inner_->read_at_all(offset, {}));  // the other ranks wait for this one
+    // Take part without bytes, because the other ranks wait for this one.
+    if (!done) PENSTOCK_TRY(inner_->read_at_all(offset, {}));
     return result;
   }
 
@@ -87,7 +88,7 @@ class DecoratedWriter : public Writer {
       : inner_(std::move(inner)), name_(name), hook_(hook) {}
   Writer& inner() { return *inner_; }
   const std::string& name() const { return name_; }
-  void close() { inner_.reset(); }  // and never use inner() again
+  void close() { inner_.reset(); }  // inner() must not be used after this
   bool closed() const { return inner_ == nullptr; }
 
   Result<void> append(std::span<const std::byte> bytes) override {
@@ -120,7 +121,7 @@ class DecoratedWriter : public Writer {
   std::unique_ptr<Writer> inner_;
   const std::string name_;
   Hook& hook_;
-  std::uint64_t position_ = 0;  // of the next append
+  std::uint64_t position_ = 0;  // offset of the next append
 };
 using WriterWrapper = DecoratedWriter<>;
 
@@ -163,7 +164,7 @@ class DecoratedNamespace : public Namespace {
 };
 using NamespaceWrapper = DecoratedNamespace<>;
 
-// Without a hook: what is opened, created and queued is that of the wrapped back end.
+// Has no hook: its Readers, Writers and Queues are those of the wrapped back end.
 class BackendWrapper : public Backend {
  public:
   explicit BackendWrapper(std::unique_ptr<Backend> inner, bool emulates = true)
@@ -199,7 +200,7 @@ template <class Hook, class ItsQueue, class ItsWriter = DecoratedWriter<Hook>,
           class ItsReader = DecoratedReader<Hook>>
 class DecoratedBackend final : public BackendWrapper {
  public:
-  // `arguments` make the hook.
+  // `arguments` go to the constructor of the hook.
   template <class... Arguments>
   explicit DecoratedBackend(std::unique_ptr<Backend> backend, bool emulates, Arguments&&... arguments)
       : BackendWrapper(std::move(backend), emulates),
@@ -229,19 +230,20 @@ class DecoratedBackend final : public BackendWrapper {
   Hook& hook() { return hook_; }
 
  private:
-  Hook hook_;  // ends before the wrapped back end
+  Hook hook_;  // destroyed before the wrapped back end
   DecoratedNamespace<Hook> names_;
 };
 
-// An operation that the wrapped queue has, and what a decorator must remember of it.
+// An operation in flight in the wrapped queue, with the data that a decorator needs for it.
 struct Flight {
-  std::uint64_t tag = 0;  // the caller's
+  std::uint64_t tag = 0;  // the caller's tag
   BackendCall call{};
   std::chrono::steady_clock::time_point submitted{};
   std::chrono::steady_clock::time_point due{};
 };
 
-// The operations in flight of a queue that a back end with this hook made, each in a slot. One thread.
+// The operations in flight of a decorated queue. Each has a slot, whose number is the tag in the wrapped
+// queue. One thread.
 template <class Hook>
 class FlightTable {
  public:
@@ -250,7 +252,7 @@ class FlightTable {
   }
   std::size_t in_flight() const { return flights_.size() - free_.size(); }
 
-  // Every Reader in it was opened by the decorator.
+  // The decorator must have opened every Reader in `operation`.
   static BackendCall call_of(const Operation& operation) {
     if (const auto* object = std::get_if<ReadObject>(&operation.what))
       return {CallKind::read_object, object->name, 0, object->length_hint, object->out};
@@ -258,7 +260,8 @@ class FlightTable {
     return {CallKind::read, static_cast<DecoratedReader<Hook>*>(read.reader)->name(), read.offset,
             read.out.size(), read.out};
   }
-  // Takes a slot. Returns the operation as the wrapped back end must see it, with the slot as its tag.
+  // Takes a slot. Returns the operation for the wrapped queue: with the wrapped Reader, and the slot as its
+  // tag.
   Operation add(Operation operation, Flight flight) {
     flight.tag = operation.tag;
     operation.tag = free_.back();
@@ -268,7 +271,7 @@ class FlightTable {
       read->reader = &static_cast<DecoratedReader<Hook>*>(read->reader)->inner();
     return operation;
   }
-  // Gives the completion its caller's tag, and frees the slot.
+  // Puts the caller's tag into the completion, frees the slot, and returns its data.
   Flight take(Completion& done) {
     const auto slot = static_cast<std::size_t>(done.tag);
     remove(slot);

@@ -1,3 +1,12 @@
+// Threads: one thread at a time makes the collective calls. Any thread may call report_signal(),
+// heard_signal() and abandon(), also during a collective call.
+// Locks: hearing_ guards arriving_, listening_ and heard_. A turn (Turns) is a mutex only if MPI does not
+// allow several threads at once. The order is hearing_, then a turn. A turn is held for one MPI call that
+// does not block, never while waiting for other ranks.
+// Memory: gather() and broadcast() allocate. MPI may allocate in any call.
+// Ctrl-C: no wait here ends because of it. SignalsForAll passes the signal to the other ranks by
+// report_signal() and heard_signal().
+// Crash: the other ranks wait for a rank that died until the launcher ends the job.
 #include "io_backends/mpi/communicator.hpp"
 
 #include <mpi.h>
@@ -16,8 +25,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kSpin{1};   // waits shorter than this are awake
-constexpr std::chrono::microseconds kNap{200};  // longer ones sleep so long between two looks
+constexpr std::chrono::milliseconds kSpin{1};   // a wait spins this long before it sleeps
+constexpr std::chrono::microseconds kNap{200};  // sleep between two tests after that
 constexpr std::chrono::hours kForever{24 * 365 * 100};
 constexpr int kClockRounds = 64;
 constexpr int kClockTag = 1;
@@ -60,17 +69,18 @@ class MpiRanks final : public Communicator {
   void report_signal(int signal) override;
   int heard_signal() override;
   bool meet(std::chrono::milliseconds patience) override;
-  // Takes no turn: the thread that has it may be waiting for a rank that waits for this one.
+  // Takes no turn: the thread that has the turn may be waiting for a rank that waits for this one.
   void abandon(int exit_code) override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
 
  private:
   explicit MpiRanks(bool many_threads) : turns_(many_threads) {}
 
-  // Signals go to rank 0 and from there to all: each rank says one at most, and each message is received.
+  // Starts to receive signals. A rank sends its signal to rank 0, and rank 0 sends it to all. Each rank sends
+  // at most one, and each message is received.
   Result<void> listen();
-  // What `start` has started (one call, which does not block), waited for by looking at it again and again,
-  // with the turn taken for each look alone: other ranks may be waiting for another thread of this one.
-  // Whether it came to its end within `patience`.
+  // Calls `start`, which starts one nonblocking operation, and tests it again and again until it ends.
+  // Returns whether it ended within `patience`. Holds the turn only for each test, because other ranks may be
+  // waiting for another thread of this rank.
   template <class Start>
   Result<bool> within(std::chrono::milliseconds patience, std::string_view what, const Start& start);
   template <class Start>
@@ -78,7 +88,7 @@ class MpiRanks final : public Communicator {
     PENSTOCK_TRY(within(kForever, what, start));
     return success();
   }
-  // Waits for all ranks without taking a processor from those that still work: MPI's own waiting spins.
+  // Waits for all ranks without using a processor that working ranks need: MPI's own waiting spins.
   void arrive() { meet(kForever); }
   Result<void> reduce(void* values, std::size_t count, MPI_Datatype type, Reduction how) {
     arrive();
@@ -96,10 +106,11 @@ class MpiRanks final : public Communicator {
   int size_ = 1;
   int rank_on_node_ = 0;
   std::once_flag reported_once_;
-  std::vector<int> arriving_;           // where others' signals do
-  std::vector<MPI_Request> listening_;  // one each; none where only one thread may call MPI
-  int heard_ = 0;                       // the first that arrived; guarded by the mutex, as are both above
-  std::mutex hearing_;
+  std::vector<int> arriving_;  // receives the signals of the other ranks
+  // One receive for each entry of arriving_. Empty if only one thread may call MPI.
+  std::vector<MPI_Request> listening_;
+  int heard_ = 0;       // the first signal that arrived; 0: none
+  std::mutex hearing_;  // guards the three members above
 };
 
 Result<std::unique_ptr<Communicator>> MpiRanks::join() {
@@ -158,14 +169,14 @@ Result<bool> MpiRanks::within(std::chrono::milliseconds patience, std::string_vi
 
 Result<std::vector<std::vector<std::byte>>> MpiRanks::gather(std::span<const std::byte> bytes) {
   arrive();
-  // Every rank learns how much all have, so that what is too much is too much for each: none is left waiting
-  // for the others.
+  // Every rank learns the sizes of all ranks. So if the sum is too large, each rank returns the error and
+  // none waits for the others.
   const std::uint64_t mine = bytes.size();
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(size_));
   PENSTOCK_TRY(whole("gather over the ranks", [&](MPI_Request* request) {
     return MPI_Iallgather(&mine, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, all_, request);
   }));
-  // A rank has a word for each sample of a histogram at most: nothing near what an int counts.
+  // An int counts the bytes of an MPI call. The figures and histograms that ranks gather are far smaller.
   const std::uint64_t everybodys = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
   if (everybodys > INT_MAX) return make_error(Errc::internal, "the ranks gathered more than 2 GiB at once");
   if (!root()) sizes.clear();
@@ -202,7 +213,7 @@ Result<void> MpiRanks::broadcast(std::vector<std::byte>& bytes) {
   });
 }
 
-// Rank 0 answers one rank after the other, so that no exchange waits behind another's.
+// Rank 0 answers one rank after the other, so that no exchange is delayed by another one.
 Result<Communicator::ClockOffset> MpiRanks::clock_offset() {
   PENSTOCK_TRY(barrier());
   if (rank_ != 0) return ask();
@@ -252,11 +263,11 @@ MpiRanks::~MpiRanks() {
   }
 }
 
-// The sends are not waited for: a rank that has left needs no signal.
+// Any thread. Does not wait for its sends: a rank that has left the job needs no signal.
 void MpiRanks::report_signal(int signal) {
   if (listening_.empty()) return;
   std::call_once(reported_once_, [&] {
-    static int told = 0;  // what has not left when the ranks do leaves as MPI ends
+    static int told = 0;  // static, so that it is valid until MPI ends: a send may end as late as that
     told = signal;
     const int last = root() ? size_ - 1 : 0;
     for (int rank = root() ? 1 : 0; rank <= last; ++rank) {
@@ -267,6 +278,7 @@ void MpiRanks::report_signal(int signal) {
   });
 }
 
+// Any thread. Holds hearing_ while it sends at rank 0, so each signal is passed on once.
 int MpiRanks::heard_signal() {
   const std::lock_guard lock(hearing_);
   if (listening_.empty() || heard_ != 0) return heard_;

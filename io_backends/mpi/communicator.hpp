@@ -1,4 +1,4 @@
-// Communicator over MPI_COMM_WORLD.
+// Joins the ranks of MPI_COMM_WORLD as a Communicator.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace penstock {
 
-// Starts MPI unless it runs. Once in a process.
+// Starts MPI if it is not running. Call it once in a process.
 Result<std::unique_ptr<Communicator>> join_mpi();
 
 }  // namespace penstock

@@ -1,3 +1,9 @@
+// Threads: any thread calls MpiFiles and its files.
+// Lock: opening and closing hold the turn (Turns) while they wait for the other ranks, because these calls
+// must not overlap. Other calls hold it only if MPI does not allow several threads at once.
+// Memory: errors and names allocate. MPI may allocate in any call.
+// Ctrl-C: no call ends because of it.
+// Crash: the other ranks wait for a dead rank until the launcher ends the job.
 #include "io_backends/mpi/files.hpp"
 
 #include <mpi.h>
@@ -37,7 +43,7 @@ class OpenedFile final : public MpiFile {
     const auto turn = turns_.for_any();
     if (sharing_ == MpiSharing::shared) {
       const bool fits = out.size() <= kMostAtOnce;
-      auto got = some(offset, fits ? out : std::span<std::byte>());  // the others wait for every call
+      auto got = some(offset, fits ? out : std::span<std::byte>());  // the other ranks wait for this call
       if (fits) return got;
       return make_error(Errc::unsupported, "cannot read " + std::to_string(out.size()) + " bytes of '" +
                                                name_ + "': one collective read moves at most 2^31 - 1");
@@ -52,7 +58,7 @@ class OpenedFile final : public MpiFile {
   }
 
  private:
-  // One call.
+  // One call of MPI-IO. Returns the number of bytes read.
   Result<std::size_t> some(std::uint64_t offset, std::span<std::byte> out) {
     auto* const read = sharing_ == MpiSharing::shared ? &MPI_File_read_at_all : &MPI_File_read_at;
     const int wanted = static_cast<int>(std::min(out.size(), kMostAtOnce));
@@ -76,7 +82,7 @@ class Files final : public MpiFiles {
 
   Result<std::unique_ptr<MpiFile>> open(const std::string& path, std::string_view name,
                                         MpiSharing sharing) override {
-    // MPI would wait for who writes into it, on every rank.
+    // Opening a pipe would wait for a writer, on every rank.
     struct stat found {};
     if (::stat(path.c_str(), &found) == 0 && S_ISFIFO(found.st_mode))
       return errno_error(ESPIPE, "cannot read", name);
@@ -95,7 +101,7 @@ class Files final : public MpiFiles {
     int worst = opened == MPI_SUCCESS ? 0 : 1;
     if (shared) MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     if (opened != MPI_SUCCESS) return mpi_error(opened, "open '" + std::string(name) + "' by MPI-IO");
-    // Not closed: that would wait for those that have nothing to close.
+    // Not closed: closing is collective and would wait for the ranks that have no open file.
     if (worst != 0)
       return make_error(
           Errc::io, "cannot open '" + std::string(name) + "' by MPI-IO: another rank of the job could not");

@@ -1,4 +1,4 @@
-// MpiFiles over the MPI library that the module is built with.
+// Makes MpiFiles with the MPI library of this module.
 #pragma once
 
 #include <memory>

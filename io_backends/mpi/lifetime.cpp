@@ -14,7 +14,8 @@ namespace {
 
 pid_t started_by = 0;
 
-// A forked child has a copy of MPI's state, but is none of its processes.
+// Called at exit. A forked child has a copy of MPI's state but is not a process of the job, so it does not
+// end MPI.
 void end_mpi() {
   if (::getpid() == started_by) MPI_Finalize();
 }
@@ -22,10 +23,10 @@ void end_mpi() {
 Result<int> start() {
   const Launch launch = look_for_launcher();
   be_alone_without_pmix(launch);
-  // Open MPI would start a daemon next to a process that no launcher started; it is for spawning more.
+  // Without a launcher Open MPI would start a daemon, which is only needed to spawn processes.
   if (launch.ranks <= 1) ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
-  // For file pointers shared by ranks, which Penstock does not use, it would make and remove a file next to
-  // each file that is opened.
+  // Open MPI supports file pointers that ranks share. For them it makes and removes an extra file next to
+  // each opened file. Penstock does not use them.
   ::setenv("OMPI_MCA_sharedfp", "^lockedfile", 0);
   const KeptByMpi kept;
   int threads = MPI_THREAD_SINGLE;
@@ -38,6 +39,7 @@ Result<int> start() {
 }  // namespace
 
 Result<int> start_mpi() {
+  // Runs once in a process: other threads wait for the initialisation of the static variable.
   static const Result<int> started = start();
   return started;
 }

@@ -1,4 +1,4 @@
-// MPI in this process: started once, by whoever needs it first, and ended when the process ends.
+// Starts MPI at its first use in this process. MPI ends with the process.
 #pragma once
 
 #include <mutex>
@@ -11,14 +11,15 @@
 
 namespace penstock {
 
-// Starts MPI with as many threads as it can have; returns the MPI_THREAD_... that it gives. Without a
-// launcher this process is a job of one rank, for which no daemon is started. `io` where MPI will not start.
+// Starts MPI with the highest thread level that it supports, and returns this level (MPI_THREAD_...). Without
+// a launcher this process is a job of one rank, for which no daemon is started. `io` if MPI does not start.
 // Any thread.
 Result<int> start_mpi();
 
-// Whose turn it is to call MPI, among all threads of the process. Opening and closing files is collective: of
-// one communicator they must not overlap, whichever file they are of. Where MPI is not for several threads,
-// no two calls must; MpiFile's may then wait for other ranks with the turn taken, so that nothing else does.
+// Orders the calls of MPI among all threads of the process. Opening and closing files is collective: such
+// calls on one communicator must not overlap, even for different files. If MPI does not allow several threads
+// at once, no two calls may overlap. A call of MpiFile may then hold its turn while it waits for other ranks.
+// No other code may do that.
 class Turns {
  public:
   explicit Turns(bool many_threads) : many_threads_(many_threads) {}
@@ -33,19 +34,18 @@ class Turns {
   const bool many_threads_;
 };
 
-// What MPI says of a code that is not MPI_SUCCESS, as an Error of kind `io`: "cannot gather over the ranks:
-// ...".
+// Turns an MPI error code into an Error of kind `io`, with MPI's text: "cannot gather over the ranks: ...".
 Error mpi_error(int code, std::string_view what);
 Result<void> check_mpi(int code, std::string_view what);
 
-// While it lives, what MPI's library allocates and keeps is no leak to a sanitizer: some of it is kept for
-// ever, by plug-ins that are unloaded in the end.
+// While it exists, a leak sanitizer ignores the memory that MPI allocates. MPI keeps some of it for ever, in
+// plug-ins that it unloads at its end.
 #ifdef PENSTOCK_ADDRESS_SANITIZER
 using KeptByMpi = __lsan::ScopedDisabler;
 #else
 class KeptByMpi {
  public:
-  KeptByMpi() {}  // not defaulted: else a variable of it is an unused one
+  KeptByMpi() {}  // not defaulted, because compilers would warn of an unused variable
 };
 #endif
 

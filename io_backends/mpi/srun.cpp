@@ -12,14 +12,16 @@ namespace {
 
 #ifdef OPEN_MPI
 
-// By this Open MPI tells a task of srun. mpirun's ranks have it too, as srun starts mpirun's daemons.
+// Open MPI recognises a task of srun by SLURM_STEP_ID. Ranks of mpirun have that variable, too, because srun
+// starts mpirun's daemons.
 bool task_without_pmix(const Launch& launch) {
   return std::getenv("SLURM_STEP_ID") != nullptr && std::getenv("PMIX_NAMESPACE") == nullptr &&
          launch.said_by != "OMPI_COMM_WORLD_SIZE";
 }
 
-// Open MPI 4 may be built with Slurm's own older interfaces, Cray's or Flux's: components that have variables
-// of their own. Debian's has Flux's, which srun does not serve.
+// Whether this Open MPI 4 has an older interface than PMIx: Slurm's own or Cray's. Such a component has
+// variables of its own, by which it is found. The interface of Flux, which Debian's build has, does not
+// count, because srun does not serve it.
 bool speaks_what_is_older() {
   int threads = 0;
   if (MPI_T_init_thread(MPI_THREAD_SINGLE, &threads) != MPI_SUCCESS) return false;

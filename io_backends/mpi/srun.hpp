@@ -1,5 +1,5 @@
-// What Open MPI makes of srun. It takes each task of a step for a rank that PMIx introduces to the others,
-// and where srun offers no PMIx it prints a page on each rank and ends the process, whoever calls it.
+// Handles tasks that srun starts without PMIx. Open MPI takes each task of a step for a rank, and uses PMIx
+// to join the ranks. If srun offers no PMIx, Open MPI prints a page on each rank and ends the process.
 #pragma once
 
 #include "io_backends/core/ranks/launcher.hpp"
@@ -7,12 +7,12 @@
 
 namespace penstock {
 
-// Whether MPI can be asked who the ranks of `launch` are; `unsupported` with the remedy where that would end
-// the process. The environment alone decides: every rank gets the same answer. Starts no MPI.
+// Whether MPI can join the ranks of `launch`. `unsupported` with the remedy if trying it would end the
+// process. Only the environment decides, so every rank gets the same answer. Does not start MPI.
 Result<void> ranks_can_meet(const Launch& launch);
 
-// Before MPI starts in a task that is alone in its step: without PMIx it is a process that no launcher
-// started.
+// Call it before MPI starts in a task that is the only one of its step. Without PMIx, MPI then starts as in a
+// process without a launcher.
 void be_alone_without_pmix(const Launch& launch);
 
 }  // namespace penstock

@@ -15,7 +15,7 @@ std::string value_of(const Pairs& section, std::string_view name) {
   return {};
 }
 
-// The text of the file that `variable` names, or of ~/.aws/`name`; "" where there is none.
+// The text of the file that `variable` names, or of ~/.aws/`name`; "" if it does not exist.
 std::string file_text(const Environment& environment, const char* variable, const char* name) {
   std::optional<std::string> path = environment(variable);
   if (!path) {

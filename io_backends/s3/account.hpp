@@ -1,5 +1,5 @@
-// Where an object store is and who asks: the URL of a tier, credentials, region. From the places where other
-// programs look, too.
+// Finds the object store and the user's credentials: parses the URL of a tier, and reads credentials and
+// region from the environment and the AWS files that other programs use.
 #pragma once
 
 #include <functional>
@@ -14,27 +14,29 @@ namespace penstock::s3 {
 
 struct Endpoint {
   std::string server;  // "http://host:port"
-  std::string host;    // as the header Host has it: without the scheme's own port
+  std::string host;    // for the header Host: without the scheme's default port
   std::string bucket;
-  std::string prefix;  // "" or ends in '/': stands before every key
+  std::string prefix;  // "" or ends in '/'; begins every key
   bool tls = false;
 };
-// "http://host[:port]/bucket[/prefix]", or https; invalid_argument otherwise.
+// Parses "http://host[:port]/bucket[/prefix]", or the same with https. invalid_argument for any other text.
 Result<Endpoint> parse_endpoint(std::string_view url);
 
-// The section `name` of an AWS file: "key = value" lines; what is no such line is skipped.
+// Returns the "key = value" lines of the section `name` of an AWS file. Skips other lines.
 Pairs ini_section(std::string_view text, std::string_view name);
 
-// How the environment is asked; tests have their own.
+// Returns the value of an environment variable. Tests pass their own function.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 Environment process_environment();
 
-// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; else the profile AWS_PROFILE ("default") of
-// AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials). Nothing anywhere: anonymous. A key without its secret and
-// a profile that was asked for and is not there are invalid_argument.
+// Reads AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. Without AWS_ACCESS_KEY_ID it reads
+// the profile AWS_PROFILE ("default") of AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials). If neither has a
+// key, requests are anonymous. invalid_argument for a key without its secret, and if AWS_PROFILE is set but
+// has no key.
 Result<Credentials> find_credentials(const Environment& environment);
 
-// `wanted`, AWS_REGION, AWS_DEFAULT_REGION, the profile's in AWS_CONFIG_FILE (~/.aws/config), "us-east-1".
+// The first of these that is set: `wanted`, AWS_REGION, AWS_DEFAULT_REGION, the region of the profile in
+// AWS_CONFIG_FILE (~/.aws/config), "us-east-1".
 std::string find_region(const std::string& wanted, const Environment& environment);
 
 }  // namespace penstock::s3

@@ -1,4 +1,4 @@
-// Where a store is, and who asks.
+// Tests of URLs, credentials and regions of object stores.
 #include "io_backends/s3/account.hpp"
 
 #include <fstream>

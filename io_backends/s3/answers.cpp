@@ -8,7 +8,7 @@
 namespace penstock::s3 {
 namespace {
 
-constexpr std::size_t kDeepest = 16;  // elements in each other; a listing has 4
+constexpr std::size_t kDeepest = 16;  // nesting of elements; a listing has 4
 
 Error bad_xml(std::string_view why) {
   return make_error(Errc::corrupt, "the server's answer is no XML that we know: " + std::string(why));
@@ -33,7 +33,7 @@ void append_utf8(std::string& text, std::uint32_t code) {
   }
 }
 
-// "lt", "#10", "#xA"
+// Appends the character that an entity names: "lt", "#10", "#xA".
 bool append_entity(std::string& text, std::string_view name) {
   if (name.starts_with('#')) {
     const bool hexadecimal = name.size() > 1 && name[1] == 'x';
@@ -67,7 +67,7 @@ class Parser {
   }
 
  private:
-  // Takes what stands before `end`, and that.
+  // Returns the text before `end`, and removes both from rest_.
   std::optional<std::string_view> until(std::string_view end) {
     const std::size_t at = rest_.find(end);
     if (at == std::string_view::npos) return std::nullopt;
@@ -146,8 +146,8 @@ class Parser {
   std::string_view rest_;
   const Visit& visit_;
   std::string path_;
-  std::vector<std::size_t> starts_;  // where in path_ each open element begins
-  bool any_ = false;                 // an element began
+  std::vector<std::size_t> starts_;  // offset in path_ of each open element
+  bool any_ = false;                 // at least one element began
   std::string text_;
 };
 
@@ -199,7 +199,7 @@ Result<Listing> parse_listing(std::string_view xml) {
 
 Refusal parse_refusal(std::string_view xml) {
   Refusal refusal;
-  bool whole = false;  // what follows the element does not matter
+  bool whole = false;  // text after the element does not matter
   static_cast<void>(parse_xml(xml, [&](std::string_view path, const std::string& text) {
     whole = whole || path == "Error";
     if (path == "Error/Code") refusal.code = text;

@@ -1,5 +1,6 @@
-// What an object store answers in XML: listings, errors, upload ids. Made for hostile input: the parser takes
-// any bytes, keeps to the length that it is given, and refuses what is not well formed with `corrupt`.
+// Parses the XML answers of an object store: listings, errors, upload ids. The input may be hostile. The
+// parser accepts any bytes, never reads past the given length, and returns `corrupt` for XML that is not well
+// formed.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +14,9 @@
 
 namespace penstock::s3 {
 
-// Calls `visit` with the path ("ListBucketResult/Contents/Key") and the text of each element that ends, inner
-// ones first. Skips a byte order mark, attributes, comments, processing instructions and a DOCTYPE without
-// brackets. Outside of the one outermost element there may be white space alone.
+// Calls `visit` at the end of each element, inner ones first, with its path ("ListBucketResult/Contents/Key")
+// and its text. Skips a byte order mark, attributes, comments, processing instructions and a DOCTYPE without
+// brackets. Outside the one outermost element only white space is allowed.
 Result<void> parse_xml(std::string_view xml,
                        const std::function<void(std::string_view path, const std::string& text)>& visit);
 
@@ -26,31 +27,33 @@ struct Listing {
   };
   std::vector<Object> objects;
   std::vector<std::string> prefixes;  // each ends in the delimiter
-  std::string next;                   // token of the page that follows; "": this was the last
+  std::string next;                   // token that requests the next page; "": this is the last page
 };
-// Of ListObjectsV2.
+// Parses the answer to ListObjectsV2.
 Result<Listing> parse_listing(std::string_view xml);
 
 struct Refusal {
   std::string code;     // "NoSuchKey"
-  std::string message;  // the server's words
-  std::string region;   // the one that the server would have
+  std::string message;  // the server's text
+  std::string region;   // the region that the server expects
 };
-// Of an error's body; empty where it is none.
+// Parses the body of an error. Returns an empty Refusal if the body is no S3 error.
 Refusal parse_refusal(std::string_view xml);
 
-// Whether the whole answer is one element of this name, in whatever default namespace: stores differ in it.
+// Whether the whole answer is one element of this name. The namespace is ignored, because stores differ in
+// it.
 bool is_result(std::string_view xml, std::string_view element);
 
-// Of the header Content-Range ("bytes 0-99/1000", "bytes */1000"): the first byte that there is, and the
-// object's size; each is empty where it is not said, and both where it is no such header.
+// Parses the header Content-Range ("bytes 0-99/1000", "bytes */1000"). `first` is the first byte of the
+// range, `whole` the size of the object. Each is empty if the header lacks it, and both if it is no such
+// header.
 struct ContentRange {
   std::optional<std::uint64_t> first;
   std::optional<std::uint64_t> whole;
 };
 ContentRange parse_content_range(std::string_view text);
 
-// UploadId of CreateMultipartUpload.
+// Returns the UploadId in the answer to CreateMultipartUpload.
 Result<std::string> parse_upload_id(std::string_view xml);
 
 }  // namespace penstock::s3

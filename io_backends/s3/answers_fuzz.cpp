@@ -1,4 +1,4 @@
-// Fuzz target: the input is what an object store answers.
+// Fuzz target: the input is the answer of an object store.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace penstock::s3;
   const std::string_view xml(reinterpret_cast<const char*>(data), size);
   const auto listing = parse_listing(xml);
-  // Each needs more bytes than it makes.
+  // Each entry takes at least one byte of the input.
   if (listing.ok() && listing->objects.size() + listing->prefixes.size() > size) std::abort();
   const Refusal refusal = parse_refusal(xml);
   if (refusal.code.size() + refusal.message.size() > size) std::abort();

@@ -1,4 +1,4 @@
-// What object stores answer, as they do and as they should not.
+// Tests with correct and with broken answers of object stores.
 #include "io_backends/s3/answers.hpp"
 
 #include "io_backends/testing/testing.hpp"

@@ -1,4 +1,4 @@
-// The names of a bucket below a prefix: folders are what stands before a '/' in the key of some object.
+// The names of a bucket below a prefix. S3 has no folders: each part of a key before a '/' counts as one.
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,11 +12,11 @@
 namespace penstock::s3 {
 namespace {
 
-constexpr unsigned kPage = 1000;  // the most that S3 lists at once
+constexpr unsigned kPage = 1000;  // the largest listing that S3 returns
 constexpr std::chrono::milliseconds kUntilAllHaveWritten{500};
 
-// Who holds a lock: what is in its object. The mark tells holders apart, host and process whether one of
-// them is gone.
+// The holder of a lock, as its object contains it. The mark is different for each holder. Host and process
+// show whether the holder has ended.
 struct Holder {
   std::string mark;
   std::string host;
@@ -53,6 +53,7 @@ class S3Lock final : public Lock {
   S3Lock(Store& store, std::string_view name, std::string mark)
       : store_(store), name_(name), mark_(std::move(mark)) {}
   ~S3Lock() override {
+    // Removes the lock only if it still has this holder's mark: another process may have taken it over.
     const Result<Answer> there = store_.head(name_, true);
     if (there.ok() && there->ok() && there->mark == mark_) static_cast<void>(store_.remove(name_));
   }
@@ -103,14 +104,15 @@ class S3Names final : public Namespace {
     return errno_error(ENOENT, "cannot look at", name);
   }
 
-  // They come with their objects; only what is no folder can be in the way.
+  // Creates nothing: a folder exists when an object below it does. Fails if an object has the name of one of
+  // the folders.
   Result<void> make_folders(std::string_view folder) override {
     PENSTOCK_TRY(check_folder_name(folder));
     if (folder.empty()) return success();
     return store_.check_parents(std::string(folder) + "/", "cannot make folder");
   }
 
-  // A copy and a removal: not atomic, and for objects alone.
+  // A copy and then a removal, so it is not atomic. Only for objects, not for folders.
   Result<void> rename_noreplace(std::string_view from, std::string_view to) override {
     PENSTOCK_TRY(check_object_name(from));
     PENSTOCK_TRY(check_object_name(to));
@@ -143,14 +145,14 @@ class S3Names final : public Namespace {
     if (answer.status != 404) return refused(answer, store_.settings(), "cannot remove", name);
     PENSTOCK_ASSIGN(const Listing below, store_.page(name, 2, false, ""));
     if (below.objects.empty()) return errno_error(ENOENT, "cannot remove", name);
-    // An empty folder as other programs make them: an object whose name is the folder's and a '/'.
+    // Other programs make an empty folder as an object whose name is the folder's name and a '/'.
     const std::string marker = std::string(name) + "/";
     if (below.objects.size() == 1 && below.objects.front().key == store_.key(marker))
       return store_.remove(marker);
     return errno_error(ENOTEMPTY, "cannot remove", name);
   }
 
-  // What the server has taken, it keeps.
+  // Nothing to do: an object that the server has accepted is durable.
   Result<void> sync_dir(std::string_view folder) override { return check_folder_name(folder); }
 
   Result<std::unique_ptr<Lock>> lock(std::string_view name) override;
@@ -160,7 +162,7 @@ class S3Names final : public Namespace {
   }
 
  private:
-  // Whether the copy was made though its answer was lost or replaced. There was no `to` before.
+  // Whether the copy was made although its answer was lost or replaced. `to` did not exist before.
   bool is_copy(std::string_view from, std::string_view to) {
     const Result<Answer> source = store_.head(from, true), target = store_.head(to, true);
     if (!source.ok() || !source->ok() || !target.ok() || !target->ok()) return false;
@@ -169,8 +171,7 @@ class S3Names final : public Namespace {
     return source->total == target->total && (same_mark || same_version);
   }
 
-  // The ETag of the lock that a process left behind which is gone; none where there is no lock; busy where
-  // somebody holds it.
+  // The ETag of a lock whose holder has ended; no value if no lock exists; busy if a process holds the lock.
   Result<std::optional<std::string>> left_behind(std::string_view name);
 
   Store& store_;
@@ -199,7 +200,8 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   PENSTOCK_ASSIGN(const std::optional<std::string> left, left_behind(name));
   const Holder self{draw_mark(), host_name(), static_cast<long>(::getpid())};
   const std::string text = text_of(self);
-  // What a dead process left is replaced, never removed: somebody else may have taken it over by now.
+  // The lock of an ended process is replaced, never removed, because another process may hold it by this
+  // time.
   Request request{.method = Method::put,
                   .key = store_.key(name),
                   .headers = {{std::string(kMark), self.mark}},
@@ -208,7 +210,7 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   if (!left) request.headers.emplace_back("if-none-match", "*");
   if (left && !left->empty()) request.headers.emplace_back("if-match", *left);
   PENSTOCK_ASSIGN(Answer answer, store_.perform(request));
-  bool alone = !left;  // most likely
+  bool alone = !left;  // if no lock existed, another writer at the same time is unlikely
   if (answer.status == 501) {
     PENSTOCK_ASSIGN(answer, store_.perform(plain));
     alone = false;
@@ -216,12 +218,12 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   const bool too_late = answer.status == 412 || (left && answer.status == 404);
   if (!answer.ok() && !too_late && !answer.lacks_result)
     return refused(answer, store_.settings(), "cannot lock", name);
-  // A server that ignores conditions does not say so: it takes what everybody writes who found the same, and
-  // the last has the lock. Those who take one over look who that is after a pause. What remains there: two
-  // hold it if one writes later than the pause after the other; and those who find no lock, who are alone
-  // nearly always and therefore do not pause, if one writes after the other has looked.
+  // A server that ignores conditions accepts every write, and the last writer has the lock. So a process that
+  // takes over a lock waits and then reads whose mark is in it. Two cases remain in which two processes hold
+  // the lock. A second process may write after that pause. Or, if no lock existed, no process pauses, and one
+  // may write after the other has checked. The second case is rare.
   if (answer.ok() && !alone) std::this_thread::sleep_for(kUntilAllHaveWritten);
-  // After 412, too: a first try of ours may have done it whose answer was lost.
+  // Also check after 412: an earlier try of this request may have made the lock while its answer was lost.
   PENSTOCK_ASSIGN(const Answer there, store_.head(name, true));
   if (there.ok() && there.mark == self.mark)
     return std::unique_ptr<Lock>(std::make_unique<S3Lock>(store_, name, self.mark));

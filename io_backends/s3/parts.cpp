@@ -1,12 +1,12 @@
 // Threads: the writer's thread calls make(), send(), state(), finish() and the destructor. The thread that
-// make() starts runs work(), start(), collect(), arrived() and run_out(), and is the only one that uses
-// transfers_; wake() alone may be called by both.
+// make() starts runs work(), start(), collect(), arrived() and run_out(). Only that thread uses transfers_,
+// except that any thread may call wake().
 // Lock: mutex_ guards waiting_, parts_, spare_, etags_ and failed_. It is never held during network I/O.
-// Memory: all of it may allocate, also with the lock held. A std::bad_alloc in the thread ends in run_out(),
-// one in send() goes on to the writer's caller.
+// Memory: every function may allocate, also while it holds the lock. A std::bad_alloc in the thread ends in
+// run_out(). A std::bad_alloc in send() reaches the writer's caller.
 // Ctrl-C: no wait here ends because of it. Transfers then makes no more tries, so a part in flight gets its
 // answer or its timeout. That ends the waits. The writer's caller sees the signal and destroys the writer.
-// Crash: the parts that arrived stay at the server as an incomplete upload. No object shows.
+// Crash: the parts that arrived stay at the server as an incomplete upload. No object becomes visible.
 #include "io_backends/s3/parts.hpp"
 
 #include <algorithm>
@@ -41,10 +41,10 @@ Result<std::unique_ptr<Parts>> Parts::make(Store& store, std::string_view name, 
   return parts;
 }
 
-// Then thread_ is joined, as the last member first of all, and the lease of transfers_ ends. Both come before
-// the bodies in parts_ go, which libcurl may be reading until then.
+// After the body of the destructor the members are destroyed in reverse order. thread_ is joined first. Then
+// the lease of transfers_ ends. Only then are the bodies in parts_ freed: libcurl may read them until then.
 Parts::~Parts() {
-  // Both are needed: the thread waits for changed_ when nothing is in flight, else inside libcurl.
+  // Both calls are needed. The thread waits for changed_ when no request is in flight, else inside libcurl.
   thread_.request_stop();
   transfers_->wake();
 }
@@ -54,7 +54,7 @@ Result<void> Parts::send(Part& part) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return failed_ || parts_.size() < most_; });
     PENSTOCK_TRY(failure());
-    // All three under one lock: the thread never sees a number without its body and a place for its ETag.
+    // One lock for all three: the thread never sees a number without its body and without an entry in etags_.
     etags_.emplace_back();
     parts_[sent_ + 1] = std::exchange(part, {});
     waiting_.push_back(++sent_);
@@ -81,7 +81,8 @@ Result<std::vector<std::string>> Parts::finish() {
   return etags_;
 }
 
-// Waits without the lock while anything is in flight, since only drive() moves bytes then.
+// The loop of the thread. While a request is in flight it waits in drive() without the lock, because only
+// drive() moves bytes.
 void Parts::work(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     std::size_t number = 0;
@@ -95,11 +96,12 @@ void Parts::work(const std::stop_token& stop) {
       }
     }
     if (number > 0) start(number);
-    // After a start it does not wait: another part may be in waiting_ already.
+    // After a start() drive() must not wait: waiting_ may already have another part.
     transfers_->drive(number == 0);
     collect();
   }
-  // Stopped. A part that is sent whole gets its answer first: S3 may keep one that arrives after the abort.
+  // The destructor stopped the thread. A completely sent part gets its answer first: S3 may keep a part that
+  // arrives after the abort.
   transfers_->wind_up();
   while (transfers_->in_flight() > 0) {
     transfers_->drive(true);
@@ -107,8 +109,8 @@ void Parts::work(const std::stop_token& stop) {
   }
 }
 
-// The thread has no memory left and ends now. Unwinding has released the lock. The text is short enough to
-// need no allocation. Without this the writer would wait for ever.
+// The thread has no memory left and ends. The exception has released the lock. The text is short enough to
+// need no allocation. Without this function the writer would wait for ever.
 void Parts::run_out() {
   {
     const std::lock_guard lock(mutex_);
@@ -136,7 +138,8 @@ void Parts::collect() {
     Transfers::Done done = transfers_->next();
     const std::size_t number = done.tag;
     {
-      // The outcome first: finish() returns once parts_ is empty, and then reads failed_ and etags_.
+      // Store the outcome before the part leaves parts_: finish() returns once parts_ is empty, and then
+      // reads failed_ and etags_.
       const std::lock_guard lock(mutex_);
       Result<void> outcome = arrived(number, done.answer);
       if (!outcome.ok() && !failed_) failed_ = outcome.error();
@@ -147,7 +150,7 @@ void Parts::collect() {
   }
 }
 
-// With the lock held: send() may be growing etags_.
+// The caller holds the lock, because send() may be growing etags_.
 Result<void> Parts::arrived(std::size_t number, Result<Answer>& answer) {
   const std::string operation = "cannot write part " + std::to_string(number) + " of";
   if (!answer.ok()) {

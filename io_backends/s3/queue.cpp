@@ -1,4 +1,5 @@
-// Reads of many objects in flight from one thread.
+// A queue over Reads: keeps reads of many objects in flight from one thread. It has no lock and no thread of
+// its own. Bytes move only inside submit() and reap().
 #include <algorithm>
 #include <deque>
 

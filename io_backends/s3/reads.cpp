@@ -1,3 +1,8 @@
+// Threads: one thread at a time uses a Reads. Bytes move only inside drive(), on that thread. There is no
+// lock.
+// Memory: every function may allocate. Elements of reads_ never move, because pieces_ and unasked_ point to
+// them.
+// Ctrl-C: Transfers cuts off the GETs (transfers.hpp). Their reads then end with `interrupted`.
 #include "io_backends/s3/reads.hpp"
 
 #include <algorithm>
@@ -49,7 +54,8 @@ void Reads::start_pieces() {
   const auto all_asked_for = [](const Read* read) {
     return read->asked > 0 && (read->length ? read->requested == *read->length : !read->split);
   };
-  // How much there is of a whole object, its first piece tells.
+  // The size of a whole object is known after the first bytes of its first piece. Until then no second piece
+  // starts.
   const auto has_next = [&](const Read* read) {
     return read->asked == 0 || (read->length && read->streams < store_.settings().streams);
   };
@@ -78,8 +84,9 @@ void Reads::start_piece(Read& read) {
   transfers_->start(next_piece_++, std::move(request));
 }
 
-// Learns from the first bytes of any piece what all have to be of, and asks for the rest of a whole object
-// while its first piece is still on its way.
+// Transfers::drive() calls it at the first bytes of a piece. It learns the ETag that all pieces must have,
+// and the size of a whole object. So the other pieces can start while the first one is still in flight. A
+// failure is only noted here, because no request may be cancelled in this call.
 void Reads::on_head(const Piece& piece, const Answer& answer) {
   Read& read = *piece.read;
   Wanted& wanted = read.wanted;
@@ -126,8 +133,8 @@ Result<void> Reads::outcome(const Piece& piece, const Answer& answer) {
   Read& read = *piece.read;
   const Wanted& wanted = read.wanted;
   if (answer.status == 416 && wanted.whole) {
-    if (read.length) return replaced(wanted.name);  // by a shorter one, as a later try finds out
-    read.length = 0;                                // an empty object has no range
+    if (read.length) return replaced(wanted.name);  // by a shorter object, which a later try found
+    read.length = 0;                                // an empty object answers 416 to any range
     return success();
   }
   if (answer.status == 416) return truncated_error(wanted.name, wanted.offset, *read.length);

@@ -1,6 +1,6 @@
-// Reads of objects in flight from one thread. One that is longer than a part (Settings::part) is several
-// ranged GETs at once, whose bytes are those of one object: when somebody replaces it meanwhile, the read
-// fails.
+// Keeps several reads of objects in flight from one thread. A read that is longer than a part
+// (Settings::part) is split into several ranged GETs. All of them must return bytes of the same version of
+// the object: if the object is replaced during the read, the read fails.
 #pragma once
 
 #include <cstddef>
@@ -19,32 +19,35 @@
 namespace penstock::s3 {
 
 struct Wanted {
-  std::string_view name;  // stays put until the read is done, as `out` does
-  std::string etag = {};  // the object's; "": of whatever object is there
+  // The caller keeps `name` and `out` valid until the read is done.
+  std::string_view name;
+  std::string etag = {};  // ETag that the object must have; "": any version
   std::uint64_t offset = 0;
-  std::span<std::byte> out;  // to be filled whole, or
-  bool whole = false;        // with all of the object, which then has to fit
+  std::span<std::byte> out;  // filled completely, unless `whole`
+  bool whole = false;        // read the whole object, which must fit into `out`
 };
-// What a ReadObject asks for.
+// The read that a ReadObject describes.
 Wanted wanted_by(const ReadObject& object);
 
+// One thread uses it.
 class Reads {
  public:
-  // At most `requests` GETs are in flight, whatever is started; of one read at most Settings::streams. The
-  // reads that were started first come first.
+  // Keeps at most `requests` GETs in flight, and at most Settings::streams of one read. Reads that started
+  // first get their GETs first.
   Reads(Store& store, std::size_t requests) : store_(store), requests_(requests), transfers_(store) {}
-  // What is in flight is cut off: nothing touches its memory any more.
+  // Cuts off the reads in flight. Their memory is not used again.
   ~Reads() = default;
   Reads(const Reads&) = delete;
   Reads& operator=(const Reads&) = delete;
 
   void start(std::uint64_t tag, Wanted wanted);
   bool any_done() const { return !done_.empty(); }
-  // Of any_done(). After a failure, too, nothing touches the read's memory any more.
+  // Call it only if any_done(). The memory of the read is not used again, also after a failure.
   Completion next();
-  // Moves what can be moved; waits for something to happen where `wait`.
+  // Sends and receives as far as possible without waiting. With `wait` it waits until a request makes
+  // progress, at most 100 ms.
   void drive(bool wait);
-  // Started and not handed out by next() yet.
+  // The number of reads that started and that next() has not returned.
   std::size_t in_flight() const { return reads_.size() + done_.size(); }
 
  private:
@@ -52,17 +55,17 @@ class Reads {
     std::uint64_t tag = 0;
     Wanted wanted;
     std::list<Read>::iterator self;
-    std::optional<std::uint64_t> length;  // unknown of a whole object that nothing is there of yet
-    bool split = false;                   // into parts
-    std::size_t asked = 0;                // GETs so far
-    std::uint64_t requested = 0;          // bytes that they were for
+    std::optional<std::uint64_t> length;  // empty for a whole object before its first bytes arrive
+    bool split = false;                   // read in parts
+    std::size_t asked = 0;                // number of GETs started
+    std::uint64_t requested = 0;          // bytes that these GETs cover
     std::uint64_t filled = 0;
-    std::size_t streams = 0;  // in flight
+    std::size_t streams = 0;  // GETs in flight
     std::optional<Error> failed;
   };
   struct Piece {
     Read* read = nullptr;
-    std::uint64_t begin = 0;  // in `out`
+    std::uint64_t begin = 0;  // offset in `out`
     std::size_t length = 0;
   };
 
@@ -77,10 +80,10 @@ class Reads {
   Store& store_;
   const std::size_t requests_;
   std::list<Read> reads_;
-  std::deque<Read*> unasked_;  // those of which not all was asked for
+  std::deque<Read*> unasked_;  // reads that still need GETs
   std::map<std::uint64_t, Piece> pieces_;
   std::uint64_t next_piece_ = 0;
-  std::vector<Read*> failed_;  // as their first bytes told
+  std::vector<Read*> failed_;  // failed by the first bytes of a GET; collect() finishes them
   std::deque<Completion> done_;
   Store::Lease transfers_;
 };

@@ -1,4 +1,4 @@
-// What the refusals of an object store mean.
+// Turns the refusals of an object store into errors with a remedy.
 #include <cerrno>
 
 #include "io_backends/core/cli/printable.hpp"
@@ -8,7 +8,7 @@
 namespace penstock::s3 {
 namespace {
 
-// Why an answer proves nothing, and what to do.
+// Explains why an answer does not prove success, and what the user can do.
 std::string why_unproven(const Answer& answer, const Settings& settings) {
   constexpr std::size_t kExcerpt = 40;
   std::string why = "the server answers " + std::to_string(answer.status) + " without the result";

@@ -1,4 +1,4 @@
-// What the tests of the back end s3 share: the back end over a server of our own that fails on purpose.
+// Fixture for the tests of the back end s3. The back end talks to a test server that can be made to fail.
 #pragma once
 
 #include <cstddef>
@@ -53,7 +53,7 @@ class S3 : public testing::Test {
     return bytes;
   }
 
-  // Puts the object there without the back end's help.
+  // Puts the object into the server without using the back end.
   void store(const std::string& name, std::span<const std::byte> bytes) {
     server.replace("some prefix/" + name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }

@@ -1,5 +1,5 @@
-// SHA-256 (FIPS 180-4) and HMAC-SHA256 (RFC 2104), which requests to object stores are signed with. Portable:
-// for keys and headers, and for bodies at some hundred megabytes per second.
+// SHA-256 (FIPS 180-4) and HMAC-SHA256 (RFC 2104), which sign requests to object stores. Portable code
+// without special instructions: it hashes some hundred megabytes per second.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ class Sha256 {
  public:
   void add(std::span<const std::byte> bytes);
   void add(std::string_view text) { add(std::as_bytes(std::span(text))); }
-  Digest finish();  // of all that was added; the object is spent
+  Digest finish();  // the hash of all added bytes; the object cannot be used again
 
  private:
   static constexpr std::size_t kBlock = 64;

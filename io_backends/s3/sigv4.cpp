@@ -27,7 +27,7 @@ std::string hex_of_text(std::string_view text) {
   return hex(sha256(std::as_bytes(std::span(text))));
 }
 
-// Leading and trailing blanks go, runs of blanks become one.
+// Removes leading and trailing blanks, and replaces each run of blanks by one.
 std::string trimmed(std::string_view value) {
   std::string text;
   for (const char c : value) {

@@ -1,6 +1,6 @@
-// AWS Signature Version 4
-// (docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html), with S3's own rule:
-// paths are encoded once and not normalised.
+// Signs requests with AWS Signature Version 4
+// (docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html). As S3 requires, paths
+// are encoded once and not normalised.
 #pragma once
 
 #include <ctime>
@@ -14,35 +14,37 @@
 namespace penstock::s3 {
 
 struct Credentials {   // never printed, never in a record
-  std::string key_id;  // "": requests go unsigned
+  std::string key_id;  // "": requests are not signed
   std::string secret;
-  std::string session_token;  // "" where there is none
+  std::string session_token;  // "": none
 };
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-// Percent-encodes all but letters, digits and "-._~", and '/' where `keep_slashes`.
+// Percent-encodes each byte except letters, digits and "-._~". With `keep_slashes` it also keeps '/'.
 std::string uri_encode(std::string_view text, bool keep_slashes);
-// "%41" to "A"; a '%' that no two hexadecimal digits follow stands for itself. With `plus`, '+' is a space.
+// Decodes "%41" to "A". Keeps a '%' that is not followed by two hexadecimal digits. With `plus`, '+' becomes
+// a space.
 std::string uri_decode(std::string_view text, bool plus);
 
-// "a=1&b=": encoded and sorted, as it is signed and as it is to be sent.
+// Returns "a=1&b=", encoded and sorted: the form to sign and to send.
 std::string query_string(Pairs query);
 
-// What of a request is signed.
+// The parts of a request that the signature covers.
 struct ToSign {
   std::string method;
   std::string path;          // encoded, begins with '/'
   std::string query;         // from query_string()
-  Pairs headers;             // names in lower case, in any order; "host" is among them
+  Pairs headers;             // names in lower case, in any order; must contain "host"
   std::string payload_hash;  // hexadecimal SHA-256 of the body, or kUnsignedPayload
 };
 inline constexpr std::string_view kUnsignedPayload = "UNSIGNED-PAYLOAD";
 
-// "20130524T000000Z"
+// Formats a time as "20130524T000000Z".
 std::string amz_date(std::time_t when);
 
-// The value of the header Authorization. `date` is amz_date()'s, which the header x-amz-date has, too.
+// Returns the value of the header Authorization. `date` comes from amz_date() and is also the value of the
+// header x-amz-date.
 std::string authorization(const ToSign& request, const Credentials& who, std::string_view region,
                           std::string_view service, std::string_view date);
 

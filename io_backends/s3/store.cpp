@@ -1,8 +1,9 @@
 // Threads: any thread calls a Store. One thread at a time uses a Lease and the Transfers that it lends.
 // Lock: mutex_ guards idle_ and no_objects_. It is never held while a request is made, so a slow server
 // delays only its own callers.
-// Memory: all of it may allocate. Where ~Lease() has no memory to keep its Transfers, the process ends.
-// Ctrl-C: nothing here looks for a signal. A request that it ends returns `interrupted` (transfers.hpp).
+// Memory: every function may allocate. If ~Lease() has no memory to keep its Transfers, the process ends.
+// Ctrl-C: this file does not check for a signal. A request that a signal ends returns `interrupted`
+// (transfers.hpp).
 #include "io_backends/s3/store.hpp"
 
 #include <algorithm>
@@ -26,8 +27,8 @@ Store::Lease::Lease(Store& store) : store_(store) {
 }
 
 Store::Lease::~Lease() {
-  // What is in flight is cut off with its connections. What is done and was not fetched is of no use to the
-  // next.
+  // Destroying the Transfers cuts off its requests and connections. A finished answer that was not fetched
+  // must not reach the next user.
   if (transfers_->in_flight() > 0 || transfers_->any_done()) return;
   const std::lock_guard lock(store_.mutex_);
   store_.idle_.push_back(std::move(transfers_));
@@ -87,7 +88,7 @@ Result<void> Store::check_parents(std::string_view name, std::string_view operat
       const std::lock_guard lock(mutex_);
       if (no_objects_.contains(parent)) continue;
     }
-    // Without the lock: two threads may ask for the same name, and both learn the same.
+    // Without the lock: two threads may ask for the same name, and both get the same answer.
     PENSTOCK_ASSIGN(const Answer answer, head(parent));
     if (answer.ok()) return errno_error(ENOTDIR, operation, name);
     const std::lock_guard lock(mutex_);
@@ -106,7 +107,7 @@ void Store::published(std::string_view name) {
 Result<void> Store::remove(std::string_view name) {
   PENSTOCK_ASSIGN(Answer answer, perform({.method = Method::remove, .key = key(name)}));
   if (answer.status == 204) return success();
-  // S3 says 204. After any other success the object may still be there.
+  // S3 answers 204. After any other success status the object may still exist.
   if (answer.ok() || answer.lacks_result) {
     PENSTOCK_ASSIGN(const Answer there, head(name, true));
     if (there.status == 404) return success();

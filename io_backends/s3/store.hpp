@@ -1,5 +1,5 @@
-// What reader, writer, queue and names of the back end s3 share: a bucket's keys below a prefix, and the
-// connections to its server.
+// Shared by reader, writer, queue and namespace of the back end s3: requests for the keys of a bucket below a
+// prefix, and the connections to the server.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@
 
 namespace penstock::s3 {
 
-// Any thread.
+// Any thread may call a Store.
 class Store {
  public:
   explicit Store(Settings settings) : settings_(std::move(settings)) {}
 
-  // Lends a Transfers, which keeps its connections between uses.
+  // Borrows a Transfers for one thread. Its connections stay open between uses.
   class Lease {
    public:
     explicit Lease(Store& store);
@@ -36,7 +36,7 @@ class Store {
     Store& store_;
     std::unique_ptr<Transfers> transfers_;
   };
-  // One request, now.
+  // Sends one request and waits for its answer.
   Result<Answer> perform(Request request);
 
   const Settings& settings() const { return settings_; }
@@ -45,35 +45,40 @@ class Store {
 
   std::string key(std::string_view name) const { return settings().endpoint.prefix + std::string(name); }
 
-  // By HEAD. An object that is not there has status 404; a refusal comes with the server's words, which the
-  // answer to a HEAD lacks. `settles`: as Request::settles.
+  // Sends a HEAD. A missing object has status 404. For any other refusal it also sends a GET of one byte,
+  // because only that answer has the server's error text. `settles` as in Request.
   Result<Answer> head(std::string_view name, bool settles = false);
-  // One page of what lies below `folder`, at most `most` entries of it; one level where `level`.
+  // Lists one page of the objects below `folder`, at most `most` entries. With `level` it lists only one
+  // level and groups deeper objects by their folder. `token` is Listing::next of the previous page, or "".
   Result<Listing> page(std::string_view folder, unsigned most, bool level, const std::string& token);
   Result<bool> has_folder(std::string_view name);
-  // Why there is no object `name`: it is a folder (EISDIR), or nothing (ENOENT), or there is no bucket.
+  // Returns why no object `name` exists: it is a folder (EISDIR), it does not exist (ENOENT), or the bucket
+  // does not exist.
   Error no_object(std::string_view name, std::string_view operation);
-  // What an answer that is not ok means, to who wanted to read the object.
+  // Turns an answer that is not ok into the error of a read of this object.
   Error unreadable(const Answer& answer, std::string_view name);
-  // not_found where an object stands on the way to `name`.
+  // not_found (ENOTDIR) if an object has the name of a parent folder of `name`.
   Result<void> check_parents(std::string_view name, std::string_view operation);
+  // Call it after an object with this name is published. check_parents() then asks the server for it again.
   void published(std::string_view name);
-  // Removes what has this key.
+  // Removes the object with this name.
   Result<void> remove(std::string_view name);
 
  private:
   const Settings settings_;
   MovedCounter moved_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::vector<std::unique_ptr<Transfers>> idle_;
-  std::set<std::string, std::less<>> no_objects_;  // names on the way that were no objects when looked at
+  // Parent names that HEAD did not find as objects. check_parents() does not ask for them again.
+  std::set<std::string, std::less<>> no_objects_;
 };
 
-// The refusal in `answer` as an error: "cannot open 'n01/x.jpg': ...", with the remedy where there is one.
+// Turns the refusal in `answer` into an error: "cannot open 'n01/x.jpg': ...". Adds the remedy if one is
+// known.
 Error refused(const Answer& answer, const Settings& settings, std::string_view operation,
               std::string_view object);
 
-// A random word: no two calls on any machine return the same one.
+// A random text. No two calls on any machine return the same text.
 std::string draw_mark();
 
 std::unique_ptr<Writer> make_writer(Store& store, std::string_view name, std::uint64_t bytes_hint);
@@ -101,12 +106,13 @@ class S3Reader final : public Reader {
   const std::uint64_t size_;
 };
 
-// One read, now: ReadObject as Backend::read_object has it.
+// Does one read and waits for it. The outcome is that of Backend::read_object.
 Result<std::uint64_t> read_object(Store& store, const ReadObject& object);
 
-// `depth` reads in flight from one thread, and of those that are longer than a part several GETs each: in all
-// no more than `depth`, or Settings::streams where that is more, nor than Settings::connections. The Readers
-// that it is given are S3Readers. Destroyed with reads in flight, it cuts them off.
+// Keeps up to `depth` reads in flight from one thread. A read that is longer than a part uses several GETs.
+// The limit for all GETs is `depth` or Settings::streams, whichever is larger, and never more than
+// Settings::connections. Every Reader passed to it must be an S3Reader. Destroying the queue cuts off reads
+// in flight.
 std::unique_ptr<Queue> make_queue(Store& store, std::size_t depth);
 
 }  // namespace penstock::s3

@@ -1,4 +1,4 @@
-// What the server of the tests answers: signatures, objects, uploads, listings.
+// Makes the answers of the test server: signatures, objects, uploads, listings.
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
@@ -13,7 +13,7 @@ std::string hash_of(const std::string& bytes) {
   return hex(sha256(std::as_bytes(std::span(bytes))));
 }
 
-// The value behind "name=" in a list divided by ", ".
+// The value after "name=" in a list separated by ", ".
 std::string field(const std::string& list, const std::string& name) {
   const std::size_t at = list.find(name + "=");
   if (at == std::string::npos) return "";

@@ -1,3 +1,7 @@
+// Threads: the thread of the test calls the public functions. acceptor_ runs accept(). Each connection has a
+// thread in workers_, which runs serve(). stop() joins all of them.
+// Lock: mutex_ guards objects_, uploads_, aborted_, spoiled_, visitor_, sockets_, workers_ and the members of
+// die(). It is not held while a socket is read or written, or while the visitor runs.
 #include "io_backends/s3/test_server.hpp"
 
 #include <arpa/inet.h>
@@ -12,7 +16,7 @@
 namespace penstock::s3 {
 namespace {
 
-constexpr char kTlsHandshake = 0x16;  // the first byte of a client that speaks TLS, which is turned away
+constexpr char kTlsHandshake = 0x16;  // first byte of a TLS client; the server closes such a connection
 
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
@@ -149,7 +153,7 @@ bool TestServer::dies() {
 
 bool TestServer::turns_away(int socket) {
   if (!std::exchange(turns_away_, false)) return false;
-  const linger at_once{1, 0};  // a reset, as from a port without a listener
+  const linger at_once{1, 0};  // close() then sends a reset, as a port without a listener does
   ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   ::close(socket);
   return true;

@@ -1,5 +1,6 @@
-// For tests only: an object store in memory on a port of loopback, which checks signatures and whose answers
-// can be made to fail. As much of S3 as the back end uses, from the same published rules.
+// For tests only: an object store in memory that listens on a loopback port. It checks signatures, and a test
+// can make its answers fail. It implements the part of S3 that the back end uses, from the same published
+// rules.
 #pragma once
 
 #include <atomic>
@@ -25,25 +26,25 @@ enum class Mishap : std::uint8_t {
   internal_error,  // 500
   slow_down,       // 503
   forbidden,       // 403
-  cut,             // the connection ends in the middle of the answer's body
-  hang_up,         // and before any answer
-  lost_answer,     // the request is done, then as hang_up
-  silence,         // nothing for four seconds, then as hang_up
-  no_ranges,       // the whole object, whatever part of it was asked for
-  wrong_range,     // the bytes one further than those that were asked for, and says so
-  short_range,     // half of them, and says so
-  unsaid_range,    // does not say which bytes these are
-  page,            // 200 and a page of HTML; nothing is done
-  blanks,          // 200 and white space, as a server sends while it works; nothing is done
-  cut_result,      // 200 and the beginning of the result; nothing is done
-  other_result,    // 200 and the result of a listing; nothing is done
-  late_error,      // 200 and an error; nothing is done
-  page_after,      // the request is done, then as page
+  cut,             // the connection closes in the middle of the answer's body
+  hang_up,         // the connection closes before any answer
+  lost_answer,     // the server does the request, then as hang_up
+  silence,         // no byte for four seconds, then as hang_up
+  no_ranges,       // ignores the header Range and sends the whole object
+  wrong_range,     // Content-Range names bytes one further than the requested ones
+  short_range,     // half of the requested bytes, and Content-Range names them
+  unsaid_range,    // no header Content-Range
+  page,            // status 200 and a page of HTML; the server does nothing
+  blanks,          // status 200 and white space, as a server sends while it works; the server does nothing
+  cut_result,      // status 200 and the beginning of the result; the server does nothing
+  other_result,    // status 200 and the result of a listing; the server does nothing
+  late_error,      // status 200 and an error; the server does nothing
+  page_after,      // the server does the request, then answers as for page
 };
 
 class TestServer {
  public:
-  // Has one bucket, "bucket". Ends the program where loopback gives no port.
+  // Has one bucket, "bucket". Aborts the program if no loopback port is free.
   TestServer();
   ~TestServer();
   TestServer(const TestServer&) = delete;
@@ -56,43 +57,45 @@ class TestServer {
   // Sets PENSTOCK_TEST_S3 and the credentials in this process's environment.
   void announce() const;
 
-  // The next `count` requests of this method ("" any) go wrong whose target, or whose header Range, contains
-  // `part`. libcurl by itself sends a request again that finds no answer on a connection it had kept, so that
-  // one try of ours may use up several of hang_up, lost_answer and silence: who wants all tries to fail says
-  // kAll.
+  // Makes the next `count` matching requests fail. A request matches if its method is `method` ("": any) and
+  // its target or its header Range contains `part`. libcurl by itself repeats a request that gets no answer
+  // on a reused connection. So one try of the back end may use up several of hang_up, lost_answer and
+  // silence. A test in which all tries must fail passes kAll.
   static constexpr unsigned kAll = std::numeric_limits<unsigned>::max();
   void spoil(Mishap mishap, unsigned count, std::string method = "", std::string part = "");
-  // What spoil() said is over.
+  // Cancels all spoil() calls.
   void forgive();
-  // As a server that is killed, and one that comes back on the same port with the same objects.
+  // stop() behaves as a killed server. start() listens on the same port again, with the same objects.
   void stop();
   void start();
-  // Dies at each `every`th request, `times` times: all connections are cut, the first client that comes then
-  // is turned away, and it is back. Its life is counted in requests, so that no load of the machine matters.
+  // Fails at each `every`th request, `times` times: it cuts all connections, resets the next new connection,
+  // and then serves again. It counts requests instead of time, so the load of the machine does not matter.
   void die(unsigned times, unsigned every);
   unsigned deaths_to_come();
 
-  // Called with each request before it is answered, by the thread that answers it.
+  // Called with each request before the answer. It runs on the thread that answers the request.
   using Visitor = std::function<void(const std::string& method, const std::string& range)>;
   void set_visitor(Visitor visitor);
-  // As a client elsewhere would.
+  // Replaces the object, as another client would.
   void replace(const std::string& key, std::string bytes);
 
-  unsigned connections() const { return connections_; }  // taken so far
+  unsigned connections() const { return connections_; }  // accepted so far
   unsigned requests() const { return requests_; }
-  std::size_t uploads();                                   // multipart uploads neither completed nor aborted
-  unsigned late_parts() const { return late_parts_; }      // that came after their upload was aborted
-  unsigned most_at_once() const { return most_at_once_; }  // requests in work at the same time
-  std::atomic<bool> knows_conditions{true};  // else it ignores If-None-Match and a writer's If-Match
-  std::atomic<unsigned> page{1000};          // the most keys that it lists at once
-  std::atomic<unsigned> gather{0};  // requests wait until that many were in work at once, or ten seconds
+  std::size_t uploads();                               // multipart uploads neither completed nor aborted
+  unsigned late_parts() const { return late_parts_; }  // parts that arrived after their upload was aborted
+  unsigned most_at_once() const { return most_at_once_; }  // largest number of requests at the same time
+  std::atomic<bool> knows_conditions{true};  // false: it ignores If-None-Match and a writer's If-Match
+  std::atomic<unsigned> page{1000};          // largest number of keys in one listing
+  // Each request waits until this many were in progress at once, at most ten seconds.
+  std::atomic<unsigned> gather{0};
 
   struct Request {
-    std::string method, target, path;  // the path decoded
+    std::string method, target, path;  // path: decoded
     std::map<std::string, std::string> query, headers;
     std::string body;
 
-    std::string header(const std::string& name) const;  // "" where there is none, as
+    // Both return "" if the request has no such header or argument.
+    std::string header(const std::string& name) const;
     std::string argument(const std::string& name) const;
   };
   struct Reply {

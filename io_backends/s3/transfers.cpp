@@ -1,3 +1,11 @@
+// Threads: one thread at a time uses a Transfers. libcurl calls on_body(), on_header(), on_send() and
+// on_rewind() on that thread, inside drive(). Only wake() may come from another thread.
+// Lock: none. curl_multi_wakeup() is the only call here that is safe from other threads.
+// Memory: every function may allocate. A Slot never moves, because libcurl has its address while the request
+// is in flight.
+// Ctrl-C: start(), drive() and try_again() ask check_interrupt(); no signal handler runs here. transfers.hpp
+// lists what is cut off and when.
+// Crash: a request in flight may or may not reach the server.
 #include "io_backends/s3/transfers.hpp"
 
 #include <fcntl.h>
@@ -15,12 +23,12 @@
 namespace penstock::s3 {
 namespace {
 
-constexpr std::size_t kLongestText = std::size_t{16} << 20U;  // a listing of 1000 long names has 2 MB
-constexpr long kReceiveBuffer = 512L << 10U;                  // the most that libcurl takes
+constexpr std::size_t kLongestText = std::size_t{16} << 20U;  // bytes; a listing of 1000 long names has 2 MB
+constexpr long kReceiveBuffer = 512L << 10U;                  // the largest value that libcurl accepts
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{10'000};
-constexpr std::chrono::seconds kConnectTimeout{10};  // where `timeout` is not shorter
-constexpr std::chrono::seconds kLastPatience{2};     // with what asks after we were asked to stop
+constexpr std::chrono::seconds kConnectTimeout{10};  // unless Settings::timeout is shorter
+constexpr std::chrono::seconds kLastPatience{2};     // for reads after the process was asked to stop
 
 const char* method_name(Method method) {
   constexpr const char* kNames[] = {"GET", "HEAD", "PUT", "POST", "DELETE"};
@@ -33,9 +41,9 @@ bool asked_to_stop() {
 
 bool worth_another_try(CURLcode code) {
   switch (code) {
-    case CURLE_COULDNT_RESOLVE_HOST:  // which a resolver that does not answer is, too
+    case CURLE_COULDNT_RESOLVE_HOST:  // also reported if the resolver does not answer
     case CURLE_COULDNT_CONNECT:
-    case CURLE_SSL_CONNECT_ERROR:  // a handshake that broke off; a certificate that is not trusted is another
+    case CURLE_SSL_CONNECT_ERROR:  // an interrupted handshake; an untrusted certificate has another code
     case CURLE_PARTIAL_FILE:
     case CURLE_GOT_NOTHING:
     case CURLE_SEND_ERROR:
@@ -48,8 +56,9 @@ bool worth_another_try(CURLcode code) {
   }
 }
 
-// EMFILE or ENFILE where that is why a try failed, else 0. libcurl tells in some of its versions; and what
-// the resolver and TLS say when they cannot open their files is nothing of the kind.
+// EMFILE or ENFILE if a try failed because no descriptor was free, else 0. Only some versions of libcurl
+// report it, and the resolver and TLS report other errors when they cannot open a file. So it also tries to
+// open one.
 int lacks_descriptors(CURL* easy, CURLcode code) {
   if (code != CURLE_COULDNT_RESOLVE_HOST && code != CURLE_COULDNT_CONNECT &&
       code != CURLE_SSL_CONNECT_ERROR && code != CURLE_SSL_CACERT_BADFILE)
@@ -68,14 +77,14 @@ bool worth_another_try(long status, const Refusal& refusal) {
          status == 408 || refusal.code == "RequestTimeout";
 }
 
-// Whether an answer whose status says success is one that only the store gives: see Request::result.
+// Whether an answer with a success status also has the result that only the store sends (Request::result).
 bool has_result(const Request& request, const Answer& answer) {
   if (!request.result.empty()) return is_result(answer.text, request.result);
   if (request.method != Method::put && request.method != Method::remove) return true;
   return trim(answer.text).empty() && (request.method == Method::remove || !answer.etag.empty());
 }
 
-// Where `line` is the header `name`: what follows the colon.
+// Whether `line` is the header `name`.
 bool is_header(std::string_view line, std::string_view name) {
   return line.size() > name.size() && line[name.size()] == ':' &&
          same_but_case(line.substr(0, name.size()), name);
@@ -113,7 +122,7 @@ void Transfers::start(std::uint64_t tag, Request request) {
   slot.waits = slot.last = false;
   slot.cut_off.reset();
   if (asked_to_stop()) slot.cut_off = Clock::now() + kLastPatience;
-  // What goes through TLS needs no checksum of ours against change on the way.
+  // TLS detects changes on the way, so a body sent through it needs no checksum.
   slot.payload_hash = settings_.endpoint.tls && !slot.request.body.empty() ? std::string(kUnsignedPayload)
                                                                            : hex(sha256(slot.request.body));
   ++in_flight_;
@@ -167,6 +176,7 @@ void Transfers::begin(Slot& slot) {
   ::curl_easy_setopt(slot.easy, CURLOPT_URL, url.c_str());
   ::curl_easy_setopt(slot.easy, CURLOPT_PATH_AS_IS, 1L);
   ::curl_easy_setopt(slot.easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  // Without signals, because SIGALRM of a resolver timeout is unsafe with threads.
   ::curl_easy_setopt(slot.easy, CURLOPT_NOSIGNAL, 1L);
   ::curl_easy_setopt(slot.easy, CURLOPT_ERRORBUFFER, slot.words);
   ::curl_easy_setopt(slot.easy, CURLOPT_BUFFERSIZE, kReceiveBuffer);
@@ -218,7 +228,7 @@ void Transfers::set_headers(Slot& slot, const std::string& path, const std::stri
   const auto add_all = [&](const Pairs& headers) {
     for (const auto& [name, value] : headers) add(std::string(name).append(": ").append(value));
   };
-  add("Expect:");  // no waiting for the server's leave to send a body
+  add("Expect:");  // send the body without waiting for "100 Continue"
   add_all(slot.request.headers);
   if (slot.request.from)
     add("range: bytes=" + std::to_string(*slot.request.from) + "-" +
@@ -238,6 +248,8 @@ void Transfers::set_headers(Slot& slot, const std::string& path, const std::stri
   ::curl_easy_setopt(slot.easy, CURLOPT_HTTPHEADER, slot.headers);
 }
 
+// Returning fewer bytes than it gets makes libcurl end the transfer with CURLE_WRITE_ERROR. This ends a
+// transfer of wrong bytes, or of more bytes than fit.
 std::size_t Transfers::on_body(char* bytes, std::size_t size, std::size_t count, void* to) {
   Slot& slot = *static_cast<Slot*>(to);
   const std::size_t length = size * count;
@@ -292,6 +304,7 @@ std::size_t Transfers::on_send(char* bytes, std::size_t size, std::size_t count,
   return now;
 }
 
+// libcurl calls it when it sends the body again on another connection.
 int Transfers::on_rewind(void* from, curl_off_t offset, int origin) {
   Slot& slot = *static_cast<Slot*>(from);
   if (origin != SEEK_SET || offset < 0 || static_cast<std::uint64_t>(offset) > slot.request.body.size())
@@ -300,6 +313,8 @@ int Transfers::on_rewind(void* from, curl_off_t offset, int origin) {
   return CURL_SEEKFUNC_OK;
 }
 
+// Starts the next try of each request whose pause is over. After a signal it ends all requests that wait for
+// a try.
 void Transfers::start_due() {
   if (waiting_ == 0) return;
   const auto now = Clock::now();
@@ -314,6 +329,7 @@ void Transfers::start_due() {
   }
 }
 
+// Ends reads (GET, HEAD) after a signal, each at its own deadline. Changes are not touched.
 void Transfers::cut_off() {
   const Result<void> go_on = check_interrupt();
   if (go_on.ok() || in_flight_ == 0) return;
@@ -330,7 +346,7 @@ void Transfers::cut_off() {
 }
 
 void Transfers::drive(bool wait) {
-  constexpr std::chrono::milliseconds kPatience{100};  // then look whether somebody interrupts
+  constexpr std::chrono::milliseconds kPatience{100};  // longest wait before the next check for a signal
   start_due();
   int running = 0;
   ::curl_multi_perform(multi_, &running);
@@ -362,10 +378,11 @@ void Transfers::ended(Slot& slot, CURLcode code) {
   if (!slot.headed) inspect_head(slot);
   const int lack = lacks_descriptors(slot.easy, code);
   ::curl_multi_remove_handle(multi_, slot.easy);
-  // Another try would find as few, but for those that this process lets go of.
+  // Another try would fail the same way, unless this process closes descriptors. So do not retry.
   if (lack != 0)
     return finish(
         slot, errno_error(lack, std::string("cannot ") + method_name(slot.request.method), slot.request.key));
+  // on_body() stopped the transfer because `out` is full. The caller judges that by Answer::more.
   if (code == CURLE_WRITE_ERROR && answer.more) code = CURLE_OK;
   if (code == CURLE_OK && slot.astray) code = CURLE_WRITE_ERROR;
   if (answer.total == 0 && answer.status != 206) answer.total = answer.bytes;
@@ -375,7 +392,8 @@ void Transfers::ended(Slot& slot, CURLcode code) {
     const std::string region = answer.refusal.region;
     answer.refusal = parse_refusal(answer.text);
     if (answer.refusal.region.empty()) answer.refusal.region = region;
-    // Copies and completed uploads may turn out to have failed when the status was sent long ago.
+    // S3 sends the status of a copy or a completed upload before the work ends. A failure then comes in the
+    // body.
     if (answer.ok() && !answer.refusal.code.empty()) answer.status = 500;
   }
   answer.lacks_result = code == CURLE_OK && answer.ok() && !has_result(slot.request, answer);
@@ -384,7 +402,7 @@ void Transfers::ended(Slot& slot, CURLcode code) {
   finish(slot, std::move(answer));
 }
 
-// Whether there is to be another try, which then has its time.
+// Returns true if the request is tried again, and sets the time of that try.
 bool Transfers::try_again(Slot& slot, CURLcode code) {
   const bool worth = code == CURLE_OK ? slot.answer.lacks_result ||
                                             worth_another_try(slot.answer.status, slot.answer.refusal)
@@ -392,7 +410,8 @@ bool Transfers::try_again(Slot& slot, CURLcode code) {
   if (!worth || slot.last || slot.answer.tries > settings_.retries || asked_to_stop()) return false;
   const unsigned doublings = std::min(slot.answer.tries - 1, 10U);
   const auto longest = std::min(kFirstPause * (1U << doublings), kLongestPause);
-  // Somewhere in its second half, so that those who failed together don't come back together.
+  // A random time in the second half of the pause, so that clients that failed together do not retry
+  // together.
   const double share = 0.5 + 0.5 * RandomStream(++pauses_, "pauses").uniform(0);
   auto pause = std::chrono::duration_cast<Clock::duration>(longest * share);
   curl_off_t asked = 0;

@@ -1,10 +1,10 @@
-// Requests to an object store: signed, many in flight from one thread, tried again with growing pauses where
-// the network or the server fails.
+// Sends signed requests to an object store. One thread keeps many in flight. If the network or the server
+// fails, a request is tried again after growing pauses.
 //
-// When we are asked to stop, there are no more tries, and what asks only (GET, HEAD) is cut off with
-// Errc::interrupted within some 100 ms of being driven: at once if it was in flight, else, so that cleaning
-// up can still look at what is there, two seconds after it started. What changes something at the server has
-// its answer or its time out: only they tell what is there now.
+// Ctrl-C: after the process is asked to stop, no request is tried again. Reads (GET, HEAD) are cut off with
+// Errc::interrupted when drive() runs, which checks every 100 ms. A read in flight at the signal is cut off
+// at once. A read that starts later has two seconds, so that cleaning up can still ask which objects exist. A
+// change (PUT, POST, DELETE) keeps its answer or its timeout, because only they show the state at the server.
 #pragma once
 
 #include <curl/curl.h>
@@ -32,15 +32,15 @@ struct Settings {
   Endpoint endpoint;
   Credentials credentials;
   std::string region;
-  std::string trusted;             // file of certificates that https is checked against; "": the system's
+  std::string trusted;             // file with the certificates that https trusts; "": the system's file
   unsigned retries = 0;            // after the first try
-  std::chrono::seconds timeout{};  // for a connection, and without a byte moving
-  std::size_t part = 0;            // bytes of a request that is one of several for an object
-  std::size_t streams = 0;         // such requests in flight at once, for one object
-  std::size_t connections = 0;     // requests in flight at once, of one read, queue or writer; 0: no limit
-  bool checks = true;              // look before publishing whether the name is free to be an object's
+  std::chrono::seconds timeout{};  // limit for connecting, and for a time in which no byte moves
+  std::size_t part = 0;            // bytes of each request, if an object needs several
+  std::size_t streams = 0;         // limit of part requests in flight for one object
+  std::size_t connections = 0;     // limit of requests in flight of one read, queue or writer; 0: no limit
+  bool checks = true;  // before publishing, check that the name is no folder and no parent is an object
 
-  // How many of that many may be in flight at once.
+  // `requests`, but not more than the limit `connections`.
   std::size_t at_once(std::size_t requests) const {
     return connections == 0 ? requests : std::min(requests, connections);
   }
@@ -48,18 +48,18 @@ struct Settings {
 
 enum class Method : std::uint8_t { get, head, put, post, remove };
 
-// What the server said in the end. A status of 300 and above is for the caller to judge.
+// The server's final answer. The caller judges a status of 300 and above.
 struct Answer {
   long status = 0;
-  std::uint64_t bytes = 0;  // now in Request::out
-  std::uint64_t total = 0;  // of a HEAD or a GET: the size of the object, whatever part of it was asked for
-  bool more = false;        // there was more than fits into `out`
+  std::uint64_t bytes = 0;  // bytes written to Request::out
+  std::uint64_t total = 0;  // of a HEAD or GET: the size of the whole object, also if a part was requested
+  bool more = false;        // the answer did not fit into `out`
   unsigned tries = 1;
   std::string etag;
   std::string mark;  // the header kMark
   std::string text;
   Refusal refusal;
-  // The status says success, and nothing else of the answer does: see Request::result. Then ok() is false.
+  // The status means success, but the result that proves it is missing (Request::result). Then ok() is false.
   bool lacks_result = false;
 
   bool ok() const { return status >= 200 && status < 300 && !lacks_result; }
@@ -67,36 +67,38 @@ struct Answer {
 
 struct Request {
   Method method = Method::get;
-  std::string key = {};  // whole, with the prefix; "": the bucket itself
+  std::string key = {};  // the full key, with the prefix; "": the bucket itself
   Pairs query = {};
-  Pairs headers = {};                    // names in lower case
-  std::span<const std::byte> body = {};  // belongs to the caller until the answer is there, as `out` does
-  std::span<std::byte> out = {};         // where the bytes of a GET go
-  bool wants_text = false;               // the answer is XML for Answer::text, not bytes for `out`
-  // The element that the answer to a request that succeeded consists of ("CopyObjectResult"). "": it has
-  // none; then the answer to a PUT has an ETag, and that to a PUT or DELETE no body. S3 sends the status of
-  // long work before its end, and a proxy may answer in S3's place: only these prove success. Without them
-  // the request is tried again, as after a status of 500.
+  Pairs headers = {};  // names in lower case
+  // The caller owns `body` and `out` and keeps them valid until the request is done.
+  std::span<const std::byte> body = {};
+  std::span<std::byte> out = {};  // receives the bytes of a GET
+  bool wants_text = false;        // the answer is XML for Answer::text, not bytes for `out`
+  // The XML element that the answer to a successful request consists of ("CopyObjectResult"). "": the answer
+  // has no such element; then the answer to a PUT must have an ETag, and the answers to PUT and DELETE no
+  // body. S3 sends the status of a long operation before it ends, and a proxy may answer instead of S3. So
+  // only these prove success. Without them the request is tried again, as after a status of 500.
   std::string_view result = {};
-  // A GET of no more than out.size() bytes from here on. Other bytes than these are an error, but for a whole
-  // object where this is 0.
+  // The first byte of a GET of at most out.size() bytes. An answer with other bytes is an error. If this is
+  // 0, the server may send the whole object.
   std::optional<std::uint64_t> from = {};
-  // Called by drive() when the first bytes of a good GET are there, in each try: of the answer, all is there
-  // but them. Starts and cancels nothing.
+  // Called by drive() at the first bytes of a successful GET, once in each try. The answer is complete except
+  // for its bytes. Must not start or cancel a request.
   std::function<void(const Answer&)> on_head = {};
-  // Asks what has become of a change of ours: has its two seconds though it was in flight when we were asked
-  // to stop.
+  // Checks the outcome of an earlier change. If it is in flight when the process is asked to stop, it has two
+  // seconds.
   bool settles = false;
 };
 
-// A word of ours that an object carries, by which its writer knows it again.
+// The header with the mark that a writer gives its object. The writer recognises its own object by it.
 inline constexpr std::string_view kMark = "x-amz-meta-penstock";
 
-// Requests in flight, driven by the one thread that calls. Keeps its connections for later requests.
+// Keeps requests in flight. One thread at a time uses it and drives them; wake() alone may come from another
+// thread. Its connections stay open for later requests.
 class Transfers {
  public:
   explicit Transfers(const Settings& settings);
-  ~Transfers();  // what is in flight is cut off
+  ~Transfers();  // cuts off the requests in flight
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
 
@@ -106,15 +108,16 @@ class Transfers {
   };
 
   void start(std::uint64_t tag, Request request);
-  // That request is cut off, if it is in flight: there will be no Done of it, and nothing touches its memory.
+  // Cuts off this request if it is in flight. It then gets no Done, and its memory is not used again.
   void cancel(std::uint64_t tag);
-  // There are no more tries, and requests whose body is not on its way whole are cut off.
+  // Ends all retries, and cuts off requests whose body is not completely sent.
   void wind_up();
   bool any_done() const { return !done_.empty(); }
-  Done next();  // of any_done()
-  // Moves what can be moved; waits for something to happen where `wait`.
+  Done next();  // only if any_done()
+  // Sends and receives as far as possible without waiting. With `wait` it waits until a request makes
+  // progress, at most 100 ms.
   void drive(bool wait);
-  void wake();  // another thread: has drive() return soon
+  void wake();  // may be called by another thread; makes a waiting drive() return soon
   std::size_t in_flight() const { return in_flight_; }
 
  private:
@@ -127,14 +130,14 @@ class Transfers {
     Answer answer;
     std::string payload_hash;
     std::size_t sent = 0;
-    bool flies = false;   // has a request
-    bool waits = false;   // for its next try
-    bool last = false;    // which there will not be
-    bool headed = false;  // the first bytes of this try are there
-    bool astray = false;  // they are not those that were asked for
-    ContentRange range;   // of this try
+    bool flies = false;   // has a request that is not finished
+    bool waits = false;   // waits for its next try; not at libcurl then
+    bool last = false;    // wind_up() was called: no next try
+    bool headed = false;  // the first bytes of this try have arrived
+    bool astray = false;  // the server sends other bytes than requested
+    ContentRange range;   // Content-Range of this try
     Clock::time_point due;
-    std::optional<Clock::time_point> cut_off;  // when we have been asked to stop
+    std::optional<Clock::time_point> cut_off;  // deadline after the process was asked to stop
     char words[CURL_ERROR_SIZE] = {};
   };
 

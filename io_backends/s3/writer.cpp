@@ -1,5 +1,5 @@
-// An object in the making: one PUT where it is small, a multipart upload where it outgrows a part, whose
-// parts are sent while the next is filled. Either shows the whole object at once, when it is published.
+// Writes one object. A small object is one PUT. An object larger than a part is a multipart upload, whose
+// parts are sent while the caller fills the next one. In both cases publish() shows the whole object at once.
 #include <algorithm>
 #include <cerrno>
 #include <memory>
@@ -80,7 +80,8 @@ class S3Writer final : public Writer {
     return success();
   }
 
-  // Whether `name` may become an object's.
+  // Fails if the object must not get this name: it exists (IfExists::fail), it is a folder, or a parent is an
+  // object.
   Result<void> check_name(IfExists if_exists) {
     if (if_exists == IfExists::fail) {
       PENSTOCK_ASSIGN(const Answer there, store_.head(name_));
@@ -102,7 +103,8 @@ class S3Writer final : public Writer {
   }
 
   Result<void> complete(IfExists if_exists) {
-    // Its requests come on top of those of the parts, which may have all connections there are to be.
+    // The requests of check_name() come in addition to the parts in flight. With a limit of connections the
+    // parts may use all of them, so the check waits until the parts have arrived.
     const bool check_first = store_.settings().connections == 0;
     if (check_first) PENSTOCK_TRY(check_name(if_exists));
     if (!filling_.empty()) PENSTOCK_TRY(send_part());
@@ -121,30 +123,31 @@ class S3Writer final : public Writer {
                       if_exists);
   }
 
-  // The request that gives the object its name.
+  // Sends the request that makes the object visible.
   Result<void> publish_by(Request request, IfExists if_exists) {
     Request plain = request;
     if (if_exists == IfExists::fail) request.headers.emplace_back("if-none-match", "*");
     Result<Answer> answer = store_.perform(std::move(request));
-    // A server that knows no such condition was asked by check_name().
+    // Status 501: the server does not support the condition. check_name() has already found that the name is
+    // free.
     if (answer.ok() && answer->status == 501 && if_exists == IfExists::fail)
       answer = store_.perform(std::move(plain));
     if (answer.ok() && answer->ok()) return success();
-    // The request may have succeeded although its answer was lost or replaced, and libcurl repeats a request
-    // by itself, too: then the object has our mark and our size.
+    // The request may have succeeded although its answer was lost or replaced, and libcurl may have repeated
+    // it. In that case the object has this writer's mark and size.
     const Result<Answer> there = store_.head(name_, true);
     if (there.ok() && there->ok() && there->mark == mark_ && there->total == bytes_) return success();
     if (!answer.ok()) return answer.error();
     return refused(*answer, store_.settings(), "cannot publish", name_);
   }
 
-  // Nothing of this object stays at the server, or with us.
+  // Frees the memory and aborts the multipart upload. An object that is already visible stays.
   void give_up() {
     Result<void> outcome = success();
     give_up(outcome);
   }
 
-  // As above. Where the upload stays at the server all the same, the error in `outcome` says so.
+  // As above. If the upload cannot be aborted, the text of the error in `outcome` says so.
   void give_up(Result<void>& outcome) {
     spent_ = true;
     parts_.reset();
@@ -164,7 +167,7 @@ class S3Writer final : public Writer {
   const std::string name_;
   const std::size_t part_;
   const std::string mark_;
-  std::string upload_;  // id of the multipart upload; "": there is none yet
+  std::string upload_;  // id of the multipart upload; "": none
   Part filling_;
   std::uint64_t bytes_ = 0;  // appended so far
   std::unique_ptr<Parts> parts_;

@@ -10,14 +10,15 @@ namespace {
 using Node = ForgetfulDisk::Node;
 using Place = ForgetfulDisk::Place;
 using Blob = ForgetfulDisk::Blob;
-// Of each node, how many of its placements since the last sync have reached the disk.
+// For each node, the number of its placements since the last sync that have reached the disk.
 using Chosen = std::map<const Node*, std::size_t>;
 
 const Place& place_of(const Node& node, std::size_t chosen) {
   return chosen == 0 ? node.on_disk : node.since[chosen - 1];
 }
 
-// What takes another's place is there whenever the other is gone for it.
+// Replacing is atomic: if a cut lost the node that replaced this one, this node must still be at its former
+// place. Returns `wanted`, or fewer placements for that reason.
 std::size_t not_replaced_by_nothing(const Node& node, std::size_t wanted, const Chosen& newer) {
   while (wanted > 0) {
     const Node* by = node.since[wanted - 1].replaced_by;
@@ -27,7 +28,8 @@ std::size_t not_replaced_by_nothing(const Node& node, std::size_t wanted, const 
   return wanted;
 }
 
-// Of two at one place, the one that came there later is; the other has gone on.
+// If two nodes have the same place, the later one stays there, and the other moves on to its next placement.
+// Returns whether it found such a pair.
 bool resolve_one(Chosen& chosen) {
   std::map<std::pair<const Node*, std::string_view>, const Node*> taken;
   for (const auto& [node, index] : chosen) {
@@ -64,7 +66,7 @@ Blob torn(const Blob& whole, const RandomStream& random) {
   return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
 }
 
-// What can be reached from the root, which is all that there is.
+// Collects the nodes that can be reached from the root. Others are lost.
 void reach(const Node& node, std::set<const Node*>& reached) {
   if (!reached.insert(&node).second) return;
   for (const auto& [name, child] : node.children) reach(*child, reached);
@@ -157,7 +159,7 @@ void ForgetfulDisk::lose_all() {
 
 void ForgetfulDisk::lose_some(const RandomStream& random) {
   Chosen chosen;
-  // Newer ones first: what replaces is newer than what it replaces.
+  // Newer nodes first, because a node that replaces another is newer.
   for (auto item = nodes_.rbegin(); item != nodes_.rend(); ++item) {
     Node& node = *item->second;
     const RandomStream its_own = random.substream(node.number);

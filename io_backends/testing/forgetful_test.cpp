@@ -18,7 +18,7 @@ class Forgetful : public testing::Test {
     PENSTOCK_TRY(writer->append(bytes_of(text)));
     return writer->publish(wanted);
   }
-  // What is there, as "name=text" and "folder/", sorted.
+  // Returns all names as "name=text" and "folder/", sorted.
   std::set<std::string> all(const std::string& folder = "") {
     std::set<std::string> found;
     EXPECT_OK(names().list(folder, [&](const Entry& entry) {
@@ -36,7 +36,7 @@ class Forgetful : public testing::Test {
   }
   using Names = std::set<std::string>;
 
-  // All that `work` may leave, by chance.
+  // Returns all states that a cut after `work` may leave, found with 300 seeds.
   template <class Work>
   std::set<Names> outcomes(Work work) {
     std::set<Names> seen;
@@ -198,7 +198,8 @@ TEST_F(Forgetful, APublishCanBeCutBetweenItsSteps) {
     machine_.power_on(Kept::none);
     left.push_back(all());
   }
-  // Create, folder, write, sync, name, folder a, the root.
+  // The operations: create, make the folder, write, sync the bytes, give the name, sync folder a, sync the
+  // root.
   EXPECT_EQ(left, (std::vector<Names>{{}, {}, {}, {}, {}, {}, {}, {"a/", "a/object=x"}}));
 }
 

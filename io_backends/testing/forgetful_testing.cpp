@@ -1,3 +1,9 @@
+// Threads: any thread. One thread at a time calls a Writer.
+// Lock: State::mutex is held while the names of a disk are read or changed. It is not held while an open
+// Reader reads, whose bytes never change, or while the visitor of list() runs. publish() holds it for all its
+// steps, so only a cut that cut_at() planned comes between them.
+// Atomic: `boots` is read without the lock. A Reader, Writer or Lock remembers its value from its creation.
+// If the value has changed, the power was cut in between, and the call fails.
 #include "io_backends/testing/forgetful_testing.hpp"
 
 #include <algorithm>
@@ -41,11 +47,11 @@ std::string_view last_of(std::string_view name) {
 }  // namespace
 
 struct ForgetfulMachine::State {
-  std::mutex mutex;  // guards all but the atomic
+  std::mutex mutex;  // guards all except the atomic
   std::map<std::string, Disk, std::less<>> disks;
   std::uint64_t operations = 0;
   std::uint64_t cut_at = UINT64_MAX;
-  std::atomic<std::uint64_t> boots{1};  // even: off
+  std::atomic<std::uint64_t> boots{1};  // odd: on, even: off; each power_on() and cut adds one
   bool off() const { return boots % 2 == 0; }
 
   Disk& disk(std::string_view name) { return disks.try_emplace(std::string(name)).first->second; }
@@ -53,7 +59,8 @@ struct ForgetfulMachine::State {
     if (!off()) ++boots;
   }
 
-  // Before each change; under the mutex. `boot`: of whom it is for, 0 for whoever is there now.
+  // Counts a change, and cuts the power if it is planned for this one. The caller holds the mutex. `boot`:
+  // the boot in which the caller's Writer or Lock was made; 0: any.
   Result<void> step(std::string_view operation, std::string_view name, std::uint64_t boot = 0) {
     if (!off() && ++operations >= cut_at) cut();
     return alive(operation, name, boot);
@@ -68,7 +75,7 @@ namespace {
 
 using State = ForgetfulMachine::State;
 
-// The folder, made if need be. Under the mutex.
+// Returns the folder and makes missing ones. The caller holds the mutex.
 Result<Node*> make_folder(State& state, Disk& disk, std::string_view folder) {
   Node* node = &disk.files.root();
   for (std::string_view rest = folder; !rest.empty();) {
@@ -206,7 +213,7 @@ class ForgetfulNamespace final : public Namespace {
 
   Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
     PENSTOCK_TRY(check_folder_name(folder));
-    std::vector<Entry> entries;  // a visitor may use the disk
+    std::vector<Entry> entries;  // copied, because a visitor may use the disk, which takes the mutex
     {
       const std::lock_guard lock(state_.mutex);
       PENSTOCK_TRY(state_.alive("cannot list", folder));

@@ -1,5 +1,5 @@
-// For tests only: a machine with disks whose power can be cut at any operation. It is switched on again with
-// what forgetful_disk_testing.hpp says is left.
+// For tests only: a machine with disks whose power can be cut at any operation. After power_on() the disks
+// have what the model in forgetful_disk_testing.hpp leaves.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,15 @@
 
 namespace penstock {
 
-// What a machine that is switched on again still has of what was not synced: all (only the processes were
-// killed), nothing, or some, by chance.
+// What survives of the unsynced data: all (only the processes were killed), nothing, or a random part.
 enum class Kept : std::uint8_t { all, none, some };
 
-// All disks of a machine go off together, and their operations are counted together: each folder that is
-// made, create, append, write_at, each object or folder that is synced, name that is given, renaming, removal
-// and lock is one; reading is none. publish() syncs the bytes, gives the name and syncs the folders one after
-// another, so that it can be cut in between.
+// A cut hits all disks of the machine. Their operations are counted together. Each of these is one operation:
+// making one folder, create, append, write_at, syncing an object or a folder, giving a name, rename, remove,
+// lock. Reads are not counted. publish() syncs the bytes, gives the name and syncs the folders one after
+// another, so a cut can come between these steps.
 //
-// Any thread. It outlives its back ends.
+// Any thread. It must outlive its back ends.
 class ForgetfulMachine {
  public:
   ForgetfulMachine();
@@ -28,22 +27,23 @@ class ForgetfulMachine {
   ForgetfulMachine(const ForgetfulMachine&) = delete;
   ForgetfulMachine& operator=(const ForgetfulMachine&) = delete;
 
-  // One of its disks, empty when first named. Can be used across cuts; Readers, Writers and Locks of before
-  // cannot: they fail with io. Caps are those of a disk's file system without paths; its root folder is on
-  // the disk.
+  // Returns one of the disks; a new name is an empty disk. The back end can be used across cuts. Readers,
+  // Writers and Locks from before a cut fail with io. Caps are those of a disk's file system without paths.
+  // Its root folder is on the disk.
   std::unique_ptr<Backend> backend(std::string_view disk);
-  void wipe(std::string_view disk);  // a new one takes its place
+  void wipe(std::string_view disk);  // replaces the disk by an empty one
 
-  // Operations that began since it was made or last switched on.
+  // The number of operations since the machine was made or last switched on.
   std::uint64_t operations() const;
 
-  // The n-th operation of those, counted from 1, is not done: it and all that comes later, reading too, fails
-  // with io. cut(): from now on.
+  // cut_at(): operation n, counted from 1, is not done. It and all later calls fail with io, also reads.
+  // cut(): the power is cut at once.
   void cut_at(std::uint64_t n);
   void cut();
   bool off() const;
 
-  // Forgets what there is to forget, also where it was not off; locks go, and no later cut is planned.
+  // Loses unsynced data and all locks, also if the machine was not off, and switches it on. A planned cut is
+  // cancelled.
   void power_on(Kept kept, std::uint64_t seed = 0);
 
   struct State;
@@ -52,7 +52,7 @@ class ForgetfulMachine {
   const std::unique_ptr<State> state_;
 };
 
-// A disk of one machine for each path: for the contract test, which takes it for a back end like the others.
+// A back end plug-in for the contract test: each path is a disk of one machine.
 extern const BackendInfo backend_forgetful;
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
-// A fuzz target without libFuzzer: fuzz_TARGET FOLDER feeds every file of the folder as it is, cut short, and
-// with single bits flipped, so that the seeds test every build. Exits 77 where there are no seeds.
+// Runs a fuzz target without libFuzzer, so that the seeds test every build. fuzz_TARGET FOLDER feeds every
+// file of the folder: as it is, cut short, and with single bits flipped. Exits 77 if the folder has no seeds.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -13,11 +13,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace {
 
-constexpr std::size_t kMostVariants = 500;  // a seed, spread evenly over all that there are
+constexpr std::size_t kMostVariants = 500;  // for each seed, spread evenly over all variants
 
 using Bytes = std::vector<std::uint8_t>;
 
-// From memory of exactly that size, so that a sanitizer sees the first byte after it.
+// Feeds from memory of exactly this size, so that a sanitizer reports a read of the first byte after it.
 void feed(const Bytes& bytes, std::size_t size) {
   const Bytes exact(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
   LLVMFuzzerTestOneInput(exact.data(), exact.size());
@@ -25,7 +25,8 @@ void feed(const Bytes& bytes, std::size_t size) {
 
 void feed_variants(Bytes bytes) {
   feed(bytes, bytes.size());
-  const std::size_t variants = 9 * bytes.size();  // cut before each byte, each of its bits flipped
+  // for each byte: its eight bits flipped, and a cut before it
+  const std::size_t variants = 9 * bytes.size();
   const std::size_t step = variants / kMostVariants + 1;
   for (std::size_t i = 0; i < variants; i += step) {
     const std::size_t at = i / 9;

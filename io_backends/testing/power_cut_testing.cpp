@@ -1,3 +1,5 @@
+// Threads: any thread calls the back ends. PowerCut counts in an atomic, so exactly one call gets the number
+// of the cut. That call runs `what_`. Calls on other threads that started earlier may still succeed.
 #include "io_backends/testing/power_cut_testing.hpp"
 
 #include <fcntl.h>
@@ -33,7 +35,8 @@ Result<void> loop_disk(std::string_view command, const std::filesystem::path& fo
                         (status == 77 ? " cannot run here" : " failed"));
 }
 
-// What a disk is of does not matter to a cut: in memory no other disk waits for its syncs.
+// The folder for disk images. Memory is as good as a disk for these tests, and syncs of other disks do not
+// slow it down.
 std::filesystem::path folder_for_images() {
   constexpr std::uintmax_t kEnough = std::uintmax_t{1} << 30U;
   std::error_code failed;
@@ -43,8 +46,8 @@ std::filesystem::path folder_for_images() {
   return fits ? memory : std::filesystem::temp_directory_path();
 }
 
-// A writer whose publish is of steps that can be told apart: `publish` gives the object its name, with its
-// bytes synced or not; `sync` syncs a folder.
+// Does publish() in separate steps, so that a cut can come between them: `publish` gives the object its name,
+// with its bytes synced or not; `sync` syncs a folder.
 template <class Publish, class Sync>
 Result<void> publish_in_steps(std::string_view name, Durability wanted, Publish publish, Sync sync) {
   PENSTOCK_TRY(publish(wanted == Durability::file_and_name ? Durability::file : wanted));
@@ -242,7 +245,8 @@ class LyingBackend final : public BackendWrapper {
 
 Result<void> shut_down_file_system(const std::filesystem::path& path) {
   constexpr std::uint32_t kWithoutLog =
-      2;  // nothing goes to the device any more, the journal's last entries neither
+      // Writes nothing more to the device, not even the last entries of the journal.
+      2;
   const unsigned long request = _IOR('X', 125, std::uint32_t);
   const Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return errno_error(errno, "cannot open", path.string());

@@ -1,4 +1,4 @@
-// For tests only: looking at Results, scratch folders, and work in a process of its own.
+// For tests only: checks of Results, scratch folders, and work in a child process.
 #pragma once
 
 #include <grp.h>
@@ -29,7 +29,7 @@ testing::AssertionResult is_ok(const Result<T>& result) {
   if (result.ok()) return testing::AssertionSuccess();
   return testing::AssertionFailure() << errc_name(result.error().code) << ": " << result.error().message();
 }
-// Fails with this Errc, and says something: at least `words`.
+// Whether the result failed with this Errc and a message that contains `words`. An empty message is an error.
 template <class T>
 testing::AssertionResult fails_with(Errc errc, const Result<T>& result, std::string_view words = "") {
   if (result.ok()) return testing::AssertionFailure() << "should fail with " << errc_name(errc);
@@ -48,7 +48,7 @@ inline std::string text_of(std::span<const std::byte> bytes) {
   for (const std::byte byte : bytes) text += static_cast<char>(byte);
   return text;
 }
-// Bytes that differ from place to place and from seed to seed.
+// Bytes that depend on the offset and on the seed.
 inline std::vector<std::byte> pattern(std::size_t count, unsigned seed = 1) {
   std::vector<std::byte> bytes(count);
   for (std::size_t i = 0; i < count; ++i)
@@ -56,7 +56,7 @@ inline std::vector<std::byte> pattern(std::size_t count, unsigned seed = 1) {
   return bytes;
 }
 
-// A folder that others may look into; gone with its owner.
+// A temporary folder that other users may read. The destructor removes it.
 class ScratchFolder {
  public:
   ScratchFolder() {
@@ -77,8 +77,8 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-// Runs `body`, with its EXPECTs, in a child process and returns whether all held there. The child has no
-// other threads.
+// Runs `body` in a forked child process and returns whether its EXPECTs held. The child has only the calling
+// thread.
 template <class Body>
 bool in_child_process(Body body) {
   const pid_t child = ::fork();
@@ -91,8 +91,7 @@ bool in_child_process(Body body) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// In a child process: opens at most `count` more descriptors from here on. False where the limit cannot be
-// set.
+// For a child process: limits it to `count` more open descriptors. False if the limit cannot be set.
 inline bool leave_descriptors(rlim_t count) {
   const int next = ::dup(STDIN_FILENO);
   if (next < 0) return false;
@@ -101,7 +100,7 @@ inline bool leave_descriptors(rlim_t count) {
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-// The same as a user without rights: the user nobody, when the tests run as root.
+// As in_child_process(), but without root's rights: if the tests run as root, the child becomes user 65534.
 template <class Body>
 bool as_plain_user(Body body) {
   return in_child_process([&] {

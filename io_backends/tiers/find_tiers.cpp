@@ -19,7 +19,8 @@ namespace {
 constexpr std::string_view kSharedMemory = "/dev/shm";
 constexpr std::uint64_t kWorthNaming = 16U << 20U;
 
-// In addition to pseudo file systems: images of programs, desktops, and memory that is no folder for files.
+// Excluded in addition to pseudo file systems: images of programs, desktop mounts, and memory that cannot
+// hold files.
 constexpr std::string_view kNoTiers[] = {"hugetlbfs", "squashfs",        "iso9660",
                                          "erofs",     "fuse.gvfsd-fuse", "fuse.snapfuse"};
 
@@ -54,7 +55,7 @@ FoundTier inspect_mount(const std::string& mount_point, const std::vector<std::f
   for (const std::filesystem::path& folder : usual) {
     if (folder.empty() || !may_write(folder)) continue;
     const TierFacts facts = inspect_path(folder);
-    // Bind mounts of one device under other names are the same place.
+    // Bind mounts of one device at other paths are the same file system.
     if (facts.device != found.facts.device || facts.fs_type != found.facts.fs_type) continue;
     if (found.facts.memory && facts.mount_point != mount_point) continue;
     found.folder = folder;
@@ -81,8 +82,9 @@ std::vector<std::string> data_mounts(std::istream& mountinfo,
     std::string root;
     std::string point;
   };
-  // The device's own root says more than a folder of it that is mounted elsewhere, /dev/shm more than the
-  // same memory below the root of some container, and a short path is the system's sooner than somebody's.
+  // The best mount point of a device has the smallest rank. The root of the device comes before a folder of
+  // it. /dev/shm comes before the same memory inside a container. A short path, which is probably the
+  // system's, comes before a long one.
   const auto rank = [](const std::string& root, const std::string& point) {
     return std::tuple(root != "/", point != kSharedMemory, point.size());
   };
@@ -102,14 +104,14 @@ std::vector<std::string> data_mounts(std::istream& mountinfo,
     const auto at = by_device.find(device);
     const bool best =
         at == by_device.end() || rank(root, mount_point) < rank(at->second.root, at->second.point);
-    if (!best || !is_folder(mount_point)) continue;  // asked last: a dead server may let the question wait
+    if (!best || !is_folder(mount_point)) continue;  // last, because it may block if a server does not answer
     if (at == by_device.end()) devices.push_back(device);
     by_device[device] = {root, mount_point};
   }
   std::vector<std::string> mounts;
   mounts.reserve(devices.size());
   for (const std::string& device : devices) mounts.push_back(by_device[device].point);
-  // Below a changed root (chroot) the list lacks the mount that "/" lies on.
+  // After a chroot the list lacks the mount that contains "/".
   if (!root_listed) mounts.emplace_back("/");
   return mounts;
 }
@@ -135,7 +137,7 @@ std::vector<FoundTier> find_tiers() {
   };
   std::sort(found.begin(), found.end(),
             [&](const FoundTier& a, const FoundTier& b) { return rank(a) < rank(b); });
-  // All memory is one memory.
+  // All file systems in memory share the same memory, so only the first stays.
   const auto other =
       std::find_if(found.begin(), found.end(), [](const FoundTier& t) { return !t.facts.memory; });
   if (other - found.begin() > 1) found.erase(found.begin() + 1, other);

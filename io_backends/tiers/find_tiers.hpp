@@ -1,4 +1,4 @@
-// The places on this machine where data could lie, found by looking at what is mounted.
+// Finds the places on this machine that can hold data, by inspecting the mounted file systems.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,27 @@
 namespace penstock {
 
 struct FoundTier {
-  std::string name;              // "memory", "disk", "home" ...: unique in the list
-  std::filesystem::path folder;  // on it, and writable where `writable`
+  std::string name;  // "memory", "disk", "home" ...; unique in the list
+  // a folder on this file system; `writable`: this user may write there
+  std::filesystem::path folder;
   TierFacts facts;
   std::uint64_t free_bytes = 0;  // for this user
   bool writable = false;
 };
 
-// One a file system (bind mounts of one device count once), and one for all that is in memory: disks,
-// network file systems, memory; not the kernel's own (proc, sysfs, cgroup ...), not images (squashfs,
-// iso9660), and not what has less than 16 MiB to spare. The folder is the first writable one that lies there
-// of: the working directory, $TMPDIR, /dev/shm, /var/tmp, /tmp, $XDG_RUNTIME_DIR, $HOME, the mount point;
-// else the mount point, and `writable` is false. Memory first (/dev/shm where it is one), then disks, then
-// networks, each by free space.
+// Returns one tier for each file system, and one for all file systems in memory. Bind mounts of one device
+// count once. It includes disks, network file systems and memory. It excludes the kernel's own file systems
+// (proc, sysfs, cgroup ...), images (squashfs, iso9660), and those with less than 16 MiB free.
+// The folder is the first writable one of these on the file system: the working directory, $TMPDIR, /dev/shm,
+// /var/tmp, /tmp, $XDG_RUNTIME_DIR, $HOME, the mount point. If none is writable, it is the mount point, and
+// `writable` is false.
+// Order: memory (/dev/shm first), disks, networks, each by free space.
 std::vector<FoundTier> find_tiers();
 
-// The mount points in the text of a mountinfo that could hold data, one a device, of those that `is_folder`
-// (files are mounted too, in containers): where the device's own root is mounted rather than a folder of it,
-// then /dev/shm, then the shortest path, then the first. "/" is among them even where the text lacks it
-// (chroot).
+// Returns the mount points in the text of a mountinfo that can hold data, one a device. `is_folder` excludes
+// mounted files, which containers have. A device may have several mount points. The best one shows the
+// device's own root and not a folder in it; then comes /dev/shm, then the shortest path, then the first. "/"
+// is always in the result, although the text lacks it after a chroot.
 std::vector<std::string> data_mounts(
     std::istream& mountinfo, const std::function<bool(const std::string& mount_point)>& is_folder =
                                  [](const std::string&) { return true; });

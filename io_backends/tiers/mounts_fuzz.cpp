@@ -1,4 +1,4 @@
-// Fuzz target: the input is what a system says of its mounts: a mountinfo, and the layout of a Lustre file.
+// Fuzz target: the input is the system's text about mounts (a mountinfo), and the layout of a Lustre file.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -16,10 +16,11 @@ namespace {
 constexpr int kMostNames = 8;
 constexpr std::string_view kProbePrefix = "penstock-probe-";
 
-// With the folders below it.
+// Removes the folder with all objects and folders in it. After an error it continues with the others, and
+// returns the last error.
 Result<void> remove_folder(Backend& backend, const std::string& folder) {
   Namespace& names = backend.names();
-  sweep_temporaries(backend, folder);  // of a write that was killed; no list shows them
+  sweep_temporaries(backend, folder);  // left by a killed write; list() does not show them
   std::vector<std::string> objects;
   std::vector<std::string> folders;
   const Result<void> listed = names.list(folder, [&](const Entry& entry) {

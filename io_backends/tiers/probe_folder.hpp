@@ -1,4 +1,4 @@
-// The folder that a probe works in: its own, and gone with it.
+// The folder in which one probe works. It is removed when the probe ends.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,12 @@
 
 namespace penstock {
 
-// Removes what killed probes left: folders whose locks no process holds. Not on a network, where the locks of
-// other machines may be invisible.
+// Removes the folders of killed probes: those whose lock no process holds. Does nothing on a network, where
+// the locks of other machines may be invisible.
 void sweep_dead_probes(Tier& tier);
 
-// "penstock-probe-<id>" on the tier, made by what is put there.
+// The folder "penstock-probe-<id>" on a tier. The first object in it creates it. The destructor removes it
+// and all its objects. One thread.
 class ProbeFolder {
  public:
   explicit ProbeFolder(Tier& tier);
@@ -22,8 +23,9 @@ class ProbeFolder {
   ProbeFolder& operator=(const ProbeFolder&) = delete;
   ~ProbeFolder();
 
-  // Says to other probes that somebody works here, where the back end has locks and sweep_dead_probes() asks
-  // for them. One that sweeps may take the folder for a dead probe's before it is locked, and is left to it.
+  // Locks the folder, so that sweep_dead_probes() of another probe does not remove it. Does nothing if the
+  // back end has no locks, or on a network. If another probe has locked the folder first to remove it, this
+  // one draws another name.
   void occupy();
 
   std::string object(std::string_view kind, std::uint64_t n) const;

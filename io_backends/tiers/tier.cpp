@@ -79,7 +79,7 @@ bool is_option_letter(char c) {
   return (c >= 'a' && c <= 'z') || c == '_' || c == '.';
 }
 
-// Where the options start: at the first ',' that `[a-z_.]+=` follows.
+// The offset of the options: of the first ',' that `[a-z_.]+=` follows.
 std::size_t find_options(std::string_view text) {
   for (std::size_t comma = text.find(','); comma != std::string_view::npos;
        comma = text.find(',', comma + 1)) {
@@ -123,11 +123,11 @@ Result<void> split_options(std::string_view text, std::string_view options, Tier
   return success();
 }
 
-// The three parts of a text; NAME is "" where there is none.
+// The three parts of a TIER. NAME is "" if the text has none.
 struct TierText {
   std::string_view name;
   std::string_view head;
-  std::string_view options;  // from the comma on
+  std::string_view options;  // from the first comma on
 };
 Result<TierText> split_text(std::string_view text) {
   const std::size_t options = find_options(text);
@@ -210,7 +210,7 @@ std::string options_text(std::span<const OptionWord> words, std::string_view bet
 
 namespace {
 
-// What `named` stands for, with the name and the options that were given besides it.
+// Replaces a named TIER by its value. The name and options that the user gave in addition win.
 Result<TierSpec> expand(const OptionWord& named, const TierText& given) {
   PENSTOCK_ASSIGN(const TierText own, split_text(named.value));
   std::string text(given.name.empty() ? std::string_view(named.key) : given.name);
@@ -220,7 +220,8 @@ Result<TierSpec> expand(const OptionWord& named, const TierText& given) {
   std::string_view rest = own.options;
   for (const OptionWord& option : before.options) {
     const std::size_t end = std::min(rest.find(',', 1), rest.size());
-    if (option.key == "direct" && !rest.starts_with(",direct=")) continue;  // of the head
+    // comes from "direct:" in the head, which is copied already
+    if (option.key == "direct" && !rest.starts_with(",direct=")) continue;
     const auto same_key = [&](const OptionWord& word) { return word.key == option.key; };
     if (std::none_of(over.options.begin(), over.options.end(), same_key)) text += rest.substr(0, end);
     rest.remove_prefix(end);
@@ -229,7 +230,8 @@ Result<TierSpec> expand(const OptionWord& named, const TierText& given) {
   return parse_tier(text);
 }
 
-// Notes what a word is taken for, where it could be something else. `meant`: of `named`; null: a folder.
+// Prints how a word was understood, if it could be both a named tier and a folder. `meant`: the named tier;
+// null: the folder.
 void describe_choice(std::string_view head, NamedTiers named, const OptionWord* meant) {
   if (named.empty() || !is_tier_name(head)) return;
   std::error_code unknown;

@@ -1,4 +1,4 @@
-// What a tier stands on: mounts, file systems, devices.
+// Finds the mount, file system and device of a path.
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
@@ -25,7 +25,7 @@ constexpr std::string_view kNetwork[] = {"nfs",    "nfs4", "cifs",         "smb3
 constexpr std::string_view kNetworkFuse[] = {
     "gluster", "mfs",     "sshfs", "ceph", "s3fs",          "juicefs",  "gcsfuse", "goofys",
     "rclone",  "moosefs", "dfuse", "nfs",  "mountpoint-s3", "blobfuse", "alluxio", "seaweedfs"};
-// What lies on devices of this machine. Of FUSE, those that open a device themselves.
+// File systems on devices of this machine. For FUSE only those that open a device themselves.
 constexpr std::string_view kOnDevices[] = {
     "ext2",      "ext3",         "ext4",        "ext2/ext3/ext4", "xfs",    "btrfs",   "zfs",
     "f2fs",      "bcachefs",     "jfs",         "reiserfs",       "nilfs2", "vfat",    "msdos",
@@ -60,7 +60,7 @@ bool lies_below(std::string_view path, std::string_view folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
-// Some say what they are as their source alone: "mountpoint-s3" with the plain type fuse.
+// Some FUSE file systems name their kind only in the mount source: "mountpoint-s3" with the plain type fuse.
 bool is_network(const TierFacts& facts) {
   if (std::find(std::begin(kNetwork), std::end(kNetwork), facts.fs_type) != std::end(kNetwork)) return true;
   const bool plain = facts.fs_type == "fuse";
@@ -70,7 +70,7 @@ bool is_network(const TierFacts& facts) {
   });
 }
 
-// "/dev/vda" for "252:0"; "" where that is no block device.
+// Returns "/dev/vda" for "252:0"; "" if that is no block device.
 std::string block_device(std::string_view major_minor) {
   std::ifstream uevent("/sys/dev/block/" + std::string(major_minor) + "/uevent");
   for (std::string line; std::getline(uevent, line);)
@@ -78,14 +78,14 @@ std::string block_device(std::string_view major_minor) {
   return "";
 }
 
-// "/dev/vda" for the mount source "/dev/root", which no machine has.
+// Returns the real device for the mount source "/dev/root", which exists on no machine.
 std::string device_name(const std::string& source, std::string_view major_minor) {
   if (source != "/dev/root" && source != "rootfs") return source;
   const std::string device = block_device(major_minor);
   return device.empty() ? source : device;
 }
 
-// Numbers of statfs(2); the three ext file systems share one.
+// File system numbers of statfs(2). The three ext file systems share one.
 constexpr std::pair<std::uint32_t, std::string_view> kMagics[] = {
     {0x0000ef53, "ext2/ext3/ext4"},
     {0x58465342, "xfs"},
@@ -102,7 +102,7 @@ constexpr std::pair<std::uint32_t, std::string_view> kMagics[] = {
     {0x65735546, "fuse"},
 };
 
-// Below a changed root (chroot) the list of mounts may lack the one that "/" lies on.
+// After a chroot the list of mounts may lack the one that contains "/".
 TierFacts facts_of_unlisted_mount(const std::filesystem::path& path) {
   TierFacts facts;
   facts.mount_point = "/";
@@ -118,7 +118,7 @@ TierFacts facts_of_unlisted_mount(const std::filesystem::path& path) {
   return facts;
 }
 
-// Some FUSE file systems say what they are before their source: "mfs#10.0.0.1:9421" with the plain type fuse.
+// Some FUSE file systems name their kind before the source: "mfs#10.0.0.1:9421" with the plain type fuse.
 void split_fuse_source(TierFacts& facts) {
   const std::size_t end = facts.device.find('#');
   if (facts.fs_type != "fuse" || end == std::string::npos || end == 0) return;
@@ -161,8 +161,8 @@ std::string lustre_striping(const std::filesystem::path& path) {
 
 }  // namespace
 
-// struct lov_user_md (lustre_user.h): magic, pattern, object id (16 bytes), stripe size, stripe count,
-// offset.
+// The layout is a struct lov_user_md (lustre_user.h): magic, pattern, object id (16 bytes), stripe size,
+// stripe count, offset.
 std::string describe_lustre_layout(std::span<const std::byte> layout) {
   constexpr std::uint32_t kMagicV1 = 0x0bd10bd0;
   constexpr std::uint32_t kMagicV3 = 0x0bd30bd0;
@@ -176,7 +176,8 @@ std::string describe_lustre_layout(std::span<const std::byte> layout) {
   return stripes + " x " + format_size(field<std::uint32_t>(layout, 24));
 }
 
-// A line reads: id parent major:minor root mount_point options [fields...] - fs_type source super_options.
+// A line has the fields: id parent major:minor root mount_point options [fields...] - fs_type source
+// super_options.
 TierFacts facts_from_mountinfo(std::istream& mountinfo, std::string_view path) {
   TierFacts facts;
   for (std::string line; std::getline(mountinfo, line);) {
@@ -189,7 +190,7 @@ TierFacts facts_from_mountinfo(std::istream& mountinfo, std::string_view path) {
     if (!(words >> fs_type >> source)) continue;
     words >> super_options;
     mount_point = unescape_octal(mount_point);
-    // Of two mounts on one point the later covers the earlier.
+    // If two mounts have the same point, the later one hides the earlier one.
     if (!lies_below(path, mount_point) || mount_point.size() < facts.mount_point.size()) continue;
     facts.mount_point = mount_point;
     facts.fs_type = fs_type;

@@ -1,4 +1,4 @@
-// Fuzz target: the input is a word of the command line, read as everything that one may be.
+// Fuzz target: the input is a word of the command line. Every parser that may get one reads it.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,9 +1,10 @@
-// Whether parsers hold checksums against what they cover.
+// Tells parsers whether to verify checksums.
 #pragma once
 
 namespace penstock {
 
-// False where libFuzzer looks for what lies behind checksums, which it would never get right by chance.
+// False in builds with libFuzzer: it would never guess a correct checksum, and would not reach the code after
+// the check.
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 inline constexpr bool kChecksumsCount = false;
 #else

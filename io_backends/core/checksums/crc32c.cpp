@@ -26,8 +26,8 @@ std::uint32_t update_portable(std::uint32_t crc, std::span<const std::byte> byte
 
 #if defined(__x86_64__)
 
-// A product of 32 times 32 bits lies with x^0 in bit 63; what the instruction does to the lower half is times
-// x^32 modulo the polynomial.
+// The product of 32 times 32 bits has x^0 in bit 63. The instruction crc32 multiplies the lower half by x^32
+// modulo the polynomial.
 __attribute__((target("sse4.2,pclmul"))) std::uint32_t multiply_clmul(std::uint32_t a, std::uint32_t b) {
   const __m128i product =
       _mm_clmulepi64_si128(_mm_cvtsi32_si128(static_cast<int>(a)), _mm_cvtsi32_si128(static_cast<int>(b)), 0);
@@ -64,7 +64,7 @@ __attribute__((target("sse4.2"))) std::uint32_t update_sse42(std::uint32_t crc,
   return crc;
 }
 
-// What one instruction after another does, or tables where there is none.
+// Uses one crc32 instruction after another, or tables on a processor without it.
 std::uint32_t update_plain(std::uint32_t crc, std::span<const std::byte> bytes) {
   static const bool has = __builtin_cpu_supports("sse4.2") != 0;
   return has ? update_sse42(crc, bytes) : update_portable(crc, bytes);
@@ -81,12 +81,12 @@ std::uint32_t update_plain(std::uint32_t crc, std::span<const std::byte> bytes) 
 #ifdef PENSTOCK_HAS_ISAL
 
 std::uint32_t update(std::uint32_t crc, std::span<const std::byte> bytes) {
-  // ISA-L's way is for many bytes: it takes 50 ns to get going.
+  // ISA-L is made for many bytes: it needs 50 ns to start.
   constexpr std::size_t kMany = 96;
   if (bytes.size() < kMany) return update_plain(crc, bytes);
   while (!bytes.empty()) {
     const std::size_t count = std::min<std::size_t>(bytes.size(), INT_MAX);
-    // ISA-L only reads, but its type does not say so.
+    // ISA-L only reads, but its parameter is not const.
     void* data = const_cast<void*>(static_cast<const void*>(bytes.data()));  // NOLINT(*-const-cast)
     crc = crc32_iscsi(static_cast<unsigned char*>(data), static_cast<int>(count), crc);
     bytes = bytes.subspan(count);

@@ -1,4 +1,5 @@
-// CRC32C (Castagnoli, polynomial 0x1EDC6F41, reflected): of samples in manifests, and of TFRecord framing.
+// CRC32C (Castagnoli, polynomial 0x1EDC6F41, reflected), used for samples in manifests and for TFRecord
+// framing.
 #pragma once
 
 #include <cstddef>
@@ -9,24 +10,24 @@
 
 namespace penstock {
 
-// The CRC of what `crc` stands for followed by `bytes`; start with 0. Any thread.
+// The CRC of some data followed by `bytes`, where `crc` is the CRC of that data (0 at the start). Any thread.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc = 0);
 
 // The CRC of A followed by B, given crc32c(A), crc32c(B) and B's length in bytes.
 std::uint32_t crc32c_combine(std::uint32_t a, std::uint32_t b, std::uint64_t b_bytes);
 
-// crc32c_combine() for one length of B, in a few table look-ups. Any thread.
+// crc32c_combine() prepared for one length of B: a few table look-ups. Any thread.
 CrcShift crc32c_fixed_shift(std::uint64_t b_bytes);
 
-// crc32c_combine() where lengths are many but come again: crc32c(A followed by B) is crc32c_shift(crc32c(A),
-// power) ^ crc32c(B), with power = crc32c_power(bytes of B) kept instead of the length.
+// crc32c_combine() in two steps, for lengths that occur again and again. Keep power = crc32c_power(bytes of
+// B) for each length. Then crc32c(A followed by B) = crc32c_shift(crc32c(A), power) ^ crc32c(B).
 std::uint32_t crc32c_power(std::uint64_t bytes);
 std::uint32_t crc32c_shift(std::uint32_t crc, std::uint32_t power);
 
-// What this machine and build compute it with: "isa-l", "sse4.2" or "portable".
+// The implementation on this machine and in this build: "isa-l", "sse4.2" or "portable".
 const char* crc32c_method();
 
-// The table version: faster than the others for a few bytes, and what tests hold them against.
+// The implementation by tables. It is the fastest one for a few bytes, and tests compare the others with it.
 std::uint32_t crc32c_portable(std::span<const std::byte> bytes, std::uint32_t crc = 0);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// What CRCs of 32 bits with reflected bits have in common, whatever their polynomial.
+// Tables and arithmetic for reflected 32-bit CRCs with any polynomial.
 #pragma once
 
 #include <array>
@@ -9,10 +9,10 @@
 
 namespace penstock {
 
-// Table k moves a byte over the k bytes that follow it.
+// Table k has the effect of a byte on the CRC after k more bytes.
 using CrcTables = std::array<std::array<std::uint32_t, 256>, 8>;
 
-// `polynomial` with its bits reversed.
+// `polynomial` has its bits reversed.
 constexpr CrcTables make_crc_tables(std::uint32_t polynomial) {
   CrcTables tables{};
   for (std::uint32_t i = 0; i < 256; ++i) {
@@ -26,7 +26,7 @@ constexpr CrcTables make_crc_tables(std::uint32_t polynomial) {
   return tables;
 }
 
-// The CRC's register after `bytes`, eight bytes a step.
+// The register of the CRC after `bytes`. Each step takes eight bytes.
 inline std::uint32_t crc_update(const CrcTables& tables, std::uint32_t crc,
                                 std::span<const std::byte> bytes) {
   while (bytes.size() >= 8) {
@@ -42,17 +42,17 @@ inline std::uint32_t crc_update(const CrcTables& tables, std::uint32_t crc,
   return crc;
 }
 
-// Product of two polynomials modulo the CRC's, coefficients reflected: bit 31 is x^0.
+// The product of two polynomials modulo the polynomial of the CRC. Coefficients are reflected: bit 31 is x^0.
 constexpr std::uint32_t crc_multiply(std::uint32_t polynomial, std::uint32_t a, std::uint32_t b) {
   std::uint32_t product = 0;
-  for (int i = 0; i < 32; ++i, a <<= 1U) {  // masks: these branches cannot be predicted
+  for (int i = 0; i < 32; ++i, a <<= 1U) {  // masks instead of branches, which a processor could not predict
     product ^= b & (0U - (a >> 31U));
     b = (b >> 1U) ^ (polynomial & (0U - (b & 1U)));
   }
   return product;
 }
 
-// x^(8 n * 256^k) for each k and n: what moves a CRC over n * 256^k bytes.
+// x^(8 n * 256^k) for each k and n. Multiplying by it advances a CRC by n * 256^k zero bytes.
 using CrcPowers = std::array<std::array<std::uint32_t, 256>, 8>;
 constexpr CrcPowers make_crc_powers(std::uint32_t polynomial) {
   CrcPowers powers{};
@@ -68,8 +68,8 @@ constexpr CrcPowers make_crc_powers(std::uint32_t polynomial) {
   return powers;
 }
 
-// x^(8 bytes): what moves a CRC over that many bytes. multiply(a, b) is crc_multiply() for the polynomial, or
-// what is faster.
+// x^(8 bytes). Multiplying by it advances a CRC by `bytes` zero bytes. multiply(a, b) is crc_multiply() for
+// the polynomial, or a faster function.
 template <class Multiply>
 std::uint32_t crc_power(const CrcPowers& powers, std::uint64_t bytes, Multiply multiply) {
   std::uint32_t power = powers[0][bytes & 0xffU];
@@ -77,7 +77,7 @@ std::uint32_t crc_power(const CrcPowers& powers, std::uint64_t bytes, Multiply m
   return power;
 }
 
-// Combines CRCs of A and B for one length of B, in a few table look-ups. Any thread.
+// Combines the CRCs of A and B for one length of B: a few table look-ups. Any thread.
 class CrcShift {
  public:
   // `power`: crc_power() of B's length.
@@ -92,7 +92,8 @@ class CrcShift {
   }
 
  private:
-  std::array<std::array<std::uint32_t, 256>, 4> shifted_{};  // of each value of each byte of A's CRC
+  // for each byte of A's CRC and each of its values
+  std::array<std::array<std::uint32_t, 256>, 4> shifted_{};
 };
 
 }  // namespace penstock

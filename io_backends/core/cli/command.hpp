@@ -1,4 +1,5 @@
-// A command of the main program: `penstock <name> ...`. A command lives in the highest room it needs.
+// Describes the commands of the main program: `penstock <name> ...`. A command is in the highest component
+// that it needs.
 #pragma once
 
 #include <cstdint>
@@ -14,67 +15,66 @@
 
 namespace penstock {
 
-// How a command talks to its user. Everything on stdout is either the table or, with json, one JSON object a
-// line.
+// How a command prints. Its stdout is the table or, with `json`, one JSON object a line.
 struct Output {
   bool json = false;
-  bool si_units = false;  // MB/s instead of MiB/s
-  bool progress = false;  // resolved: on a terminal, or asked for
+  bool si_units = false;  // print MB/s instead of MiB/s
+  bool progress = false;  // show progress: on a terminal, or on request
 };
 
 struct CommandContext {
-  const Options& options;                    // of the command's own table and the common ones
+  const Options& options;                    // from the command's own table and the common ones
   std::span<const std::string> positionals;  // arguments, in order
   std::span<const std::string> argv;         // the whole line, for the record
   std::string_view command;
   Output output;
-  std::uint64_t seed = 0;  // --seed, or one drawn for this run
+  std::uint64_t seed = 0;  // --seed, or a random one for this run
   Communicator& communicator;
   std::span<const MetricInfo> metrics = {};         // CommandInfo::metrics
   std::span<const std::string_view> findings = {};  // CommandInfo::findings
-  // Of the site files: names, each with the TIER that it stands for; and the words that start ranks, with
-  // {ranks} in them (none where no file says).
+  // From the site files: names with their TIERs, and the words of the launcher, which contain {ranks} (empty
+  // if no file has it).
   std::span<const OptionWord> named_tiers = {};
   std::span<const std::string> launcher = {};
 };
 
-// A command, or a subcommand of one, which is a table of its own in a file of its own.
+// A command or a subcommand. Each is one table in one file.
 //
-// Returns the exit code for what was measured (0 done, 1 a check did not hold, or the command's own), or an
-// Error, which the main program prints and maps (exit_code()). An interrupted command writes what it has and
-// returns 0 or 1: the main program turns that into 128 + signal.
+// run() returns the exit code of a finished measurement: 0 done, 1 a check failed, or a code of the command.
+// After an Error the main program prints it and uses exit_code(). An interrupted command writes its results
+// so far and returns 0 or 1. The main program turns that into 128 + signal.
 struct CommandInfo {
   std::string_view name;  // the words after "penstock": "read", "checkpoint gc"
   std::string_view summary;
   OptionTable options = {};
   Result<int> (*run)(const CommandContext& context) = nullptr;
   std::string_view synopsis;     // "penstock read CORPUS [--tier TIER]... [options]"
-  std::string_view examples[2];  // worked examples: a line, and what it does behind '#'
-  std::string_view notes = {};   // below them in --help: what the options do not say, such as exit codes
-  // What the positionals are, a word for each: "CORPUS"; "" for none. One that begins with '[' may be left
-  // out, one that ends in "..." may be repeated: "NAME [RESULTS]...".
+  std::string_view examples[2];  // examples: a command line, and its effect after '#'
+  // in --help after the examples: what the options do not explain, such as exit codes
+  std::string_view notes = {};
+  // The arguments, one word for each: "CORPUS"; "": none. A word that begins with '[' is optional; one that
+  // ends in "..." may be repeated: "NAME [RESULTS]...".
   std::string_view arguments = {};
-  bool measures = false;  // also takes the options of every measuring command
+  bool measures = false;  // also has the options of measuring_options()
   bool ranks = false;     // may run as one job over several ranks
-  bool pinned = false;    // takes those of them that choose processors
-  // Of a command whose first argument is a subcommand: all of them. They have the options, the arguments and
-  // `run`; `measures`, `ranks`, `findings` and `metrics` of the command are those of any of
-  // them.
+  bool pinned = false;    // has only placement_options() of these
+  // The subcommands, for a command whose first argument is one. They have the options, the arguments and
+  // `run`. `measures`, `ranks`, `findings` and `metrics` of the command cover all of them.
   std::span<const CommandInfo* const> (*subcommands)() = nullptr;
-  // Names of parameters in its records that no option gives and that are not work: what a run found out. A
-  // parameter that is neither here nor an option is work.
+  // Names of parameters in its records that are results of the run and not work. Any other parameter that is
+  // not an option counts as work.
   std::span<const std::string_view> findings = {};
-  // All metrics that its records can have, in order of importance: a sweep shows the first that a record has.
+  // All metrics of its records, in order of importance: a sweep shows the first one that a record has.
   std::span<const MetricInfo> metrics = {};
 };
 
 const Registry<CommandInfo>& command_registry();
 
-// The options that all commands share (--json, --units, --progress, --config ...), and those of measuring
-// commands (--results, --label, --pair, --seed, --cpus, --numa).
+// The options of all commands (--json, --units, --progress, --config ...), and those of measuring commands
+// (--results, --label, --pair, --seed, --cpus, --numa).
 OptionTable common_options();
 OptionTable measuring_options();
-// Of these, --cpus and --numa.
+// Only --cpus and --numa.
 OptionTable placement_options();
 inline constexpr OptionSpec kSeedOption{.name = "seed",
                                         .role = OptionRole::repeat,
@@ -84,9 +84,9 @@ inline constexpr OptionSpec kSeedOption{.name = "seed",
                                         .group = "Record",
                                         .at_least = 0};
 
-// None for a command without.
+// The subcommands of a command; empty if it has none.
 std::span<const CommandInfo* const> subcommands_of(const CommandInfo& command);
-// "gc" of "checkpoint gc", "read" of "read".
+// Returns "gc" for "checkpoint gc", and "read" for "read".
 std::string_view last_word(const CommandInfo& command);
 
 }  // namespace penstock

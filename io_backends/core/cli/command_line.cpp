@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kHelpWidth = 110;
 constexpr std::size_t kHelpIndent = 32;
-constexpr int kAnyNumber = 1 << 20;  // of arguments
+constexpr int kAnyNumber = 1 << 20;  // number of arguments
 
 std::string flag_names(const OptionSpec& spec) {
   std::string names = fmt::format("--{}", spec.name);
@@ -24,7 +24,7 @@ std::string flag_names(const OptionSpec& spec) {
   return names;
 }
 
-// What CLI11 collects for one row.
+// The values that CLI11 collects for one row.
 struct Collected {
   const OptionSpec* spec = nullptr;
   std::vector<std::string> values = {};
@@ -48,7 +48,8 @@ Error unknown_flag(const CommandInfo& command, const std::string& word) {
                       valid);
 }
 
-// The value behind an unknown flag reads like an argument too many; then the flag is what is wrong.
+// After an unknown flag its value looks like a surplus argument. This reports the flag, which is the real
+// error.
 Result<void> check_flags(const CommandInfo& command, std::span<const std::string> words) {
   for (const std::string& word : words) {
     if (word == "--") break;
@@ -79,7 +80,8 @@ Result<const CommandInfo*> find_subcommand(const CommandInfo& command, std::stri
   return unknown_name(fmt::format("subcommand of 'penstock {}'", command.name), word, names);
 }
 
-// Of the rows of all subcommands those of one, with its own specifications.
+// Keeps the rows that `subcommand` has, with its own specifications. Fails if the line gives an option of
+// another subcommand.
 Result<void> keep_own_rows(const CommandInfo& command, const CommandInfo& subcommand,
                            std::vector<Collected>& rows) {
   for (Collected& row : rows) {
@@ -97,8 +99,8 @@ Result<void> keep_own_rows(const CommandInfo& command, const CommandInfo& subcom
   return success();
 }
 
-// Flags from a file, spelled as on the line: min_time is --min-time, and a sequence is a list ("1,2,4")
-// unless the option may be repeated.
+// Changes flags of a file to the form of the command line: min_time becomes --min-time, and a sequence
+// becomes a list ("1,2,4") unless the option may be repeated.
 std::vector<OptionWord> flags_as_on_the_line(const std::vector<Collected>& rows,
                                              std::span<const OptionWord> config) {
   std::vector<OptionWord> words;
@@ -115,7 +117,7 @@ std::vector<OptionWord> flags_as_on_the_line(const std::vector<Collected>& rows,
   return words;
 }
 
-// A list where one number is taken: several rows are what a sweep is for.
+// Refuses a list for an option that takes one number. The message recommends a sweep.
 Result<void> check_single_numbers(const CommandInfo& command, const std::vector<Collected>& rows,
                                   std::span<const OptionWord> given) {
   for (const OptionWord& word : given) {
@@ -146,7 +148,8 @@ Result<void> check_number(const CommandInfo& command, const std::vector<std::str
   return success();
 }
 
-// `command` has the table of all that a configuration file may say, `asked` of what is to run.
+// `command`: the command, whose tables have all flags that a configuration file may contain. `asked`: the
+// command or subcommand to run.
 Result<Options> options_from(const CommandInfo& command, const CommandInfo& asked,
                              const std::vector<Collected>& rows, std::span<const OptionWord> config) {
   std::vector<OptionWord> given;
@@ -267,11 +270,11 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
     }
   }
   CommandLine line{.command = &command};
-  // Any number is taken here: the value of a misspelt flag lands among the arguments, and the flag is what to
-  // speak of.
+  // Accepts any number of arguments. The value of a misspelt flag becomes an argument, and the error must
+  // name the flag and not the number of arguments.
   if (!command.arguments.empty()) app.add_option("arguments", line.arguments)->expected(0, kAnyNumber);
   try {
-    std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 takes words from the back
+    std::vector<std::string> reversed(words.rbegin(), words.rend());  // CLI11 parses the last word first
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
     PENSTOCK_TRY(check_flags(command, words));

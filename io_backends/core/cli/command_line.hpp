@@ -1,4 +1,4 @@
-// From a command's option table to its parsed line and its help.
+// Parses the command line by a command's option table, and prints its help.
 #pragma once
 
 #include <span>
@@ -13,16 +13,17 @@
 namespace penstock {
 
 struct CommandLine {
-  const CommandInfo* command = nullptr;  // what is to run: the command, or its subcommand
+  const CommandInfo* command = nullptr;  // the command or subcommand to run
   Options options = {};
   std::vector<std::string> arguments = {};  // without the subcommand
 };
 
-// The tables that `command` takes: its own, those of measuring commands where it measures, the common ones.
-// Of a command with subcommands: those of each, so that a name may be there more than once.
+// The option tables of `command`: its own, those of measuring commands if it measures, and the common ones.
+// For a command with subcommands: the tables of all of them, so a name may occur more than once.
 std::vector<OptionTable> tables_of(const CommandInfo& command);
 
-// What its --help, its man page and its completions show. Of a command with subcommands: what all take.
+// The options in its --help, man page and completions. For a command with subcommands: only those that all of
+// them take.
 std::vector<const OptionSpec*> options_of(const CommandInfo& command);
 
 // The groups of these options, each once.
@@ -31,25 +32,26 @@ std::vector<std::string_view> groups_of(const std::vector<const OptionSpec*>& op
 // Of tables_of(command) the first row of each name.
 std::vector<const OptionSpec*> all_options(const CommandInfo& command);
 
-// The first row of that name or alias in tables_of(command); null where there is none.
+// The first row with this name or alias in tables_of(command); null if none exists.
 const OptionSpec* find_option(const CommandInfo& command, std::string_view name);
 
-// The words behind the command's name. Unknown flags name the nearest and list the valid ones; too few or too
-// many arguments say what is expected. An option of another subcommand is refused, and the error names those
-// that take it. `config` supplies what the line does not; what is there for another subcommand is left out.
+// Parses the words after the command's name. For an unknown flag the error names the nearest one and lists
+// the valid ones. For too few or too many arguments it names the expected ones. An option of another
+// subcommand is refused, and the error names the subcommands that take it. `config` has values for flags that
+// the line does not give. Its flags of other subcommands are ignored.
 Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<const std::string> words,
                                        std::span<const OptionWord> config);
 
 // Whether the words ask for help (--help or -h before any "--").
 bool asks_for_help(std::span<const std::string> words);
 
-// What help is asked for: the subcommand that the words name, or the command.
+// The command whose help the words ask for: the subcommand in the words, or the command.
 const CommandInfo& command_asked_for(const CommandInfo& command, std::span<const std::string> words);
 
-// The value of --NAME in raw words, before they are parsed in earnest; "" when absent.
+// The value of --NAME in the words before they are parsed; "" if absent.
 std::string raw_value(std::span<const std::string> words, std::string_view name);
 
-// Synopsis, worked examples, subcommands, options grouped by task.
+// Returns the help text: synopsis, examples, subcommands, and options grouped by task.
 std::string command_help(const CommandInfo& command);
 
 }  // namespace penstock

@@ -1,4 +1,5 @@
-// Completions for bash, zsh and fish. Names of tiers come from the site files when a word is completed.
+// Makes completions for bash, zsh and fish. The names of tiers come from the site files when the user
+// completes a word.
 #include <fmt/format.h>
 
 #include <array>
@@ -133,7 +134,7 @@ std::string bash_values(const std::vector<const CommandInfo*>& commands) {
   return takes + "  esac\n  return 1\n}\n" + out + "  esac\n}\n";
 }
 
-// For zsh's specifications: the quotes of the shell, and what _arguments takes for its own.
+// Escapes text for a specification of zsh: the quotes of the shell, and the special characters of _arguments.
 std::string zsh_text(std::string_view text) {
   return with_escapes(text, [](char c) -> std::string_view {
     return c == '\''   ? "'\\''"
@@ -160,7 +161,7 @@ void add_zsh_arguments(std::string& out, const CommandInfo& command, std::string
   out += fmt::format(" \\\n{}  {}\n", indent, rest);
 }
 
-// What `_describe` offers, with what each is for.
+// Adds the list for `_describe`: each command with its summary.
 void add_zsh_commands(std::string& out, std::string_view list, std::string_view indent,
                       std::span<const CommandInfo* const> commands) {
   out += fmt::format("{0}local -a {1}\n{0}{1}=(\n", indent, list);

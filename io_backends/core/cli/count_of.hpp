@@ -1,4 +1,4 @@
-// A count as text, with singular and plural: "1 file", "3 files".
+// Formats a count with singular and plural: "1 file", "3 files".
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// As roff has it: backslashes and dashes are themselves, and no line begins like a request.
+// Escapes text for roff: backslashes and dashes are printed as they are, and no line starts a request.
 std::string roff(std::string_view text) {
   std::string plain;
   for (const char c : text) {

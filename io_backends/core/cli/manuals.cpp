@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of this build, or the one that it is told to pretend, so that it can be repeated.
+// The present date, or SOURCE_DATE_EPOCH for reproducible builds.
 std::string date_of_build() {
   std::time_t now = std::time(nullptr);
   if (const char* epoch = std::getenv("SOURCE_DATE_EPOCH"); epoch != nullptr)

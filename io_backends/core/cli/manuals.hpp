@@ -1,4 +1,4 @@
-// Man pages and completions, from the option tables: what --help says, in the forms that other programs read.
+// Makes man pages and shell completions from the option tables: the content of --help for other programs.
 #pragma once
 
 #include <filesystem>
@@ -12,15 +12,16 @@
 
 namespace penstock {
 
-// What the tables do not say: the words that a command's first argument may be ("generate" -> its recipes).
+// The valid first arguments of commands, which the tables do not have ("generate" -> its recipes).
 using ArgumentChoices = std::map<std::string, std::vector<std::string>, std::less<>>;
 
-// Of these commands: writes into `folder` and its man1/, which it makes: penstock.1, penstock-COMMAND.1 and
-// penstock-COMMAND-SUBCOMMAND.1, penstock.bash, _penstock (zsh) and penstock.fish. Returns the exit code 0.
+// Writes the manuals of these commands into `folder` and `folder`/man1/, which it creates: penstock.1,
+// penstock-COMMAND.1 and penstock-COMMAND-SUBCOMMAND.1, penstock.bash, _penstock (zsh) and penstock.fish.
+// Returns the exit code 0.
 Result<int> write_manuals(const std::filesystem::path& folder, std::span<const CommandInfo* const> commands,
                           const ArgumentChoices& arguments);
 
-// `date` stands on the page: "2026-11-23". The page of the whole program lists `commands`.
+// The page shows `date`: "2026-11-23". The page of the whole program lists `commands`.
 std::string man_page(const CommandInfo& command, std::string_view date);
 std::string man_page_of_all(const std::vector<const CommandInfo*>& commands, std::string_view date);
 
@@ -30,15 +31,15 @@ std::string zsh_completion(const std::vector<const CommandInfo*>& commands, cons
 std::string fish_completion(const std::vector<const CommandInfo*>& commands,
                             const ArgumentChoices& arguments);
 
-// Each command, and behind it its subcommands.
+// Returns each command, followed by its subcommands.
 std::vector<const CommandInfo*> with_subcommands(const std::vector<const CommandInfo*>& commands);
-// "checkpoint-gc" of "checkpoint gc".
+// Returns "checkpoint-gc" for "checkpoint gc", with `between` = '-'.
 std::string joined_name(const CommandInfo& command, char between);
 
-// What a shell may offer for the value of an option.
+// What a shell offers as the value of an option.
 enum class ValueKind : std::uint8_t { none, anything, words, file, folder, tier };
 ValueKind value_kind(const OptionSpec& spec);
-// Of `words`: "iec|si" -> iec, si; "0|1" for a boolean.
+// The choices for ValueKind::words: "iec|si" becomes iec, si; a boolean has 0 and 1.
 std::vector<std::string_view> value_choices(const OptionSpec& spec);
 
 }  // namespace penstock

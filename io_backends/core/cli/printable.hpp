@@ -1,4 +1,4 @@
-// Text of others (names in archives, folders and records) on its way to a terminal.
+// Makes foreign text (names in archives, folders and records) safe for a terminal.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,12 @@
 
 namespace penstock {
 
-// Bytes of the UTF-8 character in front, 0 if there is none (RFC 3629: no surrogates, nothing overlong).
+// The bytes of the first UTF-8 character, or 0 if the text starts with none (RFC 3629: no surrogates, no
+// overlong forms).
 std::size_t utf8_length(std::string_view text);
 
-// One line of it: control characters and bytes that are no UTF-8 are escaped ("\n", "\x1b"), so that no name
-// can play tricks on a terminal. What is escaped already stays as it is.
+// Returns the text as one line. Control characters and bytes that are not UTF-8 are escaped ("\n", "\x1b"),
+// so that no name can control the terminal. Escapes that the text contains already are not escaped again.
 std::string printable(std::string_view text);
 
 }  // namespace penstock

@@ -1,3 +1,8 @@
+// Threads: any thread calls all functions, except leave_output_to_another_rank(), which runs before other
+// threads start.
+// Locks: Progress::mutex_ guards note_ and one redraw. noted_mutex guards `noted`. Neither is held while the
+// other is taken.
+// Memory: every print allocates its line. A signal handler must not call these functions.
 #include "io_backends/core/cli/progress.hpp"
 
 #include <fmt/format.h>
@@ -24,7 +29,7 @@ std::atomic<bool> line_stands{false};  // a progress line is on the terminal
 bool silent = false;
 
 std::mutex noted_mutex;
-std::set<std::string, std::less<>> noted;  // by note_once()
+std::set<std::string, std::less<>> noted;  // texts of note_once()
 
 void print_line(std::string_view kind, std::string_view text) {
   if (silent) return;
@@ -62,6 +67,7 @@ void Progress::draw(bool force) {
   const std::int64_t now = now_ns();
   std::int64_t due = next_draw_ns_.load(std::memory_order_relaxed);
   if (!force && now < due) return;
+  // If several threads are here, only the one that wins this exchange draws. The others return at once.
   if (!next_draw_ns_.compare_exchange_strong(due, now + std::chrono::nanoseconds(kRedraw).count()) && !force)
     return;
   std::lock_guard lock(mutex_);

@@ -1,4 +1,5 @@
-// Progress of long work: one line on stderr, redrawn at most ten times a second, only where wanted.
+// Shows the progress of long work on stderr, and prints warnings and notes. The progress is one line that is
+// redrawn at most ten times a second.
 #pragma once
 
 #include <atomic>
@@ -10,18 +11,18 @@
 
 namespace penstock {
 
-// advance() is a relaxed add and now and then a line: fit for a loop over samples. Any thread. The line is
-// wiped when the Progress dies. Does nothing when `shown` is false.
+// advance() is one relaxed add, and sometimes a redraw, so it fits into a loop over samples. Any thread. The
+// destructor erases the line. Does nothing if `shown` is false.
 class Progress {
  public:
-  // `total` 0: unknown, no percentage and no time left. `unit`: "files", "MiB" ...
+  // `total` 0: unknown, so it shows no percentage and no time left. `unit`: "files", "MiB" ...
   Progress(bool shown, std::string_view what, std::uint64_t total, std::string_view unit);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   void advance(std::uint64_t by);
-  void set_note(std::string_view note);  // behind the numbers: what is worked on now
+  void set_note(std::string_view note);  // shown after the numbers: the present object of the work
 
  private:
   void draw(bool force);
@@ -37,12 +38,13 @@ class Progress {
   std::string note_;
 };
 
-// A line of diagnostics to stderr: "penstock: warning: ...", as printable() makes it. Wipes a progress line
-// that is there; its next redraw comes below. Any thread.
+// Prints a line on stderr: "penstock: warning: ...", escaped by printable(). Erases a progress line; its next
+// redraw comes below. Any thread.
 void warn(std::string_view text);
 void note(std::string_view text);
-void note_once(std::string_view text);  // nothing where this process has noted that already
-// From now on neither says anything: for the ranks of a job that another one speaks for. Before any thread.
+void note_once(std::string_view text);  // prints each text only once in this process
+// Silences these functions, for ranks of a job whose messages another rank prints. Call it before any thread
+// starts.
 void leave_output_to_another_rank();
 
 }  // namespace penstock

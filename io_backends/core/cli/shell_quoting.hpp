@@ -1,4 +1,4 @@
-// Command lines in messages and scripts, as a shell takes them.
+// Quotes command lines in messages and scripts for a shell.
 #pragma once
 
 #include <span>
@@ -7,9 +7,9 @@
 
 namespace penstock {
 
-// As it is where a shell does nothing to it, in single quotes otherwise.
+// Returns the word unchanged if a shell does not interpret it, else in single quotes.
 std::string shell_word(std::string_view word);
-// With a blank between them.
+// Quotes each word and joins them with blanks.
 std::string shell_line(std::span<const std::string> words);
 
 }  // namespace penstock

@@ -1,4 +1,5 @@
-// What people read on stdout: aligned tables, and bytes, rates and times in the units that they asked for.
+// Makes the output that people read on stdout: aligned tables, and bytes, rates and times in the units of the
+// user's choice.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@ namespace penstock {
 
 enum class Align : std::uint8_t { left, right };
 
-// A text table: a heading line, then rows; two blanks between columns, nothing behind the last, numbers to
-// the right. Widths count UTF-8 code points, not bytes. One thread.
+// A text table: a heading line, then rows. Two blanks separate columns, and no blanks follow the last.
+// Numbers are aligned to the right. Widths count UTF-8 code points. One thread.
 class Table {
  public:
   struct Column {
@@ -22,7 +23,7 @@ class Table {
   };
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // Missing cells are empty; surplus cells assert.
+  // Adds a row. Missing cells are empty; too many cells assert.
   void row(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
   std::string text() const;  // ends in a newline
@@ -32,14 +33,15 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// "MiB/s" or "MB/s", and a rate in it without the unit: "135.5", "1 234".
+// rate_unit() is "MiB/s" or "MB/s". format_rate() returns a rate in this unit, without its name: "135.5", "1
+// 234".
 std::string_view rate_unit(const Output& output);
 std::string format_rate(double bytes_per_s, const Output& output);
-// With the unit, and a larger one where it reads better: "1.8 GiB", "112 KB".
+// Formats bytes with the unit that fits their size: "1.8 GiB", "112 KB".
 std::string format_bytes(double bytes, const Output& output);
 
-// A number with thousands grouped: two or three significant digits below 100, none behind the point from 1000
-// on: "0.71", "12.3", "135.5", "1 234". "-" when it is no finite number.
+// Formats a number with grouped thousands: two or three significant digits below 100, no decimals from 1000
+// on: "0.71", "12.3", "135.5", "1 234". "-" if it is not finite.
 std::string format_number(double value);
 std::string format_percent(double fraction);  // "11%", "98%", "0.3%"
 std::string format_ratio(double ratio);       // "1.02x"

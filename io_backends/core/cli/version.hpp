@@ -1,4 +1,4 @@
-// What `penstock` and `penstock --version` print, and lists of plug-ins.
+// Makes the text of `penstock --version` and lists of plug-ins.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// A plug-in or a library: present, or missing for a reason.
+// A plug-in or a library: present, or missing with a reason.
 struct VersionRow {
   std::string kind;
   std::string name;
@@ -29,6 +29,7 @@ void add_plugins(const Registry<Info>& registry, std::vector<VersionRow>& rows) 
         {std::string(registry.kind()), std::string(missing.name), false, std::string(missing.reason)});
 }
 
+// The build, `rows` and the optional libraries, one line each. With `json` each is a JSON object.
 std::string version_text(std::vector<VersionRow> rows, bool json);
 // The build, the plug-ins of the registries and the optional libraries, a line each; `json`: a JSON object
 // each.
@@ -49,7 +50,7 @@ std::vector<std::string> plugin_names(const Registry<Info>& registry) {
   return names;
 }
 
-// Name and summary, a line each.
+// Lists name and summary, one line for each plug-in.
 template <class Info>
 std::string plugin_list(const Registry<Info>& registry) {
   std::string text;

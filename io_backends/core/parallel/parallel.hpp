@@ -1,5 +1,5 @@
-// Work over many objects by a few threads: the loop that generate, its recipes, scan, verify, copy and cache
-// control share.
+// Runs work over many objects on a few threads. generate and its recipes, scan, verify, copy and cache
+// control share this loop.
 #pragma once
 
 #include <algorithm>
@@ -12,21 +12,22 @@
 
 namespace penstock {
 
-// `wanted`, or as many threads as this machine has processors and at least 4, since most of them wait for
-// storage.
+// Returns `wanted`. If that is 0, it returns the number of processors and at least 4, since most threads wait
+// for storage.
 unsigned worker_threads(std::uint64_t wanted);
 
-// Of work that waits for nothing: `wanted`, or as many threads as this machine has processors.
+// For work that does not wait: returns `wanted`, or the number of processors if it is 0.
 unsigned compute_threads(unsigned wanted);
 
-// Neighbours that a thread works on: [begin, end), none when begin is end.
+// A run of consecutive indices for one thread: [begin, end). Empty if begin equals end.
 struct IndexRun {
   std::uint64_t begin;
   std::uint64_t end;
 };
 
-// The next of `count` indices for one of `threads` threads: up to `most`, and fewer towards the end, so that
-// all threads end at about the same time.
+// Takes the next run of `count` indices for one of `threads` threads: up to `most` indices, and fewer towards
+// the end, so that all threads end at about the same time. Lock-free. `next` guards no other memory, hence
+// relaxed.
 inline IndexRun take_run(std::atomic<std::uint64_t>& next, std::uint64_t count, unsigned threads,
                          std::uint64_t most) {
   std::uint64_t begin = next.load(std::memory_order_relaxed);
@@ -38,8 +39,8 @@ inline IndexRun take_run(std::atomic<std::uint64_t>& next, std::uint64_t count, 
   return {count, count};
 }
 
-// Calls each(worker, index) for every index below `count`, in runs of up to `run` neighbours, until one
-// fails.
+// Calls each(worker, index) for every index below `count`, in runs of up to `run` indices. Stops at the first
+// error and returns it.
 template <class Each>
 Result<void> for_each_index(std::uint64_t count, unsigned threads, std::uint64_t run, Each each) {
   std::atomic<std::uint64_t> next{0};
@@ -62,7 +63,7 @@ Result<void> for_each_index(std::uint64_t count, unsigned threads, std::uint64_t
   return on_threads(threads, work, IfFewer::go_on, stop);
 }
 
-// Likewise, and until the user stops us (Errc::interrupted).
+// As above, and also stops when the process is asked to stop (Errc::interrupted).
 template <class Each>
 Result<void> parallel_for(std::uint64_t count, unsigned threads, std::uint64_t run, Each each) {
   return for_each_index(count, threads, run, [&](unsigned worker, std::uint64_t index) -> Result<void> {

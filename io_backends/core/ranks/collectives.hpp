@@ -1,6 +1,6 @@
-// What the ranks of a job do together, in three shapes: rank 0 alone works for all (on_root), all must
+// Collective calls of the ranks of a job, in three forms: rank 0 alone works for all (on_root), all must
 // succeed (all_ok), or each gives a value that all get (gather). Every rank makes the same calls in the same
-// order, from one thread. No rank returns from one before all have called it.
+// order, from one thread. No call returns on any rank before all ranks have called it.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@
 
 namespace penstock {
 
-// What `work` returns; what it throws is an error (error_of): a rank that threw would leave the others
-// waiting.
+// Returns the outcome of `work`. An exception (no memory, no thread) becomes `exhausted`: a rank that threw
+// would leave the other ranks waiting.
 template <class Work>
 std::invoke_result_t<Work> guarded(Work work) {
   try {
@@ -30,7 +30,7 @@ std::invoke_result_t<Work> guarded(Work work) {
   }
 }
 
-// A value as bytes and back: of what is trivially copyable, or a string or vector of such.
+// Converts a value to bytes and back. The value is trivially copyable, or a string or vector of such values.
 template <class T>
 std::vector<std::byte> value_bytes(const T& value) {
   std::span<const std::byte> bytes;
@@ -83,7 +83,7 @@ template <class T>
 Result<void> all_ok(Communicator& ranks, const Result<T>& mine) {
   return all_ok(ranks, outcome_of(mine));
 }
-// Likewise of what every rank does now.
+// As above, for the outcome of `work`, which every rank calls.
 template <class Work>
 requires std::is_invocable_v<Work> Result<void> all_ok(Communicator& ranks, Work work) {
   return all_ok(ranks, outcome_of(guarded(work)));
@@ -94,7 +94,7 @@ requires std::is_invocable_v<Work> Result<void> all_ok(Communicator& ranks, Work
 Result<void> all_ok(Communicator& ranks, const std::function<Result<void>()>& work,
                     const std::function<void()>& stop);
 
-// Each rank's value, in rank order, on every rank.
+// Returns the values of all ranks in rank order, on every rank.
 template <class T>
 Result<std::vector<T>> gather(Communicator& ranks, const std::type_identity_t<T>& mine) {
   static_assert(std::is_trivially_copyable_v<T>);

@@ -138,7 +138,8 @@ TEST(Collectives, ASignalIsHeardWhateverARankIsAt) {
     EXPECT_EQ(interrupt_signal(), SIGTERM);
   });
   RankThreads::run(2,
-                   [](Communicator& ranks) {  // the signal is still there, and the rank that has it says so
+                   // The signal from above is still set. The root reports it to the other rank.
+                   [](Communicator& ranks) {
                      if (ranks.root()) {
                        const SignalsForAll signals(ranks);
                        EXPECT_TRUE(ranks.barrier().ok());

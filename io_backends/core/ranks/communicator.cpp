@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// The only rank: nothing to wait for. Any thread.
+// The only rank, which waits for nothing. Any thread.
 class SingleProcess final : public Communicator {
  public:
   int rank() const override { return 0; }
@@ -39,7 +39,7 @@ void pass_signals_on(Communicator& ranks, const std::stop_token& stop) {
   std::condition_variable_any stopping;
   std::unique_lock lock(mutex);
   do {
-    // The own signal first. One that was heard is already known to the rank that reported it.
+    // This rank's own signal first. A signal from another rank is already known to the rank that reported it.
     if (const int mine = interrupt_signal(); mine != 0) return ranks.report_signal(mine);
     if (const int heard = ranks.heard_signal(); heard != 0) return simulate_interrupt(heard);
   } while (

@@ -1,5 +1,5 @@
-// The ranks of one job. One process by default; the MPI module supplies the other implementation under a
-// launcher (launcher.hpp).
+// Connects the ranks of one job. By default the job is one process. Under a launcher the MPI module supplies
+// the implementation (launcher.hpp).
 #pragma once
 
 #include <chrono>
@@ -17,44 +17,45 @@ namespace penstock {
 
 enum class Reduction : std::uint8_t { sum, min, max };
 
-// Collective calls: every rank makes them in the same order, from one thread at a time. An error is that of
-// the transport.
+// Every rank makes the collective calls in the same order, from one thread at a time. An error comes from the
+// transport.
 class Communicator {
  public:
   virtual ~Communicator() = default;
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual int rank_on_node() const = 0;  // among the ranks of this node; exactly one of them is 0
+  virtual int rank_on_node() const = 0;  // number among the ranks of this node, from 0
   bool root() const { return rank() == 0; }
 
   virtual Result<void> barrier() = 0;
-  // In place, element by element; every rank gets the result.
+  // Reduces in place, element by element. Every rank gets the result.
   virtual Result<void> all_reduce(std::span<double> values, Reduction how) = 0;
   virtual Result<void> all_reduce(std::span<std::uint64_t> values, Reduction how) = 0;
-  // Rank 0 gets one entry a rank, in rank order; the others get nothing.
+  // Rank 0 gets one entry for each rank, in rank order. The others get nothing.
   virtual Result<std::vector<std::vector<std::byte>>> gather(std::span<const std::byte> bytes) = 0;
-  // Rank 0's bytes reach every rank.
+  // Copies rank 0's bytes into `bytes` of every rank.
   virtual Result<void> broadcast(std::vector<std::byte>& bytes) = 0;
 
-  // This rank's monotonic clock minus rank 0's, from the exchange with the shortest round trip, and its
-  // error.
+  // The monotonic clock of this rank minus that of rank 0, with the possible error. It comes from the
+  // exchange with the shortest round trip.
   struct ClockOffset {
     std::int64_t offset_ns = 0;
     std::int64_t error_ns = 0;
   };
   virtual Result<ClockOffset> clock_offset() = 0;
 
-  // report_signal() sends a signal that came here to all other ranks and waits for none of them. Only the
-  // first call sends. heard_signal() returns the signal that another rank sent, or 0; the other ranks may
-  // hear it only after rank 0 has called heard_signal(). Any thread, also during a collective call. Both do
-  // nothing if only one thread may use the transport (MPI below MPI_THREAD_SERIALIZED).
+  // report_signal() sends a signal of this process to all other ranks and waits for none of them. Only the
+  // first call sends. heard_signal() returns the signal that another rank sent, or 0. The other ranks may
+  // receive it only after rank 0 has called heard_signal(). Any thread, also during a collective call. Both
+  // do nothing if only one thread may use the transport (MPI below MPI_THREAD_SERIALIZED).
   virtual void report_signal(int signal) = 0;
   virtual int heard_signal() = 0;
 
-  // Collective: whether all ranks called it within `patience`. After a false no collective call may follow.
+  // Collective: whether all ranks called it within `patience`. If it returns false, no collective call may
+  // follow.
   virtual bool meet(std::chrono::milliseconds patience) = 0;
-  // Ends every rank, if this one cannot go on. Returns only for a single process.
+  // Ends every rank, for a rank that cannot continue. Returns only for a single process.
   virtual void abandon(int exit_code) = 0;
 };
 

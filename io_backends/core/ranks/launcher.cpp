@@ -20,8 +20,8 @@ struct LauncherNames {
   const char* size;
   const char* rank;
 };
-// Open MPI and PRRTE; MPICH, Intel MPI and srun --mpi=pmi2; any step of srun. SLURM_NTASKS is not among them:
-// a batch script has it too, and that is one process.
+// By row: Open MPI and PRRTE; MPICH, Intel MPI and srun --mpi=pmi2; any step of srun. SLURM_NTASKS is not
+// used: a batch script, which is one process, has it, too.
 constexpr LauncherNames kLaunchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
                                         {"PMI_SIZE", "PMI_RANK"},
                                         {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
@@ -52,7 +52,7 @@ Launch look_for_launcher() {
 }
 
 Result<const MpiModule*> mpi_module() {
-  // Components that MPI itself opens look for MPI's symbols among the global ones.
+  // RTLD_GLOBAL: components that MPI opens look for MPI's symbols among the global ones.
   static const Result<void*> symbol = module_symbol(kModuleFile, kMpiModuleSymbol, RTLD_GLOBAL);
   if (!symbol.ok()) return no_module("and " + symbol.error().what);
   const MpiModule* found = reinterpret_cast<MpiModuleFunction>(*symbol)();

@@ -1,5 +1,5 @@
-// Under a launcher (mpirun, mpiexec, srun) this process is one rank of a job: what the environment says of
-// it, and the module that joins the ranks.
+// Finds out from the environment whether a launcher (mpirun, mpiexec, srun) started this process as one rank
+// of a job. Joins the ranks with the MPI module.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// What a launcher left in the environment. Nothing is asked of MPI for it.
+// The variables that a launcher sets in the environment. Reading them starts no MPI.
 struct Launch {
   int rank = 0;
   int ranks = 1;
@@ -19,29 +19,30 @@ struct Launch {
 };
 Launch look_for_launcher();
 
-// What libpenstock_mpi.so gives: the symbol `penstock_mpi_module` is a function that returns it.
+// The functions of libpenstock_mpi.so. The function `penstock_mpi_module` of the library returns this table.
 struct MpiModule {
-  const char* version;  // of the build: another one's classes may look otherwise
-  // Whether MPI can be asked who the ranks are, without asking; every rank of the job gets the same answer.
+  const char* version;  // of the build; the classes of another build may have another layout
+  // Whether MPI can join the ranks, found without starting MPI. Every rank of the job gets the same answer.
   Result<void> (*can_meet)(const Launch& launch);
-  // Both start MPI in this process unless it runs; it ends with the process. `files` is `unsupported` where
-  // this MPI cannot be used by more than one thread.
+  // Both start MPI in this process if it is not running. MPI ends with the process. `files` returns
+  // `unsupported` if several threads cannot use this MPI.
   Result<std::unique_ptr<Communicator>> (*join)();
   Result<std::unique_ptr<MpiFiles>> (*files)(MpiHints hints);
 };
 inline constexpr const char* kMpiModuleSymbol = "penstock_mpi_module";
 using MpiModuleFunction = const MpiModule* (*)();
 
-// Opens the module, which is next to the program or in the installation's folder for libraries; it stays
-// open. `unsupported` with the remedy where it is not there or of another build. One thread.
+// Opens the module, which is next to the program or in the library folder of the installation. It stays open.
+// `unsupported` with the remedy if it does not exist or belongs to another build. One thread.
 Result<const MpiModule*> mpi_module();
 
-// What every rank of the job finds wrong with the launcher, so that one can say it for all: `unsupported`
-// where MPI would end the process rather than join them. What only one may find join_ranks() says.
+// Finds errors of the launcher that every rank finds, so that one rank can report them for all. `unsupported`
+// if MPI would end the process instead of joining the ranks. Errors that only some ranks find come from
+// join_ranks().
 Result<void> check_launch(const Launch& launch);
 
-// The job of this process: a single process without a launcher or with one rank, else over MPI.
-// `unsupported` where that cannot be had, or where MPI knows of another number of ranks than the launcher.
+// Joins the job of this process: a single process without a launcher or with one rank, else the ranks over
+// MPI. `unsupported` if MPI cannot join them, or has another number of ranks than the launcher.
 Result<std::unique_ptr<Communicator>> join_ranks(const Launch& launch);
 
 }  // namespace penstock

@@ -1,5 +1,4 @@
-// Libraries of Penstock's own that it opens while it runs, so that without them it needs nothing of what they
-// link.
+// Opens Penstock's own libraries at run time, so that the program does not need the libraries that they link.
 #pragma once
 
 #include <string>
@@ -8,12 +7,13 @@
 
 namespace penstock {
 
-// Where `file` ("libpenstock_profile.so") lies: next to the program, or in the installation's folder for
-// libraries. `unsupported`, its message half a sentence: "libpenstock_mpi.so lies neither ...". Any thread.
+// Returns the path of `file` ("libpenstock_profile.so"): next to the program, or in the library folder of the
+// installation. `unsupported` if it is in neither; the message is half a sentence ("libpenstock_mpi.so is
+// neither ..."). Any thread.
 Result<std::string> module_path(const char* file);
 
-// The address of `symbol` in such a file, opened with RTLD_NOW and `flags`; it stays open. `unsupported` as
-// above. Any thread.
+// Opens such a file with RTLD_NOW and `flags`, and returns the address of `symbol` in it. The file stays
+// open. `unsupported` as above. Any thread.
 Result<void*> module_symbol(const char* file, const char* symbol, int flags);
 
 }  // namespace penstock

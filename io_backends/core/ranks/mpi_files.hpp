@@ -1,4 +1,5 @@
-// Files by MPI-IO: what libpenstock_mpi.so gives to the back end mpiio, so that the program names no MPI.
+// Reads files by MPI-IO. libpenstock_mpi.so implements it for the back end mpiio, so that the program itself
+// does not use MPI.
 #pragma once
 
 #include <cstddef>
@@ -14,25 +15,25 @@
 
 namespace penstock {
 
-// What the MPI library is told of a file when it is opened (MPI_Info): key and value.
+// Hints that the MPI library gets when it opens a file (MPI_Info): key and value.
 using MpiHints = std::vector<std::pair<std::string, std::string>>;
 
-// One file, open to read. Any thread. Errors are of kind `io`, in MPI's words.
+// One file, open for reading. Any thread. Errors are of kind `io`, with MPI's text.
 class MpiFile {
  public:
   virtual ~MpiFile() = default;
 
-  // The file's size in bytes now.
+  // The present size of the file in bytes.
   virtual Result<std::uint64_t> size() = 0;
 
-  // Fills `out` from byte `offset` (at most 2^63 - 1 - out.size()) as far as the file goes; returns how many
-  // bytes came. Of a shared file at most 2^31 - 1 bytes, and every rank of the job calls it together; one
-  // that needs nothing asks for nothing.
+  // Fills `out` from byte `offset` (at most 2^63 - 1 - out.size()) until the end of the file. Returns the
+  // number of bytes read. With MpiSharing::shared every rank of the job calls it together, for at most 2^31 -
+  // 1 bytes; a rank that needs no bytes passes an empty span.
   virtual Result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> out) = 0;
 };
 
 enum class MpiSharing : std::uint8_t {
-  alone,   // opened and read by this process, whatever the others do
+  alone,   // opened and read by this process, independent of other ranks
   shared,  // opened, read and closed by every rank of the job together, in the same order
 };
 
@@ -41,12 +42,12 @@ class MpiFiles {
  public:
   virtual ~MpiFiles() = default;
 
-  // `path` is absolute; `name` is in messages. A shared file is opened on every rank or fails on every
+  // `path` is absolute; messages contain `name`. A shared file is opened on every rank or fails on every
   // rank.
   virtual Result<std::unique_ptr<MpiFile>> open(const std::string& path, std::string_view name,
                                                 MpiSharing sharing) = 0;
 
-  // Whether this MPI lets several threads call it at a time; else their calls wait for each other here.
+  // Whether several threads may call this MPI at once. If not, calls wait for each other here.
   virtual bool many_threads() const = 0;
 };
 

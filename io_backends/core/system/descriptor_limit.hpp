@@ -1,11 +1,11 @@
-// How many files this process may have open at once.
+// Raises the number of files that this process may have open.
 #pragma once
 
 namespace penstock {
 
-// As many as the system lets it have without more rights: the soft limit (`ulimit -n`) becomes the hard one,
-// for this process and what it begins from then on. Not for commands that run programs of others: some cannot
-// live with descriptors above 1023 (select). Where that is refused, nothing changes.
+// Raises the soft limit (`ulimit -n`) to the hard limit, for this process and the children that it starts
+// later. Do not call it in commands that run other programs: some fail with descriptors above 1023 (select).
+// If the system refuses, nothing changes.
 void use_all_descriptors();
 
 }  // namespace penstock

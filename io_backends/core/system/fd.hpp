@@ -26,7 +26,8 @@ class Fd {
   explicit operator bool() const { return fd_ >= 0; }
   int release() { return std::exchange(fd_, -1); }
 
-  // Closes now; returns 0 or the errno. EINTR counts as closed, as Linux has it.
+  // Closes the descriptor. Returns 0 or the errno. EINTR counts as success, because Linux has closed the
+  // descriptor then.
   int close() {
     if (fd_ < 0) return 0;
     const int result = ::close(std::exchange(fd_, -1));
@@ -37,7 +38,7 @@ class Fd {
   int fd_ = -1;
 };
 
-// Calls `call` until it is not interrupted: `retry_eintr([&] { return ::open(path, flags); })`.
+// Repeats `call` while it fails with EINTR: `retry_eintr([&] { return ::open(path, flags); })`.
 template <class Call>
 auto retry_eintr(Call call) {
   auto result = call();

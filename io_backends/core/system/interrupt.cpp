@@ -1,3 +1,9 @@
+// Signals: remember() and lost_mapping() are the signal handlers. They run on any thread at any point. So
+// they allocate nothing, take no lock, and use only lock-free atomics and async-signal-safe calls
+// (clock_gettime, write, _exit).
+// Threads: any thread calls the other functions, except catch_interrupts(). There is no lock. Each thread has
+// its own working_on.
+// Memory: only check_interrupt() allocates, for the error.
 #include "io_backends/core/system/interrupt.hpp"
 
 #include <unistd.h>
@@ -16,8 +22,11 @@ std::atomic<int> caught{0};
 std::atomic<std::int64_t> caught_at_ns{0};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
 
-thread_local const std::atomic<bool>* working_on = nullptr;  // this thread, until that is set
+// this thread ignores the signal until this is set; null: it does not
+thread_local const std::atomic<bool>* working_on = nullptr;
 
+// Handler of SIGINT and SIGTERM. Two signals at once: only one of them wins the exchange and stores its
+// number.
 void remember(int signal) {
   constexpr std::int64_t kSameRequestNs = 1'000'000'000;
   struct timespec now {};
@@ -27,11 +36,11 @@ void remember(int signal) {
   if (caught_at_ns.compare_exchange_strong(first_ns, now_ns)) {
     caught.store(signal);
   } else if (now_ns - first_ns >= kSameRequestNs) {
-    ::_exit(128 + signal);  // asked twice: the user has lost patience
+    ::_exit(128 + signal);  // a second request: end at once
   }
 }
 
-// Only a mapped file that became shorter does this to us.
+// Handler of SIGBUS. Only a mapped file that became shorter causes it here.
 void lost_mapping(int /*signal*/) {
   constexpr char kWords[] = "penstock: a file in use became shorter while it was mapped (a manifest?)\n";
   static_cast<void>(::write(STDERR_FILENO, kWords, sizeof kWords - 1) < 0);
@@ -47,7 +56,7 @@ void catch_interrupts() {
   action.sa_flags = 0;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
-  // A limit of the file size (ulimit -f) is an error of the write then, not the end of the process.
+  // With SIGXFSZ ignored, a write beyond the file size limit (ulimit -f) fails and does not end the process.
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGXFSZ, &action, nullptr);
   action.sa_handler = &lost_mapping;
@@ -55,6 +64,7 @@ void catch_interrupts() {
 }
 
 int interrupt_signal() {
+  // Relaxed: the number guards no other memory.
   return caught.load(std::memory_order_relaxed);
 }
 

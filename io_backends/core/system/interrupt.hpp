@@ -1,5 +1,5 @@
-// SIGINT and SIGTERM ask a command to stop admitting work; it then writes what it measured, cleans up, and
-// exits 128 + signal.
+// Handles SIGINT and SIGTERM. After such a signal a command starts no more work, writes its results so far,
+// cleans up, and exits with 128 + signal.
 #pragma once
 
 #include <atomic>
@@ -9,27 +9,30 @@
 
 namespace penstock {
 
-// Installs handlers for SIGINT and SIGTERM that only remember the signal, without SA_RESTART, so that
-// blocking calls return. A second signal ends the process at once, but not within a second of the first: a
-// terminal and the parent (run_program(), timeout(1)) both send a signal for one Ctrl-C. SIGXFSZ is ignored:
-// EFBIG reports it. SIGBUS, a mapped file that another process truncated, ends the process with a message and
-// exit 1. Called once, by the main program, before any thread starts.
+// Installs handlers for SIGINT and SIGTERM that only store the signal. They are without SA_RESTART, so that
+// blocking calls return. A second signal ends the process at once, but not within a second of the first: for
+// one Ctrl-C both the terminal and the parent (run_program(), timeout(1)) may send a signal. SIGXFSZ is
+// ignored, so that a write beyond the limit fails with EFBIG. SIGBUS (a mapped file was truncated by another
+// process) ends the process with a message and exit code 1. The main program calls this once, before any
+// thread starts.
 void catch_interrupts();
 
-// The first signal that asked us to stop, or 0. Lock-free: fit for a hot loop. Any thread.
+// The first signal that asked the process to stop, or 0. Lock-free and cheap enough for a hot loop. Any
+// thread.
 int interrupt_signal();
 inline bool interrupted() {
   return interrupt_signal() != 0;
 }
 
-// Errc::interrupted if we were asked to stop.
+// Errc::interrupted if the process was asked to stop, unless this thread has a WorkOn. Any thread.
 Result<void> check_interrupt();
 
-// Sleeps until `due`; Errc::interrupted within 50 ms if we were asked to stop. Any thread.
+// Sleeps until `due`. If the process is asked to stop, returns Errc::interrupted within 50 ms, unless this
+// thread has a WorkOn. Any thread.
 Result<void> sleep_until(std::chrono::steady_clock::time_point due);
 
-// While it lives, this thread works on although we were asked to stop, as far as check_interrupt() and
-// sleep_until() go, and until `over` is set: for work that is given some time to end in. One a thread.
+// While it exists, check_interrupt() and sleep_until() on this thread ignore the request to stop until `over`
+// is set. For work that gets some time to finish after the signal. At most one per thread.
 class WorkOn {
  public:
   explicit WorkOn(const std::atomic<bool>& over);
@@ -38,8 +41,8 @@ class WorkOn {
   WorkOn& operator=(const WorkOn&) = delete;
 };
 
-// Behaves as if `signal` had come (0 takes it back): for tests, and for one that came to another rank of the
-// job.
+// Behaves as if `signal` had arrived; 0 cancels it. For tests, and for a signal that arrived at another rank
+// of the job. Any thread.
 void simulate_interrupt(int signal);
 
 }  // namespace penstock

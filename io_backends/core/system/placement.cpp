@@ -37,7 +37,7 @@ Result<void> run_on_numa_node(std::uint64_t node) {
   std::string text;
   if (!(file >> text))
     return make_error(Errc::invalid_argument, fmt::format("there is no NUMA node {}", node));
-  std::string list;  // "0-3,8" in the kernel's words is "0..3,8" in ours
+  std::string list;  // the kernel's "0-3,8" is "0..3,8" for parse_list()
   for (const char c : text) list += c == '-' ? ".." : std::string(1, c);
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> cpus, parse_list(list));
   return run_on_cpus(cpus);

@@ -1,4 +1,4 @@
-// Which processors this process may run on.
+// Chooses the processors on which this process runs.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace penstock {
 
-// Pins the calling thread, and so every thread made from now on. invalid_argument for a processor that is not
-// there or not allowed, naming those that are.
+// Pins the calling thread and every thread that it starts later. invalid_argument for a processor that does
+// not exist or is not allowed; the message lists the allowed ones.
 Result<void> run_on_cpus(std::span<const std::uint64_t> cpus);
 Result<void> run_on_numa_node(std::uint64_t node);
 
-// The processors that this process may use now, ascending; and the same as "0-3,8".
+// The processors that this process may use, in ascending order; and the same as text: "0-3,8".
 std::vector<std::uint64_t> allowed_cpus();
 std::string cpu_ranges(std::span<const std::uint64_t> cpus);
 

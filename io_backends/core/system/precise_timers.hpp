@@ -1,13 +1,13 @@
-// Sleeps that end when they are to.
+// Makes sleeps of a thread end on time.
 #pragma once
 
 #include <sys/prctl.h>
 
 namespace penstock {
 
-// The kernel may deliver a sleeping thread's timer up to 50 us late to spare wake-ups. Not to the thread that
-// made this, which also destroys it, as long as it lives; then that thread has its former slack again. Where
-// the kernel refuses, sleeps stay as they were.
+// The kernel may wake a sleeping thread up to 50 us late (timer slack), to save wake-ups. While this object
+// exists, sleeps of the thread that made it end without this delay. The same thread destroys it, which
+// restores the former slack. If the kernel refuses, nothing changes.
 class PreciseTimers {
  public:
   PreciseTimers() : before_(::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)) {

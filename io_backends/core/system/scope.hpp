@@ -1,11 +1,12 @@
-// What has to happen at the end of a scope, on every way out of it.
+// Cleans up at the end of a scope, however the scope is left.
 #pragma once
 
 #include <utility>
 
 namespace penstock {
 
-// For std::unique_ptr over what a C library made: std::unique_ptr<std::FILE, FreeBy<std::fclose>>.
+// A deleter for std::unique_ptr over an object of a C library: std::unique_ptr<std::FILE,
+// FreeBy<std::fclose>>.
 template <auto function>
 struct FreeBy {
   template <class T>
@@ -14,8 +15,8 @@ struct FreeBy {
   }
 };
 
-// Calls `function` at the end of the scope, also when an error returns or an exception unwinds, unless it was
-// cancelled. It must not throw.
+// Calls `function` at the end of the scope, also after an error or an exception, unless cancel() was called.
+// `function` must not throw.
 template <class Function>
 class AtScopeEnd {
  public:

@@ -14,7 +14,7 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kLine = 64;
-constexpr std::size_t kAhead = 16 * kLine;  // what is on its way from memory meanwhile
+constexpr std::size_t kAhead = 16 * kLine;  // distance of the prefetch
 
 void stream_line(std::byte* to, const std::byte* from) {
   __m128i parts[kLine / sizeof(__m128i)];
@@ -38,6 +38,7 @@ void copy_streamed(std::span<std::byte> to, std::span<const std::byte> from) {
     __builtin_prefetch(from.data() + at + kAhead, 0, 0);
     stream_line(to.data() + at, from.data() + at);
   }
+  // Streaming stores are weakly ordered. The fence makes them visible before any later store.
   _mm_sfence();
   std::memcpy(to.data() + at, from.data() + at, from.size() - at);
 }

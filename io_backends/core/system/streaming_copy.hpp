@@ -1,4 +1,4 @@
-// Copies that are too large for the caches to hold.
+// Copies large memory past the processor's caches.
 #pragma once
 
 #include <cstddef>
@@ -6,13 +6,14 @@
 
 namespace penstock {
 
-// From here on what is copied is not found in a core's own cache any more by who reads it next.
+// From this size on a copy does not fit into a core's own cache. So storing it there does not help the next
+// reader.
 inline constexpr std::size_t kStreamedCopy = std::size_t{4} << 20;
 
-// As memcpy, of `from` whole into the begin of `to`, which is as long or longer; the two do not overlap. From
-// kStreamedCopy on by stores that pass the caches (x86-64): a plain store first reads the line that it is
-// about to overwrite, which is a third of all that goes between memory and core. Any thread; what was written
-// is seen by others as after memcpy.
+// Copies all of `from` to the begin of `to`, as memcpy. `to` is at least as long, and the two do not overlap.
+// From kStreamedCopy on it uses stores that bypass the caches (x86-64). An ordinary store first reads the
+// line that it overwrites: a third of all traffic between memory and core. Any thread. Other threads see the
+// bytes as after memcpy.
 void copy_streamed(std::span<std::byte> to, std::span<const std::byte> from);
 
 }  // namespace penstock

@@ -17,7 +17,8 @@
 namespace penstock {
 
 Result<int> wait_for_child(pid_t child, const std::string& name, int stop_signal) {
-  // Becomes readable when the child ends. Kernels before 5.3 have none: then poll() is a short sleep.
+  // A descriptor that becomes readable when the child ends. Kernels before 5.3 lack it; then poll() is a
+  // short sleep.
   const Fd end(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
   bool told = stop_signal == kNotSignalled;
   while (true) {
@@ -30,7 +31,7 @@ Result<int> wait_for_child(pid_t child, const std::string& name, int stop_signal
       told = true;
     }
     pollfd at{end.get(), POLLIN, 0};
-    ::poll(&at, end ? 1 : 0, end ? 250 : 5);  // a signal ends it
+    ::poll(&at, end ? 1 : 0, end ? 250 : 5);  // a signal ends the wait, too
   }
 }
 

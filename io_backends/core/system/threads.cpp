@@ -1,3 +1,8 @@
+// Threads: on_threads() joins all its threads before it returns, so the works may use the caller's local
+// variables.
+// Lock: `mutex` guards only the first error. It is not held while a work or `give_up` runs.
+// Memory: an error may allocate. If that throws on a started thread, the process ends.
+// Ctrl-C: this file does not check for a signal. The works do.
 #include "io_backends/core/system/threads.hpp"
 
 #include <time.h>

@@ -1,4 +1,4 @@
-// Running the same work on several threads.
+// Runs the same work on several threads.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,23 @@
 
 namespace penstock {
 
-// Where the machine gives fewer threads than were asked for.
+// What happens if the system starts fewer threads than wanted.
 enum class IfFewer : std::uint8_t {
-  go_on,  // those that started do the work of all
-  fail,   // exhausted
+  go_on,  // the threads that started do all the work
+  fail,   // return `exhausted`
 };
 
-// Runs work(0) ... work(threads - 1), each on a thread of its own, the first on the caller's, and returns the
-// first error when all have returned. What a work throws is an error as well (error_of); then, and where too
-// few threads are a failure, `give_up` is called, by any thread, so that those which run can end.
+// Runs work(0) ... work(threads - 1), each on its own thread; work(0) runs on the caller's. Returns after all
+// have returned, with the first error. An exception of a work (std::bad_alloc) becomes `exhausted`. After an
+// exception, or if too few threads start with IfFewer::fail, it calls `give_up` so that the other works can
+// end. Any thread may make this call, without a lock.
 Result<void> on_threads(unsigned threads, const std::function<Result<void>(unsigned)>& work,
                         IfFewer if_fewer = IfFewer::go_on, const std::function<void()>& give_up = {});
 
 // Seconds of processor time that the calling thread has used.
 double thread_seconds();
 
+// Makes the error `exhausted` from a failure to start one of `wanted` threads.
 Error no_more_threads(const std::system_error& error, std::size_t wanted);
 
 }  // namespace penstock

@@ -3,7 +3,7 @@
 namespace penstock {
 namespace {
 
-// What was loaded, so that the loads stay.
+// Uses the sum, so that the compiler keeps the loads.
 void seen(unsigned sum) {
   asm volatile("" : : "r"(sum));
 }

@@ -1,4 +1,4 @@
-// Bytes that are used where they lie, brought there.
+// Brings mapped bytes into memory or through the processor's caches, without copying them.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 namespace penstock {
 
 inline constexpr std::size_t kTouchedLine = 64;
-inline constexpr std::size_t kTouchedPage = 4096;  // the smallest that there is, wherever this runs
+inline constexpr std::size_t kTouchedPage = 4096;  // the smallest page size of all supported machines
 
-// Calls `look` with a byte of each page that the bytes are in, wherever in a page they begin.
+// Calls `look` with one byte of each page that contains some of `bytes`, which may start anywhere in a page.
 template <class Look>
 void each_page(std::span<const std::byte> bytes, Look look) {
   if (bytes.empty()) return;
@@ -17,7 +17,8 @@ void each_page(std::span<const std::byte> bytes, Look look) {
   look(bytes.back());
 }
 
-// The same of each cache line; two pages at a time, as what a core fetches ahead, it does for each by itself.
+// Calls `look` with one byte of each cache line. It walks two pages at a time, because a core prefetches for
+// each page separately.
 template <class Look>
 void each_line(std::span<const std::byte> bytes, Look look) {
   if (bytes.empty()) return;
@@ -31,12 +32,12 @@ void each_line(std::span<const std::byte> bytes, Look look) {
   look(bytes.back());
 }
 
-// Looks at one byte of each page: what a mapping has not got yet is in memory then, as a device leaves it
-// that writes there by itself. Any thread, both.
+// Reads one byte of each page, so that all pages of a mapping are in memory. This is the state after a device
+// has written there by itself. Any thread, as touch_lines().
 void touch_pages(std::span<const std::byte> bytes);
 
-// Looks at one byte of each cache line: all of them have gone through this processor, as with a copy, and
-// nothing was written.
+// Reads one byte of each cache line, so that all lines pass through this processor, as in a copy that writes
+// nothing.
 void touch_lines(std::span<const std::byte> bytes);
 
 }  // namespace penstock

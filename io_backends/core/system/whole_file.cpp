@@ -33,11 +33,13 @@ Result<WholeFile> WholeFile::create(const std::string& path, std::string_view wh
     return make_error(Errc::invalid_argument, fmt::format("cannot write {} '{}': there is no folder '{}'",
                                                           what, path, folder.string()));
   const fs::file_status there = fs::status(name, none);
+  // A pipe or device cannot be replaced by a rename, so it is written directly.
   const bool plain = !fs::exists(there) || fs::is_regular_file(there);
   std::string target = path;
   int flags = O_WRONLY | O_CLOEXEC;
   if (plain) {
     target = (folder / fmt::format(".{}.{}.tmp", name.filename().string(), ::getpid())).string();
+    // O_NOFOLLOW: another user's link with the temporary name is not followed.
     flags |= O_CREAT | O_TRUNC | O_NOFOLLOW;
   }
   Fd fd(retry_eintr([&] { return ::open(target.c_str(), flags, 0666); }));
@@ -60,6 +62,7 @@ Result<void> WholeFile::write(std::string_view text) {
 }
 
 Result<void> WholeFile::publish() {
+  // Close before the rename: a full disk may be reported only here, and the old file must then stay.
   if (std::fclose(file_.release()) != 0) return failed(errno);
   if (temporary_.empty()) return success();
   PENSTOCK_TRY(check_interrupt());

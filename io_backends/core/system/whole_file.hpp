@@ -1,4 +1,4 @@
-// A file that appears under its name whole or not at all.
+// Writes a file that appears under its name complete or not at all.
 #pragma once
 
 #include <cstdio>
@@ -11,11 +11,12 @@
 
 namespace penstock {
 
-// Written next to its name and renamed in the end; what is there already is replaced. A name that stands for
-// something else than a plain file (/dev/stdout, a pipe) is written to as it is. One thread.
+// Writes a temporary file next to its name and renames it at the end, which replaces an existing file. It
+// does not sync: after a power cut the file may be lost. A name that is not a plain file (/dev/stdout, a
+// pipe) is written directly. One thread.
 class WholeFile {
  public:
-  // `what` it is, for messages: "the report". invalid_argument where there is no such folder.
+  // `what`: the file's purpose for messages: "the report". invalid_argument if the folder does not exist.
   static Result<WholeFile> create(const std::string& path, std::string_view what);
   ~WholeFile();
   WholeFile(WholeFile&& other) noexcept = default;
@@ -23,7 +24,8 @@ class WholeFile {
 
   std::FILE* file() { return file_.get(); }
   Result<void> write(std::string_view text);
-  // interrupted, with nothing new there, if we were asked to stop.
+  // Gives the file its name. `interrupted` if the process was asked to stop; then an existing file is
+  // unchanged.
   Result<void> publish();
 
  private:
@@ -32,11 +34,11 @@ class WholeFile {
 
   std::string path_;
   std::string what_;
-  std::string temporary_;  // "" where there is none, or none any more
+  std::string temporary_;  // "" if none exists
   std::unique_ptr<std::FILE, FreeBy<std::fclose>> file_;
 };
 
-// The whole text as one such file.
+// Writes `text` as one such file.
 Result<void> write_whole_file(const std::string& path, std::string_view what, std::string_view text);
 
 }  // namespace penstock
