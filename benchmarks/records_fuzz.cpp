@@ -1,5 +1,5 @@
-// Fuzz target: the input is a file of records, a line each; what is one comes back as it was written, and a
-// page of all of them is made.
+// Fuzz target. The input is a file with one record on each line. Each valid record must be equal after it is
+// written and parsed again, and a report page of all records must be made without an error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

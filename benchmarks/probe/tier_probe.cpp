@@ -88,8 +88,7 @@ class TierProbe {
                                   tier_.name, format_size(*room), format_size(wanted)));
   }
 
-  // Collective. Fails with `interrupted` only after all ranks know of the signal, so that no rank waits
-  // alone.
+  // Fails with `interrupted` once all ranks know of the signal, so that all stop after the same probe.
   Result<void> go_on() const { return team_.stopped() ? check_interrupt() : success(); }
 
   // The cell with the most clients writes last. Its large files remain, and the read probes of all cells use

@@ -1,4 +1,4 @@
-// What `penstock read` reads: a corpus, and the tiers that have its objects.
+// The subject of `penstock read`: a corpus, and the tiers that have its objects.
 #pragma once
 
 #include <vector>
@@ -13,10 +13,10 @@ namespace penstock {
 
 struct ReadSubject {
   Corpus corpus;
-  std::vector<Tier> others;  // of --tier
+  std::vector<Tier> others;  // the tiers of --tier
   SampleList samples;        // the manifest's, or blocks of its objects
 
-  std::vector<Tier*> tiers(bool corpus_too);  // in the order in which they are measured
+  std::vector<Tier*> tiers(bool corpus_too);  // in the order of measurement
 };
 
 // Opens the corpus and the tiers, and checks that they have what the options ask for (checksums, a decoder,
