@@ -14,7 +14,7 @@ void Buffer::Free::operator()(std::byte* memory) const {
 
 void Buffer::grow(std::size_t bytes) {
   if (bytes <= capacity_) return;
-  if (bytes > PTRDIFF_MAX) throw std::bad_alloc();  // rounding up may not come to nothing
+  if (bytes > PTRDIFF_MAX) throw std::bad_alloc();  // rounding up must not overflow to 0
   const std::size_t rounded = (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
   memory_.reset();
   capacity_ = 0;
@@ -22,7 +22,7 @@ void Buffer::grow(std::size_t bytes) {
   void* memory = nullptr;
   if (::posix_memalign(&memory, huge ? kHugePage : kBufferAlignment, rounded) != 0) throw std::bad_alloc();
   memory_.reset(static_cast<std::byte*>(memory));
-  // A system without huge pages, or with none left, gives small ones, which hold as much.
+  // If there are no huge pages, the system provides small ones. So an error is ignored.
   if (huge) static_cast<void>(::madvise(memory, rounded, MADV_HUGEPAGE));
   capacity_ = rounded;
 }

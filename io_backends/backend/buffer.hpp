@@ -1,4 +1,4 @@
-// Aligned memory that is used again and again: what reads land in.
+// Aligned memory into which reads write, for repeated use.
 #pragma once
 
 #include <cstddef>
@@ -8,37 +8,38 @@
 
 namespace penstock {
 
-inline constexpr std::size_t kBufferAlignment = 4096;  // satisfies O_DIRECT on every device we know of
+inline constexpr std::size_t kBufferAlignment = 4096;  // enough for O_DIRECT on all known devices
 
-// Memory of one huge page (x86-64, aarch64 with pages of 4 KiB) is in one piece before the device: of a
-// direct read of 128 KiB into small pages it may get 32. Buffers of as much ask for them.
+// Size of a huge page on x86-64, and on aarch64 with pages of 4 KiB. A huge page is contiguous for the
+// device. Small pages may split a direct read of 128 KiB into 32 pieces. Buffers of at least this size ask
+// for huge pages.
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-// What a thread's buffer for reads of `bytes` should hold: where it matters, whole huge pages, since what is
-// left over behind the last whole one would be in small ones. Costs up to one of them more.
+// The size that a buffer for reads of `bytes` bytes should have. Large reads get whole huge pages, because a
+// rest after the last huge page would be in small pages. This costs at most one huge page more.
 constexpr std::size_t in_one_piece(std::size_t bytes) {
   constexpr std::size_t kLargeRead = std::size_t{64} << 10;
   if (bytes < kLargeRead || bytes > PTRDIFF_MAX - kHugePage) return bytes;
   return (bytes + kHugePage - 1) / kHugePage * kHugePage;
 }
 
-// The next multiple of kBufferAlignment; of what is more than 64 bits hold, the last.
+// `bytes` rounded up to a multiple of kBufferAlignment. If 64 bits cannot hold that, it rounds down.
 constexpr std::uint64_t whole_blocks(std::uint64_t bytes) {
   const std::uint64_t ragged = bytes % kBufferAlignment;
   if (ragged == 0 || bytes > UINT64_MAX - kBufferAlignment) return bytes - ragged;
   return bytes - ragged + kBufferAlignment;
 }
 
-// Owns `capacity()` bytes aligned to kBufferAlignment, from kHugePage on to that and in huge pages where the
-// system gives them to who asks; growing throws the content away. Pages are not touched until used. Throws
-// std::bad_alloc when the machine has no memory left. One thread at a time.
+// Owns capacity() bytes aligned to kBufferAlignment. From kHugePage bytes on they are aligned to kHugePage,
+// and in huge pages if the system provides them on request. grow() discards the content. Pages are not
+// touched before they are used. Throws std::bad_alloc if there is no memory. One thread at a time.
 class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(std::size_t bytes) { grow(bytes); }
 
-  // At least `bytes` of capacity; keeps what is there if it suffices. The content is undefined afterwards
-  // when it grew.
+  // Makes the capacity at least `bytes`. Does nothing if it already is. Else the content is undefined
+  // afterwards.
   void grow(std::size_t bytes);
   std::size_t capacity() const { return capacity_; }
   std::byte* data() { return memory_.get(); }

@@ -1,5 +1,5 @@
-// A bounded first-in, first-out queue that never allocates after it was made. One thread at a time; whoever
-// pushes knows that there is room.
+// A first-in, first-out queue of fixed capacity, which allocates only when constructed. The caller must not
+// push into a full queue or pop from an empty one. One thread at a time.
 #pragma once
 
 #include <cstddef>

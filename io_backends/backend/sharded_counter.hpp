@@ -10,9 +10,9 @@
 
 namespace penstock {
 
-// Counts what crossed a back end. Adding is one relaxed add on a cache line of the thread's own (up to 64
-// threads); sum() is exact once the adders are quiet. The only global state is the number that each thread
-// draws when it first adds to any counter.
+// Counts the bytes that a back end has read and written. Adding is one relaxed add on the thread's own cache
+// line (for up to 64 threads; more threads share lines). sum() is exact when no thread is adding. Its only
+// global state is the number that each thread gets when it first adds to any counter.
 class MovedCounter {
  public:
   void add_read(std::uint64_t bytes) { mine().read.fetch_add(bytes, std::memory_order_relaxed); }

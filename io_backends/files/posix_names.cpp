@@ -23,7 +23,7 @@ class LockFile final : public Lock {
   Fd fd_;
 };
 
-// Names the holder of a lock. The boot's id tells processes before a reboot from those after it.
+// Names the holder of a lock. The boot id distinguishes processes before and after a reboot.
 std::string holder() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
@@ -45,7 +45,8 @@ bool skipped(const Entry& entry) {
   return false;
 }
 
-// Fills the entry, whose name is there; false for what is neither object nor folder, or has just vanished.
+// Fills an entry that already has its name. False if it is neither an object nor a folder, or was just
+// removed.
 Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, Entry& entry) {
   entry.bytes = 0;
   entry.folder = found.d_type == DT_DIR;
@@ -61,7 +62,7 @@ Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, En
   entry.link = S_ISLNK(status.st_mode);
   if (entry.link && ::fstatat(folder, found.d_name, &status, 0) != 0) {
     entry.dangling = errno == ENOENT || errno == ENOTDIR || errno == ELOOP;
-    return true;  // what else keeps us from looking, opening it will say
+    return true;  // another error of the link is reported when it is opened
   }
   entry.folder = S_ISDIR(status.st_mode);
   if (entry.folder) return true;
@@ -157,14 +158,15 @@ class PosixNamespace final : public Namespace {
         return make_error(Errc::busy, "'" + root_.full(name) + "' is locked by another process (" +
                                           read_holder(fd.get()) + ")");
       }
-      // The file may have been removed between opening and locking it: then no other process sees our lock.
+      // The file may have been removed between the open and the lock. Then other processes do not see this
+      // lock.
       struct stat mine {};
       struct stat named {};
       PENSTOCK_ASSIGN(const int root, root_.fd());
       if (::fstat(fd.get(), &mine) != 0 || ::fstatat(root, SystemName(name).get(), &named, 0) != 0 ||
           mine.st_ino != named.st_ino || mine.st_dev != named.st_dev)
         continue;
-      // Who holds it is a courtesy: a full disk must not keep anybody from locking.
+      // The name of the holder is only information. A full disk must not prevent the lock.
       const std::string words = holder();
       if (::ftruncate(fd.get(), 0) == 0 && ::pwrite(fd.get(), words.data(), words.size(), 0) < 0) errno = 0;
       return std::unique_ptr<Lock>(std::make_unique<LockFile>(std::move(fd)));
@@ -180,12 +182,12 @@ class PosixNamespace final : public Namespace {
         return root_.error(errno, "cannot ask for the free space of", "");
       path = path.parent_path();
     }
-    return std::uint64_t{system.f_bavail} * system.f_frsize;  // as df says, for root too
+    return std::uint64_t{system.f_bavail} * system.f_frsize;  // as df reports, also for root
   }
 
  private:
-  // For file systems without RENAME_NOREPLACE: a hard link is as atomic for an object; of folders only an
-  // empty one that appears in this instant could be replaced.
+  // For file systems without RENAME_NOREPLACE. For an object, a hard link is as atomic. For a folder, the
+  // target could only be replaced if another process makes an empty folder in this instant.
   Result<void> rename_where_free(int root, std::string_view from, std::string_view to) {
     const SystemName source(from);
     const SystemName target(to);
