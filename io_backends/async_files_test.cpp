@@ -447,9 +447,8 @@ std::ptrdiff_t contexts_of_the_kernel() {
   return std::count(words, {}, "/[aio]");
 }
 
-// Makes queues of these depths at the same time. Returns the number of contexts now minus `before`. Another
-// test may use all contexts of the machine for a short time, and then queues use threads. So this function
-// tries again after a while.
+// Makes queues of these depths at the same time and returns the number of contexts minus `before`. It tries
+// again if another test uses all contexts of the machine, since queues then use threads.
 std::ptrdiff_t contexts_with(Backend& backend, std::initializer_list<std::size_t> depths,
                              std::ptrdiff_t before) {
   for (int tries = 0;; ++tries) {

@@ -110,7 +110,7 @@ TEST_P(Contract, RefusesImproperNamesEverywhere) {
     EXPECT_ERRC(Errc::invalid_argument, names().rename_noreplace(name, "b"));
     EXPECT_ERRC(Errc::invalid_argument, names().rename_noreplace("b", name));
     EXPECT_ERRC(Errc::invalid_argument, names().lock(name));
-    if (name.empty()) continue;  // the root
+    if (name.empty()) continue;  // "" is the root, a valid folder
     EXPECT_ERRC(Errc::invalid_argument, names().stat(name));
     EXPECT_ERRC(Errc::invalid_argument, names().make_folders(name));
     EXPECT_ERRC(Errc::invalid_argument, names().list(name, [](const Entry&) { return true; }));

@@ -172,7 +172,7 @@ class LibaioQueue final : public Queue {
     Operation operation;
     iocb request{};
     Aim aim;
-    std::size_t bytes = 0;  // wanted
+    std::size_t bytes = 0;  // bytes that the operation asks for
     bool in_kernel = false;
     Fd opened;      // the open file of a ReadObject
     Buffer bounce;  // for direct I/O, if `out` is not aligned; the kernel writes here
@@ -238,7 +238,7 @@ Result<bool> LibaioQueue::prepare(Slot& slot) {
   } else {
     const auto& object = std::get<ReadObject>(slot.operation.what);
     PENSTOCK_TRY(check_read_object(object.name, object.length_hint, object.out.size()));
-    if (object.length_hint == 0) return false;  // the size is not known yet
+    if (object.length_hint == 0) return false;  // the size is unknown, so blocking calls read the object
     PENSTOCK_ASSIGN(slot.opened, files_.open_to_read(object.name));
     PENSTOCK_ASSIGN(direct, files_.alignment(slot.opened.get(), object.name));
     room = object.out;

@@ -40,7 +40,7 @@ using Blob = std::shared_ptr<const Bytes>;
 
 // A node is a folder or an object, as in a file system.
 struct Node {
-  Blob blob;  // null: a folder
+  Blob blob;  // the object's bytes; null for a folder
   ByName<std::unique_ptr<Node>> children;
 };
 
@@ -96,8 +96,8 @@ Error out_of_memory(std::string_view name) {
   return errno_error(ENOMEM, "no memory for", name);
 }
 
-// Runs `work`, which may allocate, and turns its exceptions into errors. Locks that `work` holds are
-// released.
+// Runs `work`, which may allocate, and turns its exceptions into errors. Locks that `work` took are released
+// first.
 template <class Work>
 Result<void> guarded(std::string_view name, Work work) {
   try {
@@ -110,7 +110,7 @@ Result<void> guarded(std::string_view name, Work work) {
   }
 }
 
-// Any thread, without a lock: the bytes are const.
+// Reads an object's bytes. Any thread may use it without a lock, because the bytes are const.
 class MemReader final : public Reader {
  public:
   MemReader(Blob blob, std::string_view name, MovedCounter& moved)

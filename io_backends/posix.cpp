@@ -180,7 +180,7 @@ Result<std::uint64_t> PosixFiles::read_object(std::string_view name, std::uint64
     PENSTOCK_TRY(check_fits(name, length, out.size()));
   }
   PENSTOCK_ASSIGN(auto direct, alignment(fd.get(), name));
-  // pread, not read(2): in a process with several threads read(2) locks the position of the file.
+  // Uses pread, because read(2) takes a lock for the file position in a process with several threads.
   FullIo io = pread_whole(fd.get(), direct, 0, out.first(length));
   if (direct && io.sys_errno == EINVAL && io.done == 0) {  // perhaps another file system below the same root
     PENSTOCK_ASSIGN(direct, ask_alignment(fd.get(), name));

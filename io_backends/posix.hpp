@@ -1,5 +1,5 @@
-// Files in a folder as objects: the common part of every back end over the operating system's files. A back
-// end that reads in another way derives from PosixFiles and overrides the functions that differ.
+// The common part of all back ends whose objects are files in a folder of the operating system. Such a back
+// end derives from PosixFiles and overrides the functions that differ.
 #pragma once
 
 #include <atomic>
@@ -45,10 +45,10 @@ inline constexpr OptionSpec kPublishOption{
 
 // The settings for writing and reading files of a back end.
 struct PosixSettings {
-  bool direct = false;  // O_DIRECT
+  bool direct = false;  // open files with O_DIRECT
   // use the page cache if the file system has no O_DIRECT; else reads and writes fail
   bool fallback_to_buffered = false;
-  bool nameless = true;   // unpublished objects have no name where the system supports it
+  bool nameless = true;   // an unpublished object has no name, if the system supports that (O_TMPFILE)
   bool eof_read = false;  // after a whole object, make one more read to see its end
   int advice = 0;         // a POSIX_FADV_ constant, for each file that is opened for reading
 };
@@ -67,7 +67,7 @@ class PosixReader : public Reader {
 
   int fd() const { return fd_.get(); }
   const std::optional<DirectAlignment>& direct() const { return direct_; }
-  const std::string& name() const { return name_; }  // for messages
+  const std::string& name() const { return name_; }  // the object's name for messages
 
  protected:
   MovedCounter& moved() { return moved_; }
@@ -120,7 +120,7 @@ class PosixFiles : public Backend {
   std::string full_name(const Operation& operation) const;
 
  protected:
-  // As open_to_read(), but fails with EISDIR for a folder. `mode`: st_mode of the file.
+  // Like open_to_read(), but fails with EISDIR for a folder. `mode` is set to the file's st_mode.
   Result<Fd> open_file(std::string_view name, unsigned* mode = nullptr);
 
   PosixRoot root_;

@@ -339,8 +339,8 @@ TEST_F(PosixFaults, DirectModeWritesLargeAlignedBytesFromWhereTheyLie) {
     std::uint64_t writes;
   };
   for (const Case& one : std::vector<Case>{
-           {{5 * kMiB}, 1},                             // one call, not one for each block
-           {{5 * kMiB + 4096}, 1},                      // blocks of 4 KiB
+           {{5 * kMiB}, 1},                             // one call for all blocks
+           {{5 * kMiB + 4096}, 1},                      // one call, also for a rest of 4 KiB
            {{5 * kMiB + 100}, 2},                       // the rest is copied to stage_
            {{2 * kMiB, 4 * kMiB + 8192, 6 * kMiB}, 3},  // each append is written without a copy
            {{kMiB - 4096, kMiB}, 1},                    // small appends are combined in stage_

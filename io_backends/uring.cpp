@@ -5,14 +5,11 @@
 // that succeeds gives one completion, that of the close. If the open fails, only its completion comes. If the
 // read fails or is short, its completion comes first, then that of the close.
 //
-// Threads: any thread may make a queue. One thread at a time uses it, and all functions of UringQueue run on
-// that thread.
-// Lock: none. The ring belongs to the thread that made it (owner_). If another thread uses the queue, it
-// makes a new ring.
-// Memory: a read allocates only for an error, and if its path or bounce buffer must grow. begin() allocates
-// more.
-// Ctrl-C: a call is repeated after EINTR, because the kernel may still write to the memory of a read. The
-// destructor of a queue waits for all its reads.
+// Threads: any thread may make a queue. One thread at a time uses it and runs all functions of UringQueue.
+// Lock: none. The ring belongs to the thread that made it (owner_). Another thread makes a new ring.
+// Memory: a read allocates only for an error or a larger path or bounce buffer. begin() allocates more.
+// Ctrl-C: a call is repeated after EINTR, because the kernel may still write to the memory of a read.
+// ~UringQueue() waits for all reads.
 // Crash: the kernel ends the requests with the process. This file writes no files.
 #include <fcntl.h>
 #include <liburing.h>
@@ -51,8 +48,8 @@ constexpr OptionSpec kOptions[] = {kDirectOption,
 
 constexpr unsigned kKnownAfter = 4;  // after this many reads an opened object is put into the ring's table
 constexpr std::size_t kPieces = 8;   // `depth` reads are submitted in this many pieces
-constexpr std::size_t kLentPiece = std::size_t{1} << 30U;  // the largest buffer that the kernel registers
-constexpr std::size_t kMostAtOnce = INT32_MAX & ~4095;     // bytes that the kernel reads for one request
+constexpr std::size_t kLentPiece = std::size_t{1} << 30U;  // the largest buffer that the kernel can register
+constexpr std::size_t kMostAtOnce = INT32_MAX & ~4095;     // the most bytes that one request can read
 
 // The system reuses its thread numbers. So these numbers are used instead: a new thread must not be mistaken
 // for the dead owner of a ring.
@@ -62,7 +59,7 @@ std::uint64_t thread_number() {
   return number;
 }
 
-// Whether the same call may succeed a moment later.
+// Whether the same call may succeed if it is repeated.
 bool again(int sys_errno) {
   return sys_errno == EINTR || sys_errno == EAGAIN || sys_errno == EBUSY;
 }
@@ -137,14 +134,13 @@ class UringQueue final : public Queue {
   std::size_t submit(std::span<const Operation> operations, Start start) override;
   std::size_t reap(std::span<Completion> out, std::size_t at_least) override;
   std::size_t in_flight() const override { return in_kernel_ + done_.size(); }
-  // Makes the ring for the current thread. Called before any other function, and when another thread uses the
-  // queue.
+  // Makes the ring for the current thread. Called first, and when another thread uses the queue.
   Result<void> begin();
 
  private:
   enum Step : std::uint64_t { kOpen, kRead, kClose };
   static constexpr unsigned kStepBits = 2;
-  // As Slot::result: the read returned all bytes.
+  // The Slot::result of a complete read.
   static constexpr int kAll = std::numeric_limits<int>::min();
   // A slot of the ring's table of files. Its file stays open after its Reader is destroyed, until another
   // file replaces it or the queue ends. A Reader may be destroyed on any thread, but only the queue's thread
@@ -185,7 +181,7 @@ class UringQueue final : public Queue {
   void finish(std::uint32_t index, Result<std::uint64_t> outcome);
 
   UringFiles& files_;
-  std::uint64_t owner_ = 0;  // thread that made the ring
+  std::uint64_t owner_ = 0;  // thread_number() of the thread that made the ring
   int root_ = -1;
   std::span<std::byte> lent_;
   bool lent_known_ = false;
@@ -210,8 +206,7 @@ Result<void> UringQueue::begin() {
   return success();
 }
 
-// Registers the lent memory, so that the kernel does not have to pin its pages for each read. No read may be
-// in flight.
+// Registers the lent memory, so that the kernel need not pin its pages for each read. No read is in flight.
 void UringQueue::keep_lent() {
   if (std::exchange(lent_known_, false)) ::io_uring_unregister_buffers(&ring_->get());
   if (lent_.empty()) return;
@@ -293,7 +288,7 @@ Result<bool> UringQueue::start_read(std::uint32_t index, const ReadAt& read) {
 // The read runs only if the open succeeded (IO_LINK). The close runs also if the read failed (IO_HARDLINK).
 Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& object) {
   PENSTOCK_TRY(check_read_object(object.name, object.length_hint, object.out.size()));
-  if (object.length_hint == 0) return false;  // the size is not known yet
+  if (object.length_hint == 0) return false;  // the size is unknown, so blocking calls read the object
   PENSTOCK_ASSIGN(root_, files_.root().fd());
   Slot& slot = slots_[index];
   slot.bytes = object.length_hint;
@@ -324,8 +319,7 @@ bool UringQueue::take_aim(Slot& slot, const std::optional<DirectAlignment>& dire
   return slot.aim.padded <= kMostAtOnce;
 }
 
-// The first of `together` entries that will be in the same submit. Null only if the kernel accepts no more
-// requests.
+// The first of `together` entries of one submit. Null only if the kernel accepts no more requests.
 io_uring_sqe* UringQueue::entry(unsigned together) {
   io_uring& ring = ring_->get();
   for (int tries = 0; ::io_uring_sq_space_left(&ring) < together; ++tries) {
@@ -371,8 +365,7 @@ UringQueue::Known* UringQueue::known_place(const UringReader& reader) {
   return &here;
 }
 
-// Submits the prepared requests to the kernel. If the kernel has no room for completions, it takes
-// completions first.
+// Submits the prepared requests. If the kernel has no room for completions, it takes completions first.
 void UringQueue::push() {
   if (ring_ == nullptr) return;
   io_uring& ring = ring_->get();
@@ -386,8 +379,7 @@ void UringQueue::push() {
   }
 }
 
-// Submits the prepared requests and waits for `completions` completions. A signal does not end the wait.
-// Returns 0 or the errno.
+// Submits the prepared requests and waits for completions. A signal does not end the wait. 0 or the errno.
 int UringQueue::wait(unsigned completions) {
   io_uring& ring = ring_->get();
   for (;;) {
@@ -425,10 +417,9 @@ std::size_t UringQueue::reap(std::span<Completion> out, std::size_t at_least) {
   return count;
 }
 
-// Takes the completions. If `failed` is an errno of the kernel, all other reads fail, so that the caller does
-// not wait for ever, and the next operation makes a new ring. cut_off() comes first. It waits until the
-// kernel no longer writes to memory of reads. Only then may the caller learn that a read failed, because it
-// may free the memory.
+// Takes the completions. If `failed` is an errno, all other reads fail, so that the caller does not wait for
+// ever. The next operation makes a new ring. cut_off() comes first: it waits until the kernel no longer
+// writes to memory of reads. Only then may the caller learn of a failure, because it may free the memory.
 void UringQueue::take_or_fail(int failed) {
   drain();
   if (failed == 0) return;

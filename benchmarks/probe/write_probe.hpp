@@ -34,7 +34,7 @@ class BlockNoise {
 struct WriteShape {
   unsigned writers = 1;            // threads; each writes its own objects
   std::uint64_t objects = 1;       // number of objects of one writer, written one after another
-  std::uint64_t object_bytes = 0;  // at least 1
+  std::uint64_t object_bytes = 0;  // bytes of each object, at least 1
   std::uint64_t block = 1 << 20;   // bytes of one write call
   bool random = false;             // writes the blocks in random order, each once (needs Caps::write_at)
   bool whole = false;              // a pass continues after the deadline until all its objects are written
@@ -46,7 +46,7 @@ struct WriteShape {
 // name(n). The objects remain until remove().
 class WriteProbe {
  public:
-  static constexpr std::uint64_t kMostPasses = 16;  // of one run, because writes wear out a disk
+  static constexpr std::uint64_t kMostPasses = 16;  // the limit of one run, because writes wear out a disk
 
   using Name = std::function<std::string(std::uint64_t n)>;
   using Seed = std::function<std::uint64_t(unsigned writer)>;  // different for each writer, because some
@@ -71,7 +71,7 @@ class WriteProbe {
   Backend& backend_;
   const WriteShape shape_;
   const Name name_;
-  std::vector<BlockNoise> noise_;  // of each writer
+  std::vector<BlockNoise> noise_;  // one for each writer
 };
 
 }  // namespace penstock

@@ -19,10 +19,10 @@ class LiveCsv {
  public:
   static Result<LiveCsv> open(const std::string& path);  // replaces an existing file; "": writes nothing
 
-  void begin(std::string_view tier, unsigned threads);  // one measured repeat
+  void begin(std::string_view tier, unsigned threads);  // starts a measured repeat
   // may be called at any rate; writes one line each second
   void tick(const RunTally& so_far);
-  void end(const RunTally& total);  // the rest of the last second
+  void end(const RunTally& total);  // writes the line of the last, incomplete second
 
  private:
   void line(const RunTally& now);

@@ -33,7 +33,7 @@ class ReadWorker;
 // The corpus and the tier that an engine reads. Everything is borrowed and must outlive the engine.
 struct ReadWork {
   const Manifest* manifest = nullptr;
-  const SampleList* samples = nullptr;  // the manifest's (corpus_samples)
+  const SampleList* samples = nullptr;  // the samples of the manifest, from corpus_samples()
   Backend* backend = nullptr;
   // For SampleOrder::physical: the offset of each sample on the device.
   const std::vector<std::uint64_t>* offsets = nullptr;
@@ -45,7 +45,7 @@ struct ReadWork {
 // One run: how many threads, and when it ends.
 struct ReadSpec {
   unsigned threads = 1;          // at most ReadOptions::most_threads()
-  std::uint64_t max_passes = 0;  // 0: no bound
+  std::uint64_t max_passes = 0;  // passes after which the run ends; 0: no limit
   // A time limit counts from the start of the ramp. At a stonewall, or when the passes end before it, all
   // threads stop. Then `at_stonewall` returns the most samples that any rank has read, and this rank reads on
   // until it has as many.
@@ -53,7 +53,7 @@ struct ReadSpec {
   std::chrono::nanoseconds ramp{0};  // completions in this time are not counted
   // Time of earlier runs of this cell, so that the series of values per second continues.
   std::chrono::nanoseconds measured_before{0};
-  bool verify = false;  // compare each sample's CRC32C with the manifest's (which must have them)
+  bool verify = false;  // compare each sample's CRC32C with the manifest, which must have checksums
   // number of the first pass, for the shuffle; absent: continues after the last run
   std::optional<std::uint64_t> first_pass{};
   std::function<void()> at_gate{};  // called when all threads are ready, before the clock starts
@@ -108,12 +108,12 @@ struct RepeatPlan {
   std::function<RunTally(const ReadSpec& pass, const ReadObserver& observer)> run{};
   // May be empty; its times count from the start of the repeat.
   ReadObserver observer{};
-  std::function<void(std::string_view what)> note{};  // may be empty
+  std::function<void(std::string_view what)> note{};  // shows a progress text; may be empty
 };
 
 struct RepeatFigures {
   RunTally tally;
-  CacheState cache;  // the cache state before the first pass
+  CacheState cache;  // the proven cache state before the first pass
   // not_cold or not_warm, if a pass did not start in the requested cache state
   Verdict verdict = Verdict::ok;
   std::string reason;

@@ -88,7 +88,8 @@ Result<void> parse_end(const Options& line, ReadOptions& options) {
   return success();
 }
 
-// Collective reads come one after the other on every rank, and each rank has the same number of them.
+// Checks the options for collective reads. Every rank makes its reads one after another, and all ranks make
+// equally many.
 Result<void> parse_collective(const Options& line, ReadOptions& options) {
   options.collective = line.flag("collective");
   if (!options.collective) return success();

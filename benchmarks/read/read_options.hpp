@@ -200,7 +200,7 @@ struct Stonewall {
 };
 using ReadEnd = std::variant<Passes, Duration, Stonewall>;
 
-std::chrono::nanoseconds time_limit(const ReadEnd& end);  // 0 for Passes
+std::chrono::nanoseconds time_limit(const ReadEnd& end);  // the limit of Duration or Stonewall; 0 for Passes
 std::chrono::nanoseconds shortest(const ReadEnd& end);    // at_least of Passes; 0 for the others
 ReadEnd with_time_limit(const ReadEnd& end, std::chrono::nanoseconds time);  // turns Passes into a Duration
 

@@ -48,7 +48,7 @@ Json data_tier(const Record& record) {
   return data == record.tiers.end() || !data->is_object() ? Json::object() : *data;
 }
 
-// Back end, path and options of the tier, as records keep them.
+// The tier of a record as text: back end, path and options.
 std::string place_of(const Record& record) {
   const Json data = data_tier(record);
   std::string text = data.value("backend", "") + ":" + data.value("root", "");

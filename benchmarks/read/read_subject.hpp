@@ -14,13 +14,13 @@ namespace penstock {
 struct ReadSubject {
   Corpus corpus;
   std::vector<Tier> others;  // the tiers of --tier
-  SampleList samples;        // the manifest's, or blocks of its objects
+  SampleList samples;        // the samples of the manifest, or with --block the blocks of its objects
 
-  std::vector<Tier*> tiers(bool corpus_too);  // in the order of measurement
+  std::vector<Tier*> tiers(bool corpus_too);  // the tiers to measure, in their order
 };
 
-// Opens the corpus and the tiers, and checks that they have what the options ask for (checksums, a decoder,
-// objects, collective reads, a sample for each rank) before anything is measured. Collective.
+// Opens the corpus and the tiers. Before anything is measured, it checks that they have everything that the
+// options require: checksums, a decoder, the objects, collective reads, a sample for each rank. Collective.
 Result<ReadSubject> open_subject(const CommandContext& context, const ReadOptions& asked);
 
 }  // namespace penstock

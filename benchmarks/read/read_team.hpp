@@ -38,7 +38,7 @@ class ReadTeam {
   using Mine = std::function<RunTally(const ReadSpec&)>;
   RunTally run(const ReadSpec& spec, const Mine& mine);
 
-  // prepare_together() of cache_control.hpp
+  // Prepares the cache on all ranks by prepare_together() (cache_control.hpp).
   Result<CacheOutcome> prepare(CacheControl& cache);
 
   std::uint64_t sum(std::uint64_t mine);                                // the sum over all ranks

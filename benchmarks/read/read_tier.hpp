@@ -1,4 +1,4 @@
-// A tier while a sweep reads it: its engine, its yardsticks and the cache before its repeats.
+// A tier in a read sweep: its read engine, its baseline and ceiling, and the control of its cache.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct ReadTier {
   std::uint64_t bytes_read() const;
 
   Tier& tier;
-  PhysicalPlaces physical;  // for SampleOrder::physical
+  PhysicalPlaces physical;  // device offsets of the samples, for SampleOrder::physical
   std::unique_ptr<ReadEngine> engine;
   std::unique_ptr<Yardsticks> yardsticks;
   std::unique_ptr<CacheControl> cache;

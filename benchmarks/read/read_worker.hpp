@@ -27,7 +27,8 @@ namespace penstock {
 
 using ReadWorkers = std::span<const std::unique_ptr<ReadWorker>>;
 
-// What the threads of one run share. Made before they start, destroyed after they are joined.
+// The state that the threads of one run share. It is made before they start and destroyed after they are
+// joined.
 class ReadRun {
  public:
   ReadRun(std::uint64_t samples, const ReadOptions& options, const RankShare& share, const ReadSpec& spec,
@@ -64,9 +65,9 @@ class ReadRun {
   const ReadSpec spec;
   const ReadWorkers workers;
   const std::uint64_t first_pass;
-  const std::int64_t deadline_ns;  // 0: none
+  const std::int64_t deadline_ns;  // time limit since the start; 0: none
   const bool skip_errors;
-  std::optional<Arrivals> arrivals;  // only for an open loop
+  std::optional<Arrivals> arrivals;  // the due times of an open loop
 
   std::atomic<bool> someone_done{false};  // the first worker that sets it writes first_done_* of `shared`
   // Figures of the whole run: errors (guarded by mutex_), first_done_* (written by the worker that set
@@ -86,7 +87,7 @@ class ReadRun {
   std::chrono::steady_clock::time_point start_;
 };
 
-// Opens all objects for collective reads; see ReadEngine::make().
+// Opens all objects for collective reads. Errors: see ReadEngine::make().
 Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& objects);
 
 class ReadWorker {
@@ -144,7 +145,7 @@ class ReadWorker {
   void loop(ReadRun& run);
   void loop_alone(ReadRun& run);
   void loop_queue(ReadRun& run);
-  void loop_together(ReadRun& run);  // collective_reads.cpp
+  void loop_together(ReadRun& run);  // defined in collective_reads.cpp
   bool next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample);
   bool wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns);
   std::string_view object_name(const SampleList::Sample& entry) const;
@@ -171,14 +172,14 @@ class ReadWorker {
   SampleChecks checks_;
   Slice slice_;
   std::uint64_t position_ = 0;
-  std::uint64_t ahead_ = 0;  // the sample at position_, looked up one sample early
+  std::uint64_t ahead_ = 0;  // the sample at position_, computed one sample ahead for the prefetch
   bool past_deadline_ = false;
-  bool wearing_out_ = false;  // after the stonewall
+  bool wearing_out_ = false;  // true after the stonewall, while missing samples are read
   std::uint64_t taken_ = 0;
 
   RunTally tally_;
   std::int64_t last_done_ns_ = 0;
-  std::int64_t ramp_ns_ = 0;  // end of the ramp; 0 after it
+  std::int64_t ramp_ns_ = 0;  // end of the ramp in ns since the start; 0 after the ramp
   std::int64_t second_ends_ns_ = 0;
   const Watch* watch_ = nullptr;
   std::int64_t next_watch_ns_ = INT64_MAX;

@@ -26,7 +26,7 @@ struct RunTally;
 struct RunFigure {
   bool max = false;  // join() takes the larger value, as for a time
   const MetricInfo* value = nullptr;
-  const MetricInfo* rate = nullptr;  // the metric for this figure divided by `seconds`
+  const MetricInfo* rate = nullptr;  // the metric of the rate: this figure divided by `seconds`
   double RunTally::*seconds = nullptr;
   // Value and rate are not recorded if the figure is 0.
   bool unless_zero = false;
@@ -39,11 +39,12 @@ struct RunFigure {
 struct RunTally {
   // Samples that were completely read, and decoded or verified if requested.
   std::uint64_t samples = 0;
-  std::uint64_t bytes = 0;             // payload of these samples
-  std::uint64_t errors = 0;            // samples that failed (skipped, or the one that ended the run)
-  std::uint64_t wrong = 0;             // those of `errors` whose bytes do not match the manifest's checksum
-  std::uint64_t passes = 0;            // whole passes that were given to threads
-  double wall_s = 0;                   // from the start (or the end of the ramp) to the last completion
+  std::uint64_t bytes = 0;   // payload of these samples
+  std::uint64_t errors = 0;  // samples that failed (skipped, or the one that ended the run)
+  std::uint64_t wrong = 0;   // those of `errors` whose bytes do not match the manifest's checksum
+  std::uint64_t passes = 0;  // whole passes that were given to threads
+  // seconds from the start (or the end of the ramp) to the last completion
+  double wall_s = 0;
   double elapsed_s = 0;                // as wall_s, including the ramp
   double first_done_s = 0;             // as wall_s, until the first thread had nothing left to read
   std::uint64_t first_done_bytes = 0;  // bytes that all threads had delivered at that time
@@ -63,7 +64,7 @@ struct RunTally {
   TimesByCall calls;               // times of the back end's calls, if it is traced; including the ramp
   std::vector<RankFigures> ranks;  // one entry for each rank, if several ran together (read_team.hpp)
 
-  // The table: name, member and RunFigure of every figure.
+  // The table of all figures: calls `visit` with the name, the member and the RunFigure of each.
   template <class Visit>
   static constexpr void figures(Visit&& visit) {
     using T = RunTally;

@@ -19,7 +19,7 @@ class SampleChecks {
  public:
   explicit SampleChecks(const ReadWork& work) : work_(work) {}
 
-  Result<void> prepare_decoder();  // before the first decode()
+  Result<void> prepare_decoder();  // called before the first decode()
 
   // Fails with `truncated` unless `bytes` is the length of the sample.
   Result<void> length(const SampleList::Sample& entry, std::uint64_t bytes) const {

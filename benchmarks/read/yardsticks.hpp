@@ -19,7 +19,7 @@ namespace penstock {
 class Yardsticks {
  public:
   Yardsticks(const ReadWork& work, const ReadOptions& options);
-  Yardsticks(const Yardsticks&) = delete;  // its parts refer to each other
+  Yardsticks(const Yardsticks&) = delete;  // not copyable, because its parts refer to each other
   Yardsticks& operator=(const Yardsticks&) = delete;
 
   // Runs the baseline loop (datagen/yardsticks/baseline.hpp). With ReadOptions::decode the loop also decodes

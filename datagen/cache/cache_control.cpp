@@ -1,3 +1,9 @@
+// Threads: one thread calls prepare(). It starts helper threads (parallel_for) that ask about files, evict or
+// read them, and joins them before it returns.
+// Lock: the local mutex of ask() guards the sums of all files. It is not held during a system call.
+// Ctrl-C: helpers check for it before each file, and prepare() then fails with `interrupted`. A file that is
+// being read is read to its end.
+// Ranks: only prepare_together() communicates. A rank that fails still takes part in its collective call.
 #include "datagen/cache/cache_control.hpp"
 
 #include <unistd.h>

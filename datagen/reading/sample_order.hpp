@@ -17,7 +17,7 @@ enum class SampleOrder : std::uint8_t {
   physical,  // shuffled; each window of the shuffle is then sorted by the offsets on the device
 };
 
-// A few neighbouring positions of one pass.
+// Some neighbouring positions of one pass, which one thread reads.
 struct Slice {
   std::uint64_t pass = 0;
   std::uint64_t begin = 0;
@@ -141,11 +141,11 @@ class PassOrder {
 struct ClosedLoop {};
 
 struct OpenLoop {
-  double per_second = 0;  // of all ranks together
+  double per_second = 0;  // samples per second, of all ranks together
   bool poisson = false;   // true: exponentially distributed gaps (a Poisson process); false: equal gaps
 };
 
-// The due times of one rank in one run. Any thread.
+// Gives the times at which samples are due in an open loop, for one rank in one run. Any thread.
 class Arrivals {
  public:
   // With equal gaps, the times of the ranks alternate. Runs with the same seed and different `run` differ.

@@ -39,7 +39,7 @@ class HeldObjects {
  private:
   Backend& backend_;
   const std::uint64_t held_;
-  std::unique_ptr<std::atomic<Reader*>[]> readers_;  // by object; null: not open yet
+  std::unique_ptr<std::atomic<Reader*>[]> readers_;  // index: object; null: not open yet
   std::mutex mutex_;                                 // guards open_
   std::vector<std::unique_ptr<Reader>> open_;
 };
@@ -97,7 +97,7 @@ class SampleReader {
   std::vector<Own> own_;  // by slot: Readers of objects that are not held open
   std::vector<Operation> added_;
   std::vector<Completion> completions_;
-  std::unique_ptr<Queue> queue_;  // last, so destroyed first: operations in flight need the Readers
+  std::unique_ptr<Queue> queue_;  // last, so destroyed first: operations in flight use the Readers
 };
 
 }  // namespace penstock

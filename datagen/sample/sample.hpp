@@ -16,7 +16,7 @@ enum class Element : std::uint8_t { u8, i32, i64, f32, f64 };
 std::size_t element_bytes(Element element);
 std::string_view element_name(Element element);  // NumPy's name: "float32"
 
-// One named part that every sample of a recipe has.
+// A named part of a sample. All samples of a recipe have the same fields.
 struct Field {
   std::string_view name;       // "image", "data", "climate/labels"; unique in the recipe
   std::string_view codec;      // encoding of its bytes: "jpeg", "png", "raw"

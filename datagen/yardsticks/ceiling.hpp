@@ -13,7 +13,7 @@
 namespace penstock {
 
 enum class LoopKind : std::uint8_t {
-  blocking,  // the baseline loop
+  blocking,  // the loop of the baseline: one read at a time in each thread
   // each thread opens its next files and asks the kernel to fetch them before it reads the current one
   readahead,
   streamed,  // reads objects from front to back in blocks of 1 MiB, without regard to samples
@@ -49,7 +49,7 @@ class CeilingLoop {
 
   CeilingLoop(const ReadPlan& plan, const LoopShape& shape);
 
-  Result<LoopDone> run(const LoopEnd& end);  // see baseline_read()
+  Result<LoopDone> run(const LoopEnd& end);  // reads until `end`; errors as in baseline_read()
 
  private:
   Result<LoopDone> run_queued(LoopEnd end);

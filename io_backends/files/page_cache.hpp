@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// How much of a file is in this machine's page cache.
+// The bytes of a file that are in this machine's page cache.
 struct Residency {
   std::uint64_t resident_bytes = 0;
   std::uint64_t total_bytes = 0;
@@ -45,9 +45,11 @@ struct CacheState {
   std::string client_metadata = "unknown";
   std::string server = "unknown";
   std::string host = "unknown";
-  std::string method;                              // "drop", "evict", "reread", "" ...
-  std::optional<double> resident_fraction_before;  // absent if unknown
-  std::optional<double> device_bytes_fraction;     // bytes read from the device / bytes consumed
+  // How the state was reached: "drop", "evict", "reread" or "" (nothing was done).
+  std::string method;
+  // Part of the data in the page cache before the repeat; absent if unknown.
+  std::optional<double> resident_fraction_before;
+  std::optional<double> device_bytes_fraction;  // bytes read from the device / bytes consumed
 };
 
 }  // namespace penstock

@@ -45,7 +45,7 @@ class SystemName {
   char text_[2048];
 };
 
-// "a/b" for "a/b/c"; "" for "c".
+// The parent folder of a name: "a/b" for "a/b/c", "" for "c".
 std::string_view parent_of(std::string_view name);
 
 // The result of full_io(): the bytes that were transferred, and the errno or 0.
@@ -84,7 +84,7 @@ class PosixRoot {
   PosixRoot& operator=(const PosixRoot&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  std::string full(std::string_view name) const;  // for messages
+  std::string full(std::string_view name) const;  // the full path of a name, for messages
   Error error(int sys_errno, std::string_view operation, std::string_view name) const {
     return errno_error(sys_errno, operation, full(name));
   }
@@ -95,11 +95,11 @@ class PosixRoot {
   // Whether the folder of fd() was removed. make_folders() makes it again.
   bool gone() const;
 
-  // Adds O_CLOEXEC, so that no child process inherits the descriptor.
+  // Opens a name in the root. Adds O_CLOEXEC, so that child processes do not inherit the descriptor.
   Result<Fd> open(std::string_view name, int flags, std::string_view operation);
 
-  // Makes the folder and all missing folders above it, including the root and its parents. Only the root and
-  // its parents are synced.
+  // Makes the folder and all its missing parents, including the root and its parents. Only the root and its
+  // parents are synced.
   Result<void> make_folders(std::string_view folder);
 
   // Makes the entries of the folder durable by fsync.

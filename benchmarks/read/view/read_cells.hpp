@@ -36,9 +36,9 @@ struct ReadGroup {
   // Everything except the cache state: groups with equal `rest` are the same work, cold and warm.
   std::string rest;
   std::string work;   // `rest` without the labels: groups with equal `work` and cache differ only in labels
-  std::string label;  // "disk=old"
+  std::string label;  // the labels of its records, such as "disk=old"
   bool open_loop = false;  // read at a given rate (`--rate`), so it does not show the highest possible rate
-  std::vector<ReadCurve> curves;  // in the order of their first record
+  std::vector<ReadCurve> curves;  // curves of the tiers, in the order of their first records
   const ReadCurve* find(std::string_view tier) const;
 };
 std::vector<ReadGroup> read_groups(std::span<const Record> records);

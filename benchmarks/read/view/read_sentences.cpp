@@ -108,7 +108,7 @@ std::string in_group(const ReadGroup& group, const std::vector<const ReadCurve*>
   return " (" + text + ")";
 }
 
-// "3.1x", "12x".
+// A ratio as text: "3.1x" below 9.95, else "12x".
 std::string times_text(double ratio) {
   return ratio < 9.95 ? fmt::format("{:.1f}x", ratio) : fmt::format("{}x", format_number(std::round(ratio)));
 }
@@ -157,11 +157,11 @@ void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vecto
   out.push_back({tone_of({&curve}), "scaling", text + in_group(group, {&curve}) + "."});
 }
 
-// Rows of two curves at the highest thread count that both were measured at.
+// The rows of two curves at the highest thread count at which both were measured.
 struct RowPair {
   const Record* first = nullptr;
   const Record* second = nullptr;
-  std::string at;     // "4 threads"
+  std::string at;     // the thread count as text: "4 threads"
   double ratio = 0;   // rate of the second record / rate of the first
   double apart = 0;   // the larger spread of the two records' repeats
   bool once = false;  // one of the curves has a row with a single repeat
