@@ -338,7 +338,7 @@ Result<std::unique_ptr<Queue>> LibaioFiles::queue(std::size_t depth) {
   if (context == nullptr) {
     context = std::make_unique<Context>();
     int failed = context->set_up(depth);
-    if (failed == EAGAIN) {  // idle contexts count against fs.aio-max-nr
+    if (failed == EAGAIN) {  // idle contexts also use up fs.aio-max-nr
       idle_contexts_.destroy_all();
       failed = context->set_up(depth);
     }

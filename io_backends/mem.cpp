@@ -277,7 +277,7 @@ class MemNamespace final : public Namespace {
     const auto [from_folder, from_last] = split_last(from);
     const auto [to_folder, to_last] = split_last(to);
     // All checks come before the extract, under one lock, because a failure after it would lose the node.
-    // Only a std::bad_alloc for the new key can still fail.
+    // Only the allocation of the new key can still fail, with a std::bad_alloc.
     const std::lock_guard lock(store_->mutex);
     if (store_->find(from) == nullptr) return errno_error(ENOENT, "cannot rename", from);
     if (store_->find(to) != nullptr) return errno_error(EEXIST, "cannot rename to", to);

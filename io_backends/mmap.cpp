@@ -180,7 +180,7 @@ class MmapFiles final : public PosixFiles {
 
   Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
                                     std::span<std::byte> out) override {
-    return Backend::read_object(name, length_hint, out);  // by a Reader  NOLINT(bugprone-parent-virtual-call)
+    return Backend::read_object(name, length_hint, out);  // by open()  NOLINT(bugprone-parent-virtual-call)
   }
 
  private:

@@ -1,5 +1,9 @@
 // The back end `mpiio`: a folder of the operating system, read by MPI-IO. One rank reads alone, or all ranks
 // of a job read together.
+//
+// Threads: any thread calls the back end. If MPI allows only one thread at a time (MPI_THREAD_SERIALIZED),
+// the calls of other threads wait.
+// Ranks: read_at_all() is collective, and blocks until all ranks of the job have called it.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -63,7 +67,7 @@ class MpiioFiles final : public PosixFiles {
   }
   Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
                                     std::span<std::byte> out) override {
-    return Backend::read_object(name, length_hint, out);  // by a Reader  NOLINT(bugprone-parent-virtual-call)
+    return Backend::read_object(name, length_hint, out);  // by open()  NOLINT(bugprone-parent-virtual-call)
   }
 
   Result<std::unique_ptr<MpiFile>> open_file_of_mpi(const std::string& name, MpiSharing sharing);

@@ -25,7 +25,7 @@ using Note = std::function<void(std::string_view)>;
 
 constexpr std::uint64_t kBlock = 1U << 20U;
 constexpr std::uint64_t kSmallFile = 112U << 10U;
-// Of one rank; each writer is a thread with its own block of memory.
+// The most writers of one rank. Each is a thread with its own block of memory.
 constexpr std::uint64_t kMostWriters = 256;
 
 // The block size as it appears in probe names: "4k", "1m".
@@ -61,7 +61,7 @@ class TierProbe {
   }
 
   Result<std::vector<ProbeCell>> run() {
-    // On each node, since each may have its own device.
+    // One rank of each node does this, since each node may have its own device.
     if (ranks_.rank_on_node() == 0) sweep_dead_probes(tier_);
     PENSTOCK_TRY(agree(ranks_, check_room()));
     folder_.occupy();

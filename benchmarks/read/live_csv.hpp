@@ -20,7 +20,7 @@ class LiveCsv {
   static Result<LiveCsv> open(const std::string& path);  // replaces an existing file; "": writes nothing
 
   void begin(std::string_view tier, unsigned threads);  // starts a measured repeat
-  // may be called at any rate; writes one line each second
+  // May be called at any rate. Writes one line each second.
   void tick(const RunTally& so_far);
   void end(const RunTally& total);  // writes the line of the last, incomplete second
 

@@ -1,7 +1,7 @@
 // The read engine: threads that read samples of a corpus as fast as the tier delivers them.
 //
 // The hot path of a sample has four parts: the next position (a relaxed add every few samples), its name (two
-// loads), the back end's read into a reused buffer, and one read of the clock. That time ends this sample and
+// loads), the back end's read into a reused buffer, and one read of the clock, which ends this sample and
 // starts the next. The hot path has no allocation, no lock and no string.
 #pragma once
 
@@ -54,7 +54,7 @@ struct ReadSpec {
   // Time of earlier runs of this cell, so that the series of values per second continues.
   std::chrono::nanoseconds measured_before{0};
   bool verify = false;  // compare each sample's CRC32C with the manifest, which must have checksums
-  // number of the first pass, for the shuffle; absent: continues after the last run
+  // The number of the first pass, for the shuffle. Absent: continues after the last run.
   std::optional<std::uint64_t> first_pass{};
   std::function<void()> at_gate{};  // called when all threads are ready, before the clock starts
   // The number of the repeat if the run is measured, else nothing. Under the profiler, each thread of a
@@ -114,7 +114,7 @@ struct RepeatPlan {
 struct RepeatFigures {
   RunTally tally;
   CacheState cache;  // the proven cache state before the first pass
-  // not_cold or not_warm, if a pass did not start in the requested cache state
+  // The verdict is not_cold or not_warm if a pass did not start in the requested cache state.
   Verdict verdict = Verdict::ok;
   std::string reason;
   std::uint64_t read_call_bytes = 0;          // bytes that the back end's read calls returned

@@ -218,14 +218,14 @@ inline constexpr std::uint64_t kMostInFlight = 16384;
 // The parsed options. Other objects keep references to it, so it must outlive them.
 struct ReadOptions {
   std::vector<unsigned> threads{1};  // thread counts to measure, each at least 1
-  // reads in flight of each thread; if above 1, the back end's deep_queue() is used
+  // Reads in flight of each thread. If above 1, reads go through deep_queue().
   unsigned depth = 1;
   SampleOrder order = SampleOrder::sequential;
   std::uint64_t window = 1;  // for SampleOrder::physical: how many samples are sorted at a time
   CacheRequest cache = CacheRequest::asis;
   ColdMethod cold_by = ColdMethod::evict;
   bool decode = false;  // the thread that read a sample also decodes it, from JPEG or PNG to RGB
-  // verify checksums also in measured repeats; the warm-up pass always verifies if there are checksums
+  // Verifies checksums also in measured repeats. The warm-up pass always does if there are checksums.
   bool verify = false;
   // A sample that cannot be read, verified or decoded is counted and does not end the run.
   bool skip_errors = false;

@@ -133,7 +133,7 @@ class ReadWorker {
 
  private:
   struct Slot {  // the state of one read in flight
-    // part of memory_, large enough for the largest sample in whole blocks of direct I/O
+    // A part of memory_, large enough for the largest sample in whole blocks of direct I/O.
     std::span<std::byte> room;
     std::uint64_t sample = 0;
     SampleList::Sample entry;  // a copy, since an access to the large list may miss the cache

@@ -28,7 +28,7 @@ struct RunFigure {
   const MetricInfo* value = nullptr;
   const MetricInfo* rate = nullptr;  // the metric of the rate: this figure divided by `seconds`
   double RunTally::*seconds = nullptr;
-  // Value and rate are not recorded if the figure is 0.
+  // If the figure is 0, `value` and `rate` are not recorded.
   bool unless_zero = false;
   // Metrics of a distribution, recorded if it has any values.
   std::span<const read_metrics::Percentile> percentiles = {};
@@ -43,7 +43,7 @@ struct RunTally {
   std::uint64_t errors = 0;  // samples that failed (skipped, or the one that ended the run)
   std::uint64_t wrong = 0;   // those of `errors` whose bytes do not match the manifest's checksum
   std::uint64_t passes = 0;  // whole passes that were given to threads
-  // seconds from the start (or the end of the ramp) to the last completion
+  // Seconds from the start (or the end of the ramp) to the last completion.
   double wall_s = 0;
   double elapsed_s = 0;                // as wall_s, including the ramp
   double first_done_s = 0;             // as wall_s, until the first thread had nothing left to read
@@ -56,7 +56,7 @@ struct RunTally {
   Histogram late_ns;      // open loop: time from when a sample was due until before its open
   std::uint64_t due = 0;  // open loop that reached its time limit: samples that were due in open_s
   double open_s = 0;      // seconds in which `due` samples were due; wall_s is not shorter
-  // [i]: bytes of the i-th second of wall_s; the last second may be shorter
+  // Entry i has the bytes of the i-th second of wall_s. The last second may be shorter.
   std::vector<std::uint64_t> bytes_by_second;
   std::vector<std::string> first_errors;  // texts of the first errors, at most kErrorsNamed
   std::string first_wrong;                // text of the first error of `wrong`

@@ -21,7 +21,7 @@ enum class CacheRequest : std::uint8_t { cold, warm, asis };
 
 enum class ColdMethod : std::uint8_t {
   evict,  // evicts only the files of the corpus from the page cache, and no metadata
-  // drops the clean pages, dentries and inodes of the whole machine; needs root, and slows other programs
+  // Drops the clean pages, dentries and inodes of the whole machine. Needs root, and slows other programs.
   drop,
 };
 

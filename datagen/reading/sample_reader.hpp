@@ -82,7 +82,7 @@ class SampleReader {
   // open for the slot's next sample.
   Result<Reader*> reader(std::size_t slot, std::string_view object_name, std::uint32_t object);
   void close(std::size_t slot) { static_cast<void>(take_reader(slot)); }  // closes the slot's own Reader
-  // gives up the slot's own Reader; null if it has none
+  // Moves the slot's own Reader to the caller; null if it has none.
   std::unique_ptr<Reader> take_reader(std::size_t slot);
 
  private:

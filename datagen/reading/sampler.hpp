@@ -15,9 +15,9 @@ namespace penstock {
 struct Shuffle {
   enum class Kind : std::uint8_t {
     none,   // the order of the manifest; rank r of R takes every R-th sample, starting with the r-th
-    local,  // each rank has one part of the corpus (neighbouring samples) and permutes it again each epoch
-    // the samples of `none` go through a buffer: each time a random entry is used and replaced by the next
-    // sample; at the end of the epoch the buffer is emptied
+    local,  // Each rank has one part of the corpus (neighbouring samples) and permutes it again each epoch.
+    // The samples of `none` go through a buffer. Each time a random entry is used and replaced by the next
+    // sample. At the end of the epoch the buffer is emptied.
     buffer,
     // The whole corpus is permuted again each epoch, equally on every rank, and each rank takes its part.
     global,
@@ -46,8 +46,8 @@ std::string shuffle_text(const Shuffle& shuffle);  // the text for parse_shuffle
 class EpochOrder {
  public:
   std::uint64_t left() const { return size_ - position_; }
-  // Index in the manifest of the next sample. Requires left() > 0. Over all ranks, every index is returned
-  // once.
+  // Index in the manifest of the next sample. Requires left() > 0. Over all ranks, no index is returned twice
+  // in an epoch.
   std::uint64_t next();
   // Skips the next `count` samples, at most left(). This takes constant time, except with a buffer, where it
   // takes time for each sample.

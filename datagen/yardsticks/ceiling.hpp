@@ -14,7 +14,7 @@ namespace penstock {
 
 enum class LoopKind : std::uint8_t {
   blocking,  // the loop of the baseline: one read at a time in each thread
-  // each thread opens its next files and asks the kernel to fetch them before it reads the current one
+  // Each thread opens its next files and asks the kernel to fetch them before it reads the current one.
   readahead,
   streamed,  // reads objects from front to back in blocks of 1 MiB, without regard to samples
   queued,    // each thread keeps `depth` operations in flight through a queue of the back end
@@ -43,7 +43,7 @@ class CeilingLoop {
   struct Lane {
     Buffer memory;
     std::vector<std::unique_ptr<Reader>> own;  // Readers of objects that are not held open
-    // destroyed first, because operations in flight use the other members
+    // Destroyed first, because operations in flight use the other members.
     std::unique_ptr<Queue> queue;
   };
 

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kBounceBytes = 1U << 20U;
 
+// The aligned buffer of the current thread. Its first use allocates it, and it exists until the thread ends.
 Buffer& bounce(std::size_t at_least) {
   thread_local Buffer buffer(kBounceBytes);
   buffer.grow(at_least);

@@ -40,7 +40,7 @@ Result<Fd> open_file(const std::filesystem::path& file, std::string_view operati
   return fd;
 }
 
-// Mincore is correct only for users who own the file or may write it. To others it answers "all resident".
+// mincore() is correct only for users who own the file or may write it. To others it answers "all resident".
 bool mincore_is_honest(int fd, const struct stat& status) {
   if (::geteuid() == 0 || ::geteuid() == status.st_uid) return true;
   return ::faccessat(fd, "", W_OK, AT_EACCESS | AT_EMPTY_PATH) == 0;
