@@ -1,5 +1,5 @@
 // Fuzz target. The input is a file with one record on each line. Each valid record must be equal after it is
-// written and parsed again, and a report page of all records must be made without an error.
+// written and parsed again. A report page of all records must not be empty.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -178,8 +178,8 @@ TEST_P(AsyncFiles, ReadsMoreThanOneRequestBrings) {
   ::munmap(place, kBytes);
 }
 
-// If the kernel allows it, its submission threads run from now on only on the processor of this thread, as
-// can happen on a busy machine.
+// If the kernel allows it, its submission threads run only on the processor of this thread from now on. That
+// can also happen on a busy machine.
 void hold_back_kernel_threads() {
   cpu_set_t here;
   CPU_ZERO(&here);

@@ -2,10 +2,9 @@
 // back end and for each way to read. No descriptor stays open, and no byte is lost.
 //
 // Faults are injected into functions of the C library. Some ways to read do not call these functions, and the
-// test checks that they are not affected. For a ring of uring the kernel opens and reads by itself, for a
-// queue of libaio it reads by itself, and mmap copies from memory. These ways are tested with real faults:
-// limits, permissions, and files that shrink or are removed. ESTALE and EIO cannot be produced on a healthy
-// machine.
+// test checks that they are not affected. For a ring of uring the kernel itself opens and reads. For a queue
+// of libaio it reads. mmap copies from memory. These ways are tested with real faults: limits, permissions,
+// and files that shrink or are removed. ESTALE and EIO cannot be produced on a healthy machine.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>

@@ -3,7 +3,7 @@
 //
 // Threads: any thread calls the back end. If MPI allows only one thread at a time (MPI_THREAD_SERIALIZED),
 // the calls of other threads wait.
-// Ranks: read_at_all() is collective, and blocks until all ranks of the job have called it.
+// Ranks: read_at_all() is collective. All ranks of the job must call it, and it may block until they do.
 #include <algorithm>
 #include <atomic>
 #include <memory>

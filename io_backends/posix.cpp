@@ -2,8 +2,8 @@
 // common part of all back ends over files.
 //
 // Threads: any thread calls the back end and a PosixReader. The thread of a queue calls finish_read().
-// Locks: mutex_ guards only remarks_. No lock is held during a system call. direct_ (whether files are opened
-// with O_DIRECT) and alignment_ (for direct reads) are atomics that change at most a few times.
+// Locks: mutex_ guards only remarks_. No lock is held during a system call. The atomics direct_ (whether
+// files are opened with O_DIRECT) and alignment_ (for direct reads) change at most a few times.
 // Memory: an open allocates the Reader and its name. A read allocates only for an error, and once in each
 // thread for the aligned buffer of direct reads.
 // Ctrl-C: reads are not cut short, because full_io() repeats a call after EINTR. The callers check

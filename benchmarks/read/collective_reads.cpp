@@ -21,8 +21,8 @@ Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& object
   return success();
 }
 
-// Does collective reads. In every round all ranks wait for each other. So a rank that has no sample in a
-// round, has failed or got Ctrl-C still makes an empty read, until the end of the last pass.
+// Does collective reads. In every round all ranks wait for each other. So a rank without a sample in a round
+// makes an empty read. After a failure or Ctrl-C a rank makes empty reads until the end of the last pass.
 void ReadWorker::loop_together(ReadRun& run) {
   Slot& slot = slots_.front();
   std::int64_t now = run.now_ns();

@@ -1,8 +1,8 @@
 // The read engine: threads that read samples of a corpus as fast as the tier delivers them.
 //
-// The hot path of a sample has four parts: the next position (a relaxed add every few samples), its name (two
-// loads), the back end's read into a reused buffer, and one read of the clock, which ends this sample and
-// starts the next. The hot path has no allocation, no lock and no string.
+// The hot path of a sample has four parts. It takes the next position, by a relaxed add every few samples. It
+// finds the name, by two loads. The back end reads into a reused buffer. One read of the clock ends this
+// sample and starts the next. The hot path has no allocation, no lock and no string.
 #pragma once
 
 #include <chrono>

@@ -17,9 +17,9 @@ namespace penstock {
 Json packed(const RunTally& tally);
 RunTally unpacked(const Json& json);
 
-// Joins the tallies of all ranks that ran at the same time. Each rank gets an entry in `ranks`. The bytes
-// that all ranks had delivered when the first rank was done are estimated: each rank counts with its own rate
-// until its first thread ended.
+// Joins the tallies of all ranks that ran at the same time. Each rank gets an entry in `ranks`.
+// `first_done_bytes` is an estimate of the bytes of all ranks when the first rank was done. It uses the rate
+// of each rank until its own first thread ended.
 RunTally over_ranks(std::span<const RunTally> each);
 
 // Makes collective calls for one rank. Every rank makes the same calls in the same order. A call returns the
@@ -31,10 +31,10 @@ class ReadTeam {
   bool alone() const { return ranks_.size() == 1; }
   RankShare share(std::uint64_t shift) const;
 
-  // Runs `mine` on every rank and joins the results: the bytes, samples and latencies of all ranks, the wall
-  // time of the slowest, and one entry of `ranks` for each. The clocks start after a barrier. If a repeat
-  // ends by time, the joined figures so far decide how many passes all ranks add. So every pass is read
-  // completely, by all ranks.
+  // Runs `mine` on every rank and joins the results. The joined tally has the bytes, samples and latencies of
+  // all ranks. It has the wall time of the slowest rank, and one entry of `ranks` for each. The clocks start
+  // after a barrier. If a repeat ends by time, the joined figures so far decide how many passes all ranks
+  // add. So every pass is read completely, by all ranks.
   using Mine = std::function<RunTally(const ReadSpec&)>;
   RunTally run(const ReadSpec& spec, const Mine& mine);
 

@@ -322,9 +322,9 @@ void ReadWorker::deliver(ReadRun& run, std::uint64_t bytes, std::int64_t started
   delivered_.count(bytes);
 }
 
-// Called when the clock passes the earliest of four times: the end of the ramp, the end of a second, the
-// deadline and the next call of `watch`. So a sample needs one comparison instead of four. `watch` may take
-// long, because it prints. It runs on the thread of the first worker.
+// Called when the clock passes next_boundary_ns_. That is the end of the ramp, the end of a second, the
+// deadline or the next call of `watch`, whichever is first. So a sample needs one comparison instead of four.
+// `watch` may take long, because it prints. It runs on the thread of the first worker.
 void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
   if (ramp_ns_ > 0 && now_ns >= ramp_ns_) {
     RunTally fresh;  // the ramp is not counted, except for samples with wrong bytes

@@ -1,5 +1,5 @@
-// Checks whether a sample was read correctly: that all of it came, that its bytes match the manifest's
-// checksum, and that a picture can be decoded.
+// Checks whether a sample was read correctly. Its length and its checksum must match the manifest, and a
+// picture must be decodable.
 #pragma once
 
 #include <cstddef>

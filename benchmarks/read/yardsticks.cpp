@@ -101,8 +101,8 @@ RunTally Yardsticks::probe(const LoopShape& shape, const ReadSpec& spec) {
   return timed(rest, loop, first.wall_s);
 }
 
-// Each call of `loop` starts new threads, so passes are combined into few calls: the first call measures how
-// long a pass takes, and the second reads the rest. The time to make queues is not counted.
+// Each call of `loop` starts new threads, so passes are combined into few calls. The first call measures how
+// long a pass takes. The second reads the rest. The time to make queues is not counted.
 RunTally Yardsticks::timed(const ReadSpec& spec, const Loop& loop, double a_pass_s) {
   RunTally tally;
   const std::uint64_t pass = work_.samples->size();

@@ -305,8 +305,8 @@ Result<void> PosixWriter::write_at(std::uint64_t offset, std::span<const std::by
   return write_direct(offset, bytes);
 }
 
-// Does everything with the bytes that can fail, before the object has a name. The order matters: first stage_
-// is written, then the file is truncated, then the sync makes both durable, and at last the close reports
+// Does everything with the bytes that can fail, before the object has a name. The order matters. First stage_
+// is written, and the file is truncated. Then the sync makes both durable. At last the close reports
 // remaining errors.
 Result<void> PosixWriter::finish_bytes(Durability wanted) {
   PENSTOCK_TRY(flush_stage());

@@ -11,7 +11,7 @@
 namespace penstock {
 
 // Groups of records that differ only in tier, threads and ranks, with at least two different numbers of
-// ranks. Each curve is for a tier and a number of threads ("pfs, 4 threads a rank"), and maps a number of
+// ranks. Each curve is for a tier and a number of threads ("pfs, 4 threads a rank"). It maps a number of
 // ranks to the latest usable record. Only the title and the curves of a group are set.
 std::vector<ReadGroup> rank_groups(std::span<const Record> records);
 

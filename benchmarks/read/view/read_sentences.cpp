@@ -73,8 +73,8 @@ bool decodes(const ReadGroup& group) {
   return !decode.empty() && decode != "none";
 }
 
-// The brackets after a sentence: the proven cache state of its tiers, how this group differs from the others,
-// and anything that limits confidence in the result.
+// The brackets after a sentence. They contain the proven cache state of its tiers, how this group differs
+// from the others, and what limits confidence in the result.
 std::string in_group(const ReadGroup& group, const std::vector<const ReadCurve*>& about,
                      const std::string& more = "") {
   std::vector<std::string> states;  // states that differ from the requested one
