@@ -1,4 +1,4 @@
-// penstock read: the paper's micro-benchmark over a manifest.
+// `penstock read`: the micro-benchmark of the paper, on the samples of a manifest.
 #include <fmt/format.h>
 
 #include <set>
@@ -25,8 +25,8 @@ namespace {
 
 constexpr std::string_view kFindings[] = {"ceiling_rung", "sorted_by", "checksums", "rank_scaling"};
 
-// What a table has no room for: the samples that something was wrong with and that ended nothing; and, where
-// there is no table, why a row failed.
+// Prints what the table does not show: the errors of skipped samples. Without a table it also prints why a
+// row failed.
 void report_problems(const ReadSweep& sweep, const std::vector<Tier*>& tiers, bool table, bool skipping) {
   std::set<std::string> said;
   const auto say = [&](const std::string& text) {
@@ -41,7 +41,7 @@ void report_problems(const ReadSweep& sweep, const std::vector<Tier*>& tiers, bo
   }
 }
 
-// What all ranks read from the tier.
+// The bytes that all ranks read from the tier.
 Result<std::uint64_t> bytes_over_ranks(Communicator& ranks, std::uint64_t mine) {
   PENSTOCK_TRY(ranks.all_reduce(std::span(&mine, 1), Reduction::sum));
   return mine;
@@ -57,7 +57,8 @@ Result<int> run(const CommandContext& context) {
   for (const Tier* tier : tiers) run.measured_tier(*tier);
 
   const std::uint64_t rows = tiers.size() * asked.threads.size();
-  std::vector<Trial> trials(rows, run.trial());  // all begin now: their repeats are interleaved
+  // All records start now, because their repeats are interleaved.
+  std::vector<Trial> trials(rows, run.trial());
   std::unique_ptr<ReadSweep> sweep;
   {
     Progress progress(context.output.progress, "read", rows * asked.repeats, "repeats");

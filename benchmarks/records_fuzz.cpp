@@ -1,5 +1,5 @@
-// Fuzz target: the input is a file of records, a line each; what is one comes back as it was written, and a
-// page of all of them is made.
+// Fuzz target. The input is a file with one record on each line. Each valid record must be equal after it is
+// written and parsed again. A report page of all records must not be empty.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

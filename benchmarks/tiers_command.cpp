@@ -1,4 +1,4 @@
-// penstock tiers: what the places for data are, and what they can do.
+// `penstock tiers`: describes the tiers of a machine and measures their speed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -96,13 +96,13 @@ constexpr OptionSpec kOptions[] = {
      .at_least = 1},
 };
 
-// A tier that was named or found, and what the probe measured on it.
+// A tier that was named or found, with the results of the probe.
 struct Seen {
   Tier tier;
   bool writable = true;
   std::optional<std::uint64_t> free_bytes{};
   std::optional<Result<std::vector<ProbeCell>>> cells{};
-  std::uint64_t bytes_read = 0;  // by the probe, of all ranks
+  std::uint64_t bytes_read = 0;  // bytes that the probe read, over all ranks
 };
 
 std::string escape_commas(const std::string& path) {
@@ -111,7 +111,8 @@ std::string escape_commas(const std::string& path) {
   return text;
 }
 
-// A probe makes no folder: where a path is mistyped, or nothing is mounted, it would measure another device.
+// The probe does not create the folder. If a path is wrong, or nothing is mounted at it, the probe would
+// measure another device.
 Result<void> check_there(const Tier& tier, bool there) {
   if (there || !tier.backend->native_path("")) return success();
   return make_error(Errc::invalid_argument,
@@ -123,7 +124,7 @@ Result<std::vector<Seen>> look(const std::vector<std::string>& texts, NamedTiers
   if (!texts.empty()) {
     PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_tiers(texts, "", named));
     for (Tier& tier : tiers) {
-      // A folder that is not there yet, or cannot be looked at, may still be described; a file is none.
+      // A folder that does not exist or cannot be opened can still be described. A file is not a tier.
       const Result<bool> folder = folder_is_there(tier, "--tier");
       if (!folder.ok() && folder.error().code == Errc::invalid_argument) return folder.error();
       if (to_probe && folder.ok()) PENSTOCK_TRY(check_there(tier, *folder));
@@ -153,7 +154,7 @@ std::string or_dash(const std::string& text) {
   return text.empty() ? "-" : text;
 }
 
-// Back end, path and the options that were given.
+// The tier as text: back end, path and the given options.
 std::string place_of(const Tier& tier) {
   std::string text = fmt::format("{}:{}", tier.backend_name, tier.root);
   if (const auto spec = parse_tier(tier.spec); spec.ok() && !spec->options.empty())
@@ -192,7 +193,7 @@ void print_as_json(const std::vector<Seen>& all) {
   }
 }
 
-// Sizes with commas between them.
+// Parses a list of sizes, separated by commas.
 Result<std::vector<std::uint64_t>> parse_blocks(std::string_view text, std::uint64_t most) {
   std::vector<std::uint64_t> blocks;
   while (true) {
@@ -288,7 +289,7 @@ Result<int> probe(const CommandContext& context, std::vector<Seen>& all) {
   return run.exit_code();
 }
 
-// What several ranks can do together: no more than probe tiers that all of them know.
+// Several ranks can only probe tiers, and these must be named.
 Result<void> check_ranks(const CommandContext& context) {
   const int ranks = context.communicator.size();
   if (ranks == 1) return success();

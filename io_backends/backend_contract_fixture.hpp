@@ -1,4 +1,4 @@
-// What the parts of the back ends' contract test share.
+// The common fixture of all parts of the back ends' contract test.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-// Named by main() before any test runs.
+// The tested back end. main() sets it before any test runs.
 struct ContractSubject {
   const BackendInfo* info = nullptr;
   std::filesystem::path scratch;
@@ -25,8 +25,8 @@ ContractSubject& contract_subject();
 
 using Bytes = std::vector<std::byte>;
 
-// Each test has a fresh root; the parameter says what is wrapped around the back end: every decorator must
-// keep the contract.
+// Each test has a new root. The parameter names the decorator around the back end, because every decorator
+// must also fulfil the contract.
 class Contract : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override;
@@ -39,7 +39,7 @@ class Contract : public testing::TestWithParam<std::string> {
   // Publishes an object.
   void put(std::string_view name, std::span<const std::byte> bytes, IfExists if_exists = IfExists::replace);
   void put(std::string_view name, std::string_view text) { put(name, bytes_of(text)); }
-  // The whole object, or why not.
+  // The whole object, or the error.
   Result<std::string> get(std::string_view name);
   // The names in a folder, sorted; folders end in '/'.
   std::vector<std::string> listed(std::string_view folder);

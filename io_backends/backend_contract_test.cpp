@@ -1,8 +1,8 @@
-// The contract of a back end (io_backends/backend/backend.hpp), held against any of them:
+// Tests whether a back end fulfils the contract in io_backends/backend/backend.hpp:
 //
 //   backend_contract_test NAME
 //
-// Exits 77 for what this build or machine lacks.
+// Exits with 77 if this build or machine lacks the back end.
 #include <unistd.h>
 
 #include <algorithm>
@@ -110,7 +110,7 @@ TEST_P(Contract, RefusesImproperNamesEverywhere) {
     EXPECT_ERRC(Errc::invalid_argument, names().rename_noreplace(name, "b"));
     EXPECT_ERRC(Errc::invalid_argument, names().rename_noreplace("b", name));
     EXPECT_ERRC(Errc::invalid_argument, names().lock(name));
-    if (name.empty()) continue;  // the root
+    if (name.empty()) continue;  // "" is the root, a valid folder
     EXPECT_ERRC(Errc::invalid_argument, names().stat(name));
     EXPECT_ERRC(Errc::invalid_argument, names().make_folders(name));
     EXPECT_ERRC(Errc::invalid_argument, names().list(name, [](const Entry&) { return true; }));
@@ -312,7 +312,7 @@ TEST_P(Contract, OffersWhatItsCapsSay) {
     EXPECT_ERRC(Errc::unsupported, view);
   }
   Bytes out(4'000);
-  if (caps().collective) {  // of a job of one rank
+  if (caps().collective) {  // in a job of one rank
     ASSERT_OK((*reader)->read_at_all(10, out));
     EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes.begin() + 10));
     EXPECT_OK((*reader)->read_at_all(0, {}));
@@ -377,7 +377,7 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s BACKEND\n", argv[0]);
     return 2;
   }
-  // One that only tests have is none of the program's.
+  // `forgetful` exists only in tests, not in the registry of the program.
   const auto info = std::string_view(argv[1]) == backend_forgetful.name
                         ? Result<const BackendInfo*>(&backend_forgetful)
                         : backend_registry().find(argv[1]);
@@ -388,7 +388,7 @@ int run(int argc, char** argv) {
   std::string scratch = (std::filesystem::temp_directory_path() / "penstock-contract-XXXXXX").string();
   if (::mkdtemp(scratch.data()) == nullptr) return 2;
   contract_subject() = {*info, scratch};
-  // An object store of our own, unless the environment names one.
+  // Starts an object store for the test, unless the environment names one.
   std::unique_ptr<s3::TestServer> server;
   if (std::string_view(argv[1]) == "s3" && std::getenv("PENSTOCK_TEST_S3") == nullptr) {
     server = std::make_unique<s3::TestServer>();

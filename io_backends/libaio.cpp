@@ -1,16 +1,17 @@
-// Back end: a folder of the operating system, with many reads in flight from each thread by io_submit and
-// io_getevents, the kernel's older asynchronous calls. For machines that forbid io_uring. Needs no library.
+// The back end `libaio`: a folder of the operating system. Each thread keeps many reads in flight by
+// io_submit and io_getevents, the older asynchronous calls of the kernel. It is for machines that forbid
+// io_uring. It needs no library.
 //
-// Only direct reads are asynchronous: the kernel finishes a buffered read while it is submitted.
+// Only direct reads are asynchronous. The kernel finishes a buffered read within io_submit.
 //
-// Threads: any thread makes a queue. One thread at a time uses it, and every function of LibaioQueue runs
-// there.
-// Lock: IdleContexts::mutex_, taken when a queue is made or destroyed. A queue has none.
+// Threads: any thread may make a queue. One thread at a time uses it, and every function of LibaioQueue runs
+// on that thread.
+// Lock: IdleContexts::mutex_, taken when a queue is made or destroyed. A queue has no lock.
 // Memory: the kernel writes to the caller's memory and to Slot::bounce until it returns an event or the
 // context is destroyed. Reads allocate nothing, except for errors and for a bounce buffer that grows.
-// Ctrl-C: EINTR is tried again, because the kernel may still write. A queue that dies waits for all its
-// reads.
-// Crash: the kernel ends the requests with the process. Nothing here writes to files.
+// Ctrl-C: a call is repeated after EINTR, because the kernel may still write to memory. The destructor of a
+// queue waits for all its reads.
+// Crash: the kernel ends the requests with the process. This file writes no files.
 #include <linux/aio_abi.h>
 #include <sys/syscall.h>
 
@@ -35,8 +36,8 @@ namespace {
 
 constexpr OptionSpec kOptions[] = {kDirectOption, kFallbackOption, kPublishOption};
 
-// A context of the kernel, for up to depth() reads in flight. One thread at a time. Destroying it waits until
-// the kernel writes to no memory of its reads any more.
+// A context of the kernel, for up to depth() reads in flight. One thread at a time. The destructor waits
+// until the kernel no longer writes to memory of its reads.
 class Context {
  public:
   Context() = default;
@@ -46,14 +47,14 @@ class Context {
     if (id_ != 0) ::syscall(SYS_io_destroy, id_);
   }
 
-  // 0, or the errno.
+  // Returns 0 or the errno.
   int set_up(std::size_t depth) {
     depth_ = depth;
     return ::syscall(SYS_io_setup, static_cast<unsigned>(depth), &id_) == 0 ? 0 : errno;
   }
   std::size_t depth() const { return depth_; }
   bool there() const { return id_ != 0; }
-  // Returns as read(2) does: how many reads from the front the kernel took.
+  // Returns how many reads from the front the kernel accepted, or -1 with errno.
   long submit(std::span<iocb*> reads) {
     return ::syscall(SYS_io_submit, id_, static_cast<long>(reads.size()), reads.data());
   }
@@ -70,8 +71,8 @@ class Context {
   std::size_t depth_ = 0;
 };
 
-// Contexts that no queue uses now. To destroy one, the kernel waits for grace periods of RCU, about 36 ms at
-// any depth. So it is kept for the next queue, and a measured loop does not include that time. Any thread.
+// Contexts without a queue, kept for the next queue. To destroy one takes about 36 ms at any depth, because
+// the kernel waits for RCU grace periods. A measured loop must not include that time. Any thread.
 class IdleContexts {
  public:
   IdleContexts() = default;
@@ -79,10 +80,11 @@ class IdleContexts {
   IdleContexts& operator=(const IdleContexts&) = delete;
   ~IdleContexts() { destroy_all(); }
 
-  // Null if none is deep enough. Then one of the others is destroyed, so that there are never more contexts
-  // than the most queues that existed at once.
+  // Takes a context of at least `depth`. Null if there is none. Then one of the others is destroyed. So there
+  // are never more contexts than the largest number of queues that existed at the same time.
   std::unique_ptr<Context> take(std::size_t depth) {
-    std::unique_ptr<Context> too_shallow;  // declared before the lock: destroyed without it
+    // Declared before the lock, so it is destroyed after the lock is released.
+    std::unique_ptr<Context> too_shallow;
     const std::lock_guard lock(mutex_);
     const auto found = std::find_if(contexts_.begin(), contexts_.end(),
                                     [&](const auto& context) { return context->depth() >= depth; });
@@ -96,13 +98,14 @@ class IdleContexts {
     contexts_.erase(found);
     return context;
   }
-  // From a queue's destructor, on its thread. May allocate.
+  // Called by a queue's destructor, on its thread. May allocate.
   void keep(std::unique_ptr<Context> context) {
     const std::lock_guard lock(mutex_);
     contexts_.push_back(std::move(context));
   }
-  // By queue() when the kernel has no reads left, and at the end of the back end. Holds the lock all the
-  // time, so no other thread gets a context that is being destroyed. Each of up to 64 threads waits for one.
+  // Called by queue() when the kernel has no more contexts, and by the destructor. It holds the lock all the
+  // time, so that no other thread gets a context that is being destroyed. Up to 64 threads each destroy one
+  // at a time.
   void destroy_all() {
     const std::lock_guard lock(mutex_);
     std::atomic<std::size_t> next{0};
@@ -123,7 +126,8 @@ class IdleContexts {
 class LibaioFiles final : public PosixFiles {
  public:
   LibaioFiles(std::string_view path, const Options& options) : PosixFiles(path, options) {
-    // A context for no reads: EINVAL where the calls are allowed. A real context would take long to destroy.
+    // Asks for a context of depth 0, which fails with EINVAL if the calls are allowed. A real context would
+    // take long to destroy.
     Context trial;
     const int failed = trial.set_up(0);
     caps_.async = failed == EINVAL;
@@ -152,8 +156,8 @@ class LibaioQueue final : public Queue {
     prepared_.reserve(depth);
     for (std::size_t i = depth; i > 0; --i) free_.push_back(i - 1);
   }
-  // Waits, also after Ctrl-C: until its event comes, the kernel may write to the memory of a read. Only an
-  // idle context is kept for others.
+  // Waits for all reads, also after Ctrl-C, because the kernel may write to the memory of a read until its
+  // event comes. Only an idle context is kept for other queues.
   ~LibaioQueue() override {
     while (in_kernel_ > 0 && wait(1)) continue;
     if (in_kernel_ == 0 && context_->there()) files_.idle_contexts().keep(std::move(context_));
@@ -168,9 +172,9 @@ class LibaioQueue final : public Queue {
     Operation operation;
     iocb request{};
     Aim aim;
-    std::size_t bytes = 0;  // wanted
+    std::size_t bytes = 0;  // bytes that the operation asks for
     bool in_kernel = false;
-    Fd opened;      // of a ReadObject
+    Fd opened;      // the open file of a ReadObject
     Buffer bounce;  // for direct I/O, if `out` is not aligned; the kernel writes here
   };
 
@@ -185,7 +189,7 @@ class LibaioQueue final : public Queue {
   LibaioFiles& files_;
   std::vector<Slot> slots_;
   std::vector<std::size_t> free_;
-  std::vector<iocb*> prepared_;  // not handed to the kernel yet; point into slots_, which never grows
+  std::vector<iocb*> prepared_;  // not submitted yet; they point into slots_, which never grows
   std::vector<io_event> events_;
   std::size_t in_kernel_ = 0;
   Fifo<Completion> done_;
@@ -199,7 +203,8 @@ std::size_t LibaioQueue::submit(std::span<const Operation> operations, Start sta
   return taken;
 }
 
-// The slot is taken only if the read goes to the kernel. Else it is done here, blocking, and waits in done_.
+// The slot is taken only if the read goes to the kernel. Else this function does the read by blocking calls
+// and puts its result into done_.
 void LibaioQueue::start(const Operation& operation) {
   const std::size_t index = free_.back();
   Slot& slot = slots_[index];
@@ -216,7 +221,7 @@ void LibaioQueue::start(const Operation& operation) {
       {operation.tag, started.ok() ? perform(files_, operation) : Result<std::uint64_t>(started.error())});
 }
 
-// Fills the slot's request. False if the operation must be done by blocking calls.
+// Fills the slot's request. False if blocking calls must do the operation.
 Result<bool> LibaioQueue::prepare(Slot& slot) {
   std::uint64_t offset = 0;
   std::span<std::byte> room;
@@ -233,7 +238,7 @@ Result<bool> LibaioQueue::prepare(Slot& slot) {
   } else {
     const auto& object = std::get<ReadObject>(slot.operation.what);
     PENSTOCK_TRY(check_read_object(object.name, object.length_hint, object.out.size()));
-    if (object.length_hint == 0) return false;  // the size is not known yet
+    if (object.length_hint == 0) return false;  // the size is unknown, so blocking calls read the object
     PENSTOCK_ASSIGN(slot.opened, files_.open_to_read(object.name));
     PENSTOCK_ASSIGN(direct, files_.alignment(slot.opened.get(), object.name));
     room = object.out;
@@ -250,7 +255,7 @@ Result<bool> LibaioQueue::prepare(Slot& slot) {
   return true;
 }
 
-// Hands the prepared reads to the kernel. A read that it refuses is done by blocking calls.
+// Submits the prepared reads to the kernel. Blocking calls do a read that the kernel refuses.
 void LibaioQueue::push() {
   std::span<iocb*> rest(prepared_);
   while (!rest.empty()) {
@@ -263,7 +268,7 @@ void LibaioQueue::push() {
       continue;
     }
     if (taken < 0 && errno == EINTR) continue;
-    // EAGAIN: the kernel has no room. With none of ours in it, waiting would last for ever.
+    // EAGAIN: the kernel has no room. If it has no reads of this queue, a wait would never end.
     if (taken < 0 && errno == EAGAIN && in_kernel_ > 0 && wait(1)) continue;
     finish(rest.front()->aio_data, -EAGAIN);
     rest = rest.subspan(1);
@@ -271,8 +276,8 @@ void LibaioQueue::push() {
   prepared_.clear();
 }
 
-// Takes the events of the kernel, at least `at_least`. False if the kernel returns an error; then all reads
-// that it had have failed.
+// Takes at least `at_least` events of the kernel. False if the kernel returns an error. Then all reads in the
+// kernel have failed.
 bool LibaioQueue::wait(std::size_t at_least) {
   const long count = context_->wait(at_least, events_);
   if (count < 0) {
@@ -285,12 +290,12 @@ bool LibaioQueue::wait(std::size_t at_least) {
   return true;
 }
 
-// Without it the caller would wait for these reads for ever. If no new context can be made, the kernel
-// refuses later reads, and blocking calls do them.
+// Fails all reads in the kernel, since otherwise the caller would wait for them for ever. If no new context
+// can be made, the kernel refuses later reads, and blocking calls do them.
 void LibaioQueue::fail_all(int failed) {
   const std::size_t depth = context_->depth();
-  // First of all: the old context goes, which waits until no read writes to memory. Only after that may their
-  // failures reach the caller, who frees the memory.
+  // The old context is destroyed first. That waits until no read writes to memory. Only then may the caller
+  // learn of the failures, because it frees the memory.
   context_ = std::make_unique<Context>();
   static_cast<void>(context_->set_up(depth));
   in_kernel_ = 0;
@@ -314,7 +319,7 @@ std::size_t LibaioQueue::reap(std::span<Completion> out, std::size_t at_least) {
 
 void LibaioQueue::finish(std::size_t index, std::int64_t result) {
   Slot& slot = slots_[index];
-  slot.opened.close();  // before finish_read(): a read that is done again opens the object itself
+  slot.opened.close();  // before finish_read(), which opens the object again if it repeats the read
   finish(index, files_.finish_read(slot.operation, slot.aim, slot.bytes, result));
 }
 
@@ -333,7 +338,7 @@ Result<std::unique_ptr<Queue>> LibaioFiles::queue(std::size_t depth) {
   if (context == nullptr) {
     context = std::make_unique<Context>();
     int failed = context->set_up(depth);
-    if (failed == EAGAIN) {  // idle contexts count against fs.aio-max-nr
+    if (failed == EAGAIN) {  // idle contexts also use up fs.aio-max-nr
       idle_contexts_.destroy_all();
       failed = context->set_up(depth);
     }

@@ -1,15 +1,16 @@
-// Back end: this process's memory. All back ends of the process with the same path ("mem:scratch") share one
-// store, which lives until the process ends. Other processes do not see it.
+// The back end `mem`: memory of this process. All back ends of the process with the same path ("mem:scratch")
+// share one store, which exists until the process ends. Other processes do not see it.
 //
 // Threads: any thread calls the back end, its Namespace and a MemReader. One thread at a time uses a
 // MemWriter.
-// Lock: Store::mutex guards the tree and `locked`: shared to look, alone to change. The bytes of an object
-// are not under it. They never change once they have a name, and each Reader holds them by a shared_ptr, so
-// a reader goes on with the old bytes when its object is replaced or removed. The lock of store_of() is
-// never held together with it.
-// Memory: names, nodes and bytes are allocated, some under the lock. For bytes, guarded() turns a
-// std::bad_alloc into ENOMEM. Elsewhere it goes on to the caller, with the lock released.
-// Ctrl-C: nothing here waits except for the lock, so nothing looks for a signal. A crash ends the store.
+// Lock: Store::mutex guards the tree and `locked`: shared for reading, exclusive for changes. It does not
+// guard the bytes of an object, which never change after they have a name. Each Reader holds the bytes by a
+// shared_ptr, so it still has the old bytes when its object is replaced or removed. The lock of store_of() is
+// never held at the same time.
+// Memory: names, nodes and bytes are allocated, some while the lock is held. For bytes, guarded() turns a
+// std::bad_alloc into ENOMEM. Elsewhere the exception reaches the caller, with the lock released.
+// Ctrl-C: not checked, because nothing waits except for the lock.
+// Crash: the store ends with the process.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -39,7 +40,7 @@ using Blob = std::shared_ptr<const Bytes>;
 
 // A node is a folder or an object, as in a file system.
 struct Node {
-  Blob blob;  // null: a folder
+  Blob blob;  // the object's bytes; null for a folder
   ByName<std::unique_ptr<Node>> children;
 };
 
@@ -54,7 +55,7 @@ struct Store {
   Node root;
   std::set<std::string, std::less<>> locked;
 
-  // The node, or null. The caller holds the mutex, shared or alone, for as long as it uses the node.
+  // The node, or null. The caller holds the mutex, shared or exclusive, as long as it uses the node.
   Node* find(std::string_view name) {
     Node* node = &root;
     while (!name.empty()) {
@@ -65,8 +66,8 @@ struct Store {
     return node;
   }
 
-  // The folder, made if it is missing; null if an object is in the way. The caller holds the mutex alone.
-  // Folders that were made before a failure stay.
+  // The folder, made if it is missing. Null if an object has the name of a folder in the path. The caller
+  // holds the mutex exclusively. Folders that were made before a failure remain.
   Node* make(std::string_view folder) {
     Node* node = &root;
     while (!folder.empty()) {
@@ -80,8 +81,8 @@ struct Store {
   }
 };
 
-// Called when a tier is opened, by any thread. Stores are kept to the end of the process on purpose: a tier
-// that is opened again finds its objects.
+// Called when a tier is opened, by any thread. Stores exist until the end of the process, so that a tier
+// which is opened again has its objects.
 std::shared_ptr<Store> store_of(std::string_view path) {
   static std::mutex mutex;
   static std::map<std::string, std::shared_ptr<Store>, std::less<>> stores;
@@ -95,8 +96,8 @@ Error out_of_memory(std::string_view name) {
   return errno_error(ENOMEM, "no memory for", name);
 }
 
-// Runs `work`, which may allocate, and turns its exceptions into errors. Locks that `work` holds are
-// released.
+// Runs `work`, which may allocate, and turns its exceptions into errors. Locks that `work` took are released
+// first.
 template <class Work>
 Result<void> guarded(std::string_view name, Work work) {
   try {
@@ -109,7 +110,7 @@ Result<void> guarded(std::string_view name, Work work) {
   }
 }
 
-// Any thread, without a lock: the bytes are const.
+// Reads an object's bytes. Any thread may use it without a lock, because the bytes are const.
 class MemReader final : public Reader {
  public:
   MemReader(Blob blob, std::string_view name, MovedCounter& moved)
@@ -136,8 +137,8 @@ class MemReader final : public Reader {
   MovedCounter& moved_;
 };
 
-// One thread at a time. The bytes belong to it alone until publish(), so only that takes the lock. Destroyed
-// unpublished, it frees them.
+// One thread at a time. Only the writer has the bytes until publish(), so only publish() takes the lock. If
+// it is destroyed before, the bytes are freed.
 class MemWriter final : public Writer {
  public:
   MemWriter(Store& store, std::string_view name, MovedCounter& moved)
@@ -158,8 +159,8 @@ class MemWriter final : public Writer {
     spent_ = true;
     Result<void> done;
     PENSTOCK_TRY(guarded(name_, [&] {
-      // The allocation comes before the lock. All else under it, so that the check of IfExists::fail and the
-      // new name are one step.
+      // The large allocation comes before the lock. Everything else is done with the lock, so that the check
+      // of IfExists::fail and the new name are one step.
       auto blob = std::make_shared<const Bytes>(std::move(bytes_));
       const auto [folder, last] = split_last(name_);
       const std::lock_guard lock(store_.mutex);
@@ -218,7 +219,8 @@ class MemWriter final : public Writer {
   bool spent_ = false;
 };
 
-// Destroyed by any thread: takes Store::mutex, allocates nothing. The object of the lock's name stays.
+// Any thread may destroy it. That takes Store::mutex and allocates nothing. The object with the lock's name
+// remains.
 class MemLock final : public Lock {
  public:
   MemLock(std::shared_ptr<Store> store, std::string_view name) : store_(std::move(store)), name_(name) {}
@@ -238,7 +240,8 @@ class MemNamespace final : public Namespace {
 
   Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
     PENSTOCK_TRY(check_folder_name(folder));
-    // A copy, since the visitor may use the store: with the lock held, its call would block for ever.
+    // The entries are copied, because the visitor may use the store. With the lock held, that would block for
+    // ever.
     std::vector<Entry> entries;
     {
       const std::shared_lock lock(store_->mutex);
@@ -273,8 +276,8 @@ class MemNamespace final : public Namespace {
     PENSTOCK_TRY(check_object_name(to));
     const auto [from_folder, from_last] = split_last(from);
     const auto [to_folder, to_last] = split_last(to);
-    // All checks come before the extract, under one lock: a failure after it loses the node. Only a
-    // std::bad_alloc for the new key can do that.
+    // All checks come before the extract, under one lock, because a failure after it would lose the node.
+    // Only the allocation of the new key can still fail, with a std::bad_alloc.
     const std::lock_guard lock(store_->mutex);
     if (store_->find(from) == nullptr) return errno_error(ENOENT, "cannot rename", from);
     if (store_->find(to) != nullptr) return errno_error(EEXIST, "cannot rename to", to);
@@ -314,8 +317,8 @@ class MemNamespace final : public Namespace {
     const std::lock_guard lock(store_->mutex);
     Node* parent = store_->make(folder);
     if (parent == nullptr) return errno_error(ENOTDIR, "cannot lock", name);
-    // Does not wait: `busy` where it is held. The empty object stays when the lock is released, as a file
-    // does.
+    // Does not wait, but fails with `busy` if the lock is held. The empty object remains after the lock is
+    // released, as a file does.
     auto& node = parent->children[std::string(last)];
     if (!node) node = std::make_unique<Node>(Node{std::make_shared<const Bytes>(), {}});
     if (!node->blob) return errno_error(EISDIR, "cannot lock", name);
@@ -324,7 +327,7 @@ class MemNamespace final : public Namespace {
     return std::unique_ptr<Lock>(std::make_unique<MemLock>(store_, name));
   }
 
-  // The memory that is available without swapping, as the kernel reports it. Without a lock.
+  // The memory that is available without swapping, as the kernel reports it. Takes no lock.
   Result<std::uint64_t> free_bytes() override {
     std::ifstream meminfo("/proc/meminfo");
     std::string key;
@@ -377,7 +380,8 @@ class MemBackend final : public Backend {
   MovedBytes moved_bytes() const override { return moved_.sum(); }
 
  private:
-  // By open() and read_object(). The lock is released on return. The copy of the shared_ptr keeps the bytes.
+  // Called by open() and read_object(). Takes the lock and releases it on return. The copy of the shared_ptr
+  // keeps the bytes.
   Result<Blob> find(std::string_view name) {
     PENSTOCK_TRY(check_object_name(name));
     const std::shared_lock lock(store_->mutex);

@@ -1,4 +1,8 @@
-// Back end: a folder of the operating system, each object mapped into memory while it is open.
+// The back end `mmap`: a folder of the operating system. Each object is mapped into memory while it is open.
+//
+// Threads: any thread calls the back end and an MmapReader.
+// Lock: KeptMappings::mutex_ guards the kept mappings. It is not held during an access to mapped bytes.
+// Signals: an access to lost bytes raises SIGBUS. Its handler is in files/mapped_file.cpp.
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -61,15 +65,16 @@ int advice(const std::string& word) {
   return word == "willneed" ? MADV_WILLNEED : MADV_NORMAL;
 }
 
-using Mapping = std::shared_ptr<const MappedFile>;  // null: of what has no bytes
+using Mapping = std::shared_ptr<const MappedFile>;  // null for an empty file
 using Touch = void (*)(std::span<const std::byte> bytes);
 
-// The bytes that a file had when it was mapped are touched; what it got later is read.
+// Reads the bytes that the file had when it was mapped from the mapping, and later bytes by system calls. Any
+// thread.
 class MmapReader final : public PosixReader {
  public:
   using PosixReader::PosixReader;
 
-  // No more than once, before anything else.
+  // Called at most once, before any other function.
   void use(Mapping mapping, Touch touch) {
     file_ = std::move(mapping);
     touch_ = touch;
@@ -90,7 +95,8 @@ class MmapReader final : public PosixReader {
   Touch touch_ = touch_lines;
 };
 
-// Behind the end, but on its page, a shrunken file gives zeros without any signal: only its size tells.
+// Checks after an access whether all bytes were valid. If a file has shrunk, the rest of its last page has
+// zeros and no signal comes. So its size must be checked, too.
 Result<void> MmapReader::still_there(std::uint64_t offset, std::uint64_t length) {
   PENSTOCK_ASSIGN(const std::uint64_t now, size());
   if (offset + length > now) return truncated_error(name(), offset, length);
@@ -102,7 +108,7 @@ Result<void> MmapReader::read_at(std::uint64_t offset, std::span<std::byte> out)
   if (!holds(offset, out.size()) || lost()) return PosixReader::read_at(offset, out);
   copy_streamed(out, mapped().subspan(static_cast<std::size_t>(offset), out.size()));
   PENSTOCK_ASSIGN(const std::uint64_t now, size());
-  // By a call to the system, which says what is wrong in the words of every other back end.
+  // The system call returns the same error as in the other back ends.
   if (lost() || offset + out.size() > now) return PosixReader::read_at(offset, out);
   moved().add_read(out.size());
   return success();
@@ -117,15 +123,15 @@ Result<std::span<const std::byte>> MmapReader::view(std::uint64_t offset, std::u
   return bytes;
 }
 
-// Mappings that outlive their readers, by the file: two names of one share it, and a file that takes the name
-// of another is another. A mapping keeps the number of its file from being used again on this machine; what
-// changes behind a network shows by its times. Any thread.
+// Mappings that remain after their Readers, by file. Two names of one file share a mapping. A file that
+// replaces another under the same name has its own mapping. While a file is mapped, this machine does not
+// reuse its inode number. On a network, a change shows in the file's times. Any thread.
 class KeptMappings {
  public:
-  // A machine lets a process have 65,530 mappings, as a rule: objects behind these are mapped while open.
+  // Usually a process may have at most 65,530 mappings. Further objects are mapped only while open.
   static constexpr std::size_t kMost = 32'768;
 
-  // Null where there is none, or none that is any good: of a file that is longer now, was written to, or lost
+  // The mapping of a file. Null if there is none, or if the file has since grown, been written to or lost
   // bytes.
   Mapping of(const struct stat& file) {
     const std::lock_guard lock(mutex_);
@@ -174,7 +180,7 @@ class MmapFiles final : public PosixFiles {
 
   Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
                                     std::span<std::byte> out) override {
-    return Backend::read_object(name, length_hint, out);  // by a Reader  NOLINT(bugprone-parent-virtual-call)
+    return Backend::read_object(name, length_hint, out);  // by open()  NOLINT(bugprone-parent-virtual-call)
   }
 
  private:

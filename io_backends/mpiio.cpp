@@ -1,4 +1,9 @@
-// Back end: a folder of the operating system, read by MPI-IO: alone, or by all ranks of a job together.
+// The back end `mpiio`: a folder of the operating system, read by MPI-IO. One rank reads alone, or all ranks
+// of a job read together.
+//
+// Threads: any thread calls the back end. If MPI allows only one thread at a time (MPI_THREAD_SERIALIZED),
+// the calls of other threads wait.
+// Ranks: read_at_all() is collective. All ranks of the job must call it, and it may block until they do.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -23,8 +28,9 @@ constexpr OptionSpec kOptions[] = {
      .help = "what the MPI library is told of each file that is opened to be read (MPI_Info)"},
 };
 
-// MPI libraries take what stands before a ':' for the name of a file system, and Open MPI writes longer
-// paths, with an ending of its own, into 256 bytes: such files are opened by their descriptor's path.
+// MPI libraries take the part of a path before a ':' for the name of a file system. Open MPI copies paths
+// with a suffix into 256 bytes. So files with a ':' or with longer paths are opened by the path of a
+// descriptor in /proc.
 constexpr std::size_t kLongestPath = 224;
 
 Result<MpiHints> parse_hints(std::string_view text) {
@@ -61,12 +67,12 @@ class MpiioFiles final : public PosixFiles {
   }
   Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
                                     std::span<std::byte> out) override {
-    return Backend::read_object(name, length_hint, out);  // by a Reader  NOLINT(bugprone-parent-virtual-call)
+    return Backend::read_object(name, length_hint, out);  // by open()  NOLINT(bugprone-parent-virtual-call)
   }
 
   Result<std::unique_ptr<MpiFile>> open_file_of_mpi(const std::string& name, MpiSharing sharing);
-  // By calls to the system, which say what is wrong in the words of every other back end. Where nothing is,
-  // `why` is remembered: what MPI-IO said, or that it said nothing.
+  // Reads by system calls after a failure of MPI-IO. If they fail, the error is the same as in the other back
+  // ends. If they succeed, a remark keeps `why`, the reason for the failure of MPI-IO.
   Result<void> read_without_mpi(const std::string& name, const std::string& why, std::uint64_t offset,
                                 std::span<std::byte> out);
   std::string full(std::string_view name) const { return root_.full(name); }
@@ -99,10 +105,11 @@ class MpiioReader final : public Reader {
   MpiioFiles& files_;
   const std::string name_;
   const std::unique_ptr<MpiFile> alone_;
-  std::unique_ptr<MpiFile> together_;  // opened by the first collective read
+  std::unique_ptr<MpiFile> together_;  // opened by the first collective read; null before
 };
 
-// The ranks keep in step whatever happens to one of them: it asks for nothing and fails afterwards.
+// Collective. All ranks must make the same MPI calls. So a rank with an invalid request first makes an empty
+// collective read, and then fails.
 Result<void> MpiioReader::read_at_all(std::uint64_t offset, std::span<std::byte> out) {
   if (!together_) {
     PENSTOCK_ASSIGN(together_, files_.open_file_of_mpi(name_, MpiSharing::shared));
@@ -112,13 +119,15 @@ Result<void> MpiioReader::read_at_all(std::uint64_t offset, std::span<std::byte>
     return truncated_error(files_.full(name_), offset, out.size());
   }
   Result<std::size_t> got = together_->read_at(offset, out);
-  // What a collective read of OMPIO says that it read is what it was asked for, also behind the file's end.
+  // A collective read of OMPIO always reports as many bytes as requested, also after the end of the file. So
+  // the size is checked.
   PENSTOCK_ASSIGN(const std::uint64_t now, together_->size());
   if (got.ok() && offset + *got > now) got = now > offset ? now - offset : 0;
   return settle(got, offset, out);
 }
 
-// Open MPI's OMPIO takes an error of the system for the end of the file.
+// Handles the result of MPI-IO. OMPIO of Open MPI reports an error of the system as the end of the file, so a
+// short read is repeated by system calls.
 Result<void> MpiioReader::settle(const Result<std::size_t>& got, std::uint64_t offset,
                                  std::span<std::byte> out) {
   if (!got.ok()) return files_.read_without_mpi(name_, got.error().what, offset, out);
@@ -134,15 +143,18 @@ Result<std::unique_ptr<Reader>> MpiioFiles::open(std::string_view name) {
   return std::make_unique<MpiioReader>(*this, name, std::move(alone));
 }
 
-// The system is asked first: a folder, a FIFO or a missing right is none of what MPI-IO tells apart.
+// The file is first opened by a system call, because MPI-IO does not distinguish a folder, a FIFO and a
+// missing permission.
 Result<std::unique_ptr<MpiFile>> MpiioFiles::open_file_of_mpi(const std::string& name, MpiSharing sharing) {
   const Result<Fd> fd = open_file(name);
   if (!fd.ok() && sharing == MpiSharing::alone) return fd.error();
-  std::string path = fd.ok() ? root_.full(name) : "";  // the other ranks wait for this one, and fail with it
+  // An empty path: the other ranks wait for this one, and fail together with it.
+  std::string path = fd.ok() ? root_.full(name) : "";
   if (path.find(':') != std::string::npos || path.size() > kLongestPath)
     path = "/proc/self/fd/" + std::to_string(fd->get());
   auto file = files_->open(path, root_.full(name), sharing);
-  if (!file.ok()) PENSTOCK_TRY(open_file(name));  // it vanished, or that was the last descriptor
+  // The file was removed, or there are no more descriptors: reports the error of the system.
+  if (!file.ok()) PENSTOCK_TRY(open_file(name));
   return file;
 }
 

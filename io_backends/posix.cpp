@@ -1,11 +1,13 @@
-// Back end: a folder of the operating system, by plain system calls; and what all back ends over files share.
+// The back end `posix`: a folder of the operating system, read by plain system calls. This file also has the
+// common part of all back ends over files.
 //
 // Threads: any thread calls the back end and a PosixReader. The thread of a queue calls finish_read().
-// Locks: mutex_ guards remarks_ alone. No lock is held during a system call. Whether files are opened with
-// O_DIRECT (direct_) and what direct reads need (alignment_) are atomics that change at most a few times.
-// Memory: an open allocates the Reader and its name. A read allocates only for an error, and once per thread
-// for direct reads that need a buffer of aligned memory.
-// Ctrl-C: reads are not cut short (full_io() tries EINTR again). The callers look for it between reads.
+// Locks: mutex_ guards only remarks_. No lock is held during a system call. The atomics direct_ (whether
+// files are opened with O_DIRECT) and alignment_ (for direct reads) change at most a few times.
+// Memory: an open allocates the Reader and its name. A read allocates only for an error, and once in each
+// thread for the aligned buffer of direct reads.
+// Ctrl-C: reads are not cut short, because full_io() repeats a call after EINTR. The callers check
+// interrupted() between reads.
 // Crash: nothing here writes; see posix_writer.cpp.
 #include "io_backends/posix.hpp"
 
@@ -35,7 +37,7 @@ FullIo pread_full(int fd, std::uint64_t offset, std::span<std::byte> out) {
   });
 }
 
-// Either, as the descriptor was opened.
+// Reads directly or through the page cache, as the descriptor was opened.
 FullIo pread_whole(int fd, const std::optional<DirectAlignment>& direct, std::uint64_t offset,
                    std::span<std::byte> out) {
   return direct ? pread_direct(fd, *direct, offset, out) : pread_full(fd, offset, out);
@@ -79,8 +81,8 @@ PosixFiles::PosixFiles(std::string_view path, const PosixSettings& settings)
   if (settings.direct && !direct_.on()) remark(through_the_cache(root_));
 }
 
-// A reference without a lock: neither caps_ nor buffered_caps_ changes once a caller can have it. call_once
-// makes a second thread wait until buffered_caps_ is complete.
+// Returns a reference without a lock. Neither caps_ nor buffered_caps_ changes after a caller can have a
+// reference to it. call_once makes other threads wait until buffered_caps_ is complete.
 const Caps& PosixFiles::caps() const {
   if (!direct_.left()) return caps_;
   std::call_once(left_direct_, [this] {
@@ -110,8 +112,8 @@ Result<std::unique_ptr<Reader>> PosixFiles::open(std::string_view name) {
   return std::make_unique<PosixReader>(std::move(fd), direct, root_.full(name), moved_);
 }
 
-// The three functions read alignment_ without a lock. Relaxed is enough: both numbers are one atomic and
-// guard no other memory.
+// alignment(), likely_alignment() and ask_alignment() read alignment_ without a lock. Relaxed order is
+// enough, because both numbers are in one atomic, which guards no other memory.
 Result<std::optional<DirectAlignment>> PosixFiles::alignment(int fd, std::string_view name) {
   const DirectAlignment known = alignment_.load(std::memory_order_relaxed);
   return !direct_.on() || known.offset == 0 ? ask_alignment(fd, name) : std::optional(known);
@@ -130,11 +132,12 @@ Result<std::optional<DirectAlignment>> PosixFiles::ask_alignment(int fd, std::st
       if (!direct_.may_leave()) return no_direct_io(root_.full(name));
       direct_.leave();
     }
-    // Also where another thread has just left direct I/O: this descriptor may still have been opened with it.
+    // Another thread may have turned direct I/O off in this moment, while this descriptor was still opened
+    // with it.
     if (direct_.left()) leave_direct_io(fd);
     return std::optional<DirectAlignment>();
   }
-  // Two threads at once may each store the larger of two, and one is lost. That costs no more than an EINVAL,
+  // Two threads may store at the same time, and the larger value may be lost. That costs only one EINVAL,
   // after which read_object() and finish_read() ask again.
   const DirectAlignment known = alignment_.load(std::memory_order_relaxed);
   const DirectAlignment both{std::max(known.memory, wanted->memory), std::max(known.offset, wanted->offset)};
@@ -142,8 +145,8 @@ Result<std::optional<DirectAlignment>> PosixFiles::ask_alignment(int fd, std::st
   return std::optional(both);
 }
 
-// On the thread of the queue, when the kernel is done with the operation's memory: perform() may write there
-// again, and blocks.
+// Called on the thread of the queue, after the kernel has finished with the operation's memory. So perform()
+// may write to that memory again. perform() blocks.
 Result<std::uint64_t> PosixFiles::finish_read(const Operation& operation, const Aim& aim, std::size_t bytes,
                                               std::int64_t got, std::string_view failed) {
   if (got < 0 && got != -EINTR && got != -EAGAIN && got != -EINVAL)
@@ -177,9 +180,9 @@ Result<std::uint64_t> PosixFiles::read_object(std::string_view name, std::uint64
     PENSTOCK_TRY(check_fits(name, length, out.size()));
   }
   PENSTOCK_ASSIGN(auto direct, alignment(fd.get(), name));
-  // pread, not read(2): in a process with several threads read(2) locks the position of the file.
+  // Uses pread, because read(2) takes a lock for the file position in a process with several threads.
   FullIo io = pread_whole(fd.get(), direct, 0, out.first(length));
-  if (direct && io.sys_errno == EINVAL && io.done == 0) {  // another file system below the same root
+  if (direct && io.sys_errno == EINVAL && io.done == 0) {  // perhaps another file system below the same root
     PENSTOCK_ASSIGN(direct, ask_alignment(fd.get(), name));
     io = pread_whole(fd.get(), direct, 0, out.first(length));
   }
@@ -209,8 +212,9 @@ Result<Fd> PosixFiles::open_file(std::string_view name, unsigned* mode) {
 }
 
 Result<Fd> PosixFiles::open_to_read(std::string_view name) {
-  // O_NONBLOCK: the open of a FIFO would block until another process writes to it. On a file it matters only
-  // if another process holds a lease: then the second open waits until that is given back.
+  // With O_NONBLOCK, because the open of a FIFO would block until another process opens it for writing. On a
+  // file O_NONBLOCK matters only if another process has a lease on it. Then the second open waits until that
+  // lease is released.
   const auto open = [&](int flags) {
     auto fd = root_.open(name, flags | O_NONBLOCK, "cannot open");
     if (!fd && fd.error().sys_errno == EWOULDBLOCK) fd = root_.open(name, flags, "cannot open");
@@ -219,11 +223,12 @@ Result<Fd> PosixFiles::open_to_read(std::string_view name) {
   const bool direct = direct_.on();
   auto fd = open(O_RDONLY | (direct ? O_DIRECT : 0));
   if (!fd && direct && fd.error().sys_errno == EINVAL) {
-    // EINVAL may be about a folder, which is an error of another kind.
+    // The name may be a folder, for which O_DIRECT also fails with EINVAL. The caller must get the error for
+    // a folder.
     if (auto folder = root_.open(name, O_RDONLY | O_DIRECTORY, "cannot open"); folder.ok()) return folder;
     if (!direct_.may_leave()) return no_direct_io(root_.full(name));
     fd = open(O_RDONLY);
-    // Only after an open without O_DIRECT succeeded: else EINVAL was about something else.
+    // Direct I/O is turned off only if the open without O_DIRECT succeeds. Else EINVAL had another cause.
     if (fd.ok()) direct_.leave();
   }
   if (fd.ok() && advice_ != POSIX_FADV_NORMAL) ::posix_fadvise(fd->get(), 0, 0, advice_);

@@ -1,5 +1,5 @@
-// Files in a folder as objects: the common part of every back end over the operating system's files. A back
-// end that reads in another way derives from PosixFiles and overrides the functions that differ.
+// The common part of all back ends whose objects are files in a folder of the operating system. Such a back
+// end derives from PosixFiles and overrides the functions that differ.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@
 
 namespace penstock {
 
-// Rows for the option tables of such back ends.
+// Rows of the option tables of these back ends.
 inline constexpr OptionSpec kDirectOption{.name = "direct",
                                           .role = OptionRole::work,
                                           .type = OptionType::boolean,
@@ -43,21 +43,22 @@ inline constexpr OptionSpec kPublishOption{
     .fallback = "auto",
     .help = "how a finished object gets its name: auto uses a nameless file where the system has them"};
 
-// How the files of a back end are written and read.
+// The settings for writing and reading files of a back end.
 struct PosixSettings {
-  bool direct = false;                // O_DIRECT
-  bool fallback_to_buffered = false;  // where the file system has no O_DIRECT; else reads and writes fail
-  bool nameless = true;               // unpublished objects have no name where the system supports it
-  bool eof_read = false;              // whole objects: one more read after their last byte
-  int advice = 0;                     // POSIX_FADV_... for each file that is opened to be read
+  bool direct = false;  // open files with O_DIRECT
+  // use the page cache if the file system has no O_DIRECT; else reads and writes fail
+  bool fallback_to_buffered = false;
+  bool nameless = true;   // an unpublished object has no name, if the system supports that (O_TMPFILE)
+  bool eof_read = false;  // after a whole object, make one more read to see its end
+  int advice = 0;         // a POSIX_FADV_ constant, for each file that is opened for reading
 };
 
-// From a table with kDirectOption, kFallbackOption and kPublishOption.
+// Reads the settings from options whose table has kDirectOption, kFallbackOption and kPublishOption.
 PosixSettings posix_settings(const Options& options);
 
 class PosixReader : public Reader {
  public:
-  // `direct`: the alignment that a descriptor with O_DIRECT needs; none for a buffered one.
+  // `direct`: the alignment for a descriptor with O_DIRECT; none for buffered reads.
   PosixReader(Fd fd, std::optional<DirectAlignment> direct, std::string name, MovedCounter& moved)
       : fd_(std::move(fd)), direct_(direct), name_(std::move(name)), moved_(moved) {}
 
@@ -66,7 +67,7 @@ class PosixReader : public Reader {
 
   int fd() const { return fd_.get(); }
   const std::optional<DirectAlignment>& direct() const { return direct_; }
-  const std::string& name() const { return name_; }  // for messages
+  const std::string& name() const { return name_; }  // the object's name for messages
 
  protected:
   MovedCounter& moved() { return moved_; }
@@ -93,32 +94,33 @@ class PosixFiles : public Backend {
   std::vector<std::string> remarks() const override;
   std::optional<std::filesystem::path> native_path(std::string_view name) const override;
 
-  // For its queues as well. Each sentence is kept once.
+  // Adds a remark about this back end, also for its queues. An equal remark is added only once.
   void remark(std::string sentence);
 
-  // O_RDONLY, with O_DIRECT where that is requested. May also return a folder or a special file.
+  // Opens with O_RDONLY, and with O_DIRECT if direct I/O is on. May also return a folder or a special file.
   Result<Fd> open_to_read(std::string_view name);
-  // The alignment that direct reads from a file of open_to_read() need; none where reads are buffered. The
-  // first asks the system and keeps the largest answer of this back end. If the file has no direct I/O and
-  // fallback=buffered, it also turns direct I/O off for all later reads. The second asks only if no answer is
-  // kept yet, the third never. Another file system below the same root may need more: then its reads fail
-  // with EINVAL.
+  // The alignment for direct reads from a file of open_to_read(); none if reads are buffered. ask_alignment()
+  // asks the system, and this back end keeps the largest answer. If the file has no direct I/O and
+  // fallback=buffered, it also turns direct I/O off for all later reads. alignment() asks only if there is no
+  // answer yet. likely_alignment() never asks. Another file system below the same root may need a larger
+  // alignment. Then its reads fail with EINVAL.
   Result<std::optional<DirectAlignment>> ask_alignment(int fd, std::string_view name);
   Result<std::optional<DirectAlignment>> alignment(int fd, std::string_view name);
   std::optional<DirectAlignment> likely_alignment() const;
 
-  // Finishes an asynchronous read: the system was given `aim` and returned `got` bytes (or a negative errno),
-  // of which `bytes` are wanted. Copies them to the operation's memory and counts them. A read that was
-  // short, interrupted, would have had to wait, or was refused with EINVAL is done again by blocking calls.
-  // Any other errno is returned with the text of blocking calls; `failed` names the operation.
+  // Finishes an asynchronous read. The system was asked for `aim` and returned `got` bytes, or a negative
+  // errno. `bytes` of them are wanted. This function copies them to the operation's memory and counts them.
+  // If the read was short, interrupted, would have had to wait, or was refused with EINVAL, blocking calls do
+  // it again. Any other errno becomes the same error as that of a blocking call; `failed` names the
+  // operation.
   Result<std::uint64_t> finish_read(const Operation& operation, const Aim& aim, std::size_t bytes,
                                     std::int64_t got, std::string_view failed = "cannot read");
 
-  // What an operation reads, for messages.
+  // The name of what an operation reads, for messages.
   std::string full_name(const Operation& operation) const;
 
  protected:
-  // As open_to_read(), but fails with EISDIR for a folder. `mode`: st_mode of the file.
+  // Like open_to_read(), but fails with EISDIR for a folder. `mode` is set to the file's st_mode.
   Result<Fd> open_file(std::string_view name, unsigned* mode = nullptr);
 
   PosixRoot root_;
@@ -129,16 +131,16 @@ class PosixFiles : public Backend {
  private:
   const bool eof_read_;
   const int advice_;
-  std::atomic<DirectAlignment> alignment_{DirectAlignment{0, 0}};  // zeros: no file was asked yet
-  mutable std::mutex mutex_;                                       // of remarks_
+  std::atomic<DirectAlignment> alignment_{DirectAlignment{0, 0}};  // zeros: the system has not been asked yet
+  mutable std::mutex mutex_;                                       // guards remarks_
   std::vector<std::string> remarks_;
   mutable std::once_flag left_direct_;
-  mutable Caps buffered_caps_;  // after direct I/O was turned off
+  mutable Caps buffered_caps_;  // the capabilities after direct I/O was turned off
   const std::unique_ptr<Namespace> names_;
   PosixWriting writing_{root_, moved_, direct_};
 };
 
-// invalid_argument where the path part of a TIER is empty.
+// Fails with invalid_argument if the path of the tier is empty.
 Result<void> check_folder_given(std::string_view backend, std::string_view path);
 
 }  // namespace penstock

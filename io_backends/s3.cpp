@@ -1,4 +1,4 @@
-// Back end: objects in a bucket of an object store that speaks S3, below a prefix. Large objects are read by
+// The back end `s3`: objects below a prefix in a bucket of an S3 object store. Large objects are read by
 // several streams (s3/reads.hpp) and written in parts that a thread sends (s3/parts.hpp).
 #include <curl/curl.h>
 
@@ -26,7 +26,7 @@ constexpr OptionSpec kOptions[] = {
      .value = "SIZE",
      .fallback = "8MiB",
      .help = "larger objects are written, and larger ranges read, in requests of this size",
-     .at_least = 5 << 20},  // what S3 takes of a part that is not the last
+     .at_least = 5 << 20},  // the smallest size that S3 accepts for a part, except the last
     {.name = "streams",
      .role = OptionRole::work,
      .type = OptionType::integer,
@@ -103,7 +103,8 @@ class S3Backend final : public Backend {
 };
 
 Result<std::unique_ptr<Backend>> make_s3(std::string_view path, const Options& options) {
-  static const CURLcode ready = ::curl_global_init(CURL_GLOBAL_DEFAULT);  // once, whatever thread comes first
+  // Once, on the first thread that gets here.
+  static const CURLcode ready = ::curl_global_init(CURL_GLOBAL_DEFAULT);
   if (ready != CURLE_OK) return make_error(Errc::unsupported, "libcurl cannot be used on this machine");
   const auto environment = s3::process_environment();
   s3::Settings settings;
@@ -121,7 +122,7 @@ Result<std::unique_ptr<Backend>> make_s3(std::string_view path, const Options& o
   return std::make_unique<S3Backend>(std::move(settings));
 }
 
-// PENSTOCK_TEST_S3 names a bucket where tests may write: http://host:port/bucket
+// PENSTOCK_TEST_S3 names a bucket in which tests may write: http://host:port/bucket
 std::string test_path(const std::filesystem::path& scratch) {
   const auto url = s3::process_environment()("PENSTOCK_TEST_S3");
   return url ? *url + scratch.string() : "";

@@ -1,6 +1,6 @@
-// For tests only: system calls that fail, come short or are interrupted. The test program defines the calls
-// itself (system_faults_test.cpp), which makes the linker prefer them to the C library's; outside the life of
-// an InjectedFaults, and on other threads, they pass through.
+// For tests only: makes system calls fail, be short or be interrupted. The test program defines these
+// functions itself (system_faults_test.cpp), so the linker prefers them to those of the C library. They
+// inject faults only while an InjectedFaults exists, and only on its thread.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 namespace penstock {
 
 enum class Call : std::uint8_t {
-  open,           // openat of something with a name
+  open,           // openat of a name
   open_nameless,  // openat with O_TMPFILE
   read,           // read, pread, preadv
   write,          // pwrite, pwritev
@@ -21,13 +21,13 @@ enum class Call : std::uint8_t {
   fdatasync,
   fsync,
   fallocate,
-  fadvise,  // counted only
+  fadvise,  // only counted
   close,
   ring_submit,  // io_uring_submit, of liburing
   count,
 };
 
-// Faults of the calling thread while this lives. One at a time.
+// Injects faults into calls of the current thread while this object exists. Only one object at a time.
 class InjectedFaults {
  public:
   InjectedFaults();
@@ -35,14 +35,15 @@ class InjectedFaults {
   InjectedFaults(const InjectedFaults&) = delete;
   InjectedFaults& operator=(const InjectedFaults&) = delete;
 
-  // The calls number first, first + step, first + 2 step ... (from 1) fail with this errno.
+  // Makes the calls number first, first + step, first + 2 step, ... fail with this errno. Calls are counted
+  // from 1.
   void fail(Call call, int sys_errno, std::uint64_t first = 1, std::uint64_t step = 1);
-  // Each read or write moves at most that many bytes.
+  // Makes each read or write transfer at most `bytes` bytes.
   void shorten(Call call, std::size_t bytes) { at(call).at_most = bytes; }
 
   std::uint64_t calls(Call call) { return at(call).calls; }
 
-  // For the calls: counts one, and says whether it fails (errno is set then).
+  // Called by the replaced functions: counts a call. True if it must fail; then errno is set.
   bool strikes(Call call);
   std::size_t shortened(Call call, std::size_t bytes);
 
@@ -61,7 +62,7 @@ class InjectedFaults {
 // Whether the folder's file system has files without a name (O_TMPFILE).
 bool has_nameless_files(const std::filesystem::path& folder);
 
-// Allocations by operator new on the calling thread so far.
+// The number of allocations by operator new on the current thread so far.
 std::uint64_t allocations();
 
 }  // namespace penstock

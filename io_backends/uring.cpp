@@ -1,15 +1,16 @@
-// Back end: a folder of the operating system, with many reads in flight from each thread by io_uring.
+// The back end `uring`: a folder of the operating system. Each thread keeps many reads in flight by io_uring.
 //
-// A whole object is one chain of three requests, open -> read -> close, which the kernel does in order. The
-// open uses a slot of the ring's own table of files, so that the process needs no descriptor. A chain that
-// succeeds gives one completion, that of the close. If the open fails, its completion is the only one. If the
-// read fails or is short, its completion comes first and that of the close after it.
+// The read of a whole object is a chain of three requests, open -> read -> close, which the kernel does in
+// order. The open uses a slot of the ring's own table of files, so the process needs no descriptor. A chain
+// that succeeds gives one completion, that of the close. If the open fails, only its completion comes. If the
+// read fails or is short, its completion comes first, then that of the close.
 //
-// Threads: any thread makes a queue. One thread at a time uses it; all functions of UringQueue run there.
-// Lock: none. The ring belongs to the thread that made it (owner_); a queue that another thread uses gets a
-// new ring. Memory: reads allocate only errors, and paths and bounce buffers that grow; begin() more.
-// Ctrl-C: EINTR is tried again, since the kernel may still write to the memory of a read. A queue that dies
-// waits for all its reads. Crash: the kernel ends the requests with the process. Nothing here writes files.
+// Threads: any thread may make a queue. One thread at a time uses it and runs all functions of UringQueue.
+// Lock: none. The ring belongs to the thread that made it (owner_). Another thread makes a new ring.
+// Memory: a read allocates only for an error or a larger path or bounce buffer. begin() allocates more.
+// Ctrl-C: a call is repeated after EINTR, because the kernel may still write to the memory of a read.
+// ~UringQueue() waits for all reads.
+// Crash: the kernel ends the requests with the process. This file writes no files.
 #include <fcntl.h>
 #include <liburing.h>
 #include <unistd.h>
@@ -45,24 +46,25 @@ constexpr OptionSpec kOptions[] = {kDirectOption,
                                     .help = "a thread of the kernel takes submissions (IORING_SETUP_SQPOLL); "
                                             "it keeps a processor busy"}};
 
-constexpr unsigned kKnownAfter = 4;  // after this many reads an opened object gets into the ring's table
-constexpr std::size_t kPieces = 8;   // a whole depth of reads is submitted in this many pieces
-constexpr std::size_t kLentPiece = std::size_t{1} << 30U;  // the largest buffer that the kernel registers
-constexpr std::size_t kMostAtOnce = INT32_MAX & ~4095;     // bytes that the kernel reads for one request
+constexpr unsigned kKnownAfter = 4;  // after this many reads an opened object is put into the ring's table
+constexpr std::size_t kPieces = 8;   // `depth` reads are submitted in this many pieces
+constexpr std::size_t kLentPiece = std::size_t{1} << 30U;  // the largest buffer that the kernel can register
+constexpr std::size_t kMostAtOnce = INT32_MAX & ~4095;     // the most bytes that one request can read
 
-// Not the system's thread numbers, which it uses again: a new thread would pass for the dead owner of a ring.
+// The system reuses its thread numbers. So these numbers are used instead: a new thread must not be mistaken
+// for the dead owner of a ring.
 std::uint64_t thread_number() {
   static std::atomic<std::uint64_t> count{0};
   thread_local const std::uint64_t number = ++count;
   return number;
 }
 
-// Whether the same call may succeed a moment later.
+// Whether the same call may succeed if it is repeated.
 bool again(int sys_errno) {
   return sys_errno == EINTR || sys_errno == EAGAIN || sys_errno == EBUSY;
 }
 
-// Its number tells a file from a later one with the same descriptor.
+// A Reader with a unique number. The number distinguishes a file from a later one with the same descriptor.
 class UringReader final : public PosixReader {
  public:
   using PosixReader::PosixReader;
@@ -93,8 +95,8 @@ class UringFiles final : public PosixFiles {
     unsigned mode = 0;
     PENSTOCK_ASSIGN(Fd fd, open_file(name, &mode));
     PENSTOCK_ASSIGN(const auto direct, ask_alignment(fd.get(), name));
-    // Without O_NONBLOCK: some file systems cannot tell whether a read has to wait, and with it the kernel
-    // fails each read there.
+    // O_NONBLOCK is removed. Some file systems cannot tell if a read has to wait, and with O_NONBLOCK the
+    // kernel would fail each read on them.
     if (S_ISREG(mode)) ::fcntl(fd.get(), F_SETFL, direct ? O_DIRECT : 0);
     return std::make_unique<UringReader>(std::move(fd), direct, root_.full(name), moved_);
   }
@@ -102,8 +104,8 @@ class UringFiles final : public PosixFiles {
   Result<std::unique_ptr<Queue>> queue(std::size_t depth) override;
   PosixRoot& root() { return root_; }
   bool sqpoll() const { return sqpoll_; }
-  // How the ring opens objects. With O_NONBLOCK, until a read fails with EAGAIN because it would have to
-  // wait.
+  // The flags with which the ring opens objects. They include O_NONBLOCK until a read fails with EAGAIN
+  // because it would have to wait.
   int open_flags() const {
     return O_RDONLY | O_LARGEFILE | (direct_.on() ? O_DIRECT : 0) |
            (waits_.load(std::memory_order_relaxed) ? 0 : O_NONBLOCK);
@@ -112,7 +114,8 @@ class UringFiles final : public PosixFiles {
 
  private:
   const bool sqpoll_;
-  std::atomic<bool> waits_{false};  // set for good by any queue's thread; a late reader loses one more read
+  // Set once by any queue's thread; a thread that sees it late repeats one more read.
+  std::atomic<bool> waits_{false};
 };
 
 class UringQueue final : public Queue {
@@ -131,30 +134,32 @@ class UringQueue final : public Queue {
   std::size_t submit(std::span<const Operation> operations, Start start) override;
   std::size_t reap(std::span<Completion> out, std::size_t at_least) override;
   std::size_t in_flight() const override { return in_kernel_ + done_.size(); }
-  // Makes the ring for the calling thread. Before any other call, and when another thread takes over.
+  // Makes the ring for the current thread. Called first, and when another thread uses the queue.
   Result<void> begin();
 
  private:
   enum Step : std::uint64_t { kOpen, kRead, kClose };
   static constexpr unsigned kStepBits = 2;
-  static constexpr int kAll = std::numeric_limits<int>::min();  // the read returned all bytes
-  // A file of the ring's table. It stays open after its Reader dies, until another file takes its place or
-  // the queue ends: a Reader may die on any thread, but only the queue's thread may change the table.
+  // The Slot::result of a complete read.
+  static constexpr int kAll = std::numeric_limits<int>::min();
+  // A slot of the ring's table of files. Its file stays open after its Reader is destroyed, until another
+  // file replaces it or the queue ends. A Reader may be destroyed on any thread, but only the queue's thread
+  // may change the table.
   struct Known {
     std::uint64_t number = 0;
     std::uint64_t candidate = 0;
-    unsigned reads = 0;      // of the candidate
-    unsigned in_flight = 0;  // reads in flight that name the file by its place here
+    unsigned reads = 0;      // reads of the candidate so far
+    unsigned in_flight = 0;  // reads in flight that use this slot
   };
   struct Slot {
     Operation operation;
     Aim aim;
-    std::size_t bytes = 0;  // wanted
+    std::size_t bytes = 0;  // bytes that the operation asks for
     int result = kAll;
     bool in_kernel = false;
-    Known* known = nullptr;  // place of the file in the table, if it is there
+    Known* known = nullptr;  // slot of the file in the table, or null
     bool open_failed = false;
-    std::string path;  // stays until the kernel has read it, at the submit
+    std::string path;  // valid until the submit, when the kernel reads it
     Buffer bounce;     // for direct I/O, if `out` is not aligned; the kernel writes here
   };
 
@@ -176,14 +181,14 @@ class UringQueue final : public Queue {
   void finish(std::uint32_t index, Result<std::uint64_t> outcome);
 
   UringFiles& files_;
-  std::uint64_t owner_ = 0;  // thread that made the ring
+  std::uint64_t owner_ = 0;  // thread_number() of the thread that made the ring
   int root_ = -1;
   std::span<std::byte> lent_;
   bool lent_known_ = false;
-  std::vector<Slot> slots_;  // never grows: the kernel has pointers into it
+  std::vector<Slot> slots_;  // never grows, because the kernel has pointers into it
   std::vector<std::uint32_t> free_;
   std::vector<Known> known_;
-  std::size_t in_kernel_ = 0;  // includes reads that are prepared and not pushed yet
+  std::size_t in_kernel_ = 0;  // includes prepared reads that were not pushed yet
   Fifo<Completion> done_;
   std::unique_ptr<UringRing> ring_;  // last, so destroyed first: the kernel may write to slots_
 };
@@ -201,7 +206,7 @@ Result<void> UringQueue::begin() {
   return success();
 }
 
-// Registers the lent memory, so that the kernel keeps its pages in place. With no read in flight.
+// Registers the lent memory, so that the kernel need not pin its pages for each read. No read is in flight.
 void UringQueue::keep_lent() {
   if (std::exchange(lent_known_, false)) ::io_uring_unregister_buffers(&ring_->get());
   if (lent_.empty()) return;
@@ -224,8 +229,8 @@ std::size_t UringQueue::submit(std::span<const Operation> operations, Start star
       return taken;
     }
   }
-  // Many devices, above all virtual ones, complete a whole queue at once. They would idle until the last read
-  // is prepared. In pieces, they start with the first.
+  // Many devices, especially virtual ones, complete a whole queue at once. Then they would be idle until the
+  // last read is prepared. With pieces they start after the first piece.
   const std::size_t piece = std::max<std::size_t>(slots_.size() / kPieces, 1);
   for (std::size_t i = 0; i < taken; ++i) {
     this->start(operations[i]);
@@ -236,7 +241,7 @@ std::size_t UringQueue::submit(std::span<const Operation> operations, Start star
 }
 
 void UringQueue::start(const Operation& operation) {
-  // Taken first: entry() may push, drain and give other slots back.
+  // The slot is taken first, because entry() may push and drain, which return other slots to free_.
   const std::uint32_t index = free_.back();
   free_.pop_back();
   Slot& slot = slots_[index];
@@ -256,7 +261,7 @@ void UringQueue::start(const Operation& operation) {
       {operation.tag, started.ok() ? perform(files_, operation) : Result<std::uint64_t>(started.error())});
 }
 
-// Prepares one request. False if the read must be done by blocking calls.
+// Prepares one request. False if blocking calls must do the read.
 Result<bool> UringQueue::start_read(std::uint32_t index, const ReadAt& read) {
   if (read.out.empty() || read.offset > static_cast<std::uint64_t>(INT64_MAX) - read.out.size()) return false;
   Slot& slot = slots_[index];
@@ -279,11 +284,11 @@ Result<bool> UringQueue::start_read(std::uint32_t index, const ReadAt& read) {
   return true;
 }
 
-// Prepares a chain. All three requests go in by one submit, since a chain ends at the end of a submit. The
-// read runs only if the open succeeded (IO_LINK), the close also if the read failed (IO_HARDLINK).
+// Prepares a chain. All three requests must be in one submit, because a chain ends at the end of a submit.
+// The read runs only if the open succeeded (IO_LINK). The close runs also if the read failed (IO_HARDLINK).
 Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& object) {
   PENSTOCK_TRY(check_read_object(object.name, object.length_hint, object.out.size()));
-  if (object.length_hint == 0) return false;  // the size is not known yet
+  if (object.length_hint == 0) return false;  // the size is unknown, so blocking calls read the object
   PENSTOCK_ASSIGN(root_, files_.root().fd());
   Slot& slot = slots_[index];
   slot.bytes = object.length_hint;
@@ -305,8 +310,8 @@ Result<bool> UringQueue::start_object(std::uint32_t index, const ReadObject& obj
   return true;
 }
 
-// False if one request cannot read as many bytes. The kernel would read less and call it a success, and a
-// chain does not report how much it read.
+// False if one request cannot read all bytes. The kernel would read fewer and report success, and a chain
+// does not report how many bytes it read.
 bool UringQueue::take_aim(Slot& slot, const std::optional<DirectAlignment>& direct, std::uint64_t offset,
                           std::span<std::byte> room) {
   if (slot.bytes > kMostAtOnce) return false;
@@ -314,7 +319,7 @@ bool UringQueue::take_aim(Slot& slot, const std::optional<DirectAlignment>& dire
   return slot.aim.padded <= kMostAtOnce;
 }
 
-// The first of `together` entries that one submit hands over; null only if the kernel takes nothing any more.
+// The first of `together` entries of one submit. Null only if the kernel accepts no more requests.
 io_uring_sqe* UringQueue::entry(unsigned together) {
   io_uring& ring = ring_->get();
   for (int tries = 0; ::io_uring_sq_space_left(&ring) < together; ++tries) {
@@ -338,8 +343,8 @@ void UringQueue::prepare_read(io_uring_sqe* sqe, int file, const Aim& aim) const
   ::io_uring_prep_read(sqe, file, aim.into, bytes, aim.offset);
 }
 
-// The file's place in the ring's table, or null until it was read a few times. A file with reads in flight
-// keeps its place: the kernel may look it up only later, and would read from another file.
+// The file's slot in the ring's table. Null until the file was read kKnownAfter times. A file with reads in
+// flight is not replaced: the kernel may look the slot up later, and would then read from the wrong file.
 UringQueue::Known* UringQueue::known_place(const UringReader& reader) {
   if (known_.empty()) return nullptr;
   const std::size_t place = static_cast<std::size_t>(reader.fd()) & (known_.size() - 1);
@@ -353,14 +358,14 @@ UringQueue::Known* UringQueue::known_place(const UringReader& reader) {
   const auto index = static_cast<unsigned>(slots_.size() + place);
   int fd = reader.fd();
   if (::io_uring_register_files_update(&ring_->get(), index, &fd, 1) != 1) {
-    here.reads = 0;  // do not try again at once
+    here.reads = 0;  // try again only after more reads
     return nullptr;
   }
   here.number = reader.number();
   return &here;
 }
 
-// Hands the prepared requests to the kernel. If it has no room for completions, takes them first.
+// Submits the prepared requests. If the kernel has no room for completions, it takes completions first.
 void UringQueue::push() {
   if (ring_ == nullptr) return;
   io_uring& ring = ring_->get();
@@ -374,7 +379,7 @@ void UringQueue::push() {
   }
 }
 
-// Hands over what is prepared and waits for `completions`, whatever signal comes. 0, or the errno.
+// Submits the prepared requests and waits for completions. A signal does not end the wait. 0 or the errno.
 int UringQueue::wait(unsigned completions) {
   io_uring& ring = ring_->get();
   for (;;) {
@@ -412,9 +417,9 @@ std::size_t UringQueue::reap(std::span<Completion> out, std::size_t at_least) {
   return count;
 }
 
-// Takes the completions. If the kernel returned an errno, all other reads have failed, so that the caller
-// does not wait for ever; the next operation makes a new ring. cut_off() comes first: it waits until the
-// kernel writes to no memory of a read, and only then may the caller learn that its read failed.
+// Takes the completions. If `failed` is an errno, all other reads fail, so that the caller does not wait for
+// ever. The next operation makes a new ring. cut_off() comes first: it waits until the kernel no longer
+// writes to memory of reads. Only then may the caller learn of a failure, because it may free the memory.
 void UringQueue::take_or_fail(int failed) {
   drain();
   if (failed == 0) return;
@@ -442,7 +447,7 @@ void UringQueue::completed(std::uint64_t what, int result) {
   const auto index = static_cast<std::uint32_t>(what >> kStepBits);
   Slot& slot = slots_[index];
   switch (static_cast<Step>(what & ((1U << kStepBits) - 1))) {
-    case kOpen:  // failed; nothing follows
+    case kOpen:  // the open failed; no other completion follows
       slot.result = result;
       slot.open_failed = true;
       return finish(index);

@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kStride = 7919;  // a prime: neighbours in time are none in the folder
+// A prime number: two consecutive operations use objects that are not neighbours in the folder.
+constexpr std::size_t kStride = 7919;
 
 }  // namespace
 

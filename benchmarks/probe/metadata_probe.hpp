@@ -1,4 +1,4 @@
-// The metadata probes of tiers --probe: empty objects made, looked at, opened, listed and removed.
+// The metadata probes of `tiers --probe`. They create, stat, open, list and remove empty objects.
 #pragma once
 
 #include <chrono>
@@ -12,21 +12,22 @@
 
 namespace penstock {
 
-// That many clients, each with a folder of its own below `folder`. Each call works with all of them at once,
-// and a sample of what it returns is one operation. All but remove() end at the time limit of `spec`,
-// create() at kObjectsEach of each client, too. An interrupt is a failure, `interrupted`; what is there then
-// is left to whoever removes the folder.
+// Measures the rate of metadata operations. Each of `clients` threads works in its own folder below `folder`.
+// In each call all clients work at the same time, and one sample of the result is one operation. All calls
+// except remove() end at the time limit of `spec`. create() also ends when each client has created
+// kObjectsEach objects. After an interrupt, a call fails with `interrupted` and leaves its objects. The owner
+// of `folder` removes them.
 class MetadataProbe {
  public:
   static constexpr std::size_t kObjectsEach = 1024;
 
   MetadataProbe(Backend& backend, const std::string& folder, unsigned clients);
 
-  RunTally create(const ReadSpec& spec);  // publishes with Durability::visible
-  RunTally stat(const ReadSpec& spec);    // of what create() made; so the others
-  RunTally open(const ReadSpec& spec);    // and close
-  RunTally list(const ReadSpec& spec);    // again and again the client's folder; a sample is an entry
-  RunTally remove(const ReadSpec& spec);  // all of them
+  RunTally create(const ReadSpec& spec);  // publishes each object with Durability::visible
+  RunTally stat(const ReadSpec& spec);    // uses the objects of create(), as all calls below
+  RunTally open(const ReadSpec& spec);    // opens and closes each object
+  RunTally list(const ReadSpec& spec);    // lists the client's folder repeatedly; one sample is one entry
+  RunTally remove(const ReadSpec& spec);  // removes all objects of create()
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -35,11 +36,11 @@ class MetadataProbe {
     std::vector<std::string> objects;
     std::size_t made = 0;
   };
-  // `work` returns how many operations it did; `over` says that the time is.
+  // `work` returns the number of its operations. `over` returns true after the time limit.
   using Over = std::function<bool()>;
   using Work = std::function<Result<std::uint64_t>(Client& client, const Over& over)>;
   RunTally run(const ReadSpec& spec, const Work& work);
-  // `one` for object after object, round and round.
+  // Calls `one` for each object in turn, and starts again after the last, until the time limit.
   RunTally run_over_objects(const ReadSpec& spec, const std::function<Result<void>(const std::string&)>& one);
 
   Backend& backend_;

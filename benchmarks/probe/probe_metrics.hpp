@@ -1,5 +1,5 @@
-// What a record of `tiers --probe` measures: the star is a probe such as "read.sequential.1m.1", of
-// kMetadataRate the operation.
+// The metrics in a record of `tiers --probe`. In a name, `*` stands for a probe, such as
+// "read.sequential.1m.1". For kMetadataRate it stands for an operation, such as "create".
 #pragma once
 
 #include "io_backends/core/metric.hpp"
@@ -16,7 +16,7 @@ inline constexpr MetricInfo kOpRateOfClient{"*.ops_per_s_per_client", "1/s", Bet
 inline constexpr RankMetrics kRanks{{"*.rank_min_bytes_per_s", "B/s", Better::higher, "repeat"},
                                     {"*.rank_median_bytes_per_s", "B/s", Better::higher, "repeat"},
                                     {"*.rank_max_bytes_per_s", "B/s", Better::higher, "repeat"}};
-// Of all probes the one that tells tiers apart at a glance.
+// The one probe that best shows the difference between tiers.
 inline constexpr MetricInfo kSequentialRead{"read.sequential.1m.1.bytes_per_s", "B/s", Better::higher,
                                             "repeat", kHeadline};
 

@@ -19,9 +19,9 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kMetadata = "metadata.";  // begins the probes of kMetadataRate
+constexpr std::string_view kMetadata = "metadata.";  // prefix of the probes of kMetadataRate
 
-// As a reader counts: "4k" before "128k", depth 8 before 32.
+// Orders names by the numbers in them: "4k" before "128k", depth 8 before 32.
 bool counts_before(std::string_view a, std::string_view b) {
   const auto number = [](std::string_view text) {
     std::uint64_t value = 0;
@@ -44,7 +44,7 @@ bool counts_before(std::string_view a, std::string_view b) {
   return a.size() < b.size();
 }
 
-// Where ranks with equal work lie apart: in the medians of the repeats.
+// A line that reports ranks whose medians differ although their work is equal; "" if they do not differ.
 std::string ranks_text(const Record& record, const std::string& tier, const std::string& probe,
                        const Output& output) {
   const Json& clients = record.parameters["threads"];
@@ -54,7 +54,7 @@ std::string ranks_text(const Record& record, const std::string& tier, const std:
   return apart.empty() ? "" : apart + "\n";
 }
 
-// The record's probes, in the order in which readers count.
+// The names of the record's probes, sorted by counts_before().
 std::vector<std::string> probes_of(const Record& record) {
   constexpr std::string_view kRate = ".ops_per_s";
   std::vector<std::string> probes;
@@ -64,7 +64,7 @@ std::vector<std::string> probes_of(const Record& record) {
   return probes;
 }
 
-// What was not measured, and why: once for all numbers of clients that say the same.
+// The probes that were not measured, with the reason. An equal line of several client counts appears once.
 std::string left_out_text(std::span<const Record> records) {
   std::string text;
   std::set<std::string> said;

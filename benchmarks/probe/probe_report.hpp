@@ -1,4 +1,4 @@
-// What `tiers --probe` found, as records and for readers.
+// Turns the results of `tiers --probe` into a record and a table.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,11 @@
 
 namespace penstock {
 
-// `bytes_read`: from the tier by the whole probe, over all ranks.
+// `bytes_read`: bytes that all ranks together read from the tier during the whole probe.
 Trial probe_record(const Run& run, const Tier& tier, const ProbeCell& cell, std::uint64_t bytes_read);
 
-// A row a probe, a sentence for what was left out, and one for each probe whose ranks lie apart.
+// Returns a table with one row for each probe. Below it, one sentence names each probe that was left out, and
+// one each probe whose ranks differ.
 std::string probe_table(std::span<const Record> records, const Output& output);
 
 }  // namespace penstock

@@ -26,15 +26,16 @@ using Note = std::function<void(std::string_view)>;
 
 constexpr std::uint64_t kBlock = 1U << 20U;
 constexpr std::uint64_t kSmallFile = 112U << 10U;
-constexpr std::uint64_t kMostWriters = 256;  // of a rank: each is a thread with a block of its own
+// The most writers of one rank. Each is a thread with its own block of memory.
+constexpr std::uint64_t kMostWriters = 256;
 
-// "4k", "1m": as probes are called.
+// The block size as it appears in probe names: "4k", "1m".
 std::string block_name(std::uint64_t bytes) {
   if (bytes % (1U << 20U) == 0) return fmt::format("{}m", bytes >> 20U);
   return bytes % 1024 == 0 ? fmt::format("{}k", bytes >> 10U) : fmt::format("{}", bytes);
 }
 
-// Objects as samples, with what reads them.
+// Objects of the probe as a manifest and a sample list, which the read engine needs.
 struct ProbeSet {
   Manifest manifest;
   SampleList samples;
@@ -72,10 +73,12 @@ class TierProbe {
  private:
   using Pass = std::function<RunTally(const ReadSpec&)>;
 
-  // Of a network all ranks take, of anything else those of a node, whose last looks for all of them.
+  // Fails if the tier has too little free space for all ranks that share it. On a network tier all ranks
+  // share the space. On a local tier the ranks of one node do, and the last rank of the node checks for all
+  // of them.
   Result<void> check_room() {
     const Result<std::uint64_t> room = tier_.backend->names().free_bytes();
-    if (!room.ok()) return success();  // the writes will tell
+    if (!room.ok()) return success();  // unknown; the writes will fail if there is too little space
     const int sharing = tier_.facts.network ? ranks_.size() : ranks_.rank_on_node() + 1;
     const std::uint64_t wanted = 2 * settings_.bytes * static_cast<std::uint64_t>(sharing);
     if (*room / 11 * 10 >= wanted) return success();
@@ -85,10 +88,11 @@ class TierProbe {
                                   tier_.name, format_size(*room), format_size(wanted)));
   }
 
-  // A signal is heeded when all ranks know of it.
+  // Fails with `interrupted` once all ranks know of the signal, so that all stop after the same probe.
   Result<void> go_on() const { return team_.stopped() ? check_interrupt() : success(); }
 
-  // The cells of most clients write last, so that the files which are read are there once for all.
+  // The cell with the most clients writes last. Its large files remain, and the read probes of all cells use
+  // them.
   Result<void> measure() {
     std::vector<ProbeCell*> by_clients;
     for (ProbeCell& cell : cells_) by_clients.push_back(&cell);
@@ -124,7 +128,7 @@ class TierProbe {
     return std::max<std::uint64_t>(settings_.bytes / clients / kBlock, 1) * kBlock;
   }
 
-  // 1, and the larger depths of the settings.
+  // Depth 1, and all depths of the settings above 1.
   std::vector<unsigned> depths_from_one() const {
     std::vector<unsigned> depths{1};
     for (const unsigned depth : settings_.depths)
@@ -132,15 +136,15 @@ class TierProbe {
     return depths;
   }
 
-  // 1 MiB, and the blocks of the reads.
+  // The block size 1 MiB, and the block sizes of the random reads.
   std::set<std::uint64_t> write_blocks() const {
     std::set<std::uint64_t> blocks(settings_.blocks.begin(), settings_.blocks.end());
     blocks.insert(kBlock);
     return blocks;
   }
 
-  // All write probes but that of the files which are read afterwards. What they write is gone before the next
-  // one begins, so that the tier never holds more of it than one pass and what that replaces.
+  // All write probes, except the one that writes the files for the read probes. Each probe removes its files
+  // before the next one starts. So the tier never holds more than one pass and the files that it replaces.
   Result<void> measure_passing_writes(ProbeCell& cell) {
     for (const std::uint64_t block : write_blocks()) {
       if (block == kBlock) continue;
@@ -165,7 +169,8 @@ class TierProbe {
     return success();
   }
 
-  // Absent, and said why, where there would be more writers than `most`, each of which is to have `what`.
+  // The number of writers, or nothing if it would exceed `most`. The reason then goes into `left_out`.
+  // `what`: the least that each writer must write.
   std::optional<unsigned> writers(ProbeCell& cell, const std::string& probe_name, unsigned depth,
                                   std::uint64_t most, std::string_view what) const {
     const std::uint64_t wanted = std::uint64_t{cell.clients} * depth;
@@ -197,7 +202,7 @@ class TierProbe {
                             .by_object = true});
   }
 
-  // Another seed for each client and rank: some storage keeps equal bytes once.
+  // Each client of each rank has a different seed, because some storage deduplicates equal bytes.
   WriteProbe write_probe(const WriteShape& shape, std::string_view objects, std::uint64_t first_seed) {
     return {*tier_.backend, shape, [this, objects](std::uint64_t n) { return folder_.object(objects, n); },
             [&](unsigned writer) {
@@ -222,7 +227,7 @@ class TierProbe {
     ProbeFigure& figure = cell.figures.emplace_back();
     figure.name = probe_name;
     say(cell, probe_name);
-    // The first is thrown away: the first touch of memory and of free blocks is slow.
+    // The first repeat is not counted, because the first use of memory and of free blocks is slow.
     for (std::size_t repeat = 0; repeat <= settings_.repeats; ++repeat) {
       ReadSpec spec{.threads = cell.clients, .max_passes = repeat == 0 ? 1U : 0U};
       spec.end = Duration{settings_.min_time};
@@ -259,7 +264,8 @@ class TierProbe {
 
   Result<void> measure_depth(ProbeCell& cell, std::string_view name, const ProbeSet& set, unsigned depth,
                              SampleOrder order = SampleOrder::shuffled) {
-    // Cold files must not stay mapped: each repeat opens them anew.
+    // A mapped file cannot be evicted from the page cache. So for cold reads each repeat opens the files
+    // again.
     const ReadOptions options{
         .threads = {cell.clients}, .depth = depth, .order = order, .seed = settings_.seed};
     std::unique_ptr<ReadEngine> engine;
@@ -287,7 +293,7 @@ class TierProbe {
     return success();
   }
 
-  // Tries every loop of the probe series once, and repeats the fastest.
+  // Measures every loop of the probe series once, then repeats the fastest.
   Result<void> measure_best_loop(ProbeCell& cell, std::string_view name, const ProbeSet& set,
                                  SampleOrder order) {
     const ReadOptions options{.order = order, .seed = settings_.seed};
@@ -327,7 +333,7 @@ class TierProbe {
       PENSTOCK_TRY(go_on());
       RepeatPlan plan{.what = figure.name, .spec = {.threads = cell.clients}};
       plan.spec.end = Duration{settings_.min_time};
-      plan.spec.first_pass = repeat;  // in an order of its own
+      plan.spec.first_pass = repeat;  // a different order for each repeat
       plan.run = [&](const ReadSpec& spec, const ReadObserver&) { return pass(spec); };
       plan.note = [&](std::string_view what) { say(cell, what); };
       const std::optional<RepeatFigures> figures = run_repeat(team_, tier_, cache, plan);
@@ -351,7 +357,8 @@ class TierProbe {
     figure.ranks.push_back(tally.ranks);
   }
 
-  // Objects are made and removed by turns until each has lasted; the others look at those of one more turn.
+  // Creates and removes objects in turns until the creations have lasted min_time. Then it creates them once
+  // more, uncounted, for the stat, open and list probes.
   Result<void> measure_metadata(ProbeCell& cell) {
     using Step = RunTally (MetadataProbe::*)(const ReadSpec&);
     constexpr std::pair<std::string_view, Step> kSteps[] = {{"metadata.create", &MetadataProbe::create},
@@ -375,7 +382,7 @@ class TierProbe {
       std::vector<RunTally> tallies(figures.size());
       do {
         for (const std::size_t step : {0U, 1U}) PENSTOCK_TRY(take(step, tallies[step]));
-      } while (tallies[0].wall_s < wanted_s);  // removing as many may take far less
+      } while (tallies[0].wall_s < wanted_s);  // the removals of these objects may take much less time
       RunTally not_counted;
       PENSTOCK_TRY(take(0, not_counted));
       for (std::size_t step = 2; step < figures.size(); ++step) PENSTOCK_TRY(take(step, tallies[step]));

@@ -1,4 +1,4 @@
-// What a tier can do at best, measured on files of our own that are removed again.
+// Measures the highest rates of a tier, on files that the probe creates and removes.
 #pragma once
 
 #include <chrono>
@@ -19,58 +19,66 @@
 namespace penstock {
 
 struct ProbeSettings {
-  std::vector<unsigned> clients;      // threads of a rank, each at least 1
-  std::vector<std::uint64_t> blocks;  // of random reads and of writes, bytes, from 1 to a client's share
-  std::vector<unsigned> depths;       // reads, or writers, in flight a client, each at least 1
-  std::uint64_t bytes = 0;            // of a rank: of its large files together, and of its small ones
+  std::vector<unsigned> clients;  // threads of a rank, each at least 1
+  // Block sizes of random reads and of writes, in bytes, from 1 to the share of one client.
+  std::vector<std::uint64_t> blocks;
+  std::vector<unsigned> depths;  // reads in flight, or writer threads, of one client, each at least 1
+  std::uint64_t bytes = 0;       // total size of one rank's large files, and also of its small files
   std::chrono::nanoseconds min_time{0};
   std::size_t repeats = 1;
   CacheRequest cache = CacheRequest::cold;
   std::uint64_t seed = 0;
 };
 
-// One probe with one number of clients: "read.random.4k.16" is operation, pattern, block and depth (reads in
-// flight a client).
+// The result of one probe with one number of clients. The name "read.random.4k.16" consists of operation,
+// pattern, block size and depth (reads in flight of one client).
 struct ProbeFigure {
   std::string name;
-  std::string loop;                 // the shape that was fastest, where several were tried: "readahead.2"
-  std::vector<double> bytes_per_s;  // all clients of all ranks together, one a repeat
+  std::string loop;                 // the fastest loop shape, if several were tried: "readahead.2"
+  std::vector<double> bytes_per_s;  // of all clients of all ranks together, one value for each repeat
   std::vector<double> ops_per_s;
-  std::vector<std::vector<RankFigures>> ranks;  // one a repeat; none in each of a single process
+  // One entry for each repeat. Each entry is empty if there is a single process.
+  std::vector<std::vector<RankFigures>> ranks;
 };
 
 struct ProbeCell {
   unsigned clients = 1;
   std::vector<ProbeFigure> figures;
-  std::map<std::string, std::string> left_out;  // probes, or the beginnings of their names, and why
-  CacheState cache;                             // before the reads
-  std::uint64_t uncounted_bytes = 0;            // read past the back end, which did not count them
+  // Probes that were not measured: name or name prefix -> reason.
+  std::map<std::string, std::string> left_out;
+  CacheState cache;                   // the cache state before the reads
+  std::uint64_t uncounted_bytes = 0;  // read by system calls of the loops, so the back end did not count them
   Verdict verdict = Verdict::ok;
   std::string reason;
 };
 
-// write.sequential.<block>.1      appends to a file a client until they would survive a power cut: 1 MiB,
-//                                 and each block of the settings
-// write.sequential.1m.<depth>     that many such files a client at once, a thread each: each depth above 1
-// write.random.<block>.1          the same blocks, each once anywhere in a new file, where the back end can
-//                                 (Caps::write_at)
-// write.small_files.112k.<depth>  whole files of 112 KiB, <depth> per client at once, a thread each: 1 and
-//                                 each depth, each file until its bytes would survive a power cut
-// read.sequential.1m.1            the files of write.sequential.1m.1, a read at a time of each client
-// read.sequential.1m.best         the same by the best loop of the series (datagen/yardsticks/ceiling.hpp)
-// read.random.<block>.<depth>     blocks at random offsets of them, each block and depth of the settings
-// read.small_files.112k.<depth>   whole files of 112 KiB, that many in flight a client: 1 and each depth
-// read.small_files.112k.best      the same by the best of the probe series's loops
-// metadata.create, .stat, .open   (and close), .list (entries), .remove: of empty objects, a folder a client,
-//                                 as this machine caches them; these have no bytes_per_s
+// Runs all probes on one tier and returns one cell for each number of clients. The probes:
 //
-// Makes a folder "penstock-probe-<id>" on the tier and takes it away again, also when it fails or is
-// interrupted; what a killed one left is taken away by the next one (not on a network). `no_space` before
-// anything is written when the tier has not room for both sets and a tenth to spare. Interrupted, it returns
-// the cells as far as they are. `note` gets what is done now.
+// write.sequential.<block>.1      Each client appends to one file, which is then made durable. Block sizes:
+//                                 1 MiB, and those of the settings.
+// write.sequential.1m.<depth>     Each client has <depth> threads, and each thread writes such a file.
+//                                 Depths: those above 1.
+// write.random.<block>.1          Each block of a new file is written once, in random order. Needs
+//                                 Caps::write_at.
+// write.small_files.112k.<depth>  Each client has <depth> threads that write whole files of 112 KiB and make
+//                                 each durable. Depths: 1, and those of the settings.
+// read.sequential.1m.1            Each client reads its file of write.sequential.1m.1, one read at a time.
+// read.sequential.1m.best         The same, by the fastest loop of datagen/yardsticks/ceiling.hpp.
+// read.random.<block>.<depth>     Random blocks of these files, <depth> in flight for each client.
+// read.small_files.112k.<depth>   Whole files of 112 KiB, <depth> in flight for each client. Depths: 1, and
+//                                 those of the settings.
+// read.small_files.112k.best      The same, by the fastest loop of datagen/yardsticks/ceiling.hpp.
+// metadata.<operation>            create, stat, open (and close), list (counts entries) and remove, of empty
+//                                 objects in one folder for each client. This machine may cache them. Has no
+//                                 bytes_per_s.
 //
-// Collective: every rank has a folder of its own, works in it at the same time as the others, each probe
-// behind a barrier, and returns the same figures: bytes of all by the wall of the slowest.
+// Creates a folder "penstock-probe-<id>" on the tier and removes it at the end, also after a failure or an
+// interrupt. The folder of a killed probe is removed by the next probe, except on a network. Fails with
+// `no_space` before any write if the tier lacks space for the large and the small files plus 10%. After an
+// interrupt it returns the cells measured by then. `note` gets a text about each part before it starts.
+//
+// Collective. Every rank works in its own folder at the same time as the others. A barrier precedes each
+// probe. All ranks return the same figures: the bytes of all ranks over the wall time of the slowest.
 Result<std::vector<ProbeCell>> probe_tier(Tier& tier, const ProbeSettings& settings, Communicator& ranks,
                                           const std::function<void(std::string_view what)>& note);
 

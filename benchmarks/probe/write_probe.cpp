@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::uint64_t kWord = sizeof(std::uint64_t);
 constexpr std::uint64_t kCheckClock =
-    64U << 10U;  // after that many bytes: it costs as much as some writes of 4 KiB
+    64U << 10U;  // bytes between two reads of the clock, because one costs as much as several writes of 4 KiB
 
 std::uint64_t word_count(std::uint64_t bytes) {
   return (bytes + kWord - 1) / kWord * kWord;
 }
 
-// By memcpy, which compilers turn into vectors.
+// With memcpy, because compilers turn such a loop into vector instructions.
 void change(std::byte* at, std::uint64_t bytes, std::uint64_t by) {
   for (std::byte* const end = at + bytes; at != end; at += kWord) {
     std::uint64_t word = 0;

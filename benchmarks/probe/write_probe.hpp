@@ -1,4 +1,5 @@
-// The write probes of tiers --probe. No tier can skip their bytes: they neither compress nor repeat.
+// The write probes of `tiers --probe`. A tier must store all their bytes: they cannot be compressed, and no
+// block repeats.
 #pragma once
 
 #include <chrono>
@@ -16,12 +17,12 @@
 
 namespace penstock {
 
-// Blocks that neither compress nor repeat, at the speed of memory: random bytes, all of which change from
-// block to block (each eight by exclusive or with a number of the block's own). One thread.
+// Makes blocks that cannot be compressed and do not repeat, as fast as memory allows. The buffer has random
+// bytes. For each block, every 8 bytes are XORed with a random number of that block. One thread.
 class BlockNoise {
  public:
   BlockNoise(std::uint64_t seed, std::uint64_t most_bytes);
-  // The next block, from a page's beginning on, valid until the next call; `bytes` at most most_bytes.
+  // The next block of `bytes` bytes (at most `most_bytes`), page-aligned. It is valid until the next call.
   std::span<const std::byte> next(std::uint64_t bytes);
 
  private:
@@ -31,33 +32,35 @@ class BlockNoise {
 };
 
 struct WriteShape {
-  unsigned writers = 1;            // threads, each with objects of its own
-  std::uint64_t objects = 1;       // of a writer, one after another
-  std::uint64_t object_bytes = 0;  // at least 1
-  std::uint64_t block = 1 << 20;   // of one call
-  bool random = false;             // a block after another anywhere in the object, each once (Caps::write_at)
-  bool whole = false;              // a pass goes on behind the deadline until it is whole
-  bool by_object = false;          // a sample of what run() returns is an object, not a block
+  unsigned writers = 1;            // threads; each writes its own objects
+  std::uint64_t objects = 1;       // number of objects of one writer, written one after another
+  std::uint64_t object_bytes = 0;  // bytes of each object, at least 1
+  std::uint64_t block = 1 << 20;   // bytes of one write call
+  bool random = false;             // writes the blocks in random order, each once (needs Caps::write_at)
+  bool whole = false;              // a pass continues after the deadline until all its objects are written
+  bool by_object = false;          // one sample of the result of run() is an object, not a block
   Durability durability = Durability::file;
 };
 
-// Object n of all of them is name(n). They stay behind until remove().
+// Writes objects with the given shape and measures the rate. The n-th object of all writers is called
+// name(n). The objects remain until remove().
 class WriteProbe {
  public:
-  static constexpr std::uint64_t kMostPasses = 16;  // of one run: a disk wears
+  static constexpr std::uint64_t kMostPasses = 16;  // the limit of one run, because writes wear out a disk
 
   using Name = std::function<std::string(std::uint64_t n)>;
-  using Seed =
-      std::function<std::uint64_t(unsigned writer)>;  // another for each: some storage keeps equal bytes once
+  using Seed = std::function<std::uint64_t(unsigned writer)>;  // different for each writer, because some
+                                                               // storage deduplicates equal bytes
   WriteProbe(Backend& backend, const WriteShape& shape, Name name, const Seed& seed);
 
-  // Passes over all objects until the time limit of `spec`, at most spec.max_passes (0: kMostPasses), each
-  // object published with the durability of the shape before the next one of its writer begins. The deadline
-  // cuts objects short, at least one block of the first of each writer ahead: what was written by then is
-  // published, too, and that time counts. An interrupt is a failure, `interrupted`.
+  // Writes all objects, pass after pass, until the time limit of `spec`, for at most spec.max_passes passes
+  // (0: kMostPasses). A writer publishes each object with the durability of the shape before it starts the
+  // next. At the deadline a writer stops within its object, but it always writes at least one block of its
+  // first object. It also publishes the shorter object, and that time counts. After an interrupt, run() fails
+  // with `interrupted`.
   RunTally run(const ReadSpec& spec);
 
-  // Of all objects those that there are.
+  // Removes all objects that exist.
   Result<void> remove();
 
  private:
@@ -68,7 +71,7 @@ class WriteProbe {
   Backend& backend_;
   const WriteShape shape_;
   const Name name_;
-  std::vector<BlockNoise> noise_;  // of each writer
+  std::vector<BlockNoise> noise_;  // one for each writer
 };
 
 }  // namespace penstock

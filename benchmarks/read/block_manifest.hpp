@@ -1,4 +1,4 @@
-// Objects as blocks of one size, whatever samples are in them.
+// Lists objects as blocks of one size, without regard to the samples in them.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,13 @@
 
 namespace penstock {
 
-// Each object's name and bytes. Every whole block of `block` bytes is a sample, what is left over at an
-// object's end is none; with `block` 0 every object is one. Of no recipe, without checksums.
+// Makes a manifest of `objects` (name and size in bytes). Every whole block of `block` bytes is a sample, and
+// the bytes after an object's last whole block belong to none. If `block` is 0, each object is one sample.
+// The manifest has no recipe and no checksums.
 Result<Manifest> block_manifest(std::span<const std::pair<std::string, std::uint64_t>> objects,
                                 std::uint64_t block);
 
-// The objects of another manifest. not_found where none has a whole block.
+// The same for the objects of another manifest. Fails with not_found if no object has a whole block.
 Result<Manifest> block_manifest(const Manifest& of, std::uint64_t block);
 
 }  // namespace penstock

@@ -1,4 +1,5 @@
-// What `read --collective` does in place of the loops of read_worker.cpp, whose comment holds here too.
+// The loop of `read --collective`, which replaces the loops of read_worker.cpp. The comment at the head of
+// that file also applies here.
 #include "benchmarks/read/read_worker.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 
@@ -20,8 +21,8 @@ Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& object
   return success();
 }
 
-// Collective reads. In every round the other ranks wait for this one, also if it has nothing to read there,
-// has failed or got Ctrl-C. Then it makes empty reads to the end of the last pass.
+// Does collective reads. In every round all ranks wait for each other. So a rank without a sample in a round
+// makes an empty read. After a failure or Ctrl-C a rank makes empty reads until the end of the last pass.
 void ReadWorker::loop_together(ReadRun& run) {
   Slot& slot = slots_.front();
   std::int64_t now = run.now_ns();

@@ -1,4 +1,4 @@
-// Writes a line a second while a measurement runs, to watch it or to plot it with other counters.
+// Writes one line each second of a measurement, for a user who watches it or plots it with other counters.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,17 @@
 
 namespace penstock {
 
-// time,tier,threads,files_per_s,mib_per_s: UTC seconds since 1970 with three decimals, then the rates of the
-// time since the line before. Every line is flushed. Does nothing when made without a file. One thread.
+// The columns are time,tier,threads,files_per_s,mib_per_s. The time is UTC seconds since 1970 with three
+// decimals. The rates are those since the previous line. Every line is flushed. Does nothing if constructed
+// without a file. One thread.
 class LiveCsv {
  public:
-  static Result<LiveCsv> open(const std::string& path);  // "" : silent; replaces a file that is there
+  static Result<LiveCsv> open(const std::string& path);  // replaces an existing file; "": writes nothing
 
-  void begin(std::string_view tier, unsigned threads);  // one measured repeat
-  void tick(const RunTally& so_far);                    // as often as you like; writes once a second
-  void end(const RunTally& total);                      // the rest of the last second
+  void begin(std::string_view tier, unsigned threads);  // starts a measured repeat
+  // May be called at any rate. Writes one line each second.
+  void tick(const RunTally& so_far);
+  void end(const RunTally& total);  // writes the line of the last, incomplete second
 
  private:
   void line(const RunTally& now);

@@ -1,11 +1,12 @@
 // Threads: one thread of the command calls make(), run() and the destructor. run() starts a thread for each
 // worker but the first, which works on the thread of run(). The threads end within run().
-// Locks: that of FinishLatch, and those of ReadRun. None is held during a read.
-// Ranks: only spec.at_gate and spec.at_stonewall are collective calls. The thread of run() makes both, once
-// each, also when the run fails, since the other ranks wait in theirs.
+// Locks: FinishLatch::mutex_ and ReadRun::mutex_. None is held during a read.
+// Ranks: only spec.at_gate and spec.at_stonewall are collective calls. The thread of run() makes each of them
+// once, also when the run fails, because the other ranks wait in theirs.
 // Memory: make() allocates buffers and queues. run() allocates little, before the clock starts and after it
 // stops.
-// Ctrl-C: workers look for it before each sample. Reads in flight end first. run() returns what was read.
+// Ctrl-C: workers check interrupted() before each sample. Reads in flight finish first. run() returns the
+// results so far.
 // Crash: nothing is written.
 #include "benchmarks/read/read_engine.hpp"
 
@@ -30,8 +31,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kUntimedAtLeast{30};
 constexpr int kUntimedTimes = 10;
 
-// On the thread of run(), while the others work: relaxed reads of counts that each worker alone writes. The
-// sum is exact only at the end.
+// Called on the thread of run() while the other threads work. The reads are relaxed, and each count is
+// written by one worker only. The sum is exact only at the end.
 RunTally progress_of(ReadWorkers workers, std::int64_t now_ns) {
   RunTally progress;
   progress.elapsed_s = static_cast<double>(now_ns) * 1e-9;
@@ -46,7 +47,8 @@ RunTally progress_of(ReadWorkers workers, std::int64_t now_ns) {
 class FinishLatch {
  public:
   explicit FinishLatch(std::size_t expected) : out_(expected) {}
-  // The last step of a thread. Notifies without the lock: run() joins the thread before the latch dies.
+  // The last call of a thread. It may notify without the lock, because run() joins the thread before it
+  // destroys the latch.
   void arrive() {
     {
       std::lock_guard lock(mutex_);
@@ -65,7 +67,7 @@ class FinishLatch {
   std::size_t out_;  // threads that have not arrived
 };
 
-// After all threads are joined, so nothing needs a lock.
+// Called after all threads are joined, so no lock is needed.
 RunTally gather(ReadRun& run) {
   RunTally all = std::move(run.shared);
   std::int64_t last_done_ns = 0;
@@ -120,7 +122,7 @@ Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const
   }
 }
 
-// In make(), before there are workers. Objects that stay open now are found without a lock during a run.
+// Called by make() before any worker exists. During a run, workers find these open objects without a lock.
 Result<void> ReadEngine::open_objects() {
   if (options_.collective) return open_for_collective_reads(work_, objects_);
   if (work_.manifest->one_object_a_sample()) return success();
@@ -130,8 +132,8 @@ Result<void> ReadEngine::open_objects() {
   return success();
 }
 
-// The order: start all threads, wait until they are at the gate, start the clock, work, wait, join, gather.
-// The clock starts only when all can read at once.
+// The order of steps: start all threads, wait until they are at the gate, start the clock, work, wait, join,
+// gather. The clock starts only when all threads are ready to read.
 RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
   assert(spec.threads > 0 && spec.threads <= workers_.size());
   passes_run_ = spec.first_pass.value_or(passes_run_);
@@ -147,10 +149,10 @@ RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
         finish_latch.arrive();
       });
   } catch (const std::system_error& error) {
-    // The threads that did start wait at the gate: without call_off() the join would last for ever.
+    // The threads that did start wait at the gate. Without call_off() the join would never end.
     run.call_off();
     threads.clear();
-    if (spec.at_gate) spec.at_gate();  // where the other ranks wait
+    if (spec.at_gate) spec.at_gate();  // the other ranks wait in this call
     if (spec.at_stonewall) static_cast<void>(spec.at_stonewall(0));
     RunTally none;
     none.failure = errno_error(error.code().value(), "cannot start", "a reading thread");
@@ -162,7 +164,8 @@ RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
   workers.front()->work(run, watch);
   while (!finish_latch.wait_for(std::chrono::milliseconds(100)))
     if (watch) watch(run.now_ns());
-  // The join, before anything of the workers is read. They refer to `run`, too.
+  // This joins the threads. It must precede gather(), which reads their results, and the end of `run`, which
+  // they use.
   threads.clear();
   passes_run_ += run.source.passes();
   return gather(run);

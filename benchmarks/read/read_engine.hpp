@@ -1,8 +1,8 @@
 // The read engine: threads that read samples of a corpus as fast as the tier delivers them.
 //
-// The hot path of a sample is: the next position (a relaxed add every few samples), its name (two loads), the
-// back end's read into a buffer that is used again, and one clock read, which ends this sample and starts the
-// next. It has no allocation, no lock and no string.
+// The hot path of a sample has four parts. It takes the next position, by a relaxed add every few samples. It
+// finds the name, by two loads. The back end reads into a reused buffer. One read of the clock ends this
+// sample and starts the next. The hot path has no allocation, no lock and no string.
 #pragma once
 
 #include <chrono>
@@ -30,13 +30,14 @@ namespace penstock {
 class ReadTeam;
 class ReadWorker;
 
-// What is read. Borrowed: all of it must outlive the engine.
+// The corpus and the tier that an engine reads. Everything is borrowed and must outlive the engine.
 struct ReadWork {
   const Manifest* manifest = nullptr;
-  const SampleList* samples = nullptr;  // the manifest's (corpus_samples)
+  const SampleList* samples = nullptr;  // the samples of the manifest, from corpus_samples()
   Backend* backend = nullptr;
-  const std::vector<std::uint64_t>* offsets = nullptr;  // of SampleOrder::physical: by sample
-  RankShare share{};                                    // of every pass
+  // For SampleOrder::physical: the offset of each sample on the device.
+  const std::vector<std::uint64_t>* offsets = nullptr;
+  RankShare share{};  // the part of every pass that this rank reads
 
   PassOrder order(const ReadOptions& options) const;
 };
@@ -44,43 +45,45 @@ struct ReadWork {
 // One run: how many threads, and when it ends.
 struct ReadSpec {
   unsigned threads = 1;          // at most ReadOptions::most_threads()
-  std::uint64_t max_passes = 0;  // 0: no bound
-  // Counts from the start of the ramp. At a stonewall, or if the passes end before it, all threads stop. Then
-  // `at_stonewall` returns the most samples that any rank has, and they go on until this rank has as many.
+  std::uint64_t max_passes = 0;  // passes after which the run ends; 0: no limit
+  // A time limit counts from the start of the ramp. At a stonewall, or when the passes end before it, all
+  // threads stop. Then `at_stonewall` returns the most samples that any rank has read, and this rank reads on
+  // until it has as many.
   ReadEnd end = Passes{};
   std::chrono::nanoseconds ramp{0};  // completions in this time are not counted
-  std::chrono::nanoseconds measured_before{
-      0};               // by earlier runs of the cell: the seconds of the series continue
-  bool verify = false;  // compare each sample's CRC32C with the manifest's (which must have them)
-  std::optional<std::uint64_t> first_pass{};  // of the shuffle; absent: the one after the last run
-  std::function<void()> at_gate{};            // called when all threads are ready, before the clock starts
-  // The number of the repeat, if the run is measured. Then, under the profiler, each thread gives a span of
-  // what it delivered after the ramp (PENSTOCK_READ without a number; its epoch is this number). Only such a
-  // run is an open loop, if the options ask for one: the first thread that is free starts a sample when it
-  // is due, and latencies count from then.
+  // Time of earlier runs of this cell, so that the series of values per second continues.
+  std::chrono::nanoseconds measured_before{0};
+  bool verify = false;  // compare each sample's CRC32C with the manifest, which must have checksums
+  // The number of the first pass, for the shuffle. Absent: continues after the last run.
+  std::optional<std::uint64_t> first_pass{};
+  std::function<void()> at_gate{};  // called when all threads are ready, before the clock starts
+  // The number of the repeat if the run is measured, else nothing. Under the profiler, each thread of a
+  // measured run records one span of what it delivered after the ramp (PENSTOCK_READ; the span's epoch is
+  // this number). Only a measured run is an open loop, if the options ask for one. In an open loop the first
+  // free thread starts a sample when it is due, and its latency counts from that time.
   std::optional<std::uint32_t> measured{};
-  // Called once at the stonewall, by the thread that called run(), with the number of samples taken so far.
-  // Returns the most that any rank has. Absent: no rank has more.
+  // Called once at the stonewall, on the thread of run(), with the number of samples that this rank has
+  // taken. Returns the largest number of any rank. Absent: there are no other ranks.
   std::function<std::uint64_t(std::uint64_t taken)> at_stonewall{};
 };
 
-// Gets what was delivered so far: samples, bytes and elapsed_s alone. Called about ten times a second by the
-// thread that called run(), between two of its samples.
+// Receives the progress of a run. Only samples, bytes and elapsed_s are set. The thread of run() calls it
+// about ten times a second, between two of its samples.
 using ReadObserver = std::function<void(const RunTally& so_far)>;
 
-// Keeps buffers, decoders, queues and open readers from run to run; its threads live for one run. One run at
-// a time. Borrows the options.
+// Reads a corpus with several threads. Keeps buffers, decoders, queues and open readers between runs. Its
+// threads exist only during a run. One run at a time. Borrows the options.
 class ReadEngine {
  public:
-  // Allocates memory for the largest sample, most_threads() * depth times. Opens the objects that hold
-  // several samples, as many as the limit of descriptors allows; the others are opened when they are read.
-  // If an object cannot be opened, its samples fail later. A collective reader fails at once: it needs all
-  // objects open, and is `exhausted` if the limit of descriptors is too low.
+  // Allocates most_threads() * depth buffers, each for the largest sample. Opens the objects that hold
+  // several samples, as many as the limit of descriptors allows. The others are opened for each read. If an
+  // object cannot be opened, reads of its samples fail later. A collective reader needs all objects open. It
+  // fails here if one cannot be opened, with `exhausted` if the limit of descriptors is too low.
   static Result<std::unique_ptr<ReadEngine>> make(const ReadWork& work, const ReadOptions& options);
   ~ReadEngine();
 
-  // Every run continues the shuffle where the last one ended: no two passes of an engine have the same order.
-  // Stops between samples when interrupted().
+  // Reads as `spec` asks. Every run continues the shuffle after the last one, so no two passes of an engine
+  // have the same order. Stops between samples when interrupted().
   RunTally run(const ReadSpec& spec, const ReadObserver& observer = {});
 
  private:
@@ -94,31 +97,34 @@ class ReadEngine {
   std::uint64_t passes_run_ = 0;
 };
 
-// What is left to do of the run after a first part of it. The end of `spec` does not count the ramp.
+// The specification of the rest of a run, after a first part with the result `so_far`. The time limit of
+// `spec` does not include the ramp.
 ReadSpec rest_of(const ReadSpec& spec, const RunTally& so_far);
 
-// A repeat: passes, each in the cache state that was asked for, until they have lasted long enough.
+// How to do a repeat: passes, each in the requested cache state, until they have lasted long enough.
 struct RepeatPlan {
-  std::string what{};  // for the progress line: "reading"
-  ReadSpec spec{};     // of the whole repeat; its end does not count the ramp
+  std::string what{};  // text of the progress line: "reading"
+  ReadSpec spec{};     // for the whole repeat; its time limit does not include the ramp
   std::function<RunTally(const ReadSpec& pass, const ReadObserver& observer)> run{};
-  ReadObserver observer{};                            // may be empty; counts from the start of the repeat
-  std::function<void(std::string_view what)> note{};  // may be empty
+  // May be empty; its times count from the start of the repeat.
+  ReadObserver observer{};
+  std::function<void(std::string_view what)> note{};  // shows a progress text; may be empty
 };
 
 struct RepeatFigures {
   RunTally tally;
-  CacheState cache;               // before the first pass
-  Verdict verdict = Verdict::ok;  // not_cold or not_warm, if that is what any pass was
+  CacheState cache;  // the proven cache state before the first pass
+  // The verdict is not_cold or not_warm if a pass did not start in the requested cache state.
+  Verdict verdict = Verdict::ok;
   std::string reason;
-  std::uint64_t read_call_bytes = 0;          // that crossed the back end's seam
-  std::optional<std::uint64_t> device_bytes;  // that came from the device or server for the ranks
+  std::uint64_t read_call_bytes = 0;          // bytes that the back end's read calls returned
+  std::optional<std::uint64_t> device_bytes;  // bytes that came from the device or server, for all ranks
 };
 
-// Prepares, runs, and does so again while time is left to fill: only files that were evicted take more than
-// one turn, since their passes must be evicted in between. What is not timed may take ten times as long as
-// what is, and half a minute, before the repeat ends as it is. Absent when interrupted before anything was
-// measured. Collective.
+// Runs a repeat. Prepares the cache and runs passes, again and again until the wanted time is reached. Only
+// evicted files need more than one turn, because their cache must be evicted again before each pass. The
+// repeat ends early when the whole work has taken more than 30 s plus ten times the wanted time. Returns
+// nothing if interrupted before anything was measured. Collective.
 std::optional<RepeatFigures> run_repeat(ReadTeam& team, Tier& tier, CacheControl& cache,
                                         const RepeatPlan& plan);
 

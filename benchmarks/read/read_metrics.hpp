@@ -1,4 +1,4 @@
-// What a record of `read` measures.
+// The metrics in a record of `penstock read`.
 #pragma once
 
 #include "datagen/staging/overlay.hpp"

@@ -21,7 +21,7 @@ bool take_suffix(std::string_view& text, std::string_view suffix) {
   return true;
 }
 
-// What only one process can do, and what too many cannot share.
+// Checks the options that depend on the number of ranks.
 Result<void> check_ranks(const Options& line, int ranks) {
   const std::int64_t shift = line.integer("rank-shift");
   if (ranks == 1 && shift != 0)
@@ -79,7 +79,8 @@ Result<void> parse_end(const Options& line, ReadOptions& options) {
                       "--duration and --stonewall say both how long a repeat lasts: leave one out");
   if (line.has("duration")) options.end = Duration{line.duration("duration")};
   if (line.has("stonewall")) options.end = Stonewall{line.duration("stonewall")};
-  // The bound of `short` without --min-time; the last sample may end a little before the time is over.
+  // Without --min-time, a repeat is marked short below 90% of the limit, because the last sample may end a
+  // little before the limit.
   if (!std::holds_alternative<Passes>(options.end) && !line.given("min-time"))
     options.min_time = std::min(options.min_time, time_limit(options.end) * 9 / 10);
   if (!std::holds_alternative<Stonewall>(options.end) && time_limit(options.end).count() == 0)
@@ -87,7 +88,8 @@ Result<void> parse_end(const Options& line, ReadOptions& options) {
   return success();
 }
 
-// Collective reads come one after the other on every rank, and each rank has the same number of them.
+// Checks the options for collective reads. Every rank makes its reads one after another, and all ranks make
+// equally many.
 Result<void> parse_collective(const Options& line, ReadOptions& options) {
   options.collective = line.flag("collective");
   if (!options.collective) return success();
@@ -101,7 +103,8 @@ Result<void> parse_collective(const Options& line, ReadOptions& options) {
       "--depth, --duration, --stonewall and --order physical out; use more ranks for more readers");
 }
 
-// A rate lasts as long as the line asks, not for whole passes: one of a large corpus may take days.
+// With --rate, a repeat lasts a given time instead of whole passes. At a low rate, one pass over a large
+// corpus may take days.
 Result<void> parse_arrival(const Options& line, ReadOptions& options) {
   if (!line.has("rate")) return success();
   PENSTOCK_ASSIGN(options.arrival, parse_open_loop(line.text("rate")));

@@ -1,4 +1,4 @@
-// The options of `penstock read`: the table that its line is parsed by, and what a line asks for.
+// The options of `penstock read`: the table for the parser of its command line, and the parsed values.
 #pragma once
 
 #include <chrono>
@@ -186,44 +186,50 @@ inline constexpr OptionSpec kReadOptionTable[] = {
      .group = "Output"},
 };
 
-// When a repeat ends, or a run of it. A time of 0 is no bound.
+// When a repeat or one of its runs ends. A time of 0 is no limit.
 struct Passes {
-  std::chrono::nanoseconds at_least{0};  // whole passes are added until this long, ramp not counted
+  // Whole passes are added until they have lasted this long, without the ramp.
+  std::chrono::nanoseconds at_least{0};
 };
 struct Duration {
-  std::chrono::nanoseconds time{0};  // then, wherever the pass is; what was started by then is finished
+  std::chrono::nanoseconds time{0};  // ends at this time, also within a pass; reads in flight are finished
 };
 struct Stonewall {
-  std::chrono::nanoseconds time{0};  // as Duration; then each rank goes on until it has read as much as any
+  // As Duration; then each rank reads on until it has read as many samples as the fastest rank had.
+  std::chrono::nanoseconds time{0};
 };
 using ReadEnd = std::variant<Passes, Duration, Stonewall>;
 
-std::chrono::nanoseconds time_limit(const ReadEnd& end);  // 0 of whole passes
-std::chrono::nanoseconds shortest(const ReadEnd& end);    // of whole passes; 0 of the others
-ReadEnd with_time_limit(const ReadEnd& end, std::chrono::nanoseconds time);  // Passes become a Duration
+std::chrono::nanoseconds time_limit(const ReadEnd& end);  // the limit of Duration or Stonewall; 0 for Passes
+std::chrono::nanoseconds shortest(const ReadEnd& end);    // at_least of Passes; 0 for the others
+ReadEnd with_time_limit(const ReadEnd& end, std::chrono::nanoseconds time);  // turns Passes into a Duration
 
-// When the next sample is read: a thread that has its last one takes it, or it is due at a rate.
+// When the next sample is read. In a closed loop, as soon as a thread has finished its last sample. In an
+// open loop, when the sample is due.
 using ReadArrival = std::variant<ClosedLoop, OpenLoop>;
 
-// "500", "500/s", "2.5k", "500/s,poisson". invalid_argument for anything else and for rates that are not from
-// 0.001 to 1e9.
+// Parses "500", "500/s", "2.5k" or "500/s,poisson". Fails with invalid_argument for any other text, and for
+// rates below 0.001 or above 1e9.
 Result<OpenLoop> parse_open_loop(std::string_view text);
 
-// Reads in flight of one process, over all its threads: what commands allow.
+// The most reads in flight that commands allow for one process, over all its threads.
 inline constexpr std::uint64_t kMostInFlight = 16384;
 
-// Parsed once. Whoever gets it keeps a reference: it must outlive them.
+// The parsed options. Other objects keep references to it, so it must outlive them.
 struct ReadOptions {
-  std::vector<unsigned> threads{1};  // one row each, each at least 1
-  unsigned depth = 1;                // reads in flight of each thread; above 1 through deep_queue()
+  std::vector<unsigned> threads{1};  // thread counts to measure, each at least 1
+  // Reads in flight of each thread. If above 1, reads go through deep_queue().
+  unsigned depth = 1;
   SampleOrder order = SampleOrder::sequential;
-  std::uint64_t window = 1;  // samples of SampleOrder::physical that are sorted at a time
+  std::uint64_t window = 1;  // for SampleOrder::physical: how many samples are sorted at a time
   CacheRequest cache = CacheRequest::asis;
   ColdMethod cold_by = ColdMethod::evict;
-  bool decode = false;       // every sample, JPEG or PNG, to RGB, by the thread that read it
-  bool verify = false;       // also in the measured repeats; the warm-up pass always does where it can
-  bool skip_errors = false;  // what cannot be read, verified or decoded is counted, and ends nothing
-  std::chrono::nanoseconds min_time{0};  // a repeat that lasts less is marked short
+  bool decode = false;  // the thread that read a sample also decodes it, from JPEG or PNG to RGB
+  // Verifies checksums also in measured repeats. The warm-up pass always does if there are checksums.
+  bool verify = false;
+  // A sample that cannot be read, verified or decoded is counted and does not end the run.
+  bool skip_errors = false;
+  std::chrono::nanoseconds min_time{0};  // a shorter repeat is marked short
   ReadEnd end = Passes{};
   ReadArrival arrival = ClosedLoop{};  // an open loop has neither baseline nor ceiling
   std::chrono::nanoseconds ramp{0};
@@ -231,14 +237,17 @@ struct ReadOptions {
   bool baseline = true;
   bool ceiling = true;
   std::uint64_t seed = 0;
-  bool collective = false;  // all ranks read each object together (Caps::collective): one thread, depth 1,
-                            // repeats of whole passes, and no object may be one sample
-  std::uint64_t rank_shift = 0;  // RankShare; not 0: without baseline and ceiling, which stay where they are
+  // All ranks read each object together (needs Caps::collective). Then there is one thread with depth 1,
+  // repeats consist of whole passes, and every object has several samples.
+  bool collective = false;
+  // RankShare::shift. If it is not 0, baseline and ceiling are not measured, because they do not shift.
+  std::uint64_t rank_shift = 0;
 
   unsigned most_threads() const;
 };
 
-// invalid_argument, naming the options, where they contradict each other or the number of ranks.
+// Parses and checks the options. Fails with invalid_argument, which names the options, if they contradict
+// each other or the number of ranks.
 Result<ReadOptions> parse_read_options(const CommandContext& context);
 
 }  // namespace penstock

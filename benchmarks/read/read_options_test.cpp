@@ -41,12 +41,12 @@ TEST(OpenLoop, IsANumberASecond) {
     EXPECT_ERRC(Errc::invalid_argument, parse_open_loop(text)) << text;
 }
 
-// Whether a repeat ends by passes, time or stonewall, and whether samples arrive at a rate, are two
-// questions.
+// The end of a repeat (passes, duration or stonewall) is independent of the arrival of samples (closed or
+// open loop).
 TEST(ReadOptions, EveryEndGoesWithEveryArrival) {
   struct Row {
     std::vector<OptionWord> words;
-    std::size_t end;  // the alternative of ReadOptions::end
+    std::size_t end;  // the index of the alternative in ReadOptions::end
     std::chrono::nanoseconds limit;
     std::chrono::nanoseconds min_time;
     bool open_loop = false;

@@ -48,7 +48,7 @@ Json data_tier(const Record& record) {
   return data == record.tiers.end() || !data->is_object() ? Json::object() : *data;
 }
 
-// Back end, path and options of the tier, as records keep them.
+// The tier of a record as text: back end, path and options.
 std::string place_of(const Record& record) {
   const Json data = data_tier(record);
   std::string text = data.value("backend", "") + ":" + data.value("root", "");
@@ -57,8 +57,8 @@ std::string place_of(const Record& record) {
   return text;
 }
 
-// Whether the tier was given no name and another was neither, that lies where it does: what tells them apart
-// is a number.
+// Whether this tier and another at the same mount point were given without names. Then their names differ
+// only by a number, and the table must show more.
 bool is_numbered(const Record& record, std::span<const Record> records) {
   const auto unnamed = [](const Json& data) {
     const auto spec = parse_tier(data.value("spec", ""));
@@ -75,7 +75,7 @@ bool is_numbered(const Record& record, std::span<const Record> records) {
          });
 }
 
-// A cached read takes a few microseconds: three decimals where two would say 0.01.
+// A cached read takes a few microseconds, so short latencies need three decimals.
 std::string latency_ms(double ns) {
   return ns < 1e5 ? fmt::format("{:.3f}", ns * 1e-6) : format_ms(ns);
 }

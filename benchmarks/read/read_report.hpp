@@ -1,4 +1,4 @@
-// The records of `read` as a table.
+// Prints the records of `penstock read` as a table.
 #pragma once
 
 #include <optional>
@@ -12,21 +12,21 @@
 
 namespace penstock {
 
-// Two or more lines: what was read, and for each tier what its caches were.
+// Two or more lines: the corpus that was read, and the cache state of each tier.
 std::string read_heading(const Corpus& corpus, std::span<const Record> records, const Output& output);
 
-// One row a record, in their order, with its verdict after it where that is not ok; dashes where the verdict
-// leaves no number (what an interrupted run measured is shown).
+// One row for each record, in their order. A verdict other than ok follows the row. If the verdict
+// invalidates a number, the row has dashes. The numbers of an interrupted run are shown.
 std::string read_table(const Corpus& corpus, std::span<const Record> records, const Output& output);
 
-// A line about how the table's ratios were made; nothing where no ratio could be worked out from its other
-// columns: no row of other threads than its tier's first, or not more than one repeat.
+// A line that explains that ratios in the table are medians of the ratios of single repeats. Empty if no
+// ratio needs this: if there is one repeat, or if each tier has only its first thread count.
 std::string scaling_note(std::span<const Record> records);
 
-// All of these.
+// The heading, the table and the note.
 std::string read_report(const Corpus& corpus, std::span<const Record> records, const Output& output);
 
-// What the client reached of the plainest loop's rate, the median of the repeats' ratios.
+// The reader's sample rate divided by that of the baseline: the median of the ratios of all repeats.
 inline std::optional<double> baseline_ratio(const Record& record) {
   return ratio_of(find_metric(record, read_metrics::kSampleRate),
                   find_metric(record, read_metrics::kBaselineRate));

@@ -27,8 +27,8 @@ Result<void> check_collective(const Tier& tier) {
       fmt::format("tier '{}' has no collective reads: only the back end mpiio has (mpiio:PATH)", tier.name));
 }
 
-// Checks that some of the corpus's objects, spread over all of it, exist: a tier without a copy of the corpus
-// must fail before anything is measured.
+// Checks that some objects, spread over the whole corpus, exist on the tier. A tier without a copy of the
+// corpus must fail before anything is measured.
 Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string_view corpus) {
   const std::uint64_t looks = std::min<std::uint64_t>(samples.objects(), kObjectsInspected);
   for (std::uint64_t i = 0; i < looks; ++i) {
@@ -55,7 +55,8 @@ Result<void> check_codec(const Corpus& corpus) {
   const std::string_view codec = payload_codec(corpus.manifest.facts().codec);
   if (codec == "png") return png_available();
   if (codec.empty() || codec == "mixed" || codec == "jpeg") return success();
-  if (corpus.manifest.facts().recipe == "scan") return success();  // 'raw' by its names: the bytes will tell
+  // The scan knows only file names and calls the codec 'raw'; decoding shows if the bytes are pictures.
+  if (corpus.manifest.facts().recipe == "scan") return success();
   return make_error(Errc::invalid_argument,
                     fmt::format("'{}' holds {} samples; --decode full takes jpeg and png: leave it out, and "
                                 "the bytes alone are read",

@@ -1,4 +1,4 @@
-// What `penstock read` reads: a corpus, and the tiers that have its objects.
+// The subject of `penstock read`: a corpus, and the tiers that have its objects.
 #pragma once
 
 #include <vector>
@@ -13,14 +13,14 @@ namespace penstock {
 
 struct ReadSubject {
   Corpus corpus;
-  std::vector<Tier> others;  // of --tier
-  SampleList samples;        // the manifest's, or blocks of its objects
+  std::vector<Tier> others;  // the tiers of --tier
+  SampleList samples;        // the samples of the manifest, or with --block the blocks of its objects
 
-  std::vector<Tier*> tiers(bool corpus_too);  // in the order in which they are measured
+  std::vector<Tier*> tiers(bool corpus_too);  // the tiers to measure, in their order
 };
 
-// Opens the corpus and the tiers, and checks that they have what the options ask for (checksums, a decoder,
-// objects, collective reads, a sample for each rank) before anything is measured. Collective.
+// Opens the corpus and the tiers. Before anything is measured, it checks that they have everything that the
+// options require: checksums, a decoder, the objects, collective reads, a sample for each rank. Collective.
 Result<ReadSubject> open_subject(const CommandContext& context, const ReadOptions& asked);
 
 }  // namespace penstock

@@ -30,8 +30,8 @@ void judge_all(std::span<ReadCell> cells, Verdict verdict, std::string_view why)
   for (ReadCell& cell : cells) cell.judge(verdict, why);
 }
 
-// By what a run delivered: the warm-up pass or a repeat. Returns whether the tier is given up: then all
-// `of_tier`, the cells of the same tier, get the verdict.
+// Judges the cell by a run: the warm-up pass or a repeat. True if the tier must not be measured further. Then
+// all cells of the tier (`of_tier`) get the verdict.
 bool judge_run(ReadCell& cell, std::span<ReadCell> of_tier, const RunTally& tally,
                const ReadOptions& options) {
   for (const std::string& error : tally.first_errors)
@@ -48,7 +48,7 @@ bool judge_run(ReadCell& cell, std::span<ReadCell> of_tier, const RunTally& tall
     judge_all(of_tier, verdict, tally.failure->message());
     return true;
   }
-  if (tally.wrong > 0 && !options.verify) {  // the warm-up pass: no other looked
+  if (tally.wrong > 0 && !options.verify) {  // the warm-up pass, the only one that verifies
     cell.judge(Verdict::degraded,
                fmt::format("the warm-up pass found {} of wrong bytes; the repeats check nothing without "
                            "--verify, and count {}{}; the first: {}",
@@ -61,12 +61,12 @@ bool judge_run(ReadCell& cell, std::span<ReadCell> of_tier, const RunTally& tall
                            tally.errors == 1 ? "1 sample was" : fmt::format("{} samples were", tally.errors),
                            tally.wrong, tally.first_wrong));
   } else if (tally.errors > 0 && cell.repeats.empty()) {
-    cell.failed_in_warm_up = tally.errors;  // the repeats may say more
+    cell.failed_in_warm_up = tally.errors;  // the repeats may find more errors
   }
   return false;
 }
 
-// Of all repeats together: which of them met how many is chance.
+// Judges skipped samples over all repeats together, because their number in each repeat is chance.
 void judge_skipped(ReadCell& cell) {
   std::uint64_t reads = cell.errors;
   for (const RepeatFigures& repeat : cell.repeats) reads += repeat.tally.samples;
@@ -83,7 +83,7 @@ void judge_skipped(ReadCell& cell) {
                     cell.failed_in_warm_up == 1 ? "was" : "were", first));
 }
 
-// When no more repeats come. `stopped`: by the user.
+// Judges the cell after its last repeat. `stopped`: the user interrupted the sweep.
 void judge_at_end(ReadCell& cell, const ReadOptions& options, bool stopped) {
   std::vector<double> rates;
   for (const RepeatFigures& repeat : cell.repeats) rates.push_back(repeat.tally.payload_rate());
@@ -99,8 +99,8 @@ void judge_at_end(ReadCell& cell, const ReadOptions& options, bool stopped) {
                fmt::format("stopped after {} of {} repeats", cell.repeats.size(), options.repeats));
 }
 
-// The state of the whole cell: the least flattering residency of its repeats, and all device bytes over all
-// that was read meanwhile (a ramp delivers no payload, but it is read).
+// The cache state of the whole cell: the worst state of its repeats, and the fraction of all bytes read that
+// came from the device. That includes the bytes of ramps, which are read but not counted as payload.
 CacheState cell_cache(const ReadCell& cell) {
   if (cell.repeats.empty()) return {};
   CacheState state = cell.repeats.front().cache;
@@ -191,15 +191,15 @@ Result<void> ReadSweep::run() {
   return success();
 }
 
-// One pass with everyone, checked against the manifest where that has checksums, and thrown away: it touches
-// all buffers.
+// Reads one pass that is not measured, with the most threads, so that all buffers are used once. It verifies
+// the samples if the manifest has checksums.
 void ReadSweep::warm_up(std::size_t index) {
   ReadTier& tier = *tiers_[index];
   if (progress_) progress_->set_note(tier.tier.name + ": warm-up pass");
   ReadSpec pass{.threads = options_.most_threads(), .max_passes = 1};
   pass.verify = manifest_.facts().checksums;
   const std::chrono::nanoseconds limit = time_limit(options_.end);
-  if (!pass.verify && limit.count() != 0) {  // nothing to check: no reason to see all of it
+  if (!pass.verify && limit.count() != 0) {  // nothing to verify, so a whole pass is not needed
     pass.max_passes = 0;
     pass.end = Duration{limit};
   }
@@ -231,7 +231,7 @@ void ReadSweep::read_repeat(ReadCell& cell) {
   plan.spec.measured = repeats_measured_++;
   TimedCalls* const calls = timed_calls(*tier.tier.backend);
   plan.run = [&](const ReadSpec& pass, const ReadObserver& observer) {
-    if (calls != nullptr) calls->take();  // what was before
+    if (calls != nullptr) calls->take();  // drops the times of earlier calls
     RunTally tally = tier.engine->run(pass, observer);
     if (calls != nullptr) tally.calls = calls->take();
     return tally;
@@ -252,7 +252,7 @@ void ReadSweep::read_repeat(ReadCell& cell) {
     judge_all(cells_of(cell.tier), Verdict::failed,
               fmt::format("not one sample could be read; the first: {}", tally.first_errors.front()));
   }
-  // Done in less time than was asked for; an interrupted or failed repeat has another reason.
+  // The repeat was shorter than requested. An interrupted or failed repeat gets another verdict.
   if (tally.wall_s < seconds(options_.min_time) && !tally.failure && !team_.stopped())
     cell.judge(Verdict::short_time, fmt::format("a repeat lasted {:.3g} s, less than --min-time {:.3g} s",
                                                 tally.wall_s, seconds(options_.min_time)));

@@ -1,5 +1,5 @@
-// The read micro-benchmark: every tier with every number of threads, measured in turn, next to its two
-// yardsticks.
+// The read micro-benchmark. It measures every tier with every number of threads in turn, each with its
+// baseline and its ceiling.
 #pragma once
 
 #include <chrono>
@@ -23,39 +23,39 @@
 
 namespace penstock {
 
-// One tier with one number of threads. The i-th baseline repeat was measured right before or right after the
-// i-th repeat, in the same cache state.
+// The results of one tier with one number of threads. The i-th baseline repeat was measured directly before
+// or after the i-th repeat, in the same cache state.
 struct ReadCell {
   std::size_t tier = 0;  // index into the tiers of the sweep
   unsigned threads = 1;
   std::vector<RepeatFigures> repeats;
   std::vector<double> baseline_samples_per_s;
-  double ceiling_bytes_per_s = 0;  // the best probe of the probe series or baseline repeat; 0: not measured
-  std::string ceiling_probe;       // which: "queued.2x16"
-  Verdict verdict = Verdict::ok;   // the worst so far, with its reason
+  double ceiling_bytes_per_s = 0;  // the fastest probe or baseline repeat; 0: not measured
+  std::string ceiling_probe;       // name of the fastest probe: "queued.2x16"
+  Verdict verdict = Verdict::ok;   // the worst verdict so far
   std::string reason;
-  std::uint64_t errors = 0;  // skipped samples, in the repeats
+  std::uint64_t errors = 0;  // samples that were skipped in the repeats
   std::uint64_t failed_in_warm_up = 0;
   std::vector<std::string> first_errors;
 
   void judge(Verdict what, std::string_view why);
 };
 
-// Fills the trial with what the cell measured: docs/records.md, row `read`. `first` is the cell of the same
-// tier with the sweep's first number of threads, which `scaling` is relative to.
+// Adds the metrics of the cell to the trial (see docs/records.md, row `read`). `first` is the cell of the
+// same tier with the first thread count of the sweep. The metric `scaling` is relative to it.
 void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, const Manifest& manifest,
                  std::uint64_t tier_bytes_read, Trial& trial);
 
-// Borrows all that it is made of. All ranks sweep together: run() is collective and the cells are the same on
-// every rank. One thread.
+// Runs the sweep. All ranks sweep together: run() is collective, and the cells are equal on every rank.
+// Borrows all constructor arguments. One thread.
 class ReadSweep {
  public:
   ReadSweep(const std::vector<Tier*>& tiers, const Manifest& manifest, const SampleList& samples,
             const ReadOptions& options, Communicator& ranks, Progress* progress = nullptr,
             LiveCsv* live = nullptr);
 
-  // Measures all cells. A failure of a tier ends that tier's cells with the verdict, not the sweep;
-  // interrupted, it stops where it is. Cells keep what they have.
+  // Measures all cells. If a tier fails, its cells get the verdict and the sweep continues with the other
+  // tiers. After an interrupt the sweep stops. Cells keep the results that they have.
   Result<void> run();
 
   const std::vector<ReadCell>& cells() const { return cells_; }
@@ -79,11 +79,11 @@ class ReadSweep {
   const ReadOptions& options_;
   Communicator& ranks_;
   ReadTeam team_;
-  Progress* progress_;  // advances by one a repeat of a cell
+  Progress* progress_;  // advances by one for each repeat of a cell
   LiveCsv* live_;
   std::vector<std::unique_ptr<ReadTier>> tiers_;
   std::vector<ReadCell> cells_;
-  std::uint32_t repeats_measured_ = 0;  // whose spans a profiler was given
+  std::uint32_t repeats_measured_ = 0;  // number of repeats whose spans the profiler received
 };
 
 }  // namespace penstock

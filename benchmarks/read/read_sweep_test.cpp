@@ -23,7 +23,8 @@ class Sweep : public testing::Test {
   Sweep() {
     for (int i = 0; i < 2; ++i) {
       auto backend = std::make_unique<ScriptedBackend>();
-      backend->change_caps().emulated = true;  // so that the loops go through it and not past it
+      // So that the loops read through the back end, not by system calls.
+      backend->change_caps().emulated = true;
       manifests_.push_back(scripted_files(*backend, kFiles));
       backends_.push_back(backend.get());
       tiers_[i].name = i == 0 ? "one" : "two";
@@ -34,7 +35,7 @@ class Sweep : public testing::Test {
     options_.threads = {1, 3};
     options_.repeats = 2;
     options_.seed = 5;
-    options_.ceiling = false;  // its probes take their time
+    options_.ceiling = false;  // its probes take long
   }
 
   ReadSweep sweep() {

@@ -24,7 +24,7 @@ void unpack(const Json& json, T& figure) {
   json.get_to(figure);
 }
 
-// All ranks run the same program, so that a histogram travels as it is in memory.
+// A histogram is sent as its bytes in memory, because all ranks run the same program.
 static_assert(std::is_trivially_copyable_v<Histogram>);
 Json pack(const Histogram& histogram) {
   std::vector<std::uint8_t> bytes(sizeof histogram);
@@ -152,7 +152,7 @@ Result<CacheOutcome> ReadTeam::prepare(CacheControl& cache) {
 }
 
 std::uint64_t ReadTeam::reduced(std::uint64_t mine, Reduction how) {
-  // A transport that fails here fails in the next run(), which can say so.
+  // A failure here is ignored: the next run() fails as well and reports it.
   static_cast<void>(ranks_.all_reduce(std::span(&mine, 1), how).ok());
   return mine;
 }

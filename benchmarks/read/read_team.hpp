@@ -1,4 +1,4 @@
-// The ranks of a job that measure together. With one rank every call is the plain thing.
+// The ranks of a job that measure together. With one rank every call does its work without communication.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace penstock {
 
-// As a rank sends it to another.
+// Converts a tally to JSON for another rank, and back.
 Json packed(const RunTally& tally);
 RunTally unpacked(const Json& json);
 
-// Of all ranks that ran at the same time, each of which gets an entry of `ranks`. The bytes that the others
-// had delivered when the first rank was done are computed from each rank's own rate up to the end of its
-// first thread.
+// Joins the tallies of all ranks that ran at the same time. Each rank gets an entry in `ranks`.
+// `first_done_bytes` is an estimate of the bytes of all ranks when the first rank was done. It uses the rate
+// of each rank until its own first thread ended.
 RunTally over_ranks(std::span<const RunTally> each);
 
-// Collective: every rank makes the same calls in the same order, and what a call returns is the same on every
-// rank, so that all decide alike. One thread.
+// Makes collective calls for one rank. Every rank makes the same calls in the same order. A call returns the
+// same value on every rank, so that all ranks take the same decisions. One thread.
 class ReadTeam {
  public:
   explicit ReadTeam(Communicator& ranks) : ranks_(ranks) {}
@@ -31,21 +31,22 @@ class ReadTeam {
   bool alone() const { return ranks_.size() == 1; }
   RankShare share(std::uint64_t shift) const;
 
-  // Runs `mine` on every rank and joins the results: bytes, samples and latencies of all, the wall time of
-  // the slowest, `ranks` one by one. The clocks start after a barrier. Where a repeat ends by time, rank 0's
-  // figures so far decide how many passes all ranks add, so that every pass is read whole, by all.
+  // Runs `mine` on every rank and joins the results. The joined tally has the bytes, samples and latencies of
+  // all ranks. It has the wall time of the slowest rank, and one entry of `ranks` for each. The clocks start
+  // after a barrier. If a repeat ends by time, the joined figures so far decide how many passes all ranks
+  // add. So every pass is read completely, by all ranks.
   using Mine = std::function<RunTally(const ReadSpec&)>;
   RunTally run(const ReadSpec& spec, const Mine& mine);
 
-  // prepare_together()
+  // Prepares the cache on all ranks by prepare_together() (cache_control.hpp).
   Result<CacheOutcome> prepare(CacheControl& cache);
 
-  std::uint64_t sum(std::uint64_t mine);                                // over the ranks
-  std::optional<std::uint64_t> sum(std::optional<std::uint64_t> mine);  // absent where a rank has none
-  bool any(bool mine);                                                  // on any rank
+  std::uint64_t sum(std::uint64_t mine);                                // the sum over all ranks
+  std::optional<std::uint64_t> sum(std::optional<std::uint64_t> mine);  // absent if a rank has no value
+  bool any(bool mine);                                                  // true if it is true on any rank
 
-  // A rank was asked to stop. Looked at together, at the end of prepare() and of run(): a signal that
-  // comes to one rank in between must not take it another way than the others.
+  // Whether a rank was asked to stop. The ranks exchange this only at the end of prepare() and of run(). A
+  // signal that reaches one rank between them must not make it act differently from the others.
   bool stopped() const;
 
  private:

@@ -1,4 +1,4 @@
-// A tier while a sweep reads it: its engine, its yardsticks and the cache before its repeats.
+// A tier in a read sweep: its read engine, its baseline and ceiling, and the control of its cache.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,32 @@
 
 namespace penstock {
 
-// One thread. Stays where it is: its parts refer to each other.
+// The state of one tier during a sweep. It cannot be moved, because its parts refer to each other. One
+// thread.
 struct ReadTier {
   explicit ReadTier(Tier& of) : tier(of) {}
   ReadTier(const ReadTier&) = delete;
   ReadTier& operator=(const ReadTier&) = delete;
 
-  // Before anything is read. Borrows all of it. Of SampleOrder::physical, looks where each sample is.
+  // Called before anything is read. Borrows all arguments. For SampleOrder::physical it finds the offset of
+  // each sample on the device.
   Result<void> open(const Manifest& manifest, const SampleList& samples, const ReadOptions& options,
                     const RankShare& share);
 
-  // Once, that the cache could not be dropped, or that there is no baseline.
+  // Each prints its message once: that the cache could not be dropped, or that there is no baseline.
   void report_fallback();
   void report_no_baseline(const RunTally& failed);
 
-  // All payload bytes that this rank read so far: warm-up, baseline, ceilings, warming and repeats.
+  // All payload bytes that this rank has read: warm-up, baselines, ceilings, warming of the cache and
+  // repeats.
   std::uint64_t bytes_read() const;
 
   Tier& tier;
-  PhysicalPlaces physical;  // of SampleOrder::physical
+  PhysicalPlaces physical;  // device offsets of the samples, for SampleOrder::physical
   std::unique_ptr<ReadEngine> engine;
   std::unique_ptr<Yardsticks> yardsticks;
   std::unique_ptr<CacheControl> cache;
-  std::uint64_t passes = 0;  // that all ranks have started
+  std::uint64_t passes = 0;  // passes that all ranks have started
   bool given_up = false;
   bool baseline_reported = false;
   bool fallback_reported = false;

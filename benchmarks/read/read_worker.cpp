@@ -1,13 +1,15 @@
-// Threads: work() and all that it calls run on one thread per worker. The constructor, prepare() and the
-// results belong to the thread of ReadEngine::run(), before the threads start and after they are joined.
-// open_gate() and call_off() run there, too. So does the work of the first worker, which alone calls `watch`
-// and at_stonewall.
-// Locks: ReadRun::mutex_ guards the errors. The gate and the stonewall are latches that threads wait for. No
-// lock is held during a read.
-// Order: a thread writes plain members of ReadRun before it counts a latch down, and the others read them
-// after they waited for that latch. So the count comes last. The relaxed atomics only count or stop.
-// Memory: a sample allocates nothing. A second of a run adds a number, and an error a text.
-// Ctrl-C: looked for before each sample, and every 100 ms while a sample is not due. A read is not cut short.
+// Threads: work() and everything that it calls run on one thread per worker. The thread of ReadEngine::run()
+// calls the constructor, prepare(), open_gate(), call_off() and the functions for results. It calls those for
+// results after the join. It is also the thread of the first worker, which alone calls `watch` and
+// at_stonewall.
+// Locks: ReadRun::mutex_ guards the errors. The gate and the stonewall are latches. No lock is held during a
+// read.
+// Memory order: a thread writes plain members of ReadRun before it counts a latch down. Other threads read
+// them after they waited for that latch. The relaxed atomics are only counters and a stop flag.
+// Memory: a sample allocates nothing. Each second of a run appends one number to a vector, and an error
+// allocates its text.
+// Ctrl-C: workers check interrupted() before each sample, and every 100 ms while they wait until a sample is
+// due. A read in flight is not cut short.
 // Crash: nothing is written.
 #include "benchmarks/read/read_worker.hpp"
 
@@ -23,7 +25,7 @@ namespace {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
 constexpr std::int64_t kWatchNs = kSecondNs / 10;
-constexpr std::int64_t kSpunNs = 20'000;  // the last part of a wait is spent reading the clock
+constexpr std::int64_t kSpunNs = 20'000;  // the last part of a wait, a busy loop that reads the clock
 
 }  // namespace
 
@@ -42,7 +44,7 @@ ReadRun::ReadRun(std::uint64_t samples, const ReadOptions& options, const RankSh
   if (loop != nullptr && spec.measured) arrivals.emplace(*loop, options.seed, share, *spec.measured);
 }
 
-// By each worker. The first one comes when the gate is open already.
+// Called by each worker. The first worker is the thread of open_gate(), so the gate is already open for it.
 bool ReadRun::wait_at_gate(const ReadWorker& one) {
   if (workers.front().get() == &one) return true;
   ready_.count_down();
@@ -52,24 +54,27 @@ bool ReadRun::wait_at_gate(const ReadWorker& one) {
 
 void ReadRun::open_gate() {
   ready_.wait();
-  // The other ranks wait in at_gate, so the clock starts after it. start_ must be there when the gate opens.
+  // The other ranks wait in at_gate, so the clock starts after it. start_ is written before the gate opens,
+  // because the workers read it.
   if (spec.at_gate) spec.at_gate();
   start_ = std::chrono::steady_clock::now();
   gate_.count_down();
 }
 
-// In place of open_gate(), if a thread could not start: the workers at the gate end.
+// Called instead of open_gate() if a thread could not be started. The workers at the gate then return.
 void ReadRun::call_off() {
   called_off_ = true;
   gate_.count_down();
 }
 
-// By each worker, after its loop has ended, whatever the reason: one that left it out would block the others.
+// Each worker calls this after its loop, also after an error or Ctrl-C. A worker that skipped the call would
+// block the others for ever.
 void ReadRun::stand_at_wall(const ReadWorker& one) {
   at_wall_.count_down();
   if (workers.front().get() != &one) return wall_.wait();
   at_wall_.wait();
-  // All others wait now, so their plain members may be read: each counted down after it last wrote them.
+  // All other workers wait at this point. Each wrote its plain members before it counted down, so they may be
+  // read.
   std::uint64_t taken = 0;
   std::int64_t last_done_ns = 0;
   for (const std::unique_ptr<ReadWorker>& worker : workers) {
@@ -83,7 +88,7 @@ void ReadRun::stand_at_wall(const ReadWorker& one) {
   wall_.count_down();
 }
 
-// Any of the threads. The others soon see stop_, and end before their next sample.
+// Any thread calls this. The other threads see stop_ soon and end before their next sample.
 void ReadRun::note_error(Error error) {
   std::lock_guard lock(mutex_);
   if (shared.first_errors.size() < RunTally::kErrorsNamed) shared.first_errors.push_back(error.message());
@@ -105,8 +110,8 @@ std::uint64_t ReadWorker::positions() const {
   return rounds_ ? rounds_->rounds() : work_.share.longest(work_.manifest->samples());
 }
 
-// In ReadEngine::make(). The queue is made here and used by the threads of the runs, one after the other,
-// with nothing in flight in between.
+// Called by ReadEngine::make(), which makes the queue on its own thread. The threads of later runs use the
+// queue one after another, and nothing is in flight between runs.
 Result<void> ReadWorker::prepare() {
   if (options_.collective) rounds_.emplace(*work_.samples, options_.order, options_.seed, work_.share);
   const std::size_t depth = options_.depth;
@@ -129,7 +134,8 @@ void ReadWorker::work(ReadRun& run, const Watch& watch) {
   ramp_ns_ = run.spec.ramp.count();
   second_ends_ns_ = ramp_ns_ + kSecondNs - run.spec.measured_before.count() % kSecondNs;
   pass_boundary(run, 0);
-  // On this thread, whose timers it changes, and before the gate.
+  // PreciseTimers changes the timers of this thread. It is made before the gate, so that the run does not
+  // include its time.
   const std::optional<PreciseTimers> exact =
       run.arrivals ? std::optional<PreciseTimers>(std::in_place) : std::nullopt;
   if (!run.wait_at_gate(*this)) return;
@@ -167,8 +173,8 @@ void ReadWorker::reset() {
   delivered_.ramp_bytes.store(0, std::memory_order_relaxed);
 }
 
-// The next sample, or false at the end: of the passes, the time, what the stonewall left, or after an error
-// or Ctrl-C. Prefetches the entry of the sample after it into the cache.
+// Sets `sample` to the next sample. False at the end of the passes, at the time limit, when the reads after
+// the stonewall are done, after an error and after Ctrl-C. Prefetches the list entry of the sample after it.
 bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) {
   if (past_deadline_ || run.stopped() || interrupted()) return false;
   if (wearing_out_ && !run.wear_out()) return false;
@@ -187,13 +193,15 @@ bool ReadWorker::next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample) 
   return true;
 }
 
-// "" if the object is open already: the name is two loads, which may miss the cache.
+// The name, or "" if the object is already open. Then it is not needed, and the two loads for it could miss
+// the cache.
 inline std::string_view ReadWorker::object_name(const SampleList::Sample& entry) const {
   const bool needed = whole_objects_ || objects_.find(entry.object) == nullptr;
   return needed ? work_.samples->name(entry.object) : std::string_view();
 }
 
-// One read at a time. The clock is read once a sample: the end of one is the start of the next.
+// Reads one sample at a time. The clock is read once for each sample: the end of one is the start of the
+// next.
 void ReadWorker::loop_alone(ReadRun& run) {
   Slot& slot = slots_.front();
   const bool inspecting = options_.decode || run.spec.verify;
@@ -214,8 +222,9 @@ void ReadWorker::loop_alone(ReadRun& run) {
   }
 }
 
-// False: the run ended before the sample was due. Sleeps in slices of 100 ms, to see Ctrl-C. A sleep ends
-// late by the time of a timer and a wake-up, so the last 20 us are spent reading the clock.
+// Waits until the next sample is due. False if the run ended before. Sleeps for at most 100 ms at a time, to
+// notice Ctrl-C. A sleep ends late, by the delays of the timer and the wake-up. So the last 20 us are a busy
+// loop that reads the clock.
 bool ReadWorker::wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns) {
   due_ns = run.arrivals->next_ns();
   if (run.deadline_ns != 0 && due_ns >= run.deadline_ns && !wearing_out_) {
@@ -232,8 +241,9 @@ bool ReadWorker::wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t
   return true;
 }
 
-// Several reads in flight. A slot belongs to the back end from add() until its completion is reaped. Returns
-// only when nothing is in flight, also after an error or Ctrl-C: the next run uses the same memory.
+// Keeps several reads in flight. A slot belongs to the back end from add() until its completion is reaped.
+// Returns only when nothing is in flight, also after an error or Ctrl-C, because the next run uses the same
+// memory.
 void ReadWorker::loop_queue(ReadRun& run) {
   free_slots_.clear();
   for (std::size_t i = slots_.size(); i-- > 0;) free_slots_.push_back(static_cast<std::uint32_t>(i));
@@ -255,7 +265,7 @@ void ReadWorker::loop_queue(ReadRun& run) {
         account(run, slot, added.error(), now);
     }
     if (!reader_.added().empty()) {
-      // Before the start, so that a latency includes the time of the submit.
+      // The clock is read before the start, so that a latency includes the time of the submit.
       now = run.now_ns();
       for (const Operation& starting : reader_.added()) slots_[starting.tag].started_ns = now;
       reader_.start(Start::with_reap);
@@ -291,18 +301,20 @@ Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, std::uint64_t b
   return options_.decode ? checks_.decode(slot.entry, sample) : success();
 }
 
-// A read that Ctrl-C ended is no error. A wrong checksum is counted before note_error() may stop the run.
+// Counts a read. A read that Ctrl-C ended is not an error. A wrong checksum is counted before note_error()
+// may stop the run.
 void ReadWorker::account(ReadRun& run, Slot& slot, const Result<void>& outcome, std::int64_t end_ns) {
   if (outcome.ok()) return deliver(run, slot.entry.length, slot.started_ns, end_ns);
-  if (outcome.error().code == Errc::interrupted && interrupted()) return;  // next() ends the run
+  // The next call of next() ends the run.
+  if (outcome.error().code == Errc::interrupted && interrupted()) return;
   if (end_ns >= next_boundary_ns_) pass_boundary(run, end_ns);
   ++tally_.errors;
   if (std::exchange(slot.wrong, false) && tally_.wrong++ == 0) tally_.first_wrong = outcome.error().message();
   run.note_error(outcome.error());
 }
 
-// The boundary comes first: a sample that completes after the end of the ramp, or of a second, counts after
-// it.
+// pass_boundary() comes first, so that a sample which completes after the end of the ramp or of a second
+// counts after it.
 void ReadWorker::deliver(ReadRun& run, std::uint64_t bytes, std::int64_t started_ns, std::int64_t end_ns) {
   if (end_ns >= next_boundary_ns_) pass_boundary(run, end_ns);
   tally_.latency_ns.add(static_cast<std::uint64_t>(end_ns - started_ns));
@@ -310,11 +322,12 @@ void ReadWorker::deliver(ReadRun& run, std::uint64_t bytes, std::int64_t started
   delivered_.count(bytes);
 }
 
-// When the clock passes the end of the ramp, of a second, or the deadline, or the watch is due. One
-// comparison per sample replaces four. `watch` may take long: it prints, on the first worker's thread.
+// Called when the clock passes next_boundary_ns_. That is the end of the ramp, the end of a second, the
+// deadline or the next call of `watch`, whichever is first. So a sample needs one comparison instead of four.
+// `watch` may take long, because it prints. It runs on the thread of the first worker.
 void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
   if (ramp_ns_ > 0 && now_ns >= ramp_ns_) {
-    RunTally fresh;  // the ramp is not counted, except for wrong bytes
+    RunTally fresh;  // the ramp is not counted, except for samples with wrong bytes
     fresh.errors = fresh.wrong = tally_.wrong;
     fresh.first_wrong = std::move(tally_.first_wrong);
     tally_ = std::move(fresh);
@@ -338,8 +351,8 @@ void ReadWorker::pass_boundary(ReadRun& run, std::int64_t now_ns) {
   if (deadline != 0 && !past_deadline_) next_boundary_ns_ = std::min(next_boundary_ns_, deadline);
 }
 
-// The first worker that ends writes first_done_s and first_done_bytes; they are read after the join. The sums
-// of the others, which still work, are what they are at this moment.
+// The first worker that ends writes first_done_s and first_done_bytes, which are read after the join. The
+// other workers may still read samples, so their sums are those of this moment.
 void ReadWorker::done(ReadRun& run) {
   const std::int64_t now = run.now_ns();
   if (delivered_.bytes.load(std::memory_order_relaxed) > bytes_before_second_) end_second();
@@ -351,7 +364,8 @@ void ReadWorker::done(ReadRun& run) {
     run.shared.first_done_bytes += worker->delivered().after_ramp();
 }
 
-// From the common start, as the run's own wall time counts.
+// Records the profiler's span of this worker. It starts at the common start of the run (after the ramp), as
+// wall_s does.
 void ReadWorker::give_span(const ReadRun& run) const {
   const std::int64_t from_ns = run.spec.ramp.count();
   if (tally_.bytes == 0 || last_done_ns_ < from_ns) return;

@@ -27,19 +27,22 @@ namespace penstock {
 
 using ReadWorkers = std::span<const std::unique_ptr<ReadWorker>>;
 
-// What the threads of one run share. Made before they start, destroyed after they are joined.
+// The state that the threads of one run share. It is made before they start and destroyed after they are
+// joined.
 class ReadRun {
  public:
   ReadRun(std::uint64_t samples, const ReadOptions& options, const RankShare& share, const ReadSpec& spec,
           std::uint64_t first_pass, ReadWorkers workers);
 
-  // All workers but the first wait at the gate until all are there; false: the run was called off.
+  // Called by each worker before its work. All workers except the first wait until open_gate(). False if the
+  // run was cancelled by call_off().
   bool wait_at_gate(const ReadWorker& one);
-  void open_gate();  // waits for them, starts the clock, lets them go
+  void open_gate();  // waits for all other workers, starts the clock and releases them
   void call_off();
 
-  // At the stonewall all workers wait. The first one adds up what they did and asks how many samples are left
-  // to read. Then all go on, each as long as wear_out() is true.
+  // Called by each worker at the stonewall, where all workers wait. The first worker adds up the results and
+  // asks how many more samples this rank must read. Then all workers continue as long as wear_out() returns
+  // true.
   void stand_at_wall(const ReadWorker& one);
   bool wear_out() { return worn_out_.fetch_add(1, std::memory_order_relaxed) < to_wear_out_; }
 
@@ -47,12 +50,13 @@ class ReadRun {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_)
         .count();
   }
-  std::int64_t start_ns() const { return span_ns(start_); }  // when the gate was opened
+  std::int64_t start_ns() const { return span_ns(start_); }  // the time of open_gate()
   void sleep_until(std::int64_t ns) const {
     std::this_thread::sleep_until(start_ + std::chrono::nanoseconds(ns));
   }
   bool stopped() const { return stop_.load(std::memory_order_relaxed); }
-  void note_error(Error error);  // keeps the first few; stops the run unless errors are skipped
+  // Keeps the first kErrorsNamed errors; stops the run unless errors are skipped.
+  void note_error(Error error);
   double seconds_after_ramp(std::int64_t ns) const {
     return static_cast<double>(std::max<std::int64_t>(ns - spec.ramp.count(), 0)) * 1e-9;
   }
@@ -61,19 +65,20 @@ class ReadRun {
   const ReadSpec spec;
   const ReadWorkers workers;
   const std::uint64_t first_pass;
-  const std::int64_t deadline_ns;  // 0: none
+  const std::int64_t deadline_ns;  // time limit since the start; 0: none
   const bool skip_errors;
-  std::optional<Arrivals> arrivals;  // of an open loop
+  std::optional<Arrivals> arrivals;  // the due times of an open loop
 
   std::atomic<bool> someone_done{false};  // the first worker that sets it writes first_done_* of `shared`
-  // What no worker has alone: errors (under mutex_), first_done_* and stonewall_* (by the first worker).
+  // Figures of the whole run: errors (guarded by mutex_), first_done_* (written by the worker that set
+  // someone_done) and stonewall_* (written by the first worker).
   RunTally shared;
 
  private:
   std::mutex mutex_;
-  std::latch ready_;    // all workers but the first are at the gate
-  std::latch gate_{1};  // open, or called off
-  std::latch at_wall_;  // all workers are at the stonewall
+  std::latch ready_;    // counts the workers at the gate, without the first
+  std::latch gate_{1};  // counted down by open_gate() or call_off()
+  std::latch at_wall_;  // counts the workers at the stonewall
   std::latch wall_{1};
   bool called_off_ = false;
   std::atomic<bool> stop_{false};
@@ -82,24 +87,27 @@ class ReadRun {
   std::chrono::steady_clock::time_point start_;
 };
 
-// Opens all objects for collective reads; see ReadEngine::make().
+// Opens all objects for collective reads. Errors: see ReadEngine::make().
 Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& objects);
 
 class ReadWorker {
  public:
   ReadWorker(const ReadWork& work, const ReadOptions& options, HeldObjects& objects);
 
-  Result<void> prepare();  // makes buffers and the queue; before the first run
+  Result<void> prepare();  // makes buffers and the queue; called before the first run
 
-  // How many positions a pass has: samples of this rank, or rounds of all ranks.
+  // The number of positions of a pass: the samples of this rank, or in collective reads the rounds of all
+  // ranks.
   std::uint64_t positions() const;
 
-  // The body of the thread. `watch`, if there is one, is called with the time about ten times a second.
+  // The main function of the worker's thread. If `watch` is set, it is called with the time about ten times a
+  // second.
   using Watch = std::function<void(std::int64_t now_ns)>;
   void work(ReadRun& run, const Watch& watch = {});
 
-  // What was delivered so far, with the ramp, and the bytes of the ramp alone. Only the worker writes, so a
-  // load and a store are enough; any thread reads. On a cache line of its own.
+  // What this worker has delivered: samples and bytes including the ramp, and the bytes of the ramp alone.
+  // Only the worker writes, so a relaxed load and store are enough. Any thread may read. It has its own cache
+  // line.
   struct alignas(64) Delivered {
     std::atomic<std::uint64_t> samples{0};
     std::atomic<std::uint64_t> bytes{0};
@@ -117,25 +125,27 @@ class ReadWorker {
   };
   const Delivered& delivered() const { return delivered_; }
 
-  // After the run, from the thread that joined.
+  // Called after the run, by the thread that joined the workers.
   const RunTally& tally() const { return tally_; }
   std::int64_t last_done_ns() const { return last_done_ns_; }
-  std::uint64_t taken() const { return taken_; }  // samples; also while it waits at the stonewall
+  // Number of samples; also valid while the worker waits at the stonewall.
+  std::uint64_t taken() const { return taken_; }
 
  private:
-  struct Slot {                 // of one read in flight
-    std::span<std::byte> room;  // in memory_, for the largest sample, in whole blocks of direct I/O
+  struct Slot {  // the state of one read in flight
+    // A part of memory_, large enough for the largest sample in whole blocks of direct I/O.
+    std::span<std::byte> room;
     std::uint64_t sample = 0;
-    SampleList::Sample entry;  // a copy: the list is too large for a cache
+    SampleList::Sample entry;  // a copy, since an access to the large list may miss the cache
     std::int64_t started_ns = 0;
-    bool wrong = false;  // its checksum is wrong; account() counts it
+    bool wrong = false;  // the checksum is wrong; account() counts it
   };
 
   void reset();
   void loop(ReadRun& run);
   void loop_alone(ReadRun& run);
   void loop_queue(ReadRun& run);
-  void loop_together(ReadRun& run);  // collective_reads.cpp
+  void loop_together(ReadRun& run);  // defined in collective_reads.cpp
   bool next(ReadRun& run, std::int64_t now_ns, std::uint64_t& sample);
   bool wait_until_due(ReadRun& run, std::int64_t& due_ns, std::int64_t& now_ns);
   std::string_view object_name(const SampleList::Sample& entry) const;
@@ -149,7 +159,7 @@ class ReadWorker {
 
   const ReadWork work_;
   const ReadOptions& options_;
-  const bool whole_objects_;  // each sample is the whole of an object
+  const bool whole_objects_;  // each sample is a whole object
   HeldObjects& objects_;
 
   Buffer memory_;
@@ -158,22 +168,23 @@ class ReadWorker {
   std::vector<std::uint32_t> free_slots_;
 
   PassOrder order_;
-  std::optional<CollectiveOrder> rounds_;  // in place of order_ where ranks read together
+  std::optional<CollectiveOrder> rounds_;  // replaces order_ in collective reads
   SampleChecks checks_;
   Slice slice_;
   std::uint64_t position_ = 0;
-  std::uint64_t ahead_ = 0;  // the sample at position_, looked up one sample early
+  std::uint64_t ahead_ = 0;  // the sample at position_, computed one sample ahead for the prefetch
   bool past_deadline_ = false;
-  bool wearing_out_ = false;  // after the stonewall
+  bool wearing_out_ = false;  // true after the stonewall, while missing samples are read
   std::uint64_t taken_ = 0;
 
   RunTally tally_;
   std::int64_t last_done_ns_ = 0;
-  std::int64_t ramp_ns_ = 0;  // > 0 while the ramp lasts
+  std::int64_t ramp_ns_ = 0;  // end of the ramp in ns since the start; 0 after the ramp
   std::int64_t second_ends_ns_ = 0;
   const Watch* watch_ = nullptr;
   std::int64_t next_watch_ns_ = INT64_MAX;
-  std::int64_t next_boundary_ns_ = 0;  // the earliest of ramp end, second end, deadline, next watch
+  // The earliest of: end of the ramp, end of the second, deadline, next watch.
+  std::int64_t next_boundary_ns_ = 0;
   std::uint64_t ramp_samples_ = 0;
   std::uint64_t bytes_before_second_ = 0;
   Delivered delivered_;

@@ -9,7 +9,7 @@ namespace {
 
 using BySecond = std::vector<std::uint64_t>;
 
-// How a figure of each type grows by another.
+// add() for each type of figure.
 void add(std::uint64_t& sum, std::uint64_t more) {
   sum += more;
 }
@@ -66,7 +66,7 @@ void record_figure(const RunTally&, const std::vector<RankFigures>& ranks, const
   record_ranks(ranks, kRanksOfRepeat, trial);
 }
 
-// A member that is in no row would be lost between ranks.
+// A member without a row would get lost between ranks.
 constexpr std::size_t bytes_in_table() {
   std::size_t bytes = 0;
   RunTally::figures(
@@ -91,7 +91,7 @@ void RunTally::join(const RunTally& other) {
 }
 
 void RunTally::append(const RunTally& later) {
-  // The second that this one ended in is the other's first.
+  // The first second of `later` continues the second in which this run ended.
   const auto second = static_cast<std::size_t>(wall_s);
   figures([&](const char*, auto member, const RunFigure&) {
     using T = std::remove_reference_t<decltype(this->*member)>;

@@ -1,5 +1,5 @@
-// What one run of reads or of a probe delivered. One table of its figures says how those of several runs
-// become one, travel between ranks and are recorded. A new figure is a member and a row of that table.
+// The results of one run of reads or of a probe. One table of its figures defines how several tallies are
+// joined, sent between ranks and recorded. A new figure needs a member and a row of that table.
 #pragma once
 
 #include <cstddef>
@@ -21,43 +21,50 @@ namespace penstock {
 
 struct RunTally;
 
-// What is done with a figure. Numbers add up, also those of runs at the same time unless `max`; other types
-// are merged (add() in run_tally.cpp).
+// How to join and record one figure. Numbers are added. With `max`, the larger number counts if two runs were
+// at the same time. Other types are merged by add() in run_tally.cpp.
 struct RunFigure {
-  bool max = false;  // of runs at the same time the largest counts: a time
+  bool max = false;  // join() takes the larger value, as for a time
   const MetricInfo* value = nullptr;
-  const MetricInfo* rate = nullptr;  // a second of `seconds`
+  const MetricInfo* rate = nullptr;  // the metric of the rate: this figure divided by `seconds`
   double RunTally::*seconds = nullptr;
-  bool unless_zero = false;                                    // of value and rate
-  std::span<const read_metrics::Percentile> percentiles = {};  // of a distribution that has any
+  // If the figure is 0, `value` and `rate` are not recorded.
+  bool unless_zero = false;
+  // Metrics of a distribution, recorded if it has any values.
+  std::span<const read_metrics::Percentile> percentiles = {};
 };
 
-// Ramp excluded. It always comes back, also after a failure: what was measured stays measured.
+// The figures of a run, without the ramp. A run returns it also after a failure, with what was measured until
+// then.
 struct RunTally {
-  std::uint64_t samples = 0;           // delivered: read whole, and decoded or verified where asked for
-  std::uint64_t bytes = 0;             // payload of those
-  std::uint64_t errors = 0;            // samples that failed and were skipped (or ended the run)
-  std::uint64_t wrong = 0;             // of those: bytes that differ from the manifest's checksum
-  std::uint64_t passes = 0;            // whole passes given out
-  double wall_s = 0;                   // from the start (or the end of the ramp) to the last completion
-  double elapsed_s = 0;                // as wall_s, with the ramp
-  double first_done_s = 0;             // ... to the moment the first thread found nothing more to do
-  std::uint64_t first_done_bytes = 0;  // delivered by all threads by then
-  double stonewall_s = 0;              // ... to the last completion before the stonewall
-  std::uint64_t stonewall_bytes = 0;   // delivered by then
-  Histogram latency_ns;   // a sample: from before open, or when it was due, to after close, decode and verify
-                          // included
-  Histogram late_ns;      // of an open loop: from when it was due to before open
-  std::uint64_t due = 0;  // of an open loop with a time limit that was reached: samples that were due, and
-  double open_s = 0;      // in how long; wall_s is no shorter
-  std::vector<std::uint64_t> bytes_by_second;  // [i]: in the i-th second of wall_s; the last may be cut short
-  std::vector<std::string> first_errors;       // at most kErrorsNamed
-  std::string first_wrong;                     // what is said of the first of `wrong`
-  std::optional<Error> failure;    // ended the run (skip_errors is off), or nothing could be started
-  TimesByCall calls;               // of the back end, where it is traced; ramp included
-  std::vector<RankFigures> ranks;  // where several ranks ran together (read_team.hpp)
+  // Samples that were completely read, and decoded or verified if requested.
+  std::uint64_t samples = 0;
+  std::uint64_t bytes = 0;   // payload of these samples
+  std::uint64_t errors = 0;  // samples that failed (skipped, or the one that ended the run)
+  std::uint64_t wrong = 0;   // those of `errors` whose bytes do not match the manifest's checksum
+  std::uint64_t passes = 0;  // whole passes that were given to threads
+  // Seconds from the start (or the end of the ramp) to the last completion.
+  double wall_s = 0;
+  double elapsed_s = 0;                // as wall_s, including the ramp
+  double first_done_s = 0;             // as wall_s, until the first thread had nothing left to read
+  std::uint64_t first_done_bytes = 0;  // bytes that all threads had delivered at that time
+  double stonewall_s = 0;              // as wall_s, until the last completion before the stonewall
+  std::uint64_t stonewall_bytes = 0;   // bytes delivered at that time
+  // Time of one sample, from before the open (in an open loop: from when it was due) until after the close.
+  // It includes decoding and verification.
+  Histogram latency_ns;
+  Histogram late_ns;      // open loop: time from when a sample was due until before its open
+  std::uint64_t due = 0;  // open loop that reached its time limit: samples that were due in open_s
+  double open_s = 0;      // seconds in which `due` samples were due; wall_s is not shorter
+  // Entry i has the bytes of the i-th second of wall_s. The last second may be shorter.
+  std::vector<std::uint64_t> bytes_by_second;
+  std::vector<std::string> first_errors;  // texts of the first errors, at most kErrorsNamed
+  std::string first_wrong;                // text of the first error of `wrong`
+  std::optional<Error> failure;           // the error that ended the run, or that prevented its start
+  TimesByCall calls;               // times of the back end's calls, if it is traced; including the ramp
+  std::vector<RankFigures> ranks;  // one entry for each rank, if several ran together (read_team.hpp)
 
-  // The table: name, member and RunFigure of every figure.
+  // The table of all figures: calls `visit` with the name, the member and the RunFigure of each.
   template <class Visit>
   static constexpr void figures(Visit&& visit) {
     using T = RunTally;
@@ -88,18 +95,18 @@ struct RunTally {
 
   static constexpr std::size_t kErrorsNamed = 5;
 
-  // Adds what ran at the same time, by another thread.
+  // Adds the tally of another thread or rank that ran at the same time.
   void join(const RunTally& other);
-  // Adds another run of the same cell that came after this one: times and seconds go on.
+  // Adds a later run of the same cell. Times are added, and the series of seconds continues.
   void append(const RunTally& later);
 
-  // One sample of every metric of the table.
+  // Adds one sample of every metric of the table to the trial.
   void record(Trial& trial) const;
 
-  double payload_rate() const;  // bytes a second of wall_s; 0 where no time went by
+  double payload_rate() const;  // bytes per second of wall_s; 0 if wall_s is 0
   double sample_rate() const;
 };
 
-double per_second(double amount, double seconds);  // 0 where no time went by
+double per_second(double amount, double seconds);  // 0 if `seconds` is 0
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
-// Whether a sample was read right: all of it, with the bytes that the manifest says, and of a picture that
-// can be decoded.
+// Checks whether a sample was read correctly. Its length and its checksum must match the manifest, and a
+// picture must be decodable.
 #pragma once
 
 #include <cstddef>
@@ -19,16 +19,16 @@ class SampleChecks {
  public:
   explicit SampleChecks(const ReadWork& work) : work_(work) {}
 
-  Result<void> prepare_decoder();  // before the first decode()
+  Result<void> prepare_decoder();  // called before the first decode()
 
-  // truncated, unless `bytes` are all of the sample.
+  // Fails with `truncated` unless `bytes` is the length of the sample.
   Result<void> length(const SampleList::Sample& entry, std::uint64_t bytes) const {
     return bytes == entry.length ? success() : wrong_length(entry, bytes);
   }
-  // corrupt, if the CRC32C differs from the manifest's. `sample`: its index.
+  // Fails with `corrupt` if the CRC32C differs from the manifest's. `sample`: its index.
   Result<void> checksum(std::uint64_t sample, const SampleList::Sample& entry,
                         std::span<const std::byte> bytes) const;
-  // JPEG or PNG to RGB.
+  // Decodes the sample from JPEG or PNG to RGB.
   Result<void> decode(const SampleList::Sample& entry, std::span<const std::byte> bytes);
 
  private:
@@ -37,7 +37,7 @@ class SampleChecks {
   const ReadWork& work_;
   std::optional<SampleOpener> opener_;
   std::unique_ptr<PictureDecoder> decoder_;
-  Image image_;  // kept, so that its memory is used again
+  Image image_;  // a member, so that its memory is reused
 };
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
-// This program has a SampleReader that sleeps PENSTOCK_REAP_DELAY_US at each reap
-// (benchmarks/CMakeLists.txt).
+// This test program is built with a SampleReader that sleeps PENSTOCK_REAP_DELAY_US microseconds at each reap
+// (see benchmarks/CMakeLists.txt).
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -11,11 +11,13 @@
 namespace penstock {
 namespace {
 
-// In memory the yardsticks read a sample in a few microseconds: they share no loop with the slow reader.
+// The yardsticks use loops of their own, not the slow reader. So they still read a sample from memory in a
+// few microseconds.
 TEST(SlowReader, LowersTheFractionOfTheCeiling) {
   for (const unsigned depth : {1U, 2U}) {
     auto backend = std::make_unique<ScriptedBackend>();
-    backend->change_caps().emulated = true;  // so that the yardsticks go through it
+    // So that the yardsticks read through the back end, not by system calls.
+    backend->change_caps().emulated = true;
     const Manifest manifest = scripted_files(*backend, 50);
     const SampleList samples = corpus_samples(manifest).value();
     Tier tier;

@@ -19,12 +19,13 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBriefProbe{50};
 constexpr std::chrono::milliseconds kLongProbe{500};
-constexpr std::chrono::nanoseconds kLongPass = std::chrono::seconds(1);  // too long to be thrown away
+// A longer first pass of a queue is not discarded.
+constexpr std::chrono::nanoseconds kLongPass = std::chrono::seconds(1);
 
 std::function<std::uint64_t(std::uint64_t)> order_of(const ReadWork& work, const ReadOptions& options) {
   if (options.order == SampleOrder::sequential) return {};
   if (options.order == SampleOrder::physical) {
-    // One pass, sorted once: its threads share it.
+    // One pass is sorted once, and all threads use it.
     PassOrder order = work.order(options);
     std::vector<std::uint64_t> pass(work.samples->size());
     for (std::uint64_t i = 0; i < pass.size(); ++i) pass[i] = order.sample(0, i);
@@ -44,7 +45,7 @@ Yardsticks::Yardsticks(const ReadWork& work, const ReadOptions& options)
             .whole_objects = work_.manifest->one_object_a_sample(),
             .order = order_of(work_, options)} {}
 
-// The loops know nothing of shares: they get a list that has no more than this rank's.
+// The loops do not know shares. So they get a list with only the samples of this rank.
 ReadWork Yardsticks::own_part(ReadWork work) {
   if (work.share.ranks == 1) return work;
   const std::uint64_t begin = work.share.begin(work.samples->size(), 0);
@@ -96,12 +97,12 @@ RunTally Yardsticks::probe(const LoopShape& shape, const ReadSpec& spec) {
       std::chrono::duration<double>(std::max(shortest(spec.end) + spec.ramp, kLongPass)).count();
   if (first.failure || interrupted() || first.wall_s >= enough_s) return first;
   ReadSpec rest = spec;
-  rest.at_gate = {};  // the ranks have met there, and some may be done
+  rest.at_gate = {};  // all ranks have already met at this barrier, and some may have finished
   return timed(rest, loop, first.wall_s);
 }
 
-// A loop starts its threads anew each time, so that passes are asked for in as few calls as their number can
-// be foreseen: one to learn how long a pass takes, one for the rest. Queues are made off the clock.
+// Each call of `loop` starts new threads, so passes are combined into few calls. The first call measures how
+// long a pass takes. The second reads the rest. The time to make queues is not counted.
 RunTally Yardsticks::timed(const ReadSpec& spec, const Loop& loop, double a_pass_s) {
   RunTally tally;
   const std::uint64_t pass = work_.samples->size();
@@ -110,7 +111,8 @@ RunTally Yardsticks::timed(const ReadSpec& spec, const Loop& loop, double a_pass
   if (spec.at_gate) spec.at_gate();
   const Clock::time_point start = Clock::now();
   std::chrono::nanoseconds untimed{0};
-  // Each call ends with a queue that runs empty, so rather one pass too many than another call.
+  // At the end of each call the queues run empty, which is slow. So one pass too many is better than another
+  // call.
   std::uint64_t passes_more = a_pass_s > 0 ? static_cast<std::uint64_t>(wanted_s / a_pass_s * 1.25) + 1 : 1;
   while (true) {
     LoopEnd end{.first = tally.samples};

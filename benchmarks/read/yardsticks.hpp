@@ -1,5 +1,5 @@
-// What a read is held against in the same run: the simplest loop on the same work, and the best that the
-// probe series reaches on the same tier.
+// Measures what a read is compared with in the same run. The baseline is the simplest loop on the same work.
+// The ceiling is the fastest probe on the same tier.
 #pragma once
 
 #include <chrono>
@@ -14,45 +14,46 @@
 
 namespace penstock {
 
-// One thread at a time. Borrows the options and what `work` points to. Of several ranks, each reads its own
-// share of the first pass.
+// Runs the baseline and the probes. Each of several ranks reads its own share of the first pass. One thread
+// at a time. Borrows the options and everything that `work` points to.
 class Yardsticks {
  public:
   Yardsticks(const ReadWork& work, const ReadOptions& options);
-  Yardsticks(const Yardsticks&) = delete;  // its parts refer to each other
+  Yardsticks(const Yardsticks&) = delete;  // not copyable, because its parts refer to each other
   Yardsticks& operator=(const Yardsticks&) = delete;
 
-  // The baseline loop (datagen/yardsticks/baseline.hpp; with ReadOptions::decode the same loop with the
-  // decoder behind every read), timed from before its threads start to after they end, for as long as `spec`
-  // says: whole passes in sequence where it asks for them. Only samples, bytes, passes, times and the failure
-  // are filled in.
+  // Runs the baseline loop (datagen/yardsticks/baseline.hpp). With ReadOptions::decode the loop also decodes
+  // after every read. The time includes the start and end of its threads. If `spec` asks for passes, it reads
+  // whole passes one after another. Only samples, bytes, passes, times and the failure are set.
   RunTally baseline(const ReadSpec& spec);
 
-  // The probes to try for that many clients: those of ceiling_probes(), and queues as deep as the reader's.
+  // The probes to try for `threads` clients: those of ceiling_probes(), and queues as deep as the reader's.
   std::vector<LoopShape> probe_series(unsigned threads) const;
-  // One probe, timed as the baseline. Like a reader, it discards a queue's first pass where that is short and
-  // more may follow: new threads and untouched memory are slow.
+  // Runs one probe, with the same timing as the baseline. It discards the first pass of a queue if the pass
+  // is short and more may follow, because new threads and untouched memory are slow. The reader does the
+  // same.
   RunTally probe(const LoopShape& shape, const ReadSpec& spec);
 
-  // Measures every probe for a short while, then the two best for longer: what looked best may only have been
-  // lucky. `measure` runs a repeat of a probe and returns its payload rate; 0 if it failed.
+  // Measures every probe for a short time, then the two fastest for longer, because one short result may be
+  // too high by chance. `measure` runs one repeat of a probe and returns its payload rate, or 0 if it failed.
   using MeasureProbe = std::function<double(const LoopShape& shape, std::chrono::nanoseconds at_least)>;
   void try_probes(unsigned threads, const MeasureProbe& measure) const;
 
-  // Payload that the yardsticks read past the back end, so that it did not count it.
+  // Payload bytes that the yardsticks read by system calls, which the back end did not count.
   std::uint64_t uncounted_bytes() const { return uncounted_bytes_; }
 
  private:
   using Loop = std::function<Result<LoopDone>(const LoopEnd& end)>;
-  RunTally timed(const ReadSpec& spec, const Loop& loop, double a_pass_s = 0);  // where that is known before
+  // `a_pass_s`: seconds of a pass, if known before; else 0
+  RunTally timed(const ReadSpec& spec, const Loop& loop, double a_pass_s = 0);
   Result<LoopDone> decoding_loop(unsigned threads, const LoopEnd& end) const;
 
   ReadWork own_part(ReadWork work);
 
-  SampleList share_;  // of this rank; empty where it has all
+  SampleList share_;  // the samples of this rank; empty if the rank reads all
   std::vector<std::uint64_t> share_offsets_;
   const ReadOptions& options_;
-  const ReadWork work_;  // after the share, which it may refer to
+  const ReadWork work_;  // after share_, to which it may refer
   const ReadPlan plan_;
   std::uint64_t uncounted_bytes_ = 0;
 };

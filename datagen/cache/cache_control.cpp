@@ -1,3 +1,9 @@
+// Threads: one thread calls prepare(). It starts helper threads (parallel_for) that ask about files, evict or
+// read them, and joins them before it returns.
+// Lock: the local mutex of ask() guards the sums of all files. It is not held during a system call.
+// Ctrl-C: helpers check for it before each file, and prepare() then fails with `interrupted`. A file that is
+// being read is read to its end.
+// Ranks: only prepare_together() communicates. A rank that fails still takes part in its collective call.
 #include "datagen/cache/cache_control.hpp"
 
 #include <unistd.h>
@@ -20,7 +26,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenTries{50};
 
-// "unknown" under a hypervisor, whose host may keep its own cache of our disk; "none" on bare metal.
+// "unknown" in a virtual machine, because its host may cache this disk. "none" on bare metal.
 std::string host_cache() {
   std::ifstream cpuinfo("/proc/cpuinfo");
   for (std::string line; std::getline(cpuinfo, line);)
@@ -97,7 +103,7 @@ CacheState CacheControl::layers() const {
   return state;
 }
 
-// Where the data are is what no preparation changes.
+// True if the state is fixed by where the data are, and no preparation can change it.
 bool CacheControl::fixed(CacheState& state) const {
   if (tier_.facts.memory || tier_.backend->caps().volatile_memory) {
     state.client_data = "memory";
@@ -159,7 +165,7 @@ Result<void> CacheControl::make_cold(CacheState& state) {
   if (drop_all(state)) return success();
   state.method = "evict";
   return parallel_for(manifest_.objects(), helpers_, 1, [&](unsigned, std::uint64_t object) {
-    // Whether it worked is asked afterwards, of all files.
+    // Errors are ignored: ask() checks the result for all files afterwards.
     if (const auto path = tier_.backend->native_path(samples_.name(static_cast<std::uint32_t>(object))))
       static_cast<void>(calls_.evict(*path).ok());
     return success();
@@ -171,7 +177,7 @@ Result<CacheOutcome> CacheControl::prepare() {
   outcome.state = layers();
   CacheState& state = outcome.state;
   if (fixed(state)) {
-    // Direct reads pass the page cache, but names and inodes are looked up in the caches of everybody.
+    // Direct reads bypass the page cache. But names and inodes come from the kernel's common caches.
     if (state.client_data == "bypassed" && requested_ == CacheRequest::cold) {
       PENSTOCK_TRY(check_interrupt());
       if (drop_all(state)) state.client_metadata = "cold";
@@ -182,7 +188,7 @@ Result<CacheOutcome> CacheControl::prepare() {
   Residency census;
   bool reached = requested_ == CacheRequest::asis;
   for (int attempt = 0; attempt < kCacheTries; ++attempt) {
-    // Pages that a read-ahead is still filling cannot be evicted; it ends soon.
+    // Pages that a read-ahead is still filling cannot be evicted. A read-ahead ends soon.
     if (attempt > 0) std::this_thread::sleep_for(kBetweenTries);
     if (requested_ == CacheRequest::cold) PENSTOCK_TRY(make_cold(state));
     if (requested_ == CacheRequest::warm) state.method = "reread";

@@ -1,4 +1,4 @@
-// Brings a corpus into the cache state that a measurement asks for, and says what of it is proven.
+// Brings a corpus into the cache state that a measurement requests, and reports what is proven about it.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,18 @@ namespace penstock {
 enum class CacheRequest : std::uint8_t { cold, warm, asis };
 
 enum class ColdMethod : std::uint8_t {
-  evict,  // asks the kernel to forget each of the corpus's files; leaves others and the metadata alone
-  drop,   // drops the clean pages, dentries and inodes of the whole machine: needs root, and hurts others
+  evict,  // evicts only the files of the corpus from the page cache, and no metadata
+  // Drops the clean pages, dentries and inodes of the whole machine. Needs root, and slows other programs.
+  drop,
 };
 
-// Client-cold: at most this fraction of the corpus is in the page cache before a repeat. Warm: at least
-// that.
+// Cold: at most kColdAtMost of the corpus is in this machine's page cache before a repeat. Warm: at least
+// kWarmAtLeast.
 inline constexpr double kColdAtMost = 0.01;
 inline constexpr double kWarmAtLeast = 0.99;
 inline constexpr int kCacheTries = 3;
 
-// The calls to the kernel, so that a test can replace it by one that refuses, or that evicts nothing.
+// The calls to the kernel. A test replaces them by functions that fail or have no effect.
 struct PageCacheCalls {
   std::function<Result<Residency>(const std::filesystem::path&)> residency = penstock::residency;
   std::function<Result<void>(const std::filesystem::path&)> evict = penstock::evict;
@@ -40,53 +41,52 @@ struct PageCacheCalls {
 
 struct CacheOutcome {
   CacheState state;
-  Verdict verdict = Verdict::ok;  // not_cold or not_warm when three tries were not enough
+  Verdict verdict = Verdict::ok;  // not_cold or not_warm if the state was not reached after kCacheTries tries
   std::string reason;
-  bool stopped = false;  // prepare_together(): a signal came to one of the ranks meanwhile
+  bool stopped = false;  // set by prepare_together(): one of the ranks received a signal
 };
 
-// One corpus on one tier. prepare() before every repeat; it is never timed. One thread (it starts helpers of
-// its own).
-//
-// invalid_argument where the tier can never reach the state: what it keeps mapped (`keep=1`) stays in
-// memory, for the other tiers too.
+// Checks whether the tier can reach the requested state. Fails with invalid_argument if it cannot: a tier
+// with `keep=1` keeps objects mapped, so they stay in memory, for the other tiers too.
 Result<void> check_cache_request(const Tier& tier, CacheRequest requested);
 
-// What is proven: the share of the corpus's files that is in this machine's page cache, asked of the kernel
-// file by file, at the end of prepare(). Where it will not say (somebody else's read-only files) the state is
-// `unverified`, with what was tried as the method. Asking opens every file, so that the client's metadata is
-// warm after it, except with ColdMethod::drop, which drops once more after the proof. Of objects that are no
-// files this machine keeps nothing: `none`.
+// Prepares the cache for one corpus on one tier. prepare() runs before every repeat and is never part of the
+// measured time. Called by one thread; it starts helper threads.
 //
-// Reads that bypass the page cache have nothing there to evict or to prove. Their metadata are cached as
-// those of all others: cold with ColdMethod::drop makes these cold, and is the only thing that is done for
-// them.
+// At the end of prepare() it proves what fraction of the corpus is in this machine's page cache. It asks the
+// kernel about each file. If the kernel does not answer (for read-only files of other users), the state is
+// `unverified`, and the method tells what was tried. Each question opens the file, so the client's metadata
+// are warm afterwards. Only ColdMethod::drop drops once more after the proof. If the objects are not files,
+// this machine does not cache them, and the state is `none`.
+//
+// Data of direct reads are not in the page cache, so there is nothing to evict or prove. Their metadata are
+// cached like all others. Only a cold request with ColdMethod::drop makes them cold.
 class CacheControl {
  public:
-  // Borrows everything. `helpers`: how many threads ask and evict.
+  // Borrows all arguments. `helpers`: number of threads that ask the kernel and evict.
   CacheControl(const Tier& tier, const Manifest& manifest, const SampleList& samples, CacheRequest requested,
                ColdMethod method, unsigned helpers, PageCacheCalls calls = {});
 
-  // An Error only when interrupted. Files that are not there are the reader's business and left out here.
+  // Fails only if interrupted. Missing files are skipped, because the reader reports them.
   Result<CacheOutcome> prepare();
 
-  // The files are of this rank alone, so that prepare_together() prepares them on every rank, not once a
+  // Declares that each rank has its own files. Then prepare_together() runs on every rank, not once for each
   // node.
   void set_of_each_rank() { of_each_rank_ = true; }
   bool of_each_rank() const { return of_each_rank_; }
 
-  // Payload bytes that warming read so far.
+  // Payload bytes that were read to warm the cache so far.
   std::uint64_t warmed_bytes() const { return warmed_bytes_; }
 
-  // Why `drop` fell back to `evict` (of reads that bypass the page cache: to nothing), once it has; ""
-  // otherwise.
+  // The reason why `drop` was not possible and `evict` is used instead (for direct reads: nothing). "" if
+  // `drop` has not failed.
   const std::string& fallback() const { return fallback_; }
 
  private:
   bool fixed(CacheState& state) const;
   CacheState layers() const;
-  Result<Residency> ask(bool warm_what_is_not);  // of all files
-  bool drop_all(CacheState& state);              // false where that is not asked for, or not permitted
+  Result<Residency> ask(bool warm_what_is_not);  // residency of all files together
+  bool drop_all(CacheState& state);              // false if it is not requested or not permitted
   Result<void> make_cold(CacheState& state);
 
   const Tier& tier_;
@@ -102,19 +102,20 @@ class CacheControl {
   bool of_each_rank_ = false;
 };
 
-// Collective: prepare() on one rank of each node, or on all ranks (of_each_rank()). Returns the same on all:
-// the least flattering of those who prepared. With one rank: cache.prepare().
+// Collective. Calls prepare() on one rank of each node, or on all ranks (of_each_rank()). Returns the worst
+// of their results on all ranks. With one rank it is cache.prepare().
 Result<CacheOutcome> prepare_together(Communicator& ranks, CacheControl& cache);
 
-// The less flattering of both, layer by layer.
+// Changes each layer of `state` to the worse of both states.
 void blend(CacheState& state, const CacheState& other);
 
 std::string_view cache_request_name(CacheRequest requested);
-CacheRequest parse_cache_request(std::string_view name);  // the way back; asis for any other word
+// Reverses cache_request_name(); `asis` for any other text.
+CacheRequest parse_cache_request(std::string_view name);
 
-// Bytes that the kernel fetched from devices and servers for this process so far (/proc/self/io, which counts
-// read-ahead, direct reads and what another process later finds cached). Absent where the kernel does not
-// count.
+// Bytes that the kernel has fetched from devices and servers for this process (/proc/self/io). They include
+// read-ahead, direct reads, and pages that another process later finds in the cache. Absent if the kernel
+// does not count them.
 std::optional<std::uint64_t> device_bytes_read();
 
 }  // namespace penstock

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kFiles = 40;
 
-// A kernel whose page cache obeys, forgets nothing, or does not tell.
+// A simulated kernel whose page cache works, evicts nothing, or does not report its contents.
 struct Kernel {
   bool evicts = true;
   bool warms = true;

@@ -16,8 +16,8 @@ CollectiveOrder::CollectiveOrder(const SampleList& samples, SampleOrder order, s
   begin_pass(0);
 }
 
-// Depends on the pass and the position alone, so that all ranks read the same object in the same round. A
-// rank with another order would block the others in their collective read.
+// The object depends only on the pass and the position, so all ranks read the same object in the same round.
+// A rank with a different order would block the others in their collective read.
 Round CollectiveOrder::round(std::uint64_t pass, std::uint64_t position) {
   begin_pass(pass);
   const Place& place = find(position);

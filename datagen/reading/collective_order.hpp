@@ -1,4 +1,4 @@
-// Which samples the ranks of a job read together, when they read each object together.
+// The order of collective reads, in which all ranks of a job read each object together.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,19 @@ namespace penstock {
 // One collective read of all ranks of a job. The object is the same on every rank.
 struct Round {
   std::uint32_t object = 0;
-  std::optional<std::uint64_t> sample;  // of this rank; none: it makes an empty read
+  std::optional<std::uint64_t> sample;  // the sample of this rank; none: the rank makes an empty read
 };
 
-// A pass of rounds. The samples of each object are divided among the ranks as RankShare divides a corpus. So
-// all ranks have about the same number of rounds in it, and each sample is read once a pass. Shuffled: every
-// pass has another order of the objects, and of each rank's samples of an object. One thread.
+// The order of the rounds of a pass. The samples of each object are divided among the ranks as RankShare
+// divides a corpus. So all ranks have about equally many rounds in an object, and each sample is read once in
+// a pass. If shuffled, every pass has a different order of the objects, and of each rank's samples in an
+// object. One thread.
 class CollectiveOrder {
  public:
-  // SampleOrder::sequential or ::shuffled.
+  // `order`: only SampleOrder::sequential or SampleOrder::shuffled.
   CollectiveOrder(const SampleList& samples, SampleOrder order, std::uint64_t seed, RankShare share);
 
-  std::uint64_t rounds() const { return rounds_; }  // of a pass, the same on every rank
+  std::uint64_t rounds() const { return rounds_; }  // rounds of a pass, equal on every rank
   Round round(std::uint64_t pass, std::uint64_t position);
 
  private:
@@ -34,7 +35,7 @@ class CollectiveOrder {
     std::uint64_t first = 0;
     std::uint64_t samples = 0;
   };
-  struct Place {  // of a stretch in the pass
+  struct Place {  // where a stretch starts in the pass
     std::uint64_t first_round = 0;
     std::uint64_t stretch = 0;
   };
@@ -48,9 +49,9 @@ class CollectiveOrder {
   std::vector<Stretch> stretches_;
   std::uint64_t rounds_ = 0;
   std::uint64_t pass_ = UINT64_MAX;
-  std::vector<Place> places_;            // in the order of the pass
-  std::size_t place_ = 0;                // where the last round was
-  std::uint64_t permuted_ = UINT64_MAX;  // the stretch that the permutation is of
+  std::vector<Place> places_;            // of all stretches, in the order of the pass
+  std::size_t place_ = 0;                // index into places_ of the last round
+  std::uint64_t permuted_ = UINT64_MAX;  // the stretch to which permutation_ belongs
   Permutation permutation_{1, 0};
 };
 

@@ -20,18 +20,18 @@ namespace {
 
 constexpr std::size_t kExtentsAtOnce = 64;
 constexpr std::uint64_t kNowhere =
-    std::numeric_limits<std::uint64_t>::max();  // not on the device yet, or a hole
+    std::numeric_limits<std::uint64_t>::max();  // the byte is not on the device yet, or is in a hole
 
 struct Extent {
-  std::uint64_t begin = 0;  // byte of the file
+  std::uint64_t begin = 0;  // byte offset in the file
   std::uint64_t end = 0;
-  std::uint64_t place = 0;  // byte of the device
+  std::uint64_t place = 0;  // byte offset on the device
 };
 
-// One object's extents, or its inode where the file system has no words for them.
+// The extents of one object, or its inode number if the file system does not report extents.
 class Layout {
  public:
-  // `folder`: the root. False where extents can't be had.
+  // `folder`: descriptor of the root. False if the file system does not report extents.
   Result<bool> look(int folder, const char* name, std::uint64_t bytes) {
     extents_.clear();
     const Fd fd(retry_eintr([&] { return ::openat(folder, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
@@ -55,7 +55,9 @@ class Layout {
   bool ask(int fd, std::uint64_t bytes) {
     alignas(fiemap) std::array<std::byte, sizeof(fiemap) + kExtentsAtOnce * sizeof(fiemap_extent)> room;
     for (std::uint64_t from = 0; from < bytes;) {
-      fiemap head;  // {} would be an array of no extents to some compilers
+      // Not initialised with {}: some compilers would apply that to the array of extents at its end, which
+      // has no elements here.
+      fiemap head;
       std::memset(&head, 0, sizeof head);
       head.fm_start = from;
       head.fm_length = bytes - from;
@@ -90,7 +92,7 @@ Result<PhysicalPlaces> physical_places(const SampleList& samples, const Backend&
         "the order in which objects lie on their device is known of files of this machine alone");
   const Fd folder(::open(path->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return errno_error(errno, "cannot open folder", path->string());
-  std::vector<std::uint64_t> ends(samples.objects());  // of what is read of each
+  std::vector<std::uint64_t> ends(samples.objects());  // for each object, the end of the bytes that are read
   for (std::uint64_t i = 0; i < samples.size(); ++i)
     ends[samples[i].object] = std::max(ends[samples[i].object], samples[i].offset + samples[i].length);
 
@@ -110,7 +112,7 @@ Result<PhysicalPlaces> physical_places(const SampleList& samples, const Backend&
     }
     places.of_sample[i] = layout.place_of(samples[i].offset);
   }
-  // All by one measure: of what has extents and what has none, neither comes before the other.
+  // All samples must have the same kind of key, because extents and inodes cannot be compared.
   if (places.by == "inode")
     for (std::uint64_t i = 0; i < samples.size(); ++i) places.of_sample[i] = inodes[samples[i].object];
   return places;

@@ -1,4 +1,4 @@
-// Where samples lie on their device, to read them in that order.
+// Finds the offsets of samples on their device, so that they can be read in that order.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,16 @@
 namespace penstock {
 
 struct PhysicalPlaces {
-  std::vector<std::uint64_t> of_sample;  // smaller lies before larger
-  // "extent": byte of the device, as the file system says by FIEMAP; "inode": the file's number, by which
-  // most local file systems place their files, where it does not say.
+  // A key for each sample; samples with smaller keys come first on the device.
+  std::vector<std::uint64_t> of_sample;
+  // The kind of these keys. "extent": the byte offset on the device, which FIEMAP returns. "inode": the
+  // file's inode number, used if FIEMAP is not available. Most local file systems place files in the order of
+  // inodes.
   std::string_view by;
 };
 
-// Looks at every object that samples are in. `unsupported` where the back end's objects are no files of this
-// machine; else as opening and looking at them fails. Interruptible.
+// Inspects every object that contains samples. Fails with `unsupported` if the back end's objects are not
+// files of this machine, and with the errors of open and stat. Interruptible.
 Result<PhysicalPlaces> physical_places(const SampleList& samples, const Backend& backend);
 
 }  // namespace penstock

@@ -1,9 +1,8 @@
 // Threads: all workers of a run share one SampleSource and one Arrivals. A PassOrder belongs to one worker.
-// Locks: SampleSource::mutex_ between two passes, Arrivals::mutex_ for each due time. Both are held for a few
-// computations and never together.
-// Memory: only the first sample of a pass or window allocates, by an order. The shared classes allocate
-// nothing.
-// Ctrl-C: nothing looks for it, and nothing waits. Crash: nothing is written.
+// Locks: SampleSource::mutex_ is taken between two passes, Arrivals::mutex_ for each due time. Both are held
+// for a few computations, and never at the same time.
+// Memory: PassOrder allocates at the first sample of a pass or window. The shared classes allocate nothing.
+// Ctrl-C: not checked, since no function waits for long. Crash: nothing is written.
 #include "datagen/reading/sample_order.hpp"
 
 #include <algorithm>
@@ -32,7 +31,7 @@ SampleSource::SampleSource(std::uint64_t samples, unsigned threads, std::uint64_
   assert(samples > 0);
 }
 
-// Sorts a window when its first sample is wanted, and keeps it for the others.
+// Sorts a window when its first sample is requested, and keeps the result for the others.
 std::uint64_t PassOrder::in_window(std::uint64_t position) {
   const std::uint64_t from = position / window_ * window_;
   if (sorted_.empty() || sorted_from_ != from) {
@@ -48,9 +47,9 @@ std::uint64_t PassOrder::in_window(std::uint64_t position) {
   return sorted_[position - from];
 }
 
-// By each thread whose ticket is beyond the limit: lets one more pass start, or none. ended_ stays set for
-// good. If a later thread could extend after all, the new pass would lack the slices of tickets that were
-// refused before.
+// Called by each thread whose ticket is beyond the limit. Starts one more pass, or refuses. After one refusal
+// ended_ stays true. If a later thread could still start a pass, the slices of the refused tickets would be
+// missing in it.
 bool SampleSource::extend(std::uint64_t ticket, std::int64_t now_ns) {
   std::lock_guard lock(mutex_);
   while (ticket >= limit_.load(std::memory_order_relaxed)) {
@@ -68,23 +67,25 @@ Arrivals::Arrivals(const OpenLoop& loop, std::uint64_t seed, const RankShare& sh
       first_((static_cast<double>(share.rank) + 0.5) / static_cast<double>(share.ranks)),
       random_(RandomStream(seed, "arrivals").substream(run).substream(share.rank)) {}
 
-// When sample `number` is due. `at_ns`: the time of the one before, which becomes its own. Without the lock.
+// The time at which sample `number` is due. `at_ns` is the time of the previous sample, and is set to that of
+// this one. Takes no lock.
 std::int64_t Arrivals::due_ns(std::uint64_t number, double& at_ns) const {
   if (poisson_)
     at_ns -= gap_ns_ * portable_log(1 - random_.uniform(number));
   else
-    // In the middle of its gap: a run of n gaps has n samples, and none is due at its end.
+    // A sample is due in the middle of its gap. So a run of n gaps has n samples, and none is due exactly at
+    // its end.
     at_ns = gap_ns_ * (static_cast<double>(number) + first_);
   return static_cast<std::int64_t>(at_ns);
 }
 
-// Number and time change under one lock: with gaps drawn one after the other, each depends on the one before.
+// Number and time change under one lock, because with random gaps each time depends on the previous one.
 std::int64_t Arrivals::next_ns() {
   const std::lock_guard lock(mutex_);
   return due_ns(given_++, at_ns_);
 }
 
-// Computes all times again from the first, so it neither needs the lock nor disturbs next_ns().
+// Computes all times again from the first, so it needs no lock and does not affect next_ns().
 std::uint64_t Arrivals::between(std::int64_t from_ns, std::int64_t to_ns) const {
   std::uint64_t count = 0;
   double at_ns = 0;

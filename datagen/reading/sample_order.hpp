@@ -1,5 +1,5 @@
-// Which sample is next, and when: the source that the threads of a run take samples from, and the orders of
-// a pass.
+// Decides which sample is read next, and when. It has the source from which the threads of a run take
+// samples, and the orders of a pass.
 #pragma once
 
 #include <atomic>
@@ -14,26 +14,27 @@ namespace penstock {
 enum class SampleOrder : std::uint8_t {
   sequential,
   shuffled,
-  physical,  // shuffled, and each window of the shuffle sorted by its offsets on the device
+  physical,  // shuffled; each window of the shuffle is then sorted by the offsets on the device
 };
 
-// A few neighbouring positions of one pass.
+// Some neighbouring positions of one pass, which one thread reads.
 struct Slice {
   std::uint64_t pass = 0;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
 };
 
-// Gives the positions 0 .. samples-1 of pass after pass to threads, each position of a pass once. Never ends
-// in the middle of a pass: whether a pass is the last is decided when all of it was given out. take() is one
-// relaxed fetch_add, and takes a lock only between passes. Any thread.
+// Gives positions of passes to threads. In each pass, each position from 0 to samples - 1 is given once. It
+// never ends within a pass: when all positions of a pass are given, it decides if another pass follows.
+// take() is one relaxed fetch_add, and takes a lock only between passes. Any thread.
 class SampleSource {
  public:
-  // `samples` > 0. Ends after `max_passes` whole passes (0: no bound), or with the pass in which
-  // `at_least_ns` is over. Slices of short passes are short, so that threads finish together.
+  // `samples` > 0. Ends after `max_passes` whole passes (0: no limit), or after the first pass that ends
+  // later than `at_least_ns`. Slices of short passes are short, so that all threads finish at about the same
+  // time.
   SampleSource(std::uint64_t samples, unsigned threads, std::uint64_t max_passes, std::int64_t at_least_ns);
 
-  // False when there is no more. `now_ns`: the caller's time since the start.
+  // Sets `slice` to the next positions. False after the last pass. `now_ns`: time since the start of the run.
   bool take(std::int64_t now_ns, Slice& slice) {
     const std::uint64_t ticket = next_.fetch_add(1, std::memory_order_relaxed);
     if (ticket >= limit_.load(std::memory_order_acquire) && !extend(ticket, now_ns)) return false;
@@ -43,7 +44,7 @@ class SampleSource {
     return true;
   }
 
-  // Whole passes given out.
+  // Whole passes that were given to threads.
   std::uint64_t passes() const { return limit_.load(std::memory_order_acquire) / slices_a_pass_; }
 
  private:
@@ -60,8 +61,8 @@ class SampleSource {
   bool ended_ = false;
 };
 
-// The part of each pass that is this rank's. The corpus is cut into runs of neighbours, one a rank, equally
-// long but for one sample; from a pass to the next a rank moves on by `shift` runs.
+// The part of each pass that this rank reads. The corpus is divided into one run of neighbouring samples for
+// each rank. Their lengths differ by at most one sample. After each pass a rank moves on by `shift` runs.
 struct RankShare {
   std::uint64_t rank = 0;
   std::uint64_t ranks = 1;
@@ -75,12 +76,12 @@ struct RankShare {
   std::uint64_t longest(std::uint64_t samples) const { return (samples + ranks - 1) / ranks; }
 };
 
-// Position in a rank's share of a pass -> sample. Shuffled: another seeded permutation of the share every
-// pass, the same on every machine. One thread.
+// Maps a position in a rank's share of a pass to a sample. If shuffled, every pass has a different
+// permutation of the share. It depends only on the seed and is equal on every machine. One thread.
 class PassOrder {
  public:
-  // `offsets` (by sample; they outlive the order) and `window` (samples sorted at a time, at least 1) are of
-  // SampleOrder::physical.
+  // `offsets` and `window` are used only for SampleOrder::physical. `offsets` has the offset of each sample
+  // and must outlive the order. `window` is the number of samples that are sorted at a time, at least 1.
   PassOrder(SampleOrder order, std::uint64_t samples, std::uint64_t seed, RankShare share = {},
             const std::vector<std::uint64_t>* offsets = nullptr, std::uint64_t window = 1)
       : order_(order),
@@ -93,7 +94,7 @@ class PassOrder {
     begin(0);
   }
 
-  // The positions that the pass has here.
+  // Starts a pass. Returns the number of its positions in this rank's share.
   std::uint64_t begin(std::uint64_t pass) {
     if (pass == pass_) return length_;
     pass_ = pass;
@@ -125,33 +126,35 @@ class PassOrder {
   const std::vector<std::uint64_t>* offsets_;
   std::uint64_t window_;
   std::uint64_t pass_ = UINT64_MAX;
-  std::uint64_t first_ = 0;   // of the share
-  std::uint64_t length_ = 0;  // of the share
+  std::uint64_t first_ = 0;   // first sample of the share
+  std::uint64_t length_ = 0;  // samples of the share
   Permutation permutation_;
   std::uint64_t sorted_from_ = 0;
-  std::vector<std::uint64_t> sorted_;  // the window's samples; empty: none yet
+  // The sorted samples of the window that starts at sorted_from_; empty: none.
+  std::vector<std::uint64_t> sorted_;
 };
 
-// In an open loop, samples are due at a rate that does not wait for the tier, as requests of users do. A
-// closed loop requests the next sample when it has the last one. If the tier stops for a second, it requests
-// nothing meanwhile, and only one latency shows what many requests would have waited.
+// In an open loop, samples are due at a fixed rate, as requests of users are, even if the tier is slow. In a
+// closed loop, a thread requests the next sample only after the last one. If the tier stops for a second, a
+// closed loop requests nothing in that time. Then only one latency shows the delay that many requests would
+// have had.
 struct ClosedLoop {};
 
 struct OpenLoop {
-  double per_second = 0;  // of all ranks together
-  bool poisson = false;   // independent of each other (exponentially distributed gaps), else evenly spaced
+  double per_second = 0;  // samples per second, of all ranks together
+  bool poisson = false;   // true: exponentially distributed gaps (a Poisson process); false: equal gaps
 };
 
-// The due times of one rank in one run. Any thread.
+// Gives the times at which samples are due in an open loop, for one rank in one run. Any thread.
 class Arrivals {
  public:
-  // The times of a rank are between those of the others. Runs of the same seed and another `run` differ.
+  // With equal gaps, the times of the ranks alternate. Runs with the same seed and different `run` differ.
   Arrivals(const OpenLoop& loop, std::uint64_t seed, const RankShare& share, std::uint64_t run);
 
-  // When the next sample is due, from the start of the run. Returns each time once.
+  // The time at which the next sample is due, from the start of the run. Each time is returned once.
   std::int64_t next_ns();
 
-  // How many samples are due from `from_ns` on and before `to_ns`, whether next_ns() returned them or not.
+  // The number of samples that are due in [from_ns, to_ns), including those that next_ns() did not return.
   std::uint64_t between(std::int64_t from_ns, std::int64_t to_ns) const;
 
  private:
@@ -159,11 +162,11 @@ class Arrivals {
 
   const bool poisson_;
   const double gap_ns_;
-  const double first_;  // time of the first, in gaps, if evenly spaced
+  const double first_;  // time of the first sample, in gaps, if the gaps are equal
   const RandomStream random_;
-  std::mutex mutex_;         // of the two below
-  std::uint64_t given_ = 0;  // times that next_ns() has returned
-  double at_ns_ = 0;         // the last of them
+  std::mutex mutex_;         // guards given_ and at_ns_
+  std::uint64_t given_ = 0;  // number of times that next_ns() has returned
+  double at_ns_ = 0;         // the last time that next_ns() has returned
 };
 
 }  // namespace penstock

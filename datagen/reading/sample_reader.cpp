@@ -1,8 +1,8 @@
 // Threads: any thread calls HeldObjects. A SampleReader belongs to one worker, and is used by one thread at
 // a time.
-// Lock: HeldObjects::mutex_ guards open_. It is not held while an object is opened or read. find() takes no
-// lock.
-// Ctrl-C: nothing looks for it. The caller looks between samples. Crash: nothing is written.
+// Lock: HeldObjects::mutex_ guards open_. It is not held during an open or a read. find() takes no lock.
+// Ctrl-C: not checked in this file. The callers check interrupted() between samples. Crash: nothing is
+// written.
 #include "datagen/reading/sample_reader.hpp"
 
 #include <chrono>
@@ -12,7 +12,8 @@
 namespace penstock {
 namespace {
 
-// A test is built with a reader that is this slow, to show that `read` notices it. Its yardsticks must not.
+// One test is built with this delay, to show that `read` reports a slow reader. The baseline and the ceiling
+// must not be affected by it.
 #ifndef PENSTOCK_REAP_DELAY_US
 #define PENSTOCK_REAP_DELAY_US 0
 #endif
@@ -21,7 +22,7 @@ void delay_reap() {
     std::this_thread::sleep_for(std::chrono::microseconds(PENSTOCK_REAP_DELAY_US));
 }
 
-// Not a part of read(): a read of a whole object, which needs none of this, shall cost no more than the call.
+// Not inlined into read(), so that a read of a whole object, which does not need it, costs only the call.
 [[gnu::noinline]] Result<std::uint64_t> read_range(SampleReader& reader, std::size_t slot,
                                                    std::string_view object_name,
                                                    const SampleList::Sample& sample,
@@ -36,11 +37,13 @@ void delay_reap() {
 // The release store comes last and pairs with the acquire in find(): a thread that sees the pointer sees a
 // complete Reader.
 Result<Reader*> HeldObjects::open(std::uint64_t object, std::string_view name) {
-  // Before the lock: an open may take long, and other threads open other objects meanwhile.
+  // Opened before the lock is taken: an open may take long, and other threads can open other objects at the
+  // same time.
   PENSTOCK_ASSIGN(std::unique_ptr<Reader> mine, backend_.open(name));
   const std::lock_guard lock(mutex_);
   std::atomic<Reader*>& at = readers_[static_cast<std::size_t>(object)];
-  // Another thread may have opened it meanwhile. Then `mine` is closed, after the lock is released.
+  // Another thread may have opened the object at the same time. Then `mine` is closed, after the lock is
+  // released.
   if (Reader* const others = at.load(std::memory_order_relaxed)) return others;
   open_.push_back(std::move(mine));
   at.store(open_.back().get(), std::memory_order_release);
@@ -63,8 +66,8 @@ Result<Reader*> SampleReader::reader(std::size_t slot, std::string_view object_n
   if (objects_.holds(object)) return objects_.open(object, object_name);
   Own& own = own_[slot];
   if (own.object != object) {
-    // The old object first: both at once could be more than the limit of descriptors. A failed open leaves
-    // none.
+    // The old object is closed first, because both together could exceed the limit of descriptors. After a
+    // failed open the slot has no Reader.
     close(slot);
     PENSTOCK_ASSIGN(own.reader, backend_.open(object_name));
     own.object = object;
@@ -96,7 +99,7 @@ Result<void> SampleReader::add(std::size_t slot, std::string_view object_name, c
   return success();
 }
 
-// What the queue has no room for stays in added_, for the next call.
+// Reads for which the queue has no room stay in added_ until the next call.
 void SampleReader::start(Start when) {
   if (added_.empty()) return;
   const std::size_t taken = queue_->submit(added_, when);

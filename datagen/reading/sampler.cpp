@@ -78,7 +78,8 @@ Sampler::Sampler(std::uint64_t samples, Shuffle shuffle, std::uint64_t seed, int
 EpochOrder Sampler::epoch(std::uint64_t number, std::uint64_t used) const {
   const RandomStream seeds(seed_, "train.order");
   used = std::min(used, samples_);
-  // One order that the ranks take in turns: whatever comes behind `used` is shared out anew.
+  // All ranks take samples in turn from one order. So the samples after `used` can be divided among any
+  // number of ranks.
   const bool shared = shuffle_.kind == Shuffle::Kind::none || shuffle_.kind == Shuffle::Kind::global;
   EpochOrder order;
   order.size_ = shared ? (samples_ - used) / ranks_ : per_epoch_;

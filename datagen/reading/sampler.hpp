@@ -1,4 +1,4 @@
-// The order in which the samples of a corpus are used: a function of (seed, epoch, rank) alone.
+// The order in which a training uses the samples of a corpus. It depends only on (seed, epoch, rank).
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace penstock {
 
 struct Shuffle {
   enum class Kind : std::uint8_t {
-    none,    // as the manifest lists them; rank r of R takes every R-th sample from the r-th on
-    local,   // each rank keeps its own part of the corpus (one run of neighbours) and permutes it anew each
-             // epoch
-    buffer,  // what `none` gives goes through a buffer: each time one of its places, drawn at random, is used
-             // and filled by the next sample; at the end it runs empty
-    global,  // the whole corpus is permuted anew each epoch, the same on every rank, and each takes its part
-             // of it
+    none,   // the order of the manifest; rank r of R takes every R-th sample, starting with the r-th
+    local,  // Each rank has one part of the corpus (neighbouring samples) and permutes it again each epoch.
+    // The samples of `none` go through a buffer. Each time a random entry is used and replaced by the next
+    // sample. At the end of the epoch the buffer is emptied.
+    buffer,
+    // The whole corpus is permuted again each epoch, equally on every rank, and each rank takes its part.
+    global,
   };
   static const Shuffle none;
   static const Shuffle local;
@@ -28,25 +28,29 @@ struct Shuffle {
   static constexpr Shuffle buffer(std::uint64_t places) { return {Kind::buffer, places}; }  // places > 0
 
   Kind kind = Kind::none;
-  std::uint64_t places = 0;  // of the buffer; 0 for the other kinds
+  std::uint64_t places = 0;  // entries of the buffer; 0 for the other kinds
   friend constexpr bool operator==(const Shuffle&, const Shuffle&) = default;
 };
 inline constexpr Shuffle Shuffle::none{Shuffle::Kind::none};
 inline constexpr Shuffle Shuffle::local{Shuffle::Kind::local};
 inline constexpr Shuffle Shuffle::global{Shuffle::Kind::global};
 
-// "none", "local", "buffer:N" (N a count from 1 on, as "10k") or "global"; all else is invalid_argument.
+// Parses "none", "local", "buffer:N" (N at least 1, for example "10k") or "global". Other texts fail with
+// invalid_argument.
 Result<Shuffle> parse_shuffle(std::string_view text);
-std::string shuffle_text(const Shuffle& shuffle);  // what parse_shuffle() reads, N in digits
+std::string shuffle_text(const Shuffle& shuffle);  // the text for parse_shuffle(), with N in digits
 
-// One epoch as one rank sees it, from its first sample to its last. One thread. O(1) memory whatever the
-// size, and 8 bytes for each place of a buffer, which has no more places than the epoch has samples.
+// The samples of one rank in one epoch, from first to last. One thread. It needs constant memory for any
+// corpus size, plus 8 bytes for each entry of the buffer. The buffer has at most as many entries as the epoch
+// has samples.
 class EpochOrder {
  public:
   std::uint64_t left() const { return size_ - position_; }
-  // Index in the manifest of the next sample; left() > 0. Every index comes once over all ranks.
+  // Index in the manifest of the next sample. Requires left() > 0. Over all ranks, no index is returned twice
+  // in an epoch.
   std::uint64_t next();
-  // Leaves out the next `count`, all that are left at most. At once, but through a buffer one by one.
+  // Skips the next `count` samples, at most left(). This takes constant time, except with a buffer, where it
+  // takes time for each sample.
   void skip(std::uint64_t count);
 
  private:
@@ -55,27 +59,27 @@ class EpochOrder {
   std::uint64_t from_buffer(std::uint64_t position);
 
   std::uint64_t size_ = 0;
-  std::uint64_t position_ = 0;  // of the next sample
-  std::uint64_t first_ = 0;     // position -> place in the permutation
+  std::uint64_t position_ = 0;  // position of the next sample
+  std::uint64_t first_ = 0;     // the first position in the permutation
   std::uint64_t stride_ = 1;
-  std::uint64_t offset_ = 0;  // of this rank's part of the corpus
+  std::uint64_t offset_ = 0;  // first sample of this rank's part of the corpus
   std::optional<Permutation> permutation_;
-  std::optional<RandomStream> draws_;  // from the buffer
+  std::optional<RandomStream> draws_;  // random numbers that choose entries of the buffer
   std::vector<std::uint64_t> buffer_;
-  std::uint64_t buffered_ = 0;  // positions that are in the buffer, or have been
+  std::uint64_t buffered_ = 0;  // number of positions that were put into the buffer
 };
 
-// Every rank gets the same number of samples an epoch: samples / ranks, rounded down; the up to ranks - 1
-// samples that are left over sit out that epoch (with Shuffle::global other ones each time). Immutable; any
-// thread.
+// Makes the orders of all epochs for one rank. Every rank gets samples / ranks samples in an epoch, rounded
+// down. The remaining samples, at most ranks - 1, are not used in that epoch. With Shuffle::global they are
+// different ones in each epoch. Immutable, so any thread may use it.
 class Sampler {
  public:
   Sampler(std::uint64_t samples, Shuffle shuffle, std::uint64_t seed, int rank = 0, int ranks = 1);
 
   std::uint64_t per_epoch() const { return per_epoch_; }
-  // What is left of an epoch of which all ranks together have used the first `used` samples, each as many.
-  // Without a shuffle and with Shuffle::global these may have been another number of ranks; with the others,
-  // where each rank has an order of its own, the same number.
+  // The rest of an epoch of which all ranks together have used the first `used` samples, equally many each.
+  // With Shuffle::none and Shuffle::global the number of ranks may have changed since. With the other kinds
+  // each rank has its own order, so the number of ranks must be the same.
   EpochOrder epoch(std::uint64_t number, std::uint64_t used = 0) const;
 
  private:

@@ -22,7 +22,8 @@ std::uint64_t field_bytes(const Field& field) {
 }
 
 std::uint32_t crc32c_of(const FieldBytes& field, std::uint32_t before) {
-  constexpr std::uint64_t kCombinedFrom = 8192;  // shorter ones are read again sooner than they are combined
+  // For shorter fields, computing the CRC again is faster than combining.
+  constexpr std::uint64_t kCombinedFrom = 8192;
   if (field.crc32c && before == 0) return *field.crc32c;
   if (field.crc32c && field.bytes >= kCombinedFrom) return crc32c_combine(before, *field.crc32c, field.bytes);
   std::uint32_t crc = before;

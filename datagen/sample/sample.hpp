@@ -1,5 +1,5 @@
-// What a sample is made of: named fields, each the bytes of a file or an array. Recipes make them, formats
-// lay them down; neither knows the other.
+// The parts of a sample: named fields, each with the bytes of a file or an array. Recipes make fields and
+// formats store them. Recipes and formats do not depend on each other.
 #pragma once
 
 #include <cstddef>
@@ -11,48 +11,49 @@
 
 namespace penstock {
 
-// Of an array; little endian in every format.
+// The element type of an array. Elements are little endian in every format.
 enum class Element : std::uint8_t { u8, i32, i64, f32, f64 };
 std::size_t element_bytes(Element element);
-std::string_view element_name(Element element);  // "float32", as NumPy says it
+std::string_view element_name(Element element);  // NumPy's name: "float32"
 
-// One named part that every sample of a recipe has.
+// A named part of a sample. All samples of a recipe have the same fields.
 struct Field {
   std::string_view name;       // "image", "data", "climate/labels"; unique in the recipe
-  std::string_view codec;      // what its bytes are: "jpeg", "png", "raw"
-  std::string_view extension;  // of a file that holds it alone: ".JPEG"
+  std::string_view codec;      // encoding of its bytes: "jpeg", "png", "raw"
+  std::string_view extension;  // extension of a file that has only this field: ".JPEG"
   Element element = Element::u8;
-  // One sample's, outermost first; {} is one element. A field that varies is a row of elements of any length
-  // instead (a JPEG file), and has no shape.
+  // Shape of the array in one sample, outermost dimension first; {} is one element. A field with `varies` has
+  // no shape. It is a list of elements of any length, such as a JPEG file.
   std::vector<std::uint64_t> shape{};
   bool varies = false;
-  // Of a field that varies: an array of one sample has this many sides of 1 after its length, (N, 1, 1).
+  // For a field with `varies`: the number of dimensions of size 1 after the length, as 2 in (N, 1, 1).
   unsigned ones = 0;
-  bool one_chunk = false;  // formats that can, store each sample of it as one chunk
+  bool one_chunk = false;  // formats with chunks store each sample of this field as one chunk
 };
 
-// Bytes of one sample of a field that does not vary.
+// Size in bytes of one sample of a field without `varies`.
 std::uint64_t field_bytes(const Field& field);
 
-// Knows the CRC-32 (crc32.hpp) of the bytes that it made sooner than they are read again, for the few who
-// ask.
+// Computes the CRC-32 (crc32.hpp) of bytes that it made, faster than reading them again. Only few formats
+// need it.
 class Crc32Source {
  public:
-  virtual std::uint32_t crc32() const = 0;  // of all pieces of the FieldBytes that points here
+  virtual std::uint32_t crc32() const = 0;  // of all pieces of the FieldBytes that points to this object
 
  protected:
   ~Crc32Source() = default;
 };
 
-// The bytes of one field of one sample. They are in pieces, to be taken one behind another, so that what is
-// composed of a stock need not be copied before it is written. Borrowed from whoever made them.
+// The bytes of one field of one sample, in pieces that follow one another. So bytes that are composed of
+// prepared parts need not be copied before they are written. Borrowed from the recipe that made them.
 struct FieldBytes {
   std::span<const std::span<const std::byte>> pieces{};
   std::uint64_t bytes = 0;
-  std::optional<std::uint32_t> crc32c{};  // of all pieces, where the maker knows it
-  const Crc32Source* crc32 = nullptr;     // likewise
+  std::optional<std::uint32_t> crc32c{};  // CRC32C of all pieces, if known
+  const Crc32Source* crc32 = nullptr;     // source of the CRC-32 of all pieces, if there is one
 };
-// Of all pieces, known or computed; `before` is the CRC32C of what is in front of them.
+// The checksum of all pieces, taken from the field if known, else computed. `before` is the CRC32C of the
+// bytes before them.
 std::uint32_t crc32c_of(const FieldBytes& field, std::uint32_t before = 0);
 std::uint32_t crc32_of(const FieldBytes& field);
 std::vector<std::byte> joined(const FieldBytes& field);

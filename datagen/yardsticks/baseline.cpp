@@ -7,7 +7,7 @@ namespace {
 
 using Sample = SampleList::Sample;
 
-// Objects that are samples are opened for each; of others as many as possible are held open.
+// If samples are whole objects, each read opens its object. Else as many objects as possible are held open.
 Result<LoopDone> read_by_system_calls(const ReadPlan& plan, unsigned threads, LoopControl& control) {
   PENSTOCK_ASSIGN(const Fd root, open_root(plan));
   std::vector<Fd> objects;

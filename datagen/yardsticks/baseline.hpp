@@ -1,15 +1,15 @@
-// The simplest possible loop on the same work: what penstock's own readers are held against.
+// The baseline: the simplest loop on the same work, with which Penstock's own readers are compared.
 #pragma once
 
 #include "datagen/yardsticks/read_plan.hpp"
 
 namespace penstock {
 
-// `threads` threads take the next sample number from one counter and read the sample into a buffer that each
-// uses again and again: open, read, close (or pread, where samples are ranges), straight by system calls
-// where by_system_calls() says so, else by Backend::read_object or Reader::read_at. No options, no
-// latencies, no checks but that every byte came. Starting and joining the threads is part of the work.
-// The first error ends it.
+// Each of `threads` threads takes the next sample number from a shared counter and reads that sample into its
+// own reused buffer. It opens, reads and closes the object, or uses pread if samples are ranges. If
+// by_system_calls() is true it uses system calls, else Backend::read_object or Reader::read_at. It has no
+// options, measures no latencies, and checks only that all bytes came. The start and end of the threads are
+// part of the measured work. The first error ends it.
 Result<LoopDone> baseline_read(const ReadPlan& plan, unsigned threads, const LoopEnd& end);
 
 }  // namespace penstock

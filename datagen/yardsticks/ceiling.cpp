@@ -68,7 +68,8 @@ Result<LoopDone> streamed_loop(const ReadPlan& plan, const LoopShape& shape, Loo
     sizes.push_back(size);
   }
   if (sizes.empty()) return LoopDone{};
-  // Threads go round their own objects; each sample number stands for as many bytes as that sample has.
+  // Each thread reads its own objects in turn. For each sample number that it takes, it reads as many bytes
+  // as that sample has.
   return control.run(shape.threads, [&](LoopDone& done, unsigned thread) -> Result<void> {
     Buffer buffer(in_one_piece(kStreamBytes));
     std::uint64_t owed = 0;
@@ -140,7 +141,7 @@ Result<LoopDone> CeilingLoop::run(const LoopEnd& end) {
   return streamed_loop(plan_, shape_, control);
 }
 
-// A reader has its queues before it is timed: to make them counts here no more than there.
+// The time to make queues is not counted, because a reader also makes its queues before its clock starts.
 Result<LoopDone> CeilingLoop::run_queued(LoopEnd end) {
   const Clock::time_point start = Clock::now();
   PENSTOCK_ASSIGN(const OpenObjects objects, open_objects(plan_));
@@ -157,7 +158,7 @@ Result<LoopDone> CeilingLoop::run_queued(LoopEnd end) {
   if (all.ok())
     all->untimed = untimed;
   else
-    lanes_.clear();  // reads in flight there are not waited for
+    lanes_.clear();  // after an error reads may be in flight; their results are not used
   return all;
 }
 
@@ -178,7 +179,7 @@ Result<void> CeilingLoop::read_lane(Lane& lane, std::size_t room, const OpenObje
         operation.what = ReadAt{reader, sample.offset, out.first(sample.length)};
       }
       idle.pop_back();
-      // As many operations as the queue is deep: there is room.
+      // No more operations are in flight than the queue's depth, so submit() succeeds soon.
       while (queue.submit({&operation, 1}, Start::with_reap) == 0) {
       }
     }

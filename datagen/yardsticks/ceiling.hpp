@@ -1,5 +1,5 @@
-// The probe series: loops of several shapes over the same samples, the best of which is the ceiling that a
-// tier gives these clients for these sizes in this cache state.
+// The probe series: loops of several shapes over the same samples. The fastest is the ceiling of a tier for
+// these clients, sizes and cache state.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,14 @@
 namespace penstock {
 
 enum class LoopKind : std::uint8_t {
-  blocking,   // the baseline loop
-  readahead,  // each thread opens its next files and asks the kernel for their bytes before it reads this one
-  streamed,   // objects front to back in blocks of 1 MiB, whatever the samples in them are
-  queued,     // Backend's queue, `depth` operations in flight a thread
+  blocking,  // the loop of the baseline: one read at a time in each thread
+  // Each thread opens its next files and asks the kernel to fetch them before it reads the current one.
+  readahead,
+  streamed,  // reads objects from front to back in blocks of 1 MiB, without regard to samples
+  queued,    // each thread keeps `depth` operations in flight through a queue of the back end
 };
 
-// One probe. Its name says what it is: "blocking.8", "queued.2x16".
+// The parameters of one probe. Its name has kind, threads and depth: "blocking.8", "queued.2x16".
 struct LoopShape {
   LoopKind kind = LoopKind::blocking;
   unsigned threads = 1;
@@ -27,27 +28,28 @@ struct LoopShape {
   std::string name() const;
 };
 
-// The probes worth trying around `threads` clients: more threads (twice and four times as many), readahead
-// (whole objects read by system calls), streams (samples that are ranges), queues (asynchronous or emulated
-// tiers). The first probe is the baseline itself. At most five, so that trying each is affordable. Mapping
-// files is not among them: for whole files it loses to read(2) to page faults, and a file that shrinks would
-// kill the process.
+// The probes to try for `threads` clients. They are: more threads (two and four times as many), readahead
+// (whole objects read by system calls), streams (samples that are ranges) and queues (asynchronous or
+// emulated tiers). The first probe is the baseline. There are at most five, so that there is time for each.
+// Mapped files are not tried. For whole files their page faults make them slower than read(2), and a file
+// that shrinks would kill the process.
 std::vector<LoopShape> ceiling_probes(const ReadPlan& plan, unsigned threads);
 
-// One probe, run as often as one likes. Its queues, and the memory that they read to, are made by the first
-// run and stay for the next. One thread at a time; borrows what `plan` refers to.
+// Runs one probe any number of times. The first run makes its queues and their memory, and later runs use
+// them again. One thread at a time. Borrows everything that `plan` refers to.
 class CeilingLoop {
  public:
-  // What a thread of a queued loop reads by.
+  // The queue and memory of one thread of a queued loop.
   struct Lane {
     Buffer memory;
-    std::vector<std::unique_ptr<Reader>> own;  // of objects that are not held open
-    std::unique_ptr<Queue> queue;              // goes first: operations in flight need the others
+    std::vector<std::unique_ptr<Reader>> own;  // Readers of objects that are not held open
+    // Destroyed first, because operations in flight use the other members.
+    std::unique_ptr<Queue> queue;
   };
 
   CeilingLoop(const ReadPlan& plan, const LoopShape& shape);
 
-  Result<LoopDone> run(const LoopEnd& end);  // as baseline_read
+  Result<LoopDone> run(const LoopEnd& end);  // reads until `end`; errors as in baseline_read()
 
  private:
   Result<LoopDone> run_queued(LoopEnd end);

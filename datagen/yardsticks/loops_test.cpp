@@ -1,4 +1,4 @@
-// The baseline loop and the probes of the probe series: that they read all that they say, and end when told.
+// Tests that the baseline loop and the probes read all bytes that they report, and end at their limits.
 #include <sys/resource.h>
 
 #include <algorithm>

@@ -60,7 +60,7 @@ Result<void> read_whole(int fd, const SampleList::Sample& sample, std::byte* out
 bool LoopControl::next(SampleList::Sample& sample) {
   const std::uint64_t n = next_.fetch_add(1, std::memory_order_relaxed);
   if (n >= end_.samples || plan_.samples.size() == 0 || over_.load(std::memory_order_relaxed)) return false;
-  // Two dozen nanoseconds a clock read, so not for every sample.
+  // A read of the clock takes about 25 ns, so it is not done for every sample.
   constexpr std::uint64_t kLookEvery = 8;
   const bool late = n % kLookEvery == 0 && end_.at != std::chrono::steady_clock::time_point::max() &&
                     std::chrono::steady_clock::now() >= end_.at;
@@ -75,7 +75,7 @@ bool LoopControl::next(SampleList::Sample& sample) {
 
 void LoopControl::fail(Error error) {
   const std::lock_guard lock(mutex_);
-  // A read that SIGINT cut short ends the loop and is no failure of it.
+  // A read that SIGINT interrupted ends the loop, but is not a failure.
   if (failed_ && !(error.code == Errc::interrupted && interrupted())) failed_ = std::move(error);
   over_.store(true, std::memory_order_relaxed);
 }

@@ -10,7 +10,7 @@ namespace penstock {
 
 void Buffer::grow(std::size_t bytes) {
   if (bytes <= capacity_) return;
-  if (bytes > PTRDIFF_MAX) throw std::bad_alloc();  // else rounding up could overflow to 0
+  if (bytes > PTRDIFF_MAX) throw std::bad_alloc();  // rounding up must not overflow to 0
   const std::size_t rounded = (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
   memory_.reset();
   capacity_ = 0;
@@ -18,7 +18,7 @@ void Buffer::grow(std::size_t bytes) {
   void* memory = nullptr;
   if (::posix_memalign(&memory, huge ? kHugePage : kBufferAlignment, rounded) != 0) throw std::bad_alloc();
   memory_.reset(static_cast<std::byte*>(memory));
-  // If the system has no huge pages left, it gives small ones. The buffer works with them, too.
+  // If there are no huge pages, the system provides small ones. So an error is ignored.
   if (huge) static_cast<void>(::madvise(memory, rounded, MADV_HUGEPAGE));
   capacity_ = rounded;
 }

@@ -1,4 +1,4 @@
-// Aligned memory for reads, used again and again.
+// Aligned memory into which reads write, for repeated use.
 #pragma once
 
 #include <cstddef>
@@ -13,36 +13,36 @@ namespace penstock {
 
 inline constexpr std::size_t kBufferAlignment = 4096;  // enough for O_DIRECT on all known devices
 
-// Bytes of a huge page (x86-64, aarch64 with pages of 4 KiB). A huge page is contiguous in physical memory.
-// Without it, a direct read of 128 KiB may reach the device as 32 pieces. Buffers of at least this size use
-// huge pages.
+// Size of a huge page on x86-64, and on aarch64 with pages of 4 KiB. A huge page is contiguous for the
+// device. Small pages may split a direct read of 128 KiB into 32 pieces. Buffers of at least this size ask
+// for huge pages.
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-// The size of a thread's buffer for reads of `bytes`. A large buffer is rounded up to whole huge pages,
-// because the rest after the last whole one would be in small pages. This costs up to one huge page more.
+// The size that a buffer for reads of `bytes` bytes should have. Large reads get whole huge pages, because a
+// rest after the last huge page would be in small pages. This costs at most one huge page more.
 constexpr std::size_t in_one_piece(std::size_t bytes) {
   constexpr std::size_t kLargeRead = std::size_t{64} << 10;
   if (bytes < kLargeRead || bytes > PTRDIFF_MAX - kHugePage) return bytes;
   return (bytes + kHugePage - 1) / kHugePage * kHugePage;
 }
 
-// Rounds up to a multiple of kBufferAlignment; if that does not fit into 64 bits, rounds down.
+// `bytes` rounded up to a multiple of kBufferAlignment. If 64 bits cannot hold that, it rounds down.
 constexpr std::uint64_t whole_blocks(std::uint64_t bytes) {
   const std::uint64_t ragged = bytes % kBufferAlignment;
   if (ragged == 0 || bytes > UINT64_MAX - kBufferAlignment) return bytes - ragged;
   return bytes - ragged + kBufferAlignment;
 }
 
-// Owns `capacity()` bytes aligned to kBufferAlignment. From kHugePage bytes on they are aligned to kHugePage
-// and in huge pages, if the system grants them. Growing discards the content. Pages take no memory before
-// their first use. Throws std::bad_alloc if no memory is left. One thread at a time.
+// Owns capacity() bytes aligned to kBufferAlignment. From kHugePage bytes on they are aligned to kHugePage,
+// and in huge pages if the system provides them on request. grow() discards the content. Pages are not
+// touched before they are used. Throws std::bad_alloc if there is no memory. One thread at a time.
 class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(std::size_t bytes) { grow(bytes); }
 
-  // Makes the capacity at least `bytes`. Does nothing if it already is. If it grows, the content is
-  // undefined.
+  // Makes the capacity at least `bytes`. Does nothing if it already is. Else the content is undefined
+  // afterwards.
   void grow(std::size_t bytes);
   std::size_t capacity() const { return capacity_; }
   std::byte* data() { return memory_.get(); }

@@ -1,5 +1,5 @@
-// A bounded first-in, first-out queue that allocates only when it is made. One thread at a time. push() must
-// not be called when it is full, pop() not when it is empty.
+// A first-in, first-out queue of fixed capacity, which allocates only when constructed. The caller must not
+// push into a full queue or pop from an empty one. One thread at a time.
 #pragma once
 
 #include <cstddef>

@@ -10,9 +10,9 @@
 
 namespace penstock {
 
-// Counts the bytes that a back end moved. Any thread adds, with one relaxed add on a cache line of its own
-// (up to 64 threads; more share the lines). sum() is exact when no thread adds. Each thread draws one number
-// at its first add, which is the only global state.
+// Counts the bytes that a back end has read and written. Adding is one relaxed add on the thread's own cache
+// line (for up to 64 threads; more threads share lines). sum() is exact when no thread is adding. Its only
+// global state is the number that each thread gets when it first adds to any counter.
 class MovedCounter {
  public:
   void add_read(std::uint64_t bytes) { mine().read.fetch_add(bytes, std::memory_order_relaxed); }

@@ -14,13 +14,14 @@ namespace {
 
 constexpr std::size_t kBounceBytes = 1U << 20U;
 
+// The aligned buffer of the current thread. Its first use allocates it, and it exists until the thread ends.
 Buffer& bounce(std::size_t at_least) {
   thread_local Buffer buffer(kBounceBytes);
   buffer.grow(at_least);
   return buffer;
 }
 
-// `out` and `offset` are aligned. A result that is no multiple of the alignment means that the file ended.
+// `out` and `offset` are aligned. If the result is not a multiple of the alignment, the file has ended.
 ssize_t read_aligned(int fd, std::size_t block, std::uint64_t offset, std::span<std::byte> out) {
   const std::size_t bulk = out.size() / block * block;
   struct iovec parts[2] = {{out.data(), bulk}, {bounce(block).data(), block}};
@@ -78,7 +79,8 @@ bool lacks_direct_io(const std::filesystem::path& root) {
   const auto lacks = [](const Fd& file) { return file ? !direct_alignment(file.get()) : errno == EINVAL; };
   const Fd fresh(::openat(AT_FDCWD, folder.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600));
   if (fresh || errno == EINVAL) return lacks(fresh);
-  // No file can be made there, so the first files that exist are asked. O_NONBLOCK: a FIFO must not block.
+  // A file cannot be made in the folder, so the first existing files are asked. With O_NONBLOCK, so that a
+  // FIFO does not block.
   constexpr int kLooks = 1000;
   constexpr auto kOptions = std::filesystem::directory_options::skip_permission_denied;
   std::filesystem::recursive_directory_iterator entry(folder, kOptions, ignored);

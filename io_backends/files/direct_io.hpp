@@ -1,5 +1,5 @@
-// Reads that bypass the page cache (O_DIRECT): what the system wants of their memory, offsets and lengths,
-// and where a read goes that is not so.
+// Reads that bypass the page cache (O_DIRECT). The system requires an alignment of memory, offset and length.
+// Reads without this alignment go through a buffer.
 #pragma once
 
 #include <atomic>
@@ -16,27 +16,28 @@
 
 namespace penstock {
 
-// In bytes, powers of two. Lengths are multiples of `offset`. kBufferAlignment is safe where the file's own
-// alignment is unknown.
-struct alignas(std::uint64_t) DirectAlignment {  // fit to be loaded in one piece
+// The alignment that direct reads from a file need, in bytes, as powers of two. Lengths must be multiples of
+// `offset`. kBufferAlignment is safe if the file's own alignment is unknown.
+struct alignas(std::uint64_t) DirectAlignment {  // aligned, so that an atomic can load both members at once
   std::uint32_t memory = kBufferAlignment;
   std::uint32_t offset = kBufferAlignment;
 };
 
-// What the file system says of this file (statx with STATX_DIOALIGN, Linux 6.1); kBufferAlignment where it
-// says nothing; none where it says that the file cannot be read so.
+// Asks the file system for the alignment (statx with STATX_DIOALIGN, Linux 6.1). Returns kBufferAlignment if
+// it does not answer, and none if the file has no direct I/O.
 std::optional<DirectAlignment> direct_alignment(int fd);
 
-// Whether the files of a back end are opened with O_DIRECT. Any thread.
+// Whether the files of a back end are opened with O_DIRECT. It can be turned off once. Any thread.
 class DirectMode {
  public:
   DirectMode(bool on, bool may_leave) : may_leave_(may_leave), on_(on) {}
   bool on() const { return on_.load(std::memory_order_acquire); }
-  // A file system turned out to have no direct I/O, and the page cache will do: for all from now on.
+  // If may_leave(), leave() turns direct I/O off for all later opens. It is called when the file system has
+  // no direct I/O and fallback=buffered allows the page cache.
   bool may_leave() const { return may_leave_; }
   void leave() {
     left_.store(true, std::memory_order_relaxed);
-    on_.store(false, std::memory_order_release);  // whoever sees this sees that it was left
+    on_.store(false, std::memory_order_release);  // a thread that sees on() == false also sees left() == true
   }
   bool left() const { return left_.load(std::memory_order_relaxed); }
 
@@ -46,34 +47,34 @@ class DirectMode {
   std::atomic<bool> left_{false};
 };
 
-// What is said where that is none, or O_DIRECT is refused.
+// The error for a file without direct I/O.
 Error no_direct_io(std::string_view file);
 
-// Whether the file system of the root says that it has no direct I/O; of the nearest folder above it where
-// the root does not exist yet. A crash leaves nothing, since the file that it makes has no name.
+// Whether the file system of the root has no direct I/O. If the root does not exist, its nearest existing
+// parent folder is asked. The check makes a file without a name, so a crash leaves nothing.
 bool lacks_direct_io(const std::filesystem::path& root);
 
-// Takes O_DIRECT off a descriptor.
+// Removes O_DIRECT from a descriptor.
 void leave_direct_io(int fd);
 
-// From a descriptor with O_DIRECT, for any offset, length and memory: one call where `offset` and `out` are
-// aligned as the file wants it (the unaligned end goes through a buffer), else through a buffer of 1 MiB that
-// each thread keeps.
+// Reads from a descriptor with O_DIRECT, with any offset, length and memory. If `offset` and `out` are
+// aligned, it makes one call, and only an unaligned end goes through a buffer. Else all bytes go through a
+// buffer of 1 MiB that each thread keeps.
 FullIo pread_direct(int fd, const DirectAlignment& wanted, std::uint64_t offset, std::span<std::byte> out);
 
-// Whether a read of whole blocks may go there.
+// Whether a direct read may start at this offset and write to this memory.
 inline bool aligned(const DirectAlignment& wanted, std::uint64_t offset, const std::byte* memory) {
   // NOLINTNEXTLINE(*-reinterpret-cast)
   return offset % wanted.offset == 0 && reinterpret_cast<std::uintptr_t>(memory) % wanted.memory == 0;
 }
 
-// The next multiple of `block`, a power of two.
+// `bytes` rounded up to a multiple of `block`, a power of two.
 constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t block) {
   return (bytes + block - 1) / block * block;
 }
 
-// A read as it is put to the system, so that `bytes` bytes from `offset` come by it: `padded` bytes from
-// `offset` go to `into`, the first `ahead` of them unwanted.
+// The read that the system is asked for. It reads `padded` bytes from `offset` into `into`. The first `ahead`
+// bytes of them are not wanted.
 struct Aim {
   std::byte* into = nullptr;
   std::uint64_t offset = 0;
@@ -81,8 +82,9 @@ struct Aim {
   std::size_t padded = 0;
 };
 
-// Straight to `room`, of which the first `bytes` bytes are wanted and all may be overwritten, or to `bounce`,
-// grown as needed, where direct I/O cannot. Without a DirectAlignment: just so.
+// Plans a read of `bytes` bytes from `offset`. It goes directly to `room` if that is aligned and has space
+// for whole blocks, all of which may be overwritten. Else it goes to `bounce`, which grows as needed. Without
+// a DirectAlignment it always goes directly to `room`.
 inline Aim aim(const std::optional<DirectAlignment>& direct, std::uint64_t offset, std::size_t bytes,
                std::span<std::byte> room, Buffer& bounce) {
   if (!direct) return {room.data(), offset, 0, bytes};

@@ -11,9 +11,10 @@
 
 namespace penstock {
 
-// All that are mapped now, by the address behind each. The lock is one that a signal handler may take: what
-// it guards touches no mapped file, so the thread that the signal interrupts never holds it; and signals that
-// do not come from a touch are turned away before.
+// All current mappings, by their end address. add() and remove() run on any thread, lose() in the handler of
+// SIGBUS. The lock is a spin lock that the handler may take. Its holders never read mapped memory, so a
+// thread never gets a SIGBUS of BUS_ADRERR while it holds the lock. on_sigbus() does not take the lock for
+// other signals. lose() does not allocate.
 struct Mappings {
   void lock() {
     while (taken_.test_and_set(std::memory_order_acquire)) continue;
@@ -21,7 +22,7 @@ struct Mappings {
   void unlock() { taken_.clear(std::memory_order_release); }
 
   static Mappings& all() {
-    static Mappings& mappings = *new Mappings;  // outlives every mapping
+    static Mappings& mappings = *new Mappings;  // never destroyed, so it outlives every mapping
     return mappings;
   }
 
@@ -31,12 +32,13 @@ struct Mappings {
     files_.insert(std::move(node));
   }
   void remove(const MappedFile& file) {
-    std::map<const std::byte*, MappedFile*>::node_type node;  // freed without the lock
+    std::map<const std::byte*, MappedFile*>::node_type node;  // freed after the lock is released
     const std::lock_guard guard(*this);
     node = files_.extract(end_of(file));
   }
 
-  // Whether the address is in one; then there are zeros from its page on.
+  // Called by on_sigbus(). True if the address is in a mapping. Then the mapping has zeros from the page of
+  // the address to its end.
   bool lose(const std::byte* address) {
     const std::lock_guard guard(*this);
     const auto found = files_.upper_bound(address);
@@ -46,12 +48,13 @@ struct Mappings {
     const std::size_t first = static_cast<std::size_t>(address - file.bytes_.data()) / page * page;
     std::byte* const from = const_cast<std::byte*>(file.bytes_.data()) + first;  // NOLINT(*-const-cast)
     constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
-    file.lost_.store(true, std::memory_order_release);  // before anybody sees zeros
+    file.lost_.store(true, std::memory_order_release);  // set before any thread can see the zeros
     return ::mmap(from, file.bytes_.size() - first, PROT_READ, kFlags, -1, 0) != MAP_FAILED;
   }
 
  private:
   static const std::byte* end_of(const MappedFile& file) { return file.bytes_.data() + file.bytes_.size(); }
+  // Allocates the node of add() before the lock is taken.
   static std::map<const std::byte*, MappedFile*>::node_type node_for(MappedFile& file) {
     std::map<const std::byte*, MappedFile*> one{{end_of(file), &file}};
     return one.extract(one.begin());
@@ -63,8 +66,11 @@ struct Mappings {
 
 namespace {
 
+// The handler before the first mapping. Written once, by handle_sigbus().
 struct sigaction before_us {};
 
+// The handler of SIGBUS. Runs on the thread whose access failed, or on any thread if a process sent the
+// signal. It allocates nothing, takes only the lock of Mappings, and preserves errno.
 void on_sigbus(int signal, siginfo_t* info, void* context) {
   const int sys_errno = errno;
   const bool ours =
@@ -73,8 +79,10 @@ void on_sigbus(int signal, siginfo_t* info, void* context) {
   if (ours) return;
   if ((before_us.sa_flags & SA_SIGINFO) != 0) return before_us.sa_sigaction(signal, info, context);
   if (before_us.sa_handler != SIG_DFL && before_us.sa_handler != SIG_IGN) return before_us.sa_handler(signal);
-  if (before_us.sa_handler == SIG_IGN && info->si_code <= 0) return;  // somebody sent it
-  // As if we were not there: a touch is tried again and ends the process; what was sent is sent again.
+  // A process sent the signal; no access failed.
+  if (before_us.sa_handler == SIG_IGN && info->si_code <= 0) return;
+  // Restores the default action. A failed access happens again after the return, and then ends the process. A
+  // signal that was sent is raised again.
   std::signal(SIGBUS, SIG_DFL);
   if (info->si_code <= 0) ::raise(signal);
 }
@@ -106,6 +114,7 @@ int MappedFile::map(int fd, std::size_t bytes, int advice, bool populate) {
 
 MappedFile::~MappedFile() {
   if (bytes_.empty()) return;
+  // Removed before munmap: after it, another mapping may get this address.
   Mappings::all().remove(*this);
   ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());  // NOLINT(*-const-cast)
 }

@@ -1,5 +1,5 @@
-// Files mapped into memory, whose bytes may be touched without the risk that the process dies for it: where
-// the file has lost them meanwhile, or its device cannot read them, the system sends SIGBUS.
+// Files mapped into memory that can be read safely. If a mapped file has shrunk or its device fails, the
+// system sends SIGBUS at the access. This module handles the signal, so that the process does not die.
 #pragma once
 
 #include <atomic>
@@ -11,13 +11,13 @@
 
 namespace penstock {
 
-// The first `bytes` bytes (at least 1) of a file, for as long as this lives. Any thread.
+// A mapping of the first `bytes` bytes (at least 1) of a file. It exists as long as this object. Any thread.
 //
-// Touching a byte that is not available turns it, and all after it in the mapping, into zeros, and lost()
-// into true, for good: whoever uses the bytes looks at lost() afterwards. From the first mapping on a handler
-// of SIGBUS does that; signals that are none of its business it leaves to the handler that was there before,
-// or to the system, which ends the process. Who installs one later keeps that promise by handing on what it
-// does not know.
+// If a byte is not available when it is read, the handler of SIGBUS replaces its page and all later bytes of
+// the mapping by zeros. lost() is true from then on. So the caller checks lost() after it has used the bytes.
+// The handler is installed by the first mapping. It passes other SIGBUS signals to the earlier handler, or to
+// the system, which ends the process. A program that installs its own handler later must pass signals that it
+// does not know to this one.
 class MappedFile {
  public:
   MappedFile() = default;
@@ -25,12 +25,12 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
-  // Once. 0, or the errno: ENODEV where the file system has no mappings, ENOMEM where there are too many.
-  // `advice`: MADV_..., of which the outcome is not looked at. `populate` brings all bytes into memory at
-  // once.
+  // Maps the file; called once. Returns 0 or the errno: ENODEV if the file system has no mappings, ENOMEM if
+  // there are too many. `advice`: a MADV_ constant; an error of madvise is ignored. `populate`: brings all
+  // bytes into memory at once.
   int map(int fd, std::size_t bytes, int advice, bool populate);
 
-  // Before map(): none.
+  // The mapped bytes; empty before map().
   std::span<const std::byte> bytes() const { return bytes_; }
   bool lost() const { return lost_.load(std::memory_order_acquire); }
 

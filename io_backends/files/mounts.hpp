@@ -1,4 +1,4 @@
-// Where things are mounted on this machine.
+// Finds the mount points of this machine, and what kind of file system a tier is on.
 #pragma once
 
 #include <iosfwd>
@@ -10,16 +10,16 @@ namespace penstock {
 
 struct TierFacts;
 
-// From the text of a mountinfo (/proc/self/mountinfo), in its order.
+// The mount points in the text of /proc/self/mountinfo, in its order.
 std::vector<std::string> mount_points(std::istream& mountinfo);
 
-// Whether files of this type ("proc", "sysfs", "cgroup2", "devtmpfs", ...) are what the kernel says of
-// itself, and no storage. "tmpfs" holds files.
+// Whether this type of file system ("proc", "sysfs", "cgroup2", "devtmpfs", ...) shows data of the kernel and
+// stores no files. "tmpfs" stores files.
 bool is_pseudo_file_system(std::string_view fs_type);
 
-// Whether it is known that no server is behind the tier: memory, or a file system that lies on a device of
-// this machine. Of a network, of FUSE but for a few, of an overlay, whose layers may lie anywhere, and of a
-// type that is not known here it is not.
+// Whether the tier certainly uses no server: it is memory, or a file system on a device of this machine.
+// False for a network file system, for most FUSE file systems, for an overlay (its layers may be anywhere),
+// and for an unknown type.
 bool lies_on_this_machine(const TierFacts& facts);
 
 }  // namespace penstock

@@ -16,9 +16,9 @@
 namespace penstock {
 namespace {
 
-// cachestat(2), Linux 6.5; by hand because older headers lack it.
+// cachestat(2) of Linux 6.5. Its number and structure are defined here, because older headers lack them.
 constexpr long kCachestat = 451;
-constexpr std::uint64_t kWholeFile[] = {0, 0};  // offset and length; 0: to the end
+constexpr std::uint64_t kWholeFile[] = {0, 0};  // offset and length; length 0: to the end
 struct Cachestat {
   std::uint64_t cached = 0;
   std::uint64_t dirty = 0;
@@ -40,7 +40,7 @@ Result<Fd> open_file(const std::filesystem::path& file, std::string_view operati
   return fd;
 }
 
-// mincore tells the truth only to those who own the file or may write it; to others it says "all resident".
+// mincore() is correct only for users who own the file or may write it. To others it answers "all resident".
 bool mincore_is_honest(int fd, const struct stat& status) {
   if (::geteuid() == 0 || ::geteuid() == status.st_uid) return true;
   return ::faccessat(fd, "", W_OK, AT_EACCESS | AT_EMPTY_PATH) == 0;
@@ -84,12 +84,12 @@ Result<Residency> residency(const std::filesystem::path& file) {
 
 Result<void> evict(const std::filesystem::path& file) {
   PENSTOCK_ASSIGN(const Fd fd, open_file(file, "cannot evict"));
-  // Dirty pages cannot be forgotten. Writing them back needs no promise that they survive a power cut, so
-  // this spares the device's flush that fdatasync brings.
+  // Dirty pages cannot be evicted. The write-back need not survive a power cut, so it avoids the flush of the
+  // device that fdatasync would do.
   constexpr unsigned kWriteBack =
       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
   const int lost = ::sync_file_range(fd.get(), 0, 0, kWriteBack) == 0 ? 0 : errno;
-  // Also of what could not be written: the system keeps such pages as if they had been.
+  // Pages that could not be written are evicted, too. The kernel keeps them as if they had been written.
   if (const int failed = ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED); failed != 0)
     return errno_error(failed, "cannot evict", file.native());
   if (lost == EIO || lost == ENOSPC) return errno_error(lost, "cannot write back", file.native());
@@ -110,7 +110,7 @@ Result<void> drop_caches() {
   constexpr const char* kDoor = "/proc/sys/vm/drop_caches";
   const Fd fd(::open(kDoor, O_WRONLY | O_CLOEXEC));
   if (!fd) return errno_error(errno, "cannot drop the machine's caches through", kDoor);
-  ::sync();  // dirty pages stay unless they are written back first
+  ::sync();  // dirty pages are not dropped, so they are written back first
   if (::write(fd.get(), "3", 1) != 1)
     return errno_error(errno, "cannot drop the machine's caches through", kDoor);
   return success();

@@ -1,4 +1,4 @@
-// Cold and warm, said by layer and proven where the machine allows it.
+// Evicts, warms and inspects files in the page cache, and describes the cache state of a measurement.
 #pragma once
 
 #include <cstdint>
@@ -10,42 +10,46 @@
 
 namespace penstock {
 
-// How much of a file is in this machine's page cache.
+// The bytes of a file that are in this machine's page cache.
 struct Residency {
   std::uint64_t resident_bytes = 0;
   std::uint64_t total_bytes = 0;
-  bool verified =
-      false;  // false: the machine would not say (EPERM, O_DIRECT, remote); the numbers then mean nothing
+  // False: the system did not answer (EPERM, O_DIRECT, remote), and the numbers are meaningless.
+  bool verified = false;
   double fraction() const {
     return total_bytes == 0 ? 0.0 : static_cast<double>(resident_bytes) / static_cast<double>(total_bytes);
   }
 };
 
-// Asks cachestat(2), else mincore(2). mincore answers "all resident" to a user who neither owns the file nor
-// may write it: that is not taken as an answer (`verified` is false).
+// Asks the kernel how much of a file is cached, by cachestat(2) or else mincore(2). To a user who neither
+// owns the file nor may write it, mincore always answers "all resident". That answer is not used, and
+// `verified` is false.
 Result<Residency> residency(const std::filesystem::path& file);
 
-// Writes dirty pages of the file back and asks the kernel to forget its pages. Succeeds without promise: ask
-// residency(). io or no_space: bytes of the file could not be written, now or before, and are lost.
+// Writes dirty pages of the file back and asks the kernel to evict its pages. Success does not prove the
+// eviction; residency() does. Fails with io or no_space if bytes of the file could not be written, now or
+// earlier. These bytes are lost.
 Result<void> evict(const std::filesystem::path& file);
 
-// Drops clean pages, dentries and inodes of the whole machine (/proc/sys/vm/drop_caches). permission_denied
-// without root.
+// Drops clean pages, dentries and inodes of the whole machine (/proc/sys/vm/drop_caches). Fails with
+// permission_denied without root.
 Result<void> drop_caches();
 
 // Reads the file once through the page cache.
 Result<void> warm(const std::filesystem::path& file);
 
-// What a measurement was: each layer "cold", "warm", "unknown", "none", "memory", "bypassed", "unverified" or
-// "asis".
+// The cache state of a measurement. Each layer is "cold", "warm", "unknown", "none", "memory", "bypassed",
+// "unverified" or "asis".
 struct CacheState {
   std::string client_data = "unknown";
   std::string client_metadata = "unknown";
   std::string server = "unknown";
   std::string host = "unknown";
-  std::string method;                              // "drop", "evict", "reread", "" ...
-  std::optional<double> resident_fraction_before;  // absent where it could not be asked
-  std::optional<double> device_bytes_fraction;     // device bytes read over bytes consumed
+  // How the state was reached: "drop", "evict", "reread" or "" (nothing was done).
+  std::string method;
+  // Part of the data in the page cache before the repeat; absent if unknown.
+  std::optional<double> resident_fraction_before;
+  std::optional<double> device_bytes_fraction;  // bytes read from the device / bytes consumed
 };
 
 }  // namespace penstock

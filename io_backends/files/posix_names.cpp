@@ -24,7 +24,7 @@ class LockFile final : public Lock {
   Fd fd_;
 };
 
-// Names the holder of a lock. The boot's id tells processes before a reboot from those after it.
+// Names the holder of a lock. The boot id distinguishes processes before and after a reboot.
 std::string holder() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
@@ -83,7 +83,7 @@ Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, En
   entry.link = S_ISLNK(status.st_mode);
   if (entry.link && ::fstatat(folder, found.d_name, &status, 0) != 0) {
     entry.dangling = errno == ENOENT || errno == ENOTDIR || errno == ELOOP;
-    return true;  // what else keeps us from looking, opening it will say
+    return true;  // another error of the link is reported when it is opened
   }
   entry.folder = S_ISDIR(status.st_mode);
   if (entry.folder) return true;

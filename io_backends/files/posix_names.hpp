@@ -1,4 +1,4 @@
-// The Namespace of a folder of the operating system.
+// Lists, renames, removes and locks objects in a folder of the operating system.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,10 @@
 
 namespace penstock {
 
-// Lists regular files and folders (symbolic links count as what they point to; a dangling one is an object of
-// 0 bytes) and leaves out temporary names. lock() is an open-file-description lock, so it also keeps out the
-// same process, and ends with the holder however that ends; the file says who holds it.
+// Makes the Namespace of a root. It lists regular files and folders, without temporary names. A symbolic link
+// counts as its target; a dangling one is an object of 0 bytes. lock() is an open-file-description lock. So
+// it also excludes other holders in the same process, and ends when its holder ends in any way. The lock file
+// names its holder.
 std::unique_ptr<Namespace> posix_namespace(PosixRoot& root);
 
 }  // namespace penstock

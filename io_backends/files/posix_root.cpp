@@ -1,11 +1,11 @@
 // Threads: any thread calls any function at any time.
-// Lock: mutex_ guards opened_ and the changes of fd_. It is held while the root is opened or stat'ed, never
-// during an mkdir or fsync. fd_ is read without it: acquire pairs with the release of the store.
+// Lock: mutex_ guards opened_ and changes of fd_. It is held during an open or stat of the root, never during
+// an mkdir or fsync. fd_ is read without the lock: the acquire load pairs with the release store.
 // Memory: names and errors allocate. SystemName does not.
-// Ctrl-C: no function looks for a signal. EINTR is tried again, also for fsync, which a signal cannot
-// shorten.
-// Crash: a folder may be lost with the power until the folder above it is synced. make_root() syncs what it
-// makes; make_folders() leaves that to sync_folders_above() or sync_folder().
+// Ctrl-C: not checked. A call is repeated after EINTR, also an fsync.
+// Crash: a power cut may remove a new folder until its parent folder is synced. make_root() syncs the parents
+// of the folders that it makes. After make_folders() the caller syncs with sync_folders_above() or
+// sync_folder().
 #include "io_backends/files/posix_root.hpp"
 
 #include <fcntl.h>
@@ -22,8 +22,8 @@ std::filesystem::path resolve(std::string_view path) {
 }
 
 Result<void> sync_and_close(Fd folder, const PosixRoot& root, std::string_view name) {
-  // EINVAL: this file system does not sync folders. The close comes last, since network file systems report
-  // a failed write there.
+  // EINVAL: this file system does not sync folders. The close comes last, because network file systems report
+  // a failed write at the close.
   if (retry_eintr([&] { return ::fsync(folder.get()); }) != 0 && errno != EINVAL)
     return root.error(errno, "cannot sync folder", name);
   if (const int failed = folder.close(); failed != 0) return root.error(failed, "cannot close folder", name);
@@ -45,27 +45,28 @@ std::string PosixRoot::full(std::string_view name) const {
   return name.empty() ? path_.string() : (path_ / name).string();
 }
 
-// From the second call on without the lock. A descriptor stays open until this dies, even after make_root()
-// has replaced it: a thread may still use its number, which must not become another file's.
+// Only the first call takes the lock. A descriptor stays open as long as this object, even after make_root()
+// has replaced it. A thread may still use its number, and no other file may get that number.
 Result<int> PosixRoot::fd() {
   if (const int fd = fd_.load(std::memory_order_acquire); fd >= 0) return fd;
   const std::lock_guard lock(mutex_);
   if (const int fd = fd_.load(std::memory_order_relaxed); fd >= 0) return fd;
   Fd opened(::open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!opened) return error(errno, "cannot open folder", "");
-  // Into opened_ first: push_back may throw, and fd_ must not name a descriptor that is closed then.
+  // push_back comes first, because it may throw. Then the descriptor is closed, and fd_ must not have its
+  // number.
   opened_.push_back(std::move(opened));
   fd_.store(opened_.back().get(), std::memory_order_release);
   return opened_.back().get();
 }
 
-// With or without the lock: it reads no more than fd_.
+// May be called with or without the lock, because it reads only fd_.
 bool PosixRoot::gone() const {
   struct stat status {};
   const int fd = fd_.load(std::memory_order_acquire);
   if (fd < 0) return false;
   if (::fstat(fd, &status) != 0) return errno == ESTALE;
-  // FUSE goes on counting the links of a folder that was removed, so the name is looked up, too.
+  // On FUSE a removed folder may still have links, so the name is also checked.
   return status.st_nlink == 0 || (::stat(path_.c_str(), &status) != 0 && errno == ENOENT);
 }
 
@@ -76,7 +77,7 @@ void sweep_temporaries(const Backend& backend, std::string_view folder) {
   std::filesystem::recursive_directory_iterator entry(*root, failure);
   const std::filesystem::recursive_directory_iterator end;
   while (!failure && entry != end) {
-    // The step to the next entry comes first: it reads the entry that is removed then.
+    // The iterator moves to the next entry before the removal, because it reads the current entry.
     const std::filesystem::path path = entry->path();
     entry.increment(failure);
     std::error_code ignored;
@@ -92,12 +93,12 @@ Result<Fd> PosixRoot::open(std::string_view name, int flags, std::string_view op
   return opened;
 }
 
-// Two threads, or two processes, may make the same folders at once: EEXIST is fine. A folder that was there
-// is taken as synced by its maker.
+// Makes the root and its parents. Threads and processes may make the same folders at the same time, so EEXIST
+// is no error. An existing folder is assumed to be synced by the process that made it.
 Result<void> PosixRoot::make_root() {
   {
-    // The old descriptor is given up only here, under the lock: two threads must not both find it gone and
-    // the second discard what the first has opened anew.
+    // The old descriptor is discarded only here, under the lock. Otherwise two threads could both see that
+    // the folder was removed, and the second would discard the descriptor that the first has opened.
     const std::lock_guard lock(mutex_);
     if (fd_.load(std::memory_order_relaxed) >= 0 && !gone()) return success();
     fd_.store(-1, std::memory_order_release);
@@ -108,8 +109,8 @@ Result<void> PosixRoot::make_root() {
     made /= part;
     const int failed = ::mkdir(made.c_str(), 0777) == 0 ? 0 : errno;
     if (failed == 0) {
-      // Before the next level: from here on the root survives a power cut, and an object syncs no folder
-      // above it. A folder above that we may not read is not synced.
+      // The sync comes before the next level is made. So the root survives a power cut, and objects need not
+      // sync the folders above it. A parent folder without read permission is not synced.
       Fd folder(::open(above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
       if (folder) PENSTOCK_TRY(sync_and_close(std::move(folder), *this, ""));
     } else if (struct stat status{}; ::stat(made.c_str(), &status) == 0) {
@@ -145,8 +146,8 @@ Result<void> PosixRoot::sync_folder(std::string_view folder) {
   return sync_and_close(std::move(opened), *this, folder);
 }
 
-// After the object has its name: a sync before that would not include it. Only success of all counts, so the
-// order of the folders does not matter.
+// Called after the object has its name, since an earlier sync would not include the name. The object is
+// durable only if all syncs succeed, so their order does not matter.
 Result<void> PosixRoot::sync_folders_above(std::string_view name) {
   do {
     name = parent_of(name);

@@ -1,10 +1,12 @@
-// Threads: one thread at a time uses a PosixWriter. All writers of a back end share PosixWriting, whose two
-// flags are hints: a thread that reads an old value makes one more system call. No lock is held here.
-// Memory: a writer with direct I/O allocates its stage of 1 MiB in begin(). Appending allocates nothing.
-// Ctrl-C: nothing looks for a signal, and EINTR is tried again. A publish() that has started goes to its end.
-// The caller looks between appends, and then destroys the writer, which removes the object.
-// Crash: until give_name() the object has no name, or one with kTemporaryPrefix that no list shows. After it
-// the object has its name and all of its bytes. publish() explains what a power cut may take.
+// Threads: one thread at a time uses a PosixWriter. All writers of a back end share PosixWriting. Its two
+// flags are hints: a thread that reads an old value only makes one more system call. This file has no lock.
+// Memory: a writer with direct I/O allocates stage_, a buffer of 1 MiB, in begin(). An append allocates
+// nothing.
+// Ctrl-C: not checked, and a call is repeated after EINTR. A publish() that has started runs to its end. The
+// caller checks interrupted() between appends and then destroys the writer, which removes the unpublished
+// object.
+// Crash: before give_name() the object has no name, or a temporary one that lists skip. After it the object
+// has its name and all its bytes. The comment at publish() explains what a power cut may remove.
 #include "io_backends/files/posix_writer.hpp"
 
 #include <fcntl.h>
@@ -31,8 +33,8 @@ constexpr std::size_t kDirectBlock = 1U << 20U;
 constexpr std::size_t kPiecesAtOnce = 256;
 constexpr std::uint64_t kLeavesBy = 16U << 20U;
 
-// Time, process and count: in practice unique among the processes and hosts that share the folder. Any
-// thread.
+// A name from time, process and a counter. In practice it is unique among all processes and hosts that share
+// the folder. Any thread.
 std::string temporary_name(std::string_view object) {
   static std::atomic<std::uint64_t> count{0};
   struct timespec now {};
@@ -90,19 +92,19 @@ class PosixWriter final : public Writer {
   const std::string name_;
   int root_ = -1;
   Fd fd_;
-  std::string temporary_;  // "" while nameless
+  std::string temporary_;  // "" if the file is nameless
   std::uint64_t position_ = 0;
   std::uint64_t end_ = 0;
   std::uint64_t reserved_ = 0;
-  std::uint64_t sent_ = 0;  // bytes whose way to the device has started
+  std::uint64_t sent_ = 0;  // bytes whose write-back to the device has been started
   Buffer stage_;
   std::size_t staged_ = 0;
   bool direct_ = false;
   bool spent_ = false;
 };
 
-// Called by begin(). Turns direct I/O off for the whole back end, but only after a file could be opened
-// without it: EINVAL may have other causes.
+// Called by begin(). If the file system refuses O_DIRECT, it turns direct I/O off for the whole back end. It
+// does so only after an open without O_DIRECT succeeded, because EINVAL may have other causes.
 Result<void> PosixWriter::open_file() {
   const bool direct = writing_.direct.on();
   Result<void> opened = open_file(direct);
@@ -135,14 +137,14 @@ Result<void> PosixWriter::open_file(bool direct) {
       ::unlinkat(*root, SystemName(refused).get(), 0);
     return error(failed, "cannot create");
   }
-  // Only now is it known that the file system lacks nameless files: EINVAL above may have been about
-  // O_DIRECT.
+  // Only this success proves that the file system lacks nameless files. The EINVAL of O_TMPFILE may have been
+  // caused by O_DIRECT.
   writing_.nameless.store(false, std::memory_order_relaxed);
   fd_ = *std::move(opened);
   return success();
 }
 
-// On the thread that calls Backend::create(). After an error the caller destroys the writer.
+// Runs on the thread of Backend::create(). After an error the caller destroys the writer.
 Result<void> PosixWriter::begin(std::uint64_t bytes_hint) {
   auto opened = open_file();
   if (!opened && (opened.error().sys_errno == ENOENT || writing_.root.gone())) {
@@ -173,7 +175,7 @@ Result<void> PosixWriter::usable() const {
                     "the writer of '" + writing_.root.full(name_) + "' has failed or published before");
 }
 
-// Also counts the bytes of a write that failed half-way: write_direct() goes on after them.
+// Also counts the bytes of a write that failed part-way, because write_direct() continues after them.
 FullIo PosixWriter::write_some(std::uint64_t offset, std::span<const std::byte> bytes) {
   const FullIo io = full_io(bytes.size(), [&](std::size_t done) {
     return ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
@@ -189,9 +191,9 @@ Result<void> PosixWriter::write_all(std::uint64_t offset, std::span<const std::b
   return spend(error(io.sys_errno != 0 ? io.sys_errno : EIO, "cannot write"));
 }
 
-// Unaligned bytes go through the page cache. So does the rest of a write that the kernel cut between blocks
-// (at a limit or the end of the device): the buffered write then returns the reason. Only this thread uses
-// the descriptor, so no other write runs while its flags differ.
+// Unaligned bytes are written through the page cache. So is the rest of a write that the kernel cut between
+// blocks, at a limit or at the end of the device. Then the buffered write returns the reason. Only this
+// thread uses the descriptor, so no other write runs while O_DIRECT is off.
 Result<void> PosixWriter::write_direct(std::uint64_t offset, std::span<const std::byte> bytes) {
   // NOLINTNEXTLINE(*-reinterpret-cast)
   const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
@@ -220,8 +222,8 @@ Result<void> PosixWriter::flush_stage() {
   return success();
 }
 
-// How many of the bytes direct I/O can write without a copy. Fewer than a block are copied to the stage,
-// since a call for each would cost more.
+// The number of bytes that direct I/O can write without a copy. Fewer bytes than a block are copied to
+// stage_, because one call for each append would cost more.
 std::size_t PosixWriter::unstaged(std::span<const std::byte> bytes) const {
   // NOLINTNEXTLINE(*-reinterpret-cast)
   const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
@@ -248,8 +250,8 @@ Result<void> PosixWriter::append_staged(std::span<const std::byte> bytes) {
   return success();
 }
 
-// Starts the write-back of a large object while it is being written. So the device does not idle until the
-// sync, and does not get all bytes at once then. No promise: an error shows in the sync of finish_bytes().
+// Starts the write-back of a large object while it is being written. So the device is not idle until the
+// sync, and the sync has less to write. Errors are ignored, because the sync of finish_bytes() reports them.
 void PosixWriter::send_on() {
   if (position_ - sent_ < kLeavesBy) return;
   static_cast<void>(::sync_file_range(fd_.get(), static_cast<off_t>(sent_),
@@ -284,7 +286,7 @@ Result<void> PosixWriter::append(std::span<const std::span<const std::byte>> pie
     writing_.moved.add_written(written);
     position_ += written;
     end_ = std::max(end_, position_);
-    // A short write: the rest goes piece by piece, in order.
+    // After a short write, the rest is written piece by piece, in order.
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t skip = std::min(written, pieces[i].size());
       written -= skip;
@@ -303,21 +305,22 @@ Result<void> PosixWriter::write_at(std::uint64_t offset, std::span<const std::by
   return write_direct(offset, bytes);
 }
 
-// Everything that can fail for the bytes, before the object has a name. The order matters: the stage is part
-// of the bytes, the truncation of the metadata that the sync writes, and the close reports what is left.
+// Does everything with the bytes that can fail, before the object has a name. The order matters. First stage_
+// is written, and the file is truncated. Then the sync makes both durable. At last the close reports
+// remaining errors.
 Result<void> PosixWriter::finish_bytes(Durability wanted) {
   PENSTOCK_TRY(flush_stage());
   end_ = std::max(end_, position_);
   if (reserved_ > end_ && ::ftruncate(fd_.get(), static_cast<off_t>(end_)) != 0)
     return error(errno, "cannot give back the space reserved for");
-  // An error shows in the later sync of whoever asked for `leaving`.
+  // Errors are ignored. The later sync of the caller that requested `leaving` reports them.
   if (wanted == Durability::leaving)
     static_cast<void>(::sync_file_range(fd_.get(), 0, 0, SYNC_FILE_RANGE_WRITE));
   // fdatasync also writes the length, which is all the metadata that a reader needs.
   if (syncs(wanted) && retry_eintr([&] { return ::fdatasync(fd_.get()); }) != 0)
     return error(errno, "cannot sync");
-  // Network file systems report failed writes when a descriptor is closed. A copy is closed, since
-  // give_name() still needs fd_.
+  // Network file systems report failed writes when a descriptor is closed. So a copy of fd_ is closed. fd_
+  // itself is still needed by give_name().
   Fd twin(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
   if (!twin) return error(errno, "cannot close");
   if (const int failed = twin.close(); failed != 0) return error(failed, "cannot close");
@@ -330,8 +333,8 @@ Result<void> PosixWriter::link_nameless(const std::string& to) {
     if (::linkat(fd_.get(), "", root_, target.get(), AT_EMPTY_PATH) == 0) return success();
     if (errno != ENOENT) return error(errno, "cannot publish");
   }
-  // Before Linux 6.10 the link above needs CAP_DAC_READ_SEARCH. This one needs /proc and one more
-  // microsecond.
+  // Before Linux 6.10 the link by descriptor needs CAP_DAC_READ_SEARCH. This link needs /proc, and takes one
+  // microsecond more.
   const std::string self = "/proc/self/fd/" + std::to_string(fd_.get());
   if (::linkat(AT_FDCWD, self.c_str(), root_, target.get(), AT_SYMLINK_FOLLOW) != 0)
     return error(errno, "cannot publish");
@@ -349,21 +352,22 @@ Result<void> PosixWriter::rename_new(const std::string& from) {
   const SystemName target(name_);
   if (::renameat2(root_, source.get(), root_, target.get(), RENAME_NOREPLACE) == 0) return success();
   if (errno != EINVAL && errno != ENOSYS) return error(errno, "cannot publish");
-  // File systems without RENAME_NOREPLACE (NFS): a hard link, too, is made only if the name is free. The link
-  // comes first. A crash between both leaves the temporary name as well, never none.
+  // For file systems without RENAME_NOREPLACE (NFS). A hard link also succeeds only if the name is free. The
+  // link comes before the unlink. A crash between them leaves both names, never none.
   if (::linkat(root_, source.get(), root_, target.get(), 0) != 0) return error(errno, "cannot publish");
   ::unlinkat(root_, source.get(), 0);
   return success();
 }
 
-// The moment at which readers see the object, in one atomic system call. A crash before it leaves what was
-// there under this name.
+// Gives the object its name in one atomic system call. From then on readers see it. A crash before that
+// leaves the old object of this name.
 Result<void> PosixWriter::give_name(IfExists if_exists) {
   if (temporary_.empty()) {
     auto linked = link_nameless(name_);
     if (linked || linked.error().sys_errno != EEXIST || if_exists == IfExists::fail) return linked;
-    // A link cannot replace. So the object gets a temporary name, and a rename replaces. temporary_ is set
-    // after the link and cleared after the rename: between them discard() has a file to remove.
+    // A link cannot replace an object. So the object gets a temporary name by a link, and a rename replaces
+    // the old object. temporary_ is set after the link and cleared after the rename, because between them
+    // discard() must remove that name.
     const std::string bridge = temporary_name(name_);
     PENSTOCK_TRY(link_nameless(bridge));
     temporary_ = bridge;
@@ -373,9 +377,10 @@ Result<void> PosixWriter::give_name(IfExists if_exists) {
   return success();
 }
 
-// Bytes, then name, then folders. With the name first, a power cut could leave a name without its bytes;
-// with the folders first, their sync would not include the name. Only Durability::file and above sync the
-// bytes: below it a power cut may take them although the name stays.
+// The order is: sync the bytes, give the name, sync the folders. If the name came first, a power cut could
+// leave a name without its bytes. If the folders came first, their sync would not include the name. Only
+// Durability::file and stronger ones sync the bytes. With weaker ones a power cut may remove the bytes
+// although the name stays.
 Result<void> PosixWriter::publish(Durability wanted, IfExists if_exists) {
   PENSTOCK_TRY(usable());
   spent_ = true;
@@ -386,8 +391,9 @@ Result<void> PosixWriter::publish(Durability wanted, IfExists if_exists) {
   return done;
 }
 
-// By publish() and the destructor; harmless when called again. After a successful publish() nothing is left
-// to remove: temporary_ is empty, and a nameless file without a link ends with its descriptor.
+// Called by publish() and the destructor, possibly twice. Removes an unpublished file. After a successful
+// publish() it removes nothing, because temporary_ is empty. A nameless file without a link is removed by the
+// system when its descriptor is closed.
 void PosixWriter::discard() {
   if (!temporary_.empty()) ::unlinkat(root_, SystemName(temporary_).get(), 0);
   temporary_.clear();

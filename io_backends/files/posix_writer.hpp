@@ -13,21 +13,23 @@
 
 namespace penstock {
 
-// What the writers of one back end share. Any thread.
+// The common state of all writers of one back end. Any thread.
 struct PosixWriting {
   PosixRoot& root;
   MovedCounter& moved;
-  DirectMode& direct;  // where offset, length and memory are aligned
-  // Whether to try nameless files (O_TMPFILE), of which even SIGKILL leaves nothing. Cleared for good when
+  DirectMode& direct;  // whether writes use O_DIRECT; only aligned blocks do
+  // Whether to use nameless files (O_TMPFILE), which disappear even after SIGKILL. Set to false for ever if
   // the file system has none. Then an object has a temporary name until it is published.
   std::atomic<bool> nameless{true};
-  // Whether to link a nameless file by its descriptor alone. Cleared for good where the kernel needs /proc.
+  // Whether a nameless file can be linked by its descriptor. Set to false for ever if the kernel needs its
+  // path in /proc.
   std::atomic<bool> link_by_descriptor{true};
 };
 
-// A Writer for `name`. Reserves `bytes_hint` bytes from 1 MiB on (not in memory), which keeps large files in
-// one piece. With direct I/O, appended bytes are copied and written in aligned blocks of 1 MiB. An append of
-// 1 MiB and more is written without a copy, if its memory is aligned and it starts at a multiple of 4 KiB.
+// Makes a Writer for `name`. If `bytes_hint` is at least 1 MiB, it reserves that space on the disk (not on
+// tmpfs), so that a large file is contiguous. With direct I/O, appended bytes are copied and written in
+// aligned blocks of 1 MiB. An append of at least 1 MiB is written without a copy if its memory is aligned and
+// it starts at a multiple of 4 KiB.
 Result<std::unique_ptr<Writer>> create_posix_object(PosixWriting& writing, std::string_view name,
                                                     std::uint64_t bytes_hint);
 

@@ -16,9 +16,9 @@
 namespace penstock {
 namespace {
 
-constexpr unsigned kMostEntries = 4096;       // what is submitted at once
-constexpr unsigned kMostCompletions = 65536;  // likewise: the kernel takes no more
-constexpr unsigned kMostKnownFiles = 1024;    // opened objects in the table
+constexpr unsigned kMostEntries = 4096;       // the most requests of one submit
+constexpr unsigned kMostCompletions = 65536;  // the most completions that the kernel allows
+constexpr unsigned kMostKnownFiles = 1024;    // slots of the table for opened objects
 constexpr unsigned kSqpollIdleMs = 1000;
 constexpr int kGoneWithinMs = 30'000;
 
@@ -38,10 +38,10 @@ int UringRing::create(unsigned entries, unsigned completions, unsigned flags) {
 
 int UringRing::set_up(std::size_t depth, bool sqpoll) {
   const auto entries = static_cast<unsigned>(std::min<std::size_t>(3 * depth, kMostEntries));
-  // The kernel refuses fewer than entries, which it rounds up to a power of two.
+  // The kernel rounds `entries` up to a power of two, and refuses fewer completions than that.
   const auto completions = static_cast<unsigned>(
       std::min<std::size_t>(std::max<std::size_t>(2 * depth + 1, std::bit_ceil(entries)), kMostCompletions));
-  // Completions are worked off by this thread when it asks for them, where the kernel can (6.1).
+  // With Linux 6.1 and later, this thread processes completions only when it asks for them.
   const unsigned best =
       sqpoll ? IORING_SETUP_SQPOLL : IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
   int failed = create(entries, completions, best);
@@ -56,8 +56,9 @@ int UringRing::set_up(std::size_t depth, bool sqpoll) {
   return -::io_uring_register_files_sparse(&ring_, chains_ + known_files_);
 }
 
-// Closing a ring does not wait for its requests. But its table of files goes when none is left: an end of a
-// pipe that only the table has says when that is.
+// Closing a ring does not wait for its requests. But the kernel frees the table of files only after the last
+// request. So the write end of a pipe is put into the table and closed everywhere else. The read end gets a
+// hang-up when the table is freed.
 void UringRing::cut_off() {
   std::array<int, 2> ends{-1, -1};
   const bool piped = known_files_ > 0 && ::pipe2(ends.data(), O_CLOEXEC) == 0;

@@ -1,5 +1,5 @@
-// An io_uring with a table of files. Its first places are for chains of open, read and close, the others for
-// opened objects.
+// An io_uring with a table of registered files. The first slots of the table are for chains of open, read and
+// close. The other slots are for opened objects.
 #pragma once
 
 #include <liburing.h>
@@ -8,7 +8,8 @@
 
 namespace penstock {
 
-// One thread: with IORING_SETUP_SINGLE_ISSUER the kernel accepts submissions from no other.
+// Only the thread that called set_up() may use it: with IORING_SETUP_SINGLE_ISSUER the kernel refuses
+// submissions of other threads.
 class UringRing {
  public:
   UringRing() = default;
@@ -18,10 +19,10 @@ class UringRing {
     if (there_) ::io_uring_queue_exit(&ring_);
   }
 
-  // Slots for `depth` chains, each of three requests. 0, or the errno.
+  // Makes a ring with slots for `depth` chains of three requests each. Returns 0 or the errno.
   int set_up(std::size_t depth, bool sqpoll);
-  // Ends it with requests in flight, and waits up to 30 s until none of them writes to memory any more. It
-  // can only wait on the thread that made it, and if a descriptor is free.
+  // Destroys the ring while requests are in flight. Waits up to 30 s until no request can write to memory. It
+  // can wait only on the thread that made the ring, and only if two descriptors are free.
   void cut_off();
   io_uring& get() { return ring_; }
   unsigned known_files() const { return known_files_; }
@@ -31,8 +32,8 @@ class UringRing {
 
   io_uring ring_{};
   bool there_ = false;
-  unsigned chains_ = 0;       // slots of the table for them
-  unsigned known_files_ = 0;  // the slots after them, for opened objects
+  unsigned chains_ = 0;       // slots of the table for chains
+  unsigned known_files_ = 0;  // slots after those of the chains, for opened objects
 };
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// What to compare with: jobs with more and fewer ranks, and what other programs measured of the same tiers.
+// Sections for comparison: jobs with other numbers of ranks, and results of other programs on the same tiers.
 #include <fmt/format.h>
 
 #include "benchmarks/read/read_metrics.hpp"

@@ -1,4 +1,4 @@
-// What records say next to each other: jobs with more and fewer ranks, and other programs on the same tier.
+// Sentences that compare jobs with different numbers of ranks, and other programs on the same tier.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -14,7 +14,7 @@ void add(std::string& text, const std::string& words) {
   if (!words.empty()) text += (text.empty() ? "" : ", ") + words;
 }
 
-// Block sizes come as bytes or as they were written.
+// A block size as text. Records have it as a number of bytes or as text.
 std::string size_text(const Record& record, std::string_view name) {
   const auto bytes = parameter_number(record, name);
   if (!bytes) return parameter_text(record, name);
@@ -26,7 +26,7 @@ bool is_direct(const Record& record) {
   return direct == "1" || direct == "true";
 }
 
-// Without one it may not be next to any.
+// A record without a tier cannot be compared with any tier.
 bool names_tier(const Record& record) {
   return record.parameters.contains("tier") || record.tiers.contains("data");
 }
@@ -58,7 +58,7 @@ std::string peer_work(const Record& record) {
   return work.empty() ? parameter_text(record, "benchmark") : work;
 }
 
-// Of a job that reads and writes, fio tells either apart.
+// Whether the record's rate is one of reads. For a job that reads and writes, fio has one record for each.
 bool reads(const Record& record) {
   const std::string operation = parameter_text(record, "operation");
   const std::string way = operation.empty() ? parameter_text(record, "rw") : operation;

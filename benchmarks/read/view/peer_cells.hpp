@@ -1,4 +1,5 @@
-// What other programs measured of our tiers: records that were imported from fio and Google Benchmark.
+// Finds records of other programs that measured the same tiers. They were imported from fio and Google
+// Benchmark.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +13,27 @@
 
 namespace penstock {
 
-// A usable record of another program that says how many bytes or operations it moved.
+// Whether this is a usable record of another program with a rate in bytes or operations.
 bool is_peer(const Record& record);
 
-// "fio-3.33": what its label says, else the program.
+// The program with its version from the record's label ("fio-3.33"), else only its name.
 std::string peer_program(const Record& record);
 
-// "randread of 128k, depth 8, psync, direct": how it worked, as far as it says.
+// The parameters of its work, as far as the record has them: "randread of 128k, depth 8, psync, direct".
 std::string peer_work(const Record& record);
 
-// One way in which one program worked on one tier, by threads.
+// The records of one program that did the same work on one tier, by thread count.
 struct PeerCurve {
   std::string tier;
-  std::string name;     // "fio-3.33 on disk", and how it worked where that tells two apart
-  bool direct = false;  // past the page cache
-  bool reads = false;   // it moved bytes by reading
-  std::map<std::uint64_t, const Record*> at;  // threads -> the latest
+  std::string name;     // "fio-3.33 on disk", followed by its work if two curves would have the same name
+  bool direct = false;  // it used direct I/O
+  bool reads = false;   // its rate is one of reads
+  std::map<std::uint64_t, const Record*> at;  // threads -> the latest record
 };
 std::vector<PeerCurve> peer_curves(std::span<const Record> records);
 
-// It may be shown with a group: it reads a tier of that name, the group is of one process, and direct I/O is
-// not compared with reads from the page cache.
+// Whether the curve may be shown in the chart of a group. It must read a tier of the group, and the group
+// must be of a single process. Direct I/O is not compared with reads from the page cache.
 bool is_comparable(const PeerCurve& peer, const ReadGroup& group);
 
 }  // namespace penstock

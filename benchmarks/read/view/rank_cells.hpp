@@ -1,4 +1,4 @@
-// Read records of jobs that differ in how many ranks they had: what more processes and nodes bring.
+// Groups read records by their number of ranks, to show the effect of more processes and nodes.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace penstock {
 
-// Records that differ in tier, threads and ranks only; of several numbers of ranks. Each curve is of a tier
-// and a number of threads ("pfs, 4 threads a rank"), and leads from ranks to the latest usable record. Of a
-// group only the title and the curves are set.
+// Groups of records that differ only in tier, threads and ranks, with at least two different numbers of
+// ranks. Each curve is for a tier and a number of threads ("pfs, 4 threads a rank"). It maps a number of
+// ranks to the latest usable record. Only the title and the curves of a group are set.
 std::vector<ReadGroup> rank_groups(std::span<const Record> records);
 
-// How many nodes the ranks of a record ran on; 1 where it does not say.
+// The number of nodes that the ranks of a record ran on; 1 if the record does not have it.
 std::size_t node_count(const Record& record);
 
 }  // namespace penstock

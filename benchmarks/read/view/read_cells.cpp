@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// What a diagram of one group varies, and what its title names anyway.
+// The parameters that vary within a chart or that its title always names.
 std::vector<std::string_view> axes_and(std::string_view more) {
   std::vector<std::string_view> all{"threads", "cache"};
   if (!more.empty()) all.push_back(more);

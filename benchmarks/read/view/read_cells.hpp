@@ -1,4 +1,4 @@
-// Read records as cells of an experiment: which tier and threads, and which of them may be compared.
+// Groups read records into cells (tier and threads) that may be compared.
 #pragma once
 
 #include <cstdint>
@@ -13,36 +13,38 @@
 
 namespace penstock {
 
-// Threads of a record that may be in a group of reading; a session of the profiler can be in one too.
+// The thread count of a record, if it may be in such a group. Records of `read` and of the profiler may.
 std::optional<std::uint64_t> read_threads(const Record& record);
 
-// What must be equal for two read records to be compared, besides tier, threads, cache and labels. `but`: a
-// parameter that may differ.
+// A key of everything that must be equal if two read records are compared, except tier, threads, cache and
+// labels. `but`: one more parameter that may differ.
 std::string read_work(const Record& record, std::string_view but = "");
-// What may tell such work apart, as text; a row for each record (titles_of()).
+// The parameters in which such records may differ, as text, with a row for each record. See titles_of().
 std::vector<std::vector<std::string>> read_texts(std::span<const Record* const> records,
                                                  std::string_view but = "");
 
-// How much of something one tier moves at each thread count (of rank_groups(): at each number of ranks).
+// The records of one tier by thread count (from rank_groups(): by number of ranks).
 struct ReadCurve {
   std::string tier;
   std::map<std::uint64_t, const Record*> at;  // threads -> the latest usable record
 };
 
-// Read records that differ in tier and threads only.
+// Read records that differ only in tier and threads.
 struct ReadGroup {
-  std::string title;  // "cold, order shuffled" ...: what tells this group from the others; never ""
+  std::string title;  // how this group differs from the others, such as "cold, order shuffled"; never ""
   std::string cache;
-  std::string rest;   // everything but the cache: groups with equal `rest` are the same work cold and warm
-  std::string work;   // `rest` without the labels: groups with equal `work` and cache differ in labels only
-  std::string label;  // "disk=old"
-  bool open_loop = false;  // read at a rate that was given (`--rate`): says nothing of what could be read
-  std::vector<ReadCurve> curves;  // in the order of their first record
+  // Everything except the cache state: groups with equal `rest` are the same work, cold and warm.
+  std::string rest;
+  std::string work;   // `rest` without the labels: groups with equal `work` and cache differ only in labels
+  std::string label;  // the labels of its records, such as "disk=old"
+  bool open_loop = false;  // read at a given rate (`--rate`), so it does not show the highest possible rate
+  std::vector<ReadCurve> curves;  // curves of the tiers, in the order of their first records
   const ReadCurve* find(std::string_view tier) const;
 };
 std::vector<ReadGroup> read_groups(std::span<const Record> records);
 
-// A record of the curve against that with the fewest threads: repeats of a sweep are measured in turn.
+// The rate of a record relative to that with the fewest threads. The ratio is paired by repeat if possible,
+// because the repeats of a sweep are interleaved.
 std::optional<double> scaling_ratio(const ReadCurve& curve, const Record& record);
 
 }  // namespace penstock

@@ -15,7 +15,8 @@ namespace {
 
 using namespace read_metrics;
 
-// Samples are counted, payload is bytes: a baseline in samples/s is drawn by this cell's own bytes a sample.
+// The baseline in bytes per second. Records have it in samples per second, so it is multiplied by the cell's
+// bytes per sample.
 std::optional<double> baseline_bytes(const Record& record) {
   const auto bytes = metric_value(record, kPayloadRate);
   const auto samples = metric_value(record, kSampleRate);
@@ -24,7 +25,7 @@ std::optional<double> baseline_bytes(const Record& record) {
   return *baseline * *bytes / *samples;
 }
 
-// Unless nothing of it was measured.
+// Adds the series to the chart unless it has no values.
 void keep_drawn(Chart& chart, ChartSeries series) {
   if (std::any_of(series.y.begin(), series.y.end(), [](const auto& value) { return value.has_value(); }))
     chart.series.push_back(std::move(series));
@@ -50,7 +51,7 @@ const Record* record_at(const Cells& cells, double x) {
   return at == cells.end() ? nullptr : at->second;
 }
 
-// Medians of a rate with their bands.
+// Adds the medians of the payload rate, with their bands.
 void add_rates(ChartSeries& series, const std::vector<double>& xs, const Cells& cells, double unit) {
   for (const double x : xs) {
     const Record* const record = record_at(cells, x);
@@ -87,7 +88,8 @@ void add_curve(Chart& chart, const ReadCurve& curve, std::size_t colour, double 
 
 constexpr double kFarCeiling = 5;
 
-// A ceiling far above all that was read would squash the lines below it.
+// Removes a ceiling far above all other values. It would compress the lines below it. True if one was
+// removed.
 bool drop_far_ceilings(Chart& chart, double most_times) {
   double highest = 0;
   for (const ChartSeries& series : chart.series)
@@ -110,7 +112,7 @@ Chart chart_against(std::string_view count, std::string_view what, const std::st
   return chart;
 }
 
-// Peers have marks of their own, behind those of the first tiers.
+// Peers have their own marks, after those of the first tiers.
 constexpr std::size_t kPeerMark = 5;
 
 std::vector<const PeerCurve*> peers_of(const ReadGroup& group, const std::vector<PeerCurve>& peers) {

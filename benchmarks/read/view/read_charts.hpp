@@ -1,4 +1,4 @@
-// Reading against threads and ranks, as data for the page's script.
+// Makes the charts of read rates over threads and ranks, as data for the script of the report page.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 
 namespace penstock::report {
 
-// Bandwidth against threads for one group: a line a tier, with its baseline (dashed) and ceiling (dotted)
-// where measured, and what peers read of the same tier (dash-dotted). Empty series: nothing to draw.
+// Bandwidth over threads for one group. Each tier has a line, with its baseline (dashed) and ceiling (dotted)
+// if measured, and the rates of peers on the same tier (dash-dotted). Without values it has no series.
 Chart bandwidth_chart(const ReadGroup& group, const std::vector<PeerCurve>& peers,
                       std::vector<std::string>& tiers, const Output& output);
 
-// The same against ranks, a line for each tier and number of threads.
+// The same over ranks, with a line for each tier and number of threads.
 Chart ranks_chart(const ReadGroup& group, const Output& output);
 
 // The median and the 99th percentile of the time for one sample, by threads.

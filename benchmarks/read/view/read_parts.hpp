@@ -1,17 +1,18 @@
 // Writes the sentences and the parts of the report page about records of `read`.
 //
 // The rules:
-//  - A tier stops scaling at the first thread count after which no measured count brings 10% more. A curve
-//    that falls by 10% and more from its peak to its last count loses: that is said instead. Rates are
-//    against the fewest threads, repeat by repeat where both have as many.
-//  - A tier feeds X times another at the highest thread count that both were measured at; within 5% they feed
-//    the same.
-//  - Baseline: samples_per_s over baseline_samples_per_s, repeat by repeat where both have as many repeats.
-//  - No comparison is said of a difference within the spread of the repeats ((max - min) / median of the rows
-//    compared): such rows cannot be told apart. What rests on rows of one repeat says so and is a caution.
-//  - Ceiling: a tier's fastest row against the highest ceiling that any of its rows has. Rows that decode say
-//    how far decoding stays below that.
-//  - "At most N accelerators" is a division of a read rate and says so.
+//  - A tier stops scaling at the first thread count after which no measured count is 10% faster. If the rate
+//    falls by 10% or more from its peak to the last count, the sentence reports that loss instead. Rates are
+//    relative to the fewest threads, paired by repeat if both rows have equally many repeats.
+//  - "A tier delivers X times the bandwidth of another" refers to the highest thread count at which both were
+//    measured. Tiers within 5% of each other count as equal.
+//  - Baseline: samples_per_s / baseline_samples_per_s, paired by repeat if both have equally many repeats.
+//  - A difference within the spread of the repeats ((max - min) / median of the compared rows) is not
+//    reported. A sentence about rows with one repeat says so and is a caution.
+//  - Ceiling: a tier's fastest row is compared with the highest ceiling of all its rows. If rows decode, the
+//    sentence reports how far decoding stays below the ceiling.
+//  - "At most N accelerators" is a read rate divided by the rate of one accelerator, and the sentence says
+//  so.
 #pragma once
 
 #include <span>
@@ -28,7 +29,7 @@ namespace penstock::verdicts {
 
 void describe_read(const std::vector<ReadGroup>& groups, const Output& output, std::vector<Sentence>& out);
 void describe_rank_scaling(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out);
-// A program that worked otherwise is no finding, but what it moved next to ours is worth a word.
+// Reports the rates of other programs next to ours. They did other work, so the sentences are no findings.
 void describe_peers(const std::vector<PeerCurve>& peers, const std::vector<ReadGroup>& groups,
                     std::vector<Sentence>& out);
 

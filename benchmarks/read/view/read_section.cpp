@@ -1,4 +1,5 @@
-// Reading: bandwidth against threads and latency, for each group of comparable cells.
+// The section "Reading" of the report page: bandwidth over threads, and latency, for each group of comparable
+// cells.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -82,8 +83,8 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
   return table;
 }
 
-// Groups that differ from `group` in their labels only, a column for each; empty unless `group` is the first
-// of several.
+// A table of the groups that differ from `group` only in their labels, with a column for each. Empty unless
+// `group` is the first of at least two.
 HtmlTable label_table(const ReadGroup& group, const std::vector<ReadGroup>& groups, const PageState& state) {
   std::vector<const ReadGroup*> compared;
   for (const ReadGroup& other : groups)

@@ -17,15 +17,17 @@ namespace {
 
 using namespace read_metrics;
 
-constexpr double kDecodingLimits = 2;       // a ceiling this many times the decoded rate: decoding limits
-constexpr double kAcceleratorImages = 200;  // samples/s that one accelerator takes, for "at most N"
+// Decoding is the limit if the ceiling is at least this many times the decoded rate.
+constexpr double kDecodingLimits = 2;
+// Samples per second that one accelerator consumes, for "at most N accelerators".
+constexpr double kAcceleratorImages = 200;
 
 std::optional<double> rate_of(const Record& record) {
   const Metric* const rate = throughput(record);
   return rate != nullptr && rate->value() > 0 ? std::optional(rate->value()) : std::nullopt;
 }
 
-// The cache was proven to be in the state that was asked for, or was left as it is.
+// Whether the cache was proven to be in the requested state, or was left as it was on request.
 bool as_asked(const Record& record) {
   return cache_state(record) == cache_name(record);
 }
@@ -60,7 +62,7 @@ bool any_once(const std::vector<const ReadCurve*>& about) {
                      [](const ReadCurve* curve) { return measured_once(*curve); });
 }
 
-// What rests on a single repeat is no finding: its spread is unknown.
+// A result of a single repeat is only a caution, because its spread is unknown.
 Tone tone_of(const std::vector<const ReadCurve*>& about) {
   return any_once(about) ? Tone::caution : Tone::finding;
 }
@@ -71,11 +73,11 @@ bool decodes(const ReadGroup& group) {
   return !decode.empty() && decode != "none";
 }
 
-// Behind every sentence, in brackets: the cache state that its tiers really were in, what tells this group
-// from the others, and what belongs to believing it.
+// The brackets after a sentence. They contain the proven cache state of its tiers, how this group differs
+// from the others, and what limits confidence in the result.
 std::string in_group(const ReadGroup& group, const std::vector<const ReadCurve*>& about,
                      const std::string& more = "") {
-  std::vector<std::string> states;  // other than what was asked for
+  std::vector<std::string> states;  // states that differ from the requested one
   std::string exceptions;
   bool any_as_asked = false;
   for (const ReadCurve* curve : about) {
@@ -106,7 +108,7 @@ std::string in_group(const ReadGroup& group, const std::vector<const ReadCurve*>
   return " (" + text + ")";
 }
 
-// "3.1x", "12x".
+// A ratio as text: "3.1x" below 9.95, else "12x".
 std::string times_text(double ratio) {
   return ratio < 9.95 ? fmt::format("{:.1f}x", ratio) : fmt::format("{}x", format_number(std::round(ratio)));
 }
@@ -120,7 +122,7 @@ void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vecto
   const std::string first = threads_text(points.front().threads);
   const std::string last = threads_text(points.back().threads);
   const std::string who = decodes(group) ? "decoding from " + curve.tier : curve.tier;
-  // What the sentence compares: the rows from `from` on, and the least difference that it claims.
+  // The sentence compares the rows from `from` threads on, and claims at least `difference`.
   const ScalingPoint& before = points[points.size() - 2];
   const std::uint64_t from = scaling.lost_after > 0 ? scaling.peak_at
                              : scaling.still_gains  ? before.threads
@@ -155,14 +157,14 @@ void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vecto
   out.push_back({tone_of({&curve}), "scaling", text + in_group(group, {&curve}) + "."});
 }
 
-// Rows of two curves at the highest thread count that both were measured at.
+// The rows of two curves at the highest thread count at which both were measured.
 struct RowPair {
   const Record* first = nullptr;
   const Record* second = nullptr;
-  std::string at;     // "4 threads"
-  double ratio = 0;   // of the rate of the second to that of the first
-  double apart = 0;   // spread of their repeats, the larger of both
-  bool once = false;  // one of the curves has a row of a single repeat
+  std::string at;     // the thread count as text: "4 threads"
+  double ratio = 0;   // rate of the second record / rate of the first
+  double apart = 0;   // the larger spread of the two records' repeats
+  bool once = false;  // one of the curves has a row with a single repeat
   double times() const { return std::max(ratio, 1 / ratio); }
 };
 
@@ -186,7 +188,7 @@ std::string cannot_be_distinguished(const std::string& what, const RowPair& rows
                      format_percent(rows.apart));
 }
 
-// A sentence about a tier in two groups; `note` is for its brackets.
+// Adds a sentence about one tier in two groups. `note` goes into its brackets.
 void describe_pair(const RowPair& rows, const std::string& text, const std::string& note, std::string key,
                    std::size_t group, std::vector<Sentence>& out) {
   std::string brackets = note;
@@ -216,7 +218,7 @@ void describe_tiers(const ReadGroup& group, std::vector<Sentence>& out) {
     }
 }
 
-// Groups that differ in their labels only: what a change did.
+// Compares groups that differ only in their labels, which shows the effect of a change.
 void describe_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
   for (std::size_t i = 0; i < groups.size(); ++i)
     for (std::size_t j = i + 1; j < groups.size(); ++j) {
@@ -238,7 +240,7 @@ void describe_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>
     }
 }
 
-// Ranks that read equally large parts should end together.
+// Reports ranks that read equal amounts but at different rates.
 void describe_ranks(const ReadGroup& group, const ReadCurve& curve, const Output& output,
                     std::vector<Sentence>& out) {
   for (const auto& [threads, record] : curve.at) {
@@ -292,8 +294,8 @@ void describe_baseline(const ReadGroup& group, std::vector<Sentence>& out) {
                  in_group(group, about));
 }
 
-// The tier's ceiling is the best that any probe reached with any number of clients; its fastest row stands
-// against that.
+// Compares the tier's fastest row with its ceiling: the highest rate that any probe reached with any number
+// of clients.
 void describe_ceiling(const ReadGroup& group, const ReadCurve& curve, const Output& output,
                       std::vector<Sentence>& out) {
   std::vector<std::string> invalid;
@@ -309,7 +311,8 @@ void describe_ceiling(const ReadGroup& group, const ReadCurve& curve, const Outp
     }
     const auto fraction = metric_value(*record, kOfCeiling);
     if (fraction && *fraction > kCeilingTolerance && record->verdict != Verdict::ceiling_invalid)
-      invalid.push_back(threads_text(threads));  // the others are said with the verdicts
+      // Records with the verdict ceiling_invalid are reported with the verdicts.
+      invalid.push_back(threads_text(threads));
   }
   if (!invalid.empty())
     add_sentence(out, Tone::caution, "ceiling_invalid",
@@ -346,7 +349,7 @@ void describe_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Senten
           text = cannot_be_distinguished(curve.tier + " cold and warm", *rows);
         else if (rows->times() < 1 + kSameRate)
           text = fmt::format("{} is as fast cold as warm at {}", curve.tier, rows->at);
-        // The title without its "cold": what tells this work from other work in these records.
+        // The title without its "cold", which names how this work differs from other work.
         const std::string work = cold.title.size() > 6 ? cold.title.substr(6) : "";
         describe_pair(*rows, text, work, "cold_warm", i, out);
       }
@@ -354,7 +357,7 @@ void describe_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Senten
   }
 }
 
-// Whether a tier kept up with what was asked of it, and how long that took.
+// Reports whether a tier kept up with the offered rate, and its latency.
 void describe_offered(const ReadGroup& group, const ReadCurve& curve, std::vector<Sentence>& out) {
   constexpr double kNearlyAll = 0.98;
   for (const auto& [threads, record] : curve.at) {

@@ -1,4 +1,4 @@
-// How the records of `read` are shown, next to sessions of the profiler and to what other programs measured.
+// The view of `read` records, together with sessions of the profiler and records of other programs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void add_superseded_reads(std::span<const Record> records, std::set<const Record
       for (const auto& [threads, record] : curve.at) out.erase(record);
 }
 
-// "disk cold at 4 threads".
+// The name of each record: "disk cold at 4 threads".
 std::vector<std::string> read_names(Shown records) {
   std::vector<std::string> names;
   for (const Record* const record : records) {
@@ -50,7 +50,7 @@ void describe_reading(std::span<const Record> records, const Output& output, std
   verdicts::describe_peers(peer_curves(records), groups, out);
 }
 
-// The best rate of each tier: cold where it was measured cold.
+// A tile with the best rate of each tier. The cold rate is preferred if there is one.
 std::vector<std::string> read_tiles(std::span<const Record> records, report::PageState& state) {
   std::vector<ReadGroup> groups = read_groups(records);
   std::vector<std::string> tiles;
