@@ -62,7 +62,8 @@ class TierProbe {
   }
 
   Result<std::vector<ProbeCell>> run() {
-    if (ranks_.rank_on_node() == 0) sweep_dead_probes(tier_);  // each node may have a device of its own
+    // One rank of each node does this, since each node may have its own device.
+    if (ranks_.rank_on_node() == 0) sweep_dead_probes(tier_);
     PENSTOCK_TRY(all_ok(ranks_, check_room()));
     folder_.occupy();
     const Result<void> done = measure();

@@ -129,9 +129,11 @@ void record_repeat(const RepeatFigures& repeat, Trial& trial) {
     trial.sample(read_metrics::kKeptUp, static_cast<double>(tally.samples) / static_cast<double>(tally.due));
 }
 
-// The whole seconds of each repeat: what is left at its end is shorter than a second and would look slower.
+// The values of each repeat's whole seconds. The rest at its end is shorter than a second and would seem
+// slower.
 std::vector<double> bytes_by_second(const ReadCell& cell) {
-  constexpr double kNearlyWhole = 0.01;  // s: the last sample of a second ends a little before it
+  constexpr double kNearlyWhole =
+      0.01;  // seconds; the last sample may end a little before the end of a second
   std::vector<double> all;
   for (const RepeatFigures& repeat : cell.repeats) {
     const std::vector<std::uint64_t>& bytes = repeat.tally.bytes_by_second;

@@ -60,8 +60,8 @@ struct OptionWord {
   std::string value;
 };
 
-// The values that a table's owner reads. Reading a name that the table lacks, or with another type, is a bug
-// and asserts. Immutable after parse; any thread.
+// The parsed values. Reading a name that the table lacks, or with another type, is a bug and asserts.
+// Immutable after parse(); any thread.
 class Options {
  public:
   static constexpr std::string_view kOnCommandLine = "--";
@@ -86,11 +86,11 @@ class Options {
   bool boolean(std::string_view name) const;
   const std::vector<std::uint64_t>& list(std::string_view name) const;
 
-  // Calls `take` for each option, in table order, with what was understood as text without abbreviations:
-  // "4096" for 4KiB, "10000000ns" for 10ms, "1,2,4" for 1..4*2. Once for each value of a repeated option;
-  // with null for an option that is neither given nor has a default.
+  // Calls `take` for each option in table order. `text` is the parsed value without abbreviations: "4096" for
+  // 4KiB, "10000000ns" for 10ms, "1,2,4" for 1..4*2. A repeated option gets a call for each value. `text` is
+  // null if the option was not given and has no default.
   void visit(const std::function<void(const OptionSpec& option, const std::string* text)>& take) const;
-  // The same texts of the options with a value.
+  // The same texts, of the options that have a value.
   std::vector<OptionWord> resolved() const;
 
  private:

@@ -46,7 +46,7 @@ inline std::string_view take_part(std::string_view& text, char divider) {
   return part;
 }
 
-// With what `escape` returns for a character in its place; "" leaves the character as it is.
+// Replaces each character by the text that `escape` returns for it; "" leaves the character unchanged.
 template <class Escape>
 std::string with_escapes(std::string_view text, Escape escape) {
   std::string out;
@@ -61,7 +61,7 @@ std::string with_escapes(std::string_view text, Escape escape) {
   return out;
 }
 
-// The number that the whole text is, in digits. Nothing where it is none, or too large for the type.
+// Parses the whole text as a number in digits. No value if it is not a number or too large for the type.
 template <class Number>
 std::optional<Number> parse_digits(std::string_view text, int base = 10) {
   Number number{};

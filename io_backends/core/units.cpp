@@ -17,8 +17,8 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Removes from `text` a decimal number, without locale: digits with at most one point, and the blanks after
-// it. Returns the number.
+// Removes a decimal number (digits with at most one point, independent of the locale) and the blanks after it
+// from the start of `text`. Returns the number.
 std::string_view take_number(std::string_view& text) {
   std::size_t end = 0;
   bool point = false;

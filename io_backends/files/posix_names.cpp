@@ -63,7 +63,8 @@ class PosixNamespace final : public Namespace {
   PosixRoot& root_;
 };
 
-// Fills the entry, whose name is there; false for what is neither object nor folder, or has just vanished.
+// Fills an entry that already has its name. False if it is neither an object nor a folder, or was just
+// removed.
 Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, Entry& entry,
                       const std::function<void(std::string_view name)>& skipped) {
   entry.bytes = 0;
@@ -132,8 +133,8 @@ Result<void> PosixNamespace::make_folders(std::string_view folder) {
   return root_.make_folders(folder);
 }
 
-// For file systems without RENAME_NOREPLACE: a hard link is as atomic for an object; of folders only an empty
-// one that appears in this instant could be replaced.
+// For file systems without RENAME_NOREPLACE. For an object, a hard link is as atomic. For a folder, the
+// target could only be replaced if another process makes an empty folder in this instant.
 Result<void> PosixNamespace::rename_where_free(int root, std::string_view from, std::string_view to) {
   const SystemName source(from);
   const SystemName target(to);
@@ -198,14 +199,15 @@ Result<std::unique_ptr<Lock>> PosixNamespace::lock(std::string_view name) {
       return make_error(Errc::busy, "'" + root_.full(name) + "' is locked by another process (" +
                                         read_holder(fd.get()) + ")");
     }
-    // The file may have been removed between opening and locking it: then no other process sees our lock.
+    // The file may have been removed between the open and the lock. Then other processes do not see this
+    // lock.
     struct stat mine {};
     struct stat named {};
     PENSTOCK_ASSIGN(const int root, root_.fd());
     if (::fstat(fd.get(), &mine) != 0 || ::fstatat(root, SystemName(name).get(), &named, 0) != 0 ||
         mine.st_ino != named.st_ino || mine.st_dev != named.st_dev)
       continue;
-    // Who holds it is a courtesy: a full disk must not keep anybody from locking.
+    // The name of the holder is only information. A full disk must not prevent the lock.
     const std::string words = holder();
     if (::ftruncate(fd.get(), 0) == 0 && ::pwrite(fd.get(), words.data(), words.size(), 0) < 0) errno = 0;
     return std::unique_ptr<Lock>(std::make_unique<LockFile>(std::move(fd)));
@@ -221,7 +223,7 @@ Result<std::uint64_t> PosixNamespace::free_bytes() {
       return root_.error(errno, "cannot ask for the free space of", "");
     path = path.parent_path();
   }
-  return std::uint64_t{system.f_bavail} * system.f_frsize;  // as df says, for root too
+  return std::uint64_t{system.f_bavail} * system.f_frsize;  // as df reports, also for root
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ std::vector<const OptionSpec*> options_of(const CommandInfo& command);
 // The groups of these options, each once.
 std::vector<std::string_view> groups_of(const std::vector<const OptionSpec*>& options);
 
-// Of tables_of(command) the first row of each name.
+// The first row of each name in tables_of(command).
 std::vector<const OptionSpec*> all_options(const CommandInfo& command);
 
 // The first row with this name or alias in tables_of(command); null if none exists.

@@ -39,9 +39,9 @@ std::string first_argument_choices(const CommandInfo& command, const ArgumentCho
   return words;
 }
 
-// What a shell offers for a value, in the order of ValueKind; "{}" is the choices.
+// What a shell offers for the value of an option, in the order of ValueKind. "{}" stands for the choices.
 using Offers = std::array<std::string_view, 6>;
-// Calls of the functions below.
+// Calls of functions in the script (kBashHead).
 constexpr Offers kBashOffers{"_penstock_nothing", "_penstock_nothing", "_penstock_choices '{}'",
                              "_penstock_files",   "_penstock_folders", "_penstock_tiers"};
 constexpr Offers kZshOffers{" ", " ", "({})", "_files", "_files -/", "_penstock_tiers"};

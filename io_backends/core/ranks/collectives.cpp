@@ -1,10 +1,9 @@
 // Threads and ranks: one thread of every rank makes these calls, in the same order on all ranks. A rank that
-// leaves one out blocks the others in theirs. Long work (all_ok with `stop`) has a thread of its own, which
-// makes no collective call.
-// Locks: each BackgroundWork has one, for its outcome. None is held during a collective call.
-// Memory: everything may allocate.
-// Ctrl-C: no collective call ends because of it. all_ok() of long work passes a signal at one rank on to all.
-// The work looks for it and returns `interrupted`, and then the ranks meet as usual.
+// leaves out a call blocks the others in theirs. Long work (all_ok with `stop`) has its own thread, which
+// makes no collective call. Locks: each BackgroundWork has one, for its outcome. None is held during a
+// collective call. Memory: every function may allocate. Ctrl-C: no collective call ends because of it.
+// all_ok() of long work passes a signal at one rank on to all. The work looks for it and returns
+// `interrupted`, and then the ranks meet as usual.
 #include "io_backends/core/ranks/collectives.hpp"
 
 #include <algorithm>
@@ -21,8 +20,8 @@
 namespace penstock {
 namespace {
 
-// An error as bytes: its kind, the errno, the text. Success has no bytes. The layout never leaves the job,
-// whose ranks all run the same build.
+// Packs an error into bytes: its kind, the errno, the text. Success has no bytes. All ranks run the same
+// build, so the layout may be that of memory.
 std::vector<std::byte> packed(const Result<void>& result) {
   if (result.ok()) return {};
   const Error& error = result.error();
@@ -44,12 +43,11 @@ Error unpacked(std::span<const std::byte> bytes) {
   return error;
 }
 
-// Runs `work` on a thread of its own, which the destructor waits for. Made and used by the rank's main
-// thread.
+// Runs `work` on its own thread, which the destructor joins. The rank's main thread makes and uses it.
 class BackgroundWork {
  public:
-  // on_threads() turns what the work throws into an error. Without a thread there is an outcome at once. No
-  // lock is needed for it, since no other thread exists then.
+  // on_threads() turns an exception of the work into an error. If no thread can start, the outcome is set at
+  // once. That needs no lock, since no other thread exists then.
   explicit BackgroundWork(const std::function<Result<void>()>& work) {
     try {
       thread_ = std::jthread([this, &work] { finish(on_threads(1, [&](unsigned) { return work(); })); });
@@ -58,8 +56,8 @@ class BackgroundWork {
     }
   }
 
-  // The outcome, or nothing if there is none within `patience`. The reference is used without the lock: an
-  // outcome is set once and never changes.
+  // Returns the outcome, or no value if it is not set within `patience`. The caller uses the reference
+  // without the lock: an outcome is set once and never changes.
   const std::optional<Result<void>>& wait(std::chrono::milliseconds patience) {
     static const std::optional<Result<void>> none;
     std::unique_lock lock(mutex_);
@@ -67,7 +65,7 @@ class BackgroundWork {
   }
 
  private:
-  // The thread's last step. Notifies without the lock: the members live until the thread is joined.
+  // The last step of the thread. It notifies without the lock: the members exist until the thread is joined.
   void finish(Result<void> outcome) {
     {
       const std::lock_guard lock(mutex_);
@@ -101,13 +99,13 @@ Result<void> all_ok(Communicator& ranks, const Result<void>& mine) {
       verdict = packed(error);
     }
   }
-  // Also without an error, so that all ranks make the same calls.
+  // Broadcast also if no rank failed, so that all ranks make the same calls.
   PENSTOCK_TRY(ranks.broadcast(verdict));
   if (verdict.empty()) return success();
   return unpacked(verdict);
 }
 
-// The last byte tells an error from a value.
+// The last byte of the broadcast is 1 for a value and 0 for an error.
 Result<std::vector<std::byte>> bytes_of_root(Communicator& ranks, Result<std::vector<std::byte>> roots) {
   if (ranks.size() == 1) return roots;
   std::vector<std::byte> bytes;
@@ -126,21 +124,21 @@ Result<void> all_ok(Communicator& ranks, const std::function<Result<void>()>& wo
                     const std::function<void()>& stop) {
   if (ranks.size() == 1) return work();
   // One round about every 100 ms: wait, reduce, act. All ranks make the same number of rounds, because each
-  // ends the loop on a value that the reduction gave to all.
+  // ends the loop on a value that is the result of the reduction on all.
   BackgroundWork background(work);
   while (true) {
     const std::optional<Result<void>>& mine = background.wait(std::chrono::milliseconds(100));
     std::array<std::uint64_t, 3> news{mine ? 0U : 1U, mine && !mine->ok() ? 1U : 0U,
                                       static_cast<std::uint64_t>(interrupt_signal())};
     Result<void> heard = ranks.all_reduce(std::span<std::uint64_t>(news), Reduction::max);
-    // Before the return: the destructor of `background` waits for the work.
+    // stop() before the return: the destructor of `background` waits for the work.
     if (!heard.ok()) {
       stop();
       return heard;
     }
     const auto [working, failed, signal] = news;
     if (failed != 0) stop();
-    // Not over an own signal, which decides the exit code of this rank.
+    // Do not replace this rank's own signal, which decides its exit code.
     if (signal != 0 && !interrupted()) simulate_interrupt(static_cast<int>(signal));
     if (working == 0) return all_ok(ranks, *mine);
   }

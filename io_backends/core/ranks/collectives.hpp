@@ -57,7 +57,7 @@ T value_of(std::span<const std::byte> bytes) {
 // Rank 0's bytes, or its error, on every rank.
 Result<std::vector<std::byte>> bytes_of_root(Communicator& ranks, Result<std::vector<std::byte>> roots);
 
-// Rank 0 alone calls `work`. Every rank returns its outcome, with its value where it has one.
+// Only rank 0 calls `work`. Every rank returns rank 0's outcome with its value.
 template <class Work>
 std::invoke_result_t<Work> on_root(Communicator& ranks, Work work) {
   using Outcome = std::invoke_result_t<Work>;

@@ -1,6 +1,6 @@
-// Threads: a SignalsForAll has a thread of its own, which makes no collective call.
+// Threads: a SignalsForAll has its own thread, which makes no collective call.
 // Ctrl-C: no collective call ends because of it. A SignalsForAll passes a signal at one rank on to all.
-// Crash: the other ranks wait for one that died until the launcher ends the job.
+// Crash: the other ranks wait for a dead rank until the launcher ends the job.
 #include "io_backends/core/ranks/communicator.hpp"
 
 #include <condition_variable>
@@ -32,8 +32,8 @@ class SingleProcess final : public Communicator {
   void abandon(int) override {}
 };
 
-// The thread of a SignalsForAll, until the first signal or the destructor. The lock is only there for the
-// wait: no other thread takes it, so the calls to `ranks` under it block no one.
+// The thread of a SignalsForAll. It ends with the first signal or the destructor. The lock is only needed for
+// the wait: no other thread takes it, so calls to `ranks` while it is held block no one.
 void pass_signals_on(Communicator& ranks, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any stopping;
@@ -53,7 +53,7 @@ SignalsForAll::SignalsForAll(Communicator& ranks) {
   try {
     thread_ = std::jthread([&ranks](const std::stop_token& stop) { pass_signals_on(ranks, stop); });
   } catch (const std::system_error&) {
-    // No thread is left. Then each rank sees only its own signal, until all_ok() of long work passes it on.
+    // No thread can start. Then each rank sees only its own signal, until all_ok() of long work passes it on.
   }
 }
 

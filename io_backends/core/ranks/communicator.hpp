@@ -61,9 +61,9 @@ class Communicator {
 
 std::unique_ptr<Communicator> single_process();
 
-// While it lives, a signal at one rank reaches all within a few tenths of a second, also during a collective
-// call. Every rank needs one. It asks ten times a second, on a thread of its own. Does nothing with one rank,
-// or where report_signal() does nothing.
+// While it exists, a signal at one rank reaches all within a few tenths of a second, also during a collective
+// call. Every rank needs one. Its own thread checks ten times a second. Does nothing with one rank, or if
+// report_signal() does nothing.
 class SignalsForAll {
  public:
   explicit SignalsForAll(Communicator& ranks);

@@ -16,7 +16,7 @@ enum class IfFewer : std::uint8_t {
 };
 
 // Runs work(0) ... work(threads - 1), each on its own thread; work(0) runs on the caller's. Returns after all
-// have returned, with the first error. An exception of a work (std::bad_alloc) becomes `exhausted`. After an
+// have returned, with the first error. An exception of a work becomes an error (error_of). After an
 // exception, or if too few threads start with IfFewer::fail, it calls `give_up` so that the other works can
 // end. Any thread may make this call, without a lock.
 Result<void> on_threads(unsigned threads, const std::function<Result<void>(unsigned)>& work,
