@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kDepth = 8;  // more than any of ours has; deeper ones would only exhaust the stack
+constexpr int kDepth = 8;  // deeper than any of our JSON; even deeper input could exhaust the stack
 constexpr std::string_view kSealBegins = "crc32c ";
 constexpr std::size_t kSealBytes = kSealBegins.size() + 8 + 1;  // with the line's end
 
@@ -63,7 +63,7 @@ Result<Json> unseal_json(std::string_view kind, std::string_view text, std::stri
 
 std::uint64_t count_at(const Json& json, const char* key) {
   const Json& number = json.at(key);
-  // get() alone takes any number, and makes another one of it.
+  // get() alone would convert a negative or fractional number.
   if (!number.is_number_unsigned()) throw std::invalid_argument(fmt::format("'{}' is no count", key));
   return number.get<std::uint64_t>();
 }
