@@ -48,6 +48,7 @@ Result<void> cut_torn_line(int file, const std::string& path) {
   return success();
 }
 
+// On the thread that committed or drained, with the ledger's telling_ held: one line at a time.
 Result<void> write_line(int file, const std::string& path, const std::string& line) {
   // One write() for the whole line: with two, a kill between them could tear the line.
   const ssize_t written = retry_eintr([&] { return ::write(file, line.data(), line.size()); });
@@ -64,6 +65,7 @@ Result<Checkpointer::Acknowledged> log_acknowledgements(const std::string& path)
   Fd file(retry_eintr([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666); }));
   if (!file) return errno_error(errno, "cannot write the log of acknowledgements", path);
   PENSTOCK_TRY(cut_torn_line(file.get(), path));
+  // The folder is synced before the first line: the file's name must survive a power cut as well.
   const std::filesystem::path above = std::filesystem::path(path).parent_path();
   const std::string folder = above.empty() ? "." : above.string();
   const Fd parent(retry_eintr([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));

@@ -43,12 +43,10 @@ Result<CheckpointId> parse_checkpoint_folder(std::string_view folder);
 
 // invalid_argument unless `run` is a valid name of a run: 1 to 100 letters, digits, '-', '_' and '.', not
 // beginning with '.'. A checkpoint is in the folder "ckpt/<run>/<folder_of(id)>" of its store.
-// invalid_argument unless `name` is a valid name of a file in a checkpoint: at most 200 printable ASCII
-// characters without '/', not beginning with '.' or "part-", and not "MANIFEST".
 Result<void> check_run_name(std::string_view run);
 
-// The name of a file in a checkpoint: at most 200 printable ASCII characters without '/', not beginning with
-// '.' or "part-", and not "MANIFEST": invalid_argument.
+// invalid_argument unless `name` is a valid name of a file in a checkpoint: at most 200 printable ASCII
+// characters without '/', not beginning with '.' or "part-", and not "MANIFEST".
 Result<void> check_checkpoint_file_name(std::string_view name);
 
 struct CheckpointFile {
@@ -92,7 +90,7 @@ struct CheckpointManifest {
   std::string run;
   CheckpointId id;
   std::uint64_t ranks = 1;
-  std::vector<CheckpointFile> files;  // of all ranks, by rank and name
+  std::vector<CheckpointFile> files;  // of all ranks, in the order of rank and name
   TrainerState trainer;
   std::string payload;  // name of the payload that the bytes are of (payload.hpp); "" for a user's files
   std::uint64_t payload_seed = 0;

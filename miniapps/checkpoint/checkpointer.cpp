@@ -1,3 +1,5 @@
+// Threads: the training thread, and write_snapshot() on the snapshot thread; any for counts(), times(),
+// now_s(). Locks: only those of the ledger, the drainer and the snapshot writer.
 #include "miniapps/checkpoint/checkpointer.hpp"
 
 #include <unistd.h>

@@ -135,6 +135,8 @@ Result<void> CheckpointStore::verify(std::string_view run, const CheckpointManif
   return success();
 }
 
+// The new name is returned only after the sync: nothing is unlinked while a power cut could bring the old
+// name back.
 Result<std::string> CheckpointStore::put_aside(std::string_view run, const CheckpointId& id,
                                                std::string_view where) {
   PENSTOCK_TRY(check_run_name(run));

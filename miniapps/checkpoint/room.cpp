@@ -111,6 +111,7 @@ void TakenRoom::wrote(std::uint64_t bytes) {
   if (taken_ - noted_ >= kWorthANote) note();
 }
 
+// Not synced: after a power cut the process of the note is dead, and sweep() removes the note.
 void TakenRoom::note() {
   noted_ = taken_;
   static_cast<void>(files_.write_text(below(kStoreTaken, fmt::format("{}.{}", making_, rank_.value_or(0))),

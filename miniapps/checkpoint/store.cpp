@@ -282,6 +282,7 @@ Result<CheckpointFile> Staged::write(std::string_view name, std::uint64_t rank,
     for (std::size_t i = 0; i < chunks.size() && !given_up.load(std::memory_order_relaxed); ++i)
       chunks[i] = crc32c(piece(i * kCheckpointChunk));
   };
+  // If the writing fails, given_up ends this thread after its chunk, and the destructor joins it.
   std::jthread syncing;
   try {
     if (chunks.size() > 1) syncing = std::jthread(take_all);
@@ -325,8 +326,10 @@ Result<void> Staged::all_there(const CheckpointManifest& manifest) const {
   return success();
 }
 
-// The order matters. Until the rename, discard() can undo everything. After it, spent_ keeps the destructor
-// from removing the committed checkpoint.
+// The order matters. The files are already synced by write(). Then these become durable: MANIFEST, the names
+// in the folder, the name of the run's folder, and after the rename the new name and the removal of the old
+// one. Until the rename, discard() can undo everything. After it, spent_ keeps the destructor from removing
+// the committed checkpoint.
 Result<void> Staged::publish(const CheckpointManifest& manifest) {
   PENSTOCK_TRY(store_.still_there());
   PENSTOCK_TRY(all_there(manifest));

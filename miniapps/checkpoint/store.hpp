@@ -3,8 +3,8 @@
 //
 //   STORE.json                              uuid, format, role, durability
 //   lock                                    held while free space is counted and reserved
-//   pairs/<run>                             in a fast store: the uuid of the slow store that the run drains
-//   to locks/<run>.<what>                      held by the process that saves (or drains) the run
+//   pairs/<run>                             in a fast store: uuid of the slow store that the run drains to
+//   locks/<run>.<what>                      held by the process that saves (or drains) the run
 //   reserved/<run>.<what>.<uuid>            bytes reserved for the folder of the same name in tmp/
 //   taken/<run>.<what>.<uuid>.<rank>        how many of these bytes the rank has allocated on the tier
 //   tmp/<run>.<what>.<uuid>/                a pending checkpoint; what = save, drain
@@ -19,7 +19,6 @@
 //
 // Errors name the tier and the object. A store that cannot be read is an error, never an empty store.
 // Threads: any thread may call the const functions and those that take names. One thread uses a Staged.
-// any, for what is const or takes names; a Staged is one thread's.
 #pragma once
 
 #include <cstddef>
@@ -168,7 +167,7 @@ class Staged {
                                       const Pieces& more);
 
   // Writes MANIFEST, syncs, and renames the folder into ckpt/. Sets `store` and `commit_time`. already_exists
-  // if that checkpoint exists. Call it once: afterwards the Staged is of no use, whatever it returned. After
+  // if that checkpoint exists. Call it once: the Staged cannot be used afterwards, even after an error. After
   // an error that comes later than the rename, the checkpoint exists and may or may not be durable; it must
   // not be acknowledged.
   Result<CheckpointManifest> commit(CheckpointManifest manifest);
@@ -216,8 +215,8 @@ class CheckpointStore {
   // before each write, so that nothing is written below the mount point of a tier that was unmounted.
   Result<void> still_there() const;
 
-  // The lock for the one process that does `what` ("save", "drain") for the run. `busy`, naming run and
-  // store, if another process holds it.
+  // The lock for the one process that does `what` ("save", "drain") for the run. Does not wait: `busy`,
+  // naming run and store, if another process holds it.
   Result<std::unique_ptr<Lock>> lock_run(std::string_view run, std::string_view what);
 
   // paired(): the uuid of the slow store that this run drains to from here; nothing if none is recorded.

@@ -51,7 +51,7 @@ struct Advice {
 Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const AdviceRequest& request,
                       std::uint64_t free_bytes);
 
-// "+3.1%".
+// A fraction as text, such as "+3.1%" for 0.031.
 std::string signed_percent(double part);
 std::string advice_text(const Advice& advice, const SessionWork& work, const Output& output);
 Json advice_json(const Advice& advice, const SessionWork& work);

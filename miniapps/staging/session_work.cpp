@@ -56,7 +56,7 @@ bool is_ours(std::string_view name) {
 
 // What was read of one file, under all of its names ("a//b", a path through a link to the root).
 struct Found {
-  std::uint64_t bytes = 0;  // read
+  std::uint64_t bytes = 0;  // bytes that were read
   std::uint64_t requests = 0;
   std::uint64_t seen_size = 0;
   std::int64_t first_ns = INT64_MAX;

@@ -18,7 +18,7 @@ namespace penstock {
 struct ReadFile {
   std::string name{};         // relative to the root
   std::uint64_t bytes = 0;    // its size now
-  std::int64_t mtime_ns = 0;  // now
+  std::int64_t mtime_ns = 0;  // its modification time now
   double requests = 0;        // per epoch: reads that do not begin where the previous one ended
   double request_bytes = 0;   // of each request
   double cached = 0;          // fraction of the file in this machine's page cache now

@@ -418,7 +418,7 @@ class Revert {
   // Children first. A folder that is not empty cannot be removed, and stays.
   void remove_folders() {
     for (auto folder = state_.folders.rbegin(); folder != state_.folders.rend(); ++folder) {
-      sweep_temporaries(*fast_.backend, *folder);  // of an apply that was killed
+      sweep_temporaries(*fast_.backend, *folder);  // from a killed apply
       static_cast<void>(fast_.backend->names().remove(*folder));
     }
   }

@@ -1,4 +1,4 @@
-// Copies the files of a plan to the fast tier and verifies them, and removes them again.
+// Copies the files of a plan to the fast tier and verifies the copies. Also removes the copies again.
 #pragma once
 
 #include <cstdint>

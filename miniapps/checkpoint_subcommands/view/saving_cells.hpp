@@ -30,7 +30,7 @@ struct SavingRuns {
 // Bench records that differ only in arm and pair. Only those of the latest invocation that did this work.
 struct SavingGroup {
   std::string name;   // "alexnet-adam, steps 40": the payload, and what differs from the other groups
-  std::string title;  // "alexnet-adam, steps 40, to root behind shm"
+  std::string title;  // `name` and the tiers: "alexnet-adam, steps 40, to root behind shm"
   std::vector<SavingRuns> arms;  // direct first, then by name
   const SavingRuns* find(std::string_view arm) const;
 };
