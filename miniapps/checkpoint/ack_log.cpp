@@ -18,7 +18,7 @@ namespace penstock {
 
 namespace {
 
-// "120 fast" and the like, or what it begins with.
+// Whether `text` is a line such as "120 fast", or the beginning of one.
 bool begins_a_line(std::string_view text) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const std::string_view rest = text.substr(digits);
@@ -28,7 +28,7 @@ bool begins_a_line(std::string_view text) {
 }
 
 Result<void> cut_torn_line(int file, const std::string& path) {
-  constexpr off_t kLongest = 64;  // far more than a line has
+  constexpr off_t kLongest = 64;  // bytes; longer than any line
   struct stat facts {};
   if (::fstat(file, &facts) != 0)
     return errno_error(errno, "cannot look at the log of acknowledgements", path);
@@ -48,8 +48,9 @@ Result<void> cut_torn_line(int file, const std::string& path) {
   return success();
 }
 
+// On the thread that committed or drained, with the ledger's telling_ held: one line at a time.
 Result<void> write_line(int file, const std::string& path, const std::string& line) {
-  // One call: a line of two of them could be torn by a kill.
+  // One write() for the whole line: with two, a kill between them could tear the line.
   const ssize_t written = retry_eintr([&] { return ::write(file, line.data(), line.size()); });
   if (written != static_cast<ssize_t>(line.size()))
     return errno_error(written < 0 ? errno : ENOSPC, "cannot write the log of acknowledgements", path);
@@ -64,12 +65,13 @@ Result<Checkpointer::Acknowledged> log_acknowledgements(const std::string& path)
   Fd file(retry_eintr([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666); }));
   if (!file) return errno_error(errno, "cannot write the log of acknowledgements", path);
   PENSTOCK_TRY(cut_torn_line(file.get(), path));
+  // The folder is synced before the first line: the file's name must survive a power cut as well.
   const std::filesystem::path above = std::filesystem::path(path).parent_path();
   const std::string folder = above.empty() ? "." : above.string();
   const Fd parent(retry_eintr([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
   if (!parent || ::fsync(parent.get()) != 0)
     return errno_error(errno, "cannot sync the folder of the log of acknowledgements", folder);
-  const auto kept = std::make_shared<Fd>(std::move(file));  // a std::function has to be copied
+  const auto kept = std::make_shared<Fd>(std::move(file));  // shared, since a std::function must be copyable
   return Checkpointer::Acknowledged([kept, path](const CheckpointId& id, Reached level) {
     return write_line(kept->get(), path, fmt::format("{} {}\n", id.step, reached_name(level)));
   });

@@ -1,5 +1,5 @@
-// What a training was told of its checkpoints, in a file that outlives it: a line "STEP LEVEL" for each
-// acknowledgement, synced before anybody who waits hears of it.
+// A log of what a training was acknowledged about its checkpoints, in a file that outlives the process. Each
+// line is "STEP LEVEL". A line is synced before save(), wait() or finalize() reports that level.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace penstock {
 
-// Writes "120 fast" for each acknowledgement, synced; one thread at a time. Creates the file if it is
-// missing, and syncs it with its folder; new lines are appended. A torn last line (a power cut, a full disk)
-// was never acknowledged and is removed. invalid_argument where the end of the file is no beginning of such a
-// line.
+// Returns a function that appends a line such as "120 fast" for each acknowledgement and syncs it; one thread
+// at a time may call it. Creates the file if it is missing, and syncs its folder. A torn last line (after a
+// power cut or a full disk) was never acknowledged, and is removed. invalid_argument if the end of the file
+// is not the beginning of such a line.
 Result<Checkpointer::Acknowledged> log_acknowledgements(const std::string& path);
 
 }  // namespace penstock

@@ -22,8 +22,8 @@ constexpr std::string_view kPartKind = "part of a checkpoint";
 constexpr std::size_t kLongestRun = 100;
 constexpr std::size_t kLongestFile = 200;
 constexpr std::size_t kCrcDigits = 8;
-constexpr std::size_t kEntryBesides = 160;       // of a file's entry: keys, two counts and white space
-constexpr std::size_t kManifestBesides = 16384;  // all that is no file's
+constexpr std::size_t kEntryBesides = 160;  // bytes of a file's entry that are neither name nor checksums
+constexpr std::size_t kManifestBesides = 16384;  // bytes of a manifest that are not in the entries of files
 
 bool letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -33,7 +33,7 @@ Error no_good(std::string_view object, std::string_view why) {
   return make_error(Errc::corrupt, fmt::format("'{}' is wrong: {}", object, why));
 }
 
-// All chunks one behind the other, 8 hexadecimal digits each: a checkpoint of a terabyte has 250 000.
+// Joins the checksums of all chunks, 8 hexadecimal digits each: a checkpoint of 1 TB has 250,000 of them.
 std::string hex_of(const std::vector<std::uint32_t>& chunks) {
   std::string text;
   text.reserve(chunks.size() * kCrcDigits);
@@ -91,7 +91,7 @@ TrainedWork work_from(const Json& trainer) {
           .step_samples = count_at(work, "step_samples")};
 }
 
-// What a list of files of a manifest, or of one rank, must satisfy.
+// Checks a list of files, of a whole manifest or of one rank.
 Result<void> check_files(std::span<const CheckpointFile> files, std::string_view object) {
   std::set<std::string_view> names;
   const CheckpointFile* before = nullptr;
@@ -165,7 +165,7 @@ std::uint64_t CheckpointManifest::bytes() const {
 Result<void> check_manifest(const CheckpointManifest& manifest, std::string_view object) {
   if (const auto named = check_run_name(manifest.run); !named) return no_good(object, named.error().what);
   PENSTOCK_TRY(check_files(manifest.files, object));
-  // In order of ranks, as check_files() has seen to.
+  // The files are in the order of ranks, which check_files() has checked.
   std::uint64_t next = 0;
   for (const CheckpointFile& file : manifest.files) {
     if (file.rank > next) break;

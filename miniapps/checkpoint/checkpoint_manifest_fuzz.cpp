@@ -1,5 +1,5 @@
-// Fuzz target: the input is a manifest, or the part of a rank, as it is and with its checksum made right;
-// what is one comes back as it was written.
+// Fuzz target. The input is parsed as a manifest and as the part of a rank, first unchanged and then with a
+// correct checksum. If it is valid, writing and parsing it again must give the same.
 #include <fmt/format.h>
 
 #include <cstddef>
@@ -34,7 +34,7 @@ void parse(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string text(reinterpret_cast<const char*>(data), size);
   penstock::parse(text);
-  // Without the seal that it may have, and with the right one.
+  // Removes a checksum line, if it has one, and adds the correct one.
   const std::size_t seal = text.rfind("crc32c ");
   if (seal != std::string::npos) text.resize(seal);
   text += fmt::format("crc32c {:08x}\n", penstock::crc32c(std::as_bytes(std::span(text))));

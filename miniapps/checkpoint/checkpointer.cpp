@@ -1,3 +1,5 @@
+// Threads: the training thread, and write_snapshot() on the snapshot thread; any for counts(), times(),
+// now_s(). Locks: only those of the ledger, the drainer and the snapshot writer.
 #include "miniapps/checkpoint/checkpointer.hpp"
 
 #include <unistd.h>
@@ -31,7 +33,7 @@ using Clock = std::chrono::steady_clock;
 using Memory = SnapshotWriter::State;
 using Wait = SnapshotWriter::Wait;
 
-constexpr std::chrono::milliseconds kPollInterval{50};  // how often one that waits looks again
+constexpr std::chrono::milliseconds kPollInterval{50};  // how often a waiting thread checks again
 
 std::string this_process() {
   std::array<char, 256> host{};
@@ -40,7 +42,7 @@ std::string this_process() {
          " on " + host.data();
 }
 
-// Now and so much later, but no later than clocks can say.
+// The time `patience` from now, or the latest time that the clock can represent.
 Clock::time_point after(std::chrono::nanoseconds patience) {
   const Clock::time_point now = Clock::now();
   return patience > Clock::time_point::max() - now ? Clock::time_point::max() : now + patience;
@@ -65,8 +67,8 @@ class TieredCheckpointer final : public Checkpointer {
   Result<void> settled(const CheckpointId& id, Reached level, Clock::time_point until);
   std::string drain_trouble() const;
 
-  // One save, as all ranks carry it out together: what it is of, where it goes, who writes what, and when it
-  // counts. write_snapshot() is called by the snapshots' thread, the others by the training's.
+  // The steps of one save, which all ranks perform together. The training thread calls them, but
+  // write_snapshot() runs on the snapshot thread, with the write_mine() and commit() in it.
   Result<SaveWork> work_of(const SaveRequest& request);
   Result<bool> write(SaveWork& work, bool from_memory);
   Result<void> agree_on(SaveWork& work);
@@ -74,7 +76,7 @@ class TieredCheckpointer final : public Checkpointer {
   Result<void> write_together(SaveWork& work);
   Result<void> commit(SaveWork& work, std::vector<CheckpointFile> files);
 
-  // Rank 0's part of agree_on(): where the checkpoint goes.
+  // Rank 0's part of agree_on(): decides where the checkpoint goes.
   Result<void> choose(SaveWork& work);
   Result<std::uint64_t> next_generation(const SaveWork& work) const;
   Result<void> admit(SaveWork& work);
@@ -83,7 +85,7 @@ class TieredCheckpointer final : public Checkpointer {
   Result<bool> take_fast_room(SaveWork& work);
   Result<void> wait_for_room(Clock::time_point until);
 
-  // Of policy.snapshot.
+  // Used only with policy.snapshot.
   Result<bool> clear_memory(Clock::time_point until, Wait wait);
   Result<void> write_again(Clock::time_point until);
   Result<void> hand_over(SaveWork& work);
@@ -93,7 +95,7 @@ class TieredCheckpointer final : public Checkpointer {
   Communicator& ranks_;
   CheckpointLedger ledger_;
   RunStores stores_;
-  std::unique_ptr<Drainer> drainer_;           // rank 0's, where there is a fast tier
+  std::unique_ptr<Drainer> drainer_;           // only on rank 0, and only with a fast tier
   std::unique_ptr<SnapshotWriter> snapshots_;  // null: saves write at once. Last: its thread uses all of this
 };
 
@@ -150,7 +152,7 @@ Result<Saved> TieredCheckpointer::save(const SaveRequest& request) {
   return saved;
 }
 
-// Collective. As SnapshotWriter::clear(); true where a snapshot is still being written.
+// Collective. Waits as SnapshotWriter::clear() does. True if a snapshot is still being written.
 Result<bool> TieredCheckpointer::clear_memory(Clock::time_point until, Wait wait) {
   if (snapshots_ == nullptr) return false;
   PENSTOCK_ASSIGN(const Memory memory, snapshots_->clear(ranks_, until, wait));
@@ -158,8 +160,9 @@ Result<bool> TieredCheckpointer::clear_memory(Clock::time_point until, Wait wait
   return memory == Memory::busy;
 }
 
-// Collective: the tier was full when the snapshot was to be written. Its bytes are still in memory on all
-// ranks, and it is treated as any other that finds no room. Where that takes too long they stay there.
+// Collective. Called if the tier was full when the snapshot was to be written. All ranks still have the bytes
+// in memory. The checkpoint is treated as any other that finds no free space. If that takes too long, the
+// bytes stay in memory for the next try.
 Result<void> TieredCheckpointer::write_again(Clock::time_point until) {
   SaveWork& work = snapshots_->taken();
   work.until = until;
@@ -185,7 +188,7 @@ std::string TieredCheckpointer::drain_trouble() const {
   return trouble ? "; the drain says: " + trouble->message() : "";
 }
 
-// Rank 0's part of waiting: until what is asked of that checkpoint holds.
+// Rank 0's part of wait(): returns when the checkpoint has reached the level.
 Result<void> TieredCheckpointer::settled(const CheckpointId& id, Reached level, Clock::time_point until) {
   for (;;) {
     PENSTOCK_TRY(ledger_.failure());
@@ -241,7 +244,7 @@ Result<void> TieredCheckpointer::finalize(std::chrono::nanoseconds patience) {
   return on_root(ranks_, drained);
 }
 
-// One that is still on its way from memory has its generation, too, and keeps it when it is tried again.
+// A checkpoint that is still in memory also has its generation, and keeps it when it is tried again.
 Result<std::uint64_t> TieredCheckpointer::next_generation(const SaveWork& work) const {
   for (CheckpointId id{.step = work.id.step};; ++id.generation) {
     PENSTOCK_ASSIGN(bool taken, stores_.slow->has(policy_.run, id));
@@ -253,8 +256,8 @@ Result<std::uint64_t> TieredCheckpointer::next_generation(const SaveWork& work) 
   }
 }
 
-// Rank 0's part of agree_on(). A try that fails leaves the work's id and tier as they were: the next try has
-// to know which tier was full, and by which id the ledger knows the work.
+// Rank 0's part of agree_on(). If a try fails, the work keeps its id and its tier: the next try needs to know
+// which tier was full, and the ledger's entry has that id.
 Result<void> TieredCheckpointer::choose(SaveWork& work) {
   PENSTOCK_ASSIGN(const std::uint64_t generation, next_generation(work));
   const bool was_fast = std::exchange(work.fast, false);
@@ -270,15 +273,15 @@ Result<void> TieredCheckpointer::choose(SaveWork& work) {
   return success();
 }
 
-// Collective: where the save goes is rank 0's decision, which all follow. What an earlier try made is removed
-// before room is looked for: it may be what takes the room.
+// Collective. Rank 0 decides where the save goes, and all ranks follow. Removes what an earlier try wrote
+// before it checks for free space, since that may be what fills the tier.
 Result<void> TieredCheckpointer::agree_on(SaveWork& work) {
   work.staged.reset();
   PENSTOCK_TRY(on_root(ranks_, [&] { return choose(work); }));
   const std::vector<std::uint8_t> chosen = nlohmann::json::to_cbor(
       nlohmann::json::array({work.skipped, work.fast, work.id.generation, work.folder}));
   const auto said = std::as_bytes(std::span(chosen));
-  std::vector<std::byte> bytes(said.begin(), said.end());  // of rank 0; the others' are replaced
+  std::vector<std::byte> bytes(said.begin(), said.end());  // broadcast() replaces those of other ranks
   PENSTOCK_TRY(ranks_.broadcast(bytes));
   const nlohmann::json all = nlohmann::json::from_cbor(bytes);
   all[0].get_to(work.skipped);
@@ -289,14 +292,14 @@ Result<void> TieredCheckpointer::agree_on(SaveWork& work) {
   return success();
 }
 
-// Whether the fast tier would take it if all went that can go.
+// Whether the fast tier could take the checkpoint if all other checkpoints were removed from it.
 Result<bool> TieredCheckpointer::fits_ever(std::uint64_t bytes) const {
   if (policy_.quota != 0 && bytes > policy_.quota) return false;
   PENSTOCK_ASSIGN(const std::uint64_t most, stores_.fast->room_if_all_went());
   return most >= bytes && most - bytes >= policy_.headroom;
 }
 
-// False where there is no room now.
+// False if there is no free space now.
 Result<bool> TieredCheckpointer::take_fast_room(SaveWork& work) {
   if (policy_.quota != 0 && drainer_->held_bytes() + work.bytes > policy_.quota) return false;
   Result<std::unique_ptr<Staged>> staged =
@@ -307,7 +310,7 @@ Result<bool> TieredCheckpointer::take_fast_room(SaveWork& work) {
   return true;
 }
 
-// Until a drain has ended, which may have made some; timed_out when the time is over.
+// Waits until a drain has ended, which may have freed space, or for kPollInterval. timed_out after `until`.
 Result<void> TieredCheckpointer::wait_for_room(Clock::time_point until) {
   PENSTOCK_TRY(check_interrupt());
   PENSTOCK_TRY(ledger_.failure());
@@ -318,7 +321,7 @@ Result<void> TieredCheckpointer::wait_for_room(Clock::time_point until) {
                           format_seconds(std::chrono::duration<double>(policy_.block_for).count()) +
                           drain_trouble());
   const Clock::time_point look = until - now > kPollInterval ? now + kPollInterval : until;
-  // Others that have the room say nothing when they leave it.
+  // No drain of this run is in progress: others use the space, and free it without notice.
   if (drainer_->idle())
     std::this_thread::sleep_until(look);
   else
@@ -326,7 +329,7 @@ Result<void> TieredCheckpointer::wait_for_room(Clock::time_point until) {
   return success();
 }
 
-// To the slow tier, whatever room the fast one has.
+// Writes to the slow tier, whatever space the fast one has.
 Result<void> TieredCheckpointer::write_through(SaveWork& work) {
   PENSTOCK_ASSIGN(work.staged, stores_.slow->stage(policy_.run, "save", work.bytes, 0));
   work.fast = false;
@@ -334,8 +337,8 @@ Result<void> TieredCheckpointer::write_through(SaveWork& work) {
   return success();
 }
 
-// Durable copies make room, the oldest first; then the policy decides. Waiting ends with timed_out, and with
-// interrupted.
+// Removes durable copies from the fast tier, the oldest first, until the checkpoint fits. If that is not
+// enough, the policy decides. The wait for space ends with timed_out or interrupted.
 Result<void> TieredCheckpointer::admit(SaveWork& work) {
   if (stores_.fast == nullptr) return write_through(work);
   bool known_to_fit = work.was_full;
@@ -362,7 +365,7 @@ Result<void> TieredCheckpointer::admit(SaveWork& work) {
   }
 }
 
-// Where the fast tier fills up during the writing, all ranks try again with what they know then.
+// If the fast tier becomes full during the writing, all ranks try again, with was_full set.
 Result<bool> TieredCheckpointer::write(SaveWork& work, bool from_memory) {
   for (;; work.was_full = work.known = true) {
     const CheckpointId before = work.id;
@@ -380,7 +383,8 @@ Result<bool> TieredCheckpointer::write(SaveWork& work, bool from_memory) {
   }
 }
 
-// The work that is handed over keeps what it says of itself.
+// save() still reads the id and the tier of `work` after this move, which leaves such plain members as they
+// are.
 Result<void> TieredCheckpointer::hand_over(SaveWork& work) {
   PENSTOCK_TRY(all_ok(ranks_, snapshots_->make_room(work)));
   snapshots_->take(std::move(work));
@@ -421,7 +425,7 @@ Result<void> TieredCheckpointer::commit(SaveWork& work, std::vector<CheckpointFi
     drainer_->add(manifest);
     return ledger_.failure();
   }
-  // What is durable stays so, whether or not older ones can be removed now.
+  // The checkpoint is durable whether or not older ones can be removed now.
   const Result<std::uint64_t> pruned =
       prune_checkpoints(*stores_.slow, policy_.run, policy_.keep, manifest.id);
   if (pruned.ok())
@@ -431,8 +435,8 @@ Result<void> TieredCheckpointer::commit(SaveWork& work, std::vector<CheckpointFi
   return ledger_.failure();
 }
 
-// As write_together(), but ranks find each other's parts in the folder: no collective call may run at the
-// same time as the training's own.
+// As write_together(), but on the snapshot thread: a rank finds the parts of the others in the folder. A
+// collective call here could run at the same time as one of the training.
 Result<void> TieredCheckpointer::write_snapshot(SaveWork& work, const std::atomic<bool>& given_up) {
   std::vector<CheckpointFile> written;
   PENSTOCK_TRY(write_mine(work, written));
@@ -445,7 +449,7 @@ Result<void> TieredCheckpointer::write_snapshot(SaveWork& work, const std::atomi
       break;
     }
     if (parts.error().code != Errc::not_found) return std::move(parts).error();
-    // Whichever rank has none says why itself, when all meet.
+    // The rank without a part reports its own error when all ranks meet in clear().
     if (given_up) return make_error(Errc::no_space, "another rank has not written its part");
     PENSTOCK_TRY(check_interrupt());
     if (Clock::now() >= until) return std::move(parts).error();
@@ -454,7 +458,7 @@ Result<void> TieredCheckpointer::write_snapshot(SaveWork& work, const std::atomi
   return commit(work, std::move(written));
 }
 
-// Collective. Whether it can ever be read back is known before a byte is written.
+// Collective. Checks before a byte is written that the manifest will not be too long to read back.
 Result<SaveWork> TieredCheckpointer::work_of(const SaveRequest& request) {
   SaveWork work;
   work.files = request.files;

@@ -1,10 +1,11 @@
-// Saves the state of a training again and again: to a slow tier, or to a small fast one from which it drains
-// to the slow one while the training goes on. What it has acknowledged holds, whatever happens next:
-//   fast     survives the processes' end (and the node's, where the fast tier is not volatile)
-//   durable  survives a power cut of everything and the loss of the fast tier
+// Saves the state of a training repeatedly. Checkpoints go to a slow tier, or to a small fast tier from which
+// they drain to the slow one while the training continues. An acknowledged level holds, whatever happens
+// next:
+//   fast     survives the end of the processes (and a power failure, unless the fast tier is volatile)
+//   durable  survives a power failure of all machines and the loss of the fast tier
 //
 // Ranks: open, save, wait and finalize are collective; all ranks share both tiers. Rank 0 commits, drains and
-// keeps the locks. A thread of rank 0 drains, which calls no Communicator.
+// holds the locks. A thread of rank 0 drains; it calls no Communicator.
 #pragma once
 
 #include <chrono>
@@ -21,37 +22,41 @@ namespace penstock {
 
 struct Saved {
   CheckpointId id;
-  Reached reached = Reached::nothing;  // when save() returned; nothing: skipped, or on its way from memory
+  Reached reached = Reached::nothing;  // level when save() returned; nothing: skipped, or still in memory
   bool skipped = false;
 };
 
 class Checkpointer {
  public:
-  // Collective. `slow` and `fast` (null: every save goes to `slow`) outlive it. Makes the stores where they
-  // are not, takes the run's locks (busy: another training or drain has them), sweeps what a dead one left,
-  // and begins to drain what is not yet durable. `acknowledged` is called by rank 0 on whatever thread, one
-  // at a time, as soon as a level holds and before anybody who waits hears of it; its error is as the save's.
+  // Collective. `slow` and `fast` must outlive the Checkpointer; without `fast` every save goes to `slow`.
+  // Makes missing stores and takes the run's locks (busy: another training or drain holds one). Removes what
+  // a dead process left, and starts to drain what is not durable yet.
+  // Rank 0 calls `acknowledged` as soon as a level holds, and before save(), wait() or finalize() report that
+  // level. Any thread of rank 0 may call it, one at a time. Its error fails the save and all later ones.
   using Acknowledged = std::function<Result<void>(const CheckpointId&, Reached)>;
   static Result<std::unique_ptr<Checkpointer>> open(const CheckpointPolicy& policy, const Tier& slow,
                                                     const Tier* fast, Communicator& ranks,
                                                     Acknowledged acknowledged = {});
-  virtual ~Checkpointer() = default;  // stops as soon as it can; what is not drained stays for the next one
+  // Stops the drain at its next chunk; the next Checkpointer drains the rest. Finishes a snapshot that is
+  // being written, unless a signal asked the process to stop.
+  virtual ~Checkpointer() = default;
 
-  // Collective. What went wrong in the background since the last call is this call's error, once and for all:
-  // nothing more is saved then.
+  // Collective. An error of a background thread is returned by the next save() and by all later ones, which
+  // then save nothing.
   virtual Result<Saved> save(const SaveRequest& request) = 0;
 
-  // Collective: until that checkpoint has the level. timed_out; or what went wrong.
+  // Collective. Waits until that checkpoint has reached the level. timed_out; not_found or no_space if it was
+  // not saved or was skipped; interrupted; or the error of a background thread.
   virtual Result<void> wait(const CheckpointId& id, Reached level, std::chrono::nanoseconds patience) = 0;
 
-  // Collective: until all that was saved is durable. timed_out where it is not by then: what is left
-  // stays on the fast tier, for the next one or `penstock checkpoint drain`.
+  // Collective. Waits until all saved checkpoints are durable. timed_out after `patience`: the rest stays on
+  // the fast tier, for the next Checkpointer or `penstock checkpoint drain`.
   virtual Result<void> finalize(std::chrono::nanoseconds patience) = 0;
 
-  // Rank 0's; the others have none. Any thread.
+  // Only rank 0 has values here. Any thread.
   virtual CheckpointCounts counts() const = 0;
   virtual std::vector<CheckpointTimes> times() const = 0;
-  virtual double now_s() const = 0;  // since it was opened: what times() count from
+  virtual double now_s() const = 0;  // since it was opened: the clock of times()
 };
 
 }  // namespace penstock

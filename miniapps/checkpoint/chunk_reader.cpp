@@ -13,9 +13,9 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kAhead = 4;  // chunks on their way at once
+constexpr std::size_t kAhead = 4;  // chunks in flight at once
 
-// Chunks of one file, asked for ahead and handed out in order.
+// Reads the chunks of one file ahead through a queue, and returns them in order.
 class ChunksAhead {
  public:
   static Result<std::unique_ptr<ChunksAhead>> begin(const StoreFiles& files, ChunkReader& reader) {
@@ -24,10 +24,10 @@ class ChunksAhead {
     return std::unique_ptr<ChunksAhead>(new ChunksAhead(reader, std::move(queue), depth));
   }
 
-  // The next one; it stays until the call after this one.
+  // The next chunk. Its bytes are valid until the next call.
   Result<std::span<const std::byte>> next() {
     const std::uint64_t index = taken_++;
-    // The slot of the chunk before this one is free again now.
+    // The slot of the chunk before this one is free, since the caller asks for the next.
     while (asked_ < reader_.chunks() && asked_ < index + depth_) PENSTOCK_TRY(ask());
     Slot& slot = slots_[index % depth_];
     while (!slot.read) reap();
@@ -63,7 +63,7 @@ class ChunksAhead {
   std::array<Slot, kAhead> slots_;
   std::uint64_t asked_ = 0;
   std::uint64_t taken_ = 0;
-  const std::unique_ptr<Queue> queue_;  // last: it waits for what is on its way to the slots
+  const std::unique_ptr<Queue> queue_;  // last: its destructor waits for reads in flight into slots_
 };
 
 }  // namespace
@@ -113,7 +113,7 @@ Result<void> read_chunks(const StoreFiles& files, const std::string& object, con
   PENSTOCK_ASSIGN(ChunkReader reader, ChunkReader::open(files, object, file));
   std::unique_ptr<ChunksAhead> ahead;
   if (reader.chunks() > 1) {
-    // Without a queue, for want of threads or descriptors, it takes longer.
+    // Without a queue (too few threads or descriptors) the reads only take longer.
     if (auto started = ChunksAhead::begin(files, reader); started) ahead = *std::move(started);
   }
   Buffer buffer;

@@ -1,4 +1,4 @@
-// Reads a checkpoint's files chunk by chunk, and proves each.
+// Reads the files of a checkpoint chunk by chunk, and compares each chunk with its CRC32C in the manifest.
 #pragma once
 
 #include <cstddef>
@@ -17,18 +17,19 @@
 
 namespace penstock {
 
-// A file of a checkpoint. One thread.
+// One file of a checkpoint. One thread. The `file` that open() gets must outlive it.
 class ChunkReader {
  public:
-  // corrupt or truncated where the object is not as long as the manifest says, or missing.
+  // corrupt or truncated if the object is missing or its length is not that of the manifest.
   static Result<ChunkReader> open(const StoreFiles& files, std::string object, const CheckpointFile& file);
 
   std::uint64_t chunks() const { return whole_chunks(file_->bytes); }
-  // Grows the buffer as need be; what is returned is in it.
+  // Reads one chunk into the buffer, which grows if necessary, and checks it. Returns the chunk's bytes in
+  // the buffer.
   Result<std::span<const std::byte>> read(std::uint64_t index, Buffer& buffer);
 
-  // The two halves of it, with the reading left to a queue of the same back end: where the chunk's bytes are
-  // to go, and whether those that lie there are the file's.
+  // read() in two halves, for a caller that reads through a queue of the same back end. to_read(): which
+  // bytes to read, and where to. prove(): whether the bytes that were read are those of the file.
   Result<ReadAt> to_read(std::uint64_t index, Buffer& buffer);
   Result<std::span<const std::byte>> prove(std::uint64_t index, const Buffer& buffer,
                                            const Result<std::uint64_t>& read) const;
@@ -44,9 +45,9 @@ class ChunkReader {
   std::unique_ptr<Reader> reader_;
 };
 
-// The whole file, with several chunks on their way at once where the machine has threads or the back end a
-// queue for that; `take`, which may be null, gets them in order. Interrupts are looked at between chunks
-// where wanted.
+// Reads the whole file, with several chunks in flight at once if the machine has threads or the back end has
+// a queue. Passes the chunks in order to `take`, which may be null. If `interruptible`, Ctrl-C ends it
+// between two chunks.
 using TakeChunk = std::function<Result<void>(std::uint64_t offset, std::span<const std::byte> bytes)>;
 Result<void> read_chunks(const StoreFiles& files, const std::string& object, const CheckpointFile& file,
                          bool interruptible, const TakeChunk& take);

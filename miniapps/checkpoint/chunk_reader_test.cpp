@@ -1,4 +1,4 @@
-// Reading ahead: what is taken comes in order and proven, whatever is on its way meanwhile.
+// Tests of reading ahead: chunks arrive in order and checked, whatever else is in flight.
 #include "miniapps/checkpoint/chunk_reader.hpp"
 
 #include <gtest/gtest.h>
@@ -15,9 +15,9 @@ namespace {
 
 class ReadingAhead : public testing::TestWithParam<const char*> {
  protected:
-  static constexpr std::uint64_t kChunks = 11;  // more than are on their way at once, twice over
+  static constexpr std::uint64_t kChunks = 11;  // more than twice the number of chunks in flight
 
-  // What was taken, one behind the other, and how it ended.
+  // Reads the file, adds its bytes to `taken`, and returns how the read ended.
   Result<void> read(const CheckpointStore& store, const CheckpointManifest& manifest,
                     std::vector<std::byte>& taken, std::uint64_t ends_at = UINT64_MAX) {
     return store.read_file("run", manifest.id, manifest.files[0],

@@ -1,4 +1,4 @@
-// What is in a store's ckpt/: looking at it, reading it, taking it away.
+// The committed checkpoints of a store, in ckpt/: how they are listed, read and removed.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ std::string folder_of_run(std::string_view run) {
   return below(kStoreCommitted, run);
 }
 
-// Whether what is in the folder is what the manifest says, as far as names and sizes tell.
+// Compares the names and sizes in the folder with the manifest. Does not read the files.
 Result<void> check_entries(const StoreFiles& files, std::span<const Entry> entries,
                            const CheckpointManifest& manifest, const std::string& folder) {
   std::map<std::string_view, const Entry*> there;
@@ -75,7 +75,8 @@ Result<CheckpointManifest> CheckpointStore::read_manifest(std::string_view run,
   return manifest;
 }
 
-// What was taken away while it was looked at has nothing wrong with it.
+// If another process removed the checkpoint during the read, returns not_found instead of `error`: its bytes
+// are not wrong.
 Error CheckpointStore::or_gone(std::string_view run, const CheckpointId& id, Error error) const {
   if (!found_wrong(error.code) && error.code != Errc::io) return error;
   const auto there = has(run, id);
@@ -94,7 +95,7 @@ Result<CheckpointManifest> CheckpointStore::manifest(std::string_view run, const
 Result<std::vector<Listed>> CheckpointStore::list(std::string_view run) const {
   PENSTOCK_TRY(check_run_name(run));
   PENSTOCK_ASSIGN(const std::vector<Entry> entries, files_.list_if_there(folder_of_run(run)));
-  // A store that is gone, and what lies below its mount point, have no runs either.
+  // An unmounted tier has an empty folder too; that must be an error, not an empty list.
   if (entries.empty()) PENSTOCK_TRY(still_there());
   std::vector<Listed> listed;
   for (const Entry& entry : entries) {
@@ -134,6 +135,8 @@ Result<void> CheckpointStore::verify(std::string_view run, const CheckpointManif
   return success();
 }
 
+// The new name is returned only after the sync: nothing is unlinked while a power cut could bring the old
+// name back.
 Result<std::string> CheckpointStore::put_aside(std::string_view run, const CheckpointId& id,
                                                std::string_view where) {
   PENSTOCK_TRY(check_run_name(run));
@@ -163,7 +166,7 @@ void CheckpointStore::hint_latest(std::string_view run, const CheckpointId& id) 
     static_cast<void>(files_.write_text(kStoreLatest, fmt::format("{} {}\n", run, folder_of(id)),
                                         Durability::visible, IfExists::replace));
   } catch (const std::bad_alloc&) {
-    return;  // a hint for people
+    return;  // LATEST is only a hint
   }
 }
 

@@ -1,4 +1,4 @@
-// A thread reads and checks the checkpoint, the caller's thread writes it.
+// A thread reads and checks the checkpoint; the caller's thread writes it.
 //
 // Threads: the caller is the drainer's thread, or the main thread of `penstock checkpoint drain`. It runs
 // everything but ReadAhead::read_all() and finish(), which run on the thread that ReadAhead starts.
@@ -7,7 +7,7 @@
 // Memory: CopyMemory holds four chunks; the first use of each allocates. A lack of memory there is an error.
 // Ctrl-C: if request.interruptible, it ends the copy at the next chunk. Else only gone_on() does.
 // Crash: until commit() the copy is a folder in tmp/, which the next process sweeps. commit() syncs all of
-// it and renames the folder, so a checkpoint that shows is complete.
+// it and renames the folder, so a checkpoint that is visible is complete.
 #include "miniapps/checkpoint/copy_checkpoint.hpp"
 
 #include <fmt/format.h>
@@ -30,9 +30,9 @@ namespace {
 constexpr std::size_t kRing = std::tuple_size_v<CopyMemory>;
 constexpr std::chrono::milliseconds kLookAround{50};
 
-// Reads the chunks of all files of a checkpoint ahead, in order, on a thread of its own. One other thread
-// takes them. The chunks are a ring: the reader fills a slot that is free, next() returns it, and the next
-// next() frees it. A slot belongs to one thread at a time, so its bytes need no lock.
+// Reads the chunks of all files of a checkpoint ahead, in order, on its own thread. One other thread takes
+// them with next(). The buffers are a ring: the reader fills a free slot, next() returns it, and the
+// following next() frees it. One thread at a time uses a slot, so its bytes need no lock.
 class ReadAhead {
  public:
   // `memory` may be null.
@@ -43,7 +43,8 @@ class ReadAhead {
         what_(what),
         memory_(memory != nullptr ? *memory : own_memory_) {}
 
-  // `over`: until it is set, the thread works on after a signal; null: it does not. `over` must outlive this.
+  // A signal stops the thread only after `over` is set, or at once if `over` is null. `over` must outlive
+  // this.
   Result<void> start(const std::atomic<bool>* over) {
     try {
       thread_ = std::jthread([this, over](const std::stop_token& stop) {
@@ -57,8 +58,8 @@ class ReadAhead {
     return success();
   }
 
-  // The next chunk, which stays until the call after this one; or the error that comes in its place. Waits in
-  // slices of 50 ms to see a signal.
+  // Returns the next chunk, whose bytes are valid until the next call; or the error that ended the reading.
+  // Waits in periods of 50 ms, to notice a signal.
   Result<std::span<const std::byte>> next(bool interruptible) {
     std::unique_lock lock(mutex_);
     // This frees the chunk of the last call: the caller has written it.
@@ -74,7 +75,7 @@ class ReadAhead {
   }
 
  private:
-  // Ends early when this is destroyed: a wait at once, a read after its chunk.
+  // The destructor of thread_ requests a stop. Then a wait ends at once, and a read ends after its chunk.
   Result<void> read_all(const std::stop_token& stop) {
     for (const CheckpointFile& file : what_) {
       PENSTOCK_ASSIGN(ChunkReader reader, ChunkReader::open(files_, below(folder_, file.name), file));
@@ -85,7 +86,8 @@ class ReadAhead {
           if (!changed_.wait(lock, stop, [&] { return free_ != 0; })) return success();
           --free_;
         }
-        // Without the lock: the slot was free. The count after it, under the lock, hands the bytes over.
+        // No lock for the read, since the slot was free. Counting it under the lock makes the bytes visible
+        // to next().
         PENSTOCK_ASSIGN(chunks_[slot], reader.read(index, memory_[slot]));
         const std::lock_guard lock(mutex_);
         ++read_;
@@ -95,7 +97,7 @@ class ReadAhead {
     return success();
   }
 
-  // The last step of the thread, always: without a failure_ a next() too many would wait for ever.
+  // Always the last step of the thread: without a failure_, one call of next() too many would wait for ever.
   void finish(const Result<void>& done) {
     const std::lock_guard lock(mutex_);
     failure_ = done ? files_.error(Errc::internal, "more was asked for than was saved") : done.error();
@@ -117,7 +119,7 @@ class ReadAhead {
   std::jthread thread_;  // last: it is joined before what it uses is destroyed
 };
 
-// The checkpoint that is already at the destination: success if its manifest names the same bytes. The
+// The checkpoint that already exists at the destination; success if its manifest names the same bytes. The
 // process that committed it may have been killed before it synced the name. So the folders are synced here,
 // before the caller may call it durable.
 Result<CheckpointManifest> same_there(const CheckpointStore& to, const CheckpointManifest& manifest) {
@@ -134,8 +136,8 @@ Result<CheckpointManifest> same_there(const CheckpointStore& to, const Checkpoin
       fmt::format("'{}' is there already: {}", CheckpointStore::folder(manifest.run, manifest.id), why));
 }
 
-// Reads the files again. The page cache is dropped before, where that is possible, so that the device is
-// read.
+// Reads the written files and checks them. If possible, drops them from the page cache first, so that the
+// device is read.
 Result<void> read_again(const StoreFiles& files, const std::string& folder,
                         std::span<const CheckpointFile> written, bool interruptible,
                         const TakeChunk& take = nullptr) {
@@ -148,8 +150,8 @@ Result<void> read_again(const StoreFiles& files, const std::string& folder,
   return success();
 }
 
-// Whether the checkpoint that is there has the bytes of its manifest. If not, already_exists, as for another
-// checkpoint of the same name.
+// Checks that the existing checkpoint has the bytes of its manifest. If not, the error is already_exists, as
+// for another checkpoint of the same name.
 Result<void> prove_there(const CheckpointStore& to, const CheckpointManifest& manifest,
                          const CopyRequest& request) {
   const std::string folder = CheckpointStore::folder(manifest.run, manifest.id);
@@ -162,8 +164,8 @@ Result<void> prove_there(const CheckpointStore& to, const CheckpointManifest& ma
                           fmt::format("'{}' is there already: {}", folder, whole.error().message()));
 }
 
-// On the caller's thread. Every return before the end leaves the thread of `ahead` to its destructor, and the
-// files to that of Staged, which removes the folder.
+// On the caller's thread. After an early return, the destructor of `ahead` ends its thread, and the
+// destructor of Staged removes the folder.
 Result<void> copy_files(const StoreFiles& from, Staged& to, const CheckpointManifest& manifest,
                         const CopyRequest& request) {
   const auto written = [&](std::uint64_t bytes) -> Result<void> {
@@ -172,9 +174,9 @@ Result<void> copy_files(const StoreFiles& from, Staged& to, const CheckpointMani
   ReadAhead ahead(from, CheckpointStore::folder(manifest.run, manifest.id), manifest.files, request.memory);
   PENSTOCK_TRY(ahead.start(request.over));
   for (const CheckpointFile& file : manifest.files) {
-    std::uint64_t before = 0;  // bytes of the piece that has just been written
+    std::uint64_t before = 0;  // bytes of the piece that was written last
     // The reader has compared each chunk with its checksum, so the copy has the checksums of the original.
-    // When the next piece is requested, the piece before it has been written.
+    // write_pieces() asks for a piece only after it has written the piece before.
     const auto more = [&](std::uint64_t) -> Result<std::span<const std::byte>> {
       if (request.interruptible) PENSTOCK_TRY(check_interrupt());
       PENSTOCK_TRY(written(before));
@@ -191,7 +193,7 @@ Result<void> copy_files(const StoreFiles& from, Staged& to, const CheckpointMani
 }  // namespace
 
 // The order matters: the files are written and synced, then read back, then committed. A read back after the
-// commit would be too late: the checkpoint would show before it is checked.
+// commit would be too late, since the checkpoint would be visible before it is checked.
 Result<CheckpointManifest> copy_checkpoint(const CheckpointStore& from, CheckpointStore& to,
                                            const CheckpointManifest& manifest, const CopyRequest& request) {
   PENSTOCK_TRY(to.still_there());

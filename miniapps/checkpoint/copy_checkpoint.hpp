@@ -12,25 +12,28 @@
 
 namespace penstock {
 
-// The chunks of a copy that have been read ahead or are being written. Who copies one checkpoint after
-// another keeps it: fresh memory costs the first use of a page more than reading into it.
+// The buffers of a copy: chunks that are read ahead or are being written. A caller that copies several
+// checkpoints passes the same buffers each time: the first use of fresh memory costs more than a read into
+// it.
 using CopyMemory = std::array<Buffer, 4>;
 
 struct CopyRequest {
-  bool read_back = false;     // the copy is read again and checked before it is committed
-  bool read_there = false;    // one that is there already is read and checked before it counts
-  bool interruptible = true;  // false: a signal does not end it (who has a grace ends it by `gone_on`)
-  const std::atomic<bool>* over = nullptr;  // where not: until when the thread that reads works on (WorkOn)
+  bool read_back = false;     // the copy is read and checked before it is committed
+  bool read_there = false;    // a copy that already exists is read and checked before it counts
+  bool interruptible = true;  // false: a signal does not end it, only an error of `gone_on`
+  // If not interruptible: a signal stops the reading thread only after this is set (WorkOn).
+  const std::atomic<bool>* over = nullptr;
   std::uint64_t headroom = 0;
-  CopyMemory* memory = nullptr;                                   // null: of its own
-  std::function<Result<void>(std::uint64_t bytes)> gone_on = {};  // told bytes as they are written; an
-                                                                  // error of it ends the copying
+  CopyMemory* memory = nullptr;  // null: it uses buffers of its own
+  // Called on the caller's thread after each written piece, with the piece's bytes. Its error ends the copy.
+  std::function<Result<void>(std::uint64_t bytes)> gone_on = {};
 };
 
-// Copies a committed checkpoint from one store to another and commits it there: reading checks every chunk,
-// the copy has the same run, id and bytes. Where that checkpoint is there already: success if its manifest
-// names the same bytes (and it is synced, whoever brought it there), and where `read_there`, if these are
-// what it has; else already_exists. The caller holds the run's drain lock of `to`.
+// Copies a committed checkpoint from one store to another and commits it there. Checks every chunk that it
+// reads. The copy has the same run, id and bytes. If `to` already has that checkpoint: success if its
+// manifest names the same bytes and, with `read_there`, if its files have them; else already_exists. Such an
+// existing copy is synced first: its writer may have been killed before the sync. The caller holds the run's
+// drain lock of `to`.
 Result<CheckpointManifest> copy_checkpoint(const CheckpointStore& from, CheckpointStore& to,
                                            const CheckpointManifest& manifest,
                                            const CopyRequest& request = {});

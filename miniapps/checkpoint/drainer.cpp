@@ -1,15 +1,15 @@
 // Threads: only rank 0 has a Drainer. Its training thread makes and destroys it and calls begin(),
 // evict_one(), held_bytes(), wait_for_progress(), idle() and trouble(). add() is called by the thread that
-// committed: the training thread, or that of the snapshots. The drainer's own thread runs work(), drain(),
+// committed: the training thread, or the snapshot thread. The drainer's own thread runs work(), drain(),
 // failed(), tidy() and evict_one().
-// Locks: mutex_ guards all members after it up to stop_. No I/O happens with it held. The ledger's lock may
-// be taken under it, never the other way round.
-// Memory: manifests are copied and queued, also with the lock held. A std::bad_alloc in the thread ends it,
-// and the ledger reports that.
+// Locks: mutex_ guards all members from the one after it to stop_. No I/O happens while it is held. The
+// ledger's lock may be taken under it, never the other way round.
+// Memory: manifests are copied and queued, also with the lock held. A std::bad_alloc in the thread ends the
+// thread, and the ledger reports that.
 // Ctrl-C: does not end a drain (WorkOn, interruptible = false). finalize() waits for it as long as its
 // patience lasts; the destructor then stops it.
 // Crash: the slow copy is committed by one rename, and the fast copy is removed only after that. begin() of
-// the next process finds what is left: a checkpoint on the fast tier alone is drained again.
+// the next process finds the rest: it drains a checkpoint again that is only on the fast tier.
 #include "miniapps/checkpoint/drainer.hpp"
 
 #include <algorithm>
@@ -56,6 +56,8 @@ void CheckpointLedger::renamed(const CheckpointId& from, const CheckpointId& to)
   if (CheckpointTimes* const times = find(from); times != nullptr) times->id = to;
 }
 
+// On the thread that committed or drained. The acknowledgement runs with telling_ held, but without mutex_,
+// so it may sync a file and read the ledger. Only then the times are set: wait() returns when it reads them.
 void CheckpointLedger::reached(const CheckpointId& id, Reached level) {
   const std::lock_guard telling(telling_);
   if (acknowledged_) {
@@ -126,14 +128,14 @@ Drainer::~Drainer() {
   changed_.notify_all();
 }
 
-// Before the thread exists, so nothing here needs the lock. The caller holds the run's locks of both stores:
-// no other process adds or removes checkpoints of this run meanwhile.
+// Runs before the thread exists, so nothing here needs the lock. The caller holds the run's locks of both
+// stores: no other process adds or removes checkpoints of this run meanwhile.
 Result<void> Drainer::begin() {
   PENSTOCK_ASSIGN(std::vector<Listed> found, fast_.list(policy_.run));
   for (Listed& one : found) {
     if (!one.manifest.ok()) {
       const Error& error = one.manifest.error();
-      if (error.code == Errc::unsupported) continue;  // of another version: stays as it is
+      if (error.code == Errc::unsupported) continue;  // written by another version: it stays as it is
       PENSTOCK_ASSIGN(const bool moved, quarantine_if_wrong(fast_, policy_.run, one.id, error));
       if (!moved) return error;
       ledger_.count([](CheckpointCounts& counts) { ++counts.quarantined; });
@@ -146,7 +148,7 @@ Result<void> Drainer::begin() {
     (same ? durable_ : pending_).push_back(*std::move(one.manifest));
   }
   found_ = durable_.size();
-  // Fast copies of a process that was killed after the commit on the slow tier and before it removed them.
+  // A process may have been killed after its commit on the slow tier and before it removed the fast copies.
   while (durable_.size() > policy_.keep_fast) {
     PENSTOCK_ASSIGN(const bool went, evict_one());
     if (!went) break;
@@ -157,7 +159,8 @@ Result<void> Drainer::begin() {
   return success();
 }
 
-// After each change of pending_, with the lock held: two calls cannot store their counts in the wrong order.
+// Call it with the lock held after each change of pending_. Without the lock, two calls could store their
+// counts in the wrong order.
 void Drainer::count_backlog() {
   const std::uint64_t backlog = bytes_of(pending_);
   ledger_.count([&](CheckpointCounts& counts) {
@@ -166,7 +169,7 @@ void Drainer::count_backlog() {
   });
 }
 
-// The checkpoint is committed on the fast tier. Does not wait.
+// Called when the checkpoint is committed on the fast tier. Does not wait.
 void Drainer::add(CheckpointManifest manifest) {
   const std::lock_guard lock(mutex_);
   pending_.push_back(std::move(manifest));
@@ -174,9 +177,10 @@ void Drainer::add(CheckpointManifest manifest) {
   changed_.notify_all();
 }
 
-// By the training thread (admission) and by the drainer's thread (tidy), perhaps at the same time. Each
-// takes another checkpoint out of durable_, so the reads and the removal need no lock. While it is out,
-// held_bytes() does not count it. Every way back without a removal puts it into a list again.
+// Called by the training thread (admission) and by the drainer's thread (tidy), perhaps at the same time.
+// Each call takes a different checkpoint out of durable_, so the reads and the removal need no lock. During
+// that time held_bytes() does not count it. Every path that does not remove the checkpoint puts it into a
+// list again.
 Result<bool> Drainer::evict_one() {
   for (;;) {
     CheckpointManifest oldest;
@@ -215,7 +219,7 @@ Result<bool> Drainer::evict_one() {
       trouble_ = whole.error();
       return false;
     }
-    // Only now, when the slow copy is known to be good: until then this may be the last good one.
+    // Only when the slow copy is known to be good: until then the fast copy may be the last good one.
     const Result<void> removed = fast_.remove(policy_.run, oldest.id);
     if (!removed.ok() && removed.error().code != Errc::not_found) {
       back(durable_);
@@ -231,7 +235,7 @@ std::uint64_t Drainer::held_bytes() const {
   return bytes_of(pending_) + bytes_of(durable_);
 }
 
-// On the training thread, which looks for signals between calls: nothing here ends by one.
+// Called on the training thread, which checks for signals between calls: a signal does not end this wait.
 bool Drainer::wait_for_progress(std::chrono::steady_clock::time_point until) {
   std::unique_lock lock(mutex_);
   const std::uint64_t seen = ended_;
@@ -254,9 +258,9 @@ bool Drainer::sleep_unless_stopped(std::chrono::nanoseconds length) {
   return !changed_.wait_for(lock, length, [&] { return stop_; });
 }
 
-// The drainer's thread. A signal does not end it, only stop_. The first of pending_ stays there during its
-// drain: idle() must be false until it is durable. Only this thread removes it, so pop_front() later removes
-// the same.
+// The drainer's thread. Only stop_ ends it, not a signal. During its drain, a checkpoint stays the first of
+// pending_: idle() must be false until it is durable. Only this thread removes from pending_, so the later
+// pop_front() removes the same checkpoint.
 void Drainer::work() noexcept {
   const WorkOn in_grace(over_);
   try {
@@ -271,8 +275,8 @@ void Drainer::work() noexcept {
       drain(next);
     }
   } catch (const std::exception& error) {
-    // The lock is free by unwinding. The error first, since a thread that is woken asks for it. What is
-    // pending stays on the fast tier, and the next process drains it.
+    // The exception has released the lock. Record the error first, since the woken threads ask for it. The
+    // pending checkpoints stay on the fast tier, and the next process drains them.
     ledger_.fail(
         make_error(Errc::internal, "the thread that drains checkpoints died: " + std::string(error.what())));
     const std::lock_guard lock(mutex_);
@@ -282,9 +286,9 @@ void Drainer::work() noexcept {
   }
 }
 
-// After the copy is committed, and so durable, the order is: acknowledge, hint, leave pending_, tidy, wake.
-// The acknowledgement comes before pop_front(): finalize() returns when pending_ is empty, and must have it
-// then.
+// When the copy is committed and so durable, the order is: acknowledge, write LATEST, remove from pending_,
+// tidy, wake. The acknowledgement comes before pop_front(): finalize() returns when pending_ is empty, and by
+// then the acknowledgement must have been made.
 void Drainer::drain(const CheckpointManifest& next) {
   const double begin_s = ledger_.now_s();
   const CopyRequest request{.read_back = policy_.read_back,
@@ -318,14 +322,14 @@ void Drainer::drain(const CheckpointManifest& next) {
     const std::lock_guard lock(mutex_);
     trouble_ = tidied.error();
   }
-  // After tidy(), since a thread in wait_for_progress() hopes for room.
+  // After tidy(), since threads in wait_for_progress() wait for free space.
   const std::lock_guard lock(mutex_);
   ++ended_;
   changed_.notify_all();
 }
 
-// On the drainer's thread. Reads both copies without the lock to find out what is wrong. Then it waits
-// before the next try, longer each time, and the destructor ends that wait.
+// On the drainer's thread. Reads both copies, without the lock, to find out what is wrong. Then waits before
+// the next try, longer each time; the destructor ends that wait.
 void Drainer::failed(const CheckpointManifest& manifest, Error error) {
   {
     const std::lock_guard lock(mutex_);

@@ -1,6 +1,6 @@
-// Copies the checkpoints of the fast tier to the slow one, oldest first, on a thread of its own. A
-// checkpoint stays on the fast tier until it is durable. The slow tier keeps the newest ones, as many as the
-// policy says. And the ledger of a run's checkpoints.
+// Copies the checkpoints of the fast tier to the slow one, oldest first, on its own thread. A checkpoint
+// stays on the fast tier until it is durable. The slow tier keeps the newest checkpoints; the policy says how
+// many. This header also has the ledger of a run's checkpoints.
 #pragma once
 
 #include <atomic>
@@ -22,8 +22,8 @@
 
 namespace penstock {
 
-// What became of each checkpoint of a run. Written by the thread that saves and by the one that drains. Any
-// thread.
+// The times and counts of each checkpoint of a run. The thread that saves and the thread that drains write
+// it. Any thread.
 class CheckpointLedger {
  public:
   explicit CheckpointLedger(Checkpointer::Acknowledged acknowledged)
@@ -31,23 +31,23 @@ class CheckpointLedger {
 
   double now_s() const;
 
-  // Of a save that has started; asked_s is now.
+  // A save has started; asked_s is now.
   void asked(const CheckpointId& id, std::uint64_t bytes, double asked_s);
-  // Another try of a save has another generation.
+  // A save is tried again under another generation.
   void renamed(const CheckpointId& from, const CheckpointId& to);
-  // A level holds: says so to whoever is told, and only then notes it. Its error becomes sticky. Checkpoints
-  // of an earlier process have no entry, and get none.
+  // A level holds: first calls the acknowledgement, then records the time. An error of the acknowledgement is
+  // kept as by fail(). Checkpoints of an earlier process have no entry, and get none.
   void reached(const CheckpointId& id, Reached level);
   void blocked(const CheckpointId& id, double block_s);
   void skipped(const CheckpointId& id);
   void drained(const CheckpointId& id, double begin_s, double length_s);
 
-  // Counts, under their lock.
+  // Changes the counts, with the lock held.
   void count(const std::function<void(CheckpointCounts&)>& change);
   CheckpointCounts counts() const;
   std::vector<CheckpointTimes> times() const;
 
-  // The first error of a background thread: all later calls fail with it.
+  // Keeps the first error of a background thread; all later calls of the Checkpointer fail with it.
   void fail(Error error);
   Result<void> failure() const;
 
@@ -56,22 +56,22 @@ class CheckpointLedger {
 
   const std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
   const Checkpointer::Acknowledged acknowledged_;
-  std::mutex telling_;  // one acknowledgement at a time, in the order in which the levels came to hold
+  std::mutex telling_;  // one acknowledgement at a time, in the order in which the levels were reached
   mutable std::mutex mutex_;
   std::vector<CheckpointTimes> times_;
   CheckpointCounts counts_;
   std::optional<Error> failure_;
 };
 
-// Its owner holds the run's locks of both stores. A drain that fails because of a tier is tried again after
-// growing pauses, and the fast copy stays. A fast copy with wrong bytes goes to quarantine, and the ledger
-// fails. Any thread.
+// The caller holds the run's locks of both stores. If a tier causes a drain to fail, the drain is tried again
+// after growing pauses, and the fast copy stays. If the fast copy has wrong bytes, it goes to quarantine, and
+// the ledger fails. Any thread.
 class Drainer {
  public:
   Drainer(const CheckpointPolicy& policy, CheckpointStore& fast, CheckpointStore& slow,
           CheckpointLedger& ledger)
       : policy_(policy), fast_(fast), slow_(slow), ledger_(ledger) {}
-  ~Drainer();  // ends a copy in progress, of which nothing stays on the slow tier
+  ~Drainer();  // ends a copy in progress and removes it from the slow tier
   Drainer(const Drainer&) = delete;
   Drainer& operator=(const Drainer&) = delete;
 
@@ -114,15 +114,15 @@ class Drainer {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<CheckpointManifest> pending_;  // on the fast tier only; the first is being drained
+  std::deque<CheckpointManifest> pending_;  // on the fast tier only; the first one is being drained
   std::deque<CheckpointManifest> durable_;  // on both tiers, oldest first
-  std::size_t found_ = 0;                   // how many of durable_, from the front, earlier processes drained
+  std::size_t found_ = 0;                   // the first found_ of durable_ were drained by earlier processes
   bool drained_one_ = false;                // this process has drained one
   std::optional<Error> trouble_;
   std::chrono::nanoseconds pause_{0};
   std::uint64_t ended_ = 0;  // drains that have ended, with or without success
   bool stop_ = false;
-  std::atomic<bool> over_{false};  // without the lock, for WorkOn
+  std::atomic<bool> over_{false};  // for WorkOn, which reads it without the lock
   std::jthread thread_;            // last: it is joined before what it uses is destroyed
 };
 

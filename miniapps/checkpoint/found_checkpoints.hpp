@@ -1,4 +1,4 @@
-// What several stores have of a run together: each checkpoint with all of its copies.
+// Combines what several stores have of a run: each checkpoint with all of its copies.
 #pragma once
 
 #include <span>
@@ -17,21 +17,21 @@ struct FoundCheckpoint {
   CheckpointId id;
   std::vector<Listed> copies;  // in the order of the stores, fast ones first
 
-  // Whether a slow store has it, as far as manifests tell.
+  // Whether a slow store has a copy with a valid manifest. Does not read the files.
   bool durable() const;
-  const Listed* in(StoreRole role) const;      // null: no copy there whose manifest is right
-  const CheckpointManifest* manifest() const;  // of the first right copy; null: none is
+  const Listed* in(StoreRole role) const;      // null: no such store has a copy with a valid manifest
+  const CheckpointManifest* manifest() const;  // of the first copy where it is valid; null: of none
 };
 
-// Of the run, oldest first.
+// The checkpoints of the run, oldest first.
 Result<std::vector<FoundCheckpoint>> find_checkpoints(std::span<CheckpointStore* const> stores,
                                                       std::string_view run);
 
-// Of several runs, one after the other.
+// The checkpoints of several runs, in the order of `runs`.
 Result<std::vector<FoundCheckpoint>> find_checkpoints(std::span<CheckpointStore* const> stores,
                                                       std::span<const std::string> runs);
 
-// Bytes, and whose: the same ones, wherever and whenever they were committed.
+// Whether two copies have the same run, id, ranks and files. Store and commit time may differ.
 bool same_content(const CheckpointManifest& one, const CheckpointManifest& other);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// Which slow store a fast one drains to; and how that, with all else of a run, is forgotten.
+// Records which slow store a run of a fast store drains to, and removes that record with the rest of a run.
 #include <optional>
 #include <string>
 

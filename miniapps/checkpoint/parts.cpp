@@ -1,4 +1,4 @@
-// What the ranks that write one checkpoint together tell the one that commits it.
+// How the ranks that write one checkpoint together report their files to the rank that commits it.
 #include <fmt/format.h>
 
 #include <algorithm>

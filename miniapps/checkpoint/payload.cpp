@@ -21,24 +21,25 @@
 namespace penstock {
 namespace {
 
-// Adam keeps two moments besides each weight, all of 4 bytes.
+// Bytes for each weight. Adam keeps two moments in addition to the weight, each of 4 bytes.
 constexpr std::uint64_t kAdam = 3 * 4;
-// Mixed precision: the weight in 2 bytes, and in 4 each a copy of it and Adam's two moments.
+// Mixed precision: the weight in 2 bytes, and a copy of it and Adam's two moments in 4 bytes each.
 constexpr std::uint64_t kMixedAdam = 2 + 3 * 4;
 
 constexpr std::uint64_t layer(std::uint64_t inputs, std::uint64_t outputs) {
   return inputs * outputs + outputs;  // with a bias for each output
 }
 
-// Krizhevsky's network in one tower, for the 102 folders of Caltech-101.
+// Krizhevsky's network without the split over two GPUs, for the 102 folders of Caltech-101.
 constexpr std::uint64_t kAlexnet =
     layer(std::uint64_t{11} * 11 * 3, 96) + layer(std::uint64_t{5} * 5 * 96, 256) +
     layer(std::uint64_t{3} * 3 * 256, 384) + layer(std::uint64_t{3} * 3 * 384, 384) +
     layer(std::uint64_t{3} * 3 * 384, 256) + layer(9216, 4096) + layer(4096, 4096) + layer(4096, 102);
 static_assert(kAlexnet * kAdam == 704'390'856);
 
-// What tf.train.Saver of TensorFlow 2.21 writes for the same (ci/tensorflow_checkpoint_sizes): the tensors
-// and, as Adam's two powers of beta, 8 bytes; where each of the 50 lies; the graph.
+// The files that tf.train.Saver of TensorFlow 2.21 writes for the same network
+// (ci/tensorflow_checkpoint_sizes). Data: the tensors, and 8 bytes for Adam's two powers of beta. Index: the
+// positions of the 50 tensors. Meta: the graph.
 constexpr std::uint64_t kTensorflowData = kAlexnet * kAdam + 8;
 constexpr std::uint64_t kTensorflowIndex = 1'876;
 constexpr std::uint64_t kTensorflowMeta = 153'226;
@@ -46,15 +47,16 @@ constexpr std::uint64_t kTensorflow = kTensorflowData + kTensorflowIndex + kTens
 constexpr std::string_view kTensorflowName = "alexnet-adam-tensorflow";
 
 // He's network for 1000 classes, as torchvision counts it: 25,557,032 weights with their momentum, mean and
-// variance of the 26,560 channels that are normalised, and the 53 counters of batches.
+// variance of the 26,560 normalised channels, and 53 batch counters.
 constexpr std::uint64_t kResnet50 =
     std::uint64_t{25'557'032} * 2 * 4 + std::uint64_t{26'560} * 2 * 4 + 53 * 8;
 
-// What the UNet3D workloads of MLPerf Storage name (and a slip in their key keeps DLIO from writing).
+// The size that the UNet3D workloads of MLPerf Storage name. (A misspelt key there keeps DLIO from writing
+// it.)
 constexpr std::uint64_t kUnet3d = 499'153'191;
 
-// Weights of a transformer as Llama 3 is one: gated feed-forward, two norms a layer, embedding and head
-// apart. `shared` is the width of the keys, and of the values.
+// The number of weights of a transformer like Llama 3: gated feed-forward, two norms in each layer, separate
+// embedding and head. `shared` is the width of the keys and of the values.
 constexpr std::uint64_t transformer(std::uint64_t layers, std::uint64_t hidden, std::uint64_t inner,
                                     std::uint64_t shared) {
   const std::uint64_t attention = 2 * hidden * hidden + 2 * hidden * shared;
@@ -78,7 +80,7 @@ constexpr std::array kPayloads = {
     PayloadInfo{"llama3-8b", kLlama8b* kMixedAdam},
     PayloadInfo{"llama3-70b", kLlama70b* kMixedAdam},
     PayloadInfo{"llama3-405b", kLlama405b* kMixedAdam},
-    PayloadInfo{"llama3-1t", kLlama1t* kMixedAdam},  // DLIO's llama_1t, of 1.3e12 weights
+    PayloadInfo{"llama3-1t", kLlama1t* kMixedAdam},  // DLIO's llama_1t, with 1.3e12 weights
 };
 static_assert(std::is_sorted(kPayloads.begin(), kPayloads.end(),
                              [](const auto& a, const auto& b) { return a.bytes < b.bytes; }));
@@ -103,8 +105,9 @@ void draw(RandomStream stream, std::uint64_t first, std::uint64_t* words) {
   for (std::uint64_t i = 0; i < kWords; ++i) words[i] = stream.bits(first + i);
 }
 
-// What a file holds: bits that stay, and in front of each page a stamp that changes with the step. Two steps
-// never have the same stamp, for bits() gives different numbers at different places.
+// The content of a file: random bits that do not change, and at the front of each page a stamp that changes
+// with the step. Two steps never have the same stamp, since bits() returns different numbers for different
+// positions.
 class Content {
  public:
   Content(std::uint64_t seed, std::uint64_t rank, std::string_view file)
@@ -155,7 +158,7 @@ Result<Payload> find_payload(std::string_view text) {
   return Payload{std::string(text), found->bytes / *divisor};
 }
 
-// Files lie one behind the other, each from a page on.
+// The files follow each other in memory, each from the start of a page.
 struct TrainedState::Memory {
   struct Part {
     Content content;
@@ -187,7 +190,7 @@ Result<TrainedState::Memory*> TrainedState::Memory::map(std::uint64_t bytes) {
   void* const mapped = ::mmap(nullptr, static_cast<std::size_t>(length), PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return none(left);
-  // Fewer faults and misses; where there are none, small pages do.
+  // Huge pages mean fewer page faults and TLB misses. Without them, small pages work as well.
   static_cast<void>(::madvise(mapped, static_cast<std::size_t>(length), MADV_HUGEPAGE));
   auto* const memory = new (std::nothrow) Memory;
   if (memory == nullptr) {
@@ -217,7 +220,7 @@ Result<std::unique_ptr<TrainedState>> TrainedState::make(std::vector<PayloadFile
     memory->parts.push_back({Content(state->seed_, state->rank_, file.name), begin, pages});
     begin += pages * kPage;
   }
-  // Threads take a huge page at a time.
+  // Each thread fills one huge page at a time.
   constexpr std::uint64_t kAtOnce = kHugePage / kPage;
   for (const Memory::Part& part : memory->parts) {
     std::atomic<std::uint64_t> next{0};

@@ -1,4 +1,5 @@
-// What is saved: the state of a training, of true size, and of bytes that can be proven when they come back.
+// What a checkpoint contains: the state of a training, of realistic size, with bytes that can be checked
+// after a restore.
 #pragma once
 
 #include <cstddef>
@@ -21,24 +22,25 @@ struct PayloadFile {
   friend bool operator==(const PayloadFile&, const PayloadFile&) = default;
 };
 
-// By name ("alexnet-adam", "resnet50", "unet3d", "llama3-8b", "alexnet-adam-tensorflow" ...; "NAME/N" is an
-// N-th of it) or by size ("512MiB"). invalid_argument lists the names.
+// The size of what is saved. find_payload() takes a name ("alexnet-adam", "resnet50", "unet3d", "llama3-8b",
+// "alexnet-adam-tensorflow" ...), a fraction ("llama3-8b/8" is one eighth), or a size ("512MiB"). Its
+// invalid_argument lists the names.
 struct Payload {
   std::string name;
   std::uint64_t bytes = 0;
 
-  // What this rank of that many saves: "rank-3.bin", all parts within a byte equal; or TensorFlow's three
-  // files.
+  // The files that one rank of `ranks` saves: "rank-3.bin", with sizes that differ by at most one byte
+  // between ranks; or the three files of TensorFlow.
   std::vector<PayloadFile> shard(std::uint64_t rank, std::uint64_t ranks) const;
 };
 Result<Payload> find_payload(std::string_view text);
 
-// Bytes that stand for a rank's weights: no file system can shrink them or find a block of them twice, they
-// differ from step to step in every page of 4 KiB, and anybody who knows seed, rank and step can say what
-// each must be. Moving on to another step costs a cache line a page. One thread at a time.
+// Bytes in place of a rank's weights. They cannot be compressed or deduplicated. In every page of 4 KiB they
+// differ from step to step. Their values follow from seed, rank and step, so that they can be checked. Moving
+// to another step writes one cache line in each page. One thread at a time.
 class TrainedState {
  public:
-  // exhausted where there is no memory. Filled with several threads.
+  // exhausted if there is not enough memory. Several threads fill it.
   static Result<std::unique_ptr<TrainedState>> make(std::vector<PayloadFile> files, std::uint64_t rank,
                                                     std::uint64_t seed);
 
@@ -56,9 +58,9 @@ class TrainedState {
   std::unique_ptr<Memory, void (*)(Memory*)> memory_;
 };
 
-// The proof: whether `bytes`, from `offset` on (a multiple of 4 KiB), are those of that file's state at
-// `step`. corrupt, naming the first byte that is not. Works on any part of a file, without memory for the
-// rest.
+// Checks that `bytes`, which start at `offset` of the file, are those of that state at `step`. `offset` is a
+// multiple of 4 KiB. corrupt, naming the first byte that differs. Works on any part of a file, and needs no
+// memory for the rest.
 Result<void> prove_state(std::span<const std::byte> bytes, std::uint64_t offset, std::string_view file,
                          std::uint64_t rank, std::uint64_t seed, std::uint64_t step);
 

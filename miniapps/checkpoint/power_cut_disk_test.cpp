@@ -1,4 +1,5 @@
-// The same on ext4 and xfs, whose power is cut by an ioctl (ci/testbed/loop_disk); root alone can.
+// The trials of power_cut_test.cpp on ext4 and xfs. An ioctl cuts the disk's power (ci/testbed/loop_disk),
+// which needs root.
 #include "miniapps/checkpoint/power_cut_trial_testing.hpp"
 
 namespace penstock {
@@ -13,7 +14,7 @@ class OnDisk : public testing::TestWithParam<const char*> {
     disk_ = *std::move(disk);
   }
 
-  // One trial in folders of its own; returns whether it came to the cut.
+  // One trial in new folders; returns whether the power was cut before the training ended.
   bool trial(std::uint64_t n, const Mutant& mutant, Sweep& swept) {
     const std::filesystem::path root = disk_->path() / std::to_string(trials_++);
     for (const char* tier : {"fast", "slow"}) std::filesystem::create_directories(root / tier);
@@ -62,7 +63,8 @@ TEST_P(OnDisk, PowerCutsLeaveWhatWasAcknowledged) {
   EXPECT_GT(swept.points, 100U);
 }
 
-// Journals order names although POSIX does not ask for it: there, some syncs of folders are not missed.
+// Journals keep the order of names, although POSIX does not require it. So on these file systems some missing
+// syncs of folders do no harm.
 TEST_P(OnDisk, SyncsThatAreLeftOutAreMissed) {
   const std::set<std::string> hidden{"no_tmp_dir_fsync", "no_new_parent_fsync", "no_grandparent_fsync",
                                      "no_root_fsync"};

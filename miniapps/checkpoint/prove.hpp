@@ -1,5 +1,5 @@
-// Reads files of a checkpoint and holds every byte against its checksums and, where the bytes came from a
-// seed, against that.
+// Reads files of a checkpoint and checks every byte against its checksums. If the bytes were made from a
+// seed, checks them against the seed too.
 #pragma once
 
 #include "io_backends/core/result.hpp"
@@ -7,10 +7,10 @@
 
 namespace penstock {
 
-// Whether the manifest says what its bytes must be.
+// Whether the bytes were made from a seed, so that they can be checked against it.
 bool provable(const CheckpointManifest& manifest);
 
-// As CheckpointStore::read_file, of a checkpoint of that store. interrupted between pieces.
+// As CheckpointStore::read_file(), for a checkpoint of that store. Ctrl-C ends it between two chunks.
 Result<void> read_and_prove(const CheckpointStore& store, const CheckpointManifest& manifest,
                             const CheckpointFile& file, const CheckpointStore::Take& take);
 

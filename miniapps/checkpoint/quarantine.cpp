@@ -11,7 +11,7 @@ void quarantine_copy(CheckpointStore& store, const CheckpointManifest& manifest,
   if (!moved.ok()) failed.moved = moved.error();
 }
 
-// Whether all that the store has of it is what its manifest says.
+// The manifest in the store, if all files there match it.
 Result<CheckpointManifest> whole_there(const CheckpointStore& store, const CheckpointManifest& manifest) {
   PENSTOCK_ASSIGN(CheckpointManifest there, store.manifest(manifest.run, manifest.id));
   PENSTOCK_TRY(store.verify(manifest.run, there));
@@ -33,7 +33,7 @@ FailedDrain look_into_failed_drain(CheckpointStore& fast, CheckpointStore& slow,
   if (error.code == Errc::already_exists) {
     const Result<CheckpointManifest> whole = whole_there(slow, manifest);
     if (whole.ok()) {
-      // The same bytes after all: it was the reading that went wrong, once.
+      // The bytes are the same: an earlier read failed once.
       if (whole->files != manifest.files) failed.fate = DrainFate::taken;
     } else if (found_wrong(whole.error().code)) {
       quarantine_copy(slow, manifest, whole.error(), failed);
@@ -41,7 +41,7 @@ FailedDrain look_into_failed_drain(CheckpointStore& fast, CheckpointStore& slow,
     }
     return failed;
   }
-  // What went wrong may be the copy; the fast one then stays, for another try.
+  // The error may come from the copy. The fast copy then stays, for another try.
   if (!found_wrong(error.code)) return failed;
   const Result<void> whole = fast.verify(manifest.run, manifest);
   if (whole.ok() || !found_wrong(whole.error().code)) return failed;

@@ -1,5 +1,5 @@
-// What goes into quarantine, and what becomes of a checkpoint that could not be drained: decided here for the
-// thread that drains during a training and for `penstock checkpoint drain`.
+// Decides what goes into quarantine, and what happens after a drain has failed. Used by the thread that
+// drains during a training and by `penstock checkpoint drain`.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,30 @@
 
 namespace penstock {
 
-// Puts a committed copy out of the way if `why` says that its bytes are wrong, so that no later look will
-// find them better; false where it says anything else: then it stays where it is.
+// Moves a committed copy to quarantine if `why` means that its bytes are wrong, so that reading them again
+// cannot help. Returns false for any other error; the copy then stays in ckpt/.
 Result<bool> quarantine_if_wrong(CheckpointStore& store, std::string_view run, const CheckpointId& id,
                                  const Error& why);
 
 enum class DrainFate : std::uint8_t {
-  later,    // the tiers' trouble, or a copy that went wrong on the way: another try may do
-  cleared,  // a wrong copy stood in the way on the slow tier, and is in quarantine now
-  taken,    // another checkpoint of that name is there, whole: both stay
-  lost,     // the fast copy is wrong: nothing is left to drain
+  later,    // a tier failed, or the copy was damaged on the way: another try may succeed
+  cleared,  // a wrong copy was in ckpt/ of the slow tier, and is in quarantine now
+  taken,    // the slow tier has another valid checkpoint of that name: both stay
+  lost,     // the fast copy is wrong: there is nothing left to drain
 };
 
 struct FailedDrain {
   DrainFate fate = DrainFate::later;
-  bool quarantined = false;        // a copy was moved there, on either tier
-  Result<void> moved = success();  // why one that should have been was not
-  std::string why;                 // what was found wrong, or what copying said
+  bool quarantined = false;        // a copy was moved to quarantine, on either tier
+  Result<void> moved = success();  // or why a copy that should be moved could not be moved
+  std::string why;                 // what is wrong with that copy, or the error of the drain
 
-  // Whether no other try can make that checkpoint durable.
+  // Whether the checkpoint can never become durable.
   bool lost() const { return fate == DrainFate::lost || fate == DrainFate::taken; }
 };
 
-// After copy_checkpoint() from `fast` to `slow` has failed with `error`: reads both copies and moves wrong
-// ones to quarantine. The caller holds the run's locks of both.
+// Call it after copy_checkpoint() from `fast` to `slow` has failed with `error`. Reads both copies and moves
+// wrong ones to quarantine. The caller holds the run's locks of both stores.
 FailedDrain look_into_failed_drain(CheckpointStore& fast, CheckpointStore& slow,
                                    const CheckpointManifest& manifest, const Error& error);
 

@@ -16,14 +16,14 @@
 namespace penstock {
 namespace {
 
-constexpr int kMaxTries = 100;  // at stores in which somebody else is at work
+constexpr int kMaxTries = 100;  // while another process keeps changing the stores
 
-// Whether it was this process that could not look: nothing is known of the checkpoint then.
+// Whether the failure is of this process, so that it says nothing about the checkpoint.
 bool ours(Errc code) {
   return code == Errc::interrupted || code == Errc::exhausted || code == Errc::internal;
 }
 
-// Why this copy is not gone on from: success where it is.
+// Success if the training can resume from this copy; else the reason.
 Result<void> examine(const Listed& copy, std::string_view run, const RestartRequest& request) {
   if (!copy.manifest) return copy.manifest.error();
   if (request.ranks && copy.manifest->ranks != *request.ranks)
@@ -32,7 +32,7 @@ Result<void> examine(const Listed& copy, std::string_view run, const RestartRequ
   return request.read ? copy.store->verify(run, *copy.manifest) : success();
 }
 
-// What was wrong, and what became of it.
+// The reason for the rejection and, with `put_aside`, where the copy is now.
 std::string reject(const Listed& copy, std::string_view run, const CheckpointId& id, const Error& error,
                    bool put_aside) {
   std::string why = error.message();
@@ -63,7 +63,7 @@ Bytes bytes_of(const Restart& restart) {
   return {bytes.begin(), bytes.end()};
 }
 
-// What rank 0 chose, in this rank's own store, where it must be seen.
+// The choice of rank 0 in this rank's own store; an error if this rank does not see that checkpoint.
 Result<Restart> restart_from(const Bytes& bytes, std::span<CheckpointStore* const> stores) {
   Restart restart;
   std::string uuid;
@@ -99,8 +99,8 @@ Result<Restart> restart_from(const Bytes& bytes, std::span<CheckpointStore* cons
                                                  restart.store->tier().name));
 }
 
-// Nothing where a copy that was listed is not there any more: somebody who is at work has taken it away, and
-// may have put others there.
+// Nothing if a listed copy has disappeared: another process has removed it, and may have added others. The
+// caller then tries again.
 Result<std::optional<Restart>> look_once(std::span<CheckpointStore* const> stores, std::string_view run,
                                          const RestartRequest& request) {
   PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> all, find_checkpoints(stores, run));
@@ -128,7 +128,7 @@ Result<std::optional<Restart>> look_once(std::span<CheckpointStore* const> store
           {copy.store->tier().name, id, reject(copy, run, id, good.error(), request.put_aside)});
     }
   }
-  // What could not be read may be whole: that is no reason to begin anew.
+  // A checkpoint that could not be read may be complete, so the training must not start from the beginning.
   if (unread) return *std::move(unread);
   restart.lost_steps = newest;
   return std::optional(std::move(restart));

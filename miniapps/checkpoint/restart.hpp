@@ -1,4 +1,5 @@
-// Which checkpoint a training goes on from: the newest that is whole, on whichever tier, proven byte by byte.
+// Chooses the checkpoint from which a training resumes: the newest complete one on any tier, with every byte
+// checked.
 #pragma once
 
 #include <cstdint>
@@ -24,30 +25,30 @@ struct RejectedCheckpoint {
 
 struct Restart {
   std::string run;
-  const CheckpointStore* store = nullptr;  // null: none of the run is there, or none is whole
+  const CheckpointStore* store = nullptr;  // null: the run has no checkpoint, or none is complete
   CheckpointManifest manifest;
-  std::vector<RejectedCheckpoint> rejected;  // newer ones, or other copies, that were found wrong
-  std::uint64_t lost_steps = 0;              // from the newest that any store names to the one chosen
+  std::vector<RejectedCheckpoint> rejected;  // newer ones, or other copies, with the reason
+  std::uint64_t lost_steps = 0;              // steps from the chosen one to the newest that any store has
 };
 
-// Looks at all stores: the greatest (step, generation) first, of its copies the fast tier's first; each is
-// read whole and checked (with `read` false, its manifest alone). Copies found wrong are put into quarantine
-// where `put_aside`. What others take away meanwhile is not rejected: the stores are looked at anew. An error
-// is that of a store that cannot be read: never "nothing there".
+// Tries the checkpoints of all stores from the greatest (step, generation) down, the copy on the fast tier
+// first. Reads each copy completely and checks it; with `read` false, only its manifest. With `put_aside`,
+// moves copies with wrong bytes to quarantine. If another process removes a checkpoint meanwhile, it is not
+// rejected: all stores are listed again. A store that cannot be read is an error, never "no checkpoint".
 struct RestartRequest {
   bool read = true;
   bool put_aside = false;
-  std::optional<std::uint64_t> ranks{};  // only those of that many
-  std::optional<std::uint64_t> step{};   // only that one
+  std::optional<std::uint64_t> ranks{};  // only checkpoints of this number of ranks
+  std::optional<std::uint64_t> step{};   // only checkpoints of this step
 };
 Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::string_view run,
                                const RestartRequest& request = {});
 
-// Collective: rank 0 chooses, and every rank sees it there; each then reads its own files.
+// Collective. Rank 0 chooses; every rank checks that it sees the choice. Each rank then reads its own files.
 Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::string_view run,
                                const RestartRequest& request, Communicator& ranks);
 
-// What restart.json says: chosen, rejected with reasons, lost steps.
+// The content of restart.json: the chosen checkpoint, the rejected ones with reasons, and the lost steps.
 nlohmann::json restart_json(const Restart& restart);
 
 }  // namespace penstock

@@ -21,7 +21,7 @@ class Restarts : public testing::Test {
     CheckpointStore* const stores[] = {&*slow_, &*fast_};
     return choose_restart(stores, "run", request);
   }
-  // Saved fast, drained slow.
+  // Saves on the fast tier and drains to the slow one.
   CheckpointManifest on_both(std::uint64_t step) {
     const CheckpointManifest manifest =
         save(*fast_, "run", {step, 0}, two_files(static_cast<unsigned>(step)));
@@ -66,7 +66,8 @@ TEST_F(Restarts, TakeTheNewestWhereverItIs) {
 TEST_F(Restarts, LookAnewWhereSomebodyTakesAwayWhatWasListed) {
   on_both(20);
   const CheckpointManifest newest = save(*fast_, "run", {40, 0}, two_files(40));
-  // A drain ends when the slow tier has been listed: the fast copy is evicted, the slow one not seen yet.
+  // A drain ends just after the slow tier was listed: the fast copy is evicted, and the list lacks the slow
+  // one.
   Tier tier = slow_.place().tier("slow");
   bool drained = false;
   tier.backend =
@@ -187,12 +188,12 @@ class UnreadableRestarts : public Restarts {
 
 TEST_F(UnreadableRestarts, AreNeverFreshStarts) {
   save(*fast_, "run", {40, 0});
-  // The store as a whole; one manifest; one file.
+  // Errors of the whole store, of one manifest, and of one file.
   EXPECT_ERRC(Errc::io, choose_with("names:eio@#1.."), "store 'fast'");
   EXPECT_ERRC(Errc::io, choose_with("open:eio@#2.."), "store 'fast'");
   EXPECT_ERRC(Errc::io, choose_with("read:eio@#4.."), "store 'fast'");
   EXPECT_ERRC(Errc::io, choose_with("names:eio@#1..", false));
-  EXPECT_TRUE(*fast_->has("run", {40, 0}));  // nothing is known to be wrong with it
+  EXPECT_TRUE(*fast_->has("run", {40, 0}));  // none of its bytes are known to be wrong
 }
 
 TEST_F(UnreadableRestarts, GoOnFromAnotherCopy) {

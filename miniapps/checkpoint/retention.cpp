@@ -9,6 +9,7 @@ namespace penstock {
 
 Result<std::uint64_t> prune_checkpoints(CheckpointStore& store, std::string_view run, std::uint64_t keep,
                                         const std::optional<CheckpointId>& saved) {
+  // The drainer's thread and the thread that commits may both prune. Reads and removals happen with it held.
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   if (keep == 0) return make_error(Errc::invalid_argument, "at least one checkpoint is to be kept");

@@ -1,4 +1,4 @@
-// How many checkpoints of a run stay.
+// Removes old checkpoints of a run.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace penstock {
 
-// Removes all but the `keep` newest of the run's checkpoints that have a good manifest, the oldest first;
-// returns how many went. Where one alone is kept, it is read whole and checked before another goes. Those
-// whose manifest is wrong are neither counted nor touched.
-// `saved`: one that was just committed; neither it nor a newer one goes, however many there are. Any thread;
-// two of them take turns.
+// Removes all but the `keep` newest of the run's checkpoints with a valid manifest, the oldest first; returns
+// how many it removed. If `keep` is 1, the newest is first read completely and checked. Checkpoints with a
+// wrong manifest are neither counted nor removed.
+// `saved`: a checkpoint that was just committed; it and all newer ones stay, even if that is more than
+// `keep`. Any thread; calls of several threads run one at a time.
 Result<std::uint64_t> prune_checkpoints(CheckpointStore& store, std::string_view run, std::uint64_t keep,
                                         const std::optional<CheckpointId>& saved = {});
 

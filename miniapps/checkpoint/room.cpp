@@ -13,8 +13,8 @@
 
 namespace penstock {
 namespace {
-
-constexpr std::uint64_t kWorthANote = 16U << 20;  // bytes; fewer are promised and taken for a while
+// Bytes. Smaller amounts are counted twice, as allocated and as reserved, until the next note.
+constexpr std::uint64_t kWorthANote = 16U << 20;
 constexpr std::chrono::seconds kLockPatience{5};
 constexpr std::chrono::milliseconds kLockPause{10};
 
@@ -22,20 +22,21 @@ std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) {
   return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-// The bytes in the text of a promise or a note; 0 where a power cut tore it: its process is gone then.
+// The number in a file of reserved/ or taken/. 0 for a text that a power cut has torn: then its process is
+// dead, too.
 std::uint64_t bytes_in_text(std::string_view text) {
   std::uint64_t bytes = 0;
   const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), bytes);
   return failure == std::errc{} && stop != text.data() + text.size() && *stop == '\n' ? bytes : 0;
 }
 
-// What the objects of a folder say, by their names' last parts.
+// The number in each object of the folder, by the last part of the object's name.
 Result<std::map<std::string, std::uint64_t>> said_in(const StoreFiles& files, std::string_view folder) {
   PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list_if_there(folder));
   std::map<std::string, std::uint64_t> said;
   for (const Entry& entry : entries) {
     const auto text = files.read_text(entry.name, kMostSmallText);
-    if (!text && text.error().code == Errc::not_found) continue;  // kept meanwhile
+    if (!text && text.error().code == Errc::not_found) continue;  // committed or removed meanwhile
     if (!text) return text.error();
     said.emplace(last_part(entry.name), bytes_in_text(*text));
   }
@@ -43,8 +44,8 @@ Result<std::map<std::string, std::uint64_t>> said_in(const StoreFiles& files, st
 }
 
 struct Promises {
-  std::uint64_t outstanding = 0;  // promised, and not yet taken
-  std::uint64_t taken = 0;        // by what is in the making
+  std::uint64_t outstanding = 0;  // reserved and not yet allocated
+  std::uint64_t taken = 0;        // allocated by pending checkpoints
 };
 
 Result<Promises> promises(const StoreFiles& files) {
@@ -62,7 +63,7 @@ Result<Promises> promises(const StoreFiles& files) {
   return all;
 }
 
-// UINT64_MAX where the back end does not know.
+// UINT64_MAX if the back end does not know.
 Result<std::uint64_t> free_bytes(const StoreFiles& files) {
   const auto free = files.named(files.backend().names().free_bytes());
   if (!free && free.error().code == Errc::unsupported) return UINT64_MAX;
@@ -93,7 +94,8 @@ void TakenRoom::begins(std::uint64_t rank, std::uint64_t bytes) {
   free_ = files_.backend().names().free_bytes().value_or(0);
 }
 
-// Who reserves a file's room when it is created says so nowhere: but that room is not free any more.
+// Some back ends reserve a file's space when they create it, and do not report that. The lower free space
+// shows it.
 void TakenRoom::created() {
   if (free_ == 0) return;
   const std::uint64_t left = files_.backend().names().free_bytes().value_or(free_);
@@ -109,14 +111,15 @@ void TakenRoom::wrote(std::uint64_t bytes) {
   if (taken_ - noted_ >= kWorthANote) note();
 }
 
+// Not synced: after a power cut the process of the note is dead, and sweep() removes the note.
 void TakenRoom::note() {
   noted_ = taken_;
   static_cast<void>(files_.write_text(below(kStoreTaken, fmt::format("{}.{}", making_, rank_.value_or(0))),
                                       fmt::format("{}\n", taken_), Durability::visible, IfExists::replace));
 }
 
-// Promises are looked at first: what is taken meanwhile is then found missing in what is free, and not the
-// other way round.
+// Reads the reservations first. Bytes that are allocated meanwhile are then missing in the free bytes and
+// still reserved: the result is too low, never too high.
 Result<std::uint64_t> CheckpointStore::room() const {
   PENSTOCK_ASSIGN(const Promises made, promises(files_));
   PENSTOCK_ASSIGN(const std::uint64_t free, free_bytes(files_));
@@ -137,6 +140,8 @@ Result<std::uint64_t> CheckpointStore::room_if_all_went() const {
   return most;
 }
 
+// The caller holds the lock while it counts and reserves bytes. Taking a lock does not wait, so this tries
+// again every 10 ms, for at most 5 s: then busy. Ctrl-C ends the wait.
 Result<std::unique_ptr<Lock>> CheckpointStore::lock_space() const {
   const auto give_up = std::chrono::steady_clock::now() + kLockPatience;
   for (;;) {

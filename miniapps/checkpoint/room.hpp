@@ -1,10 +1,12 @@
-// What a store's tier has room for: what is free, less what is promised to checkpoints in the making and not
-// yet taken by them.
+// How many bytes a store's tier can still take: the free bytes, minus the bytes that are reserved for pending
+// checkpoints and not yet allocated by them.
 //
-//   reserved/<making>       bytes promised to the folder of that name in tmp/
-//   taken/<making>.<rank>   bytes of these that the rank has taken from the tier: they are not free any more
+//   reserved/<making>       bytes reserved for the folder of the same name in tmp/
+//   taken/<making>.<rank>   a note: how many of these bytes the rank has allocated on the tier, so they are
+//                           not free any more
 //
-// A note is written behind the bytes that it is of, so that the two together never say less than the truth.
+// A note is written after the bytes that it counts. So free space is sometimes underestimated, never
+// overestimated.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +19,19 @@
 
 namespace penstock {
 
-// The promise to what is in the making, and what was noted of it: gone.
+// Removes the reservation and the notes of a pending checkpoint.
 void forget_promise(const StoreFiles& files, std::string_view making);
-// Whether the name in taken/ is a note of that.
+// Whether `name` in taken/ is a note of that pending checkpoint.
 bool is_note_of(std::string_view name, std::string_view making);
 
-// Of one rank that writes to a folder in the making. A note that fails does no harm: the space that it would
-// have freed stays promised. One thread.
+// Writes the notes of one rank that writes into a pending checkpoint. A failed note does no harm: its bytes
+// only stay reserved. One thread.
 class TakenRoom {
  public:
   TakenRoom(const StoreFiles& files, std::string_view making) : files_(files), making_(making) {}
 
-  // A file of the rank is started, its writer is created, and bytes of it are written. A writer of files of
-  // several ranks notes all under the first.
+  // Call begins() before a file of the rank is created, created() when its writer exists, and wrote() after
+  // each write. If a caller writes the files of several ranks, all notes are under the first rank.
   void begins(std::uint64_t rank, std::uint64_t bytes);
   void created();
   void wrote(std::uint64_t bytes);
@@ -41,8 +43,8 @@ class TakenRoom {
   const std::string making_;
   std::optional<std::uint64_t> rank_;
   std::uint64_t file_bytes_ = 0;
-  std::uint64_t free_ = 0;  // before the file was created; 0: not looked at
-  bool whole_ = false;      // the file's room was taken when it was created
+  std::uint64_t free_ = 0;  // before the file was created; 0: unknown
+  bool whole_ = false;      // the tier allocated the whole file when it was created
   std::uint64_t taken_ = 0;
   std::uint64_t noted_ = 0;
 };

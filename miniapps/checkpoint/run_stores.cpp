@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// A slow tier that a run has drained to before must be there: else it is not mounted, most likely.
+// The slow store that the run drained to before must exist: if it does not, its tier is probably not mounted.
 Result<std::unique_ptr<CheckpointStore>> open_paired(const std::string& run, const Tier& slow,
                                                      const Tier& fast, const std::string& before) {
   Result<std::unique_ptr<CheckpointStore>> opened = CheckpointStore::open(slow);

@@ -1,4 +1,4 @@
-// The two stores of a run, and the locks that keep everybody else from the run.
+// Opens the two stores of a run, and takes the locks that keep other processes from the run.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,28 @@ namespace penstock {
 
 struct RunStores {
   std::unique_ptr<CheckpointStore> slow;
-  std::unique_ptr<CheckpointStore> fast;     // null: none
-  std::vector<std::unique_ptr<Lock>> locks;  // empty where another rank holds them
+  std::unique_ptr<CheckpointStore> fast;     // null: no fast tier
+  std::vector<std::unique_ptr<Lock>> locks;  // empty on the other ranks: rank 0 holds them
 
   CheckpointStore& of(bool is_fast) const { return is_fast ? *fast : *slow; }
 };
 
-// What a run is locked for in a store.
+// The purposes for which a run is locked in a store.
 inline constexpr std::string_view kRunWorks[] = {"save", "drain"};
-// Takes all locks of the run in one store. busy: somebody has one; those before it are in `locks` then.
+// Takes all locks of the run in one store. busy: another process holds one; `locks` then has those that were
+// taken before it.
 Result<void> lock_works(CheckpointStore& store, const std::string& run,
                         std::vector<std::unique_ptr<Lock>>& locks);
-// CheckpointStore::sweep() for all of them. The caller holds the locks.
+// Calls CheckpointStore::sweep() for each of kRunWorks. The caller holds the locks.
 Result<std::uint64_t> sweep_works(CheckpointStore& store, const std::string& run);
 
-// For the one process that has the run: opens or makes the stores, takes the locks of both (busy: another
-// training, a drain or gc has one; nothing is changed then), notes where the run drains to, and sweeps what
-// a dead one left. `fast` may be null; the tiers outlive what is returned. All that works on a run takes the
-// fast store's locks first: of two that begin at once, one gets all.
+// For the one process that owns the run. Opens or makes the stores, and takes the locks of both. busy, with
+// no change made: another training, a drain or gc holds one. Records to which store the run drains, and
+// removes what a dead process left. `fast` may be null; the tiers must outlive the result. Every process
+// takes the locks of the fast store first: of two that start at once, one gets all locks.
 Result<RunStores> take_run(const std::string& run, const Tier& slow, const Tier* fast);
 
-// For the other ranks: the same stores, which are there.
+// For the other ranks: opens the same stores, which rank 0 has made. Takes no lock.
 Result<RunStores> see_run(const Tier& slow, const Tier* fast);
 
 }  // namespace penstock

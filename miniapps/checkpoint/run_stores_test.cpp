@@ -1,4 +1,4 @@
-// Who works on a run keeps everybody else from it, and who is kept out changes nothing.
+// Tests that the locks of a run keep other processes out, and that these then change nothing.
 #include "miniapps/checkpoint/run_stores.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST_F(Runs, AreTakenWhole) {
   EXPECT_EQ(seen->slow->facts(), first->slow->facts());
 }
 
-// A drain holds the fast store's lock before it has the slow one's.
+// A drain holds the fast store's lock before it has the slow one's, so each single lock must be enough.
 TEST_F(Runs, ThatSomebodyHasAreLeftAsTheyAre) {
   const std::string litter = "tmp/run.save." + std::string(32, 'a');
   const auto slow = CheckpointStore::open_or_make(slow_, StoreRole::slow).value();
@@ -72,8 +72,8 @@ TEST_F(Runs, ThatSomebodyHasAreLeftAsTheyAre) {
   EXPECT_FALSE(is_there("slow/" + litter));
 }
 
-// All take the fast store's locks first, and never wait for one: none can keep another out and be kept out by
-// it.
+// Every process takes the fast store's locks first and never waits for a lock. So of two processes exactly
+// one gets all locks.
 TEST_F(Runs, ThatTwoWantAtOnceAreOnesOfThem) {
   const auto slow = CheckpointStore::open_or_make(slow_, StoreRole::slow).value();
   const auto fast = CheckpointStore::open_or_make(fast_, StoreRole::fast).value();
@@ -88,7 +88,7 @@ TEST_F(Runs, ThatTwoWantAtOnceAreOnesOfThem) {
         trains = taken.ok();
         meet.arrive_and_wait();
       });
-      const std::jthread drain([&] {  // as `penstock checkpoint drain`
+      const std::jthread drain([&] {  // as `penstock checkpoint drain` does
         meet.arrive_and_wait();
         const auto on_fast = fast->lock_run("run", "drain");
         const auto on_slow =

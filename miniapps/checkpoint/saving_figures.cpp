@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// When a checkpoint began to be safe from the failure; nothing where it never was.
+// The time from which a checkpoint survives the failure; nothing if it never does.
 std::optional<double> safe_since(const CheckpointTimes& times, Failure failure, bool fast_is_volatile) {
   const bool fast_counts = failure == Failure::process || (failure == Failure::power && !fast_is_volatile);
   std::optional<double> after = times.durable_s;
@@ -26,7 +26,7 @@ std::vector<Stretch> drains(std::span<const CheckpointTimes> times) {
   return all;
 }
 
-// Those that touch each other are one.
+// Joins periods that overlap or touch.
 std::vector<Stretch> merged(std::vector<Stretch> all) {
   std::sort(all.begin(), all.end(), [](const Stretch& a, const Stretch& b) { return a.begin_s < b.begin_s; });
   std::vector<Stretch> apart;
@@ -47,7 +47,8 @@ double shared(const Stretch& a, const Stretch& b) {
 
 LostWork lost_work(std::span<const CheckpointTimes> times, double wall_s, Failure failure,
                    bool fast_is_volatile) {
-  std::vector<std::pair<double, double>> safe;  // since when, and the work up to where
+  // For each checkpoint: from when it is safe, and until when its work counts.
+  std::vector<std::pair<double, double>> safe;
   for (const CheckpointTimes& one : times)
     if (const auto since = safe_since(one, failure, fast_is_volatile); since && *since < wall_s)
       safe.emplace_back(*since, one.asked_s);
@@ -55,7 +56,7 @@ LostWork lost_work(std::span<const CheckpointTimes> times, double wall_s, Failur
   safe.emplace_back(wall_s, 0.0);
   double area = 0;
   double most = 0;
-  double kept = 0;  // work that is safe
+  double kept = 0;  // work up to this time is safe
   double at = 0;
   for (const auto& [since, work] : safe) {
     area += (since - at) * ((since + at) / 2 - kept);
@@ -82,7 +83,8 @@ std::optional<double> step_inflation(std::span<const Stretch> steps, std::span<c
   constexpr std::size_t kFewest = 3;
   const std::vector<Stretch> busy = merged(drains(times));
   std::vector<double> ratios;
-  // Steps by the gap that they are in, the first one in front of all drains, and by the drain.
+  // Step times by position. alone[i]: steps in the gap before drain i, the last entry after all drains.
+  // near[i]: steps in drain i.
   std::vector<std::vector<double>> alone(busy.size() + 1);
   std::vector<std::vector<double>> near(busy.size());
   for (const Stretch& step : steps) {

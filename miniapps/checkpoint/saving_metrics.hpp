@@ -1,11 +1,11 @@
-// What a record says of checkpoints: of `train` and of `checkpoint bench` alike.
+// The metrics of checkpoints in a result record. `train` and `checkpoint bench` both write them.
 #pragma once
 
 #include "io_backends/core/metric.hpp"
 
 namespace penstock::saving_metrics {
 
-// Of each checkpoint.
+// Metrics of each checkpoint.
 inline constexpr MetricInfo kBlock{"checkpoint_block_s", "s", Better::lower, "checkpoint", kHeadline};
 inline constexpr MetricInfo kBytes{"checkpoint_bytes", "B", Better::neither, "checkpoint", kHeadline};
 inline constexpr MetricInfo kFast{"checkpoint_fast_s", "s", Better::lower, "checkpoint"};
@@ -14,7 +14,7 @@ inline constexpr MetricInfo kQueuedDrainRate{"drain_queued_bytes_per_s", "B/s", 
 inline constexpr MetricInfo kBlockOfCeiling{"block_of_ceiling", "1", Better::lower, "checkpoint"};
 inline constexpr MetricInfo kDrainOfCeiling{"drain_of_ceiling", "1", Better::higher, "checkpoint"};
 
-// Of a run; the star of lost work is who fails: "process", "node", "power".
+// Metrics of a run. The star in the names of lost work is the kind of failure: "process", "node", "power".
 inline constexpr MetricInfo kSkips{"checkpoint_skips", "1", Better::lower, "run", kHeadline};
 inline constexpr MetricInfo kSaves{"checkpoints", "1"};
 inline constexpr MetricInfo kWrittenThrough{"checkpoints_written_through", "1"};
@@ -33,8 +33,7 @@ inline constexpr MetricInfo kIntervalDaly{"checkpoint_interval_s.daly", "s"};
 
 inline constexpr MetricInfo kStep{"step_s", "s", Better::neither, "step"};
 
-// Two tables, since a run without a checkpoint has the second alone: a command puts its own metrics between
-// them.
+// Two tables: a run without a checkpoint has only the second. A command puts its own metrics between them.
 inline constexpr MetricInfo kOfEach[] = {kBlock,           kBytes,          kFast,          kDrainRate,
                                          kQueuedDrainRate, kBlockOfCeiling, kDrainOfCeiling};
 inline constexpr MetricInfo kOfRun[] = {kSkips,         kSaves,         kWrittenThrough, kDrained,

@@ -1,4 +1,4 @@
-// What a record says of a run's checkpoints: of `train` and of `checkpoint bench` alike.
+// Writes the metrics of a run's checkpoints into a result record, for `train` and for `checkpoint bench`.
 #pragma once
 
 #include <chrono>
@@ -16,26 +16,28 @@ namespace penstock {
 struct SavingFacts {
   std::span<const CheckpointTimes> checkpoints;
   CheckpointCounts counts;
-  std::span<const Stretch> steps;  // on the clock of the checkpoints
-  double wall_s = 0;               // of the training
+  std::span<const Stretch> steps;  // on the same clock as the checkpoints
+  double wall_s = 0;               // length of the training
   bool fast_tier = false;
   bool fast_is_volatile = false;
-  bool snapshot = false;                 // saves are to memory: no tier's ceiling is theirs
-  bool steps_are_work = true;            // else nothing could make them longer, and nothing is said of it
-  double mtbf_s = 0;                     // what advice is for
-  MetricInfo durable{};                  // checkpoint_durable_s, which `checkpoint` alone is compared by
-  std::optional<double> fast_ceiling{};  // bytes a second, measured in the same run
+  bool snapshot = false;                 // saves go to memory, so no ceiling of a tier applies
+  bool steps_are_work = true;            // false: the steps only sleep; no step_inflation is recorded
+  double mtbf_s = 0;                     // mean time between failures, for the advised interval
+  MetricInfo durable{};                  // checkpoint_durable_s, as defined by the command
+  std::optional<double> fast_ceiling{};  // bytes per second, measured in the same run
   std::optional<double> slow_ceiling{};
 };
 
-// invalid_argument where --mtbf leaves no time between two failures.
+// invalid_argument if --mtbf is not more than 0.
 Result<void> check_mtbf(std::chrono::nanoseconds mtbf);
 
-// One sample a checkpoint: checkpoint_bytes, checkpoint_block_s, checkpoint_fast_s, checkpoint_durable_s,
-// drain_bytes_per_s (while it drains) and drain_queued_bytes_per_s (since its fast commit). One a run:
-// checkpoints, checkpoint_skips, ..., drain_overlap, step_inflation, lost_work_s.process|node|power and
-// lost_work_most_s.*, checkpoint_interval_s.young|daly; against ceilings: block_of_ceiling (1: blocked as
-// long as the fast tier's, or without one the slow tier's, best takes) and drain_of_ceiling.
+// For each checkpoint, one sample of: checkpoint_bytes, checkpoint_block_s, checkpoint_fast_s,
+// checkpoint_durable_s, drain_bytes_per_s (over the drain) and drain_queued_bytes_per_s (since the commit on
+// the fast tier).
+// For each run: checkpoints, checkpoint_skips, ..., drain_overlap, step_inflation,
+// lost_work_s.process|node|power, lost_work_most_s.*, checkpoint_interval_s.young|daly.
+// With ceilings: drain_of_ceiling, and block_of_ceiling, which is 1 if the save blocks as long as the tier's
+// ceiling needs for the bytes. The tier is the fast one, or the slow one if there is no fast tier.
 void record_saving(const SavingFacts& facts, Trial& trial);
 
 }  // namespace penstock

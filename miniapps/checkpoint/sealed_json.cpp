@@ -62,7 +62,7 @@ Result<Json> unseal_json(std::string_view kind, std::string_view text, std::stri
 
 std::uint64_t count_at(const Json& json, const char* key) {
   const Json& number = json.at(key);
-  // get() alone takes any number, and makes another one of it.
+  // get() alone would convert a negative or fractional number.
   if (!number.is_number_unsigned()) throw std::invalid_argument(fmt::format("'{}' is no count", key));
   return number.get<std::uint64_t>();
 }

@@ -1,4 +1,4 @@
-// JSON that proves itself whole: after it, on a line of its own, the CRC32C of all that stands before.
+// JSON whose completeness can be checked: on its own line after it is the CRC32C of all text before.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,18 @@
 
 namespace penstock {
 
-inline constexpr std::uint64_t kSealedFormat = 1;            // of all kinds together
-inline constexpr std::size_t kMostSealedBytes = 256U << 20;  // far above what any checkpoint takes
+inline constexpr std::uint64_t kSealedFormat = 1;            // one number for all kinds of sealed JSON
+inline constexpr std::size_t kMostSealedBytes = 256U << 20;  // far more than any checkpoint needs
 
-// `kind` and the format's version are put in front of what `json`, an object, holds.
+// Adds `kind` and the format's version before the members of `json`, which is an object.
 std::string seal_json(std::string_view kind, const nlohmann::ordered_json& json);
 
-// What was sealed. corrupt where the CRC is missing or wrong, where it is no JSON object, or of another kind;
-// unsupported where the version is another. `object` is for messages.
+// The sealed JSON object. corrupt: the CRC is missing or wrong, it is no JSON object, or it is of another
+// kind. unsupported: another version. `object` is for messages.
 Result<nlohmann::ordered_json> unseal_json(std::string_view kind, std::string_view text,
                                            std::string_view object);
 
-// A member that must be there and a number to count with; throws std::exception where it is not.
+// A member that must exist and must be an unsigned integer; else throws std::exception.
 std::uint64_t count_at(const nlohmann::ordered_json& json, const char* key);
 
 }  // namespace penstock

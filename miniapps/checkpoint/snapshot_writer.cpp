@@ -1,9 +1,12 @@
 // Threads: the training's thread calls everything in the header. work() is the writer's own thread, which
-// calls write_ and failed_. Locks: mutex_ guards state_ and stop_. work_ and memory_ need no lock: they are
-// the writer's thread's while state_ is busy, and the training's otherwise. Each change of state_ under the
-// lock hands them over. Memory: make_room() allocates, and a lack of memory there is an error. take() copies
-// into that memory. Ctrl-C: does not end a write (WorkOn). After a signal the destructor ends it, else it
-// waits for its end. Crash: what is in memory alone is lost. Its folder in tmp/ is swept by the next process.
+// calls write_ and failed_.
+// Locks: mutex_ guards state_ and stop_. work_ and memory_ need no lock: the writer's thread uses them while
+// state_ is busy, the training's thread otherwise. Each change of state_, made with the lock held, passes
+// them on.
+// Memory: make_room() allocates; if there is no memory, it returns an error. take() copies into that memory.
+// Ctrl-C: does not end a write (WorkOn). After a signal the destructor ends it; without one, the destructor
+// waits for its end.
+// Crash: a snapshot that is only in memory is lost. The next process removes its folder in tmp/ (sweep()).
 #include "miniapps/checkpoint/snapshot_writer.hpp"
 
 #include <algorithm>
@@ -23,7 +26,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kLookAgain{50};  // while one that waits
+constexpr std::chrono::milliseconds kLookAgain{50};  // how often a waiting rank meets the others
 
 }  // namespace
 
@@ -61,7 +64,7 @@ void SnapshotWriter::take(SaveWork work) {
   work_ = std::move(work);
   taken_ = true;
   given_up_ = false;
-  // Last: from here on all of it is the thread's.
+  // Last: from here on the writer's thread uses work_ and memory_.
   const std::lock_guard lock(mutex_);
   state_ = State::busy;
   changed_.notify_all();
@@ -73,8 +76,8 @@ SnapshotWriter::State SnapshotWriter::look(Clock::time_point until) {
   return state_;
 }
 
-// A rank without free space, or that failed, leaves the others' threads waiting for its part: hence all ranks
-// look together.
+// A rank that failed, or whose tier is full, writes no part, and the threads of the others wait for it. So
+// all ranks exchange their states every 50 ms, and set given_up_ if one has no part.
 Result<SnapshotWriter::State> SnapshotWriter::clear(Communicator& ranks, Clock::time_point until, Wait wait) {
   for (;;) {
     const Clock::time_point now = Clock::now();
@@ -100,19 +103,22 @@ Result<SnapshotWriter::State> SnapshotWriter::clear(Communicator& ranks, Clock::
   }
 }
 
+// Not while busy: then the writer's thread uses work_. The destructor of the Staged removes its folder.
 void SnapshotWriter::abandon() {
   work_.staged.reset();
   const std::lock_guard lock(mutex_);
   state_ = State::free;
 }
 
+// The writer's thread: one write after the other, without the lock. An exception ends that write, not the
+// thread. A signal ends neither, before the destructor sets over_.
 void SnapshotWriter::work() noexcept {
   const WorkOn through_signals(over_);
   for (;;) {
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return stop_ || state_ == State::busy; });
-      // What was taken is written also after stop_.
+      // A snapshot that was taken is written even after stop_ is set.
       if (state_ != State::busy) return;
     }
     State ended = State::free;

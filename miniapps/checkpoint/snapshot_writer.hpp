@@ -1,5 +1,5 @@
-// One save as a rank carries it out; and a copy of the training's state in memory, with the thread that
-// writes it on while the training goes on.
+// Copies the state of a training to memory, and writes the copy to a tier on its own thread while the
+// training continues. This header also has SaveWork: one save as a rank carries it out.
 #pragma once
 
 #include <atomic>
@@ -22,60 +22,64 @@
 
 namespace penstock {
 
-// What a save is of, without its bytes: these may be elsewhere by the time they are written.
+// One save without its bytes; by the time they are written, `files` may refer to a copy of them.
 struct SaveWork {
   CheckpointId id{};
-  std::uint64_t bytes = 0;  // over all ranks
+  std::uint64_t bytes = 0;  // of all ranks together
   std::vector<FileView> files{};
-  CheckpointManifest manifest{};                  // of rank 0: all but the files
-  double asked_s = 0;                             // when it was asked for, by the ledger's clock
-  std::chrono::steady_clock::time_point until{};  // when waiting for room ends
+  CheckpointManifest manifest{};                  // on rank 0; all members but `files`
+  double asked_s = 0;                             // when save() was called, on the ledger's clock
+  std::chrono::steady_clock::time_point until{};  // when to stop waiting for free space
 
-  bool memory_taken = false;  // by the snapshot before it: skipped, or to the slow tier at once
-  bool was_full = false;      // the fast tier has just turned out to have no room
-  bool known = false;         // the ledger has it already
+  // The snapshot before this one still uses the memory: skip this one, or write it to the slow tier.
+  bool memory_taken = false;
+  bool was_full = false;  // the fast tier has just turned out to be full
+  bool known = false;     // the ledger already has an entry
 
-  // Where it goes, as rank 0 decided.
+  // The destination, which rank 0 decides.
   bool skipped = false;
   bool fast = false;
-  std::string folder{};              // in the making, on that tier
-  std::unique_ptr<Staged> staged{};  // this rank's hold of it
+  std::string folder{};              // of the pending checkpoint on that tier
+  std::unique_ptr<Staged> staged{};  // this rank's handle of the pending checkpoint
 };
 
-// Of one rank. One thread.
+// One for each rank. Its functions are called by one thread, the training's.
 class SnapshotWriter {
  public:
-  // free: the next one may be taken; of a rank that has only written its part, it is known later whether all
-  // have. busy: being written. full: the tier had no room, and the copy is kept for another try. failed.
+  // free: the next snapshot may be taken. A rank that has only written its part learns in clear() whether all
+  // ranks have. busy: a snapshot is being written. full: the tier had no free space, and the copy stays in
+  // memory for another try. failed: any other error.
   enum class State : std::uint8_t { free, busy, full, failed };
 
-  // `write` is called on the thread, through a signal too (WorkOn); what it throws or says beyond no_space
-  // goes to `failed`. Once `given_up` is set, waiting for other ranks' parts is of no use: one has none.
+  // The writer's thread calls `write`; a signal does not end it (WorkOn). An exception or an error of it,
+  // except no_space, goes to `failed`. Once `given_up` is set, `write` must not wait for the parts of other
+  // ranks: one of them has none.
   using Write = std::function<Result<void>(SaveWork&, const std::atomic<bool>& given_up)>;
   using Failed = std::function<void(Error)>;
   SnapshotWriter(Write write, Failed failed);
-  ~SnapshotWriter();  // ends what it writes where we were asked to stop, else when it is written
+  ~SnapshotWriter();  // after a signal it ends a write, else it waits for the write's end
   SnapshotWriter(const SnapshotWriter&) = delete;
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 
-  // Memory for it (exhausted: there is none), and then its bytes, which the thread begins to write; the last
-  // one is forgotten. Not while busy.
+  // make_room(): allocates the memory for a snapshot (exhausted if there is none). take(): copies the bytes
+  // there and makes the thread write them; the snapshot before is overwritten. Not while busy.
   Result<void> make_room(const SaveWork& work);
   void take(SaveWork work);
 
-  // Collective. Waits until the thread has written the last snapshot. free: it has, or it failed. full: it
-  // had no room. busy: only where `wait` is never; else it is timed_out, or with until_stopped interrupted.
+  // Collective. Waits until the last snapshot is written. free: it is written, or it failed. full: the tier
+  // had no free space. busy: only if `wait` is never; else the error is timed_out, or with until_stopped also
+  // interrupted.
   enum class Wait : std::uint8_t { never, until_stopped, through_signals };
   Result<State> clear(Communicator& ranks, std::chrono::steady_clock::time_point until, Wait wait);
 
-  // Waits until it is not busy, but no longer than until then.
+  // Waits until the state is not busy, at most until `until`. Returns the state.
   State look(std::chrono::steady_clock::time_point until);
 
-  // The one that was taken last. What is more of it than its id is to be touched only when it is not busy;
-  // its files are the copy's.
+  // The snapshot of the last take(). has_taken() reads only its id and may be called at any time. taken() may
+  // be used only while the state is not busy; its files refer to the copy in memory.
   bool has_taken(const CheckpointId& id) const { return taken_ && id_ == id; }
   SaveWork& taken() { return work_; }
-  // Nothing is to be tried again.
+  // Gives up the last snapshot: it is not tried again.
   void abandon();
 
  private:
@@ -94,7 +98,7 @@ class SnapshotWriter {
   std::condition_variable changed_;
   State state_ = State::free;
   bool stop_ = false;
-  std::jthread thread_;  // last: it ends before what it uses
+  std::jthread thread_;  // last: it is joined before what it uses is destroyed
 };
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
-// Checkpoints in the making: what is written, in which order it is made durable, and what faults leave
-// behind.
+// Tests of pending checkpoints: what is written, in which order it becomes durable, and what remains after
+// faults.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -186,7 +186,7 @@ TEST_P(StagedCheckpoint, StopsAtASignal) {
   simulate_interrupt(0);
 }
 
-// Remembers in which order what was made durable.
+// Records the operations in the order in which they were made.
 struct Journal {
   std::vector<std::string> lines;
 };
@@ -242,7 +242,7 @@ class JournalBackend final : public BackendWrapper {
   JournalNames names_;
 };
 
-// What no test of faults finds on journalling file systems: what a power cut could still take.
+// On journalling file systems no fault test finds a wrong order. So the order itself is compared here.
 TEST(StagedCheckpointOrder, IsThatOfAPowerCutAtAnyPoint) {
   const TestPlace place;
   Journal journal;
@@ -272,11 +272,11 @@ TEST(StagedCheckpointOrder, IsThatOfAPowerCutAtAnyPoint) {
   EXPECT_TRUE(journal.lines[3].starts_with("remove trash/"));
 }
 
-// Each operation in turn fails once: what was acknowledged is whole, and what is there is whole or listed as
-// not; nothing stays that a sweep does not take.
+// Each operation fails once, in turn. An acknowledged checkpoint must be complete, and any other that is
+// listed too. sweep() must remove the rest.
 TEST_P(StagedCheckpoint, HoldsWhateverFails) {
   int failed = 0;
-  for (int n = 1, held = 0; held < 10; ++n) {  // until the fault comes too late for all that is done
+  for (int n = 1, held = 0; held < 10; ++n) {  // until ten saves in a row have fewer than n operations
     ASSERT_LT(n, 200);
     const CheckpointId id{static_cast<std::uint64_t>(n), 0};
     const Tier faulty = store_.place().tier("slow", "fail=eio@#" + std::to_string(n));
@@ -315,7 +315,7 @@ TEST_P(StagedCheckpoint, IsNeverAcknowledgedWhereASyncFailed) {
     EXPECT_ERRC(Errc::io, saved, "store 'slow'");
     EXPECT_TRUE(names_in(store_.backend(), "tmp").empty()) << n;
   }
-  EXPECT_EQ(n, 8);  // two files, MANIFEST, its folder, ckpt, both parents; and the one that met none
+  EXPECT_EQ(n, 8);  // two files, MANIFEST, its folder, ckpt, both parents; then one save without a fault
 }
 
 TEST_P(StagedCheckpoint, OfATierThatIsFullLeavesNothing) {

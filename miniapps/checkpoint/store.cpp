@@ -1,11 +1,12 @@
-// A store: making and opening it, its locks, and how a checkpoint comes into it.
+// A store: how it is made, opened and locked, and how a checkpoint gets into it.
 //
-// Threads: a Staged is one thread's; the rest keeps no state. Staged::write() takes checksums on a thread of
-// its own, which reads the caller's bytes and ends before it returns. Locks: stage() holds the lock of the
-// store while it counts and takes room, which may make others wait. The caller holds the run's lock. Ctrl-C:
-// ends a write() between two chunks; write_pieces() leaves that to its caller. Crash: the
-// order in publish() is all that makes a checkpoint whole: bytes, MANIFEST and folder are durable before the
-// rename, and the rename before commit() returns.
+// Threads: one thread uses a Staged; the rest keeps no state. Staged::write() computes checksums on an extra
+// thread, which reads the caller's bytes and ends before write() returns.
+// Locks: stage() holds the lock of the store while it counts and reserves bytes; other processes wait for it.
+// The caller holds the run's lock.
+// Ctrl-C: ends a write() between two chunks. write_pieces() leaves that to its caller.
+// Crash: the order in publish() is what makes a checkpoint complete. Bytes, MANIFEST and folder are durable
+// before the rename, and the rename is durable before commit() returns.
 #include "miniapps/checkpoint/store.hpp"
 
 #include <fmt/format.h>
@@ -36,7 +37,7 @@ constexpr std::uint64_t kStoreFormat = 1;
 constexpr std::string_view kStoreKind = "checkpoint store";
 constexpr std::size_t kLongestWhat = 20;
 
-// By the values of StoreRole and StoreDurability.
+// Indexed by the values of StoreRole and StoreDurability.
 constexpr std::string_view kRoles[] = {"fast", "slow"};
 constexpr std::string_view kDurabilities[] = {"volatile", "node", "shared"};
 
@@ -56,7 +57,7 @@ std::string text_of(const StoreFacts& facts) {
          "\n";
 }
 
-// The value whose word that is; false where none has it.
+// Sets `value` to the enumerator whose text is `word`; false if there is none.
 template <class Enum>
 bool parse_word(std::span<const std::string_view> words, const std::string& word, Enum& value) {
   const auto at = std::find(words.begin(), words.end(), word);
@@ -105,7 +106,7 @@ Result<void> check_tier(const StoreFiles& files) {
                                  files.tier().backend_name));
 }
 
-// What has checkpoints and no STORE.json is neither a store nor the lack of one: corrupt.
+// corrupt if the tier has checkpoints but no STORE.json: then a new store must not be made over them.
 Result<void> check_lost_facts(const StoreFiles& files) {
   PENSTOCK_ASSIGN(const std::vector<Entry> committed, files.list_if_there(kStoreCommitted));
   if (committed.empty()) return success();
@@ -114,7 +115,7 @@ Result<void> check_lost_facts(const StoreFiles& files) {
                                  files.tier().root, kStoreFile));
 }
 
-// Whether a store may be made at the root: nothing lies there but what making one left behind.
+// Whether a store may be made at the root: it contains nothing, or only what an earlier try to make one left.
 Result<void> check_empty(const StoreFiles& files) {
   PENSTOCK_TRY(check_lost_facts(files));
   PENSTOCK_ASSIGN(const std::vector<Entry> entries, files.list_if_there(""));
@@ -165,14 +166,14 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open_or_make(const Tie
   if (!there) {
     const auto empty = check_empty(files);
     if (!empty) {
-      // What is there may be a store that somebody else has just made.
+      // The files may be those of a store that another process has just made.
       PENSTOCK_ASSIGN(const bool made_meanwhile, files.is_there(kStoreFile));
       if (!made_meanwhile) return empty.error();
     }
     PENSTOCK_TRY(make_store_folders(files));
     const StoreFacts facts{random_id(kUuidDigits), role, durability_of(tier)};
     const auto made = files.write_text(kStoreFile, text_of(facts), Durability::file_and_name, IfExists::fail);
-    // Somebody else may have made it meanwhile: then that is the store.
+    // If another process has made it meanwhile, that is the store.
     if (!made && made.error().code != Errc::already_exists) return made.error();
   }
   PENSTOCK_ASSIGN(auto store, open(tier));
@@ -180,7 +181,8 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open_or_make(const Tie
     return files.error(Errc::invalid_argument,
                        fmt::format("'{}' is a {} store, not a {} one: take another folder", tier.root,
                                    role_name(store->facts().role), role_name(role)));
-  // Who made it may have died before this was safe; who copied it here may have left out empty folders.
+  // Repeated for every open: the process that made the store may have died before this sync, and a program
+  // that copied it here may have omitted empty folders.
   PENSTOCK_TRY(make_store_folders(files));
   PENSTOCK_TRY(files.sync_dir(""));
   return store;
@@ -241,7 +243,7 @@ Staged::~Staged() {
   if (!spent_) discard();
 }
 
-// As well as can be: what stays is swept by the next one that saves or drains.
+// Ignores errors: the next process that saves or drains removes what stays (sweep()).
 void Staged::discard() {
   spent_ = true;
   if (!owner_) return;
@@ -268,8 +270,8 @@ Result<CheckpointFile> Staged::write_pieces(std::string_view name, std::uint64_t
   return file;
 }
 
-// The checksums are computed in parallel with the writing, where the machine has a thread for them: in memory
-// they take a quarter as long as it.
+// The checksums are computed on another thread while the bytes are written. For a tier in memory they take a
+// quarter of the time of the writing.
 Result<CheckpointFile> Staged::write(std::string_view name, std::uint64_t rank,
                                      std::span<const std::byte> bytes) {
   std::vector<std::uint32_t> chunks(whole_chunks(bytes.size()));
@@ -281,11 +283,12 @@ Result<CheckpointFile> Staged::write(std::string_view name, std::uint64_t rank,
     for (std::size_t i = 0; i < chunks.size() && !given_up.load(std::memory_order_relaxed); ++i)
       chunks[i] = crc32c(piece(i * kCheckpointChunk));
   };
+  // If the writing fails, given_up ends this thread after its chunk, and the destructor joins it.
   std::jthread syncing;
   try {
     if (chunks.size() > 1) syncing = std::jthread(take_all);
   } catch (const std::system_error&) {
-    // no thread: checksums are taken after the writing
+    // no thread: the checksums are computed after the writing
   }
   const auto more = [&](std::uint64_t offset) -> Result<std::span<const std::byte>> {
     PENSTOCK_TRY(check_interrupt());
@@ -302,7 +305,8 @@ Result<CheckpointFile> Staged::write(std::string_view name, std::uint64_t rank,
   return file;
 }
 
-// A rank that died, or wrote somewhere else, must not leave an unreadable checkpoint.
+// Checked before the commit: a rank that died, or wrote to another folder, must not leave an unreadable
+// checkpoint.
 Result<void> Staged::all_there(const CheckpointManifest& manifest) const {
   PENSTOCK_ASSIGN(const std::vector<Entry> entries, files_.list(folder_));
   std::map<std::string_view, std::uint64_t> there;
@@ -323,7 +327,10 @@ Result<void> Staged::all_there(const CheckpointManifest& manifest) const {
   return success();
 }
 
-// Up to the rename, this can be taken back; after it, not.
+// The order matters. The files are already synced by write(). Then these become durable: MANIFEST, the names
+// in the folder, the name of the run's folder, and after the rename the new name and the removal of the old
+// one. Until the rename, discard() can undo everything. After it, spent_ keeps the destructor from removing
+// the committed checkpoint.
 Result<void> Staged::publish(const CheckpointManifest& manifest) {
   PENSTOCK_TRY(store_.still_there());
   PENSTOCK_TRY(all_there(manifest));
@@ -440,13 +447,13 @@ Result<void> StoreFiles::remove(std::string_view name) const {
 Result<void> StoreFiles::remove_tree(const Entry& entry) const {
   if (!entry.folder || entry.link) return remove(entry.name);
   PENSTOCK_ASSIGN(const std::vector<Entry> inside, list_if_there(entry.name));
-  // A process that was killed may have left what lists do not show.
+  // A killed process may have left temporary files, which list() does not show.
   sweep_temporaries(backend(), entry.name);
   for (const Entry& one : inside) PENSTOCK_TRY(remove_tree(one));
   return remove(entry.name);
 }
 
-// Only a list tells links from folders.
+// Uses list(), since stat() does not tell a symbolic link from a folder.
 Result<void> StoreFiles::remove_tree(std::string_view name) const {
   PENSTOCK_ASSIGN(const std::vector<Entry> siblings, list_if_there(parent_of(name)));
   for (const Entry& entry : siblings)

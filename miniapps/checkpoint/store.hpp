@@ -1,23 +1,24 @@
-// A checkpoint store: a folder of a tier in which checkpoints become whole and durable all at once, or not at
-// all. What state a checkpoint is in is what lies there; nothing else is kept of it.
+// A checkpoint store: a folder of a tier that holds checkpoints. A checkpoint becomes complete and durable in
+// one step, or does not appear at all. The files in the store are its whole state; no index exists.
 //
 //   STORE.json                              uuid, format, role, durability
-//   lock                                    held while space is counted and taken
-//   pairs/<run>                             of a fast one: the uuid of the slow store that the run drains to
-//   locks/<run>.<what>                      held by who saves to a run, or drains it
-//   reserved/<run>.<what>.<uuid>            bytes promised to the folder of that name in tmp/
-//   taken/<run>.<what>.<uuid>.<rank>        how many of these the rank has taken from the tier
-//   tmp/<run>.<what>.<uuid>/                in the making; what = save, drain
-//   ckpt/<run>/<step>.<generation>/         committed: files and MANIFEST
-//   trash/ quarantine/                      on the way out; found wrong, kept for people
+//   lock                                    held while free space is counted and reserved
+//   pairs/<run>                             in a fast store: uuid of the slow store that the run drains to
+//   locks/<run>.<what>                      held by the process that saves (or drains) the run
+//   reserved/<run>.<what>.<uuid>            bytes reserved for the folder of the same name in tmp/
+//   taken/<run>.<what>.<uuid>.<rank>        how many of these bytes the rank has allocated on the tier
+//   tmp/<run>.<what>.<uuid>/                a pending checkpoint; what = save, drain
+//   ckpt/<run>/<step>.<generation>/         a committed checkpoint: files and MANIFEST
+//   trash/ quarantine/                      being removed; found wrong, and kept for people to inspect
 //   LATEST                                  a hint for people; never read
 //
-// To commit: files are published with their bytes synced, then MANIFEST, then the folder in tmp/ is synced,
-// renamed into ckpt/ where nothing stands, and both parents are synced. Only then it is there. To remove:
-// renamed into trash/, the parent synced, unlinked.
+// To commit: each file is synced and published, then MANIFEST, then the folder in tmp/ is synced. The folder
+// is renamed into ckpt/, where the name must be free. Then both parent folders are synced, and only then is
+// the checkpoint acknowledged. To remove: the folder is renamed into trash/, the parent is synced, and the
+// files are unlinked.
 //
-// Errors name the tier and the object. A store that cannot be read is an error, never an empty one. Threads:
-// any, for what is const or takes names; a Staged is one thread's.
+// Errors name the tier and the object. A store that cannot be read is an error, never an empty store.
+// Threads: any thread may call the const functions and those that take names. One thread uses a Staged.
 #pragma once
 
 #include <cstddef>
@@ -48,32 +49,35 @@ inline constexpr std::string_view kStoreTmp = "tmp";
 inline constexpr std::string_view kStoreCommitted = "ckpt";
 inline constexpr std::string_view kStoreTrash = "trash";
 inline constexpr std::string_view kStoreQuarantine = "quarantine";
-// Next to them, while `penstock checkpoint bench` measures the tier's ceiling.
+// In the same root while `penstock checkpoint bench` measures the tier's ceiling.
 inline constexpr std::string_view kCeilingFolder = "penstock-ceiling";
 inline constexpr std::string_view kStoreFolders[] = {
     kStoreLocks, kStoreReserved, kStoreTaken, kStoreTmp, kStoreCommitted, kStoreTrash, kStoreQuarantine};
 
 inline constexpr std::size_t kUuidDigits = 32;
-inline constexpr std::uint64_t kMostSmallText = 64U << 10;  // bytes of STORE.json, a promise or a note
+// The most bytes of STORE.json and of a file in reserved/ or taken/.
+inline constexpr std::uint64_t kMostSmallText = 64U << 10;
 
-// "a/b".
+// Returns "a/b" for "a" and "b".
 std::string below(std::string_view folder, std::string_view name);
-// "b" of "a/b".
+// Returns "b" for "a/b".
 std::string_view last_part(std::string_view name);
 
-// invalid_argument unless `what` is 1 to 20 small letters: so that "<run>.<what>" is never two things.
+// invalid_argument unless `what` is 1 to 20 small letters. With such names, "<run>.<what>" can be read in one
+// way only.
 Result<void> check_what(std::string_view what);
-// "<run>.<what>.<uuid>", of a new uuid; and whether a name is one of those of run and what.
+// The name of a pending checkpoint, "<run>.<what>.<uuid>", with a new uuid. is_making(): whether a name is
+// such a name of this run and `what`.
 std::string new_making(std::string_view run, std::string_view what);
 bool is_making(std::string_view name, std::string_view run, std::string_view what);
 
-// The operations of a store on the files and folders of its tier: each error names the store. Any thread, as
-// the Backend. The tier outlives it.
+// The operations of a store on the files and folders of its tier. Each error names the store. Any thread, as
+// for the Backend. The tier must outlive this.
 class StoreFiles {
  public:
   explicit StoreFiles(const Tier& tier) : tier_(&tier) {}
 
-  // "store 'fast': ..." in front of what went wrong.
+  // Puts "store 'fast': " in front of the error's text.
   Error named(Error error) const;
   Error error(Errc code, std::string_view what) const;
   template <class T>
@@ -85,14 +89,14 @@ class StoreFiles {
   Backend& backend() const { return *tier_->backend; }
   const Tier& tier() const { return *tier_; }
 
-  // Of at most `most` bytes: larger is corrupt.
+  // Reads an object of at most `most` bytes; a larger one is corrupt.
   Result<std::string> read_text(std::string_view name, std::uint64_t most) const;
   Result<void> write_text(std::string_view name, std::string_view text, Durability wanted,
                           IfExists if_exists) const;
 
-  // All at once, by name.
+  // All entries of the folder, sorted by name.
   Result<std::vector<Entry>> list(std::string_view folder) const;
-  // As list(); nothing where the folder is not there.
+  // As list(), but empty if the folder does not exist.
   Result<std::vector<Entry>> list_if_there(std::string_view folder) const;
   Result<bool> is_there(std::string_view name) const;
 
@@ -103,10 +107,10 @@ class StoreFiles {
     return named(backend().names().rename_noreplace(from, to));
   }
   Result<void> sync_dir(std::string_view folder) const { return named(backend().names().sync_dir(folder)); }
-  // An object or an empty folder; gone already is fine.
+  // Removes an object or an empty folder. Success if it does not exist.
   Result<void> remove(std::string_view name) const;
-  // With all that it holds. Other processes may remove it at the same time, and none may write to it. What
-  // links lead to stays. Gone already is fine.
+  // Removes a folder with all its contents. Other processes may remove it at the same time; none may write to
+  // it. A symbolic link is removed, its target stays. Success if the folder does not exist.
   Result<void> remove_tree(const Entry& entry) const;
   Result<void> remove_tree(std::string_view name) const;
 
@@ -115,7 +119,8 @@ class StoreFiles {
 };
 
 enum class StoreRole : std::uint8_t { fast, slow };
-// What its bytes outlive: nothing but the process, this machine's failure not, or any one machine's.
+// What the bytes of a store survive. volatile_memory: the end of the process, not a power failure. node: a
+// power failure, not the loss of this machine. shared: the loss of any one machine.
 enum class StoreDurability : std::uint8_t { volatile_memory, node, shared };
 
 struct StoreFacts {
@@ -126,50 +131,53 @@ struct StoreFacts {
   friend bool operator==(const StoreFacts&, const StoreFacts&) = default;
 };
 
-// "fast", "volatile" ... as STORE.json has them.
+// The text in STORE.json: "fast", "volatile" ...
 std::string_view role_name(StoreRole role);
 std::string_view durability_name(StoreDurability durability);
 
 class CheckpointStore;
 
-// What a look into a store's ckpt/ finds: its manifest, or why it is none.
+// One checkpoint that CheckpointStore::list() found: its manifest, or why that is not valid.
 struct Listed {
   CheckpointId id;
   Result<CheckpointManifest> manifest;
-  CheckpointStore* store = nullptr;  // set by find_checkpoints(), which looks into several
+  CheckpointStore* store = nullptr;  // set only by find_checkpoints(), which lists several stores
 };
 
 class TakenRoom;
 
-// A checkpoint in the making, of one process; destroyed uncommitted, it is removed as well as it can be.
-// One thread.
+// A pending checkpoint of one process. The destructor removes one that is not committed and ignores errors;
+// the next sweep() removes what remains. One thread.
 class Staged {
  public:
   ~Staged();
   Staged(const Staged&) = delete;
   Staged& operator=(const Staged&) = delete;
 
-  const std::string& folder() const { return folder_; }  // below the root, for other ranks: see join()
+  const std::string& folder() const { return folder_; }  // below the root; other ranks pass it to join()
 
-  // Writes one file and syncs its bytes; returns its entry of the manifest. CRCs are taken on the way.
-  // Interrupts are looked at between chunks.
+  // Writes one file and syncs its bytes; returns its entry for the manifest, with the CRC32C of each chunk.
+  // Ctrl-C ends it between two chunks.
   Result<CheckpointFile> write(std::string_view name, std::uint64_t rank, std::span<const std::byte> bytes);
-  // The same without CRCs and interrupts. `more` gives the file's bytes piece by piece, in order, each a
-  // whole kCheckpointChunk but the last; an error of it ends the writing.
+  // As write(), but without CRCs, and Ctrl-C does not end it. `more` returns the file's bytes piece by piece,
+  // in order. Each piece is a whole kCheckpointChunk, only the last may be shorter. An error of `more` ends
+  // the writing.
   using Pieces = std::function<Result<std::span<const std::byte>>(std::uint64_t offset)>;
   Result<CheckpointFile> write_pieces(std::string_view name, std::uint64_t rank, std::uint64_t bytes,
                                       const Pieces& more);
 
-  // MANIFEST, the syncs and the rename. Fills in store and commit_time. already_exists where that
-  // checkpoint is there already. After it, whatever it returns, the Staged is spent; an error that comes
-  // behind the rename leaves a checkpoint that may or may not be durable, and is not acknowledged.
+  // Writes MANIFEST, syncs, and renames the folder into ckpt/. Sets `store` and `commit_time`. already_exists
+  // if that checkpoint exists. Call it once: the Staged cannot be used afterwards, even after an error. After
+  // an error that comes later than the rename, the checkpoint exists and may or may not be durable; it must
+  // not be acknowledged.
   Result<CheckpointManifest> commit(CheckpointManifest manifest);
 
-  // Of ranks that did not make it: they write into the folder of the one that did, and leave the rest to it.
-  // not_found, with what to look at, where the folder is not there for this rank.
+  // For ranks other than the one that called stage(): they write into its folder, and it commits or removes
+  // the folder. not_found, with advice, if this rank does not see the folder.
   static Result<std::unique_ptr<Staged>> join(CheckpointStore& store, std::string folder);
-  // What a rank has written, for the one that commits: an object of the folder, synced; and all of them, read
-  // and removed again by that one. not_found where a rank's is missing.
+  // How ranks report what they wrote to the rank that commits. leave_part(): writes the list of this rank's
+  // files into the folder and syncs it. take_parts(): reads the lists of all ranks and then removes them.
+  // not_found if the list of a rank is missing.
   Result<void> leave_part(std::uint64_t rank, std::span<const CheckpointFile> files);
   Result<std::vector<CheckpointFile>> take_parts(std::uint64_t ranks);
 
@@ -183,81 +191,86 @@ class Staged {
   CheckpointStore& store_;
   const StoreFiles files_;
   const std::string folder_;
-  const bool owner_;  // not of one that joined
+  const bool owner_;  // false after join(): then the destructor removes nothing
   std::unique_ptr<TakenRoom> taken_;
   bool spent_ = false;
 };
 
 class CheckpointStore {
  public:
-  // What is at the tier's root. not_found where there is no STORE.json; corrupt or unsupported where it is
-  // not one of ours, and corrupt where it is missing next to checkpoints. Keeps the tier, which outlives it.
+  // Opens the store at the tier's root. not_found without a STORE.json; corrupt if checkpoints exist without
+  // one, or if it is not of a checkpoint store; unsupported for another format. The tier must outlive the
+  // store.
   static Result<std::unique_ptr<CheckpointStore>> open(const Tier& tier);
-  // As open(), made first where nothing of a store is there: its folders, then STORE.json, synced. A folder
-  // that holds other things is invalid_argument; the role of one that is there must be `role`. Durability
-  // follows from the tier: memory is volatile, a network's shared, anything else the node's.
+  // As open(), but first makes a store if none exists: its folders, then STORE.json, synced. invalid_argument
+  // if the folder has other files, or if the existing store has another role. The durability follows from the
+  // tier: memory is volatile, a network is shared, anything else is of the node.
   static Result<std::unique_ptr<CheckpointStore>> open_or_make(const Tier& tier, StoreRole role);
 
   const StoreFacts& facts() const { return facts_; }
   const Tier& tier() const { return files_.tier(); }
   const StoreFiles& files() const { return files_; }
 
-  // That this is still the store that was opened: asked before anything is written, so that nothing ever
-  // lands below the mount point of a tier that is gone. `io`, saying so.
+  // Checks that the store at the root is still the one that was opened; if not, the error is `io`. Called
+  // before each write, so that nothing is written below the mount point of a tier that was unmounted.
   Result<void> still_there() const;
 
-  // Held by the one process that does `what` ("save", "drain") for the run; `busy`, naming run and store.
+  // The lock for the one process that does `what` ("save", "drain") for the run. Does not wait: `busy`,
+  // naming run and store, if another process holds it.
   Result<std::unique_ptr<Lock>> lock_run(std::string_view run, std::string_view what);
 
-  // To which store this run drains from here, by its uuid; nothing where none was noted. And notes it, for
-  // ever: so that an empty folder where the slow tier should be mounted is not taken for it.
+  // paired(): the uuid of the slow store that this run drains to from here; nothing if none is recorded.
+  // pair(): records it for ever. With it, an empty folder is not mistaken for the slow tier that should be
+  // mounted there.
   Result<std::optional<std::string>> paired(std::string_view run) const;
   Result<void> pair(std::string_view run, const CheckpointStore& slow);
 
-  // Takes room for `bytes` and makes an empty folder in tmp/. no_space where less than bytes + headroom is
-  // left when all that is promised to others is taken off. The caller holds the run's lock for `what`.
+  // Reserves `bytes` and makes an empty folder in tmp/. no_space if less than bytes + headroom is free after
+  // all other reservations are subtracted. The caller holds the run's lock for `what`. Holds the lock of the
+  // store meanwhile: it waits up to 5 s for it, then `busy`.
   Result<std::unique_ptr<Staged>> stage(std::string_view run, std::string_view what, std::uint64_t bytes,
                                         std::uint64_t headroom);
-  // What stage() would find left, without headroom. What is in the making counts once: as taken from the tier
-  // as far as it is, as promised for the rest.
+  // The bytes that stage() would find free, without headroom. Each byte of a pending checkpoint counts once:
+  // as used on the tier if it is allocated, else as reserved.
   Result<std::uint64_t> room() const;
-  // What it would find if all went that is committed or in the making.
+  // As room(), but as if all committed and pending checkpoints were removed.
   Result<std::uint64_t> room_if_all_went() const;
 
-  // Removes what processes that are no more left in tmp/, reserved/ and taken/ of this run, for `what`,
-  // whose lock the caller holds; and all that is in trash/. Returns how many folders went. What is in ckpt/
-  // then survives a power cut, also where its maker was killed before it could say so.
+  // Removes the files that dead processes left in tmp/, reserved/ and taken/ for this run and `what`, and all
+  // of trash/. The caller holds the run's lock for `what`. Returns the number of folders that it removed. It
+  // also syncs ckpt/: a process may have been killed between its rename and its sync.
   Result<std::uint64_t> sweep(std::string_view run, std::string_view what);
 
-  // Removes what a measurement of the tier's ceiling left that was killed, an hour ago at least; sweep() does
-  // so, too. Whether there was any.
+  // Removes the files of a killed ceiling measurement that are at least one hour old; returns whether there
+  // were any. sweep() calls it too.
   Result<bool> sweep_ceiling();
 
   Result<std::vector<std::string>> runs() const;
-  // Those of the run, oldest first, each with its manifest read anew or with what is wrong with it: corrupt
-  // or truncated (no MANIFEST, another place's, symbolic links, files that are missing or of other sizes),
-  // unsupported, or why it cannot be read. Names that are none of ours are left out, and so is what somebody
-  // takes away meanwhile.
+  // The checkpoints of the run, oldest first. Each has its manifest, read anew, or an error: corrupt or
+  // truncated (no MANIFEST, one of another checkpoint, symbolic links, files that are missing or have another
+  // size), unsupported, or why it cannot be read. Skips names that are not of checkpoints, and checkpoints
+  // that another process removes meanwhile.
   Result<std::vector<Listed>> list(std::string_view run) const;
-  // not_found where it is not there, or was taken away while it was looked at; as are the next two.
+  // not_found if the checkpoint does not exist, or if another process removed it during the read.
   Result<CheckpointManifest> manifest(std::string_view run, const CheckpointId& id) const;
   Result<bool> has(std::string_view run, const CheckpointId& id) const;
   static std::string folder(std::string_view run, const CheckpointId& id);
 
-  // Reads a file of a committed checkpoint from front to back and checks each chunk before `take` sees it
-  // (`take` may be null). corrupt or truncated, naming the file and the byte; not_found where the checkpoint
-  // was taken away meanwhile.
+  // Reads a file of a committed checkpoint from its beginning to its end. Checks each chunk before it passes
+  // the chunk to `take` (which may be null). corrupt or truncated, naming the file and the byte; not_found if
+  // another process removed the checkpoint meanwhile.
   using Take = std::function<Result<void>(std::uint64_t offset, std::span<const std::byte> bytes)>;
   Result<void> read_file(std::string_view run, const CheckpointId& id, const CheckpointFile& file,
                          const Take& take) const;
-  // All of them.
+  // read_file() for all files of the checkpoint.
   Result<void> verify(std::string_view run, const CheckpointManifest& manifest) const;
 
-  // Removes what is left of a run that has no checkpoints any more: folder, pair, locks. The name must not be
-  // used again, and no lock of it may be held.
+  // Removes the remaining files of a run without checkpoints: folder, pair, locks. The run's name must not be
+  // used again, and no process may hold a lock of it.
   Result<void> forget(std::string_view run);
 
-  // Out of ckpt/: into trash/ and gone, or into quarantine/ with `why` next to it.
+  // Both move a checkpoint out of ckpt/. remove(): into trash/, where its files are unlinked. quarantine():
+  // into quarantine/, with `why` in a text file next to it.
   Result<void> remove(std::string_view run, const CheckpointId& id);
   Result<void> quarantine(std::string_view run, const CheckpointId& id, std::string_view why);
 

@@ -1,4 +1,4 @@
-// Making and opening stores; their locks, room and sweeping.
+// Tests of making and opening stores, of their locks and free space, and of sweep().
 #include "miniapps/checkpoint/store.hpp"
 
 #include <gtest/gtest.h>
@@ -140,7 +140,7 @@ TEST_P(CheckpointStores, ThatAreGoneAreNotWrittenTo) {
   };
   ASSERT_OK(tier.backend->names().remove("STORE.json"));
   refused();
-  // An empty list would be a lie, too.
+  // An empty list would be wrong too.
   EXPECT_ERRC(Errc::io, store.list("another"));
   std::string another = facts;
   const std::size_t uuid = another.find(store.facts().uuid);
@@ -168,7 +168,7 @@ TEST(CheckpointRoom, IsWhatIsLeftOfWhatIsPromised) {
   TestStore store(StoreRole::fast, "mem", "capacity=1MiB");
   const auto empty = store->room();
   ASSERT_OK(empty);
-  EXPECT_LT(*empty, 1U << 20);  // STORE.json is in it
+  EXPECT_LT(*empty, 1U << 20);  // STORE.json takes some of it
   EXPECT_ERRC(Errc::no_space, store->stage("run", "save", 1U << 20, 0), "no room");
   EXPECT_ERRC(Errc::no_space, store->stage("run", "save", 300 << 10, 900 << 10), "to stay free");
   EXPECT_ERRC(Errc::no_space, store->stage("run", "save", UINT64_MAX, UINT64_MAX));
@@ -195,7 +195,8 @@ TEST(CheckpointRoom, IsGivenBackByACommit) {
   EXPECT_EQ(*store->room(), before);
 }
 
-// What is in the making is taken from the tier as it is written: it counts once, not once more as promised.
+// Bytes of a pending checkpoint leave the free space when they are written. They must not count as reserved
+// as well.
 TEST(CheckpointRoom, OfWhatIsInTheWritingCountsOnce) {
   constexpr std::uint64_t kMiB = 1U << 20U;
   for (const std::string backend : {"mem", "posix"}) {
@@ -296,7 +297,8 @@ TEST_P(CheckpointStores, AreSweptOfWhatOneRunLeft) {
     for (const std::string& other : others)
       put_text(*tier.backend, folder + other + (folder == "tmp/" ? "/rank-0.bin" : ""), "8\n");
   }
-  put_text(*tier.backend, "reserved/a.save." + std::string(32, '0'), "9\n");  // died before it had a folder
+  // its process died before it made a folder
+  put_text(*tier.backend, "reserved/a.save." + std::string(32, '0'), "9\n");
   put_text(*tier.backend, "trash/b.000000000001.0." + uuid + "/deep/down", "x");
   put_text(*tier.backend, "quarantine/b.000000000001.0." + uuid + "/rank-0.bin", "x");
   auto swept = store.sweep("a", "save");
@@ -326,7 +328,7 @@ TEST(CheckpointSweep, FindsWhatListsDoNotShowAndFollowsNoLinks) {
   EXPECT_EQ(text_in(store.backend(), "ckpt/keep/me"), "x");
 }
 
-// `bench` measures in the store's folder, and before there is a store.
+// `bench` measures in the store's root, and may do so before a store exists.
 TEST(CheckpointSweep, TakesWhatAMeasurementOfTheCeilingLeft) {
   TestPlace place("posix");
   const std::filesystem::path folder = place.path() / "store" / "penstock-ceiling";

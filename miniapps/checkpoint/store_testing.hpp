@@ -1,4 +1,5 @@
-// For tests only: stores on tiers of memory and of a scratch folder, checkpoints in them, and damage.
+// For tests only: stores on tiers in memory and in a scratch folder, checkpoints in them, and ways to damage
+// them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,13 +20,13 @@
 
 namespace penstock {
 
-// A tier that this test has for its own, and more eyes on the same place, with other options.
+// A scratch root of one test. tier() opens it again with other options, for example with faults.
 class TestPlace {
  public:
   explicit TestPlace(std::string backend = "mem") : backend_(std::move(backend)) {}
 
   const std::filesystem::path& path() const { return scratch_.path(); }
-  // "fail=sync:eio@#1".
+  // Options such as "fail=sync:eio@#1".
   Tier tier(std::string_view name = "fast", std::string_view options = "") const {
     std::string text = std::string(name) + "=" + backend_ + ":" + (path() / "store").string();
     if (!options.empty()) text += "," + std::string(options);
@@ -39,7 +40,7 @@ class TestPlace {
   const std::string backend_;
 };
 
-// A store on it. Faulty eyes see it through an `options` of their own.
+// A store in a TestPlace. A test that needs faults opens place().tier() with its own options.
 class TestStore {
  public:
   explicit TestStore(StoreRole role = StoreRole::fast, const std::string& backend = "mem",
@@ -61,7 +62,8 @@ class TestStore {
   std::unique_ptr<CheckpointStore> store_;
 };
 
-// Tells of what is opened and of which folders have been listed, so that a test can do something meanwhile.
+// Calls `opening` before an object is opened and `listed` after a folder was listed, so that a test can
+// change something at that moment.
 class WatchedBackend final : public BackendWrapper {
  public:
   using Watch = std::function<void(std::string_view name)>;
@@ -105,7 +107,7 @@ inline CheckpointManifest manifest_of(std::string run, const CheckpointId& id) {
   return manifest;
 }
 
-// Saves them as rank 0 of one.
+// Saves the files as the only rank.
 inline Result<CheckpointManifest> try_save(CheckpointStore& store, const std::string& run,
                                            const CheckpointId& id, const TestFiles& files = two_files()) {
   std::uint64_t bytes = 0;
@@ -126,7 +128,7 @@ inline CheckpointManifest save(CheckpointStore& store, const std::string& run, c
   return saved.ok() ? *std::move(saved) : CheckpointManifest{};
 }
 
-// The names in a folder, without it; empty where it is not there.
+// The names of the entries in a folder; empty if it does not exist.
 inline std::set<std::string> names_in(Backend& backend, const std::string& folder) {
   std::set<std::string> names;
   static_cast<void>(backend.names().list(folder, [&](const Entry& entry) {
@@ -157,7 +159,7 @@ inline void change(Backend& backend, const std::string& name, const std::functio
   put_text(backend, name, text);
 }
 
-// Flips a bit of a committed file.
+// Flips one bit of a committed file.
 inline void damage(Backend& backend, const CheckpointManifest& manifest, const std::string& file,
                    std::size_t at = 10) {
   change(backend, CheckpointStore::folder(manifest.run, manifest.id) + "/" + file,

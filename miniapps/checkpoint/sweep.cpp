@@ -1,4 +1,4 @@
-// What processes that are no more left in a store.
+// Removes from a store what dead processes left.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -9,10 +9,11 @@
 namespace penstock {
 namespace {
 
-// A measurement holds no lock, and one of its files may be in the writing for that long, unseen.
+// The measurement holds no lock. One of its files may be written for this long without a visible change.
 constexpr std::chrono::hours kCeilingIsDead{1};
 
-// Of the folder and what is in it; nothing where it is not there, or this machine cannot say.
+// The latest change of the folder or of an entry in it; nothing if the folder does not exist or the time
+// cannot be read.
 std::optional<std::filesystem::file_time_type> last_change(const std::filesystem::path& folder) {
   std::error_code failure;
   auto newest = std::filesystem::last_write_time(folder, failure);
@@ -27,8 +28,8 @@ std::optional<std::filesystem::file_time_type> last_change(const std::filesystem
   return newest;
 }
 
-// What a process that was killed has renamed, into ckpt/ or out of it, may not be on the disk yet: nothing is
-// acknowledged or removed on the strength of it before.
+// A killed process may have renamed a checkpoint into ckpt/ or out of it without syncing. So the folders are
+// synced here, before anything is acknowledged or removed because of that name.
 Result<void> sync_committed(const StoreFiles& files) {
   PENSTOCK_ASSIGN(const std::vector<Entry> runs, files.list_if_there(kStoreCommitted));
   for (const Entry& run : runs)

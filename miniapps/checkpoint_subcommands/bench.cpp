@@ -1,4 +1,5 @@
-// penstock checkpoint bench: saving straight to the slow tier, and through the fast one, by turns.
+// penstock checkpoint bench: compares saves straight to the slow tier with saves through the fast one, in
+// turns.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +50,7 @@ class Bench {
   }
 
  private:
-  // The better of two: a device has its moments.
+  // The higher of two measurements, since the speed of a device varies.
   Result<double> inspect_ceiling(const Tier& tier) {
     PENSTOCK_ASSIGN(const double first, write_ceiling(tier, state_, context_.communicator));
     PENSTOCK_ASSIGN(const double second, write_ceiling(tier, state_, context_.communicator));
@@ -124,7 +125,8 @@ class Bench {
     if (!snapshot) judge_ceilings(done, fast, trial);
   }
 
-  // What goes faster than the best that was seen says that it was not the best.
+  // If a save or a drain was faster than the ceiling, the ceiling was measured too low: says so in the
+  // record.
   void judge_ceilings(const SavingRun& done, bool fast, Trial& trial) const {
     constexpr double kTolerance = 1.02;
     for (const CheckpointTimes& one : done.checkpoints) {
@@ -159,12 +161,12 @@ class Bench {
   Run& run_;
   TrainedState& state_;
   const RandomStream order_;
-  double slow_ceiling_ = 0;  // bytes a second, before the arms that are measured now
+  double slow_ceiling_ = 0;  // bytes per second, measured before the current arms
   std::optional<double> fast_ceiling_;
-  const std::string suite_ = "checkpoint-" + random_id(8);  // that of one bench is never another's
+  const std::string suite_ = "checkpoint-" + random_id(8);  // random, so that two benches never share it
 };
 
-// What benches that were killed left in the stores, of which there need be none yet.
+// Removes what killed benches left in the stores. A store may not exist yet.
 Result<void> sweep_dead_runs(const BenchSetup& setup) {
   for (const Tier& tier : setup.tiers) {
     PENSTOCK_ASSIGN(const std::unique_ptr<CheckpointStore> store, open_if_there(tier));

@@ -20,9 +20,9 @@
 namespace penstock {
 namespace {
 
-constexpr double kUnquiet = 0.10;  // looks at what a processor gets done that lie further apart are said
+constexpr double kUnquiet = 0.10;  // a larger spread of the calibration is reported
 
-// What was measured of an arm; none of it where it failed.
+// The measurements of an arm; none if the arm failed.
 SavingRuns runs_of(std::string_view arm, std::span<const Record> records) {
   SavingRuns runs{std::string(arm), {}};
   for (const Record& record : records)
@@ -95,7 +95,7 @@ std::string tables(const BenchSetup& setup, std::span<const Record> records, con
   return table.text() + "\n" + lost.text();
 }
 
-// What the tables say already is left out.
+// Leaves out the sentences whose content is in the tables.
 std::string findings(std::span<const Record> records, const Output& output) {
   constexpr std::array<std::string_view, 3> kInTables{"saving.drain", "saving.lost", "saving.advice"};
   std::string text;

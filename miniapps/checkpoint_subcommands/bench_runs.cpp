@@ -16,8 +16,8 @@ namespace {
 constexpr std::string_view kPrefix = "bench-";
 constexpr std::size_t kDigits = 16;
 
-// Folders of a store whose entries are called after runs: a process that was killed early has left its name
-// in some of them only.
+// The folders of a store with entries that are named after runs. A process that was killed early may have
+// left entries in some of them only.
 constexpr std::string_view kNamedAfterRuns[] = {"ckpt", "pairs", "locks", "tmp", "reserved"};
 
 Result<std::set<std::string>> bench_runs(const CheckpointStore& store) {

@@ -1,4 +1,4 @@
-// The runs that `penstock checkpoint bench` saves to: what they are called, and how they go.
+// Names, recognizes and removes the runs that `penstock checkpoint bench` saves to.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace penstock {
 
-// How a training saves. Each is an arm of the comparison.
+// The ways in which a training saves. Each is an arm of the comparison.
 inline constexpr std::string_view kDirectArm = "direct";
 inline constexpr std::string_view kBurstBufferArm = "burst-buffer";
 inline constexpr std::string_view kSnapshotArm = "snapshot";
 inline constexpr std::string_view kSavingArms[] = {kDirectArm, kBurstBufferArm, kSnapshotArm};
 
-// "bench-direct-0123456789abcdef".
+// A name such as "bench-direct-0123456789abcdef".
 std::string bench_run_name(std::string_view arm, std::uint64_t number);
 bool is_bench_run(std::string_view run);
 
-// Removes such a run with all that the store has of it; false where somebody holds a lock of it.
+// Removes such a run and all its checkpoints from the store. False if another process holds a lock of it.
 Result<bool> remove_bench_run(CheckpointStore& store, const std::string& run);
 
-// Removes the runs that no process works on: those of killed processes. Returns their number.
+// Removes the bench runs that no process uses: those of killed processes. Returns how many it removed.
 Result<std::uint64_t> sweep_bench_runs(CheckpointStore& store);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// What one `checkpoint bench` is asked to do, resolved and checked; and what it prints of it.
+// The resolved and checked options of one `checkpoint bench`, and the text that it prints.
 #pragma once
 
 #include <chrono>
@@ -21,15 +21,15 @@
 namespace penstock {
 
 struct BenchSetup {
-  std::vector<Tier> tiers;  // the slow one, and the fast one where there is one
+  std::vector<Tier> tiers;  // the slow one, then the fast one if there is one
   std::vector<std::string_view> arms;
   std::uint64_t steps = 100;
   std::uint64_t every = 20;  // steps from one checkpoint to the next
   std::chrono::nanoseconds step_time{0};
-  std::unique_ptr<Burner> burner;  // what works in a step; null: steps sleep
+  std::unique_ptr<Burner> burner;  // does the work of a step; null: steps sleep
   CheckpointPolicy policy;
   Payload payload;
-  double processors = 0;  // that a step works on
+  double processors = 0;  // processors that a step uses
   std::uint64_t repeat = 1;
   double mtbf_s = 0;
 
@@ -37,13 +37,13 @@ struct BenchSetup {
   const Tier* fast() const { return tiers.size() > 1 ? &tiers[1] : nullptr; }
 };
 
-// invalid_argument where the words make no sense; exhausted where there are no threads for a step's work.
+// invalid_argument if the options contradict each other; exhausted if a step's work gets no threads.
 Result<BenchSetup> resolve_bench(const CommandContext& context);
 
-// What a tier of memory holds is gone with the machine, whatever was synced.
+// Whether the tier is in memory, so that it loses all data with the machine, even synced data.
 bool forgets(const Tier& tier);
 
-// The tables for people, a line for each arm, and sentences about them.
+// A table with a row for each arm, and sentences about the arms.
 std::string bench_report(const BenchSetup& setup, int ranks, std::span<const Record> records,
                          const Output& output);
 

@@ -1,5 +1,5 @@
-// `penstock checkpoint SUBCOMMAND STORE...`: the state of a training on a slow tier and a fast one in front
-// of it.
+// `penstock checkpoint SUBCOMMAND STORE...`: saves the state of a training to a slow tier, or through a fast
+// tier before it.
 #include "io_backends/core/cli/command.hpp"
 #include "miniapps/checkpoint_subcommands/view/bench_metrics.hpp"
 

@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kPiece = std::uint64_t{16} << 20;  // bytes between looks for a signal
+constexpr std::uint64_t kPiece = std::uint64_t{16} << 20;  // bytes between two checks for a signal
 
 Result<std::vector<Entry>> files_of(Tier& tier) {
   std::vector<Entry> all;

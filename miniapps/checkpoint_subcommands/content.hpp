@@ -1,4 +1,4 @@
-// What `save` saves: a payload's bytes, or a folder's files.
+// The data that `save` saves: the bytes of a payload, or the files of a folder.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace penstock {
 
-// One rank's bytes, in memory, as they are to be saved. Moving it leaves them where they are.
+// One rank's bytes, in memory. Moving the object does not move the bytes, so views of them stay valid.
 class SavedContent {
  public:
-  // As many bytes as that payload's state has for this rank, of that step.
+  // The state of that payload for this rank, as it is at `step`.
   static Result<SavedContent> of_payload(const std::string& payload, std::uint64_t rank, std::uint64_t ranks,
                                          std::uint64_t seed, std::uint64_t step);
   // The files of a folder or TIER, which holds nothing else, dealt out over the ranks by name.
@@ -25,13 +25,13 @@ class SavedContent {
   static Result<SavedContent> of_folder(const std::string& folder, NamedTiers named, std::uint64_t rank,
                                         std::uint64_t ranks);
 
-  // For a SaveRequest: the files, and what their bytes are of ("" for a folder's).
+  // For a SaveRequest: the files, and the name of their payload ("" for a folder's files).
   const std::vector<FileView>& files() const { return files_; }
   const std::string& payload() const { return payload_; }
 
  private:
   std::string payload_;
-  std::unique_ptr<TrainedState> state_;  // null: of a folder
+  std::unique_ptr<TrainedState> state_;  // null: the files are of a folder
   std::vector<Buffer> memory_;           // of a folder's files
   std::vector<FileView> files_;          // views into either
 };

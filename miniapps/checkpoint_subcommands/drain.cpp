@@ -1,4 +1,4 @@
-// penstock checkpoint drain: makes durable what a training left on the fast tier, and frees its room.
+// penstock checkpoint drain: makes durable what a training left on the fast tier, and frees its space.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class Drain {
   Drain(CheckpointStore& fast, CheckpointStore& slow, std::string run, const CommandContext& context)
       : fast_(fast), slow_(slow), run_(std::move(run)), context_(context) {}
 
-  // Both tiers' locks are held while it works. What came of it is in the members.
+  // Call it with the locks of both tiers held. The results are in the public members.
   Result<void> work();
 
   std::uint64_t copied = 0, bytes = 0, evicted = 0, quarantined = 0, left = 0;
@@ -39,11 +39,11 @@ class Drain {
   double seconds = 0;
 
  private:
-  // `read_there`: the slow copy is read before it counts, also where it was there before.
+  // `read_there`: reads the slow copy before it counts, even if it existed before.
   Result<void> drain(const FoundCheckpoint& found, bool read_there, Progress& shown);
-  // Of what was asked to end: the deadline, or a signal.
+  // An error if the deadline has passed or a signal came. Called after each written piece.
   Result<void> go_on() const;
-  // Not durable, and left as it is.
+  // Records that a checkpoint is not durable and stays on the fast tier.
   Result<void> stays(std::string problem);
   void made_durable(const CheckpointManifest& copy, bool written);
   std::uint64_t keep_fast() const;
@@ -54,7 +54,7 @@ class Drain {
   const std::string run_;
   const CommandContext& context_;
   const Clock::time_point start_ = Clock::now();
-  std::vector<CheckpointId> durable_;  // on the fast tier, too
+  std::vector<CheckpointId> durable_;  // durable ones that are also on the fast tier
   CopyMemory memory_;
 };
 
@@ -124,7 +124,7 @@ Result<void> Drain::drain(const FoundCheckpoint& found, bool read_there, Progres
 
 void Drain::made_durable(const CheckpointManifest& copy, bool written) {
   durable_.push_back(copy.id);
-  if (!written) return;  // it was so before
+  if (!written) return;  // it was durable before
   ++copied;
   bytes += copy.bytes();
   slow_.hint_latest(run_, copy.id);
@@ -161,8 +161,8 @@ Result<void> Drain::work() {
   const std::vector<CheckpointStore*> both{&fast_, &slow_};
   PENSTOCK_ASSIGN(std::vector<FoundCheckpoint> all, find_checkpoints(both, run_));
   std::erase_if(all, [&](const FoundCheckpoint& found) { return copy_on(found, fast_) == nullptr; });
-  // A slow copy that was there before may have gone bad since: it is read before the fast one goes. What
-  // is evicted has as many newer ones in front of it as stay, whichever of these become durable.
+  // The bytes of an old slow copy may have become wrong, so it is read before its fast copy is removed. The
+  // newest keep_fast() checkpoints are never evicted, so their slow copies need no read.
   const auto read_there = [&](std::size_t i) {
     return context_.options.flag("read-back") || all.size() - i > keep_fast();
   };
@@ -213,7 +213,7 @@ void print_drained(const std::string& run, const Drain& drained, const Output& o
   print_text(text + "\n");
 }
 
-// `stores`: fast ones first.
+// `stores` has the fast ones first.
 Result<void> check_fast_and_slow(const std::vector<CheckpointStore*>& stores) {
   if (stores.size() == 2 && stores[0]->facts().role != stores[1]->facts().role) return success();
   std::string roles;

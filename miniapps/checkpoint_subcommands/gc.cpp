@@ -1,4 +1,4 @@
-// penstock checkpoint gc: takes away what dead processes left, and with --keep what is older than wanted.
+// penstock checkpoint gc: removes what dead processes left and, with --keep, older checkpoints.
 #include <fmt/format.h>
 
 #include <optional>
@@ -25,10 +25,10 @@ namespace {
 struct Cleared {
   std::string run;
   std::uint64_t swept = 0, pruned = 0, evicted = 0;
-  std::string locked;  // by whom; "": it was not
+  std::string locked;  // who holds the lock; "": it was free
 };
 
-// Adds the runs that "<run>.<what>.<uuid>" in that folder are called after.
+// Adds the runs in the names "<run>.<what>.<uuid>" of that folder.
 Result<void> add_runs(const CheckpointStore& store, std::string_view folder, std::set<std::string>& runs) {
   const Result<void> listed = store.tier().backend->names().list(folder, [&](const Entry& entry) {
     const std::string name = entry.name.substr(entry.name.rfind('/') + 1);
@@ -41,7 +41,7 @@ Result<void> add_runs(const CheckpointStore& store, std::string_view folder, std
   return listed.ok() || listed.error().code == Errc::not_found ? success() : listed;
 }
 
-// Those that were making a checkpoint, perhaps their first.
+// The runs with a pending checkpoint, which may be their first.
 Result<std::set<std::string>> runs_in_the_making(std::span<CheckpointStore* const> stores) {
   std::set<std::string> runs;
   for (const CheckpointStore* store : stores)
@@ -60,14 +60,14 @@ Result<std::vector<std::string>> runs_to_clear(std::span<CheckpointStore* const>
   return std::vector<std::string>(runs.begin(), runs.end());
 }
 
-// The oldest of those that stay is known once that many newer ones have been read and found whole.
+// Removes only checkpoints that are older than `keep` others that were read completely and found right.
 Result<std::uint64_t> prune(CheckpointStore& slow, const std::string& run, std::uint64_t keep) {
   PENSTOCK_ASSIGN(const std::vector<Listed> listed, slow.list(run));
   std::uint64_t whole = 0;
   std::uint64_t pruned = 0;
   for (auto each = listed.rbegin(); each != listed.rend(); ++each) {
     PENSTOCK_TRY(check_interrupt());
-    if (!each->manifest.ok()) continue;  // verify names it, quarantine or a person takes it
+    if (!each->manifest.ok()) continue;  // verify reports it; quarantine or a person removes it
     if (whole >= keep) {
       PENSTOCK_TRY(slow.remove(run, each->id));
       ++pruned;
@@ -84,8 +84,8 @@ Result<std::uint64_t> prune(CheckpointStore& slow, const std::string& run, std::
   return pruned;
 }
 
-// Copies on the fast tier that the slow one has, too: the one that the run drains to, for only there does the
-// run look for them. That one is read first.
+// Removes copies on the fast tier that the slow store also has. It must be the store that the run drains to,
+// since the run looks nowhere else. The slow copy is read first.
 Result<std::uint64_t> evict(std::span<CheckpointStore* const> stores, const std::string& run,
                             std::uint64_t stay) {
   PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> all, find_checkpoints(stores, run));
@@ -101,7 +101,7 @@ Result<std::uint64_t> evict(std::span<CheckpointStore* const> stores, const std:
       continue;
     }
     PENSTOCK_TRY(check_interrupt());
-    // Its manifest may be all that is right of it.
+    // A right manifest does not prove that the files are right.
     if (const Result<void> whole = slow->store->verify(run, *slow->manifest); !whole.ok()) {
       if (!found_wrong(whole.error().code)) return whole.error();
       warn(fmt::format("{}; the copy on '{}' stays: penstock checkpoint drain makes a new one of it",

@@ -1,4 +1,4 @@
-// penstock checkpoint ls: what checkpoints there are, and in which state; from what lies there alone.
+// penstock checkpoint ls: lists the checkpoints and their states, from the files in the stores alone.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -25,7 +25,7 @@ std::string_view state_of(const FoundCheckpoint& found) {
   return found.in(StoreRole::fast) != nullptr ? "both" : "durable";
 }
 
-// Since the bytes were the training's. None where the time is not one.
+// Seconds since the checkpoint was saved. Nothing if its time cannot be parsed.
 std::optional<double> age_s(const CheckpointManifest& manifest) {
   std::tm parts{};
   if (::strptime(manifest.snapshot_time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) == nullptr) return {};

@@ -1,4 +1,4 @@
-// penstock checkpoint restore: finds the newest checkpoint that is whole, and gives its files back.
+// penstock checkpoint restore: finds the newest complete checkpoint, and restores its files.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -26,14 +26,14 @@
 namespace penstock {
 namespace {
 
-// Nothing restorable, whatever the reason; what is no such reason goes its own way.
+// Whether the error means that nothing can be restored (exit code 4). Other errors keep their own exit codes.
 bool ends_in_4(const Error& error) {
   return error.code != Errc::invalid_argument && error.code != Errc::interrupted &&
          error.code != Errc::internal && error.code != Errc::exhausted;
 }
 
-// Whether the files may be put there, and with restart.json of an earlier restore taken away: it stands for
-// a whole one.
+// Checks that the files may be written to `to`, and removes the restart.json of an earlier restore: that file
+// may only exist next to a complete restore.
 Result<void> prepare(Tier& to, bool replace) {
   PENSTOCK_ASSIGN(const bool there, folder_is_there(to, "--to"));
   if (!there) return success();
@@ -65,8 +65,8 @@ Result<void> restore_file(const Restart& restart, const CheckpointFile& file, Ti
   return writer->publish(Durability::file_and_name, replace ? IfExists::replace : IfExists::fail);
 }
 
-// This rank's share of the files. Those of a rank go to the rank of its number, or where there are fewer
-// ranks now, are dealt out.
+// Restores this rank's share of the files. The files of a rank go to the rank of the same number; if there
+// are fewer ranks now, to that number modulo the ranks.
 Result<void> restore_share(const Restart& restart, const CommandContext& context, Tier* to) {
   const Communicator& ranks = context.communicator;
   const auto all = static_cast<std::uint64_t>(ranks.size());
@@ -120,7 +120,7 @@ void print_restored(const Restart& restart, const Tier* to, double seconds, cons
   print_text(text + "\n");
 }
 
-// Of --step N alone: why it is not, and which others are there. Their manifests are believed.
+// For --step N: why that step cannot be restored, and which other steps exist by their manifests.
 Error step_not_restorable(const Restart& restart, std::uint64_t step,
                           std::span<CheckpointStore* const> stores) {
   std::string text = restart.rejected.empty()

@@ -1,4 +1,4 @@
-// penstock checkpoint save: one checkpoint, and how long it took to hold.
+// penstock checkpoint save: saves one checkpoint, and measures how long it takes to be acknowledged.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,17 +32,18 @@ constexpr std::chrono::hours kForever{24 * 365 * 100};
 constexpr std::string_view kFirstRun = "default";
 constexpr std::string_view kLeftOut = "the fast tier was full, and --on-full skip left this checkpoint out";
 
-// All that a rank needs before it meets the others.
+// Everything that a rank prepares before the first collective call.
 struct PreparedSave {
-  std::vector<Tier> tiers;  // the slow one, and the fast one where there is one
+  std::vector<Tier> tiers;  // the slow one, then the fast one if there is one
   SavedContent content;
-  Checkpointer::Acknowledged acknowledged;  // of rank 0, with --ack-log
+  Checkpointer::Acknowledged acknowledged;  // on rank 0, with --ack-log
 
   const Tier& slow() const { return tiers.front(); }
   const Tier* fast() const { return tiers.size() > 1 ? &tiers[1] : nullptr; }
 };
 
-// SLOW alone or with --burst-buffer: neither need be there. Two arguments: what their STORE.json say.
+// One argument, with or without --burst-buffer: the stores need not exist. Two arguments: both must exist,
+// and their STORE.json says which is the slow one.
 Result<std::vector<Tier>> open_places(const CommandContext& context) {
   const std::span<const std::string> arguments = context.positionals;
   if (context.options.given("burst-buffer")) {
@@ -74,7 +75,7 @@ Result<std::vector<Tier>> open_places(const CommandContext& context) {
   return tiers;
 }
 
-// --run, or the only run there is, or the first of all.
+// The run of --run, or the only run that exists, or "default" if there is none.
 Result<std::string> run_to_save(const PreparedSave& asked, const Options& options) {
   if (options.has("run")) {
     PENSTOCK_TRY(check_run_name(options.text("run")));
@@ -117,7 +118,7 @@ Result<PreparedSave> prepare(const CommandContext& context) {
   return asked;
 }
 
-// Collective. Waits as long as --wait and --timeout say.
+// Collective. Saves, then waits as --wait and --timeout say.
 Result<SaveOutcome> save(PreparedSave& asked, const std::string& run, const CommandContext& context) {
   const Options& options = context.options;
   CheckpointPolicy policy = policy_of(options);
@@ -134,7 +135,7 @@ Result<SaveOutcome> save(PreparedSave& asked, const std::string& run, const Comm
                                                          .payload_seed = context.seed}));
   outcome.reached = saved.reached;
   if (!saved.skipped && options.text("wait") == "durable" && saved.reached != Reached::durable) {
-    // Waiting for room and writing to the fast tier are not cut short by it, but count.
+    // --timeout includes the wait for space and the write to the fast tier, but does not end them.
     const std::chrono::nanoseconds whole =
         options.has("timeout") ? options.duration("timeout") : std::chrono::nanoseconds(kForever);
     const std::chrono::nanoseconds patience =
@@ -164,13 +165,13 @@ void record(const SaveOutcome& outcome, Trial& trial) {
   if (outcome.times.skipped) trial.verdict(Verdict::degraded, kLeftOut);
 }
 
-// A save that was refused (another one is at work, a store of another kind) was not measured.
+// A save that was refused (the run is busy, or the store is of another kind) gets no record.
 bool is_refused(const Error& error) {
   return error.code == Errc::busy || error.code == Errc::invalid_argument;
 }
 
-// Collective. The record is in its file alone, also with --json. There is none where the default folder
-// cannot be made: the checkpoint is more important than its record.
+// Collective. The record goes to its file only, even with --json. If the default folder cannot be made, there
+// is no record: the checkpoint is more important.
 Result<std::optional<Run>> begin_record(const CommandContext& context, const PreparedSave& asked) {
   CommandContext of_record = context;
   of_record.output.json = false;
@@ -185,7 +186,7 @@ Result<std::optional<Run>> begin_record(const CommandContext& context, const Pre
   return std::optional<Run>(*std::move(run));
 }
 
-// Collective where the save was made.
+// Collective if the save succeeded.
 Result<void> leave_record(const Result<SaveOutcome>& outcome, const PreparedSave& asked, std::uint64_t bytes,
                           Run& run) {
   Trial trial = run.trial();

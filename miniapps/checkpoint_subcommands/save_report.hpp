@@ -1,4 +1,4 @@
-// How one `penstock checkpoint save` ended, and how it prints that.
+// The outcome of one `penstock checkpoint save`, and how it is printed.
 #pragma once
 
 #include <optional>
@@ -16,11 +16,11 @@ struct SaveOutcome {
   Reached reached = Reached::nothing;
   CheckpointTimes times;
   CheckpointCounts counts;
-  std::optional<Error> late;  // why it is not durable by --timeout
-  double wall_s = 0;          // all that the command did for it
+  std::optional<Error> late;  // set if --timeout ended the wait before it was durable
+  double wall_s = 0;          // from the begin of save() to the end of the wait
 };
 
-// A table, or with --json an object. `fast` may be null.
+// Prints a table or, with --json, an object. `fast` may be null.
 void report_save(const SaveOutcome& outcome, const Tier& slow, const Tier* fast,
                  const CommandContext& context);
 

@@ -18,16 +18,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook{50};
-constexpr std::chrono::seconds kLongRun{60};  // from then on a series is by seconds
+constexpr std::chrono::seconds kLongRun{60};  // for runs of at least this length, an interval is 1 s
 
 double seconds_since(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
 
-// How many bytes were written to each tier, interval by interval, on a thread of its own.
+// Counts the bytes that are written to each tier in each interval, on its own thread.
 class ByteSeries {
  public:
-  // It counts from here on: the thread may come to run only when bytes have moved already.
+  // Counts from here on, since the thread may start only when bytes have already moved.
   ByteSeries(const Tier& slow, const Tier* fast, std::chrono::nanoseconds interval)
       : slow_(slow),
         fast_(fast),
@@ -45,6 +45,7 @@ class ByteSeries {
     changed_.notify_all();
     if (thread_.joinable()) thread_.join();
   }
+  // Written by the thread without a lock: read them only after end(), which joins it.
   std::vector<double> slow_bytes;
   std::vector<double> fast_bytes;
 
@@ -70,10 +71,10 @@ class ByteSeries {
   const std::chrono::nanoseconds interval_;
   std::uint64_t slow_before_;
   std::uint64_t fast_before_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // of over_
   std::condition_variable changed_;
   bool over_ = false;
-  std::jthread thread_;  // last: it uses the rest
+  std::jthread thread_;  // last: it uses the other members
 };
 
 MovedBytes moved_since(const MovedBytes& before, const MovedBytes& now) {
@@ -82,7 +83,7 @@ MovedBytes moved_since(const MovedBytes& before, const MovedBytes& now) {
 
 Result<void> remove_run(const Tier& tier, const std::string& run) {
   PENSTOCK_ASSIGN(const std::unique_ptr<CheckpointStore> store, CheckpointStore::open(tier));
-  // Who else holds its locks by now is sweeping it away.
+  // If another process holds the run's locks, it is removing the run as the run of a dead bench.
   return outcome_of(remove_bench_run(*store, run));
 }
 
@@ -95,7 +96,8 @@ SaveRequest request_of(const TrainedState& state, std::uint64_t step, const Payl
   return request;
 }
 
-// Collective: until all is durable, none is any more within `patience`, or we are asked to stop.
+// Collective. Waits until all checkpoints are durable, until none becomes durable for `patience`, or until a
+// signal.
 Result<void> finish(Checkpointer& saver, std::chrono::nanoseconds patience, Communicator& ranks) {
   Clock::time_point moved = Clock::now();
   std::uint64_t drained = 0;
@@ -113,7 +115,8 @@ Result<void> finish(Checkpointer& saver, std::chrono::nanoseconds patience, Comm
   }
 }
 
-// Collective: the steps and the saves. What goes wrong on one rank ends all, at the next save or at the end.
+// Collective. Runs the steps and the saves. An error of one rank ends all ranks, at the next save or at the
+// end.
 Result<void> train(const BenchSetup& setup, Checkpointer& saver, TrainedState& state, Communicator& ranks,
                    Clock::time_point begin, SavingRun& into, const std::function<void()>& tick) {
   Result<void> mine = success();

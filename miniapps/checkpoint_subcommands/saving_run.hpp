@@ -1,5 +1,5 @@
-// `penstock checkpoint bench`: a training that saves its state again and again, straight to the slow tier and
-// through the fast one, by turns, against what either tier takes at best.
+// Runs one arm of `penstock checkpoint bench`: a training that saves its state repeatedly. Also measures the
+// ceilings of the tiers.
 #pragma once
 
 #include <functional>
@@ -18,27 +18,27 @@
 namespace penstock {
 
 struct SavingRun {
-  std::vector<CheckpointTimes> checkpoints;  // times since the first step's begin
+  std::vector<CheckpointTimes> checkpoints;  // times since the first step began
   CheckpointCounts counts;
   std::vector<Stretch> steps;
-  double wall_s = 0;      // of the steps and the saves, until the training ended
-  double finalize_s = 0;  // and then until all was durable
-  MovedBytes slow;        // that crossed the seams, of this process
+  double wall_s = 0;      // of steps and saves, until the training ended
+  double finalize_s = 0;  // from then until all was durable
+  MovedBytes slow;        // bytes that this process moved through the back end
   MovedBytes fast;
-  double interval_s = 0;  // of the series: bytes written in each
+  double interval_s = 0;  // of the series below, which have the bytes written in each interval
   std::vector<double> slow_bytes;
   std::vector<double> fast_bytes;
 };
 
-// One arm, once: a training of emulated steps, each of which is a fixed amount of work that takes step_time
-// when nothing else goes on; without a burner it sleeps for as long. `name` is of its run, which is removed
-// from both stores when it is over, however. `tick` is told of each step. Collective.
+// Runs one arm once. Each step is a fixed amount of work, which takes step_time on an idle machine; without a
+// burner the step sleeps for step_time. `name` is the name of the run, which is removed from both stores at
+// the end, also after an error. Calls `tick` after each step. Collective.
 Result<SavingRun> run_saving(std::string_view arm, const std::string& name, const BenchSetup& setup,
                              TrainedState& state, Communicator& ranks, const std::function<void()>& tick);
 
-// The best that the tier gives this payload, in bytes a second over all ranks: each rank writes its files
-// front to back in pieces of 4 MiB by nothing but the back end's Writer, and syncs bytes and name; the
-// slowest rank counts. What was written is removed. Collective.
+// The highest rate at which the tier takes this payload, in bytes per second over all ranks. Each rank writes
+// its files in order, in pieces of 4 MiB, with nothing but the back end's Writer, and syncs bytes and names.
+// The slowest rank counts. The files are then removed. Collective.
 Result<double> write_ceiling(const Tier& tier, const TrainedState& state, Communicator& ranks);
 
 }  // namespace penstock

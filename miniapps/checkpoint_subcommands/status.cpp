@@ -1,4 +1,4 @@
-// penstock checkpoint status: what each store is, how full it is, and who is at work there.
+// penstock checkpoint status: shows what each store is, how full it is, and which processes use it.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -29,23 +29,24 @@ namespace {
 struct HeldLock {
   std::string run;
   std::string what;    // "save", "drain"
-  std::string holder;  // in its own words: process, host, boot
+  std::string holder;  // the text that the process wrote into the lock file: process, host, boot
 };
 
 struct Status {
   const CheckpointStore* store = nullptr;
   std::uint64_t checkpoints = 0, bytes = 0, wrong = 0;
   std::uint64_t in_the_making = 0, quarantined = 0, trash = 0;
-  std::optional<std::uint64_t> backlog_bytes;  // none: of a slow store, or none is named next to it
+  std::optional<std::uint64_t> backlog_bytes;  // none: it is a slow store, or no slow store was named
   std::optional<std::uint64_t> room_bytes;     // none: the back end does not know
   std::optional<std::vector<HeldLock>> locks;
 };
 
-// The holder's text; none where no process holds it.
+// The text of the process that holds the lock; none if no process holds it.
 Result<std::optional<std::string>> holder_of(const std::filesystem::path& path) {
   const Fd file(retry_eintr([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
   if (!file && errno == ENOENT) return std::optional<std::string>();
   if (!file) return errno_error(errno, "cannot look at the lock", path.string());
+  // Asks which process would conflict with a lock on the whole file. Takes none.
   struct flock whole {};
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;
@@ -59,8 +60,8 @@ Result<std::optional<std::string>> holder_of(const std::filesystem::path& path) 
   return std::optional<std::string>(std::move(words));
 }
 
-// Takes no lock, so that a process that starts meanwhile does not find the run busy. None where the tier has
-// no files of this machine.
+// Only asks for the locks and takes none, so that a process that starts meanwhile does not find the run busy.
+// None if the tier has no files on this machine.
 Result<std::optional<std::vector<HeldLock>>> held_locks(const CheckpointStore& store) {
   Backend& backend = *store.tier().backend;
   std::vector<HeldLock> held;
@@ -103,7 +104,8 @@ Result<Status> look(const CheckpointStore& store) {
   return status;
 }
 
-// Adds what lies there: of a fast store also what no slow one has.
+// Adds the checkpoints to the store that has them. For a fast store, also counts the bytes that no slow store
+// has.
 void count(std::vector<Status>& all, const std::vector<FoundCheckpoint>& found) {
   const bool slow_known = std::any_of(all.begin(), all.end(), [](const Status& status) {
     return status.store->facts().role == StoreRole::slow;

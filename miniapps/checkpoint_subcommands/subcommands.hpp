@@ -1,6 +1,7 @@
-// What the subcommands of `penstock checkpoint` share: the stores that a line names and the runs in them,
-// exit codes, and how they end. Each is in a file of its name, gets the line's STOREs in order, and returns
-// the exit code. The main program handles an Error, except `busy`, which ends the command with kLocked.
+// Shared by the subcommands of `penstock checkpoint`: opens the stores that the command line names, chooses
+// runs, and defines exit codes. Each subcommand is in a file of its own name, gets the STOREs in the order of
+// the command line, and returns the exit code. The main program handles an Error, except `busy`, which ends
+// the command with kLocked.
 #pragma once
 
 #include <cstdint>
@@ -24,51 +25,51 @@ inline constexpr int kNotDurable = 3;
 inline constexpr int kNothingRestorable = 4;
 inline constexpr int kLocked = 5;
 
-// What restore writes next to the restored files.
+// The file that restore writes next to the restored files.
 inline constexpr std::string_view kRestartName = "restart.json";
 
-// Moving it leaves the stores where they are.
+// Moving the object does not move the stores, so pointers to them stay valid.
 struct NamedStores {
   std::vector<Tier> tiers;
-  std::vector<std::unique_ptr<CheckpointStore>> opened;  // as tiers; null: there is none at that place
+  std::vector<std::unique_ptr<CheckpointStore>> opened;  // one for each tier; null: the tier has no store
 
-  std::vector<CheckpointStore*> there() const;  // fast ones first
+  std::vector<CheckpointStore*> there() const;  // the stores that exist, fast ones first
 };
 
 // The tiers, each by the name that it was given, else by its path as written: stores often share a mount.
 // invalid_argument where two have one name.
 Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> arguments, NamedTiers named);
 
-// Opens the store of a tier; null where there is none.
+// Opens the store of a tier; null if there is none.
 Result<std::unique_ptr<CheckpointStore>> open_if_there(const Tier& tier);
 
 // Opens each STORE of the line. A place without a store is not_found, or where `some_suffice`, a warning as
 // long as another one is there. The same store by two names is invalid_argument.
 Result<NamedStores> open_stores(const CommandContext& context, bool some_suffice);
 
-// The names of the runs that have a checkpoint in any of them, by name.
+// The names of the runs that have a checkpoint in any of the stores, in alphabetical order.
 Result<std::vector<std::string>> runs_in(std::span<CheckpointStore* const> stores);
 
-// --run, or the only run there is, those of `bench` not counted; invalid_argument where there are several,
-// and lists them. not_found where there is none, or not that one.
+// The run of --run, or the only run that exists; runs of `bench` do not count. invalid_argument if there are
+// several (the error lists them); not_found if there is none, or not the one of --run.
 Result<std::string> one_run(std::span<CheckpointStore* const> stores, const Options& options);
-// --run, or all; not_found where --run is not there.
+// The run of --run, or all runs. not_found if the run of --run does not exist.
 Result<std::vector<std::string>> wanted_runs(std::span<CheckpointStore* const> stores,
                                              const Options& options);
 
 // "120.0": a step and its generation.
 std::string short_name(const CheckpointId& id);
-// The store's tier, as tables name it: "fast (volatile)".
+// The name of the store's tier for tables: "fast (volatile)".
 std::string shown_name(const CheckpointStore& store);
 
-// --keep, --keep-fast, --on-full, --on-full-timeout, --oversize, --headroom and --read-back; the defaults of
-// CheckpointPolicy where one of the first two is not given.
+// The policy from --keep, --keep-fast, --on-full, --on-full-timeout, --oversize, --headroom and --read-back.
+// Without one of the first two, the default of CheckpointPolicy applies.
 CheckpointPolicy policy_of(const Options& options);
 
-// Prints an error that has an exit code of its own to stderr, as the main program would; on rank 0 only.
+// Prints an error that has its own exit code to stderr, in the form of the main program. Rank 0 only.
 void report_failed(const CommandContext& context, const Error& error);
 
-// CommandInfo::run of a subcommand that takes locks.
+// The CommandInfo::run of a subcommand that takes locks.
 template <Result<int> (*work)(const CommandContext& context)>
 Result<int> with_locks(const CommandContext& context) {
   Result<int> result = work(context);

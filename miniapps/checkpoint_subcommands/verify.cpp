@@ -1,4 +1,4 @@
-// penstock checkpoint verify: reads every copy of every checkpoint, and says what is wrong.
+// penstock checkpoint verify: reads every copy of every checkpoint, and reports what is wrong.
 #include <fmt/format.h>
 
 #include <string>
@@ -23,12 +23,12 @@ struct Verified {
   std::string run;
   CheckpointId id;
   std::uint64_t bytes = 0;
-  bool proven = false;  // against the seed, too
-  bool gone = false;    // taken away before it was read: by a training, a drain or gc
-  std::string problem;  // "": whole, or gone
+  bool proven = false;  // also checked against the seed
+  bool gone = false;    // removed before it was read: by a training, a drain or gc
+  std::string problem;  // "": the copy is right, or gone
 };
 
-// Reads all that the manifest names.
+// Reads all files of the manifest.
 Result<void> read_copy(const CheckpointStore& store, const CheckpointManifest& manifest, Progress& shown) {
   for (const CheckpointFile& file : manifest.files)
     PENSTOCK_TRY(read_and_prove(store, manifest, file, [&](auto, auto bytes) {
@@ -38,8 +38,8 @@ Result<void> read_copy(const CheckpointStore& store, const CheckpointManifest& m
   return success();
 }
 
-// A copy alone: its manifest, then every byte. A running training may prune or evict it, and save that step
-// once more: then the new one is verified.
+// Checks one copy: its manifest, then every byte. Meanwhile a running training may remove it and save that
+// step again; then the new copy is checked.
 Result<Verified> verify_copy(const FoundCheckpoint& found, Listed& copy, Progress& shown) {
   Verified verified{.tier = copy.store->tier().name, .run = found.run, .id = found.id, .problem = ""};
   for (;;) {
@@ -70,7 +70,7 @@ Result<std::vector<Verified>> verify_all(std::vector<FoundCheckpoint>& all, cons
   Progress shown(output.progress, "verify", bytes, "B");
   std::vector<Verified> verified;
   for (FoundCheckpoint& found : all) {
-    const CheckpointManifest* first = nullptr;  // of the copies that are there
+    const CheckpointManifest* first = nullptr;  // the manifest of the first right copy
     for (Listed& copy : found.copies) {
       PENSTOCK_ASSIGN(Verified one, verify_copy(found, copy, shown));
       if (one.problem.empty() && !one.gone) {

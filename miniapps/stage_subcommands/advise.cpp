@@ -42,7 +42,7 @@ Result<std::vector<Tier>> open_both(const Options& options, NamedTiers named) {
   return tiers;
 }
 
-// A name that was mistyped is no folder to be made for what is measured.
+// A missing folder may be a mistyped name, so it is an error; the measurement must not make it.
 Result<void> check_folder(const Tier& tier, std::string_view option) {
   const auto missing = missing_folder(tier);
   if (!missing) return success();
@@ -51,7 +51,7 @@ Result<void> check_folder(const Tier& tier, std::string_view option) {
                                 missing->native(), option));
 }
 
-// What -o would replace. Without its plan, copies could never be reverted.
+// Checks the file that -o would replace. Without its plan, copies could never be reverted.
 Result<void> check_replaced(const std::string& path) {
   std::error_code failed;
   if (!std::filesystem::is_regular_file(path, failed) || std::filesystem::file_size(path, failed) == 0)
@@ -78,8 +78,9 @@ PlannedTier planned(const Tier& tier) {
   return {.name = tier.name, .spec = tier.spec, .root = tier.root};
 }
 
-// Whether what is in the page cache now is taken to be read from there. What emulates a tier stands above
-// the cache, and memory is no faster than itself.
+// Whether bytes in the page cache count as read from there. Not for a tier of a back end that emulates
+// another tier, since it delays cached reads too; and not for a tier in memory, which is no slower than the
+// cache.
 bool counts_cache(const Tier& slow, const Options& options) {
   if (options.text("cache") == "cold") return false;
   return !slow.backend->caps().emulated && !slow.facts.memory && !slow.backend->caps().bypasses_cache;

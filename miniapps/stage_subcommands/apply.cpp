@@ -19,9 +19,9 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kNamed = 5;  // of the files that something is said about
+constexpr std::size_t kNamed = 5;  // files that a message names at most
 
-// Where the farm is to be; notes it in the state before anything of it is made.
+// The path of the link farm. Adds it to the state, which apply saves before any part of the farm exists.
 Result<std::filesystem::path> begin_farm(const Options& options, StagedTiers& tiers, StagedState& state) {
   const std::filesystem::path farm =
       std::filesystem::absolute(options.text("link-farm")).lexically_normal().string();
@@ -79,7 +79,7 @@ void report_changed(const ApplyOutcome& outcome) {
       outcome.changed.size()));
 }
 
-// Links of an earlier apply that this one was not asked to make anew.
+// Warns about links of an earlier apply that this call does not renew.
 void report_old_links(const StagedState& state, const ApplyOutcome& outcome) {
   const bool copied_before =
       std::any_of(outcome.changed_names.begin(), outcome.changed_names.end(),
@@ -92,7 +92,7 @@ void report_old_links(const StagedState& state, const ApplyOutcome& outcome) {
                     printable(farm)));
 }
 
-// `links`: of the folder that was made, where one was asked for.
+// `links`: set if a link farm was requested and made.
 Result<ApplyOutcome> apply(const CommandContext& context, const StagingPlan& plan, StagedTiers& tiers,
                            FarmOutcome& links) {
   PENSTOCK_ASSIGN(StagedState state, begin_state(plan, tiers));
@@ -130,7 +130,7 @@ Result<int> run_apply(const CommandContext& context) {
   FarmOutcome links;
   const Result<ApplyOutcome> done = apply(context, plan, tiers, links);
   if (!done.ok()) {
-    // Where nothing was started, nothing stays.
+    // If nothing was started, nothing must stay on the tier.
     const auto started = load_staged_state(*tiers.fast.backend, plan.id);
     if (!started.ok() && started.error().code == Errc::not_found) forget_plan(tiers, plan.id);
     return done.error();

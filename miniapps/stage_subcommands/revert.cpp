@@ -73,7 +73,7 @@ Result<int> run_revert(const CommandContext& context) {
     return nothing_there(context, plan);
   }
   PENSTOCK_TRY(state);
-  // Links go first: no program may find one that leads nowhere.
+  // Links are removed first, so that no program finds a link without a target.
   std::vector<std::string> others;
   for (const std::string& farm : state->farms) {
     if (!farm_is_there(farm))

@@ -1,4 +1,4 @@
-// `penstock stage SUBCOMMAND ...`: from a profile to a decision: what to put on a faster tier, and doing it.
+// `penstock stage SUBCOMMAND ...`: decides from a profile what to copy to a faster tier, and copies it.
 #include "io_backends/core/cli/command.hpp"
 
 namespace penstock {

@@ -18,12 +18,12 @@ constexpr int kResamples = 400;
 constexpr double kLowest = 2.5;  // percent
 constexpr double kHighest = 97.5;
 
-// The part of a read that no cache answers.
+// The number of requests that the page cache does not answer.
 double uncached(const ReadFile& file) {
   return file.requests * (1 - file.cached);
 }
 
-// With the times of one draw, or the medians.
+// The times of one random draw, or the medians.
 struct Times {
   CellTimes slow;
   CellTimes fast;
@@ -71,14 +71,14 @@ class Advisor {
     return outcome;
   }
 
-  // From repeats drawn again and again, from no overlap of the tiers at all to as much as there can be, and
-  // from what is left where each tier is as much better or worse than measured as the noise of its repeats
-  // allows. Files are chosen by the very times that are judged by: sizes at which noise favours the fast tier
-  // are among them, so that errors of sizes are not taken to cancel each other.
+  // The interval of the gain has three parts: repeats drawn at random 400 times; each draw with no overlap of
+  // the tiers and with the greatest possible overlap; and both tiers off by the errors of their repeats, in
+  // opposite directions. The errors of different sizes are not assumed to cancel: the files were chosen by
+  // the same measurements, and the choice prefers sizes where noise favours the fast tier.
   PredictedGain predict(const PolicyOutcome& outcome) const {
     Demand slow{};
     Demand fast{};
-    Demand all{};  // on the slow tier, where nothing is staged
+    Demand all{};  // on the slow tier if nothing is staged
     Demand none{};
     add_demands(items_, outcome.chosen, slow, fast);
     add_demands(items_, {}, all, none);
@@ -125,8 +125,8 @@ class Advisor {
     return epoch_seconds_apart(slow_work(slow, times), fast_work(fast, times), reader_);
   }
 
-  // A thread that copies reads, writes and reads again, one after the other, whole files; what is cached is
-  // read as fast as nothing.
+  // Each copying thread reads a whole file, writes it and reads it back, in this order. The cached part of a
+  // file takes no time to read.
   double copy_seconds(const Chosen& chosen) const {
     Demand read{};
     Demand write{};
@@ -162,7 +162,7 @@ std::string epochs_text(double epochs) {
   return fmt::format("{} epoch{}", whole, whole == 1 ? "" : "s");
 }
 
-// "" where it is worth it.
+// Why not to stage; "" if it is worth it.
 std::string why_not(const Advice& advice, const SessionWork& work, const AdviceRequest& request) {
   const PredictedGain& gain = advice.plan.predicted;
   const double bytes = static_cast<double>(std::max<std::uint64_t>(work.bytes(), 1));

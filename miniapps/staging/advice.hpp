@@ -1,5 +1,5 @@
-// From what a session read and what two tiers can do to a plan: what to stage, what it brings, when it has
-// paid, or why not to.
+// Makes a staging plan from what a session read and how fast two tiers are: what to stage, the gain, when the
+// copy pays off, or why staging does not help.
 #pragma once
 
 #include <cstdint>
@@ -16,42 +16,42 @@
 
 namespace penstock {
 
-// Below this gain nothing is worth its place.
+// With a smaller gain, staging is not worth it.
 inline constexpr double kLeastGain = 0.01;
-// What part of the fast tier's free room a plan takes at most: file systems round up.
+// A plan uses at most this part of the fast tier's free bytes, since file systems round sizes up.
 inline constexpr double kRoomTaken = 0.98;
 
 struct AdviceRequest {
   std::string policy = "density";
   std::uint64_t capacity = 0;
-  std::uint64_t epochs = 0;  // that are to come; 0: not known
-  unsigned threads = 0;      // 0: as the session saw
+  std::uint64_t epochs = 0;  // epochs still to come; 0: unknown
+  unsigned threads = 0;      // 0: as many as in the session
   unsigned copy_threads = 1;
   std::uint64_t seed = 0;
 };
 
-// What one policy comes to.
+// The files that one policy chooses, and the epoch that results.
 struct PolicyOutcome {
   std::string policy;
   Chosen chosen;
   std::uint64_t bytes = 0;
-  double after_s = 0;  // of an epoch
+  double after_s = 0;  // seconds of one epoch
   double gain = 0;
 };
 
 struct Advice {
-  StagingPlan plan;                     // but for `made` and `id`, which it has, all comes from the input
-  std::vector<PolicyOutcome> outcomes;  // the wanted policy first, then others besides it
-  std::uint64_t capacity = 0;           // that was used: what was given, or what is free
-  LineFit slow;                         // with the program's threads
+  StagingPlan plan;                     // follows from the input alone, except `made` and `id`
+  std::vector<PolicyOutcome> outcomes;  // the requested policy first, then the others
+  std::uint64_t capacity = 0;           // in use: the requested one or, if less, the free bytes
+  LineFit slow;                         // with the program's number of threads
   LineFit fast;
 };
 
-// `free_bytes`: of the fast tier; UINT64_MAX where unknown. Deterministic for a seed.
+// `free_bytes` of the fast tier; UINT64_MAX if unknown. The same seed gives the same advice.
 Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const AdviceRequest& request,
                       std::uint64_t free_bytes);
 
-// "+3.1%".
+// A fraction as text, such as "+3.1%" for 0.031.
 std::string signed_percent(double part);
 std::string advice_text(const Advice& advice, const SessionWork& work, const Output& output);
 Json advice_json(const Advice& advice, const SessionWork& work);

@@ -1,4 +1,4 @@
-// How an advice reads, for people and for programs.
+// Writes an advice as text for people and as JSON for programs.
 #include <fmt/format.h>
 
 #include <algorithm>

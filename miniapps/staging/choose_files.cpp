@@ -10,11 +10,11 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kLooks = 2048;  // at an order, for where it is best cut
-constexpr double kAsGood = 1.001;     // an epoch so much longer for fewer files is as good
-constexpr double kExactPays = 0.995;  // of what is possible: a list that saves as much is left as it is
+constexpr std::size_t kLooks = 2048;  // the most positions at which best_cut() calculates an epoch
+constexpr double kAsGood = 1.001;     // an epoch longer by this factor but with fewer files is as good
+constexpr double kExactPays = 0.995;  // if density saves this part of the maximum, exactly() is not tried
 
-// Indices of what saves anything and fits by itself.
+// Indices of items that save time and fit by themselves.
 std::vector<std::size_t> candidates(const StagingProblem& problem) {
   std::vector<std::size_t> all;
   for (std::size_t i = 0; i < problem.items.size(); ++i)
@@ -22,7 +22,7 @@ std::vector<std::size_t> candidates(const StagingProblem& problem) {
   return all;
 }
 
-// What fits of an order, one after the other.
+// Takes items in this order; skips each that does not fit.
 Chosen fill(const StagingProblem& problem, const std::vector<std::size_t>& order) {
   Chosen chosen;
   std::uint64_t left = problem.capacity;
@@ -51,7 +51,7 @@ std::vector<std::size_t> by_falling_density(const StagingProblem& problem) {
   return order;
 }
 
-// How many of `order` to take: where the epoch is shortest.
+// How many items of `order` to take so that the epoch is shortest.
 std::size_t best_cut(const StagingProblem& problem, const Chosen& order) {
   Demand slow{};
   Demand fast{};
@@ -61,7 +61,7 @@ std::size_t best_cut(const StagingProblem& problem, const Chosen& order) {
   for (std::size_t n = 0; n < order.size(); ++n) {
     add(slow, problem.items[order[n]].slow, -1);
     add(fast, problem.items[order[n]].fast);
-    // What is left of many subtractions is not nothing.
+    // After many subtractions, rounding errors would be left in place of 0.
     if (n + 1 == problem.items.size()) slow = Demand{};
     if ((n + 1) % step == 0 || n + 1 == order.size()) looks.emplace_back(n + 1, problem.epoch(slow, fast));
   }
@@ -78,7 +78,7 @@ double saved(const StagingProblem& problem, const Chosen& chosen) {
                          [&](double sum, std::size_t i) { return sum + problem.items[i].saved_s; });
 }
 
-// What no list can save more than: the densest first, the last one in part.
+// An upper limit of what any choice saves: the densest items first, and a part of the last one.
 double most_saved(const StagingProblem& problem) {
   double sum = 0;
   std::uint64_t left = problem.capacity;
@@ -93,7 +93,7 @@ double most_saved(const StagingProblem& problem) {
 
 Chosen dense(const StagingProblem& problem) {
   Chosen best = by_density(problem);
-  // Where a cut was better than a full tier, savings are not what counts.
+  // If ending early was better than a full tier, the greatest sum of savings is not the best choice.
   const bool uncut = best.size() == fill(problem, by_falling_density(problem)).size();
   const bool exact_pays = uncut && saved(problem, best) < most_saved(problem) * kExactPays;
   const auto consider = [&](Chosen other) {
@@ -172,7 +172,7 @@ Chosen exactly(const StagingProblem& problem) {
   if (all.empty() || all.size() > kExactItems) return {};
   const std::uint64_t unit = std::max<std::uint64_t>((problem.capacity + kExactUnits - 1) / kExactUnits, 1);
   const std::size_t room = static_cast<std::size_t>(problem.capacity / unit);
-  std::vector<double> best(room + 1, 0.0);  // that that many units can save
+  std::vector<double> best(room + 1, 0.0);  // the most seconds that this many units can save
   std::vector<std::vector<bool>> taken(all.size(), std::vector<bool>(room + 1));
   for (std::size_t n = 0; n < all.size(); ++n) {
     const StagingItem& item = problem.items[all[n]];

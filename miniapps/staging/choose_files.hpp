@@ -1,4 +1,4 @@
-// Which files are worth their place on the fast tier.
+// Chooses the files that are worth copying to the fast tier.
 #pragma once
 
 #include <cstddef>
@@ -15,20 +15,21 @@
 namespace penstock {
 
 struct StagingItem {
-  std::uint64_t bytes = 0;    // that it takes on the fast tier
-  double saved_s = 0;         // an epoch, where it alone is moved: what reads cost there less than here
+  std::uint64_t bytes = 0;  // space that the file takes on the fast tier
+  // Per epoch if only this file is moved: its reading time on the slow tier minus that on the fast tier.
+  double saved_s = 0;
   std::int64_t first_ns = 0;  // when it was first read
-  Demand slow{};  // what it asks of the slow tier in an epoch, and of the fast one once it is there
+  Demand slow{};  // demand of the file in one epoch on the slow tier, and on the fast tier once it is there
   Demand fast{};
 };
 
-// Of a choice, in rising order: indices of items.
+// A choice: indices of items, in ascending order.
 using Chosen = std::vector<std::size_t>;
 
-// Adds up what is asked of either tier in an epoch once the chosen ones are on the fast one.
+// Adds up the demand on each tier in one epoch if the chosen items are on the fast tier.
 void add_demands(std::span<const StagingItem> items, const Chosen& chosen, Demand& slow, Demand& fast);
 
-// How long an epoch takes with such demands left on each tier.
+// The length of an epoch, in seconds, with these demands on the two tiers.
 using EpochOf = std::function<double(const Demand& slow, const Demand& fast)>;
 
 struct StagingProblem {
@@ -39,19 +40,21 @@ struct StagingProblem {
   double epoch_with(const Chosen& chosen) const;
 };
 
-// A way to choose. Each passes over what does not fit into what is left, and goes on.
+// A way to choose. Each policy skips an item that does not fit into the space left, and continues.
 using StagingPolicy = std::function<Chosen(const StagingProblem&)>;
-// "density": most saved for a byte first, as far as it makes the epoch shorter. "threshold=2MB": all files
-// below a size, the smallest first: tf-Darshan's rule. "best-single": the one file that saves most.
-// "first-come": as they were first read, whatever their size: what a cache without eviction comes to.
+// "density": first the items that save most per byte, as long as each makes the epoch shorter.
+// "threshold=2MB": all files below a size, the smallest first (tf-Darshan's rule). "best-single": the one
+// file that saves most. "first-come": in the order of their first read, whatever their size, like a cache
+// without eviction.
 Result<StagingPolicy> parse_policy(std::string_view text);
 
-// The parts of `density`. By density in the order of saved_s / bytes, cut where the epoch is shortest (the
-// shortest such list, to a thousandth).
+// The parts of `density`. by_density(): in the order of saved_s / bytes, ending where the epoch is shortest.
+// If several ends are within 0.1% of it, takes the one with the fewest files.
 Chosen by_density(const StagingProblem& problem);
 Chosen best_single(const StagingProblem& problem);
-// The most saved_s that fits, exactly as long as the capacity has at most kExactUnits bytes; else by sizes
-// rounded up to that many parts of it. For at most kExactItems items; nothing for more.
+// The choice with the greatest sum of saved_s that fits. Exact if the capacity is at most kExactUnits bytes;
+// otherwise sizes are rounded up to 1/kExactUnits of the capacity. Chooses nothing if there are more than
+// kExactItems items.
 inline constexpr std::size_t kExactItems = 10'000;
 inline constexpr std::uint64_t kExactUnits = 10'000;
 Chosen exactly(const StagingProblem& problem);

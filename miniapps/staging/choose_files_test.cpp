@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// Items whose demand is seconds: knot 0 of the slow tier, knot 1 of the fast one.
+// Items whose demand is in seconds, on the first knot of each tier.
 StagingItem item(std::uint64_t bytes, double slow_s, double fast_s, std::int64_t first_ns = 0) {
   StagingItem made{.bytes = bytes, .saved_s = slow_s - fast_s, .first_ns = first_ns};
   made.slow[0] = slow_s;
@@ -19,7 +19,7 @@ StagingItem item(std::uint64_t bytes, double slow_s, double fast_s, std::int64_t
   return made;
 }
 
-// One thread: the sum. Many: the tier with more to do.
+// Epoch lengths. One thread: the sum of both tiers. Many threads: the time of the tier that takes longer.
 double sum_of(const Demand& slow, const Demand& fast) {
   return slow[0] + fast[0];
 }
@@ -123,7 +123,7 @@ TEST(ChooseFiles, WhatIsNoFasterThereStays) {
 }
 
 TEST(ChooseFiles, TheFastTierIsNotGivenMoreThanTheSlowOneHasLeft) {
-  // Ten of 1 s, which take 0.5 s there: seven there and three here take 3.5 s, all there 5 s.
+  // Ten items take 1 s each on the slow tier, 0.5 s on the fast one. Seven moved: 3.5 s. All moved: 5 s.
   const std::vector<StagingItem> items(10, item(1, 1, 0.5));
   const StagingProblem problem{items, 1000, most_of};
   const Chosen chosen = choose_files(problem, "density");

@@ -27,7 +27,7 @@ bool is_inside(const fs::path& inner, const fs::path& outer) {
   return !failed && std::ranges::mismatch(above, below).in1 == above.end();
 }
 
-// Where a farm is in the making, and where the one before it waits for its end.
+// The names of the farm that is being made, and of the one that it replaces until that is removed.
 fs::path new_farm(const fs::path& farm) {
   return farm.native() + ".penstock-new";
 }
@@ -98,8 +98,8 @@ bool is_link_of_ours(const fs::path& target, const Tier& slow, const Tier& fast)
   });
 }
 
-// Removes links into the two tiers, and folders that are empty then. What else is there stays, and is added
-// to `kept`.
+// Removes links into the two tiers, and folders that are then empty. All other entries stay, and are added to
+// `kept`.
 void remove_links(const fs::path& path, const Tier& slow, const Tier& fast, std::vector<std::string>& kept) {
   std::error_code failed;
   const fs::file_status what = fs::symlink_status(path, failed);

@@ -1,5 +1,5 @@
-// A folder of links for programs that know nothing of tiers: the tree of the slow tier, each file a link to
-// its staged copy, or to the original where there is none.
+// A link farm for programs that know nothing of tiers: a folder with the tree of the slow tier. Each file is
+// a symbolic link to its staged copy or, without one, to the original.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,28 @@
 namespace penstock {
 
 struct FarmOutcome {
-  std::string path{};  // "": none was made
+  std::string path{};  // "": no farm was made
   std::uint64_t to_fast = 0;
   std::uint64_t to_slow = 0;
 };
 
-// Whether a farm may be made there: `farm` is not there or empty, or one of ours (`ours`), is in neither
-// tier, and both tiers are folders. Without it, what to do.
+// Whether a farm may be made at `farm`: it does not exist, is empty, or was made by this plan (`ours`); it is
+// in neither tier; both tiers are folders. The error contains what to do.
 Result<void> check_farm(const std::filesystem::path& farm, const Tier& slow, const Tier& fast, bool ours);
 
-// Made next to its name and put there whole; one that is there is replaced. Folders that are links are links
-// in the farm, too, unless something behind them is staged. A file of the plan that is not on the fast tier
-// counts as not staged, and so do `out_of_date` ones, whose copies are not what their originals are now.
+// Makes the farm under a temporary name and renames it when it is complete; replaces an existing farm. A
+// folder that is a link becomes a link in the farm, unless a file below it is staged. A file of the plan that
+// is missing on the fast tier counts as not staged. So does a file in `out_of_date`, whose copy no longer
+// matches its original.
 Result<FarmOutcome> make_farm(const std::filesystem::path& farm, const StagingPlan& plan,
                               const std::set<std::string>& out_of_date, const Tier& slow, const Tier& fast,
                               bool progress);
 
-// Whether anything is there of what make_farm() made, also when it was killed.
+// Whether anything of a farm exists, also of one whose make_farm() was killed.
 bool farm_is_there(const std::filesystem::path& farm);
 
-// Removes links into the two tiers, and folders that are empty then, with what a killed make_farm() left.
-// Returns what else is there, and stays.
+// Removes links into the two tiers, and folders that are then empty, also of a killed make_farm(). Returns
+// the names of all other entries, which stay.
 Result<std::vector<std::string>> remove_farm(const std::filesystem::path& farm, const Tier& slow,
                                              const Tier& fast);
 

@@ -25,15 +25,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kParts = 6;               // of the files, by size
-constexpr std::size_t kFilesOfPart = 256;       // of the slow tier, at most
-constexpr std::uint64_t kWritten = 16U << 20U;  // of each size, on the fast tier; at least kFewest files
+constexpr std::size_t kParts = 6;               // groups of files, by size
+constexpr std::size_t kFilesOfPart = 256;       // at most, read on the slow tier
+constexpr std::uint64_t kWritten = 16U << 20U;  // bytes of each size on the fast tier, or kFewest files
 constexpr std::uint64_t kFewest = 2;
 constexpr std::uint64_t kMostWrittenFiles = 64;
 constexpr int kMostRepeats = 64;
-constexpr double kLongestRead = 64U << 20U;  // more of a file tells no more
+constexpr double kLongestRead = 64U << 20U;  // reading more of a file adds no information
 
-// What `penstock tiers --probe` reads.
+// The sizes that `penstock tiers --probe` reads.
 constexpr double kBlock = 4U << 10U;
 constexpr double kSmallFile = 112U << 10U;
 constexpr double kLargeFile = 16U << 20U;
@@ -48,7 +48,7 @@ double mean_bytes(const SampleList& files) {
   return static_cast<double>(files.bytes()) / static_cast<double>(files.size());
 }
 
-// The positions in golden-ratio steps, so that any first part of them has about the mean of all.
+// The positions in steps of the golden ratio: any first part of them has about the mean size of all.
 std::vector<std::size_t> spread_order(std::size_t count) {
   std::size_t step = std::max<std::size_t>(static_cast<std::size_t>(static_cast<double>(count) * 0.618), 1);
   while (std::gcd(step, count) != 1) ++step;
@@ -57,13 +57,13 @@ std::vector<std::size_t> spread_order(std::size_t count) {
   return order;
 }
 
-// As the program reads it: of a file that it seeks in, no more at a time.
+// The bytes of one read by the program: the whole file or, if it seeks in the file, one request.
 std::uint64_t length_of(const ReadFile& file) {
   return static_cast<std::uint64_t>(
       std::clamp(std::min(static_cast<double>(file.bytes), file.request_bytes), 1.0, kLongestRead));
 }
 
-// Each of files of nearly one size.
+// Splits the files by size, so that each part has files of nearly one size.
 std::vector<SampleList> parts_of(const SessionWork& work) {
   std::vector<const ReadFile*> by_size;
   for (const ReadFile& file : work.files)
@@ -82,7 +82,7 @@ std::vector<SampleList> parts_of(const SessionWork& work) {
       part.add(file.name, length_of(file));
     }
     begin = end;
-    // Parts of one size are one part: a line needs two sizes.
+    // Parts of the same size are merged: a line needs two different sizes.
     if (parts.empty() || mean_bytes(part) > mean_bytes(parts.back()) * 1.05) parts.push_back(std::move(part));
   }
   return parts;
@@ -92,7 +92,7 @@ class TierProbe {
  public:
   TierProbe(Tier& tier, const SpeedProbe& probe) : tier_(tier), probe_(probe) {}
 
-  // Once all sizes with all numbers of threads.
+  // Reads all sizes once with each number of threads.
   Result<void> read_round(const std::vector<SampleList>& parts, SpeedTable& table) {
     if (table.threads.empty()) {
       table.threads = probe_.threads;
@@ -132,7 +132,8 @@ class TierProbe {
     double seconds = 0;
     LoopDone all;
     if (!evicts()) {
-      // What a limited tier has saved up is gone when the clock starts.
+      // One read for each thread before the clock starts uses up the burst that a rate limit of the tier
+      // allows.
       PENSTOCK_TRY(baseline_read(plan, threads, {.first = next_, .samples = threads}));
       next_ += threads;
       const Clock::time_point start = Clock::now();
@@ -165,7 +166,7 @@ class TierProbe {
   std::uint64_t next_ = 0;
 };
 
-// That no device or file system makes smaller.
+// Fills the buffer with bytes that no device or file system can compress.
 void fill_with_noise(Buffer& buffer, std::uint64_t seed) {
   const RandomStream random(seed, "staging probe");
   for (std::size_t at = 0; at + sizeof(std::uint64_t) <= buffer.capacity(); at += sizeof(std::uint64_t)) {
@@ -186,7 +187,7 @@ Result<void> write_file(Tier& tier, std::string_view name, std::uint64_t bytes, 
   return writer->publish(Durability::file_and_name);
 }
 
-// Files of the part's mean size, each written as a copy is; and how long one took.
+// Writes files of the part's mean size, as a copy is written, and adds the seconds per file to write_s.
 Result<SampleList> write_part(Tier& tier, const ProbeFolder& folder, const SampleList& like,
                               std::size_t number, const SpeedProbe& probe, std::vector<double>& write_s) {
   SampleList part;
@@ -243,15 +244,15 @@ std::optional<unsigned> clients_of(const Record& record) {
   return threads->get<unsigned>();
 }
 
-// Of one number of clients, into the table's next row.
+// Adds the record, of one number of clients, as a row of the table. False if it lacks what is needed.
 bool take_record(const Record& record, SpeedTable& table) {
   const std::optional<unsigned> clients = clients_of(record);
   const Metric* const small = metric_of(record, "read.small_files.112k.1.ops_per_s");
   const Metric* const large = metric_of(record, "read.sequential.1m.1.bytes_per_s");
   if (!clients || *clients == 0 || small == nullptr || large == nullptr) return false;
-  // In records of older versions small files were read by the best of several loops, with more threads than
-  // clients or reading ahead: a program that reads one after the other waits at least as long as for a block
-  // somewhere else.
+  // In records of older versions, the rate of small files is the best of several loops, some with read-ahead
+  // or more threads than clients. A program that reads one file after the other waits for each at least as
+  // long as for a random block. So the time is at least that.
   const Metric* const seek = metric_of(record, "read.random.4k.1.ops_per_s");
   std::vector<std::vector<double>> row(2);
   for (std::size_t i = 0; i < std::min(small->samples.size(), large->samples.size()); ++i) {
@@ -277,7 +278,7 @@ Result<SpeedTable> recorded_table(const Tier& tier, std::span<const Record> reco
   std::vector<const Record*> about;
   for (const Record& record : records)
     if (is_about(record, tier) && clients_of(record)) about.push_back(&record);
-  // The last one of each number of clients counts.
+  // Of several records with the same number of clients, the last counts.
   std::stable_sort(about.begin(), about.end(),
                    [](const Record* a, const Record* b) { return *clients_of(*a) < *clients_of(*b); });
   SpeedTable table;
@@ -318,7 +319,7 @@ Result<TierSpeeds> probe_speeds(Tier& slow, Tier& fast, const SessionWork& work,
                     write_part(fast, folder, part, written.size(), probe, speeds.fast.write_s));
     written.push_back(std::move(own));
   }
-  // The tiers take turns, and each round is of all cells: a slow minute is neither one tier's nor one cell's.
+  // The tiers take turns, and each round measures all cells: a slow minute affects both tiers and all cells.
   TierProbe of_slow(slow, probe);
   TierProbe of_fast(fast, probe);
   for (std::size_t repeat = 0; repeat < probe.repeats; ++repeat) {

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The root as it may be in front of a name: as it was given, and with its links followed.
+// The ways a path may begin with the root: as given, and with its symbolic links resolved.
 std::vector<std::string> roots_of(const fs::path& root) {
   std::vector<std::string> roots{fs::absolute(root).lexically_normal().string()};
   std::error_code failed;
@@ -32,7 +32,7 @@ std::vector<std::string> roots_of(const fs::path& root) {
   return roots;
 }
 
-// What follows a root in a path; "" where the path lies elsewhere.
+// The part of the path after a root; "" if it is below none.
 std::string below_root(const std::vector<std::string>& roots, std::string_view path) {
   const bool plain = path.find("/.") == std::string_view::npos && path.find("//") == std::string_view::npos;
   const std::string normal = plain ? std::string(path) : fs::path(path).lexically_normal().string();
@@ -54,9 +54,9 @@ bool is_ours(std::string_view name) {
   return name.starts_with(".penstock/") || name.find("/.penstock/") != std::string_view::npos;
 }
 
-// Of one name, however often it was called otherwise ("a//b", a link to the root).
+// What was read of one file, under all of its names ("a//b", a path through a link to the root).
 struct Found {
-  std::uint64_t bytes = 0;  // read
+  std::uint64_t bytes = 0;  // bytes that were read
   std::uint64_t requests = 0;
   std::uint64_t seen_size = 0;
   std::int64_t first_ns = INT64_MAX;
@@ -115,7 +115,7 @@ Result<FoundFiles> find_files(const FileSums& sums, const SessionFilter& filter,
   return found;
 }
 
-// Threads that read below the root, and when.
+// The threads that read below the root, and the time from their first read to their last.
 Reading reading_of_calls(const FileSums& sums, const Tier& slow, const FoundFiles& found) {
   const std::vector<std::string> roots = roots_of(slow.root);
   ThreadReadings threads;

@@ -1,5 +1,5 @@
-// What a session's program reads of a tier, file by file, and how: by how many threads, with how much time
-// spent elsewhere.
+// Finds out what the program of a session reads from a tier: each file, by how many threads, and how much
+// time it spends elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -18,33 +18,35 @@ namespace penstock {
 struct ReadFile {
   std::string name{};         // relative to the root
   std::uint64_t bytes = 0;    // its size now
-  std::int64_t mtime_ns = 0;  // now
-  double requests = 0;        // an epoch: reads that begin somewhere else than where the one before ended
-  double request_bytes = 0;   // each
-  double cached = 0;          // part of it that is in this machine's page cache now
+  std::int64_t mtime_ns = 0;  // its modification time now
+  double requests = 0;        // per epoch: reads that do not begin where the previous one ended
+  double request_bytes = 0;   // of each request
+  double cached = 0;          // fraction of the file in this machine's page cache now
   std::int64_t first_ns = 0;  // when it was first read
 };
 
 struct SessionWork {
   std::vector<ReadFile> files;  // by name
-  double epochs = 0;            // how often the middle file was read
+  double epochs = 0;            // median over the files of how often each was read
   std::uint64_t epoch_bytes = 0;
-  unsigned threads = 1;   // that read at once
-  double observed_s = 0;  // of an epoch
-  double think_s = 0;     // of an epoch, thread-seconds: of those threads, outside of reading
-  bool by_spans = false;  // said by the program itself; else by its calls
-  // Files that were left out, and why.
+  unsigned threads = 1;   // threads that read at the same time
+  double observed_s = 0;  // seconds of one epoch
+  double think_s = 0;     // of one epoch: the sum of the seconds that these threads did not read
+  bool by_spans = false;  // true: the program itself reported its reading; false: from its calls
+  // Numbers of files that were left out, by reason.
   std::uint64_t gone = 0;
-  std::uint64_t changed = 0;  // shorter than the session saw
-  std::uint64_t written = 0;  // by the program itself: a copy would be old at once
+  std::uint64_t changed = 0;  // shorter than in the session
+  std::uint64_t written = 0;  // by the program itself: a copy would be out of date at once
+  // The name is no UTF-8, or too long.
   std::uint64_t odd_names = 0;
 
   std::uint64_t bytes() const;
   double cached_bytes() const;
 };
 
-// not_found where nothing of the session lies on the tier, with where its files do lie; invalid_argument
-// where the tier has no native paths. `look_in_cache`: asks for each file how much of it is cached.
+// not_found if the session read nothing below the tier's root (the error names the folder it read most from).
+// invalid_argument if the tier has no native paths. `look_in_cache`: also finds out how much of each file is
+// cached.
 Result<SessionWork> work_of(const Session& session, const SessionFilter& filter, const Tier& slow,
                             bool look_in_cache);
 

@@ -14,9 +14,10 @@ namespace {
 constexpr int kHalvings = 60;
 constexpr double kShortest = 1e-12;  // seconds
 constexpr double kUnknownError = 0.1;
-constexpr double kMedianOverMean = 1.2533;  // of the errors of both, where samples are normal: sqrt(pi / 2)
+// Standard error of the median over that of the mean, for normal samples: sqrt(pi / 2).
+constexpr double kMedianOverMean = 1.2533;
 
-// Student's t below which lie 97.5%.
+// The 97.5% quantile of Student's t distribution.
 double student_t(std::size_t freedom) {
   constexpr std::array<double, 10> kFew{12.706, 4.303, 3.182, 2.776, 2.571,
                                         2.447,  2.365, 2.306, 2.262, 2.228};
@@ -39,7 +40,7 @@ Demand SpeedTable::reads_of(double bytes) const {
   const auto behind = std::lower_bound(sizes.begin() + 1, sizes.end() - 1, bytes);
   const auto high = static_cast<std::size_t>(behind - sizes.begin());
   const double part = (bytes - sizes[high - 1]) / (sizes[high] - sizes[high - 1]);
-  // Below the smallest size nothing is known but that less is no slower.
+  // Below the smallest size nothing was measured; fewer bytes are assumed to take the same time.
   demand[high] = std::max(part, 0.0);
   demand[high - 1] = 1 - demand[high];
   return demand;
@@ -55,7 +56,7 @@ CellTimes median_times(const SpeedTable& table) {
 }
 
 CellTimes time_errors(const SpeedTable& table) {
-  CellTimes errors;  // at first the variance of one repeat, relative
+  CellTimes errors;  // first the relative variance of one repeat, then the error
   double squares = 0;
   std::size_t freedom = 0;
   for (const auto& of_threads : table.read_s) {
@@ -112,7 +113,7 @@ std::vector<double> times_at(const std::vector<double>& sizes, const std::vector
   return times;
 }
 
-// Least squares of (a + b s - t) / t.
+// Least squares of the relative errors (a + b s - t) / t.
 LineFit fit_line(const SpeedTable& table, const CellTimes& times, std::size_t thread_index) {
   const std::vector<double>& seconds = times[thread_index];
   double w0 = 0;
@@ -195,7 +196,8 @@ double epoch_seconds(const Work& slow, const Work& fast, const StagingReader& re
     (needed(middle) > n ? low : high) = middle;
   }
   double seconds = needed(low) <= n ? low : high;
-  // Threads that nothing else keeps gather at the tier that has more to do, which may be the slower for it.
+  // Threads with no other work all wait at the tier that takes longer. More threads may make that tier
+  // slower.
   const Work& busiest = slow.least_seconds() >= fast.least_seconds() ? slow : fast;
   const Work& other = &busiest == &slow ? fast : slow;
   const double gathered = n - other.threads_for(seconds) - reader.think_s / seconds;

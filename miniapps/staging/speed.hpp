@@ -1,16 +1,16 @@
-// How long reads of that many bytes take on a tier, by the threads that read at once; and how long an epoch
-// takes whose files lie on two tiers.
+// Predicts how long reads of a given size take on a tier with a given number of threads, and how long an
+// epoch takes whose files are on two tiers.
 //
-// The model. What lies on a tier is a demand: how many reads of which sizes. By itself, with m threads at it
-// all the time, the tier works it off in W(m) seconds, which was measured. Of a program's n threads, m_s are
-// on the slow tier on average, m_f on the fast one, and the rest are in neither (Z thread-seconds an epoch).
-// In an epoch of T seconds all three end together:
+// The model. The files on a tier make a demand: how many reads of which sizes. With m threads that only read
+// from this tier, the demand takes W(m) seconds; this was measured. Of the program's n threads, on average
+// m_s use the slow tier, m_f the fast one, and m_z neither (Z thread-seconds per epoch). In an epoch of T
+// seconds all three end at the same time:
 //
 //   W_slow(m_s) = W_fast(m_f) = Z / m_z = T,     m_s + m_f + m_z = n
 //
-// With one thread this is the sum of both tiers' times, with many it is the time of the tier that has more to
-// do: max(W_slow, W_fast). Savings are never summed over files, for what is moved beyond the point at which
-// both end together makes the epoch longer.
+// With one thread, T is the sum of the times of both tiers. With many threads, T is the time of the tier that
+// takes longer: max(W_slow, W_fast). So the savings of single files must not be added up: if more files are
+// moved than make both tiers end together, the epoch gets longer.
 #pragma once
 
 #include <array>
@@ -23,78 +23,80 @@ namespace penstock {
 
 inline constexpr std::size_t kMostKnots = 8;
 
-// Reads of any sizes, as numbers of reads of each of a table's sizes: their time is a linear combination of
-// the times measured there. (The time of a size between two of them is on the line between theirs.)
+// Reads of any sizes, expressed as a number of reads of each size in a table. The time of a demand is the sum
+// of these numbers times the measured times. A size between two measured sizes is interpolated linearly.
 using Demand = std::array<double, kMostKnots>;
 void add(Demand& sum, const Demand& more, double times = 1);
 
-// What was measured of one tier. Immutable once filled; any thread.
+// The measurements of one tier. Immutable once filled; any thread.
 struct SpeedTable {
-  std::vector<double> sizes;      // bytes a read, rising, 1 to kMostKnots of them
-  std::vector<unsigned> threads;  // that read at once, rising, each at least 1
-  // [thread count][size][repeat]: seconds of wall time a read, all threads together.
+  std::vector<double> sizes;      // bytes of a read, ascending, 1 to kMostKnots of them
+  std::vector<unsigned> threads;  // numbers of reading threads, ascending, each at least 1
+  // [thread count][size][repeat]: wall seconds divided by the number of reads of all threads.
   std::vector<std::vector<std::vector<double>>> read_s;
-  std::vector<double> write_s;  // [size], durably, by the threads that copy; empty: not measured
+  // [size]: seconds for a durable write by the copying threads. Empty: not measured.
+  std::vector<double> write_s;
 
-  // A read of that many bytes. Behind the largest size the line through the last two goes on.
+  // One read of this many bytes. Above the largest size it extrapolates from the two largest.
   Demand reads_of(double bytes) const;
 };
 
-// One value for each cell of a table's read_s: medians, or some repeats drawn at random.
+// One value for each cell of a table's read_s: the medians, or the means of repeats drawn at random.
 using CellTimes = std::vector<std::vector<double>>;
 CellTimes median_times(const SpeedTable& table);
-// `draw(n)` gives a number below n.
+// `draw(n)` returns a random number below n.
 template <class Draw>
 CellTimes drawn_times(const SpeedTable& table, Draw draw);
 
-// How far each of a table's medians may be off, as a part of it, with 95% confidence: by how far the repeats
-// lie apart, of all cells, or of its own where those lie farther apart. 0.1 where no cell has two.
+// The error of each median, relative, with 95% confidence. It follows from the variance of the repeats: of
+// all cells together or of the cell itself, whichever is larger. 0.1 if no cell has two repeats.
 CellTimes time_errors(const SpeedTable& table);
-// Each time longer by that many of its errors, but never by so much that nothing is left.
+// Adds `many` errors to each time. At least 10% of each time is left.
 CellTimes off_by(CellTimes times, const CellTimes& errors, double many);
 
-// What was read of a size, in the mean.
+// The reads of files of nearly one size: mean size and mean time.
 struct SizeSeen {
   double bytes = 0;
-  double seconds = 0;  // a file
+  double seconds = 0;  // per file
 };
-// Times of files of `sizes`, each on the line through what was seen of it and of its neighbour: of a few
-// files of a size the mean is another than that of all. Never further off than in proportion to the bytes. As
-// many of both, in ascending order.
+// The times of files of `sizes`. The files that were read may have another mean size than all files; each
+// time is corrected along the line through this measurement and its neighbour. The correction is at most
+// proportional to the bytes. `sizes` and `seen` have equal length, in ascending order.
 std::vector<double> times_at(const std::vector<double>& sizes, const std::vector<SizeSeen>& seen);
 
-// Latency and bandwidth of a table with these threads: the line that fits best, relative to each time. Of one
-// size alone the latency is taken for 0.
+// Latency and bandwidth of a table for one number of threads: the line with the smallest relative errors.
+// With one size alone, the latency is set to 0.
 struct LineFit {
   double latency_s = 0;
   double bytes_per_s = 0;
-  double only_size = 0;  // bytes; where one size alone was measured
+  double only_size = 0;  // bytes, if only one size was measured; else 0
 };
 LineFit fit_line(const SpeedTable& table, const CellTimes& times, std::size_t thread_index);
 
-// A demand on a tier: W(m).
+// The time W(m) of one demand on one tier.
 class Work {
  public:
   Work(const SpeedTable& table, const CellTimes& times, const Demand& demand);
 
-  // Seconds that this many threads take. Rates are interpolated between the measured thread counts, and
-  // constant beyond the last. 0 where there is nothing to do.
+  // Seconds with this many threads. Rates are interpolated between the measured thread counts, and constant
+  // above the last. 0 for an empty demand.
   double seconds(double threads) const;
-  // The fewest threads that do it in that many seconds; infinite where none do.
+  // The fewest threads that need at most this many seconds; infinite if no number does.
   double threads_for(double seconds) const;
   double least_seconds() const;
 
  private:
-  std::vector<std::pair<double, double>> rates_;  // threads, 1 / W; empty: nothing to do
+  std::vector<std::pair<double, double>> rates_;  // thread count and 1 / W; empty for an empty demand
 };
 
-// An epoch by `threads` threads that spend think_s thread-seconds elsewhere.
+// The program of an epoch: `threads` threads, which together spend think_s thread-seconds without reading.
 struct StagingReader {
   double threads = 1;
   double think_s = 0;
 };
 double epoch_seconds(const Work& slow, const Work& fast, const StagingReader& reader);
-// The same where nothing overlaps: all threads work off one tier, then the other. No epoch takes longer.
+// As epoch_seconds(), but without overlap: all threads read from one tier, then from the other. No epoch
+// takes longer.
 double epoch_seconds_apart(const Work& slow, const Work& fast, const StagingReader& reader);
 
 template <class Draw>

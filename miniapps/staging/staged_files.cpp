@@ -4,10 +4,10 @@
 // Apply::mutex_ and Revert::mutex_ guard what the threads share. No file is copied or read with them held;
 // only forget_found() writes the state under its lock.
 // Memory: a buffer of 1 MiB per thread. Names and messages allocate, also under the locks.
-// Ctrl-C: looked for before each file and between pieces of 1 MiB. Then the state is saved, and the outcome
-// is not complete. It is no error.
-// Crash: the state says `unsure` on disk before the first copy. So after a kill the next process takes every
-// file of the plan that was not found before for a copy, and compares it with the original.
+// Ctrl-C: checked before each file and between pieces of 1 MiB. Then the state is saved, and the outcome is
+// not complete; it is no error.
+// Crash: the state on disk is `unsure` before the first copy. So after a kill, the next process treats every
+// file of the plan that is not in `found` as a copy, and compares it with the original.
 #include "miniapps/staging/staged_files.hpp"
 
 #include <fcntl.h>
@@ -63,7 +63,7 @@ Result<std::uint32_t> crc_of(Tier& tier, const std::string& name, std::uint64_t 
   return crc32c_of(*reader, 0, bytes, buffer);
 }
 
-// Drops the page cache before, where that is possible, so that the device is read.
+// If possible, drops the file from the page cache first, so that the device is read.
 Result<std::uint32_t> read_back(Tier& tier, const std::string& name, std::uint64_t bytes, Buffer& buffer) {
   const auto path = tier.backend->native_path(name);
   if (path && !tier.facts.memory) static_cast<void>(evict(*path));
@@ -81,7 +81,7 @@ Result<std::optional<std::uint64_t>> bytes_there(Tier& tier, const std::string& 
   return std::optional(there->bytes);
 }
 
-// One apply: run() once, on one thread, which has others call one().
+// One apply. One thread calls run() once; the threads of parallel_for() call one().
 class Apply {
  public:
   Apply(const StagingPlan& plan, StagedTiers& tiers, StagedState& state, unsigned threads, bool progress)
@@ -116,11 +116,11 @@ class Apply {
   const bool progress_;
   const bool was_unsure_;
   std::mutex mutex_;                 // of state_ and outcome_
-  std::atomic<bool> unsure_{false};  // a publish failed and may have left its copy all the same
+  std::atomic<bool> unsure_{false};  // a publish failed, but its copy may exist
   ApplyOutcome outcome_;
 };
 
-// Fails now rather than in the middle, before anything is written.
+// Called before anything is written, so that an apply without enough space fails early.
 Result<void> Apply::check_room() {
   std::uint64_t needed = 0;
   for (const PlannedFile& file : plan_.files) {
@@ -138,7 +138,8 @@ Result<void> Apply::check_room() {
                                 format_size(needed), fast_.name, format_size(*free)));
 }
 
-// After the state with their names is saved: a folder that the state does not name would never be removed.
+// Called after the state with the names is saved: a folder that the state does not name would never be
+// removed.
 Result<void> Apply::make_folders() {
   for (const std::string& folder : state_.folders) {
     PENSTOCK_TRY(fast_.backend->names().make_folders(folder));
@@ -147,7 +148,7 @@ Result<void> Apply::make_folders() {
   return success();
 }
 
-// After the threads have ended, hence without the lock. Also after Ctrl-C, which WorkOn hides here.
+// Called after the threads have ended, so without the lock. Ctrl-C does not stop it (WorkOn).
 Result<void> Apply::save_what_is_there(bool all_inspected) {
   state_.unsure = unsure_ || (was_unsure_ && !all_inspected);
   const std::atomic<bool> over{false};
@@ -155,9 +156,9 @@ Result<void> Apply::save_what_is_there(bool all_inspected) {
   return save_staged_state(*fast_.backend, state_);
 }
 
-// The file was on the tier before the first apply and is gone now, so the copy that comes will be ours.
-// Saved before the copy exists: if the process is killed, revert must not take our copy for the old file.
-// With the lock held while it is written, since state_ must not change meanwhile.
+// The file was on the tier before the first apply and has been removed since, so the copy that comes is ours.
+// Saved before the copy exists: after a kill, revert must not take our copy for the old file. The lock is
+// held during this write, since state_ must not change.
 Result<void> Apply::forget_found(const PlannedFile& file) {
   const std::lock_guard lock(mutex_);
   if (!state_.was_found(file.name)) return success();
@@ -165,7 +166,7 @@ Result<void> Apply::forget_found(const PlannedFile& file) {
   return save_staged_state(*fast_.backend, state_);
 }
 
-// The three functions take the lock for a moment, and allocate. Any of the threads.
+// Any of the threads calls these three. Each takes the lock for a short time, and allocates under it.
 void Apply::keep(const PlannedFile& file, std::uint32_t crc) {
   const std::lock_guard lock(mutex_);
   state_.copied[file.name] = {file.bytes, crc};
@@ -182,8 +183,8 @@ void Apply::report_changed(const PlannedFile& file, const std::string& why) {
   outcome_.changed_names.insert(file.name);
 }
 
-// Whether a file that is there has the bytes that were copied; those of the original if that is not known.
-// Reads without the lock: each file of the plan belongs to one thread.
+// Checks an existing file against the bytes that were copied or, if these are unknown, the original's. Reads
+// without the lock: each file of the plan belongs to one thread.
 Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, std::uint64_t bytes) {
   const auto other = [&](std::string_view whose) {
     return make_error(
@@ -236,15 +237,15 @@ Result<std::uint32_t> Apply::write_copy(Buffer& buffer, const PlannedFile& file,
     return make_error(Errc::corrupt, why);
   }
   if (auto published = writer->publish(Durability::file_and_name, IfExists::fail); !published.ok()) {
-    // The name may be there, if only the sync of its folder failed.
+    // If only the sync of the folder failed, the name exists.
     if (published.error().code != Errc::already_exists) unsure_ = true;
     return std::move(published).error();
   }
   return crc;
 }
 
-// The order matters: forget_found() before the copy exists, keep() right after it does, so that no later
-// failure hides that it is ours. The comparison comes last, and drops a wrong copy.
+// The order matters. forget_found() comes before the copy exists; keep() right after, so that no later
+// failure hides that the copy is ours. The comparison comes last, and removes a wrong copy.
 Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
   PENSTOCK_TRY(forget_found(file));
   bool changed = false;
@@ -302,7 +303,7 @@ Result<ApplyOutcome> Apply::run() {
       return copied;
     });
   }
-  // Also after a failure, or the copies that were made would stay `unsure`.
+  // Also after a failure; otherwise the copies that were made would stay `unsure`.
   const Result<void> saved = save_what_is_there(done.ok() && outcome_.changed.empty());
   if (!done.ok() && done.error().code != Errc::interrupted) {
     Error error = std::move(done).error();
@@ -318,14 +319,14 @@ Result<ApplyOutcome> Apply::run() {
   return std::move(outcome_);
 }
 
-// "a", "a/b" for "a/b/c".
+// Adds "a" and "a/b" for "a/b/c".
 void add_folders_above(std::string_view name, std::set<std::string>& folders) {
   for (std::size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1))
     folders.emplace(name.substr(0, slash));
 }
 
-// Updates the list of found files, on the main thread, before anything is written. A found file that is gone
-// leaves the list. A file that is there joins it, unless an apply copied it or a killed one may have.
+// Updates the list of found files, on the main thread, before anything is written. A found file that was
+// removed leaves the list. A file that exists joins it, unless an apply copied it or a killed apply may have.
 Result<StagedState> go_on(const StagingPlan& plan, StagedTiers& tiers, StagedState state) {
   std::vector<std::string> found;
   for (const PlannedFile& file : plan.files) {
@@ -339,8 +340,9 @@ Result<StagedState> go_on(const StagingPlan& plan, StagedTiers& tiers, StagedSta
   return state;
 }
 
-// One revert: run() once, on one thread, which has others call one(). state_ does not change, so it needs no
-// lock. A killed or interrupted revert needs no record: the same call finds the removed copies not there.
+// One revert. One thread calls run() once; the threads of parallel_for() call one(). state_ does not change,
+// so it needs no lock. An interrupted revert keeps no record: called again, it does not find the removed
+// copies.
 class Revert {
  public:
   Revert(const StagingPlan& plan, StagedTiers& tiers, const StagedState& state)
@@ -361,7 +363,7 @@ class Revert {
     if (!done.ok() && done.error().code != Errc::interrupted) return done.error();
     outcome_.complete = done.ok();
     if (!done.ok()) return std::move(outcome_);
-    // The threads have ended: no lock. The state goes last, and only if nothing of ours stays.
+    // The threads have ended, so no lock. The state is removed last, and only if no copy of ours stays.
     std::sort(outcome_.kept.begin(), outcome_.kept.end());
     remove_folders();
     if (outcome_.kept.empty()) forget_plan(tiers_, plan_.id);
@@ -376,13 +378,13 @@ class Revert {
     PENSTOCK_ASSIGN(const std::uint32_t crc, crc_of(fast_, file.name, bytes, buffer));
     if (known != state_.copied.end())
       return crc == known->second.crc32c ? std::string() : std::string("other bytes than were copied");
-    // Its apply was killed. A file with the bytes of the original can be removed: nothing is lost.
+    // Its apply was killed. A file with the bytes of the original can be removed without a loss.
     const auto original = crc_of(slow_, file.name, bytes, buffer);
     if (original.ok() && *original == crc) return std::string();
     return std::string("other bytes than the original, and nobody knows what was copied");
   }
 
-  // Whether the file was copied, or may have been by a killed apply. Any of the threads.
+  // Whether an apply copied the file, or a killed one may have. Any of the threads.
   bool is_ours(const std::string& name) const {
     return state_.copied.contains(name) || (state_.unsure && !state_.was_found(name));
   }
@@ -403,10 +405,10 @@ class Revert {
     return success();
   }
 
-  // Children first. The remove fails on a folder that is not empty, and that folder stays.
+  // Children first. A folder that is not empty cannot be removed, and stays.
   void remove_folders() {
     for (auto folder = state_.folders.rbegin(); folder != state_.folders.rend(); ++folder) {
-      sweep_temporaries(*fast_.backend, *folder);  // of an apply that was killed
+      sweep_temporaries(*fast_.backend, *folder);  // from a killed apply
       static_cast<void>(fast_.backend->names().remove(*folder));
     }
   }
@@ -473,13 +475,13 @@ Result<RevertOutcome> revert_plan(const StagingPlan& plan, StagedTiers& tiers, c
   return Revert(plan, tiers, state).run(threads, progress);
 }
 
-// The state goes before the lock file: another process may take the lock as soon as its name is gone, and
-// must not find the state then. After a power cut before the sync, the state may be there again.
+// The state is removed before the lock file: another process may take the lock as soon as that name is free,
+// and must not find the state then. After a power cut before the sync, the state may exist again.
 void forget_plan(StagedTiers& tiers, std::string_view plan_id) {
   Namespace& names = tiers.fast.backend->names();
   for (const std::string& name : {staged_state_name(plan_id), staged_lock_name(plan_id),
                                   std::string(kStagedFolder), std::string(".penstock")})
-    static_cast<void>(names.remove(name));  // a folder that others use is not empty
+    static_cast<void>(names.remove(name));  // fails if others use the folder
   static_cast<void>(names.sync_dir(""));
 }
 

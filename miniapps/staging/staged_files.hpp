@@ -1,4 +1,4 @@
-// Copies the files of a plan to the fast tier and verifies them, and removes them again.
+// Copies the files of a plan to the fast tier and verifies the copies. Also removes the copies again.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace penstock {
 
-// The two tiers of a plan. Until this is destroyed the fast one is locked for the plan, against other
+// The two tiers of a plan. As long as this exists, the fast tier is locked for the plan against other
 // processes.
 class StagedTiers {
  public:
-  // busy where another process applies or reverts this plan.
+  // busy if another process applies or reverts this plan.
   static Result<StagedTiers> open(const StagingPlan& plan);
 
   Tier slow;
@@ -29,49 +29,50 @@ class StagedTiers {
 
 struct ApplyOutcome {
   std::uint64_t copied = 0;
-  std::uint64_t already_there = 0;  // right, copied by an earlier apply or by another program
+  std::uint64_t already_there = 0;  // with the right bytes, by an earlier apply or another program
   std::uint64_t bytes_copied = 0;
   double seconds = 0;
   std::vector<std::string>
-      changed{};  // originals that changed after the plan was made: not copied, with the reason
-  std::set<std::string> changed_names{};  // their names; a copy by an earlier apply is out of date
-  bool complete = false;                  // false: interrupted; every copy on the tier is whole
+      changed{};  // originals that changed after the plan was made, with reasons; not copied
+  std::set<std::string> changed_names{};  // their names; an earlier copy is out of date
+  bool complete = false;                  // false: interrupted; all existing copies are complete
 };
 
-// Each file is copied without a name or under a hidden one, synced, given its name, its folder synced, read
-// back and compared. Files that are there and right stay. `state` is new, or what an earlier apply left. It
-// is saved before the first copy and after the last, also after a failure, so that the same call goes on.
-// Copies get the mode and times of their originals.
+// For each file: copies it into a file without a name (or with a hidden one), syncs it, gives it its name,
+// syncs its folder, reads it back and compares. Keeps existing files with the right bytes. Copies get the
+// mode and times of their originals.
+// `state` is new, or from an earlier apply. It is saved before the first copy and after the last one, also
+// after a failure, so that the same call can continue.
 //
 // no_space: the files do not fit (before anything is written), or the tier is full. already_exists: a file
 // of the same name has other bytes. corrupt: the tier returned other bytes than were written.
 Result<ApplyOutcome> apply_plan(const StagingPlan& plan, StagedTiers& tiers, StagedState& state,
                                 unsigned threads, bool progress);
 
-// The state that an earlier apply left, without found files that are gone; else a new one from the tier's
-// files.
+// The state of an earlier apply, updated to the files that still exist; or a new state, which lists the files
+// that are already on the tier.
 Result<StagedState> begin_state(const StagingPlan& plan, StagedTiers& tiers);
 
 struct RevertOutcome {
   std::uint64_t removed = 0;
   std::uint64_t bytes_removed = 0;
   std::uint64_t not_there = 0;
-  std::uint64_t found_before = 0;   // not copied by this plan: they stay
-  std::vector<std::string> kept{};  // changed after the copy: they stay, with the reason
-  bool complete = false;            // false: interrupted; the same call goes on
+  std::uint64_t found_before = 0;   // existed before and not copied by this plan: they stay
+  std::vector<std::string> kept{};  // changed after the copy: they stay; with reasons
+  bool complete = false;            // false: interrupted; the same call continues
 };
 
-// Removes the copies that still have the bytes that were copied; after a killed apply, those with the bytes
-// of the originals. Then removes the folders that were made, if they are empty, and the state, if no copy is
-// kept.
+// Removes the copies whose bytes are still the copied ones. After a killed apply, removes files whose bytes
+// are those of the original. Then removes the folders that apply made, if they are empty, and the state, if
+// no copy stays.
 Result<RevertOutcome> revert_plan(const StagingPlan& plan, StagedTiers& tiers, const StagedState& state,
                                   unsigned threads, bool progress);
 
-// Whether an apply of this plan has ever started: its state or its lock file is there. Called before the
-// lock is taken, since that makes folders.
+// Whether an apply of this plan has ever started: its state or its lock file exists. Call it before taking
+// the lock, since taking it makes folders.
 Result<bool> is_started(const StagingPlan& plan);
 
-// Removes the state, the lock file, and our folders that are empty then. With the lock held.
+// Removes the state, the lock file, and our folders if they are then empty. The caller holds the lock.
 void forget_plan(StagedTiers& tiers, std::string_view plan_id);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// Rows 1 to 11, 38 and 44: processes that are killed, power that fails, a fast tier that is gone.
+// Rows 1 to 11, 38 and 44: killed processes, power failures, and a fast tier that disappears.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -75,7 +75,7 @@ TEST_F(FaultMatrix, Row09KillInRecovery) {
   for (int times = 1; times <= 5; ++times)
     EXPECT_TRUE(train_is_killed({.steps = {}, .fast_options = ",fail=names/tmp/:kill@#1"}))
         << "recovery is killed again and again, each time at its first operation";
-  // And further on, until what was left is less than it is killed behind.
+  // Then at later and later operations, until the recovery has fewer operations than that.
   std::uint64_t n = 2;
   while (n < 100 &&
          train_is_killed({.steps = {}, .fast_options = ",fail=names/tmp/:kill@#" + std::to_string(n)}))

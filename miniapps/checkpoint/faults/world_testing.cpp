@@ -28,7 +28,7 @@ std::string complaint_of(const Result<void>& result) {
   return result.ok() ? "" : result.error().message() + "; ";
 }
 
-// A line is there whole and on the device, or not at all, before anybody hears of what it says.
+// Appends a line with one write and syncs it before the acknowledgement returns.
 Result<void> append_synced(const std::string& file, const std::string& line) {
   const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd < 0) return errno_error(errno, "cannot open", file);
@@ -38,8 +38,8 @@ Result<void> append_synced(const std::string& file, const std::string& line) {
   return written ? success() : Result<void>(errno_error(errno, "cannot write", file));
 }
 
-// Of 512 MiB; for who is not root, in a user namespace of its own, where the machine gives one. Root makes
-// none: a namespace keeps all mounts that there are, and with them the disks of tests that run in parallel.
+// Mounts a tmpfs of 512 MiB. Without root, in a new user namespace, if the machine allows that. Root makes no
+// namespace: it would keep all existing mounts, and so the disks of tests that run in parallel.
 bool mount_tmpfs(const std::filesystem::path& folder) {
   std::filesystem::create_directory(folder);
   if (::geteuid() != 0 && (::unshare(CLONE_NEWNS | CLONE_NEWUSER) != 0 ||
@@ -161,7 +161,7 @@ Outcome FaultMatrix::run(const Trained& trained) const {
       std::vector<std::byte> bytes = state(step, all.rank());
       Result<Saved> saved =
           (*saver)->save({.step = step, .files = {{"rank-" + std::to_string(all.rank()) + ".bin", bytes}}});
-      std::fill(bytes.begin(), bytes.end(), std::byte{0});  // the training has gone on
+      std::fill(bytes.begin(), bytes.end(), std::byte{0});  // the training continues
       const bool stop = !saved.ok() && trained.stops_at_error;
       if (all.root()) outcome.saves.push_back(std::move(saved));
       if (all.root() && trained.behind) trained.behind(step);
@@ -178,7 +178,7 @@ Outcome FaultMatrix::run(const Trained& trained) const {
   return outcome;
 }
 
-// Collective. Looks now and then whether there is still hope.
+// Collective. Between short waits it asks `hopeless` whether to stop.
 Result<void> FaultMatrix::finalize(Checkpointer& saver, const Trained& trained, Communicator& all) const {
   if (!trained.hopeless) return saver.finalize(trained.finalize);
   for (;;) {

@@ -1,7 +1,9 @@
-// What the rows of the fault matrix share: two tiers on a file system, a training of some ranks that saves to
-// them (in a process of its own where it is to be killed), and what must hold when it has ended.
+// Shared by all rows of the fault matrix: two tiers on a file system, a training of some ranks that saves to
+// them, and the conditions that must hold afterwards. A training that is to be killed runs in its own
+// process.
 //
-// PENSTOCK_FAULT_FS: tmpfs (the default), ext4, xfs; PENSTOCK_FAULT_RANKS: 1 (the default) or more.
+// Environment: PENSTOCK_FAULT_FS is tmpfs (the default), ext4 or xfs; PENSTOCK_FAULT_RANKS is 1 (the default)
+// or more.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,19 +24,19 @@
 
 namespace penstock {
 
-// A training, as far as its checkpoints go.
+// The parts of a training that its checkpoints depend on.
 struct Trained {
-  std::vector<std::uint64_t> steps{20};  // that it saves, in order
+  std::vector<std::uint64_t> steps{20};  // steps at which it saves, in order
   std::string slow_options{};
   std::string fast_options{};
   bool fast = true;
   bool stops_at_error = true;
-  std::chrono::nanoseconds finalize = std::chrono::seconds(60);  // 0: it just ends
-  std::function<void(std::uint64_t step)> behind{};              // rank 0, behind each save
-  std::function<bool()> hopeless{};                              // rank 0: why wait for the drain
+  std::chrono::nanoseconds finalize = std::chrono::seconds(60);  // patience of finalize(); 0: not called
+  std::function<void(std::uint64_t step)> behind{};              // called on rank 0 after each save
+  std::function<bool()> hopeless{};  // called on rank 0; true: stop waiting for the drain
 };
 
-// What rank 0 saw.
+// The results that rank 0 saw.
 struct Outcome {
   Result<void> opened = success();
   std::vector<Result<Saved>> saves;
@@ -48,7 +50,7 @@ struct Outcome {
 
 class FaultMatrix : public ::testing::Test {
  protected:
-  std::uint64_t bytes_ = kCheckpointChunk + 123'457;  // of a rank
+  std::uint64_t bytes_ = kCheckpointChunk + 123'457;  // of one rank
   static constexpr std::chrono::seconds kLong{60};
 
   void SetUp() override;
@@ -62,20 +64,22 @@ class FaultMatrix : public ::testing::Test {
   Tier slow(const std::string& options = "") const;
   Tier fast(const std::string& options = "") const;
   LoopDisk* disk() { return disk_.get(); }       // null on tmpfs
-  bool own_file_system() const { return own_; }  // on which nothing else is
+  bool own_file_system() const { return own_; }  // on which there are no other files
 
-  // Here, and as a process of its own: true if that was killed by SIGKILL, false if it came to its end.
+  // train() runs in this process, train_is_killed() in its own: true if that was killed by SIGKILL, false if
+  // it ended.
   Outcome train(const Trained& trained);
   bool train_is_killed(const Trained& trained);
 
   std::uint64_t last_acknowledged(Reached level) const;  // 0: none
 
-  // The oracle: another training opens the stores (which sweeps and drains), nothing in the making is left of
-  // the dead one, and a restart finds at least what was acknowledged: fast where that tier is there, durable
-  // without it, with the bytes that were saved.
+  // Check that no acknowledged checkpoint is lost. Another training opens the stores, which sweeps and
+  // drains; afterwards no pending checkpoint of the dead one may exist. A restart must then find at least
+  // what was acknowledged, with the saved bytes: the level fast with the fast tier, the level durable without
+  // it.
   void expect_nothing_lost();
   void expect_nothing_lost_without_fast_tier();
-  // The step that a restart chooses, 0 for none; its bytes are looked at.
+  // The step that a restart chooses, 0 if none; also checks its bytes.
   std::uint64_t restart_step(bool put_aside = false);
   Result<Restart> try_restart(bool put_aside = false);
   Restart restart(bool put_aside = false);
@@ -84,19 +88,19 @@ class FaultMatrix : public ::testing::Test {
   static std::vector<std::uint64_t> whole_steps(const Tier& tier);
   static void expect_no_litter(const std::filesystem::path& store);
 
-  // Kills the training at the n-th operation of `scope` (faulty.hpp), for each n until there is none, in a
-  // world of its own each time, and looks at the oracle. How many kills there were.
+  // Kills the training at operation n of `scope` (faulty.hpp), for n = 1, 2 ... until it ends unharmed. Each
+  // time it starts with fresh() and then calls expect_nothing_lost(). Returns the number of kills.
   std::uint64_t kill_at_each(const std::string& scope, bool on_fast, Trained trained);
   void fresh();          // empty tiers, empty log
-  void forget_stores();  // that restart() keeps open
+  void forget_stores();  // closes those that restart() keeps open
 
   std::vector<std::byte> state(std::uint64_t step, int rank) const;
-  // Changes bytes of a file in place: what a device does that says nothing.
+  // Changes bytes of a file in place, like a device that damages data without an error.
   static void overwrite(const std::filesystem::path& file, std::uint64_t offset, const std::string& bytes);
   std::filesystem::path file_of(const std::filesystem::path& store, std::uint64_t step, int rank) const;
 
   CheckpointPolicy policy_;
-  std::function<void(Tier&)> wrap_{};  // each tier as it is opened
+  std::function<void(Tier&)> wrap_{};  // called for each tier after it is opened
 
  private:
   Tier open(const std::filesystem::path& root, const std::string& options) const;

@@ -1,4 +1,4 @@
-// What a record of `checkpoint bench` measures.
+// The metrics in a record of `checkpoint bench`.
 #pragma once
 
 #include <string_view>
@@ -20,7 +20,7 @@ inline constexpr MetricInfo kOthers[] = {kDurable, shared_metrics::kWall, kCeili
 inline constexpr auto kAll =
     joined_tables(saving_metrics::kOfEach, kOthers, saving_metrics::kOfRun, accelerator_metrics::kAll);
 
-// Series of a run.
+// The names of the series of a run.
 inline constexpr std::string_view kSlowWritten = "slow_bytes_written";
 inline constexpr std::string_view kFastWritten = "fast_bytes_written";
 inline constexpr std::string_view kStepsEnded = "steps_ended";

@@ -1,5 +1,5 @@
-// How the records of `checkpoint bench` and `checkpoint save` are shown, and the checkpoints of trainings
-// next to them.
+// How the records of `checkpoint bench` and `checkpoint save` are shown, together with the checkpoints of
+// trainings.
 #include <fmt/format.h>
 
 #include <set>
@@ -21,7 +21,7 @@ void add_superseded_saves(std::span<const Record> records, std::set<const Record
       for (const Record* const record : arm.runs) out.erase(record);
 }
 
-// "alexnet-adam through shm (volatile)", "" where no tier is known.
+// Text such as "alexnet-adam through shm (volatile)"; "" if no tier is known.
 std::string saved_what(const Record& record) {
   if (!record.tiers.contains("checkpoint")) return "";
   return fmt::format("{} {}", saved_payload(record), saved_how(record, parameter_text(record, "arm")));

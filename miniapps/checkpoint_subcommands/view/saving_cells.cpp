@@ -34,13 +34,13 @@ std::string spec_of(const Record& record, std::string_view role) {
 
 constexpr std::array<std::string_view, 1> kArm{"arm"};
 
-// The direct arm has no fast tier in its record; the option is in all of them.
+// The key uses the option `burst_buffer`, which all arms have: the direct arm's record has no fast tier.
 std::string saving_key(const Record& record) {
   return spec_of(record, "checkpoint") + "|" + parameter_text(record, "burst_buffer") + "|" +
          environment_text(record, "host") + "|" + label_text(record) + "|" + work_key(record, kArm);
 }
 
-// Of one invocation.
+// The part of the id that all records of one invocation share.
 std::string run_of(const Record& record) {
   return record.id.substr(0, record.id.rfind('-'));
 }
@@ -69,7 +69,7 @@ bool has_skipped(const Record& record) {
   return skips != nullptr && skips->value() > 0;
 }
 
-// The texts that may tell groups apart; a row for the first record of each.
+// The texts by which groups may differ: one row for the first record of each group.
 std::vector<std::vector<std::string>> saving_texts(std::span<const Record* const> records) {
   constexpr std::array<std::string_view, 2> kNamedAnyway{"arm", "payload"};
   std::vector<std::vector<std::string>> rows = work_rows(records, kNamedAnyway);
@@ -78,7 +78,7 @@ std::vector<std::vector<std::string>> saving_texts(std::span<const Record* const
   return rows;
 }
 
-// `found`: all of one work and one invocation.
+// `found` has the records of one work and one invocation.
 SavingGroup group_of(std::vector<const Record*> found) {
   SavingGroup group{saved_payload(*found.front()), "", {}};
   std::stable_sort(found.begin(), found.end(),
@@ -192,7 +192,7 @@ bool ceilings_hold(std::span<const Record* const> runs) {
     const Record* const one[] = {record};
     for (const double share : samples_of(one, kDrainOfCeiling))
       if (share > kCeilingTolerance) return false;
-    // A copy in memory holds the training shorter than any tier could.
+    // A copy in memory may block the training for less time than any tier could.
     if (parameter_text(*record, "arm") == "snapshot") continue;
     for (const double times : samples_of(one, kBlockOfCeiling))
       if (times * kCeilingTolerance < 1) return false;

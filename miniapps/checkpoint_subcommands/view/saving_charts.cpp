@@ -24,7 +24,7 @@ const Series* series_of(const Record& record, std::string_view name) {
              : &at->second;
 }
 
-// A line of `series` a second, divided by `unit`; a point at the end of each interval of the chart.
+// A line of `series` as a rate, in `unit` per second, with a point at the end of each interval of the chart.
 ChartSeries line_of(std::string label, std::size_t colour, const Series& series, double unit,
                     std::size_t points) {
   ChartSeries line{std::move(label), colour, Stroke::solid, false, {}, {}, {}};

@@ -1,4 +1,4 @@
-// Checkpoints over time, as data for the page's script.
+// Charts of checkpoints over time, as data for the page's script.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace penstock::report {
 
-// What one run of `arm` wrote to either tier over time, and the steps of its training above: of the first
-// pair, out of `pairs`. `until_s`: where x ends, so that arms can be held against each other. Empty x: no
-// series.
+// The bytes that one run of `arm` wrote to each tier over time, and the steps of its training in a chart
+// above. Shows the run of the first pair. `until_s` is the end of x, so that the charts of all arms have the
+// same scale. x is empty if the record has no series.
 struct SavingCharts {
   Chart steps;
   Chart rates;
 };
 SavingCharts saving_charts(const SavingRuns& arm, double until_s, std::vector<std::string>& tiers,
                            const Output& output);
-// The length of what saving_charts() would draw, in seconds.
+// The seconds that saving_charts() would show.
 double saving_length_s(const SavingRuns& arm);
 
 }  // namespace penstock::report

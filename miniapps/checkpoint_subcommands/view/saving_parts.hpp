@@ -1,10 +1,11 @@
-// What records say of checkpoints: those of `checkpoint bench`, arm against arm, and those of trainings.
+// Describes checkpoints in sentences and in a section of the report page: records of `checkpoint bench`,
+// which compares arms, and records of trainings.
 //
 // The rules:
-//  - Saves hold the training X times shorter than direct ones: direct over the other arm, pair by pair, by
-//  the
-//    medians of either run. Pairs on both sides of 1 cannot be told apart; of one pair it is a caution.
-//    Ceilings that something surpassed are not spoken of.
+//  - "X times shorter than direct saves" is the block time of direct saves divided by that of the other arm.
+//    It is calculated for each pair from the medians of both runs.
+//  - If some pairs are below 1 and others above, no difference is claimed. One pair alone is a caution.
+//  - Ceilings are not mentioned if a save or a drain was faster than one.
 #pragma once
 
 #include <span>
@@ -26,7 +27,7 @@ void describe_saving(const std::vector<SavingGroup>& groups, const std::vector<S
 
 namespace penstock::report {
 
-// Finished HTML, "" when no record has a checkpoint.
+// The section as HTML; "" if no record has a checkpoint.
 std::string saving_section(std::span<const Record> records, PageState& state);
 
 }  // namespace penstock::report

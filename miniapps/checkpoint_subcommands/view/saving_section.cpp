@@ -1,4 +1,5 @@
-// Checkpoints: how long either way of saving holds the training, and what both tiers do meanwhile.
+// The section "Checkpoints" of the report page: how long each way of saving blocks the training, and what
+// both tiers do meanwhile.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -139,7 +140,7 @@ std::string rows_html(const std::string& title, const std::vector<SavingRuns>& r
          block_table(title, rows, state).html() + more + "</div>\n";
 }
 
-// The arms next to each other, on one scale of time.
+// The arms next to each other, with the same time scale.
 std::string over_time(const SavingGroup& group, PageState& state) {
   double until_s = 0;
   for (const SavingRuns& arm : group.arms) until_s = std::max(until_s, saving_length_s(arm));

@@ -1,4 +1,4 @@
-// What records say of checkpoints: those of `checkpoint bench`, arm against arm, and those of a training.
+// The sentences about checkpoints: of `checkpoint bench`, arm against arm, and of trainings.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,21 +16,21 @@ namespace {
 using namespace saving_metrics;
 using namespace bench_metrics;
 
-constexpr double kSlowerSteps = 0.05;  // steps during a drain: less is not worth a word
+constexpr double kSlowerSteps = 0.05;  // a smaller inflation of the steps is not mentioned
 
 std::string shorter_or_longer(double ratio) {
   return ratio >= 1 ? fmt::format("{} shorter", format_ratio(ratio))
                     : fmt::format("{} longer", format_ratio(1 / ratio));
 }
 
-// The ratio's own words: of one pair that it is one, of several how far they lie apart.
+// How sure the ratio is: that it is from one pair, or the range of several pairs.
 std::string spread_of(const ShorterBy& by) {
   return by.ratio.pairs == 1 ? "from one pair"
                              : fmt::format("by the median of {} pairs, which lie between {} and {}",
                                            by.ratio.pairs, format_ratio(by.least), format_ratio(by.most));
 }
 
-// What the ceilings would allow; "" where they do not hold. A gain beyond that is said to be one.
+// The gain that the ceilings would allow; "" if they do not hold. Reports a gain beyond that.
 std::string allowed_text(const ShorterBy& by, const SavingRuns& arm, const Output& output) {
   const std::string ceilings =
       fmt::format("hat either tier takes at best ({} and {} {})",
@@ -103,7 +103,8 @@ void describe_misses(const SavingRuns& subject, std::vector<Sentence>& out) {
                  failures == 1 ? "" : "s", subject.name);
 }
 
-// Faster than the ceiling: then it was none. Where the record says so itself, its verdict is said.
+// A caution if something was faster than its ceiling. Not if the record has that as its verdict, which is
+// shown anyway.
 void describe_ceilings(const SavingRuns& subject, std::vector<Sentence>& out) {
   const bool known = std::any_of(subject.runs.begin(), subject.runs.end(), [](const Record* record) {
     return record->verdict == Verdict::ceiling_invalid;
@@ -156,7 +157,7 @@ void describe_all(const SavingRuns& subject, const Output& output, std::vector<S
   describe_ceilings(subject, out);
 }
 
-// How long a training stood still for its saves.
+// How long the saves blocked a training.
 void describe_held(const SavingRuns& subject, std::vector<Sentence>& out) {
   const std::vector<double> blocks = samples_of(subject.runs, kBlock);
   const double wall = metric_value(subject.first(), shared_metrics::kWall).value_or(0);
@@ -169,7 +170,7 @@ void describe_held(const SavingRuns& subject, std::vector<Sentence>& out) {
                format_seconds(*std::max_element(blocks.begin(), blocks.end())));
 }
 
-// What one save took, by the median where it was repeated.
+// How long one save took; the median if it was repeated.
 void describe_once(const SavingRuns& save, const Output& output, std::vector<Sentence>& out) {
   const std::optional<double> durable = save.middle(kDurable);
   const std::optional<double> bytes = save.middle(kBytes);

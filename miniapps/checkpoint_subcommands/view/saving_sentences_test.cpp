@@ -29,7 +29,7 @@ void give(Record& record, const std::string& name, std::vector<double> samples) 
 }
 
 TEST(SavingSentences, ShorterIsByTheMedianOverThePairs) {
-  // Pairs: 4x, 5x and 8x; the medians of all saves alone would say otherwise.
+  // Pairs: 4x, 5x and 8x. The ratio of the medians of all saves is different.
   const std::vector<Record> records{
       saving_cell("direct", 0, {2, 2, 9}), saving_cell("burst-buffer", 1, {0.4}),
       saving_cell("direct", 1, {2}),       saving_cell("burst-buffer", 0, {0.5}),
