@@ -1,4 +1,4 @@
-// A network as data: what an accelerator that really computes is given to train.
+// Describes a network as data, for an accelerator that really computes.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@ namespace penstock {
 struct Layer {
   enum class Kind : std::uint8_t { convolution, max_pool, dense };
   Kind kind = Kind::dense;
-  std::uint32_t outputs = 0;  // channels or units; a pool keeps those that it gets
-  std::uint32_t kernel = 1;   // height and width, like stride and padding; nothing to dense layers
+  std::uint32_t outputs = 0;  // channels or units; unused for a pool, which keeps its input's channels
+  std::uint32_t kernel = 1;   // height and width, as for stride and padding; unused for dense layers
   std::uint32_t stride = 1;
   std::uint32_t padding = 0;  // at each side
   bool relu = false;
 };
 
-// Of square pictures of red, green and blue. The last layer is dense, has no ReLU, and gives one number a
-// class.
+// A network for square pictures in red, green and blue. The last layer is dense, has no ReLU and has one
+// output per class.
 struct Network {
   std::uint32_t side = 0;
   std::vector<Layer> layers;

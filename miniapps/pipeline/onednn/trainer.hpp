@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// As make_network_trainer().
+// Like make_network_trainer(), which calls it through the module.
 Result<std::unique_ptr<NetworkTrainer>> make_onednn_trainer(const TrainerRequest& request);
 
 }  // namespace penstock
