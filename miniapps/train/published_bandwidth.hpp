@@ -10,7 +10,6 @@ namespace penstock {
 
 // HEPCNNB reads the data set `data` of a file: single floats of 3x224x224, with 709 samples for training or
 // 94 for validation.
-// validation.
 inline constexpr std::uint64_t kHepcnnTrainingFileBytes = 426'897'408;
 inline constexpr std::uint64_t kHepcnnValidationFileBytes = 56'598'528;
 
