@@ -23,6 +23,7 @@ constexpr std::uint64_t kMostUnboundedPixels = std::uint64_t{1} << 22;
 // memory, which takes a tenth of the whole time. So they begin one byte later.
 constexpr std::size_t kOffAlignment = 1;
 
+// libjpeg calls it for an error, in the thread of the codec. Jumps back to the setjmp() of the current step.
 [[noreturn]] void give_up(j_common_ptr codec) {
   JpegGuard* guard = static_cast<JpegGuard*>(codec->client_data);
   guard->code = codec->err->msg_code;

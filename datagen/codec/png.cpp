@@ -52,6 +52,7 @@ struct Guard {
   bool memory = false;
 };
 
+// libpng calls it for an error, in the thread of the codec. Jumps back to the setjmp() of the current step.
 [[noreturn]] void give_up(png_structp png, png_const_charp message) {
   auto* guard = static_cast<Guard*>(png_get_error_ptr(png));
   std::strncpy(guard->message, message, sizeof guard->message - 1);

@@ -80,8 +80,8 @@ class BatchSource {
 
   // By the consumer, without any lock. Waits for the next batch, which the caller may read until it calls
   // next() again. Null at the end. After an error or the end, every further call returns the same. A signal
-  // does not end the wait by itself: next() tests interrupted() and then returns Errc::interrupted within
-  // 100 ms. It may allocate.
+  // does not end the wait by itself: while it waits, next() tests interrupted(), and returns
+  // Errc::interrupted within 100 ms. It may allocate.
   virtual Result<const Batch*> next() = 0;
 
   // Values so far. Any thread may call times(). losses() and lost() belong to the consumer, unless a class

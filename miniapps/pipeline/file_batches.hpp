@@ -44,7 +44,7 @@ struct FileBatchesSettings {
 };
 
 // The consumer's thread alone, except for times(), which any thread may call. It has no lock of its own:
-// close() and a signal act on upstream, as BatchSource describes.
+// close() stops upstream. next() tests for a signal only while upstream loads a file.
 class FileBatches final : public BatchSource {
  public:
   // exhausted if there is no memory for a copied batch.

@@ -1,5 +1,6 @@
 // Decides whether samples are used in place, in the memory of the back end, and which objects stay open for
-// that. No locks, no threads: every function is a calculation that any thread may call.
+// that. Any thread may call the functions: they take no lock, allocate nothing and open nothing. `train` asks
+// why_copied() before it makes the batches; the loader's constructor asks objects_to_hold().
 #pragma once
 
 #include <cstddef>

@@ -6,14 +6,14 @@
 // Slots of a batch: a slot belongs to one worker from take() to settle(), then to the plan. The batch belongs
 // to the consumer from the return of next() to its next call. Each change of owner takes the lock, which
 // makes the bytes visible to the next owner. So the bytes need no other lock.
-// TicketReader: only its own worker uses it, without the lock. The workers share only HeldObjects.
-// Memory: workers allocate buffers and names that grow, and errors. If memory runs out, TicketReader::begin()
-// fails that sample. TicketReader::next() throws std::bad_alloc, which ends the worker and the run. Under the
-// lock the code allocates the order of an epoch, names of bad objects, errors and small lists.
-// Ctrl-C: the signal handler only sets a flag. Workers do not test it. next() tests it every 50 ms and
-// returns `interrupted`; the consumer then calls close(). Crash: nothing is written.
-// Stop: close() and the destructor request it. A waiting worker wakes at once; another one ends after its
-// current sample. The worker's reader then waits for the reads in flight or cancels them.
+// TicketReader: needs no lock, since only its worker uses it. Workers share HeldObjects, which has its own
+// lock. Memory: workers allocate buffers and names that grow, and errors. If memory runs out,
+// TicketReader::begin() fails that sample. TicketReader::next() throws std::bad_alloc, which ends the worker
+// and the run. Under the lock the code allocates the order of an epoch, names of bad objects, errors and
+// small lists. Ctrl-C: the signal handler only sets a flag. Workers do not test it. next() tests it every 50
+// ms and returns `interrupted`; the consumer then calls close(). Crash: nothing is written. Stop: close() and
+// the destructor request it. A waiting worker wakes at once; another one ends after its current sample. The
+// worker's reader then waits for the reads in flight or cancels them.
 #include "miniapps/pipeline/loader.hpp"
 
 #include <algorithm>

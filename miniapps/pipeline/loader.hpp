@@ -65,8 +65,8 @@ struct LoaderSettings {
   SpanLog* spans = nullptr;
 };
 
-// Reads the samples of one worker. The worker's thread alone makes, uses and destroys it, without the
-// loader's lock. Like SampleReader, its destructor waits for the reads in flight or cancels them.
+// Reads the samples of one worker. It needs no lock: the worker's thread alone makes, uses and destroys it.
+// Like that of SampleReader, its destructor waits for the reads in flight or cancels them.
 class TicketReader {
  public:
   // Borrows all arguments. `depth` is a depth that deep_queue() accepts; the errors are those of

@@ -29,7 +29,8 @@ struct MemoryRoom {
 Result<MemoryRoom> memory_room(std::uint64_t samples, std::size_t slot_bytes, std::size_t batch);
 
 // The consumer's thread alone, except for times(), which any thread may call. It has no lock of its own:
-// close() and a signal act on upstream. next() allocates in its first call and at the begin of an epoch.
+// close() stops upstream. next() tests for a signal only in its first call, while upstream loads. It
+// allocates in that call and at the begin of an epoch.
 class MemoryBatches final : public BatchSource {
  public:
   // Borrows the room. `sampler_of` returns the sampler for this rank's part of a corpus of `samples` samples.

@@ -65,9 +65,8 @@ class TrainObservers {
   // Makes the observers. `nominal_step` is the accelerator's.
   Result<void> make(std::chrono::nanoseconds nominal_step);
   std::span<StepObserver* const> list() const { return list_; }
-  SpanLog* spans() {
-    return timeline_ ? &timeline_->log() : profiled_.get();
-  }                              // for the workers; may be null
+  // For the workers; may be null.
+  SpanLog* spans() { return timeline_ ? &timeline_->log() : profiled_.get(); }
   void start(SteadyTime start);  // `start` is time 0 of the run
   // Adds losses and lost time to this rank's outcome. Call it before the workers are stopped.
   void count(TrainOutcome& mine);

@@ -63,8 +63,8 @@ class Validating final : public StepObserver {
  private:
   Validating(const Validation& how, Backend& backend, const Manifest& samples, Sampler sampler,
              BatchPool pool, std::unique_ptr<Accelerator> accelerator, const ValidatingSettings& settings);
-  bool pass_due(std::uint64_t step,
-                const Batch* next) const;  // `step` counts from the start of the whole run
+  // `step` counts from the start of the whole run.
+  bool pass_due(std::uint64_t step, const Batch* next) const;
   Result<void> begin();
   Result<void> pass();
 

@@ -18,8 +18,9 @@ struct Waterfall {
   double computing_s = 0;        // the rest: the time of all steps, the mean of the ranks
 };
 
-// From wall_s, lost_s.*, validation_s and stage_busy_s.accelerator of a train record. The rest of the wall is
-// the time of checkpoints; without checkpoints it is nearly 0. Empty losses: there is nothing to draw.
+// From wall_s, lost_s.*, validation_s and stage_busy_s.accelerator of a train record. The rest of the wall
+// becomes a loss of its own: the time of checkpoints, or almost 0 without them. Returns no losses if the
+// record lacks the metrics.
 Waterfall waterfall_of(const Record& record);
 
 // Returns "" if there is nothing to draw.
