@@ -59,10 +59,10 @@ Result<std::size_t> for_each_segment(std::span<const std::byte> jpeg, Visit visi
 using Symbol = JpegCodes::Symbol;
 using HuffmanTable = JpegCodes::Table;
 
-// Bytes after the interval's bits: no code has their bits, and at() may read them.
+// Bytes after the interval's bits, which at() may read. All their bits are 1, which is no Huffman code.
 constexpr std::size_t kPadding = 2 * sizeof(std::uint64_t);
 
-// Bits; the last number may end after the skipped codes.
+// The most bits of one skip: the number after the last code may have up to 16 bits.
 constexpr std::size_t kFurthestSkip = JpegCodes::kSkipBits + 16;
 constexpr const char* kCannotBeDecoded = "begins an interval that cannot be decoded";
 
@@ -246,10 +246,10 @@ Result<JpegCodes> JpegCodes::of(std::span<const std::byte> header) {
   return bits;
 }
 
-// For each n from 1 to 7 finds the shortest row of waves whose codes have n bits, or n + 8 or n + 16. Uses
-// waves of one step with low frequencies: they have the shortest codes.
+// For each n from 1 to 7 finds the shortest sequence of coefficients whose codes have n bits, or n + 8 or
+// n + 16. Uses coefficients of one quantization step at low frequencies: they have the shortest codes.
 void JpegCodes::find_fillings() {
-  constexpr unsigned kFurthest = 4;  // zeros before a wave's coefficient, plus 1
+  constexpr unsigned kFurthest = 4;  // zeros before a coefficient, plus 1
   constexpr unsigned kMostBits = 24;
   std::vector<Word> waves;
   const std::vector<Symbol>& symbols = ac_[1].by_16;

@@ -32,8 +32,8 @@ Result<JpegLayout> jpeg_layout(std::span<const std::byte> jpeg);
 Result<std::vector<std::byte>> header_without_restarts(std::span<const std::byte> jpeg);
 
 // A bit that may be flipped: the JPEG stays valid and has the same length. It is the lowest bit of a
-// coefficient of at least 2, so the picture changes by one quantization step in one wave. It is never in a
-// byte that is or would become 0xFF.
+// coefficient of at least 2, so the picture changes by one quantization step in one frequency. It is never
+// in a byte that is or would become 0xFF.
 struct FlippableBit {
   std::size_t at = 0;  // offset of the byte in the JPEG
   std::uint8_t mask = 0;
@@ -66,10 +66,11 @@ class JpegCodes {
   Result<IntervalBits> find(std::span<const std::byte> jpeg, const JpegInterval& interval, std::size_t units,
                             FlipGroups groups) const;
 
-  // Makes an interval end with a whole byte. It replaces the `padding` bits by waves of one quantization step
-  // in the interval's last block, which can make the interval up to three bytes longer. That block must be a
-  // colour block without waves (else `corrupt`). Then another interval can follow without a marker. It is
-  // decoded correctly if the last DC values of this interval are zero.
+  // Makes an interval end with a whole byte. It replaces the `padding` bits by coefficients of one
+  // quantization step in the interval's last block, which can make the interval up to three bytes longer.
+  // That block must be a colour block without coefficients after the first (else `corrupt`). Then another
+  // interval can follow without a marker. It is decoded correctly if the last DC values of this interval are
+  // zero.
   Result<void> fill_last_byte(std::vector<std::byte>& coded, std::size_t padding) const;
 
   // A Huffman code and the number after it, for a table that is indexed by the next bits.
@@ -114,7 +115,7 @@ class JpegCodes {
   std::array<Table, 2> dc_;  // luma, colour
   std::array<Table, 2> ac_;
   Word end_of_block_;  // of a colour block
-  // For each n below 8: waves whose codes have n bits, or one or two bytes more. Count 0: none exists.
+  // For each n below 8: coefficients whose codes have n bits, or one or two bytes more. Count 0: none exists.
   std::array<Word, 8> fillings_;
 };
 

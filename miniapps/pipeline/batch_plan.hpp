@@ -151,7 +151,7 @@ class BatchPlan {
   std::uint64_t next_ = 0;  // number of the head: batches handed over or given up
   std::uint64_t given_up_ = 0;
   std::vector<std::size_t> free_places_;  // indices of free batches in the pool
-  std::optional<std::size_t> held_;       // index of the batch that the consumer has
+  std::optional<std::size_t> held_;       // index in the pool of the batch that the consumer has
   std::deque<Ticket> refills_;            // samples that fill holes; take() returns them first
   std::uint64_t filling_ = 0;  // number of the first batch with samples that take() has not returned
   bool requested_ = false;

@@ -345,7 +345,7 @@ TEST_F(CpuAccelerator, IsThereOnceAProcess) {
   EXPECT_EQ(two.error().code, Errc::invalid_argument);
 }
 
-// These need no oneDNN.
+// These tests run without oneDNN.
 TEST(CpuAcceleratorArguments, AreChecked) {
   for (const char* wrong : {"cpu:thread=1", "cpu:threads=0", "cpu:threads=5000", "cpu:classes=1",
                             "cpu:classes=2000000", "cpu:step=1ms"}) {

@@ -158,7 +158,7 @@ class BatchLoader final : public BatchSource {
     StageTimer timer{1};
     // mutex_ protects the next three.
     std::vector<std::uint64_t> spent_ns;  // for each part of the timer, copied in settle()
-    std::uint64_t waited_ns = 0;          // waits for a slot that have ended
+    std::uint64_t waited_ns = 0;          // time of ended waits for a slot
     std::optional<StageTimer::Clock::time_point> waiting_since;  // set while the worker waits for a slot
   };
 

@@ -26,9 +26,9 @@ struct Network {
 };
 inline constexpr std::uint32_t kPictureChannels = 3;
 
-// Krizhevsky, Sutskever and Hinton, NIPS 2012, in one tower: 224x224, five convolutions (11x11/4 x96, 5x5
-// x256, 3x3 x384, x384, x256), three pools, dense layers of 9216-4096-4096-`classes`. Without local response
-// normalisation and without dropout.
+// AlexNet of Krizhevsky, Sutskever and Hinton (NIPS 2012), in one tower: pictures of 224x224, five
+// convolutions (11x11/4 x96, 5x5 x256, 3x3 x384, x384, x256), three pools, dense layers of
+// 9216-4096-4096-`classes`. Without local response normalisation and without dropout.
 Network alexnet(std::uint32_t classes);
 
 }  // namespace penstock

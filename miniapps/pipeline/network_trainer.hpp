@@ -15,8 +15,8 @@
 namespace penstock {
 
 struct TrainerRequest {
-  Network network;          // samples of each batch
-  std::size_t samples = 0;  // of each batch
+  Network network;
+  std::size_t samples = 0;  // samples of each batch
   Axes axes = Axes::nhwc;
   unsigned threads = 0;  // 0: one for each processor
   // For the initial weights. Those of layer i are uniform in +-sqrt(3 / inputs), drawn by substream i of the

@@ -78,7 +78,7 @@ struct TrainRequest {
   // Whether other programs that use the processors make steps longer. False if the steps only sleep.
   bool steps_are_work() const { return burns() || !accelerator.starts_with("emulated"); }
   // The largest median overshoot of an emulated accelerator, as a share of the step. Above it the machine was
-  // too busy to emulate it. Burning has a larger one: processors are not always as fast as during the
+  // too busy to emulate it. It is larger with burn=: processors are not always as fast as during the
   // calibration.
   double overshoot_tolerance() const { return burns() ? 0.05 : 0.01; }
 };
