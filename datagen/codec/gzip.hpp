@@ -26,7 +26,7 @@ bool begins_as_gzip(std::span<const std::byte> bytes);
 // time, no name and no system.
 class GzipMaker {
  public:
-  static Result<GzipMaker> start();  // gzip_available(), or `exhausted`
+  static Result<GzipMaker> start();  // errors: as gzip_available(), or `exhausted`
   GzipMaker(GzipMaker&&) noexcept;
   GzipMaker& operator=(GzipMaker&&) noexcept;
   ~GzipMaker();
@@ -49,7 +49,7 @@ class GzipMaker {
 // Inflates members, one after another. One thread. It uses its 50 KiB of memory again for each member.
 class GzipInflater {
  public:
-  static Result<GzipInflater> start();  // gzip_available(), or `exhausted`
+  static Result<GzipInflater> start();  // errors: as gzip_available(), or `exhausted`
   GzipInflater(GzipInflater&&) noexcept;
   GzipInflater& operator=(GzipInflater&&) noexcept;
   ~GzipInflater();

@@ -67,7 +67,7 @@ class JpegCodes {
                             FlipGroups groups) const;
 
   // Makes an interval end with a whole byte. It replaces the `padding` bits by coefficients of one
-  // quantization step in the interval's last block, which can make the interval up to three bytes longer.
+  // quantization step in the interval's last block. The interval gets up to three bytes longer.
   // That block must be a colour block without coefficients after the first (else `corrupt`). Then another
   // interval can follow without a marker. It is decoded correctly if the last DC values of this interval are
   // zero.

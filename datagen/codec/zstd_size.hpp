@@ -20,7 +20,7 @@ Result<void> zstd_available();
 // the window of this level.
 class ZstdSize {
  public:
-  static Result<ZstdSize> start();  // zstd_available(), or `exhausted`
+  static Result<ZstdSize> start();  // errors: as zstd_available(), or `exhausted`
   ZstdSize(ZstdSize&&) noexcept;
   ZstdSize& operator=(ZstdSize&&) noexcept;
   ~ZstdSize();

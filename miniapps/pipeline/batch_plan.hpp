@@ -37,7 +37,7 @@ namespace penstock {
 struct Ticket {
   std::uint64_t batch = 0;  // running number of its batch
   std::uint64_t epoch = 0;
-  std::uint64_t index = 0;  // in the manifest
+  std::uint64_t index = 0;  // index of the sample in the manifest
   std::uint32_t slot = 0;
   std::size_t place = 0;  // index of its batch in the pool
 };
@@ -56,7 +56,7 @@ struct PlanStart {
 // When to stop: at the first limit that is reached. 0: no limit. Both limits count from the start of the
 // whole run, including earlier runs.
 struct PlanLimits {
-  std::uint64_t batches = 0;  // handed over
+  std::uint64_t batches = 0;  // batches to hand over
   std::uint64_t epochs = 0;
   PlanStart start{};
 
@@ -147,7 +147,7 @@ class BatchPlan {
 
   std::deque<Epoch> epochs_;  // those with open batches, and the epoch of the next batch to open
   std::uint64_t next_epoch_ = 0;
-  std::deque<Open> open_;   // batches next_ .. next_ + open_.size() - 1
+  std::deque<Open> open_;   // the open batches, in order; the first is the head
   std::uint64_t next_ = 0;  // number of the head: batches handed over or given up
   std::uint64_t given_up_ = 0;
   std::vector<std::size_t> free_places_;  // indices of free batches in the pool

@@ -223,7 +223,7 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& set
 
 // Waits for each worker's reads in flight without a limit. close() comes first if the back end may hang.
 BatchLoader::~BatchLoader() {
-  for (std::jthread& thread : threads_) thread.request_stop();  // all at once, before the first is joined
+  for (std::jthread& thread : threads_) thread.request_stop();  // request all before joining the first
   threads_.clear();
   if (!in_place()) return;
   // A Reader must be destroyed before the back end that made it.

@@ -1,6 +1,6 @@
 // The loader: worker threads that read samples and turn them into batches ahead of the training loop.
 //
-// Each worker takes the next samples in order, keeps up to `depth` reads of them in flight, and transforms
+// Each worker takes the next samples in order and keeps up to `depth` reads of them in flight. It transforms
 // each sample directly into its slot of the batch. The batch is not copied or collated afterwards. The
 // composition of a batch does not depend on which worker or read was faster (batch_plan.hpp has the exact
 // rules).
@@ -11,7 +11,7 @@
 // prepared ahead: the workers read no sample of batch n + 1 before next() asks for that batch, after step n
 // has ended.
 //
-// Time. A worker's time is divided into `read` (with the wait for a read), the transform's own stages, and
+// Time. A worker's time has these parts: `read` (with the wait for a read), the transform's own stages, and
 // the wait for a free slot in a batch. A worker reads the clock once at each change. For each stage, the time
 // of earlier stages counts as starved. The time of later stages and of the wait for a slot counts as blocked.
 // So the three times of a stage always add up to the workers' time. The wait for the end of the run is not

@@ -39,7 +39,7 @@ class NetworkTrainer {
   virtual Result<double> step(std::span<const float> pictures, std::span<const std::uint32_t> labels) = 0;
 };
 
-// `unsupported`, with the remedy, where this build has no oneDNN.
+// Success, or `unsupported` with the remedy if this build has no oneDNN.
 Result<void> network_trainer_available();
 // Allocates and touches all memory, which takes some tenths of a second for AlexNet. `exhausted` if it needs
 // more than there is.

@@ -46,13 +46,14 @@ struct PictureTensor {
 };
 
 enum class ResizeFilter : std::uint8_t {
-  // Between the two nearest pixel centres, edges repeated, no filter against aliasing:
+  // Interpolates between the two nearest pixel centres. Repeats edges; has no filter against aliasing:
   //   source = (target + 1/2) * source_size / target_size - 1/2, clamped to [0, source_size - 1]
-  // which is what OpenCV calls INTER_LINEAR and PyTorch bilinear without antialias.
+  // OpenCV calls this INTER_LINEAR; in PyTorch it is bilinear without antialias.
   bilinear,
-  // A triangle filter over all source pixels under the target pixel (twice as wide as the ratio if the
-  // picture shrinks), cut off at the edges and normalised. This is Pillow's BILINEAR and torchvision's
-  // default, within one of 255 levels: Pillow rounds between its two passes, this code does not.
+  // A triangle filter over all source pixels under the target pixel, cut off at the edges and normalised. If
+  // the picture shrinks, the triangle is twice as wide as the ratio. This is Pillow's BILINEAR and
+  // torchvision's default, within one of 255 levels: Pillow rounds between its two passes, this code does
+  // not.
   antialias,
 };
 Result<ResizeFilter> parse_resize(std::string_view name);
@@ -103,7 +104,7 @@ class Resizer {
   std::vector<float> line_;  // the source lines of one result line, combined
 };
 
-// Writes a picture line by line into its slot. One thread; memory is reused.
+// Writes a picture line by line into its slot. One thread. It uses its memory again.
 class LineWriter {
  public:
   LineWriter(const PictureTensor& tensor, const Normalisation& normalisation);

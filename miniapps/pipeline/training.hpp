@@ -32,7 +32,7 @@ struct Step {
   std::chrono::nanoseconds nominal{0};  // nominal time of the step; 0: it has none
 };
 
-// Consumes one batch after another. One thread.
+// Consumes one batch after another. One thread: the training loop's.
 class Accelerator {
  public:
   virtual ~Accelerator() = default;

@@ -35,8 +35,8 @@ struct DlioWorkload {
 Result<DlioWorkload> read_dlio_workload(const std::string& file, const std::vector<std::string>& overrides);
 
 // How many of the files DLIO itself would read with `accelerators`. Since its commit ad8ce8b it rounds the
-// number of files down to a multiple of the samples of one step of all accelerators, as if each file were one
-// sample.
+// number of files down to a multiple of the samples of one step. It counts the step of all accelerators, and
+// treats a file as one sample.
 std::uint64_t files_left_by_dlio(const DlioWorkload& workload, std::uint64_t accelerators);
 
 }  // namespace penstock

@@ -23,7 +23,7 @@ struct Resumed {
   std::string tier;        // the tier that it was read from
   double choose_s = 0;     // seconds to find it; rank 0 reads it whole for that
   double restore_s = 0;    // seconds until every rank had read and proven its part
-  nlohmann::json restart;  // restart_json()
+  nlohmann::json restart;  // for the record, from restart_json()
 
   PlanStart start() const;
 };

@@ -30,7 +30,7 @@ class SampleLog final : public StepObserver {
   // survive a power failure. Borrows `saves`.
   void flush_before(const StepObserver& saves) { saves_ = &saves; }
   Result<bool> after_step(std::uint64_t step, const Batch& batch) override;
-  const Result<void>& outcome() const { return outcome_; }  // of the last after_step()
+  const Result<void>& outcome() const { return outcome_; }  // result of the last after_step()
   Result<void> close();  // flushes all lines to the kernel; returns the first error
 
  private:

@@ -1,4 +1,4 @@
-// Training by oneDNN's primitives (versions 2 and 3).
+// Trains networks with the primitives of oneDNN (versions 2 and 3).
 #pragma once
 
 #include <memory>

@@ -45,8 +45,8 @@ bool grid_shows_utilization(const TrainGrid& grid);
 // whole run or repeat is divided by its number of steps.
 std::optional<double> input_wait_per_step(const Record& record);
 
-// 1 - (input wait per step with `prefetch`) / (the same with prefetch 0); negative when it got worse. Absent
-// without both.
+// 1 - (input wait per step with `prefetch`) / (the same with prefetch 0); negative if the wait grew. Absent
+// if one of the two was not measured.
 std::optional<double> hidden_by_prefetch(const TrainGroup& group, std::uint64_t prefetch);
 
 }  // namespace penstock
