@@ -99,8 +99,8 @@ class TicketReader {
   // to start comes as the result of next(). Running out of memory counts as such a failure.
   void begin(const Ticket& ticket);
   // Needs on_their_way() > 0. Starts the read of every sample that begin() asked for, and waits until one is
-  // complete. The slot is valid until the next call of next(), and at a depth of 1 until begin() as well. It
-  // may throw std::bad_alloc. An error `internal` means that the queue is broken: call neither begin() nor
+  // complete. The slot is valid until the next call of next(); at a depth of 1 only until the next begin().
+  // It may throw std::bad_alloc. An error `internal` means that the queue is broken: call neither begin() nor
   // next() after it.
   Slot& next();
   // Moves the bytes of the slot that next() returned last into `other`, together with their memory or Reader.
