@@ -1,5 +1,5 @@
-// Small pictures that are loaded once and held in memory, with a checkpoint behind every epoch: a training
-// that writes more than it reads.
+// Loads small pictures once, holds them in memory and writes a checkpoint after every epoch: a training that
+// writes more than it reads.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ constexpr OptionSpec kOptions[] = {{.name = "type",
                                     .help = "numbers in the batch: floats from 0 to 1, or octets"},
                                    kModelOption};
 
-// From three planes of octets to pixels.
+// Converts three planes of bytes to pixels.
 class PictureSampleTransform final : public SampleTransform {
  public:
   explicit PictureSampleTransform(bool octets) : octets_(octets) {}

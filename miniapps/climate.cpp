@@ -1,4 +1,4 @@
-// Fields of weather out of HDF5 files that are loaded whole, one sample each, as ClimDeepLearn does.
+// Loads whole HDF5 files with fields of weather data, one sample in each file, as ClimDeepLearn does.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -25,8 +25,8 @@ constexpr Hdf5Wanted kMoments{"climate/stats", Element::f32};
 constexpr std::size_t kMost = 1;  // columns of the statistics: mean, largest, smallest, deviation
 constexpr std::size_t kLeast = 2;
 constexpr std::array<std::string_view, 1> kStages{"normalise"};
-constexpr std::uint64_t kSplitSeed = 12345;  // the program's own
-constexpr std::uint64_t kEpochSteps = 10;    // of training, whatever the number of files
+constexpr std::uint64_t kSplitSeed = 12345;  // the seed of ClimDeepLearn
+constexpr std::uint64_t kEpochSteps = 10;    // steps of training in an epoch, for any number of files
 
 constexpr OptionSpec kOptions[] = {{.name = "channels",
                                     .role = OptionRole::work,
@@ -43,14 +43,14 @@ struct Fields {
   std::size_t pixels() const { return height * width; }
 };
 
-// What is taken of them: value * scale + shift is in 0 to 1.
+// A channel that the network uses. value * scale + shift is between 0 and 1.
 struct Channel {
   std::uint64_t number = 0;
   float scale = 1;
   float shift = 0;
 };
 
-// The channels as pixels, and behind them the label of each pixel, a 32-bit integer.
+// Writes the channels as pixels, then the label of each pixel as a 32-bit integer.
 class FieldsSampleTransform final : public SampleTransform {
  public:
   FieldsSampleTransform(const Fields& fields, std::vector<Channel> channels)
@@ -79,7 +79,7 @@ class FieldsSampleTransform final : public SampleTransform {
       for (std::size_t x = 0; x < fields_.width; ++x) {
         float value = 0;
         std::memcpy(&value, row + x * sizeof value, sizeof value);
-        // What is no class (a NaN, or far beyond any) is none of them.
+        // A value that is no class (a NaN, or far out of range) becomes -1.
         *to++ = value > -1e6F && value < 1e6F ? static_cast<std::int32_t>(value) : -1;
       }
     }
@@ -117,7 +117,8 @@ Result<Fields> fields_of(Backend& backend, const WholeObjects& files) {
                                                 "' are no fields: channels, height, width");
 }
 
-// The channels that are asked for, with what brings them to 0 to 1 by the statistics of all samples.
+// The requested channels, with the scale and shift that bring their values to 0 to 1, from the statistics of
+// all samples.
 Result<std::vector<Channel>> channels_of(const Options& options, Backend& backend, const Fields& fields) {
   const std::vector<std::uint64_t>& asked = options.list("channels");
   for (const std::uint64_t channel : asked)
@@ -153,7 +154,7 @@ Result<std::vector<Channel>> channels_of(const Options& options, Backend& backen
   return channels;
 }
 
-// Both kinds of files are of one size, and a sample is what is used of one.
+// Training and validation files have the same size. A sample is the part of a file that is used.
 StudiedBytes studied_bytes(const FileInput& plan, std::uint64_t training_reads,
                            std::uint64_t validation_reads) {
   const std::uint64_t reads = training_reads + validation_reads;
@@ -162,8 +163,7 @@ StudiedBytes studied_bytes(const FileInput& plan, std::uint64_t training_reads,
           climate_corrected_bytes(reads, plan.training.file_bytes)};
 }
 
-// Four fifths of the files are trained on and a tenth is validated on, of a permutation that is always the
-// same.
+// Trains on 8/10 of the files and validates on 1/10, by a permutation that is always the same.
 Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const Corpus* given) {
   if (given != nullptr)
     return make_error(Errc::invalid_argument,

@@ -1,5 +1,5 @@
-// DLIO's workloads (MLPerf Storage's among them), from their own YAML files: samples are read and batched as
-// they are stored, and steps take as long as the file says.
+// Runs DLIO's workloads (such as those of MLPerf Storage) from their own YAML files. Samples are read and
+// batched as stored, and steps take the time that the file gives.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::string duration_of(double seconds) {
   return us % 1000 == 0 ? fmt::format("{}ms", us / 1000) : fmt::format("{}us", us);
 }
 
-// Jitter is evenly spread: as wide as has the workload's standard deviation.
+// Jitter is uniform. Its width is chosen so that its standard deviation is the workload's.
 double jitter_of(const DlioWorkload& workload) {
   return std::sqrt(3.0) * workload.deviation_s;
 }
@@ -37,7 +37,7 @@ std::string accelerator_of(const DlioWorkload& workload) {
   return text;
 }
 
-// DLIO has what it trains on in a folder of its own.
+// DLIO keeps the training data in its own folder, `train`.
 std::string data_of(const DlioWorkload& workload) {
   if (workload.data_folder.empty()) return "";
   const std::filesystem::path train = std::filesystem::path(workload.data_folder) / "train";

@@ -1,4 +1,4 @@
-// Detector images out of HDF5 files that are loaded whole, as HEPCNNB does.
+// Loads whole HDF5 files with detector images, as HEPCNNB does.
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-// What the program reads of the nine data sets in a file; all have a row a sample.
+// The data sets that the program reads, of nine in a file. Each has one row for a sample.
 constexpr std::array<Hdf5Wanted, 5> kWanted{
     {{"data", Element::f32}, {"label"}, {"normweight"}, {"weight"}, {"psr"}}};
 constexpr std::array<std::string_view, 1> kStages{"transpose"};
@@ -38,7 +38,7 @@ std::string text_of(const std::vector<std::uint64_t>& shape) {
   return text;
 }
 
-// From planes to pixels, in an order of the file's own.
+// Converts planes to pixels, and puts the samples of a file into the order of file_order().
 class FileSampleTransform final : public SampleTransform {
  public:
   FileSampleTransform(const Images& images, std::shared_ptr<const std::vector<WholeObjects::Held>> held,
@@ -77,7 +77,7 @@ class FileSampleTransform final : public SampleTransform {
   }
 
   const Images images_;
-  const std::shared_ptr<const std::vector<WholeObjects::Held>> held_;  // of all workers
+  const std::shared_ptr<const std::vector<WholeObjects::Held>> held_;  // shared by all workers
   const std::uint64_t seed_;
   std::vector<Plane> planes_;
 };
@@ -124,9 +124,8 @@ StudiedBytes studied_bytes(const FileInput& plan, std::uint64_t training_reads,
   return {hepcnn_published_bytes(reads), hepcnn_corrected_bytes(reads)};
 }
 
-// The published counts are those of a program that goes round its validation files after each epoch that
-// another one follows. With global shuffling, which makes every epoch a list of files of its own, the last
-// one is none less.
+// The published counts fit a program that validates on all its files after each epoch but the last. With
+// global shuffling it makes a new list of files for each epoch, and validates after the last epoch as well.
 Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const Corpus* validation) {
   PENSTOCK_ASSIGN(FileSet training, file_set(*corpus.tier.backend, corpus.manifest, request.seed));
   FileInput plan{.training = std::move(training), .bytes = &studied_bytes};

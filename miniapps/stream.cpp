@@ -1,4 +1,4 @@
-// Reading and batching alone: what the tier and the loader give, with nothing behind them.
+// Only reads and batches: measures what the tier and the loader deliver without any further work.
 #include "miniapps/pipeline/transform.hpp"
 #include "miniapps/train/miniapp.hpp"
 

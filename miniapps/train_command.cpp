@@ -1,4 +1,4 @@
-// `penstock train`: the input pipeline of a mini-app in front of an accelerator, measured on each tier.
+// `penstock train`: runs the input pipeline of a mini-app with an accelerator, and measures it on each tier.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -32,15 +32,15 @@
 namespace penstock {
 namespace {
 
-// Measures tier by tier. Keeps a record in `run` whatever happens to a tier; the errors that come back are
-// not its fault. Borrows everything. Collective over the plan's ranks. Where measure() returns false, as
-// measure_training() does, it must outlive the process.
+// Measures tier after tier. Each tier gets a record in `run`, even if it fails; a returned error is not the
+// tier's fault. Borrows all arguments. Collective over the plan's ranks. If measure() returns false (stuck,
+// see measure_training()), the object must exist until the process ends.
 class TrainRuns {
  public:
   TrainRuns(TrainPlan& plan, StepCheckpoints* saves, Run& run) : plan_(plan), saves_(saves), run_(run) {}
 
   Result<bool> measure(const Tier& tier);
-  // A record with the reason why the tier is not measured.
+  // Adds a record with the reason why the tier is not measured.
   void skip(const Tier& tier, const std::string& why);
 
  private:
@@ -52,11 +52,12 @@ class TrainRuns {
   TrainPlan& plan_;
   StepCheckpoints* const saves_;
   Run& run_;
-  std::set<std::string> reported_copied_;  // tiers
-  std::optional<BatchPool> pool_;  // for as many accelerators as the plan has, and the tier measured last
+  std::set<std::string> reported_copied_;  // names of tiers
+  // For the plan's current number of accelerators and the tier that was measured last.
+  std::optional<BatchPool> pool_;
 };
 
-// Whether samples are used where the tier has them: on all ranks, or on none.
+// Collective: whether samples are used in place, on all ranks or on none.
 Result<bool> TrainRuns::all_in_place(const Tier& tier) {
   if (plan_.transform().slot_bytes != 0) return false;
   const std::string_view why = plan_.why_copied(tier);
@@ -68,7 +69,7 @@ Result<bool> TrainRuns::all_in_place(const Tier& tier) {
   return can != 0;
 }
 
-// On all ranks, or on none.
+// Collective: makes the pool on all ranks, or on none.
 Result<void> TrainRuns::make_pool(const Tier& tier) {
   PENSTOCK_ASSIGN(const bool in_place, all_in_place(tier));
   const BatchShape shape = plan_.batch_shape(in_place);
@@ -85,7 +86,7 @@ Result<bool> TrainRuns::train(const Tier& tier, Trial& trial) {
   return measure_training(plan_, tier, *pool_, saves_, trial);
 }
 
-// After a call that hangs the ranks make no more calls of each other than they must.
+// After a call that hangs, the ranks make no more collective calls than necessary.
 Result<bool> TrainRuns::keep(Trial trial, bool ended) {
   if (verdict_exit_code(trial.record().verdict) == 1 && !interrupted())
     warn(trial.record().tiers.value("data", Json::object()).value("name", "") + ": " + trial.record().reason);
@@ -135,16 +136,16 @@ Result<bool> measure_all(const TrainPlan& plan, TrainRuns& runs) {
   return stuck == nullptr;
 }
 
-// Threads hang in calls that cannot be ended: they are neither joined nor is what they use freed.
+// For threads that hang in calls: the process ends without joining them and without freeing what they use.
 [[noreturn]] void leave(Communicator& ranks, int exit_code) {
   static_cast<void>(std::fflush(nullptr));
-  static_cast<void>(ranks.barrier());  // all have written what they have
+  static_cast<void>(ranks.barrier());  // wait until all ranks have written their output
   ranks.abandon(exit_code);
   std::_Exit(exit_code);
 }
 
-// What went wrong with a run's checkpoints before the training, which ends it as it ends `penstock
-// checkpoint`.
+// Ends the command after an error with a run's checkpoints before the training, with the exit codes of
+// `penstock checkpoint`.
 Result<int> refuse(const CommandContext& context, const Error& error) {
   const bool usage = error.code == Errc::invalid_argument || error.code == Errc::interrupted;
   const bool locked = error.code == Errc::busy;

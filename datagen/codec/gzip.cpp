@@ -19,13 +19,13 @@ namespace penstock {
 
 namespace {
 
-constexpr int kWindowBits = 15 + 16;  // 32 KiB, in gzip's clothes
-constexpr int kMemoryLevel = 8;       // zlib's own default
+constexpr int kWindowBits = 15 + 16;  // a window of 32 KiB; + 16 selects the gzip format
+constexpr int kMemoryLevel = 8;       // zlib's default
 constexpr int kNoSystem = 255;
 constexpr std::size_t kPiece = std::size_t{64} << 10U;
-constexpr std::size_t kMostAtOnce = std::size_t{1} << 30U;  // zlib counts in 32 bits
+constexpr std::size_t kMostAtOnce = std::size_t{1} << 30U;  // zlib counts bytes in 32 bits
 
-// zlib reads through pointers that are not const.
+// zlib takes input by non-const pointers but does not write to it.
 Bytef* bytes_of(std::span<const std::byte> bytes) {
   return reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));  // NOLINT(*-cast)
 }
@@ -52,7 +52,7 @@ struct GzipMaker::State {
     filled = 0;
   }
 
-  // In pieces of one size, so that how the caller's are cut is not seen in what comes out.
+  // Passes pieces of one size to zlib, so the output does not depend on how the caller cuts the bytes.
   Result<void> add(std::span<const std::byte> bytes, const Sink& sink) {
     while (!bytes.empty()) {
       const std::size_t some = std::min(bytes.size(), kPiece - filled);
@@ -114,7 +114,7 @@ Result<void> GzipMaker::make(std::span<const std::span<const std::byte>> pieces,
 }
 
 std::uint64_t GzipMaker::most(std::uint64_t bytes) const {
-  state_->begin();  // behind a member's end zlib forgets that it makes gzip
+  state_->begin();  // deflateBound() ignores the gzip header after the end of a member
   return deflateBound(&state_->stream, bytes);
 }
 
@@ -135,7 +135,7 @@ Result<GzipInflater::Step> GzipInflater::step(std::span<const std::byte> in, std
   z_stream& stream = state_->stream;
   const uInt given = count_of(in.size());
   const uInt room = count_of(out.size());
-  std::byte nowhere{};  // zlib takes no null, even for no bytes
+  std::byte nowhere{};  // zlib accepts no null pointer, even for 0 bytes
   stream.next_in = given == 0 ? bytes_of({&nowhere, 1}) : bytes_of(in);
   stream.avail_in = given;
   stream.next_out = room == 0 ? bytes_of({&nowhere, 1}) : bytes_of(out);

@@ -1,5 +1,5 @@
-// gzip members (RFC 1952) through zlib, made and inflated one after another. Where the build lacks zlib every
-// start() is `unsupported` and says so.
+// Makes and inflates gzip members (RFC 1952) with zlib, one after another. In a build without zlib every
+// start() fails with `unsupported` and says why.
 #pragma once
 
 #include <cstddef>
@@ -12,29 +12,32 @@
 
 namespace penstock {
 
-inline constexpr int kGzipLevel = 6;                       // what gzip(1) compresses with
-inline constexpr std::uint64_t kMostGzipInflation = 1032;  // of deflate: 258 bytes from two bits
+inline constexpr int kGzipLevel = 6;  // the default level of gzip(1)
+// The most that deflate inflates: 258 bytes from two bits.
+inline constexpr std::uint64_t kMostGzipInflation = 1032;
 
-// Nothing, or `unsupported`.
+// Success, or `unsupported` in a build without zlib.
 Result<void> gzip_available();
 
 bool begins_as_gzip(std::span<const std::byte> bytes);
 
-// Makes one member after another; its 400 KiB are reused. The same bytes make the same member,
-// however they are cut (with one version of zlib): no time, no name and no system is in it. One thread.
+// Makes gzip members, one after another. One thread. It uses its 400 KiB of memory again for each member. The
+// same bytes make the same member, however they are cut (with one version of zlib): a member contains no
+// time, no name and no system.
 class GzipMaker {
  public:
-  static Result<GzipMaker> start();  // gzip_available(), or `exhausted`
+  static Result<GzipMaker> start();  // errors: as gzip_available(), or `exhausted`
   GzipMaker(GzipMaker&&) noexcept;
   GzipMaker& operator=(GzipMaker&&) noexcept;
   ~GzipMaker();
 
-  // Takes a member in pieces as they come, at most 64 KiB each; they are the maker's again when it returns.
+  // Receives a member in pieces of at most 64 KiB. A piece is valid only during the call.
   using Sink = std::function<Result<void>(std::span<const std::byte> bytes)>;
-  // One member of all pieces. Errors are the sink's; the next member is started anew after them.
+  // Makes one member from all pieces. Errors are the sink's. After an error the next call begins a new
+  // member.
   Result<void> make(std::span<const std::span<const std::byte>> pieces, const Sink& sink);
 
-  // What a member of that many bytes takes at most. Between members.
+  // The largest size of a member for `bytes` bytes. Not allowed within a member.
   std::uint64_t most(std::uint64_t bytes) const;
 
  private:
@@ -43,23 +46,23 @@ class GzipMaker {
   std::unique_ptr<State> state_;
 };
 
-// Inflates one member after another; its 50 KiB are reused. One thread.
+// Inflates members, one after another. One thread. It uses its 50 KiB of memory again for each member.
 class GzipInflater {
  public:
-  static Result<GzipInflater> start();  // gzip_available(), or `exhausted`
+  static Result<GzipInflater> start();  // errors: as gzip_available(), or `exhausted`
   GzipInflater(GzipInflater&&) noexcept;
   GzipInflater& operator=(GzipInflater&&) noexcept;
   ~GzipInflater();
 
-  void begin();  // of another member
+  void begin();  // starts another member
 
   struct Step {
-    std::size_t taken = 0;  // of `in`
-    std::size_t made = 0;   // of `out`
-    bool end = false;       // of the member, whose checksum and length are right
+    std::size_t taken = 0;  // bytes of `in`
+    std::size_t made = 0;   // bytes of `out`
+    bool end = false;       // the member has ended, with correct checksum and length
   };
-  // Goes as far as `in` and `out` do; where it neither takes nor makes anything, one of them has to be
-  // longer. `corrupt` says what is wrong, but not where.
+  // Inflates until `in` is used up or `out` is full. If it takes and makes nothing, the caller must give a
+  // longer `in` or `out`. `corrupt` names the damage, but not its offset.
   Result<Step> step(std::span<const std::byte> in, std::span<std::byte> out);
 
  private:

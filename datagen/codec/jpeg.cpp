@@ -11,17 +11,19 @@ namespace penstock {
 namespace {
 
 constexpr int kMostScans = 500;
-// A Huffman-coded picture spends at least one bit on each block of its finest component, which covers at
-// least a quarter of the blocks when two components share being finest.
-constexpr std::uint64_t kMostPixelsPerByte = 2048;  // 8 bits, 64 pixels, a quarter
-// No such bound holds for arithmetic coding, which spends next to nothing on what is expected: a small
-// picture is taken at its word, a larger one is held to the bound of Huffman's.
+// A Huffman-coded picture needs at least one bit for each block of its finest component. If two components
+// share the finest resolution in different directions, that component has at least a quarter of the blocks.
+// So the bound is 8 bits in a byte * 64 pixels in a block * 4.
+constexpr std::uint64_t kMostPixelsPerByte = 2048;
+// Arithmetic coding has no such bound: predictable content needs almost no bits. A small picture may claim
+// any size up to this; a larger one must obey the bound for Huffman codes.
 constexpr std::uint64_t kMostUnboundedPixels = std::uint64_t{1} << 22;
-// libjpeg-turbo stores a line that begins at a multiple of its vectors' size past the caches. That is right
-// for pixels that are read late. A part's lines are copied at once, and would come from memory (a tenth of
-// the whole time).
+// If a line begins at a multiple of the vector size, libjpeg-turbo stores it past the caches. That is good
+// for pixels that are read much later. The lines of a part are copied at once and would have to come from
+// memory, which takes a tenth of the whole time. So they begin one byte later.
 constexpr std::size_t kOffAlignment = 1;
 
+// libjpeg calls it for an error, in the thread of the codec. Jumps back to the setjmp() of the current step.
 [[noreturn]] void give_up(j_common_ptr codec) {
   JpegGuard* guard = static_cast<JpegGuard*>(codec->client_data);
   guard->code = codec->err->msg_code;
@@ -39,7 +41,7 @@ void on_message(j_common_ptr codec, int level) {
 void stay_silent(j_common_ptr /*codec*/) {}
 
 void stop_endless_scans(j_common_ptr codec) {
-  // Only decoders get this callback, so the cast back is to what it really is.
+  // Only decoders get this callback, so the cast restores the real type.
   j_decompress_ptr decoder = reinterpret_cast<j_decompress_ptr>(codec);
   if (decoder->input_scan_number > kMostScans) {
     JpegGuard* guard = static_cast<JpegGuard*>(codec->client_data);
@@ -72,7 +74,7 @@ struct JpegDecoder::State {
   jpeg_decompress_struct codec{};
   jpeg_progress_mgr progress{};
   bool alive = false;
-  std::vector<std::uint8_t> line;  // one of CMYK, or of what is cut
+  std::vector<std::uint8_t> line;  // one line of CMYK, or of a part
 
   State() {
     set_up(guard);
@@ -129,8 +131,8 @@ struct JpegDecoder::State {
     return true;
   }
 
-  // `row` holds one of the whole width. Colour at half resolution is spread with the help of its neighbours,
-  // so that columns at the edge of what is decoded may look otherwise: one coding unit more is, on each side.
+  // `row` has space for a line of the whole width. Colour at half resolution is interpolated from neighbours,
+  // so columns at the edge of the decoded area may differ. It decodes one more coding unit on each side.
   bool read_part(const PicturePart& part, std::uint8_t* row, std::uint8_t* pixels) {
     if (setjmp(guard.escape) != 0) return false;
     jpeg_start_decompress(&codec);
@@ -154,7 +156,7 @@ struct JpegDecoder::State {
     return true;
   }
 
-  // Adobe's programs store ink upside down (255 is no ink), and say so by their marker.
+  // Adobe's programs store inverted ink (255: no ink) and set their marker.
   void print(const std::uint8_t* ink, std::uint8_t* rgb, JDIMENSION width) const {
     const unsigned flip = codec.saw_Adobe_marker != 0 ? 0 : 255;
     for (JDIMENSION x = 0; x < width; ++x, ink += 4, rgb += 3)

@@ -1,4 +1,4 @@
-// JPEG in through libjpeg-turbo, for one thread, with everything reused from picture to picture.
+// Decodes JPEG with libjpeg-turbo. One thread for each decoder, which uses its memory again for each picture.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// Interleaved 8-bit RGB, rows top to bottom without padding: pixels[(y * width + x) * 3 + channel].
+// 8-bit RGB, interleaved; rows from top to bottom without padding: pixels[(y * width + x) * 3 + channel].
 struct Image {
   std::uint32_t width = 0;
   std::uint32_t height = 0;
@@ -22,7 +22,7 @@ struct JpegHeader {
   std::uint32_t width = 0;
   std::uint32_t height = 0;
   int components = 0;
-  unsigned restart_interval = 0;  // in coding units; 0: the picture is one interval
+  unsigned restart_interval = 0;  // in coding units; 0: the whole picture is one interval
 };
 
 // A rectangle of a picture.
@@ -33,13 +33,14 @@ struct PicturePart {
   std::uint32_t height = 0;
 };
 
-// A picture above this is refused, and so is one that claims more pixels than its bytes can hold: 2048 a
-// byte. Arithmetic coding can hold more; its pictures are held to that from 2^22 pixels on.
+// Larger pictures are refused. So is a picture that claims more pixels than its bytes can contain: 2048 for
+// each byte. Arithmetic coding can contain more, so its pictures must obey that limit only from 2^22 pixels
+// on.
 inline constexpr std::uint64_t kMostJpegPixels = std::uint64_t{1} << 30;
 
-// One thread. Errors are `corrupt` and say what is wrong with the picture; `exhausted` when memory ran out.
-// Warnings of the library (premature end, extraneous bytes, bad codes) count as `corrupt`: a picture that
-// needs guessing is not what was stored. Only oddities of the header that change no pixel are let pass.
+// One thread. An error is `corrupt` and names the damage, or `exhausted` if memory ran out. Warnings of the
+// library (premature end, extraneous bytes, bad codes) are `corrupt` as well: if the decoder must guess, the
+// pixels are not the stored ones. Only oddities of the header that change no pixel are accepted.
 class JpegDecoder {
  public:
   JpegDecoder();
@@ -49,14 +50,14 @@ class JpegDecoder {
 
   Result<JpegHeader> header(std::span<const std::byte> jpeg);
 
-  // Whole picture as RGB (greyscale is spread, CMYK and YCCK converted), into `out`, whose memory is reused;
-  // undefined after an error. `shrink` 1, 2, 4 or 8 decodes to that fraction of each side, rounded up, which
-  // spares most of the inverse transform.
+  // Decodes the whole picture to RGB into `out`; grey, CMYK and YCCK are converted. Uses the memory of `out`
+  // again; after an error its content is undefined. `shrink` 1, 2, 4 or 8 divides both sides by it, rounded
+  // up, and saves most of the inverse transform (IDCT).
   Result<void> decode(std::span<const std::byte> jpeg, Image& out, unsigned shrink = 1);
 
-  // The same pixels as decode() has in that part, sparing most of the inverse transform outside of it and all
-  // that is coded below it, where damage then goes unnoticed. `invalid_argument` for a part that is empty or
-  // is not in the picture.
+  // Decodes a part, with the same pixels as decode(). It skips most of the inverse transform outside of the
+  // part, and everything that is coded below it. So it does not notice damage there. `invalid_argument` if
+  // the part is empty or not inside the picture.
   Result<void> decode_part(std::span<const std::byte> jpeg, const PicturePart& part, Image& out);
 
  private:

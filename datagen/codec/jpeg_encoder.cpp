@@ -10,8 +10,8 @@
 namespace penstock {
 namespace {
 
-// A coefficient takes 26 bits at most (the longest fixed code and ten bits of value), a 4:2:0 pixel has 1.5
-// of them, and the stuffing behind bytes of 0xff adds little.
+// A coefficient needs at most 26 bits: 16 for the longest fixed code and ten for the value. A 4:2:0 pixel has
+// 1.5 coefficients. The zeros stuffed after bytes of 0xFF add little.
 constexpr std::size_t kMostBytesPerPixel = 6;
 constexpr std::size_t kMostHeaderBytes = 2048;
 
@@ -31,7 +31,7 @@ struct JpegEncoder::State {
   jpeg_compress_struct codec{};
   jpeg_destination_mgr sink{};
   bool alive = false;
-  std::vector<std::uint8_t> out;  // never smaller than the largest possible result of the picture at hand
+  std::vector<std::uint8_t> out;  // at least as large as the largest possible result for the current picture
 
   State() {
     set_up(guard);
@@ -78,7 +78,7 @@ struct JpegEncoder::State {
     return {};
   }
 
-  // jpeg_set_defaults chooses 4:2:0 for YCbCr.
+  // jpeg_set_defaults() selects 4:2:0 for YCbCr.
   void begin(J_COLOR_SPACE space, bool planes) {
     codec.in_color_space = space;
     jpeg_set_defaults(&codec);
@@ -94,7 +94,7 @@ struct JpegEncoder::State {
     while (codec.next_scanline < codec.image_height) {
       JSAMPROW rows[kJpegRowsAtOnce];
       const JDIMENSION wanted = std::min(kJpegRowsAtOnce, codec.image_height - codec.next_scanline);
-      // libjpeg takes rows without const and leaves them as they are.
+      // libjpeg takes rows by non-const pointers but does not write to them.
       for (JDIMENSION i = 0; i < wanted; ++i)
         rows[i] = const_cast<std::uint8_t*>(pixels) + (codec.next_scanline + i) * stride;
       jpeg_write_scanlines(&codec, rows, wanted);

@@ -1,4 +1,4 @@
-// JPEG out through libjpeg-turbo, for one thread, with everything reused from picture to picture.
+// Encodes JPEG with libjpeg-turbo. One thread for each encoder, which uses its memory again for each picture.
 #pragma once
 
 #include <array>
@@ -13,9 +13,9 @@
 
 namespace penstock {
 
-// The same picture as the coder sees it: full-range YCbCr planes of JFIF, colour at half resolution. Every
-// plane reaches to whole 16x16 units: luma rows have stride(), colour rows stride() / 2, and the rows up to
-// padded_height() are there; what lies beyond width and height is coded but never shown.
+// A picture in the form that the coder uses: full-range YCbCr planes of JFIF, with colour at half resolution.
+// Every plane has whole 16x16 units: rows of stride() bytes for luma and stride() / 2 for colour, up to
+// padded_height(). Pixels beyond width and height are coded but never shown.
 struct YccImage {
   std::uint32_t width = 0;
   std::uint32_t height = 0;
@@ -23,13 +23,14 @@ struct YccImage {
 
   std::size_t stride() const { return (std::size_t{width} + 15) / 16 * 16; }
   std::size_t padded_height() const { return (std::size_t{height} + 15) / 16 * 16; }
-  // Sets the size and makes the planes large enough; content undefined. Keeps memory.
+  // Sets the size and makes the planes large enough. Their content is undefined; their memory does not
+  // shrink.
   void reshape(std::uint32_t new_width, std::uint32_t new_height);
 };
 
-// One thread. Baseline 4:2:0, optimised for speed (fixed Huffman tables), no metadata: the same pixels give
-// the same bytes. `invalid_argument` for a size or a setting that JPEG does not have. What is returned stays
-// valid until the next call.
+// One thread. Makes baseline 4:2:0, optimised for speed (fixed Huffman tables), without metadata: the same
+// pixels give the same bytes. `invalid_argument` for a size or a setting that JPEG does not have. The result
+// is valid until the next call.
 class JpegEncoder {
  public:
   JpegEncoder();
@@ -37,12 +38,12 @@ class JpegEncoder {
   JpegEncoder(JpegEncoder&&) noexcept;
   JpegEncoder& operator=(JpegEncoder&&) noexcept;
 
-  // quality 1..100, as everybody counts it.
+  // `quality` is 1 to 100, on the usual scale of libjpeg.
   Result<std::span<const std::byte>> encode(const Image& image, int quality);
 
-  // `quantizer_percent` scales the standard's example tables directly (quality 50 is 100, quality 90 is 20,
-  // quality 25 is 200): finer than quality near the top. 1..5000. Every `restart_rows` rows of 16 lines (0:
-  // never) a restart interval begins, which can be decoded without what stands before it.
+  // `quantizer_percent`, 1 to 5000, scales the example tables of the standard: 100 is quality 50, 20 is
+  // quality 90, 200 is quality 25. It is finer than `quality` near the top. A restart interval begins after
+  // every `restart_rows` rows of 16 lines (0: never). It can be decoded without the intervals before it.
   Result<std::span<const std::byte>> encode(const YccImage& image, int quantizer_percent,
                                             unsigned restart_rows = 0);
 

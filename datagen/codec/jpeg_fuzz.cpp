@@ -1,5 +1,5 @@
-// Fuzz target: the input is a JPEG. Pictures are decoded as long as they are small, whole, shrunk and in
-// part; larger ones must not claim more than their bytes are trusted with.
+// Fuzz target: the input is a JPEG. Small pictures are decoded whole, shrunk and in part. Larger ones must
+// not claim more pixels than their bytes may contain.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

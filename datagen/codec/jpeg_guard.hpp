@@ -1,7 +1,7 @@
-// How the JPEG decoder and encoder get libjpeg's errors.
+// Receives the errors of libjpeg for the JPEG decoder and encoder.
 #pragma once
 
-// jpeglib.h needs FILE and size_t before it.
+// jpeglib.h needs FILE and size_t to be declared before it.
 // clang-format off
 #include <cstdio>
 #include <jpeglib.h>
@@ -16,8 +16,9 @@ namespace penstock {
 
 inline constexpr JDIMENSION kJpegRowsAtOnce = 16;
 
-// libjpeg reports by calling back and expects not to be returned to. Between setjmp and longjmp no object
-// with a destructor may come to life: each step is one function of plain C data.
+// libjpeg reports an error by a callback that must not return: it calls longjmp. No object with a destructor
+// may be created between setjmp and longjmp, since it would not be destroyed. So each step is one function
+// with plain C data.
 struct JpegGuard {
   jpeg_error_mgr manager{};
   std::jmp_buf escape{};
@@ -25,10 +26,10 @@ struct JpegGuard {
   int code = 0;
 };
 
-// The codec's `err` is then the manager, and its `client_data` the guard.
+// Sets up the guard. The caller then sets the codec's `err` to the manager, and `client_data` to the guard.
 void set_up(JpegGuard& guard);
 
-// `otherwise`: what every failure but lack of memory means.
+// Lack of memory becomes `exhausted`, every other failure `otherwise`.
 Error codec_error(const JpegGuard& guard, Errc otherwise, const std::string& doing);
 
 }  // namespace penstock

@@ -29,15 +29,15 @@ std::uint8_t octet(std::span<const std::byte> bytes, std::size_t at) {
   return std::to_integer<std::uint8_t>(bytes[at]);
 }
 
-// Where the next 0xFF is; the size where there is none.
+// Offset of the next 0xFF; bytes.size() if there is none.
 std::size_t find_ff(std::span<const std::byte> bytes, std::size_t from) {
   const void* const found = std::memchr(bytes.data() + from, 0xff, bytes.size() - from);
   return found == nullptr ? bytes.size()
                           : static_cast<std::size_t>(static_cast<const std::byte*>(found) - bytes.data());
 }
 
-// Calls visit(marker, its payload, where that begins) for each segment up to the scan's; returns where the
-// entropy-coded bytes begin.
+// Calls visit(marker, payload, offset of the payload) for each segment up to the start of the scan. Returns
+// the offset of the entropy-coded bytes.
 template <class Visit>
 Result<std::size_t> for_each_segment(std::span<const std::byte> jpeg, Visit visit) {
   if (jpeg.size() < 4 || octet(jpeg, 0) != 0xff || octet(jpeg, 1) != kStartOfImage)
@@ -59,13 +59,15 @@ Result<std::size_t> for_each_segment(std::span<const std::byte> jpeg, Visit visi
 using Symbol = JpegCodes::Symbol;
 using HuffmanTable = JpegCodes::Table;
 
-constexpr std::size_t kPadding =
-    2 * sizeof(std::uint64_t);  // behind the bits: no code, and room to look ahead
+// Bytes after the interval's bits, which at() may read. All their bits are 1, which is no Huffman code.
+constexpr std::size_t kPadding = 2 * sizeof(std::uint64_t);
 
-constexpr std::size_t kFurthestSkip = JpegCodes::kSkipBits + 16;  // bits: the last number may be behind
+// The most bits of one skip: the number after the last code may have up to 16 bits.
+constexpr std::size_t kFurthestSkip = JpegCodes::kSkipBits + 16;
 constexpr const char* kCannotBeDecoded = "begins an interval that cannot be decoded";
 
-// The bits of an interval without the zeros that are stuffed behind 0xFF, and where each byte comes from.
+// The bits of an interval without the zeros that are stuffed after 0xFF, and the original offset of each
+// byte.
 class Bits {
  public:
   Bits(std::span<const std::byte> jpeg, const JpegInterval& interval) : begin_(interval.begin) {
@@ -84,7 +86,7 @@ class Bits {
     std::fill_n(bytes_.begin() + static_cast<std::ptrdiff_t>(count), kPadding, std::uint8_t{0xff});
   }
 
-  // At least 57 bits from `position` on, the first of them highest.
+  // At least 57 bits from `position` on; the first one is the highest bit.
   std::uint64_t at(std::size_t position) const {
     std::uint64_t word = 0;
     std::memcpy(&word, bytes_.data() + position / 8, sizeof word);
@@ -93,7 +95,7 @@ class Bits {
   }
   std::size_t size() const { return size_; }
 
-  // Where the byte of a bit is in the JPEG. Positions only grow from call to call.
+  // The JPEG's byte that has the bit at `position`. Positions must not decrease from call to call.
   FlippableBit bit(std::size_t position) {
     while (passed_ < stuffed_.size() && stuffed_[passed_] <= position / 8) ++passed_;
     return {begin_ + position / 8 + passed_, static_cast<std::uint8_t>(0x80U >> (position % 8))};
@@ -102,7 +104,7 @@ class Bits {
  private:
   const std::size_t begin_;
   std::vector<std::uint8_t> bytes_;
-  std::vector<std::size_t> stuffed_;  // bytes before each of the zeros
+  std::vector<std::size_t> stuffed_;  // for each stuffed zero: how many bytes of `bytes_` are before it
   std::size_t passed_ = 0;
   std::size_t size_ = 0;
 };
@@ -112,12 +114,12 @@ bool may_flip(std::span<const std::byte> jpeg, const FlippableBit& bit) {
   return here != 0xff && (here ^ bit.mask) != 0xff;
 }
 
-// Takes the bits that make up the groups, of those that it is offered in order.
+// Selects bits for the groups. Bits are offered in the order of their positions.
 class Wanted {
  public:
   explicit Wanted(FlipGroups groups) : groups_(groups) {}
 
-  // Position before which it takes none.
+  // It accepts no bit before this position.
   std::size_t from() const { return from_; }
 
   void offer(const FlippableBit& bit, std::size_t position) {
@@ -143,11 +145,11 @@ class Wanted {
   const FlipGroups groups_;
   std::vector<FlippableBit> taken_;
   std::size_t from_ = 0;
-  std::size_t first_ = 0;     // byte of the group at hand
-  std::size_t of_group_ = 0;  // taken of it
+  std::size_t first_ = 0;     // first byte of the current group
+  std::size_t of_group_ = 0;  // bits taken for the current group
 };
 
-// `value`: the zeros before a coefficient and the size of its number, of a DC difference the size alone.
+// `value` has the zeros before a coefficient and the size of its number; for a DC difference only the size.
 Symbol symbol_of(std::uint8_t value, std::size_t code_bits) {
   constexpr std::uint8_t kSixteenZeros = 0xf0;
   const auto size = static_cast<std::uint8_t>(value & 15U);
@@ -207,8 +209,8 @@ Result<void> JpegCodes::read_tables(std::span<const std::byte> payload, std::siz
     table.by_16.assign(65536, {});
     const std::span<const std::byte> counts = payload.subspan(at + 1, 16);
     at += 17;
-    std::size_t next =
-        0;  // codes go up with their lengths (ITU-T T.81, annex C): so does what begins with them
+    // Codes are in rising order of length (ITU-T T.81, annex C), so their first 16 bits rise as well.
+    std::size_t next = 0;
     for (std::size_t length = 1; length <= 16; ++length) {
       const std::size_t covers = std::size_t{1} << (16 - length);
       for (std::size_t i = 0; i < octet(counts, length - 1); ++i, next += covers) {
@@ -244,23 +246,23 @@ Result<JpegCodes> JpegCodes::of(std::span<const std::byte> header) {
   return bits;
 }
 
-// Rows of waves of one step each, by how many bits their codes have: the shortest for each that is left of a
-// byte. Those of the lowest frequencies, for they have the shortest codes.
+// For each n from 1 to 7 finds the shortest sequence of coefficients whose codes have n bits, or n + 8 or
+// n + 16. Uses coefficients of one quantization step at low frequencies: they have the shortest codes.
 void JpegCodes::find_fillings() {
-  constexpr unsigned kFurthest = 4;  // coefficients ahead
+  constexpr unsigned kFurthest = 4;  // zeros before a coefficient, plus 1
   constexpr unsigned kMostBits = 24;
   std::vector<Word> waves;
   const std::vector<Symbol>& symbols = ac_[1].by_16;
   for (std::size_t next = 0; next < symbols.size();) {
     const Symbol symbol = symbols[next];
-    if (symbol.bits == 0) break;  // codes go up: none follows
+    if (symbol.bits == 0) break;  // codes rise: no further one exists
     const unsigned code_bits = symbol.bits - symbol.size;
     const auto code = static_cast<std::uint32_t>(next >> (16U - code_bits));
     if (symbol.ahead >= kEndOfBlock) end_of_block_ = {code, code_bits};
     if (symbol.size == 1 && symbol.ahead <= kFurthest) waves.push_back({code << 1U | 1U, code_bits + 1});
     next += std::size_t{1} << (16U - code_bits);
   }
-  std::array<Word, kMostBits + 1> shortest{};  // rows of exactly that many bits
+  std::array<Word, kMostBits + 1> shortest{};  // the row for each exact number of bits
   std::array<bool, kMostBits + 1> known{true};
   for (unsigned count = 0; count <= kMostBits; ++count) {
     if (!known[count]) continue;
@@ -275,7 +277,7 @@ void JpegCodes::find_fillings() {
   }
 }
 
-// `first` has the symbol that comes first, `ac` those after it.
+// `first` has the table of the first symbol, `ac` the table of those after it.
 void JpegCodes::fill_skips(Table& first, bool direct, const Table& ac) {
   for (std::size_t next = 0; next < first.skips.size(); ++next) {
     Skip skip;
@@ -300,8 +302,8 @@ Result<IntervalBits> JpegCodes::find(std::span<const std::byte> jpeg, const Jpeg
     return not_ours(jpeg.size(), "the interval is cut short");
   Bits bits(jpeg, interval);
   Wanted wanted(groups);
-  // The end of a block is unpredictable, so nothing branches there: what comes next is looked up.
-  constexpr std::size_t kBlocks = 6;  // of a unit: four of luma, then both colours
+  // The end of a block is unpredictable, so there is no branch on it: the next table is looked up.
+  constexpr std::size_t kBlocks = 6;  // blocks of a coding unit: four of luma, then one of each colour
   std::array<const Table*, 2 * kBlocks> tables{};
   for (std::size_t block = 0; block < kBlocks; ++block) {
     tables[2 * block] = &dc_[block < 4 ? 0 : 1];
@@ -309,14 +311,14 @@ Result<IntervalBits> JpegCodes::find(std::span<const std::byte> jpeg, const Jpeg
   }
   std::size_t position = 0;
   std::size_t block = 0;
-  unsigned coefficient = 0;  // of the block, those before are known
+  unsigned coefficient = 0;  // coefficients of the current block that are decoded
   for (std::size_t left = units * kBlocks; left != 0;) {
     const bool direct = coefficient == 0;
     const Table& table = *tables[2 * block + (direct ? 0 : 1)];
     const std::uint64_t next = bits.at(position);
     const Skip skip = table.skips[next >> (64 - kSkipBits)];
     Symbol symbol;
-    // Far from what is wanted, and where the block cannot be full behind them: several symbols at once.
+    // Far before the next wanted bit, and if the block cannot become full, it skips several symbols at once.
     if (position + kFurthestSkip <= wanted.from() && skip.bits != 0 &&
         coefficient + skip.ahead % kEndOfBlock < 64) {
       position += skip.bits;
@@ -343,7 +345,7 @@ Result<IntervalBits> JpegCodes::find(std::span<const std::byte> jpeg, const Jpeg
 
 namespace {
 
-// The last bits of an interval, the zeros that are stuffed behind 0xFF left out and put in again.
+// The last bits of an interval. It removes the zeros that are stuffed after 0xFF and inserts them again.
 class Tail {
  public:
   explicit Tail(std::vector<std::byte>& coded) : coded_(coded) {
@@ -361,7 +363,7 @@ class Tail {
     bits_ = bits_ << count | bits;
     count_ += count;
   }
-  // Whole bytes.
+  // Writes back all whole bytes.
   void put_back() {
     while (count_ >= 8) {
       count_ -= 8;

@@ -1,6 +1,6 @@
-// What lies where in a baseline JPEG of our encoder: its header and its restart intervals, each of which can
-// be decoded without the others; the bits in them that may be flipped; and what it takes that they can follow
-// each other without a marker between them.
+// Analyses baseline JPEGs of Penstock's encoder. Finds the header and the restart intervals, each of which
+// can be decoded alone, and the bits that may be flipped. Also fills the end of intervals so that they can
+// follow each other without a marker.
 #pragma once
 
 #include <array>
@@ -14,78 +14,83 @@
 namespace penstock {
 
 struct JpegInterval {
-  std::size_t begin = 0;  // its entropy-coded bytes, the restart marker behind them left out
-  std::size_t bytes = 0;
+  std::size_t begin = 0;  // offset of its entropy-coded bytes
+  std::size_t bytes = 0;  // their number, without the restart marker after them
 };
 
 struct JpegLayout {
-  std::size_t header_bytes = 0;  // up to the first interval
-  std::size_t height_at = 0;     // the two bytes (high first) that say how many lines the picture has
+  std::size_t header_bytes = 0;  // bytes before the first interval
+  std::size_t height_at = 0;     // offset of the two bytes (high first) with the picture's height
   std::vector<JpegInterval> intervals;
 };
 
-// `corrupt` for what our encoder does not write: no baseline JPEG, several scans.
+// `corrupt` for pictures that Penstock's encoder does not write: not baseline, or several scans.
 Result<JpegLayout> jpeg_layout(std::span<const std::byte> jpeg);
 
-// The header (more may follow) of a picture that is one interval: without the segment that says how long they
-// are.
+// The header of a picture as one interval: without the segment that gives the length of intervals. `jpeg` may
+// have more bytes after its header.
 Result<std::vector<std::byte>> header_without_restarts(std::span<const std::byte> jpeg);
 
-// A bit that may be flipped, and the JPEG stays valid and as long: the lowest bit of a coefficient that is at
-// least 2, so that the picture changes by one quantization step in one wave. Never in a byte that is or
-// would become 0xFF.
+// A bit that may be flipped: the JPEG stays valid and has the same length. It is the lowest bit of a
+// coefficient of at least 2, so the picture changes by one quantization step in one frequency. It is never
+// in a byte that is or would become 0xFF.
 struct FlippableBit {
-  std::size_t at = 0;  // byte of the JPEG
+  std::size_t at = 0;  // offset of the byte in the JPEG
   std::uint8_t mask = 0;
 };
 
-// Which of such bits are wanted: in each `spacing` bytes the first `together` that lie within `within` bytes,
-// at most one of a byte (two could make 0xFF of it together). Those of a group are in one cache line or two.
+// Selects flippable bits. In each `spacing` bytes it takes the first `together` bits that are within `within`
+// bytes of each other, at most one bit of a byte: two flips could make 0xFF. So a group is in one or two
+// cache lines.
 struct FlipGroups {
   std::size_t spacing = 0;
   std::size_t together = 0;
   std::size_t within = 0;
 };
 
-// What was found in an interval.
+// The result of find() for one interval.
 struct IntervalBits {
-  std::vector<FlippableBit> flippable;  // in order
-  std::size_t padding = 0;              // bits behind the last code
+  std::vector<FlippableBit> flippable;  // in the order of their offsets
+  std::size_t padding = 0;              // bits after the last code
 };
 
-// The codes of pictures of 4:2:0 and three components that have the same Huffman tables. Immutable.
+// The Huffman codes of 4:2:0 pictures with three components and the same tables. Immutable, so any thread may
+// use it.
 class JpegCodes {
  public:
-  // `header`: the picture's bytes up to its first interval (more may follow). `corrupt` where tables are
+  // `header` has the picture's bytes before its first interval; more may follow. `corrupt` if tables are
   // missing.
   static Result<JpegCodes> of(std::span<const std::byte> header);
 
-  // `units` is how many coding units (MCUs) the interval holds; `corrupt` where it does not.
+  // `units` is the number of coding units (MCUs) in the interval; `corrupt` if it has another number.
   Result<IntervalBits> find(std::span<const std::byte> jpeg, const JpegInterval& interval, std::size_t units,
                             FlipGroups groups) const;
 
-  // Makes an interval end with a whole byte: in the place of so much padding, and of up to three bytes more,
-  // come waves of one quantization step in its last block, which is to have none (a colour's; `corrupt` where
-  // it has). What stands behind is then decoded as if it stood there alone, without a marker between, as far
-  // as the interval's last DC values are zero.
+  // Makes an interval end with a whole byte. It replaces the `padding` bits by coefficients of one
+  // quantization step in the interval's last block. The interval gets up to three bytes longer.
+  // That block must be a colour block without coefficients after the first (else `corrupt`). Then another
+  // interval can follow without a marker. It is decoded correctly if the last DC values of this interval are
+  // zero.
   Result<void> fill_last_byte(std::vector<std::byte>& coded, std::size_t padding) const;
 
-  // What 16 bits begin with: a Huffman code and, after it, a number.
+  // A Huffman code and the number after it, for a table that is indexed by the next bits.
   struct alignas(4) Symbol {
-    std::uint8_t bits = 0;   // of both; 0 is no code
-    std::uint8_t size = 0;   // bits of the number
-    std::uint8_t ahead = 0;  // coefficients up to and with this one; kEndOfBlock and more: none follows
+    std::uint8_t bits = 0;   // of the code and the number; 0: no code
+    std::uint8_t size = 0;   // bits of the number alone
+    std::uint8_t ahead = 0;  // coefficients up to and with this one; kEndOfBlock or more: the block ends
   };
   static constexpr unsigned kEndOfBlock = 128;
-  // As many symbols as begin within kSkipBits bits of a block: at least one, or none where a code is longer.
+  // The symbols whose codes are within the next kSkipBits bits, to skip them together. At least one symbol;
+  // none if a code is longer.
   struct alignas(2) Skip {
-    std::uint8_t bits = 0;   // of all
-    std::uint8_t ahead = 0;  // coefficients, and kEndOfBlock more where the last of them ends the block
+    std::uint8_t bits = 0;   // of all these symbols
+    std::uint8_t ahead = 0;  // coefficients; plus kEndOfBlock if the last symbol ends the block
   };
   static constexpr unsigned kSkipBits = 11;
   struct Table {
-    std::vector<Symbol> by_16;         // by the next 16 bits; empty: no such table
-    std::array<Symbol, 1024> by_10{};  // codes of up to 10 bits, which nearly all are: this fits a cache
+    std::vector<Symbol> by_16;  // indexed by the next 16 bits; empty: the table does not exist
+    // Codes of up to 10 bits, which are nearly all; small enough for the first cache.
+    std::array<Symbol, 1024> by_10{};
     std::array<Skip, 1U << kSkipBits> skips{};
     Symbol find(std::uint64_t next_64) const {
       const Symbol symbol = by_10[next_64 >> 54U];
@@ -96,7 +101,7 @@ class JpegCodes {
   };
 
  private:
-  // A code, the number after it included.
+  // A code with the number after it.
   struct Word {
     std::uint32_t bits = 0;
     unsigned count = 0;
@@ -109,9 +114,9 @@ class JpegCodes {
 
   std::array<Table, 2> dc_;  // luma, colour
   std::array<Table, 2> ac_;
-  Word end_of_block_;  // of a colour's block
-  std::array<Word, 8>
-      fillings_;  // waves whose codes have that many bits, or a byte or two more; none: no codes
+  Word end_of_block_;  // of a colour block
+  // For each n below 8: coefficients whose codes have n bits, or one or two bytes more. Count 0: none exists.
+  std::array<Word, 8> fillings_;
 };
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
-// Fuzz target: the input is a JPEG whose restart intervals and flippable bits are looked up. Flipping them
-// leaves every interval where it was. An interval whose last byte can be filled has no padding then, and the
-// same bits.
+// Fuzz target: the input is a JPEG. Looks up its restart intervals and flippable bits. After flips every
+// interval must have the same offset. An interval whose last byte can be filled must then have no padding,
+// and the same flippable bits.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const penstock::JpegInterval& interval : layout->intervals) {
     hold(interval.begin >= layout->header_bytes && interval.bytes <= size - interval.begin);
     if (!bits.ok()) continue;
-    // As many units as there are, found by trying: the input may hold any number.
+    // Finds the number of units by trying, since the input may have any number.
     std::vector<penstock::FlippableBit> flips;
     std::size_t held = 0;
     for (std::size_t units = 1; units <= kMostUnits; units *= 2) {

@@ -21,7 +21,7 @@ Bytes copy(std::span<const std::byte> bytes) {
   return Bytes(bytes.begin(), bytes.end());
 }
 
-// A slope in each channel: smooth, so that any quality keeps it nearly exactly.
+// A slope in each channel: smooth, so every quality keeps it almost exactly.
 Image slopes(std::uint32_t width, std::uint32_t height) {
   Image image{width, height, {}};
   for (std::uint32_t y = 0; y < height; ++y)
@@ -48,7 +48,7 @@ double mean_difference(const Image& a, const Image& b) {
   return sum / static_cast<double>(a.pixels.size());
 }
 
-// JPEG of the kinds that our encoder does not make, straight from the library.
+// JPEGs that Penstock's encoder does not make, directly from the library.
 struct Kind {
   J_COLOR_SPACE input = JCS_RGB;
   J_COLOR_SPACE stored = JCS_YCbCr;
@@ -208,7 +208,7 @@ TEST(Jpeg, GreyscaleIsSpread) {
 }
 
 TEST(Jpeg, InksBecomeLight) {
-  // Half yellow and a little black: (255, 255, 127) darkened to 200/255.
+  // Half yellow and a little black: (255, 255, 127) times 200/255.
   const auto check = [](const Kind& kind, std::vector<std::uint8_t> ink) {
     std::vector<std::uint8_t> samples;
     for (int i = 0; i < 16 * 16; ++i) samples.insert(samples.end(), ink.begin(), ink.end());
@@ -246,7 +246,7 @@ TEST(Jpeg, ShrinksWhileDecoding) {
   EXPECT_EQ(decoder.decode(bytes, decoded, 3).error().code, Errc::invalid_argument);
 }
 
-// Whatever decode() has there.
+// The part of a picture that decode() returned.
 Image cut_out(const Image& image, const PicturePart& part) {
   Image cut{part.width, part.height, {}};
   for (std::uint32_t y = part.top; y < part.top + part.height; ++y) {
@@ -290,7 +290,8 @@ TEST(Jpeg, APartHasThePixelsOfTheWhole) {
     ASSERT_TRUE(jpeg.ok());
     expect_parts_of(copy(*jpeg));
   }
-  const std::vector<std::uint8_t> samples = speckles(61, 47, 3).pixels;  // more than any of these has
+  // More samples than any of these pictures has.
+  const std::vector<std::uint8_t> samples = speckles(61, 47, 3).pixels;
   expect_parts_of(encode_kind({.progressive = true}, 61, 15, samples));
   expect_parts_of(
       encode_kind({.input = JCS_GRAYSCALE, .stored = JCS_GRAYSCALE, .components = 1}, 61, 15, samples));
@@ -322,7 +323,7 @@ TEST(JpegDamage, EveryTruncationIsSaid) {
     ASSERT_TRUE(decoder.decode(whole, decoded).ok());
     const Image expected = decoded;
     for (std::size_t length = 0; length < whole.size(); ++length) {
-      // A copy of exactly this length, so that the address sanitizer sees a read past it.
+      // A copy of exactly this length, so that the address sanitizer finds a read beyond it.
       const Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
       const Result<void> result = decoder.decode(cut, decoded);
       ASSERT_FALSE(result.ok()) << length;
@@ -425,7 +426,7 @@ TEST(JpegDamage, ArithmeticCodingIsNoWayAroundThat) {
     EXPECT_EQ(decoder.header(bomb).error().code, Errc::corrupt);
   }
   EXPECT_EQ(decoded.pixels.capacity(), 0U);
-  // One colour in fewer bytes than any Huffman code has for it.
+  // One colour, in fewer bytes than any Huffman code needs for it.
   const Bytes flat = encode_kind({.arithmetic = true}, 2000, 2000,
                                  std::vector<std::uint8_t>(std::size_t{2000} * 2000 * 3, 99));
   EXPECT_LT(flat.size(), 2000U * 2000 / 2048);

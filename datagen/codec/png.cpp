@@ -35,22 +35,24 @@ Result<std::span<const std::byte>> PngEncoder::encode(const Image& /*image*/) {
 namespace {
 
 constexpr std::uint64_t kMostSide = 1'000'000;
-constexpr std::uint64_t kMostInflation = 1032;  // of deflate: 258 bytes from two bits
+constexpr std::uint64_t kMostInflation = 1032;  // of deflate: at most 258 bytes from two bits
 constexpr std::size_t kSignature = 8;
-constexpr std::size_t kOverhead =
-    4096;  // chunks around the compressed rows, and deflate's own in a small picture
+// Chunk headers around the compressed rows, and deflate's own overhead in a small picture.
+constexpr std::size_t kOverhead = 4096;
 
-// Of deflate. What looks like a photograph gets 1% smaller with level 6, which takes more than twice as long.
+// The level of deflate. A picture like a photograph is 1% smaller with level 6, but that takes more than
+// twice as long.
 constexpr int kLevel = 3;
 
-// libpng reports by calling back and expects not to be returned to. Between setjmp and longjmp no object with
-// a destructor may come to life.
+// libpng reports an error by a callback that must not return: it calls longjmp. No object with a destructor
+// may be created between setjmp and longjmp, since it would not be destroyed.
 struct Guard {
   std::jmp_buf escape{};
   char message[128] = {};
   bool memory = false;
 };
 
+// libpng calls it for an error, in the thread of the codec. Jumps back to the setjmp() of the current step.
 [[noreturn]] void give_up(png_structp png, png_const_charp message) {
   auto* guard = static_cast<Guard*>(png_get_error_ptr(png));
   std::strncpy(guard->message, message, sizeof guard->message - 1);
@@ -59,7 +61,8 @@ struct Guard {
 }
 void stay_silent(png_structp /*png*/, png_const_charp /*message*/) {}
 
-// libpng takes memory for what a chunk says it holds before it looks whether that is there.
+// Checks that every chunk's length is inside the file: libpng allocates the memory that a chunk claims before
+// it checks.
 bool chunks_are_whole(std::span<const std::byte> png) {
   constexpr std::size_t kAround = 12;  // length, kind and checksum
   constexpr std::array kEnd{std::byte{'I'}, std::byte{'E'}, std::byte{'N'}, std::byte{'D'}};
@@ -88,10 +91,10 @@ void give(png_structp png, png_bytep from, std::size_t bytes) {
 }
 void flush(png_structp /*png*/) {}
 
-// One picture on its way in; every step is one function of plain data around a setjmp.
+// One picture that is being decoded. Each step is one function with plain data after a setjmp.
 struct Reading {
   Guard guard;
-  std::span<const std::byte> left;  // of the source
+  std::span<const std::byte> left;  // unread bytes of the source
   png_structp png = nullptr;
   png_infop info = nullptr;
   int passes = 0;
@@ -144,7 +147,7 @@ struct Reading {
 
 struct Writing {
   Guard guard;
-  std::span<std::byte> left;  // to be written to
+  std::span<std::byte> left;  // the unwritten part of the output
   png_structp png = nullptr;
   png_infop info = nullptr;
 
@@ -189,7 +192,7 @@ Result<void> decode_png(std::span<const std::byte> png, Image& out) {
   const std::uint32_t width = png_get_image_width(reading.png, reading.info);
   const std::uint32_t height = png_get_image_height(reading.png, reading.info);
   const std::uint64_t pixels = std::uint64_t{width} * height;
-  if (pixels > kMostJpegPixels || pixels / 8 / kMostInflation > png.size())  // a pixel takes a bit at least
+  if (pixels > kMostJpegPixels || pixels / 8 / kMostInflation > png.size())  // a pixel needs at least one bit
     return make_error(Errc::corrupt, "cannot decode PNG of " + std::to_string(png.size()) +
                                          " bytes: it claims " + std::to_string(width) + "x" +
                                          std::to_string(height) + " pixels, more than it can hold");

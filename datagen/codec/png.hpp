@@ -1,5 +1,5 @@
-// PNG in and out through libpng, for one thread each. Where the build lacks libpng every call is
-// `unsupported` and says so.
+// Decodes and encodes PNG with libpng. One thread for each object. In a build without libpng every call fails
+// with `unsupported` and says why.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,21 @@
 
 namespace penstock {
 
-// Nothing, or `unsupported`.
+// Success, or `unsupported` in a build without libpng.
 Result<void> png_available();
 
-// Any PNG as RGB (grey is spread, palettes are looked up, sixteen bits are cut to eight, transparency is left
-// out) into `out`, whose memory is reused; undefined after an error. `corrupt` says what is wrong with the
-// picture, also where it claims more pixels than kMostJpegPixels or than its bytes can hold; `exhausted` when
-// memory ran out.
+// Decodes any PNG to RGB into `out`: grey and palettes are converted, 16 bits become 8, transparency is
+// dropped. Uses the memory of `out` again; after an error its content is undefined. `corrupt` names the
+// damage, also if the picture claims more pixels than kMostJpegPixels or than its bytes can contain.
+// `exhausted` if memory ran out.
 Result<void> decode_png(std::span<const std::byte> png, Image& out);
 
-bool is_png(std::span<const std::byte> bytes);  // by how they begin
-// Whether it is for decode_png rather than for a JpegDecoder; `corrupt` where it begins as neither does.
+bool is_png(std::span<const std::byte> bytes);  // by their first bytes
+// True: for decode_png(). False: for a JpegDecoder. `corrupt` if the first bytes are of neither format.
 Result<bool> is_png_not_jpeg(std::span<const std::byte> picture);
 
-// JPEG and PNG, told apart by their first bytes, as JpegDecoder::decode and decode_png say. One thread.
+// Decodes JPEG and PNG, which it tells apart by their first bytes. Results as of JpegDecoder::decode() and
+// decode_png(). One thread.
 class PictureDecoder {
  public:
   Result<void> decode(std::span<const std::byte> picture, Image& out);
@@ -34,8 +35,8 @@ class PictureDecoder {
   JpegDecoder jpeg_;
 };
 
-// One thread. Eight bits a channel, libpng's own choice of filters, no metadata: the same pixels give the
-// same bytes (for one version of libpng and zlib). What is returned stays valid until the next call.
+// One thread. Eight bits a channel, libpng's default filters, no metadata: the same pixels give the same
+// bytes (for one version of libpng and zlib). The result is valid until the next call.
 class PngEncoder {
  public:
   Result<std::span<const std::byte>> encode(const Image& image);

@@ -1,5 +1,5 @@
-// Fuzz target: the input is a PNG. Pictures are decoded as long as they are small; so are those that claim
-// more than deflate can have made of them, which must be refused.
+// Fuzz target: the input is a PNG. Small pictures are decoded. So are pictures that claim more than deflate
+// can make of their bytes: those must be refused.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -9,7 +9,7 @@
 
 namespace {
 
-// Width or height: big endian, behind the signature and the head of the first chunk.
+// Width or height: big endian, after the signature and the head of the first chunk.
 std::uint64_t side_at(const std::uint8_t* data, std::size_t at) {
   std::uint64_t side = 0;
   for (std::size_t i = 0; i < 4; ++i) side = side << 8U | data[at + i];

@@ -90,7 +90,8 @@ TEST_F(Png, TruncatedAnywhereIsCorrupt) {
   }
 }
 
-// Each chunk has a checksum: a flip in one that matters is found, others leave the pixels as they are.
+// Each chunk has a checksum. A flip in a chunk with pixels must be an error; other flips must leave the
+// pixels unchanged.
 TEST_F(Png, FlippedBitsNeverGiveOtherPixels) {
   const Image image = some_picture(40, 30);
   const std::vector<std::byte> png = encoded(image);
@@ -111,7 +112,7 @@ TEST_F(Png, FlippedBitsNeverGiveOtherPixels) {
 TEST_F(Png, AChunkLongerThanTheFileIsRefusedBeforeMemoryIsTaken) {
   constexpr std::size_t kBehindHeader = 8 + 25;
   std::vector<std::byte> png = encoded(some_picture(3, 3));
-  std::vector<std::byte> text(8);  // 1 GiB of it, it says
+  std::vector<std::byte> text(8);  // claims a length of 1 GiB
   text[0] = std::byte{0x40};
   std::memcpy(text.data() + 4, "tEXt", 4);
   png.insert(png.begin() + kBehindHeader, text.begin(), text.end());
@@ -123,7 +124,7 @@ TEST_F(Png, AChunkLongerThanTheFileIsRefusedBeforeMemoryIsTaken) {
 }
 
 TEST_F(Png, AbsurdSizesAreRefusedBeforeMemoryIsTaken) {
-  // 32768x32768 pixels in 57 bytes, all checksums right.
+  // 32768x32768 pixels in 57 bytes, with correct checksums.
   const std::array<std::uint8_t, 57> bytes{137, 80, 78, 71,  13, 10,  26, 10,  0,   0,   0,  13,  73,  72, 68,
                                            82,  0,  0,  128, 0,  0,   0,  128, 0,   8,   2,  0,   0,   0,  75,
                                            30,  52, 40, 0,   0,  0,   12, 73,  68,  65,  84, 120, 156, 99, 96,

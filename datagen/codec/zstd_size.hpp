@@ -1,4 +1,4 @@
-// How small zstd makes a stream of bytes; nothing is kept of what it writes.
+// Measures how well zstd compresses a stream of bytes; the compressed bytes are discarded.
 #pragma once
 
 #include <cstddef>
@@ -10,25 +10,25 @@
 
 namespace penstock {
 
-// What storage and file systems compress with where they do so by themselves.
+// The usual level of storage and file systems that compress by themselves.
 inline constexpr int kZstdLevel = 3;
 
-// Nothing, or `unsupported` where the build lacks libzstd.
+// Success, or `unsupported` in a build without libzstd.
 Result<void> zstd_available();
 
-// One thread. A few MiB, however much is added: equal bytes of a stream are found up to 2 MiB apart, the
-// window of that level.
+// One thread. Uses a few MiB, for any number of bytes. It finds equal bytes of a stream up to 2 MiB apart,
+// the window of this level.
 class ZstdSize {
  public:
-  static Result<ZstdSize> start();  // zstd_available(), or `exhausted`
+  static Result<ZstdSize> start();  // errors: as zstd_available(), or `exhausted`
   ZstdSize(ZstdSize&&) noexcept;
   ZstdSize& operator=(ZstdSize&&) noexcept;
   ~ZstdSize();
 
   Result<void> add(std::span<const std::byte> bytes);
-  // Ends the stream; what is added next is found in no stream before.
+  // Ends the stream. Bytes that are added later are not compared with earlier streams.
   Result<void> end();
-  // Bytes of all ended streams, divided by what zstd makes of them. 1 where there were none.
+  // Bytes of all ended streams / their compressed bytes; 1 if there were none.
   double ratio() const;
 
  private:

@@ -51,8 +51,8 @@ void sleep_until(SteadyTime until) {
   const auto since_epoch = std::chrono::duration_cast<nanoseconds>(until.time_since_epoch()).count();
   const timespec when{static_cast<time_t>(since_epoch / 1'000'000'000),
                       static_cast<long>(since_epoch % 1'000'000'000)};
-  ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when,
-                    nullptr);  // a signal ends it early: the caller looks again
+  // A signal may end the sleep early: the caller tests the clock and the interrupt again.
+  ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, nullptr);
 }
 
 Result<void> wait_until(SteadyTime deadline) {
@@ -110,7 +110,8 @@ class EmulatedAccelerator final : public Accelerator {
   }
 
  private:
-  // What the next step takes: the longest and the mean of the accelerators of the group.
+  // Draws the time of the next step. `nominal` is the longest and `busy` the mean of the group's
+  // accelerators.
   void draw_times(Step& step) {
     step.nominal = step.busy = step_;
     if (jitter_.count() == 0) return;
@@ -135,7 +136,7 @@ class EmulatedAccelerator final : public Accelerator {
   const RandomStream random_;
   bool calibrated_ = false;
   std::uint64_t steps_ = 0;
-  std::optional<SteadyTime> free_;  // when the step before was due, or over for all
+  std::optional<SteadyTime> free_;  // the deadline of the step before, or the time given to over()
 };
 
 Result<std::unique_ptr<Burner>> make_burner(const std::string& text, std::uint64_t accelerators) {

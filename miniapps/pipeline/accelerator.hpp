@@ -1,4 +1,4 @@
-// The accelerators that --accelerator names.
+// Makes the accelerator that --accelerator names.
 #pragma once
 
 #include <cstdint>
@@ -10,38 +10,39 @@
 
 namespace penstock {
 
-// The accelerators of one process among all of the job, which differ in what they draw by `seed`.
+// The accelerators of this process and their numbers within the whole job. Each draws its jitter by `seed`
+// and its number.
 struct AcceleratorGroup {
   std::uint64_t seed = 0;
   std::uint64_t count = 1;
-  std::uint64_t first = 0;   // number of the first of them
-  std::uint64_t in_all = 1;  // over all processes
+  std::uint64_t first = 0;   // number of the first accelerator of this process
+  std::uint64_t in_all = 1;  // accelerators of all processes
 };
 
-// "none" takes each batch and is done. "emulated:step=10ms" is busy for exactly that long:
+// "none" takes each batch and computes nothing. "emulated:step=10ms" is busy for exactly 10 ms a step:
 //
-// Steps end at absolute deadlines. A step begins when the step before was due, if the batch was ready by then
-// (a device with its next batch in hand does not wait for the host to wake up), else when the batch was
-// handed over. Waking up late thus neither shortens a step nor adds up over steps; it shows as overshoot (end
-// - deadline), and a median overshoot above 1% of the step means that this machine was too busy to emulate
-// the accelerator (Verdict::client_bound). Waiting burns no core (unless told to): it sleeps towards the
-// deadline and spins for the last 20 microseconds at most.
+// Steps end at absolute deadlines. A step begins at the deadline of the step before if the batch was ready by
+// then: a device that already has its next batch does not wait for the host to wake up. Otherwise it begins
+// when the batch was handed over. So waking up late neither shortens a step nor adds up over steps. It shows
+// as overshoot (end - deadline). A median overshoot above 1% of the step means that this machine was too busy
+// to emulate the accelerator (Verdict::client_bound). The emulated accelerator sleeps until shortly before
+// the deadline and spins for at most the last 20 microseconds, so it uses almost no processor time.
 //
-// With "jitter=2ms" steps take up to 2 ms more or less, evenly spread, drawn by the seed. With
-// "burn=cpu:0.5" a step occupies that many processors of this machine, as real training does in addition to
-// its accelerator, instead of sleeping: the input pipeline has less left then. That is a fixed amount of
-// work, which prepare() finds out for this machine before anything else goes on (burner.hpp), and the step is
-// over when it is done: where something else takes the processors, steps get longer. Of what one takes beyond
-// its nominal time the accelerator counts as waiting, not as busy.
+// "jitter=2ms" makes steps up to 2 ms longer or shorter, evenly distributed, drawn by the seed.
+// "burn=cpu:0.5" occupies half a processor of this machine during each step instead of sleeping, as real
+// training does in addition to its accelerator. The input pipeline then has less. The work is a fixed number
+// of rounds, which prepare() measures on this machine before the run (burner.hpp). The step ends when the
+// work is done, so steps get longer if other programs use the processors. Time beyond the nominal step counts
+// as waiting, not as busy.
 //
-// "cpu" trains AlexNet on this machine's processors (cpu_accelerator.hpp): its steps take what they take, and
-// there is one of them a process.
+// "cpu" trains AlexNet on this machine's processors (cpu_accelerator.hpp). Its steps have no nominal time,
+// and a process can have only one.
 //
-// Several of one process have a part of each batch each, and a step ends with the slowest of them: each draws
-// its own jitter, and burns what it is told to.
+// Several accelerators of one process each take a part of each batch. A step ends with the slowest of them.
+// Each draws its own jitter and burns its own processors.
 //
-// invalid_argument with the nearest name where the text is no accelerator, unsupported where this build lacks
-// what it needs.
+// invalid_argument, with the nearest name, if the text names no accelerator. unsupported if this build lacks
+// what the accelerator needs.
 Result<std::unique_ptr<Accelerator>> make_accelerator(std::string_view text,
                                                       const AcceleratorGroup& group = {});
 

@@ -1,4 +1,4 @@
-// What accelerators tell for the record (Accelerator::record()).
+// The metrics that an accelerator adds to the record (Accelerator::record()).
 #pragma once
 
 #include "io_backends/core/metric.hpp"

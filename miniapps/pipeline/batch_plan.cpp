@@ -20,6 +20,8 @@ BatchPlan::BatchPlan(Sampler sampler, std::uint32_t batch, std::uint64_t prefetc
   admit();
 }
 
+// With the loader's lock held, as everything here. Epoch numbers are consecutive, so the difference is the
+// index.
 BatchPlan::Epoch& BatchPlan::epoch(std::uint64_t number) {
   return epochs_[static_cast<std::size_t>(number - epochs_.front().number)];
 }
@@ -51,7 +53,8 @@ EpochOrder BatchPlan::next_order() const {
   return order;
 }
 
-// False: there is no further one. One that was started before may have no batch left.
+// Makes the order of the next epoch. False: the limits allow no further epoch. An epoch that an earlier run
+// began may have too few samples left for a batch; it is skipped.
 bool BatchPlan::begin_epoch() {
   while (limits_.epochs == 0 || next_epoch_ < limits_.epochs) {
     Epoch fresh;
@@ -69,6 +72,7 @@ bool BatchPlan::begin_epoch() {
   return false;
 }
 
+// Opens the next batch: chooses its samples and its place in the pool. False: a limit is reached. Allocates.
 bool BatchPlan::open_next() {
   if (limits_.reached(next_ + open_.size() - given_up_)) return false;
   if ((epochs_.empty() || epochs_.back().closed) && !begin_epoch()) return false;
@@ -85,19 +89,21 @@ bool BatchPlan::open_next() {
   return true;
 }
 
+// Opens as many batches as the prefetch depth allows, then sets head_.
 void BatchPlan::admit() {
   if (head_ == Head::empty_epoch) return;
   const std::uint64_t window = prefetch_ > 0 ? prefetch_ : (requested_ ? 1 : 0);
   while (open_.size() < window && open_next()) {
   }
   if (open_.empty()) {
-    const bool more = prefetch_ == 0 && !requested_;  // unknown until asked for
+    const bool more = prefetch_ == 0 && !requested_;  // unknown until the consumer asks
     head_ = more ? Head::pending : Head::ended;
   } else {
     head_ = open_.front().unsettled == 0 && open_.front().holes.empty() ? Head::ready : Head::pending;
   }
 }
 
+// By the consumer. Frees the batch that it had. Allocates only with a prefetch depth of 0.
 void BatchPlan::request() {
   if (requested_) return;
   requested_ = true;
@@ -135,7 +141,8 @@ std::optional<Ticket> BatchPlan::take() {
   return ticket;
 }
 
-// The last sample of its batch settles the head if that is the batch, or waits for what it may give.
+// Called for the last tried sample of a batch, it may decide the head: if the batch is the head, or if the
+// head waits for a sample from it.
 bool BatchPlan::tried(const Ticket& ticket) {
   if (--open_[static_cast<std::size_t>(ticket.batch - next_)].unsettled > 0) return false;
   if (head_ == Head::ready || open_.front().unsettled > 0) return false;
@@ -153,7 +160,7 @@ bool BatchPlan::failed(const Ticket& ticket) {
   return tried(ticket);
 }
 
-// Gives the first holes of the head to the epoch's next positions, as far as those go.
+// Fills the first holes of the head with the epoch's next positions, as many as it has.
 void BatchPlan::refill(Open& batch, Epoch& from) {
   const auto filled =
       static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(from.order.left(), batch.holes.size()));
@@ -165,9 +172,9 @@ void BatchPlan::refill(Open& batch, Epoch& from) {
   close_if_short(from);
 }
 
-// Which of the open batches gives a sample for the head's first hole: the last one of its epoch that has a
-// good sample, or whose samples have not all been tried, which the head then waits for. 0, the head itself,
-// where there is none.
+// Finds the open batch that gives a sample for the head's first hole: the last batch of the head's epoch that
+// has a good or an untried sample. If it has an untried one, the head waits for it. Returns the batch's index
+// in open_, or 0 (the head itself) if there is none.
 std::size_t BatchPlan::donor_for(const Open& to) {
   for (std::size_t i = open_.size() - 1; i > 0; --i)
     if (open_[i].epoch == to.epoch && (open_[i].unsettled > 0 || open_[i].holes.size() < batch_)) return i;
@@ -184,7 +191,7 @@ void BatchPlan::move_last_sample(Open& from, Open& to) {
   to.holes.erase(to.holes.begin());
 }
 
-// Decides what becomes of the head, all of whose tickets have been tried.
+// Decides about the head once all its samples have been tried: ready, wait, fill its holes, or give it up.
 void BatchPlan::settle() {
   while (head_ != Head::empty_epoch && !open_.empty() && open_.front().unsettled == 0) {
     Open& batch = open_.front();
@@ -207,6 +214,8 @@ void BatchPlan::settle() {
   }
 }
 
+// Removes the head from open_: `handed` to the consumer, or given up. Closes its epoch after the epoch's last
+// batch, then opens the next batches, which allocates.
 void BatchPlan::retire(bool handed) {
   const std::uint64_t number = open_.front().epoch;
   if (handed) {

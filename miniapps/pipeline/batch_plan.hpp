@@ -1,23 +1,24 @@
-// Which sample belongs in which slot of which batch: the bookkeeping of the loader, without its threads.
+// Decides which sample belongs in which slot of which batch. It is the loader's bookkeeping and has no
+// threads.
 //
-// What it promises, for any number of workers and any timing:
-//  - Position i of an epoch's order goes to slot i % B of the epoch's batch i / B (B: the batch size), as
-//    long as nothing was skipped before it.
-//  - Batches are handed over in order. At most max(K, 1) batches that have not been handed over are open at
-//    any time (K: the prefetch depth): with K > 0 these are open from the start, the next one opens when one
-//    is handed over. With K = 0 a batch opens when the consumer asks for it, so that nothing runs ahead of
-//    the accelerator.
-//  - A batch never mixes epochs. The positions of an epoch that fill no batch are its tail.
-//  - A sample that fails leaves a hole. Once its batch is the next to be handed over and all its other
-//    samples have been tried, holes are filled in slot order by the epoch's next positions that belong to no
-//    batch yet; that is settled before another batch may open. Where the epoch has no such position left,
-//    good samples are moved into the holes from the epoch's last batch ahead, its last one first, once all of
-//    that batch have been tried; they leave holes there. So the composition depends on order, B, K and on
-//    which samples are bad, and on nothing else, every sample is tried at most once an epoch, and an epoch
-//    has as many batches as its good samples fill, whatever K is.
-//  - A batch whose holes cannot be filled, because its epoch has no samples left, is given up; its good
-//    samples count as tail. An epoch that yields no batch at all ends the plan (Head::empty_epoch) rather
-//    than going round for ever.
+// K is the prefetch depth, B the batch size. For any number of workers and any timing:
+//  - Position i of an epoch's order goes to slot i % B of the epoch's batch i / B, until a sample fails.
+//  - Batches are handed over in order. A batch is open from the moment its samples are chosen until it is
+//    handed over or given up. At most max(K, 1) batches are open. With K > 0 the plan opens K batches at once
+//    and a new one after each hand-over. With K = 0 it opens a batch when the consumer asks for it, so no
+//    sample is read ahead of the accelerator.
+//  - A batch never mixes epochs. Positions of an epoch that fill no batch are its tail.
+//  - A sample that fails leaves a hole in its batch. The plan fills holes only in the head, the next batch to
+//    hand over, once all other samples of the head have been tried. It fills them in slot order with the
+//    epoch's next positions that belong to no batch. No other batch opens before that is decided.
+//  - If the epoch has no such position left, good samples move from the epoch's last open batch into the
+//    holes, the last sample first. This waits until all samples of that batch have been tried. They leave
+//    holes there.
+//  - So the composition depends only on the order, B, K and on which samples are bad. Every sample is tried
+//    at most once an epoch. An epoch has as many batches as its good samples fill, whatever K is.
+//  - If the epoch has no sample left for the holes, the plan gives the batch up. Its good samples count as
+//    tail. An epoch without any batch ends the plan (Head::empty_epoch); otherwise the run would try the same
+//    epoch for ever.
 #pragma once
 
 #include <cstddef>
@@ -36,84 +37,90 @@ namespace penstock {
 struct Ticket {
   std::uint64_t batch = 0;  // running number of its batch
   std::uint64_t epoch = 0;
-  std::uint64_t index = 0;  // in the manifest
+  std::uint64_t index = 0;  // index of the sample in the manifest
   std::uint32_t slot = 0;
-  std::size_t place = 0;  // of its batch in the pool
+  std::size_t place = 0;  // index of its batch in the pool
 };
 
-// Where a run goes on that others have started.
+// Where a run continues that an earlier run has started.
 struct PlanStart {
-  std::uint64_t batches = 0;  // that were handed over before
-  std::uint64_t epoch = 0;    // the one to go on in, of which
-  std::uint64_t used = 0;     // all ranks together have used that many samples (Sampler::epoch()), and
-  std::uint64_t own = 0;      // this rank that many more, which counts where ranks do not use equally many
+  std::uint64_t batches = 0;  // handed over by earlier runs
+  std::uint64_t epoch = 0;    // the epoch to continue
+  std::uint64_t used = 0;     // samples of it that all ranks together have used (Sampler::epoch())
+  // Samples that this rank alone has used after those. Only with ranks that use different numbers of samples.
+  std::uint64_t own = 0;
 
   friend bool operator==(const PlanStart&, const PlanStart&) = default;
 };
 
-// When to stop; whichever comes first. 0: no bound. Both count from the begin of the whole run.
+// When to stop: at the first limit that is reached. 0: no limit. Both limits count from the start of the
+// whole run, including earlier runs.
 struct PlanLimits {
-  std::uint64_t batches = 0;  // handed over
+  std::uint64_t batches = 0;  // batches to hand over
   std::uint64_t epochs = 0;
   PlanStart start{};
 
   bool reached(std::uint64_t made) const { return batches != 0 && start.batches + made >= batches; }
 };
 
-// One thread at a time (the loader's mutex).
+// One thread at a time: the loader calls every function with its mutex_ held. Functions that open a batch,
+// make an order or record a hole allocate, and throw std::bad_alloc: the constructor, request(), done(),
+// failed() and hand_over(). take() and can_take() do not. A stop or a signal does not concern the plan.
 class BatchPlan {
  public:
   enum class Head : std::uint8_t {
     pending,      // the next batch is not complete
     ready,        // it may be handed over
     ended,        // the limits are reached
-    empty_epoch,  // a whole epoch came to nothing
+    empty_epoch,  // an epoch produced no batch: the run cannot continue
   };
 
-  // Moves a loaded sample from its slot to the hole in another batch. Of both tickets only `place` and `slot`
-  // count. No other thread uses either slot meanwhile.
+  // Moves a loaded sample from its slot to the hole in another batch. Only `place` and `slot` of the tickets
+  // are set. No other thread uses either slot during the call.
   using MoveSample = std::function<void(const Ticket& from, const Ticket& to)>;
 
-  // Needs batch > 0 and sampler.per_epoch() >= batch. The pool has prefetch + 1 places. `move` is called from
-  // within done(), failed() and hand_over(), and has moved the sample when it returns. `spans` may be null;
-  // it gets one of PENSTOCK_SHUFFLE for each epoch whose order is made, and is borrowed.
+  // Needs batch > 0 and sampler.per_epoch() >= batch. The pool has prefetch + 1 batches. done(), failed() and
+  // hand_over() call `move` and rely on the sample being moved when it returns. `spans` is borrowed and may
+  // be null; it gets one PENSTOCK_SHUFFLE span for each epoch whose order is made.
   BatchPlan(Sampler sampler, std::uint32_t batch, std::uint64_t prefetch, PlanLimits limits, MoveSample move,
             SpanBuffer* spans = nullptr);
 
-  // The consumer waits for the next batch, and is done with the one before.
+  // The consumer calls next(): it wants the next batch and gives back the one before.
   void request();
-  // The next sample to load, if one may be started now: by batch, then slot.
+  // By a worker: the next sample to load, or nothing if none may be started now. In order of batch, then
+  // slot.
   std::optional<Ticket> take();
   bool can_take() const;
-  std::uint64_t to_take() const;  // how many such samples there are now
-  // The ticket's slot is filled, or never will be. True: head() or can_take() may have changed for the
-  // better.
+  std::uint64_t to_take() const;  // how many samples take() would return now
+  // By a worker: the ticket's slot is filled (done) or stays empty (failed). True: head() may have changed,
+  // or more samples can be taken.
   bool done(const Ticket& ticket);
   bool failed(const Ticket& ticket);
 
   Head head() const { return head_; }
-  std::uint64_t head_epoch() const { return open_.front().epoch; }  // head() == ready
-  // head() == ready: the consumer has the batch until its next request(). Returns its place in the pool.
+  std::uint64_t head_epoch() const { return open_.front().epoch; }  // needs head() == ready
+  // Needs head() == ready. By the consumer: the head belongs to it until its next request(). Returns the
+  // batch's index in the pool.
   std::size_t hand_over();
 
   std::uint64_t skipped() const { return skipped_; }  // samples that failed
-  // Samples, good or untried, without a batch at the end of their epoch.
+  // Good or untried samples at the end of an epoch that filled no batch.
   std::uint64_t dropped_tail() const { return dropped_tail_; }
 
  private:
   struct Epoch {
     std::uint64_t number = 0;
-    EpochOrder order;        // what is left of it belongs to no batch, and was not drawn to fill a hole
-    std::uint64_t open = 0;  // its batches in open_
-    bool useful = false;     // a batch of it was handed over, perhaps by a run before this one
-    bool closed = false;     // no further batch will open
+    EpochOrder order;        // its remaining positions belong to no batch and have filled no hole
+    std::uint64_t open = 0;  // how many of its batches are in open_
+    bool useful = false;     // a batch of it was handed over, perhaps by an earlier run
+    bool closed = false;     // no further batch of it will open
   };
   struct Open {
     std::uint64_t epoch = 0;
     std::size_t place = 0;
-    std::vector<std::uint64_t> indices;  // of its slots' first tickets
-    std::uint32_t taken = 0;             // slots whose first ticket was given out
-    std::uint32_t unsettled = 0;         // slots neither filled nor known to be holes
+    std::vector<std::uint64_t> indices;  // the samples of its slots, as chosen when it opened
+    std::uint32_t taken = 0;             // slots whose first sample take() has returned
+    std::uint32_t unsettled = 0;         // slots that are neither filled nor holes
     std::vector<std::uint32_t> holes;
   };
 
@@ -138,15 +145,15 @@ class BatchPlan {
   const MoveSample move_;
   SpanBuffer* const spans_;
 
-  std::deque<Epoch> epochs_;  // those with open batches, and the one that batches open from
+  std::deque<Epoch> epochs_;  // those with open batches, and the epoch of the next batch to open
   std::uint64_t next_epoch_ = 0;
-  std::deque<Open> open_;   // batches next_ .. next_ + open_.size() - 1
-  std::uint64_t next_ = 0;  // handed over or given up so far
+  std::deque<Open> open_;   // the open batches, in order; the first is the head
+  std::uint64_t next_ = 0;  // number of the head: batches handed over or given up
   std::uint64_t given_up_ = 0;
-  std::vector<std::size_t> free_places_;  // of the pool's K + 1
-  std::optional<std::size_t> held_;       // by the consumer
-  std::deque<Ticket> refills_;            // fill holes; go before all others
-  std::uint64_t filling_ = 0;             // the first batch with slots that have no ticket yet
+  std::vector<std::size_t> free_places_;  // indices of free batches in the pool
+  std::optional<std::size_t> held_;       // index in the pool of the batch that the consumer has
+  std::deque<Ticket> refills_;            // samples that fill holes; take() returns them first
+  std::uint64_t filling_ = 0;  // number of the first batch with samples that take() has not returned
   bool requested_ = false;
   Head head_ = Head::pending;
   std::uint64_t skipped_ = 0;

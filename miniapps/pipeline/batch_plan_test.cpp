@@ -12,12 +12,12 @@ namespace penstock {
 namespace {
 
 struct Outcome {
-  std::vector<std::vector<std::uint64_t>> batches;  // manifest indices, by slot
-  std::vector<std::uint64_t> epochs;                // of each batch
+  std::vector<std::vector<std::uint64_t>> batches;  // manifest indices, in the order of slots
+  std::vector<std::uint64_t> epochs;                // the epoch of each batch
   BatchPlan::Head end = BatchPlan::Head::pending;
   std::uint64_t skipped = 0;
   std::uint64_t dropped_tail = 0;
-  std::map<std::uint64_t, int> tries;  // of each index
+  std::map<std::uint64_t, int> tries;  // how often each index was tried
 };
 
 struct Game {
@@ -32,8 +32,8 @@ void ignore_move(const Ticket& /*from*/, const Ticket& /*to*/) {
   ADD_FAILURE() << "without holes nothing is moved";
 }
 
-// Plays a plan to its end: up to `workers` tickets in hand at a time, finished in an order that `timing`
-// decides.
+// Runs a plan to its end. Up to `workers` tickets are taken at a time; `timing` decides the order in which
+// they finish.
 Outcome play(const Game& game, const std::set<std::uint64_t>& bad, unsigned timing, std::size_t workers) {
   std::vector<Ticket> in_hand;
   std::map<std::size_t, std::vector<std::uint64_t>> pool;
@@ -159,7 +159,8 @@ TEST(BatchPlan, OpensAtMostTheDepthAhead) {
   }
 }
 
-// What a game with holes came to: no bad sample, none twice an epoch, and all are accounted for.
+// Checks a plan with bad samples: no bad sample is in a batch, no sample twice in an epoch, and every sample
+// is counted.
 void check_holes(const Game& game, const std::set<std::uint64_t>& bad, const Outcome& outcome) {
   std::map<std::uint64_t, std::multiset<std::uint64_t>> used;
   for (std::size_t b = 0; b < outcome.batches.size(); ++b)
@@ -258,7 +259,7 @@ TEST(BatchPlan, GoodEpochsThatLackASampleGoOn) {
   EXPECT_EQ(result.batches.size(), 6U) << "one batch an epoch is left";
 }
 
-// The batches of a run of 3 epochs from each place on where it may have been left.
+// Stops a run of 3 epochs after each number of batches, and continues it from there.
 TEST(BatchPlan, GoesOnAsIfItHadNeverStopped) {
   for (const Shuffle shuffle : {Shuffle::none, Shuffle::buffer(5), Shuffle::global}) {
     const Game game{.samples = 22, .prefetch = 2, .limits = {0, 3}, .shuffle = shuffle};
@@ -267,7 +268,7 @@ TEST(BatchPlan, GoesOnAsIfItHadNeverStopped) {
     for (std::uint64_t made = 0; made <= 15; ++made) {
       Game rest = game;
       rest.limits.start = {.batches = made, .epoch = made / 5, .used = made % 5 * 4};
-      if (made > 0 && made % 5 == 0)  // as behind the last step of an epoch
+      if (made > 0 && made % 5 == 0)  // the position after the last step of an epoch
         rest.limits.start = {.batches = made, .epoch = made / 5 - 1, .used = 20};
       const Outcome result = play(rest, {}, 2, 3);
       EXPECT_EQ(result.end, BatchPlan::Head::ended);

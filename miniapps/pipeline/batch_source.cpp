@@ -64,7 +64,7 @@ std::vector<LostTime> lost_by_stage(std::span<const std::string_view> stages,
   const double all = sum_s(worked_ns);
   for (std::size_t i = 0; all > 0 && i < parts.size(); ++i)
     parts[i].seconds = to_seconds(waited_ns) * to_seconds(worked_ns[i]) / all;
-  // Without a part that a worker ended meanwhile the wait was too short to divide.
+  // If no worker finished a part during the wait, the wait was too short to divide.
   parts.push_back({"queue", to_seconds(all > 0 ? late_ns : late_ns + waited_ns)});
   return parts;
 }

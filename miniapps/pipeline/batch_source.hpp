@@ -1,4 +1,4 @@
-// What gives batches to the training loop, and reports what that cost.
+// Gives batches to the training loop, and reports how long the loop waited for them and why.
 #pragma once
 
 #include <chrono>
@@ -15,62 +15,62 @@
 
 namespace penstock {
 
-// An object of which samples failed.
+// An object in which samples failed.
 struct SkippedObject {
   std::string name;
-  bool whole = true;          // it is one sample
-  std::uint64_t samples = 1;  // each time that one failed
-  std::uint64_t offset = 0;   // of the first of them in it
-  std::string why;            // that one failed
+  bool whole = true;          // the object is one sample
+  std::uint64_t samples = 1;  // failures of its samples; one that fails again is counted again
+  std::uint64_t offset = 0;   // of the first sample that failed, in bytes from the object's start
+  std::string why;            // why that sample failed
 };
 
-// Of the sample with that index, which failed so.
+// Describes a failed sample: `index` is its index in the manifest, `error` its failure.
 SkippedObject skipped_object(const Manifest& manifest, std::uint64_t index, const Error& error);
 
-// What was left out, so far.
+// The samples that no batch contains, so far.
 struct LoaderLosses {
-  std::uint64_t skipped = 0;         // samples that failed (each time that one did)
+  std::uint64_t skipped = 0;         // failures of samples; one that fails again is counted again
   std::uint64_t dropped_tail = 0;    // good samples that filled no batch
-  std::vector<SkippedObject> named;  // the first kNamed that had such samples
+  std::vector<SkippedObject> named;  // the first kNamed objects with failed samples
   static constexpr std::size_t kNamed = 10;
 
   void add(const LoaderLosses& more);
   void name(const SkippedObject& object);
 };
 
-// Where the time of one stage went, in seconds summed over the threads that serve it: each second of such a
-// thread is in exactly one of the three. Stages that share threads see each other's work as waiting: while a
+// How one stage spent the time of its threads, in seconds summed over them. Each second of a thread is in
+// exactly one of the three parts. Stages that share threads count each other's work as waiting: while a
 // worker decodes, resizing is starved and reading is blocked.
 struct StageTally {
   std::string stage;     // "read", "decode", "resize", "accelerator"
-  double busy_s = 0;     // at work
-  double starved_s = 0;  // waited for something to work on
-  double blocked_s = 0;  // waited for room downstream
+  double busy_s = 0;     // worked
+  double starved_s = 0;  // waited for input
+  double blocked_s = 0;  // waited for free space in the next stage
 
   double total_s() const { return busy_s + starved_s + blocked_s; }
 };
-// Of "read" and the transform's own stages. `spent_ns` has one entry for each of them, and the last one for
-// what the threads waited for room after all of them.
+// Tallies for "read" and the transform's own stages. `spent_ns` has one entry for each of them. Its last
+// entry is the threads' wait for a free slot.
 std::vector<StageTally> stage_tallies(std::span<const std::string_view> stages,
                                       std::span<const std::uint64_t> spent_ns);
 
-// What the consumer waited for in next(), in seconds. "read" and the transform's own stages: by the
-// shares that they have in the samples which workers finished meanwhile. "collate": workers that had
-// nothing to do while others were at the last samples of the batch, and copies. "queue": the batch was there,
-// and the consumer had not woken up.
+// The time that the consumer waited in next(), in seconds, divided by cause. "read" and the transform's own
+// stages: in proportion to their share of the workers' time during the wait. "collate": workers had no work
+// while others loaded the last samples of the batch, and copies. "queue": the batch was ready, and the
+// consumer's thread had not run yet.
 struct LostTime {
   std::string to;
   double seconds = 0;
 };
-// `worked_ns`: what the threads spent meanwhile, as in stage_tallies(); empty where no worker ended a part.
-// `waited_ns` until the batch was ready, and `late_ns` from then on.
+// `worked_ns`: the threads' time during the waits, as in stage_tallies(); empty if no worker finished a part.
+// `waited_ns`: the wait until the batch was ready. `late_ns`: the wait after that.
 std::vector<LostTime> lost_by_stage(std::span<const std::string_view> stages,
                                     std::span<const std::uint64_t> worked_ns, std::uint64_t waited_ns,
                                     std::uint64_t late_ns);
 
-// Hands out batches in a fixed order, whatever its own threads do. One thread calls next(). Destroying it
-// asks its threads to stop, waits for the sample that each has in hand, and drops the rest. It does not wait
-// for next() to be called.
+// Hands out batches in a fixed order, whatever the timing of its own threads. One thread, the consumer, makes
+// it, calls next() and close(), and destroys it. The destructor asks the threads to stop, waits without a
+// limit for the reads in flight, and drops all other samples. A waiting worker does not block it.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
@@ -78,23 +78,27 @@ class BatchSource {
   BatchSource(const BatchSource&) = delete;
   BatchSource& operator=(const BatchSource&) = delete;
 
-  // Waits for the next batch, which the caller may read until the next call; null at the end. After an error
-  // or the end it returns the same again. Errc::interrupted within a tenth of a second once interrupted().
+  // By the consumer, without any lock. Waits for the next batch, which the caller may read until it calls
+  // next() again. Null at the end. After an error or the end, every further call returns the same. A signal
+  // does not end the wait by itself: while it waits, next() tests interrupted(), and returns
+  // Errc::interrupted within 100 ms. It may allocate.
   virtual Result<const Batch*> next() = 0;
 
-  // So far; any thread.
+  // Values so far. Any thread may call times(). losses() and lost() belong to the consumer, unless a class
+  // allows more. All allocate.
   virtual std::vector<StageTally> times() const = 0;
   virtual LoaderLosses losses() const = 0;
-  // So far; all parts add up to what next() waited in all.
+  // All parts add up to the time that next() waited.
   virtual std::vector<LostTime> lost() const = 0;
 
-  // Whole files that samples were taken out of, so far; 0 where they are read one by one.
+  // Whole files whose samples were used, so far; 0 if samples are read one by one.
   virtual std::uint64_t files_used() const { return 0; }
 
-  // Stops the workers and waits until all have ended, or so long. False: a call into the back end does not
-  // come back; the source and all that it was given must then outlive the process, which can only _exit().
+  // By the consumer. Asks the workers to stop and waits for them, at most for `patience`. False: a worker is
+  // still inside a call of the back end. Then the source and everything that it borrows must exist until the
+  // process ends, and the process must end by _exit().
   virtual bool close(std::chrono::nanoseconds patience) = 0;
-  virtual bool stalled() const = 0;  // next() has run out of patience
+  virtual bool stalled() const = 0;  // next() failed because no sample came within the patience
 };
 
 }  // namespace penstock

@@ -1,10 +1,11 @@
-// Threads: the thread of the training loop makes and destroys the burner and calls its public functions. It
-// burns as the first worker. Each other worker thread runs serve().
-// Lock: mutex_, for job_, number_ and busy_. It is not held during the work. A worker's numbers, rounds and
-// time belong to its thread from begin() to wait_for_all(), then to the caller; the lock makes them visible.
+// Threads: the training loop's thread makes and destroys the burner and calls its public functions. It works
+// as the first worker. Each other worker thread runs serve().
+// Lock: mutex_, for job_, number_ and busy_. No thread holds it during the work. The words, rounds and time
+// of a worker belong to its thread from begin() to wait_for_all(), then to the caller. The lock makes them
+// visible to the next owner.
 // Memory: after make() only calibrate() allocates.
-// Ctrl-C: workers look for it every few microseconds of work and end their job early. Crash: nothing is
-// written.
+// Ctrl-C: the signal handler only sets a flag. Workers test it every few microseconds of work and end their
+// job early. Crash: nothing is written.
 #include "miniapps/pipeline/burner.hpp"
 
 #include <algorithm>
@@ -22,7 +23,8 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr nanoseconds kSlice = std::chrono::milliseconds(1);
-constexpr nanoseconds kWarmUp = std::chrono::milliseconds(100);  // until processors have their speed
+// Time for the processors to reach their full clock rate.
+constexpr nanoseconds kWarmUp = std::chrono::milliseconds(100);
 constexpr nanoseconds kLook = std::chrono::milliseconds(20);
 constexpr std::size_t kLooks = 9;
 constexpr std::size_t kWords = 512;  // 4 KiB
@@ -33,14 +35,14 @@ double seconds(nanoseconds time) {
 
 }  // namespace
 
-// A thread's own numbers, and how far it has come with the job.
+// The words that a thread computes on, and its progress with the job.
 struct Burner::Worker {
   alignas(64) std::array<std::uint64_t, kWords> words{};
   std::uint64_t rounds = 0;
   nanoseconds took{0};
 
-  // Some microseconds of multiplying and adding, of which no step can be left out: each round begins with
-  // the numbers of the round before.
+  // Some microseconds of multiplications and additions. The compiler can omit none: each round starts from
+  // the results of the round before.
   void round() {
     constexpr int kPasses = 8;
     for (int pass = 0; pass < kPasses; ++pass)
@@ -48,7 +50,8 @@ struct Burner::Worker {
   }
 
   void work_off(const Job& job, const std::stop_token& stop) {
-    constexpr std::uint64_t kBetweenLooks = 16;  // at the clock and for who wants to go
+    // Rounds between two tests of the clock, of a stop and of Ctrl-C.
+    constexpr std::uint64_t kBetweenLooks = 16;
     const Clock::time_point begin = Clock::now();
     for (rounds = 0; rounds < job.rounds;) {
       if (stop.stop_requested() || interrupted() || Clock::now() >= job.until) break;
@@ -82,8 +85,8 @@ Burner::~Burner() {
   for (std::jthread& thread : threads_) thread.request_stop();
 }
 
-// The whole life of a worker thread: waits for the number of the job to change. The number, not the job, so
-// that two equal jobs are two. The lock is held, but not during the work.
+// The whole life of a worker thread: it waits for number_ to change and does the job. It compares the number
+// and not the job, since two equal jobs may follow each other. Holds the lock, but not during the work.
 void Burner::serve(Worker& worker, const std::stop_token& stop) {
   std::uint64_t seen = 0;
   std::unique_lock lock(mutex_);
@@ -97,7 +100,7 @@ void Burner::serve(Worker& worker, const std::stop_token& stop) {
   }
 }
 
-// By the caller. No worker is at work: wait_for_all() came before.
+// By the caller, which takes the lock. No worker is working: wait_for_all() returned before.
 void Burner::begin(const Job& job) {
   if (threads_.empty()) return;
   {
@@ -109,14 +112,14 @@ void Burner::begin(const Job& job) {
   changed_.notify_all();
 }
 
-// By the caller. Ends soon after Ctrl-C too, as the workers look for it.
+// By the caller, which takes the lock. Returns soon after Ctrl-C too, since the workers test for it.
 void Burner::wait_for_all() {
   std::unique_lock lock(mutex_);
   done_.wait(lock, [&] { return busy_ == 0; });
 }
 
-// Rounds a second and thread, the mean of all: where they are more than processors, some do not come to run
-// at all in so short a time.
+// By the caller. Rounds per second of a thread, the mean of all threads. If there are more threads than
+// processors, some of them may not run at all in so short a time.
 double Burner::look(nanoseconds length) {
   const Job job{.rounds = UINT64_MAX, .until = Clock::now() + length};
   begin(job);
@@ -145,8 +148,9 @@ Result<void> Burner::calibrate() {
   return success();
 }
 
-// The caller's part, of which each millisecond is work and sleep. A sleep that ended late shortens the next
-// ones: they make up what the work left, and what the work took longer stays.
+// By the caller, for a fraction of a processor: each millisecond has work and sleep. If a sleep ended late,
+// the next ones are shorter. Sleeps make up only for sleeps: when the work takes longer, the step takes
+// longer.
 void Burner::work_in_slices(nanoseconds idle) {
   while (idle.count() > 0 && !interrupted()) {
     const nanoseconds slice = std::min(kSlice, idle);

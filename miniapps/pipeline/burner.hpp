@@ -1,4 +1,4 @@
-// Occupies processors with a fixed amount of work, as the host's share of a training step does.
+// Occupies processors with a fixed amount of work, as a training step does on its host.
 #pragma once
 
 #include <chrono>
@@ -14,38 +14,38 @@
 
 namespace penstock {
 
-// What ends at a deadline gets no longer, whatever else this machine does meanwhile. So a stretch of time is
-// turned into rounds once, by calibrate(), and from then on as many rounds take what they take. A round is
-// arithmetic over 4 KiB of a thread's own: they stay in its processor's first cache, so that nothing but the
-// processor limits it.
+// The work must get longer when other programs use the processors, so it cannot simply end at a deadline.
+// calibrate() measures once how many rounds a span of time takes; work() then always does that many. A round
+// is arithmetic over 4 KiB that belong to one thread. They stay in the first cache of its processor, so only
+// the processor limits the speed.
 //
-// One thread calls.
+// One thread makes, uses and destroys it.
 class Burner {
  public:
-  // That many processors at a time, 0 < cores; what is over a whole number is a share of each millisecond,
-  // which the caller's thread sleeps for the rest. Takes one thread less than that, rounded up: the caller
-  // burns, too. `exhausted` where there are no more threads.
+  // Occupies `cores` processors during work(), cores > 0. For a fraction, the caller's thread works for that
+  // share of each millisecond and sleeps for the rest. Starts `cores` (rounded up) - 1 threads, since the
+  // caller works as well. `exhausted` if no more threads can start.
   static Result<std::unique_ptr<Burner>> make(double cores);
   ~Burner();
 
-  // Looks what all its threads get done at a time, for some 0.3 s in which nothing else should go on. Before
-  // work(). Errc::interrupted once interrupted().
+  // Measures the rounds per second of all its threads together. Call it before work(). It takes about 0.3 s,
+  // in which the process should do nothing else. Errc::interrupted once interrupted().
   Result<void> calibrate();
-  // Of a thread, the mean of all, in the fastest look.
+  // Rounds per second of a thread, the mean of all threads, in the fastest measurement.
   double rounds_per_s() const { return rounds_per_s_; }
-  // That look less the slowest, over it: what else this machine was doing.
+  // (fastest measurement - slowest) / fastest: shows how much other programs disturbed them.
   double spread() const { return spread_; }
 
-  // As many rounds on each thread as took so long when it was calibrated (with the sleep that belongs to
-  // them). Returns when all are done; Errc::interrupted within some milliseconds once interrupted().
+  // Does on each thread the rounds that took `idle` during calibrate(), with the sleep of a fraction. Returns
+  // when all threads are done. Errc::interrupted within some milliseconds once interrupted().
   Result<void> work(std::chrono::nanoseconds idle);
-  std::uint64_t rounds() const { return rounds_; }  // that work() has made on all threads
+  std::uint64_t rounds() const { return rounds_; }  // done by work(), on all threads
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Job {
     std::uint64_t rounds = 0;
-    Clock::time_point until = Clock::time_point::max();  // or until then, if that is sooner
+    Clock::time_point until = Clock::time_point::max();  // ends earlier if this time comes first
   };
   struct Worker;
 
@@ -60,15 +60,16 @@ class Burner {
   double rounds_per_s_ = 0;
   double spread_ = 0;
   std::uint64_t rounds_ = 0;
-  std::chrono::nanoseconds asleep_too_long_{0};  // what sleeps took beyond their ends, to be made up for
-  std::mutex mutex_;                             // of the next four
+  // By how much sleeps ended late; the next sleeps are shorter by it.
+  std::chrono::nanoseconds asleep_too_long_{0};
+  std::mutex mutex_;  // protects job_, number_ and busy_
   std::condition_variable_any changed_;
   std::condition_variable_any done_;
   Job job_;
-  std::uint64_t number_ = 0;                      // of the job
-  std::uint64_t busy_ = 0;                        // threads that have not ended it yet
-  std::vector<std::unique_ptr<Worker>> workers_;  // the caller's first
-  std::vector<std::jthread> threads_;             // last: joined before what they use dies
+  std::uint64_t number_ = 0;                      // of the current job; a change of it starts the workers
+  std::uint64_t busy_ = 0;                        // threads that have not ended the current job
+  std::vector<std::unique_ptr<Worker>> workers_;  // the first belongs to the caller's thread
+  std::vector<std::jthread> threads_;  // declared last: joined before the members that they use are destroyed
 };
 
 }  // namespace penstock

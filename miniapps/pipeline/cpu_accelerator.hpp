@@ -1,4 +1,4 @@
-// The accelerator `cpu`: a network that is really trained on the batches, by this machine's processors.
+// The accelerator `cpu`: really trains a network on the batches, on this machine's processors.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace penstock {
 
-// AlexNet, by the words behind "cpu:". `unsupported` in a build without oneDNN; invalid_argument for several
-// in one process, which has its processors once.
+// AlexNet with the options after "cpu:". `unsupported` in a build without oneDNN. invalid_argument if a
+// process asks for more than one: it has only one set of processors.
 Result<std::unique_ptr<Accelerator>> make_cpu_accelerator(std::span<const OptionWord> words,
                                                           const AcceleratorGroup& group);
 
-// Any network, which is made and given its memory by prepare(). Takes f32 of its size, in both orders of
-// axes. Step::deadline is Step::end: nothing says how long it should take. A sample without a label is of
-// class 0; a label that the network has no class for is invalid_argument. Facts: `loss_first` and
-// `loss_last`, the mean losses of the first and the last batch.
+// Trains any network. prepare() makes it and allocates its memory. Takes f32 pictures of the network's size,
+// in both orders of axes. Step::deadline is Step::end, since a step has no nominal time. A sample without a
+// label has class 0. A label that is not a class of the network is invalid_argument. Metrics: `loss_first`
+// and `loss_last`, the mean losses of the first and the last batch.
 std::unique_ptr<Accelerator> make_training_accelerator(const Network& network, unsigned threads,
                                                        std::uint64_t seed);
 

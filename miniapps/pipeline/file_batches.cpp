@@ -37,8 +37,8 @@ Result<std::unique_ptr<FileBatches>> FileBatches::make(std::unique_ptr<BatchSour
   }
 }
 
-// The samples of the last batch may go on in this file, unless its epoch is another. False where next() gives
-// null now: there is no further file, or a pause comes before another epoch's.
+// Gets the next file. The samples of an incomplete batch are dropped if the file is of another epoch. False:
+// next() must return null, because there is no further file or because of a pause between epochs.
 Result<bool> FileBatches::take_file() {
   PENSTOCK_ASSIGN(file_, files_->next());
   in_file_ = used_ = 0;
@@ -52,7 +52,7 @@ Result<bool> FileBatches::take_file() {
     if (epoch_ && handed_ == handed_before_)
       return make_error(Errc::corrupt,
                         "a whole epoch has no " + std::to_string(settings_.batch) + " samples for a batch");
-    handed_before_ = epoch_ ? handed_ : 0;  // the first epoch may have been started before
+    handed_before_ = epoch_ ? handed_ : 0;  // an earlier run may have started the first epoch
     epoch_ = file_->epoch;
   }
   ++files_used_;

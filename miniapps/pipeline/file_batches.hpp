@@ -1,13 +1,14 @@
-// Batches out of whole files, for programs that load a file, put its samples into another order, and take
-// batches from what they have in memory until it is used up.
+// Takes batches out of whole files, like programs that load a file, shuffle its samples and use them up
+// before they load the next.
 //
-// Upstream is a loader whose samples are files and whose batches hold one: a file that is in its slot is
-// its samples as tensors, one behind another, in the order of file_order(). With a prefetch depth of K files
-// that loader is at most K files ahead; with 0 a file is loaded when the one before is used up, as the
-// published programs do.
+// Upstream is a loader whose samples are files, with one file in each batch. A loaded file is a sequence of
+// tensors, one per sample, without gaps. FileBatches uses them in the order of file_order(). With a prefetch
+// depth of K files, upstream is at most K files ahead. With 0 it loads a file when the one before is used up,
+// as the published programs do.
 //
-// A batch that lies within a file is a view of it. One that begins in a file and ends in a later one is
-// copied together. A batch never mixes epochs: what an epoch leaves over is dropped, and counted.
+// A batch whose samples are all in one file points into that file. A batch with samples of two or more files
+// is copied. A batch never mixes epochs: the samples that are left at the end of an epoch are dropped and
+// counted.
 #pragma once
 
 #include <cstddef>
@@ -23,33 +24,36 @@
 
 namespace penstock {
 
-// The order in which the samples of a file are used: position i has sample at(i) of the file. `file` is its
-// place in WholeObjects. Any thread. Needs samples > 0.
+// The order in which the samples of a file are used: at(i) is the sample at position i. `file` is its index
+// in WholeObjects. Any thread. Needs samples > 0.
 Permutation file_order(std::uint64_t seed, std::uint64_t epoch, std::uint64_t file, std::uint32_t samples);
 
 struct FileBatchesSettings {
-  const Manifest* corpus = nullptr;     // whose samples they are
-  const WholeObjects* files = nullptr;  // what upstream's samples are; both are borrowed
-  std::size_t sample_bytes = 0;         // of a tensor
+  const Manifest* corpus = nullptr;     // the manifest of the samples
+  const WholeObjects* files = nullptr;  // the files that upstream loads; both are borrowed
+  std::size_t sample_bytes = 0;         // bytes of one sample's tensor
   std::size_t batch = 1;
-  std::uint64_t most_batches = 0;  // 0: as many as upstream gives; with those that were handed
-  std::uint64_t handed = 0;        // before, by a run that this one goes on with, and that has used
-  std::uint64_t in_first = 0;      // that many samples of the first file
-  std::uint64_t seed = 0;          // of file_order()
-  bool pauses = false;  // next() gives null whenever an epoch is over, with the next one's first file
-                        // in hand, and goes on with that when it is called again
+  // Counts the batches of earlier runs (`handed`) as well. 0: as many as upstream gives.
+  std::uint64_t most_batches = 0;
+  std::uint64_t handed = 0;    // batches that an earlier run handed out, which this run continues
+  std::uint64_t in_first = 0;  // samples of the first file that the earlier run used
+  std::uint64_t seed = 0;      // for file_order()
+  // next() returns null at the end of each epoch, when the first file of the next epoch is loaded. The next
+  // call of next() continues with that file.
+  bool pauses = false;
 };
 
-// One thread, but for times(), which any may call.
+// The consumer's thread alone, except for times(), which any thread may call. It has no lock of its own:
+// close() stops upstream. next() tests for a signal only while upstream loads a file.
 class FileBatches final : public BatchSource {
  public:
-  // exhausted where there is no memory for a batch that is copied together.
+  // exhausted if there is no memory for a copied batch.
   static Result<std::unique_ptr<FileBatches>> make(std::unique_ptr<BatchSource> files,
                                                    const FileBatchesSettings& settings);
 
   Result<const Batch*> next() override;
   std::vector<StageTally> times() const override { return files_->times(); }
-  // Skipped are files; a tail is samples.
+  // `skipped` counts files, `dropped_tail` counts samples.
   LoaderLosses losses() const override;
   std::vector<LostTime> lost() const override;
   bool close(std::chrono::nanoseconds patience) override { return files_->close(patience); }
@@ -65,18 +69,18 @@ class FileBatches final : public BatchSource {
 
   const FileBatchesSettings settings_;
   const std::unique_ptr<BatchSource> files_;
-  const Batch* file_ = nullptr;  // in hand, upstream's
-  std::uint64_t in_file_ = 0;    // samples of it
-  std::uint64_t used_ = 0;       // of these
-  Permutation order_{0, 0};      // of it
-  Batch batch_;                  // its memory is for what is copied together
-  std::size_t filled_ = 0;       // slots of batch_, between batches
+  const Batch* file_ = nullptr;  // upstream's batch with the current file
+  std::uint64_t in_file_ = 0;    // samples in that file
+  std::uint64_t used_ = 0;       // samples of that file that are used
+  Permutation order_{0, 0};      // order of that file's samples
+  Batch batch_;                  // its memory is for batches that are copied
+  std::size_t filled_ = 0;       // filled slots of batch_ while a batch is copied
   std::uint64_t handed_ = 0;
-  std::uint64_t handed_before_ = 0;     // before the epoch of file_
-  std::optional<std::uint64_t> epoch_;  // that one
+  std::uint64_t handed_before_ = 0;     // value of handed_ when the epoch of file_ began
+  std::optional<std::uint64_t> epoch_;  // epoch of the last file
   std::uint64_t files_used_ = 0;
   std::uint64_t dropped_tail_ = 0;
-  std::chrono::nanoseconds copied_{0};  // time it took
+  std::chrono::nanoseconds copied_{0};  // time spent on copying
 };
 
 }  // namespace penstock

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kSampleBytes = 16;
 constexpr std::uint64_t kSeed = 5;
 
-// A corpus of files that hold that many samples each.
+// A corpus of files; file i has held[i] samples.
 struct Files {
   Manifest corpus;
   WholeObjects files;
@@ -35,10 +35,11 @@ struct Files {
   }
 };
 
-// Gives the files in order, `epochs` times, as the loader does: one a batch, its samples permuted.
+// Gives the files in order, `epochs` times, like the loader: one in each batch, with its samples in the order
+// of file_order().
 class FileSource final : public BatchSource {
  public:
-  // From the `given`-th file of all epochs on.
+  // Starts after the first `given` files, counted over all epochs.
   FileSource(const Files& files, std::uint64_t epochs, std::uint64_t given = 0)
       : files_(files), epochs_(epochs), given_(given) {
     file_.index.resize(1);
@@ -49,7 +50,8 @@ class FileSource final : public BatchSource {
   }
 
   Result<const Batch*> next() override {
-    std::memset(file_.memory.data(), 0xee, file_.slot_bytes);  // what was handed out before is gone
+    // Overwrites the last batch, which the caller may no longer use.
+    std::memset(file_.memory.data(), 0xee, file_.slot_bytes);
     const std::uint64_t files = files_.files.held.size();
     if (given_ == epochs_ * files) return static_cast<const Batch*>(nullptr);
     const std::uint64_t file = given_ % files;
@@ -88,7 +90,7 @@ std::unique_ptr<FileBatches> batches_of(const Files& files, std::uint64_t epochs
       .value();
 }
 
-// The samples of the next batch, each of which must hold what its index says; empty at the end.
+// The samples of the next batch; empty at the end. Each slot must have the content that its index requires.
 std::vector<std::uint64_t> pull(FileBatches& batches, const Manifest& corpus,
                                 std::uint64_t* epoch = nullptr) {
   const Result<const Batch*> got = batches.next();
@@ -231,7 +233,7 @@ TEST(WholeObjects, SamplesOfOneMustFollowEachOther) {
   EXPECT_ERRC(Errc::unsupported, whole_objects(manifest), "'a'");
 }
 
-// Files of 5, 3 and 7 samples, by fours: three batches an epoch, and three samples over.
+// Files of 5, 3 and 7 samples and batches of 4: three batches an epoch, and three samples left over.
 TEST(FileBatches, GoOnInTheMiddleOfAFile) {
   const Files files({5, 3, 7});
   const auto whole = batches_of(files, 2, 4);

@@ -8,8 +8,8 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kAddress = 8;
-constexpr std::size_t kOctets = 16;                        // of a full line
-constexpr std::size_t kFullLine = kAddress + 3 * kOctets;  // without its end
+constexpr std::size_t kOctets = 16;                        // bytes of a full line
+constexpr std::size_t kFullLine = kAddress + 3 * kOctets;  // characters without the line end
 
 constexpr std::uint8_t kNoDigit = 0x80;
 constexpr std::array<std::uint8_t, 256> make_digits() {
@@ -24,7 +24,7 @@ constexpr std::array<std::uint8_t, 256> make_digits() {
 }
 constexpr std::array<std::uint8_t, 256> kDigits = make_digits();
 
-// An octet that lies as " 5D" or " ??": what is wrong with it collects in `wrong`.
+// One byte, written as " 5D" or " ??". Errors collect as bits in `wrong`, so the loop has no branch for them.
 std::uint8_t octet(const std::uint8_t* at, std::uint8_t& wrong) {
   if (at[1] == '?' && at[2] == '?' && at[0] == ' ') return 0;
   const std::uint8_t high = kDigits[at[1]];
@@ -33,13 +33,13 @@ std::uint8_t octet(const std::uint8_t* at, std::uint8_t& wrong) {
   return static_cast<std::uint8_t>(high << 4U | low);
 }
 
-// How long the end of a line is that would be full: LF or CR LF; 0 where there is none.
+// The length of the line end after a full line: 1 for LF, 2 for CR LF. 0: the line is not a full one.
 std::size_t line_end(const std::uint8_t* line, std::size_t left) {
   if (left > kFullLine && line[kFullLine] == '\n') return 1;
   return left > kFullLine + 1 && line[kFullLine] == '\r' && line[kFullLine + 1] == '\n' ? 2 : 0;
 }
 
-// Nearly all lines are of this kind. False where this one is another, or wrong.
+// The fast path: nearly all lines are full. False if this line has another form or is wrong.
 bool parse_full_line(const std::uint8_t* line, std::uint8_t* out) {
   std::uint8_t wrong = 0;
   for (std::size_t i = 0; i < kAddress; ++i) wrong = static_cast<std::uint8_t>(wrong | kDigits[line[i]]);

@@ -1,4 +1,4 @@
-// Programs as hexadecimal dumps, which is how Kaggle's BIG 2015 has its malware.
+// Parses programs as hexadecimal dumps, the form of the malware in Kaggle's BIG 2015.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace penstock {
 
-// The octets of a dump, in order. Its lines have an address, and after it octets of two digits each, "??"
-// for an unknown one (a 0 here), divided by one space; they end with LF or CR LF. `octets` grows as
-// needed and is not made smaller; the count comes back. corrupt, with the offset, where a line is nothing of
-// that.
+// The bytes of a dump, in order. A line has an address and then bytes of two hexadecimal digits, each after
+// one space. "??" is an unknown byte, which becomes 0. Lines end with LF or CR LF. `octets` grows if needed
+// and never shrinks; the result is the number of bytes in it. corrupt, with the offset, if a line has another
+// form.
 Result<std::size_t> parse_hex_dump(std::span<const std::byte> text, std::vector<std::uint8_t>& octets);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// What a hexadecimal dump may hold, and what anything else does to its parser.
+// Feeds any bytes to the parser of hexadecimal dumps.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,6 @@
-// Whether samples are used where the back end has them, and which objects stay open for it.
+// Decides whether samples are used in place, in the memory of the back end, and which objects stay open for
+// that. Any thread may call the functions: they take no lock, allocate nothing and open nothing. `train` asks
+// why_copied() before it makes the batches; the loader's constructor asks objects_to_hold().
 #pragma once
 
 #include <cstddef>
@@ -10,18 +12,18 @@
 
 namespace penstock {
 
-// Linux allows a process 65,530 mappings. At most this number is for objects that are held open, and as many
-// for samples that are used in place. A back end may keep half of all in addition (mmap's keep=1).
+// Linux allows 65,530 mappings for a process. At most this many are for objects that are held open, and at
+// most this many for samples in place. A back end may keep half of the 65,530 in addition (mmap's keep=1).
 inline constexpr std::uint64_t kMostMapped = 12'288;
 
-// How many objects the HeldObjects of a pipeline hold: none where each is a sample, else objects_held_open(),
-// and kMostMapped at most where the back end maps them.
+// The number of objects that the HeldObjects of a pipeline hold open. 0 if each object is one sample. Else
+// objects_held_open(), but at most kMostMapped if the back end maps objects.
 std::uint64_t objects_to_hold(const Manifest& manifest, const Backend& backend);
 
-// Why `samples` samples of a manifest cannot be used in place at once; "" if they can. The back end must
-// support it without a decorator, which counts operations and may change bytes. The depth must be 1. And
-// either all objects are held open, or each object is one sample and no more of them are used at once than
-// may be open and mapped.
+// Why `samples` samples of a manifest cannot be in place at the same time; "" if they can. The back end must
+// support it, without a decorator: a decorator counts operations and may change bytes. The depth must be 1.
+// And either all objects are held open, or each object is one sample and `samples` objects can be open and
+// mapped at once.
 std::string_view why_copied(const Manifest& manifest, const Backend& backend, std::size_t depth,
                             std::uint64_t samples);
 

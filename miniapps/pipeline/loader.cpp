@@ -1,18 +1,19 @@
-// Threads: the training loop's thread makes and destroys the loader and calls its public functions. It is
-// the consumer. Each worker thread runs work(), serve(), wait_for_room(), take(), fill(), transform() and
-// settle().
-// Lock: mutex_, one for all. It is not held during reads, transforms and the consumer's step. Samples that
-// are moved to another batch (BatchPlan) are copied with it held.
-// Slots of a batch: a slot belongs to its worker from take() to settle(), then to the plan. The batch belongs
-// to the consumer from the return of next() to its next call. Each hand-over takes the lock, which makes the
-// bytes visible to the next owner. So they need no other lock.
-// TicketReader: used by its worker alone, without the lock. Only HeldObjects is shared with other workers.
-// Memory: workers allocate buffers and names that grow, and errors. Without memory TicketReader::begin()
-// fails that sample, and next() throws std::bad_alloc, which ends the worker. The order of an epoch is
-// allocated under the lock.
-// Ctrl-C: workers do not look for it. next() returns `interrupted` within 50 ms, and the consumer ends the
-// loader.
-// Crash: nothing is written.
+// Threads: the training loop's thread is the consumer. It makes and destroys the loader and calls next() and
+// close(). Each worker thread runs work(), serve(), wait_for_room(), take(), fill(), transform() and
+// settle(). Any thread may call times(), losses(), lost() and stalled().
+// Lock: mutex_, one for all. Nothing holds it during a read, a transform or the consumer's step. BatchPlan
+// moves samples between batches with it held.
+// Slots of a batch: a slot belongs to one worker from take() to settle(), then to the plan. The batch belongs
+// to the consumer from the return of next() to its next call. Each change of owner takes the lock, which
+// makes the bytes visible to the next owner. So the bytes need no other lock.
+// TicketReader: needs no lock, since only its worker uses it. Workers share HeldObjects, which has its own
+// lock. Memory: workers allocate buffers and names that grow, and errors. If memory runs out,
+// TicketReader::begin() fails that sample. TicketReader::next() throws std::bad_alloc, which ends the worker
+// and the run. Under the lock the code allocates the order of an epoch, names of bad objects, errors and
+// small lists. Ctrl-C: the signal handler only sets a flag. Workers do not test it. next() tests it every 50
+// ms and returns `interrupted`; the consumer then calls close(). Crash: nothing is written. Stop: close() and
+// the destructor request it. A waiting worker wakes at once; another one ends after its current sample. The
+// worker's reader then waits for the reads in flight or cancels them.
 #include "miniapps/pipeline/loader.hpp"
 
 #include <algorithm>
@@ -36,7 +37,7 @@ std::uint64_t nanoseconds_since(StageTimer::Clock::time_point then) {
   return static_cast<std::uint64_t>((StageTimer::Clock::now() - then).count());
 }
 
-// Whether another sample may take the slot. Not if memory ran out, on Ctrl-C, or for a bug of ours.
+// True: the sample is bad, so another one may take its slot. False: no memory, Ctrl-C or a bug of Penstock.
 bool blames_sample(Errc code) {
   return code != Errc::exhausted && code != Errc::internal && code != Errc::interrupted;
 }
@@ -77,8 +78,8 @@ void TicketReader::grow(Slot& slot) const {
   slot.room = slot.buffer.first(room);
 }
 
-// Opens a whole object for each sample, as a read does. Bytes that the back end does not have in place are
-// read: a mapping that lost a page has no bytes after it any more, but the object may have them.
+// By next(): finds the sample's bytes in place. Opens a whole object for each sample, as a read does. Reads
+// the bytes if the back end has none in place: a mapping may have lost pages that the object still has.
 Result<std::uint64_t> TicketReader::inspect(std::uint32_t place) {
   Slot& slot = slots_[place];
   const SampleList::Sample& sample = slot.sample;
@@ -95,9 +96,9 @@ Result<std::uint64_t> TicketReader::inspect(std::uint32_t place) {
   return sample.length;
 }
 
-// The ticket always comes back from next(), also after an error here: the loader must settle it.
+// Every ticket must come back from next(), also after an error in here: the loader must settle it.
 void TicketReader::begin(const Ticket& ticket) {
-  // At a depth of 1 the caller has the only slot, and gives it back by this call.
+  // At a depth of 1 the caller has the only slot. This call takes it back.
   if (free_.empty()) set_free(*std::exchange(lent_, std::nullopt));
   const std::uint32_t place = free_.back();
   Slot& slot = slots_[place];
@@ -124,15 +125,14 @@ void TicketReader::give(StoredSample& other) {
   other.reader = reader_.take_reader(*lent_);
 }
 
-// At a depth of 1 the object stays open for its next sample. At others it is closed: there could be as many
-// open as slots.
+// At a depth of 1 the object stays open for the next sample. Else every slot could keep one open: closes it.
 void TicketReader::set_free(std::uint32_t slot) {
   if (depth_ > 1) reader_.close(slot);
   free_.push_back(slot);
 }
 
-// The queue returned nothing although reads are in flight. The slot of the lost sample is not used again:
-// the back end may still write to it.
+// The queue returned nothing although reads are in flight. The slot of the lost sample is not used again: the
+// back end may still write to it.
 TicketReader::Slot& TicketReader::broken() {
   --on_their_way_;
   Slot& lost = *std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.on_its_way; });
@@ -142,7 +142,7 @@ TicketReader::Slot& TicketReader::broken() {
 }
 
 TicketReader::Slot& TicketReader::next() {
-  // First of all: by this call the caller gives the last bytes back.
+  // First: this call ends the caller's use of the slot that it got last.
   if (lent_) set_free(*std::exchange(lent_, std::nullopt));
   if (waiting_) {
     const std::uint32_t place = *std::exchange(waiting_, std::nullopt);
@@ -206,8 +206,7 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& set
       worker.timer = StageTimer(kPartFirstOwn + settings.app_transform->stages.size());
       worker.spent_ns = worker.timer.spent_ns();
     }
-    // Before the first thread, which may end at once. If one cannot start, the destructor of `loader` stops
-    // the others.
+    // Set before the first thread starts, which may end at once. If one cannot start, ~BatchLoader stops all.
     loader->working_ = settings.threads;
     for (Worker& worker : loader->workers_) {
       loader->threads_.emplace_back(
@@ -222,12 +221,13 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& set
   }
 }
 
-// Waits for each worker's current read, whatever its length: close() comes before where that may not return.
+// Waits for each worker's reads in flight without a limit. close() comes first if the back end may hang.
 BatchLoader::~BatchLoader() {
-  for (std::jthread& thread : threads_) thread.request_stop();  // all at once, before the first is joined
+  for (std::jthread& thread : threads_) thread.request_stop();  // request all before joining the first
   threads_.clear();
   if (!in_place()) return;
-  for (std::size_t i = 0; i < settings_.pool->size(); ++i)  // readers die before the back end that made them
+  // A Reader must be destroyed before the back end that made it.
+  for (std::size_t i = 0; i < settings_.pool->size(); ++i)
     for (StoredSample& sample : (*settings_.pool)[i].stored) sample = {};
 }
 
@@ -243,8 +243,8 @@ bool BatchLoader::stalled() const {
   return stalled_;
 }
 
-// With the lock held, and without allocating (both lists have room). No worker takes more than its share of
-// the samples that may be started, so that all end at about the same time.
+// By a worker, with the lock held. It does not allocate: both lists have reserved memory. A worker takes at
+// most its share of the startable samples, so that all workers end at about the same time. False: no work.
 bool BatchLoader::take(Worker& worker) {
   worker.taken.clear();
   const std::uint64_t share = (plan_.to_take() + settings_.threads - 1) / settings_.threads;
@@ -258,9 +258,9 @@ bool BatchLoader::take(Worker& worker) {
   return !worker.taken.empty() || worker.reader->on_their_way() > 0;
 }
 
-// The whole life of a worker thread. Its reader is made in serve() and destroyed here, since its queue
-// belongs to the thread that submits. Every exception ends in failure_: one that left the thread would end
-// the process.
+// The whole life of a worker thread. serve() makes its reader and this function destroys it, since a queue
+// belongs to the thread that submits. Every exception becomes failure_: an exception that left the thread
+// would end the process.
 void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   std::optional<Error> failure;
   try {
@@ -274,7 +274,7 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   } catch (const std::exception& error) {
     failure = Error{Errc::internal, 0, std::string("reading samples: ") + error.what()};
   }
-  // The reader first: it may wait for the back end, and close() takes working_ == 0 for the end of all reads.
+  // The reader first: it may wait for the back end, and close() takes working_ == 0 as the end of all reads.
   worker.reader.reset();
   const std::lock_guard lock(mutex_);
   --working_;
@@ -283,8 +283,8 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   if (failure_) work_there_.notify_all();
 }
 
-// With the lock held, which the wait releases. Ends by room, a failure or a stop. Only the first two count
-// as time: the wait for the end of the run does not.
+// By a worker, with the lock held; the wait releases it. The wait ends when a slot can be taken, after a
+// failure or at a stop. A wait that a stop ends is not counted: it was for the end of the run.
 void BatchLoader::wait_for_room(std::unique_lock<std::mutex>& lock, const std::stop_token& stop,
                                 Worker& worker) {
   worker.waiting_since = StageTimer::Clock::now();
@@ -296,8 +296,8 @@ void BatchLoader::wait_for_room(std::unique_lock<std::mutex>& lock, const std::s
   worker.waiting_since.reset();
 }
 
-// The loop of a worker: take and settle with the lock, read and transform without it. It looks for a stop
-// after each sample, so that a stop only waits for the reads in flight.
+// The loop of a worker. It takes and settles with the lock, and reads and transforms without it. It tests for
+// a stop after each sample, so a stop waits only for the reads in flight.
 Result<void> BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
   PENSTOCK_ASSIGN(worker.reader, TicketReader::make(*settings_.manifest, *settings_.backend, objects_,
                                                     settings_.depth, in_place()));
@@ -311,7 +311,7 @@ Result<void> BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
     worker.timer.restart();
     const StageTimer::Clock::time_point begin = worker.timer.last();
     for (const Ticket& ticket : worker.taken) {
-      // The old object is closed before another is opened: there is a limit of mappings (kMostMapped).
+      // Close the slot's old object before opening another: the number of mappings is limited (kMostMapped).
       if (in_place()) (*settings_.pool)[ticket.place].stored[ticket.slot].reader.reset();
       worker.reader->begin(ticket);
     }
@@ -339,8 +339,7 @@ Result<void> BatchLoader::transform(Worker& worker, const TicketReader::Slot& sa
   return error;
 }
 
-// Without the lock: the slot is this worker's. No exception leaves: every ticket must be settled, or the
-// consumer waits for its batch for ever.
+// By a worker, without the lock: it owns the slot. Throws nothing: the consumer waits until it is settled.
 Result<void> BatchLoader::fill(Worker& worker, TicketReader::Slot& sample) {
   const Ticket& ticket = sample.ticket;
   try {
@@ -363,8 +362,8 @@ Result<void> BatchLoader::fill(Worker& worker, TicketReader::Slot& sample) {
   }
 }
 
-// With the lock held. From here on the slot is no longer this worker's. The batch's time comes before
-// done(), which may make it ready. plan_ may move samples between batches in done() and failed().
+// By a worker, with the lock held. Takes the slot from the worker. Sets the batch's time before done(), which
+// may make it ready. done() and failed() may move samples between batches. std::bad_alloc ends the run.
 void BatchLoader::settle(Worker& worker, const Ticket& ticket, Result<void> outcome) {
   worker.spent_ns = worker.timer.spent_ns();
   last_sample_ = worker.timer.last();
@@ -377,19 +376,19 @@ void BatchLoader::settle(Worker& worker, const Ticket& ticket, Result<void> outc
     batch.ready = std::max(batch.ready, worker.timer.last());
     moved = plan_.done(ticket);
   } else if (settings_.bad_sample == BadSample::skip && blames_sample(outcome.error().code)) {
-    // Allocates the name and the reason, for the first few objects only.
+    // Allocates the name and the reason, but only for the first few objects.
     named_.name(skipped_object(*settings_.manifest, ticket.index, outcome.error()));
     moved = plan_.failed(ticket);
   } else if (!failure_) {
     failure_ = std::move(outcome).error();
   }
-  // Only one consumer waits for head_moved_, but every worker may wait for work.
+  // Only the consumer waits for head_moved_, but any number of workers wait for work.
   if (!moved) return;
   head_moved_.notify_one();
   if (failure_ || plan_.can_take()) work_there_.notify_all();
 }
 
-// With the lock held. Time by stage, then the wait for a place; if `so_far`, with waits that go on.
+// With the lock held. The workers' time in each part, then in waits for a slot (`so_far`: unended ones too).
 std::vector<std::uint64_t> BatchLoader::spent_ns(bool so_far) const {
   std::vector<std::uint64_t> sum(workers_.front().spent_ns.size() + 1, 0);
   for (const Worker& worker : workers_) {
@@ -400,7 +399,7 @@ std::vector<std::uint64_t> BatchLoader::spent_ns(bool so_far) const {
   return sum;
 }
 
-// The consumer's, with the lock held. Divides its wait by what the workers did meanwhile.
+// By the consumer, with the lock held. Divides its wait in proportion to the workers' time in each part.
 void BatchLoader::account_wait(StageTimer::Clock::time_point since, const std::vector<std::uint64_t>& before,
                                const Batch* got) {
   const std::vector<std::uint64_t> after = spent_ns(true);
@@ -418,7 +417,7 @@ std::vector<LostTime> BatchLoader::lost() const {
   return lost_by_stage(settings_.app_transform->stages, worked_ns_, consumer_waited_ns_, woke_late_ns_);
 }
 
-// The consumer gives its last batch back by this call: request() frees its place in the pool for the workers.
+// By the consumer. It gives its last batch back by this call: request() frees that batch for the workers.
 Result<const Batch*> BatchLoader::next() try {
   std::unique_lock lock(mutex_);
   plan_.request();
@@ -433,7 +432,7 @@ Result<const Batch*> BatchLoader::next() try {
   return make_error(Errc::exhausted, "no memory left for the order of an epoch");
 }
 
-// The consumer's, with the lock held. A worker that is stuck in the back end is not ended by it: see close().
+// By the consumer, with the lock held. It cannot end a worker that hangs in the back end: see close().
 void BatchLoader::check_progress(StageTimer::Clock::time_point waiting_since) {
   const auto since = std::max(waiting_since, last_sample_);
   if (settings_.patience.count() == 0 || StageTimer::Clock::now() - since < settings_.patience) return;
@@ -453,8 +452,8 @@ void BatchLoader::check_progress(StageTimer::Clock::time_point waiting_since) {
   work_there_.notify_all();
 }
 
-// The consumer's, with the lock held, which the wait releases. It waits in slices of 50 ms, because a signal
-// wakes no condition variable. failure_ comes first: after it no batch is handed over.
+// By the consumer, with the lock held; the wait releases it. It waits in slices of 50 ms, because a signal
+// does not wake a condition variable. It tests failure_ first: after a failure no batch is handed over.
 Result<const Batch*> BatchLoader::pull(std::unique_lock<std::mutex>& lock) {
   const auto since = StageTimer::Clock::now();
   while (true) {
@@ -487,7 +486,7 @@ Result<const Batch*> BatchLoader::pull(std::unique_lock<std::mutex>& lock) {
 
 std::vector<StageTally> BatchLoader::times() const {
   const std::lock_guard lock(mutex_);
-  // A wait that has not ended may be for the end of the run.
+  // Without waits that have not ended: such a wait may be for the end of the run.
   return stage_tallies(settings_.app_transform->stages, spent_ns(false));
 }
 

@@ -1,19 +1,21 @@
-// The loader: worker threads that turn samples into batches, at most K batches ahead of the consumer.
+// The loader: worker threads that read samples and turn them into batches ahead of the training loop.
 //
-// Each worker takes the next samples in order, keeps up to `depth` reads of them in flight, and transforms
-// each sample directly into its slot of the batch. There is no copy and no collating step. The composition
-// of a batch does not depend on which worker or read was faster (batch_plan.hpp has the exact rules).
+// Each worker takes the next samples in order and keeps up to `depth` reads of them in flight. It transforms
+// each sample directly into its slot of the batch. The batch is not copied or collated afterwards. The
+// composition of a batch does not depend on which worker or read was faster (batch_plan.hpp has the exact
+// rules).
 //
-// Prefetch. At most K batches, the prefetch depth, are open or ready and not handed over. next() hands a
-// batch over. From then on it belongs to the accelerator, until next() is called again. So the memory is K +
-// 1 batches, and for each thread buffers for `depth` + 1 samples. K = 0: no stage runs ahead. The workers
-// touch no sample of batch n + 1 before next() asks for it, after step n has ended.
+// Prefetch. K is the prefetch depth. At most K batches that next() has not returned exist at a time, complete
+// or incomplete. A batch that next() returned belongs to the consumer until it calls next() again. So the
+// memory is K + 1 batches, and for each thread buffers for `depth` + 1 samples. With K = 0 nothing is
+// prepared ahead: the workers read no sample of batch n + 1 before next() asks for that batch, after step n
+// has ended.
 //
-// Time. A worker's time is divided into `read` (with the wait for a read), the transform's own stages, and
-// the wait for a place in an open batch. The clock is read once at each change. For each stage, the time of
-// the stages before it counts as starved, that of the stages after it and of the wait for a place as
-// blocked. So the three times of a stage always add up to the workers' time. The wait for the end of the run
-// is not counted.
+// Time. A worker's time has these parts: `read` (with the wait for a read), the transform's own stages, and
+// the wait for a free slot in a batch. A worker reads the clock once at each change. For each stage, the time
+// of earlier stages counts as starved. The time of later stages and of the wait for a slot counts as blocked.
+// So the three times of a stage always add up to the workers' time. The wait for the end of the run is not
+// counted.
 #pragma once
 
 #include <chrono>
@@ -44,63 +46,66 @@ namespace penstock {
 
 enum class BadSample : std::uint8_t {
   fail,  // the first bad sample ends the run: next() returns its error
-  skip,  // a bad sample is counted and named, and another one takes its slot
+  skip,  // a bad sample is counted and named, and another sample takes its slot
 };
 
-// What the pointers point to is borrowed: all of it must outlive the loader.
+// The loader borrows everything that a pointer points to: it must outlive the loader.
 struct LoaderSettings {
   const Manifest* manifest = nullptr;
   Backend* backend = nullptr;
   const Transform* app_transform = nullptr;
-  BatchPool* pool = nullptr;  // its shape is the batch, its size K + 1
+  BatchPool* pool = nullptr;  // its shape is the batch; it has K + 1 batches
   Sampler sampler;
   PlanLimits limits;
   unsigned threads = 1;
   BadSample bad_sample = BadSample::fail;
   std::size_t depth = 1;                 // reads in flight for each thread
-  std::chrono::nanoseconds patience{0};  // next() fails if no sample came in this time; 0: waits for ever
-  SpanLog* spans = nullptr;  // one buffer for the spans of each worker, and after them one for the order of
-                             // epochs
+  std::chrono::nanoseconds patience{0};  // next() fails if no sample came in this time; 0: no limit
+  // One buffer for the spans of each worker, and one more at the end for spans of making an epoch's order.
+  SpanLog* spans = nullptr;
 };
 
-// Reads the samples of one worker: a SampleReader whose samples are tickets of batches. One thread, from
-// make() to the end (SampleReader). Destroyed with samples in flight, it waits for them or cuts them
-// off.
+// Reads the samples of one worker. It needs no lock: the worker's thread alone makes, uses and destroys it.
+// Like that of SampleReader, its destructor waits for the reads in flight or cancels them.
 class TicketReader {
  public:
-  // Borrows all of it. `depth`: as deep_queue() accepts it, whose errors it returns. `in_place`: bytes are
-  // not read into memory, but used where the back end has them; see why_copied().
+  // Borrows all arguments. `depth` is a depth that deep_queue() accepts; the errors are those of
+  // deep_queue(). `in_place`: samples are not read into memory, but used where the back end has them (see
+  // why_copied()).
   static Result<std::unique_ptr<TicketReader>> make(const Manifest& manifest, Backend& backend,
                                                     HeldObjects& objects, std::size_t depth, bool in_place);
 
-  // One sample that was asked for.
+  // One sample that the worker asked for with begin().
   struct Slot {
     Ticket ticket;
-    std::string name;  // of its object
-    // From next() on: the sample, in the buffer or in place, or why it could not be read; an error names the
-    // object.
+    std::string name;  // name of its object
+    // Valid after next() returned the slot: the sample's bytes, in the buffer or in place, or the error. The
+    // error names the object.
     Result<std::span<const std::byte>> bytes = std::span<const std::byte>();
 
-    // The reader's own.
+    // The members below are for TicketReader alone.
     std::string name_scratch;
     SampleList::Sample sample;
-    std::span<std::byte> room;  // in the buffer
+    std::span<std::byte> room;  // the part of `buffer` that the read fills
     bool on_its_way = false;
     Buffer buffer;
     bool in_place = false;
   };
 
   std::size_t depth() const { return depth_; }
-  std::size_t on_their_way() const { return on_their_way_; }  // started, and not returned by next() yet
-  // Needs on_their_way() < depth(). Starts at once or with next(). Failures come with next(), too.
+  // Samples that begin() asked for and next() has not returned.
+  std::size_t on_their_way() const { return on_their_way_; }
+  // Needs on_their_way() < depth(). Asks for a sample; its read starts by this call or by next(). A failure
+  // to start comes as the result of next(). Running out of memory counts as such a failure.
   void begin(const Ticket& ticket);
-  // Needs on_their_way() > 0. Starts all samples for which begin() was called, and waits for one, which stays
-  // until the next call, at a depth of 1 until begin(). An error of kind `internal` means that the queue is
-  // broken: then nothing may be started any more.
+  // Needs on_their_way() > 0. Starts the read of every sample that begin() asked for, and waits until one is
+  // complete. The slot is valid until the next call of next(); at a depth of 1 only until the next begin().
+  // It may throw std::bad_alloc. An error `internal` means that the queue is broken: call neither begin() nor
+  // next() after it.
   Slot& next();
-  // Gives the bytes of the sample that next() returned to `other`, with their memory or Reader, and takes its
-  // memory for later samples. There must be bytes. Those in place stay as long as the HeldObjects and the
-  // Reader in `other`.
+  // Moves the bytes of the slot that next() returned last into `other`, together with their memory or Reader.
+  // The slot gets the old memory of `other` for later samples. Needs a slot whose `bytes` are not an error.
+  // Bytes in place are valid as long as the HeldObjects and the Reader in `other` exist.
   void give(StoredSample& other);
 
  private:
@@ -116,22 +121,26 @@ class TicketReader {
   const bool whole_objects_;
   const std::size_t depth_;
   const bool in_place_;
-  std::vector<Slot> slots_;  // one more than the depth, for the caller; a single one at a depth of 1
+  std::vector<Slot> slots_;  // depth + 1, since the caller uses one; only 1 at a depth of 1
   std::vector<std::uint32_t> free_;
-  std::optional<std::uint32_t> waiting_;  // at a depth of 1: what next() reads or inspects
-  std::vector<Completion> completions_;   // reaped, the first last
+  std::optional<std::uint32_t> waiting_;  // only at a depth of 1: the slot that next() reads
+  std::vector<Completion> completions_;   // reaped and not returned; next() returns the last one first
   std::size_t on_their_way_ = 0;
-  std::optional<std::uint32_t> lent_;  // the slot whose bytes the caller has
-  SampleReader reader_;                // last, so destroyed first: a read may still write to the slots
+  std::optional<std::uint32_t> lent_;  // the slot that next() returned last
+  SampleReader reader_;  // declared last, so destroyed first: a read in flight may still write to the slots
 };
 
 class BatchLoader final : public BatchSource {
  public:
-  // Starts the workers. invalid_argument when the sampler's epoch is smaller than a batch.
+  // Starts the workers. invalid_argument if an epoch has fewer samples than a batch. exhausted if memory or
+  // threads run out.
   static Result<std::unique_ptr<BatchLoader>> make(const LoaderSettings& settings);
-  // Waits for the workers without a limit: see close(). After it, batches have no bytes in place any more.
+  // Stops the workers and waits for them without a limit. close() is the wait with a limit. Afterwards
+  // samples in place have no bytes.
   ~BatchLoader() override;
 
+  // next(), close(), make() and the destructor belong to the consumer's thread. Any thread may call the
+  // others.
   bool close(std::chrono::nanoseconds patience) override;
   bool stalled() const override;
   Result<const Batch*> next() override;
@@ -143,14 +152,14 @@ class BatchLoader final : public BatchSource {
   struct Worker {
     std::unique_ptr<SampleTransform> transform;
     std::optional<SampleOpener> opener;
-    std::unique_ptr<TicketReader> reader;  // while its thread lives
-    std::vector<Ticket> taken;             // to be started
-    std::vector<Ticket> asked;             // started and not settled; under the mutex
+    std::unique_ptr<TicketReader> reader;  // exists while the worker's thread runs
+    std::vector<Ticket> taken;             // the samples that take() took; serve() calls begin() for them
+    std::vector<Ticket> asked;             // taken and not settled; protected by mutex_
     StageTimer timer{1};
-    // The next three under the mutex.
-    std::vector<std::uint64_t> spent_ns;                         // by part of the timer, at settle()
-    std::uint64_t waited_ns = 0;                                 // for a place in a batch
-    std::optional<StageTimer::Clock::time_point> waiting_since;  // set while it waits for one
+    // mutex_ protects the next three.
+    std::vector<std::uint64_t> spent_ns;  // for each part of the timer, copied in settle()
+    std::uint64_t waited_ns = 0;          // time of ended waits for a slot
+    std::optional<StageTimer::Clock::time_point> waiting_since;  // set while the worker waits for a slot
   };
 
   explicit BatchLoader(const LoaderSettings& settings);
@@ -172,20 +181,22 @@ class BatchLoader final : public BatchSource {
   HeldObjects objects_;
   std::vector<Worker> workers_;
 
-  mutable std::mutex mutex_;                // of all members below, up to threads_
-  std::condition_variable_any work_there_;  // the workers wait for it
-  std::condition_variable head_moved_;      // the consumer waits for it
+  mutable std::mutex mutex_;                // protects all members from here to threads_
+  std::condition_variable_any work_there_;  // workers wait for it: a slot to fill, a failure or a stop
+  std::condition_variable head_moved_;      // the consumer waits for it: head() changed, or a worker ended
   BatchPlan plan_;
   std::optional<Error> failure_;
-  LoaderLosses named_;  // only the names; plan_ counts
+  LoaderLosses named_;  // only the names of bad objects; plan_ counts the samples
   bool stalled_ = false;
-  std::size_t working_ = 0;                    // workers that have not ended
-  StageTimer::Clock::time_point last_sample_;  // when the last one was settled
-  std::vector<std::uint64_t> worked_ns_;  // by stage, and of workers without work, while the consumer waited
-  std::uint64_t consumer_waited_ns_ = 0;  // until its batch was ready
-  std::uint64_t woke_late_ns_ = 0;        // from then until it ran again
+  std::size_t working_ = 0;                    // workers whose thread still runs or may use the back end
+  StageTimer::Clock::time_point last_sample_;  // when a worker settled its last sample
+  // Work and waits of all workers while the consumer waited: one entry for each stage, the last one for
+  // waits.
+  std::vector<std::uint64_t> worked_ns_;
+  std::uint64_t consumer_waited_ns_ = 0;  // wait of the consumer until its batch was ready
+  std::uint64_t woke_late_ns_ = 0;        // wait from then until the consumer's thread ran again
 
-  std::vector<std::jthread> threads_;  // last: joined before what they use is destroyed
+  std::vector<std::jthread> threads_;  // declared last: joined before the members that they use are destroyed
 };
 
 }  // namespace penstock

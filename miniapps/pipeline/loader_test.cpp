@@ -157,7 +157,7 @@ TEST(BatchLoader, OpensWhatIsWrapped) {
   EXPECT_NE(why.find("gzip"), std::string::npos) << why;
 }
 
-// The event log: which objects' reads had started when each step ended.
+// Tests by a log of events: which objects' reads had started when each step ended.
 TEST(BatchLoader, WithoutPrefetchingNoSampleOfTheNextBatchBeginsBeforeTheStepEnds) {
   Pipe pipe(64, 8, 0);
   const auto loader = pipe.start({0, 1}, 4);
@@ -167,7 +167,8 @@ TEST(BatchLoader, WithoutPrefetchingNoSampleOfTheNextBatchBeginsBeforeTheStepEnd
     const Result<const Batch*> batch = (*loader)->next();
     ASSERT_TRUE(batch.ok());
     ASSERT_NE(*batch, nullptr);
-    std::this_thread::sleep_for(std::chrono::milliseconds(3));  // the step: room to do the forbidden
+    // The step; a worker that reads too early has time to do so.
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
     ASSERT_EQ(pipe.scripted.reads().size(), (step + 1) * 8) << "at the end of step " << step;
   }
 }
@@ -238,7 +239,7 @@ TEST(BatchLoader, SkipsAndReplacesDeterministically) {
   }
 }
 
-// At the end of an epoch samples that are in a batch already fill the holes of one before it.
+// At the end of an epoch, samples of a later batch fill the holes of an earlier one.
 TEST(BatchLoader, ManyBadSamplesCostOnlyThemselves) {
   for (const std::uint64_t prefetch : {0U, 3U, 10U}) {
     Pipe pipe(200, 20, prefetch);
@@ -460,7 +461,7 @@ TEST(BatchPool, RefusesMoreThanTheMachineHas) {
 
 TEST(Loader, SaysThatABackEndIsStuckAndWaitsNoLongerThanItIsTold) {
   Pipe pipe(20, 4, 2);
-  pipe.app_transform.close_gate();  // as a call that does not come back
+  pipe.app_transform.close_gate();  // like a call that does not return
   LoaderSettings settings = pipe.settings(Sampler(20, Shuffle::none, 7), {}, 2);
   settings.patience = 50ms;
   const auto loader = BatchLoader::make(settings).value();
@@ -477,7 +478,7 @@ TEST(Loader, SaysThatABackEndIsStuckAndWaitsNoLongerThanItIsTold) {
 }
 
 TEST(Loader, IsNotStuckWhileTheConsumerTakesItsTime) {
-  Pipe pipe(20, 4, 8);  // the whole epoch may be ahead
+  Pipe pipe(20, 4, 8);  // the whole epoch may be prepared ahead
   LoaderSettings settings = pipe.settings(Sampler(20, Shuffle::none, 7), {.epochs = 1}, 1);
   settings.patience = 100ms;
   const auto loader = BatchLoader::make(settings).value();

@@ -1,4 +1,4 @@
-// For the tests of the loader: samples that need no decoder, and a pipeline of them.
+// Helps to test the loader: samples that need no decoder, and a pipeline with them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@ namespace penstock {
 
 inline constexpr std::size_t kSlotBytes = 8;
 
-// Keeps a sample's first byte and length; refuses samples that begin with `refused`. `gate` holds every
-// worker up while it is closed.
+// Stores a sample's first byte and its length; fails for samples whose first byte is `refused`. While `gate`
+// is closed, every worker waits in it.
 class CopyingTransform final : public Transform {
  public:
   CopyingTransform()
@@ -104,7 +104,7 @@ struct Pipe {
 
 using Indices = std::vector<std::vector<std::uint64_t>>;
 
-// Pulls to the end; every slot must hold what its index says.
+// Gets all batches to the end. Every slot must have the content that its index requires.
 inline Indices drain(BatchLoader& loader, const Manifest& manifest) {
   Indices batches;
   while (true) {

@@ -1,7 +1,8 @@
-// A corpus that is loaded once, all of it, and then used from memory, epoch by epoch.
+// Loads a whole corpus once and then makes the batches of every epoch from memory.
 //
-// Upstream is a loader of batches of one sample, which gives each sample once. The first call of next() takes
-// all of them; from then on a batch is copied together from what is held, in the order that a sampler gives.
+// Upstream is a loader whose batches have one sample; it gives each sample once. The first call of next()
+// takes all samples from it. From then on each batch is copied from the samples in memory, in the order of a
+// sampler.
 #pragma once
 
 #include <chrono>
@@ -19,22 +20,25 @@
 
 namespace penstock {
 
-// Room for that many samples and a batch of them, touched, so that nothing of it is charged to the run.
-// exhausted where that is more than there is.
+// Memory for `samples` samples and for one batch of `batch` samples. It is touched, so that no step of the
+// run pays for that. exhausted if there is less memory.
 struct MemoryRoom {
-  Batch held;   // as one batch
-  Batch batch;  // that is handed out
+  Batch held;   // all samples, as one batch
+  Batch batch;  // the batch that next() returns
 };
 Result<MemoryRoom> memory_room(std::uint64_t samples, std::size_t slot_bytes, std::size_t batch);
 
-// One thread, but for times(), which any may call.
+// The consumer's thread alone, except for times(), which any thread may call. It has no lock of its own:
+// close() stops upstream. next() tests for a signal only in its first call, while upstream loads. It
+// allocates in that call and at the begin of an epoch.
 class MemoryBatches final : public BatchSource {
  public:
-  // Borrows the room. `sampler_of` gives the order of this rank's part of that number of samples.
+  // Borrows the room. `sampler_of` returns the sampler for this rank's part of a corpus of `samples` samples.
   MemoryBatches(std::unique_ptr<BatchSource> samples, MemoryRoom& room, const PlanLimits& limits,
                 std::function<Sampler(std::uint64_t samples)> sampler_of);
 
-  // The first call fails with upstream's error, or with `corrupt` where too few samples came for a batch.
+  // The first call fails with upstream's error, or with `corrupt` if there are too few good samples for a
+  // batch.
   Result<const Batch*> next() override;
   std::vector<StageTally> times() const override { return samples_->times(); }
   LoaderLosses losses() const override;
@@ -55,12 +59,12 @@ class MemoryBatches final : public BatchSource {
   std::uint64_t count_ = 0;
   bool loaded_ = false;
   bool ended_ = false;
-  std::optional<Sampler> sampler_;  // of those that came
+  std::optional<Sampler> sampler_;  // for the samples that upstream gave
   EpochOrder order_;
-  std::uint64_t epoch_;  // the next to begin
+  std::uint64_t epoch_;  // the next epoch to begin
   std::uint64_t handed_ = 0;
   std::uint64_t dropped_tail_ = 0;
-  std::chrono::nanoseconds copied_{0};  // time it took
+  std::chrono::nanoseconds copied_{0};  // time spent on copying
 };
 
 }  // namespace penstock

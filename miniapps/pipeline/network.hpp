@@ -1,4 +1,4 @@
-// A network as data: what an accelerator that really computes is given to train.
+// Describes a network as data, for an accelerator that really computes.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@ namespace penstock {
 struct Layer {
   enum class Kind : std::uint8_t { convolution, max_pool, dense };
   Kind kind = Kind::dense;
-  std::uint32_t outputs = 0;  // channels or units; a pool keeps those that it gets
-  std::uint32_t kernel = 1;   // height and width, like stride and padding; nothing to dense layers
+  std::uint32_t outputs = 0;  // channels or units; unused for a pool, which keeps its input's channels
+  std::uint32_t kernel = 1;   // height and width, as for stride and padding; unused for dense layers
   std::uint32_t stride = 1;
   std::uint32_t padding = 0;  // at each side
   bool relu = false;
 };
 
-// Of square pictures of red, green and blue. The last layer is dense, has no ReLU, and gives one number a
-// class.
+// A network for square pictures in red, green and blue. The last layer is dense, has no ReLU and has one
+// output per class.
 struct Network {
   std::uint32_t side = 0;
   std::vector<Layer> layers;
@@ -26,9 +26,9 @@ struct Network {
 };
 inline constexpr std::uint32_t kPictureChannels = 3;
 
-// Krizhevsky, Sutskever and Hinton, NIPS 2012, in one tower: 224x224, five convolutions (11x11/4 x96, 5x5
-// x256, 3x3 x384, x384, x256), three pools, dense layers of 9216-4096-4096-`classes`. Without local response
-// normalisation and without dropout.
+// AlexNet of Krizhevsky, Sutskever and Hinton (NIPS 2012), in one tower: pictures of 224x224, five
+// convolutions (11x11/4 x96, 5x5 x256, 3x3 x384, x384, x256), three pools, dense layers of
+// 9216-4096-4096-`classes`. Without local response normalisation and without dropout.
 Network alexnet(std::uint32_t classes);
 
 }  // namespace penstock

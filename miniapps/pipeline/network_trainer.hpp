@@ -1,5 +1,5 @@
-// Trains a network on this machine's processors. What computes is a module with oneDNN, which the program
-// opens where it is asked for.
+// Trains a network on this machine's processors. The code that computes is in a module with oneDNN. The
+// program opens the module only if it is needed.
 #pragma once
 
 #include <cstddef>
@@ -16,37 +16,38 @@ namespace penstock {
 
 struct TrainerRequest {
   Network network;
-  std::size_t samples = 0;  // of each batch
+  std::size_t samples = 0;  // samples of each batch
   Axes axes = Axes::nhwc;
-  unsigned threads = 0;  // 0: as many as there are processors
-  // Of the weights that it begins with: those of layer i are drawn evenly from +-sqrt(3 / inputs), by
-  // substream i of the stream "train.network", in the order output, input, line, column. Biases are 0.
+  unsigned threads = 0;  // 0: one for each processor
+  // For the initial weights. Those of layer i are uniform in +-sqrt(3 / inputs), drawn by substream i of the
+  // stream "train.network", in the order output, input, line, column. Biases are 0.
   std::uint64_t seed = 0;
-  float rate = 0.001F;  // of learning: AlexNet diverges at 0.01 from such weights
+  float rate = 0.001F;  // learning rate: AlexNet diverges at 0.01 from these weights
   // Called before each part of a layer; an error ends the step. Null: no call.
   Result<void> (*may_go_on)() = nullptr;
 };
 
-// Weights, and all memory that a step needs. One thread.
+// Has the weights and all memory that a step needs. One thread.
 class NetworkTrainer {
  public:
   virtual ~NetworkTrainer() = default;
 
-  // Forward, backward, and weights -= rate * gradient: one step of gradient descent. `pictures` are the f32
-  // of a whole batch, `labels` one class below Network::classes() a sample. The loss before the update:
-  // softmax and cross entropy, the mean over the samples. After an error the weights are undefined.
+  // One step of gradient descent: forward, backward, and weights -= rate * gradient. `pictures` has the f32
+  // values of a whole batch, `labels` one class below Network::classes() for each sample. Returns the loss
+  // before the update: softmax and cross entropy, the mean over the samples. After an error the weights are
+  // undefined.
   virtual Result<double> step(std::span<const float> pictures, std::span<const std::uint32_t> labels) = 0;
 };
 
-// `unsupported`, with the remedy, where this build has no oneDNN.
+// Success, or `unsupported` with the remedy if this build has no oneDNN.
 Result<void> network_trainer_available();
-// Takes what it needs and touches it, which takes some tenths of a second for AlexNet. `exhausted` where that
-// is more memory than there is.
+// Allocates and touches all memory, which takes some tenths of a second for AlexNet. `exhausted` if it needs
+// more than there is.
 Result<std::unique_ptr<NetworkTrainer>> make_network_trainer(const TrainerRequest& request);
 
-// What libpenstock_onednn.so gives.
+// The interface of libpenstock_onednn.so.
 struct NetworkTrainerModule {
-  const char* version = nullptr;  // Penstock's: both parts are built together
+  const char* version = nullptr;  // Penstock's version: program and module must be of the same build
   Result<std::unique_ptr<NetworkTrainer>> (*make)(const TrainerRequest& request) = nullptr;
 };
 using NetworkTrainerModuleFunction = const NetworkTrainerModule* (*)();

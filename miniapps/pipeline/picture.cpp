@@ -17,9 +17,9 @@ constexpr std::array<std::string_view, 2> kStages{"decode", "resize"};
 constexpr std::size_t kPartDecode = kPartFirstOwn;
 constexpr std::size_t kPartResize = kPartFirstOwn + 1;
 
-// The most that sides may be divided by so that neither is left much shorter than the result's: four fifths
-// of it, so that the usual 500x375 becomes 224x224 by way of 250x188. In between libjpeg-turbo has 7/8, 6/8
-// and so on, which are slower than decoding every pixel.
+// The largest factor to shrink a picture by while decoding. No side may become shorter than 4/5 of the
+// result's side. So the usual 500x375 is decoded as 250x188 for a result of 224x224. libjpeg-turbo also has
+// factors such as 7/8 and 6/8, but they are slower than decoding every pixel.
 unsigned most_shrink(const PicturePart& part, const PictureTensor& tensor) {
   const auto enough = [](std::uint32_t side, unsigned shrink, std::uint32_t asked) {
     return std::uint64_t{5} * (side / shrink) >= std::uint64_t{4} * asked;
@@ -29,7 +29,7 @@ unsigned most_shrink(const PicturePart& part, const PictureTensor& tensor) {
   return 1;
 }
 
-// The part of a picture that was shrunk while decoding, to the nearest pixel that is left.
+// The position of a part in a picture that was shrunk while decoding, rounded to whole pixels.
 PicturePart shrunk(const PicturePart& part, unsigned shrink, const Image& image) {
   const auto nearest = [shrink](std::uint32_t at) { return (at + shrink / 2) / shrink; };
   PicturePart small;
@@ -49,7 +49,7 @@ std::uint32_t rounded(double length) {
   return static_cast<std::uint32_t>(std::lround(length));
 }
 
-// The n-th number as one of 0 .. most.
+// The n-th random number, as an integer from 0 to `most`.
 std::uint32_t up_to(const RandomStream& random, std::uint64_t n, std::uint32_t most) {
   return static_cast<std::uint32_t>(random.below(n, std::uint64_t{most} + 1));
 }

@@ -1,5 +1,5 @@
-// Pictures on their way into a batch: decoded, cropped, mirrored, resized, normalised. What the mini-apps
-// that train on pictures have in common.
+// Turns stored pictures into tensors: decodes, crops, mirrors, resizes and normalises. The mini-apps that
+// train on pictures share it.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,11 @@ namespace penstock {
 
 // How much of a picture is decoded.
 enum class DecodeMode : std::uint8_t {
-  full,    // every pixel
-  scaled,  // at half, a quarter or an eighth of the size where that leaves no side shorter than four fifths
-           // of what is asked for: most of the inverse transform falls away, Huffman decoding stays
-  crop,    // only what a random crop needs of it (which it makes, too)
+  full,  // every pixel
+  // Decodes at 1/2, 1/4 or 1/8 of the size, unless a side would become shorter than 4/5 of the result's side.
+  // This saves most of the inverse transform (IDCT), but not the Huffman decoding.
+  scaled,
+  crop,  // decodes only the part that a random crop needs; implies the random crop
 };
 
 Result<DecodeMode> parse_decode(std::string_view name);
@@ -30,23 +31,24 @@ struct PictureSettings {
   Normalisation normalisation;
   DecodeMode decode = DecodeMode::full;
   ResizeFilter resize = ResizeFilter::bilinear;
-  bool random_crop = false;  // by random_resized_crop(); else the whole picture
-  bool mirror = false;       // every second picture, at random
-  std::uint64_t seed = 0;    // of crops and mirroring
+  bool random_crop = false;  // uses random_resized_crop(); otherwise the whole picture
+  bool mirror = false;       // mirrors every second picture on average, at random
+  std::uint64_t seed = 0;    // for crops and mirroring
 };
 
-// What Szegedy et al. (Going deeper with convolutions, 2015) trained with, as torchvision's RandomResizedCrop
-// draws it: a part of 8 to 100% of the area, its width 3/4 to 4/3 of its height, anywhere; after ten draws
-// that do not fit, the largest part in the middle with an aspect between these.
+// The random crop of Szegedy et al. (Going deeper with convolutions, 2015), as in torchvision's
+// RandomResizedCrop: a part of 8 to 100% of the area, with a width of 3/4 to 4/3 of its height, at a random
+// position. After ten draws that do not fit, it takes the largest part in the middle whose aspect is in that
+// range.
 PicturePart random_resized_crop(std::uint32_t width, std::uint32_t height, const RandomStream& random);
 
-// The numbers of one sample in one epoch.
+// The random numbers of one sample in one epoch.
 inline RandomStream augment_stream(std::uint64_t seed, const SampleKey& key) {
   return RandomStream(seed, "train.augment").substream(key.epoch).substream(key.index);
 }
 
-// Takes JPEG and PNG (of which every pixel is decoded whatever the mode), told apart by their first bytes.
-// Its stages are "decode" and "resize", the latter with cropping, mirroring and normalising in one pass.
+// For JPEG and PNG, which it tells apart by their first bytes. A PNG is always decoded in full. The stages
+// are "decode" and "resize"; the latter also crops, mirrors and normalises, in one pass.
 Transform picture_transform(const PictureSettings& settings);
 
 }  // namespace penstock

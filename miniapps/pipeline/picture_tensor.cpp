@@ -32,13 +32,14 @@ std::string_view name_of(PixelType type) {
   return type == PixelType::f32 ? "f32" : type == PixelType::f16 ? "f16" : "u8";
 }
 
-// Branches would keep compilers from doing several at a time.
+// Without branches, so that compilers can convert several numbers at a time.
 std::uint32_t half_bits(float value) {
   constexpr std::uint32_t kInfinity = 255U << 23U;
-  constexpr std::uint32_t kLeastInfinite = 143U
-                                           << 23U;  // 2^16: all from there on is infinity; 65520 rounds to it
+  // 2^16: from here on the result is infinity. Below it, 65520 and above round to infinity as well.
+  constexpr std::uint32_t kLeastInfinite = 143U << 23U;
   constexpr std::uint32_t kLeastNormal = 113U << 23U;  // 2^-14
-  constexpr float kDenormalMagic = 0.5F;               // its ulp is that of the smallest halves
+  // Its ulp is the ulp of the smallest (denormal) halves.
+  constexpr float kDenormalMagic = 0.5F;
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16U) & 0x8000U;
   const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
@@ -52,7 +53,8 @@ std::uint32_t half_bits(float value) {
   return sign | (magnitude >= kLeastInfinite ? special : finite);
 }
 
-using Floats = float __attribute__((vector_size(16)));  // GCC and clang turn it into what the machine has
+// GCC and clang translate it to the vector instructions of the machine.
+using Floats = float __attribute__((vector_size(16)));
 using Ints = std::int32_t __attribute__((vector_size(16)));
 constexpr std::size_t kLanes = 4;
 
@@ -63,7 +65,7 @@ Floats load(const float* from) {
 }
 
 #if defined(__x86_64__)
-// Eight at a time, where the processor has instructions for it: they round as half_bits() does.
+// Converts eight numbers at a time with processor instructions that round like half_bits().
 __attribute__((target("avx,f16c"))) std::size_t put_halves_by_eight(std::span<const float> from,
                                                                     std::uint16_t* out) {
   std::size_t i = 0;
@@ -73,7 +75,7 @@ __attribute__((target("avx,f16c"))) std::size_t put_halves_by_eight(std::span<co
   }
   return i;
 }
-// clang 14 cannot be asked for f16c by name.
+// clang 14 does not know the name f16c in __builtin_cpu_supports().
 bool has_halves() {
   static const bool has = [] {
     unsigned a = 0;
@@ -98,7 +100,7 @@ void put_halves(std::span<const float> from, std::uint16_t* out) {
   for (; i < from.size(); ++i) out[i] = static_cast<std::uint16_t>(half_bits(from[i]));
 }
 
-// To the nearest, halves up: what is kept is not negative, so that adding a half and cutting off does it.
+// Rounds to nearest, halves up. The clamped numbers are not negative, so adding 0.5 and truncating is enough.
 void put_octets(std::span<const float> from, std::uint8_t* out) {
   constexpr float kMost = 255.0F;
   constexpr float kHalf = 0.5F;
@@ -124,7 +126,7 @@ void put(std::span<const float> from, std::byte* to, PixelType type) {
   }
 }
 
-// Red, green and blue of a line, each on end: planes[c * width + x] = line[3 * x + c].
+// Separates red, green and blue of a line: planes[c * width + x] = line[3 * x + c].
 void part_channels(std::span<const float> line, std::size_t width, float* planes) {
   std::size_t x = 0;
   for (; x + kLanes <= width; x += kLanes) {
@@ -142,8 +144,8 @@ void part_channels(std::span<const float> line, std::size_t width, float* planes
     for (std::size_t channel = 0; channel < 3; ++channel) planes[channel * width + x] = line[3 * x + channel];
 }
 
-// Loops over whole lines: nearly all of the work. Compiled for wider vectors as well, where the loader can
-// choose.
+// The loops over whole lines do nearly all the work. Where the dynamic loader can choose between versions,
+// they are compiled for wider vectors as well.
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && \
     !defined(PENSTOCK_ADDRESS_SANITIZER) && !defined(PENSTOCK_THREAD_SANITIZER)
 #define PENSTOCK_WIDE __attribute__((target_clones("avx2", "default")))
@@ -164,8 +166,8 @@ float as_float(std::uint8_t pixel) {
   return static_cast<float>(static_cast<int>(pixel));
 }
 
-// out[i] = sum over t of weights[t] * source[t * stride + i]: up to four lines at a time, as they mostly are
-// three to five.
+// out[i] = sum over t of weights[t] * source[t * stride + i]. Adds up to four lines at a time, since there
+// are usually three to five.
 PENSTOCK_WIDE void add_up_lines(const std::uint8_t* __restrict source, std::size_t stride,
                                 std::span<const float> weights, std::size_t count, float* __restrict out) {
   std::fill_n(out, count, 0.0F);
@@ -193,8 +195,9 @@ PENSTOCK_WIDE void add_up_lines(const std::uint8_t* __restrict source, std::size
   }
 }
 
-// out[x] = line[first[x]] to line[first[x] + step], so far towards it: three floats each, of which four are
-// read and written. The fourth is overwritten by the next pixel, or is the one more that `out` has.
+// out[x] is between line[first[x]] and line[first[x] + step], at the fraction towards[x]. A pixel has three
+// floats, but four are read and written. The next pixel overwrites the fourth; after the last pixel it is the
+// extra number of `out`.
 PENSTOCK_WIDE void blend_pixels(const float* __restrict line, const std::uint32_t* __restrict first,
                                 std::uint32_t step, const float* __restrict towards, std::uint32_t width,
                                 float* __restrict out) {
@@ -223,7 +226,7 @@ __attribute__((always_inline)) inline void add_up_counted(const float* __restric
 PENSTOCK_WIDE void add_up_pixels(const float* __restrict line, const std::uint32_t* __restrict first,
                                  std::uint32_t taps, const float* __restrict weights, std::uint32_t width,
                                  float* __restrict out) {
-  switch (taps) {  // pictures mostly become half as large or less
+  switch (taps) {  // most pictures shrink to half their size or less
     case 3:
       return add_up_counted<3>(line, first, weights, width, out);
     case 4:
@@ -245,8 +248,8 @@ PENSTOCK_WIDE void add_up_pixels(const float* __restrict line, const std::uint32
   }
 }
 
-// The positions that a target position is made of: from `first` on, below `end`. Pillow's precompute_coeffs
-// (its Resample.c) has the same support, centres and bounds.
+// The source positions of a target position: `first` to below `end`. Same support, centres and bounds as
+// precompute_coeffs in Pillow's Resample.c.
 struct Support {
   std::uint32_t first = 0;
   std::uint32_t end = 0;
@@ -306,7 +309,7 @@ Resizer::Resizer(ResizeFilter filter, std::uint32_t width, std::uint32_t height)
 
 void Resizer::begin(const PictureView& picture, bool mirrored) {
   picture_ = picture;
-  // Four floats are read where three are meant.
+  // One more float, since a pixel of three floats is read as four.
   line_.resize(std::max(line_.size(), std::size_t{3} * picture.width + 1));
   Axis& columns = columns_of_[mirrored ? 1 : 0];
   prepare(columns, picture.width, width_, 3, mirrored);
@@ -349,7 +352,7 @@ void Resizer::prepare(Axis& axis, std::uint32_t source_size, std::uint32_t targe
     }
     return;
   }
-  const double reach = std::max(ratio, 1.0);  // of the triangle, to each side
+  const double reach = std::max(ratio, 1.0);  // half width of the triangle
   const auto centre_of = [ratio](std::uint32_t i) { return (i + 0.5) * ratio; };
   axis.taps = 1;
   for (std::uint32_t i = 0; i < target_size; ++i) {
@@ -381,7 +384,7 @@ LineWriter::LineWriter(const PictureTensor& tensor, const Normalisation& normali
   }
 }
 
-// The same numbers, normalised; `to` may be `from`.
+// Normalises `from` into `to`, which may be the same memory.
 void LineWriter::normalise(std::span<const float> from, float* to) const {
   const std::array<Floats, 3> scale{load(scale_.data()), load(scale_.data() + 4), load(scale_.data() + 8)};
   const std::array<Floats, 3> shift{load(shift_.data()), load(shift_.data() + 4), load(shift_.data() + 8)};

@@ -1,5 +1,5 @@
-// From a decoded picture to its slot of a batch: the size, the element type, the order of the axes, and how
-// pixels become numbers.
+// Writes a decoded picture into its slot of a batch: resizes it, normalises pixels, and chooses the element
+// type and the order of the axes.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace penstock {
 enum class PixelType : std::uint8_t {
   f32,
   f16,  // IEEE 754 binary16, rounded to nearest even
-  u8,   // pixels as they are, rounded to nearest: not normalised
+  u8,   // pixels 0 to 255, rounded to nearest and not normalised
 };
 
 enum class Axes : std::uint8_t {
@@ -46,19 +46,20 @@ struct PictureTensor {
 };
 
 enum class ResizeFilter : std::uint8_t {
-  // Between the two nearest pixel centres, edges repeated, no filter against aliasing:
+  // Interpolates between the two nearest pixel centres. Repeats edges; has no filter against aliasing:
   //   source = (target + 1/2) * source_size / target_size - 1/2, clamped to [0, source_size - 1]
-  // which is what OpenCV calls INTER_LINEAR and PyTorch bilinear without antialias.
+  // OpenCV calls this INTER_LINEAR; in PyTorch it is bilinear without antialias.
   bilinear,
-  // A triangle over all pixels that fall on the target's pixel (twice as wide as the ratio where the picture
-  // shrinks), cut off at the edges and normalised: Pillow's BILINEAR, torchvision's default, within one of
-  // 255 levels. Pillow rounds between its two passes, this does not.
+  // A triangle filter over all source pixels under the target pixel, cut off at the edges and normalised. If
+  // the picture shrinks, the triangle is twice as wide as the ratio. This is Pillow's BILINEAR and
+  // torchvision's default, within one of 255 levels: Pillow rounds between its two passes, this code does
+  // not.
   antialias,
 };
 Result<ResizeFilter> parse_resize(std::string_view name);
 
-// A picture, or a part of one, in borrowed memory: lines of 3 * width bytes, `stride` bytes from each to the
-// next.
+// A picture or a part of one, in borrowed memory. Lines have 3 * width bytes; `stride` is the distance in
+// bytes from one line to the next.
 struct PictureView {
   std::uint32_t width = 0;  // at least 1
   std::uint32_t height = 0;
@@ -66,28 +67,29 @@ struct PictureView {
   std::size_t stride = 0;
 };
 PictureView view_of(const Image& image);
-PictureView view_of(const Image& image, const PicturePart& part);  // which is in it
+PictureView view_of(const Image& image, const PicturePart& part);  // `part` must be inside the picture
 
-// Resizes one picture after the other to one size, the aspect not kept, a line at a time. One thread; memory
-// is reused: nothing is allocated for a picture of the same size as the one before.
+// Resizes pictures to one size, line by line, without keeping the aspect. One thread. It uses its memory
+// again: a picture of the same size as the one before allocates nothing.
 class Resizer {
  public:
   Resizer(ResizeFilter filter, std::uint32_t width, std::uint32_t height);
 
-  // `picture` stays until the last line. With `mirrored` left and right are exchanged.
+  // `picture` is borrowed until the last line. `mirrored` exchanges left and right.
   void begin(const PictureView& picture, bool mirrored);
-  // Line `y` of the result: red, green, blue by pixel, 0 to 255. `out` holds three numbers a pixel, and one
-  // more, which is undefined. Lines from the top to the bottom, each once.
+  // Computes line `y` of the result: red, green and blue of each pixel, 0 to 255. `out` has three numbers for
+  // each pixel and one more, which becomes undefined. Call it once for each line, from top to bottom.
   void line(std::uint32_t y, std::span<float> out);
 
  private:
-  // Which source positions each target position is made of.
+  // For each target position, the source positions that contribute to it.
   struct Axis {
-    std::uint32_t source = 0;  // size that it was prepared for
-    std::uint32_t taps = 0;    // antialias: source positions of each target position
-    std::uint32_t step = 0;    // bilinear: from the first neighbour to the second; 0 for a source of 1
-    std::vector<std::uint32_t> first;  // by target position
-    std::vector<float> weights;  // bilinear: how far towards the second neighbour; antialias: `taps` each
+    std::uint32_t source = 0;  // the source size that it is prepared for
+    std::uint32_t taps = 0;    // antialias: number of source positions of each target position
+    // Bilinear: distance from the first neighbour to the second; 0 if the source has one pixel.
+    std::uint32_t step = 0;
+    std::vector<std::uint32_t> first;  // first source position of each target position
+    std::vector<float> weights;  // bilinear: weight of the second neighbour; antialias: `taps` weights each
   };
   void prepare(Axis& axis, std::uint32_t source_size, std::uint32_t target_size, std::uint32_t unit,
                bool mirrored) const;
@@ -96,28 +98,28 @@ class Resizer {
   const std::uint32_t width_;
   const std::uint32_t height_;
   PictureView picture_;
-  std::array<Axis, 2> columns_of_;  // as they are, and mirrored
+  std::array<Axis, 2> columns_of_;  // not mirrored, and mirrored
   const Axis* columns_ = nullptr;
   Axis rows_;
-  std::vector<float> line_;  // what one line of the result is made of, all of its pixels
+  std::vector<float> line_;  // the source lines of one result line, combined
 };
 
-// Writes a picture line by line into its slot. One thread; memory is reused.
+// Writes a picture line by line into its slot. One thread. It uses its memory again.
 class LineWriter {
  public:
   LineWriter(const PictureTensor& tensor, const Normalisation& normalisation);
 
-  // `line`: one line of the picture, width() times red, green, blue, 0 to 255 each; it may be changed. `slot`
-  // is tensor.bytes() long and aligned to its element.
+  // `line` is one line of the picture: red, green and blue of each pixel, 0 to 255; the function may change
+  // it. `slot` has tensor.bytes() bytes and is aligned to its element type.
   void write(std::uint32_t y, std::span<float> line, std::span<std::byte> slot);
 
  private:
   void normalise(std::span<const float> from, float* to) const;
 
   const PictureTensor tensor_;
-  std::array<float, 12> scale_{};  // of 12 numbers on end, which are four pixels
+  std::array<float, 12> scale_{};  // for 12 numbers in a row, which are four pixels
   std::array<float, 12> shift_{};
-  std::vector<float> planar_;  // the line, channel by channel
+  std::vector<float> planar_;  // the line, one channel after another
 };
 
 // The nearest binary16, ties to even; infinity beyond 65504.

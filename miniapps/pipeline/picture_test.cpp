@@ -16,7 +16,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// Waves in all channels: smooth, and not symmetric.
+// Waves in all channels: smooth and without symmetry.
 Image waves(std::uint32_t width, std::uint32_t height) {
   Image image{width, height, {}};
   for (std::uint32_t y = 0; y < height; ++y)
@@ -78,7 +78,7 @@ TEST(Picture, WhatACropNeedsIsWhatAWholeDecodeHasThere) {
 }
 
 TEST(Picture, ScaledLooksTheSame) {
-  const Bytes jpeg = as_jpeg(waves(900, 700));  // an eighth of it has enough
+  const Bytes jpeg = as_jpeg(waves(900, 700));  // an eighth of each side is large enough
   PictureSettings scaled = to_48();
   scaled.decode = DecodeMode::scaled;
   EXPECT_LE(worst_difference(applied(scaled, jpeg), applied(to_48(), jpeg)), 8);

@@ -12,7 +12,7 @@ float value_at(const std::byte* values, std::size_t i) {
   return value;
 }
 
-// With the number of planes known the loop becomes loads, shuffles and stores.
+// With a constant number of planes the compiler turns the loop into vector loads, shuffles and stores.
 template <std::size_t N>
 void interleave(std::span<const Plane> given, std::size_t pixels, float* out) {
   std::array<Plane, N> planes;

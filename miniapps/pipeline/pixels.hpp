@@ -1,4 +1,4 @@
-// Planes to pixels: the axes channel, height, width become height, width, channel.
+// Interleaves planes into pixels: the axes channel, height, width become height, width, channel.
 #pragma once
 
 #include <cstddef>
@@ -6,15 +6,16 @@
 
 namespace penstock {
 
-// One channel: its numbers as floats of the machine, at any alignment, and what is done to them.
+// One channel: its values, floats in the machine's byte order at any alignment, and the scale and shift to
+// apply.
 struct Plane {
   const std::byte* values = nullptr;
   float scale = 1;
   float shift = 0;
 };
 
-// out[i * planes.size() + c] = planes[c].values[i] * scale + shift, for `pixels` pixels; as many floats, and
-// as many of each plane, are there. One thread.
+// out[i * planes.size() + c] = planes[c].values[i] * scale + shift, for i below `pixels`. `out` must have
+// pixels * planes.size() floats, and each plane `pixels` values. One thread.
 void planes_to_pixels(std::span<const Plane> planes, std::size_t pixels, float* out);
 
 }  // namespace penstock

@@ -15,7 +15,7 @@ double seconds(std::int64_t ns) {
   return static_cast<double>(ns) * 1e-9;
 }
 
-// One epoch, which has at least one step.
+// AU of one epoch as DLIO calculates it. Needs at least one step.
 double dlio_epoch(std::span<const StepTimes> steps) {
   std::int64_t computing = 0;
   std::int64_t wall = steps.back().end_ns - steps.front().end_ns;
@@ -78,7 +78,7 @@ class Loop {
   }
 
  private:
-  // Whether there may be another.
+  // By the training loop's thread, as all functions here. Makes one step. True: there may be another one.
   Result<bool> step();
   Result<bool> end_together(StepTimes& times);
   Result<std::int64_t> before_step(const Batch* next);
@@ -93,8 +93,8 @@ class Loop {
   const SteadyTime start_;
   const std::span<StepObserver* const> observers_;
   StepBarrier* const together_;
-  std::int64_t collective_ns_ = 0;  // since the last step
-  bool others_know_ = false;        // the other ranks know that there is no further step
+  std::int64_t collective_ns_ = 0;  // time in hold() since the last step
+  bool others_know_ = false;        // the other ranks know that this rank makes no further step
   TrainingRun run_;
 };
 
@@ -121,7 +121,7 @@ Result<bool> Loop::step() {
       .collective_ns = collective_ns_};
   if (together_ != nullptr) {
     PENSTOCK_ASSIGN(const bool by_all, end_together(times));
-    if (!by_all) {  // the input has ended for another rank, and so for all
+    if (!by_all) {  // the input of another rank has ended, which ends the run for all ranks
       PENSTOCK_ASSIGN(const std::int64_t after_ns, before_step(nullptr));
       run_.aside_after_ns = collective_ns_ + after_ns;
       return false;
@@ -135,7 +135,7 @@ Result<bool> Loop::step() {
   return hold();
 }
 
-// All observers see the step, also when one of them has enough.
+// Every observer gets the step, even if an earlier one has enough.
 Result<bool> Loop::after_step(const Batch& batch) {
   bool more = true;
   for (StepObserver* const observer : observers_) {
@@ -145,7 +145,8 @@ Result<bool> Loop::after_step(const Batch& batch) {
   return more;
 }
 
-// Whether the run goes on.
+// Collective if an observer is due. It first waits for all ranks: a rank that has failed would make the
+// others wait for ever in hold(). False: the run ends.
 Result<bool> Loop::hold() {
   const std::uint64_t steps = run_.steps.size();
   const auto is_due = [steps](const StepObserver* observer) { return observer->due(steps); };
@@ -165,7 +166,8 @@ Result<bool> Loop::hold() {
   return true;
 }
 
-// How long it took; nothing where there is nothing to do. The step after it begins no sooner than it ends.
+// Returns the time that the observers took, 0 if none did anything. The next step begins no earlier than
+// their end.
 Result<std::int64_t> Loop::before_step(const Batch* next) {
   const SteadyTime since = std::chrono::steady_clock::now();
   bool did = false;
@@ -179,7 +181,7 @@ Result<std::int64_t> Loop::before_step(const Batch* next) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(over - since).count();
 }
 
-// Whether all ranks made the step.
+// Collective: waits for all ranks at the end of a step. False: one of them did not make it.
 Result<bool> Loop::end_together(StepTimes& times) {
   const Result<StepBarrier::Over> over = together_->arrive(true);
   others_know_ = !over.ok() || !over->for_all;

@@ -1,4 +1,4 @@
-// For the tests of training: input without a pipeline, and observers made of functions.
+// Helps to test training: input without a pipeline, and observers made of functions.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// That many batches out of nothing, each of three samples with 60 bytes, and then the end or an error.
+// Gives `batches` batches, each of three samples with 60 bytes in all, and then the end or an error.
 class ScriptedInput final : public BatchSource {
  public:
   explicit ScriptedInput(int batches, std::optional<Error> then = std::nullopt)
@@ -37,7 +37,7 @@ class ScriptedInput final : public BatchSource {
   Batch batch_;
 };
 
-// Calls the functions that are set.
+// An observer that calls those functions that are set.
 struct ScriptedObserver final : StepObserver {
   std::function<Result<bool>(std::uint64_t, const Batch*)> before{};
   std::function<Result<bool>(std::uint64_t, const Batch&)> after{};

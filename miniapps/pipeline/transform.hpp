@@ -1,4 +1,4 @@
-// What a mini-app does to a sample on its way into the batch.
+// Defines what a mini-app does to a sample before it is in the batch.
 #pragma once
 
 #include <algorithm>
@@ -18,16 +18,17 @@
 
 namespace penstock {
 
-// Times the parts of one worker's day, back to back: end_part(part) charges everything since the last call to
-// `part`. One clock read a call, some 25 ns. One thread. With a buffer, each part is also a span there,
-// of the sample that was named last.
+// Measures the parts of one worker's time. end_part(part) adds the time since the last call to `part`. Each
+// call reads the clock once (about 25 ns). One thread. With a span buffer, each part also becomes a span, for
+// the sample that sample() named last.
 class StageTimer {
  public:
   using Clock = std::chrono::steady_clock;
 
   explicit StageTimer(std::size_t parts) : spent_ns_(parts, 0) {}
 
-  // The parts are reading and those stages. Borrows; call it in the thread that ends the parts.
+  // Also records spans. The parts are reading and these stages. Borrows the buffer; call it in the thread
+  // that ends the parts.
   void follow(SpanBuffer& spans, std::span<const std::string_view> stages);
   void sample(std::uint64_t epoch, std::uint64_t index) {
     epoch_ = epoch;
@@ -35,7 +36,7 @@ class StageTimer {
   }
 
   void restart() { last_ = Clock::now(); }
-  // `bytes` are for the span.
+  // `bytes` goes only into the span.
   Clock::time_point end_part(std::size_t part, std::uint64_t bytes = 0) {
     const Clock::time_point now = Clock::now();
     spent_ns_[part] += static_cast<std::uint64_t>((now - last_).count());
@@ -44,9 +45,9 @@ class StageTimer {
     under_way_ = part + 1;
     return now;
   }
-  // A sample failed in the part that follows the last one that ended: the time is that part's.
+  // A sample failed in the part after the last one that ended: adds the time to that part.
   void end_failed_part() { end_part(std::min(under_way_, spent_ns_.size() - 1)); }
-  // A span of this thread besides the parts; nothing without a buffer.
+  // Adds a span that is not a part. Does nothing without a buffer.
   void span(penstock_component component, unsigned detail, Clock::time_point begin, Clock::time_point end,
             bool of_sample) {
     if (spans_ != nullptr) note_span(component, detail, begin, end, of_sample);
@@ -69,39 +70,40 @@ class StageTimer {
   std::uint64_t index_ = 0;
 };
 
-// The parts of a worker's time that every app has come first; those of the transform follow.
+// The first parts, which every app has. The transform's own parts follow.
 inline constexpr std::size_t kPartRead = 0;
 inline constexpr std::size_t kPartFirstOwn = 1;
 
-// Which sample it is, for what is drawn at random.
+// Identifies a sample in an epoch, for random numbers.
 struct SampleKey {
   std::uint64_t epoch = 0;
   std::uint64_t index = 0;  // in the manifest
 };
 
-// From stored bytes to one slot of the batch. One thread; each worker has its own, with everything reused
-// from sample to sample.
+// Turns the stored bytes of a sample into one slot of the batch. Each worker has its own object and uses it
+// without a lock. It uses its memory again for each sample.
 class SampleTransform {
  public:
   virtual ~SampleTransform() = default;
 
-  // Fills `slot` whole (of a file: as far as its samples go), or fails: corrupt when the sample is not what
-  // the app takes. timer.end_part(kPartFirstOwn + i) ends its i-th stage, in the order of
-  // Transform::stages; the last one ends before it returns. After an error the slot's content is undefined.
+  // Fills the whole `slot` (for a file: only as many samples as the file has). corrupt if the sample is not
+  // of the kind that the app takes. timer.end_part(kPartFirstOwn + i) ends stage i, in the order of
+  // Transform::stages; the last stage ends before apply() returns. After an error the slot's content is
+  // undefined. It may allocate and throw std::bad_alloc: the loader catches it.
   virtual Result<void> apply(const SampleKey& key, std::span<const std::byte> stored,
                              std::span<std::byte> slot, StageTimer& timer) = 0;
 };
 
-// How an app treats its samples. Immutable once a loader has it; any thread.
+// Describes how an app treats its samples. Does not change after a loader has it, so any thread may read it.
 struct Transform {
-  std::size_t slot_bytes = 0;                  // of one sample in a batch; 0: it is left as it is stored
+  std::size_t slot_bytes = 0;                  // bytes of one sample in a batch; 0: samples stay as stored
   std::string layout{};                        // for the record: "f32 NHWC 224x224x3"
-  std::span<const std::string_view> stages{};  // of its transform: "decode", "resize"; not owned
-  std::function<Result<std::unique_ptr<SampleTransform>>()>
-      make{};  // one for a worker; null where slot_bytes is 0
+  std::span<const std::string_view> stages{};  // names of its stages ("decode", "resize"); not owned
+  // Makes the object of one worker. Null if slot_bytes is 0.
+  std::function<Result<std::unique_ptr<SampleTransform>>()> make{};
 };
 
-// Samples as they are stored, whatever they are: no stages, no copies.
+// Leaves samples as stored: no stages, no copies.
 inline Transform leave_as_stored() {
   return {.layout = "as stored"};
 }

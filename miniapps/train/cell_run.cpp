@@ -25,11 +25,12 @@
 namespace penstock {
 namespace {
 
-constexpr std::chrono::seconds kAloneLongest{20};  // of input without an accelerator, once it made
-constexpr std::uint64_t kAloneBatches = 8;         // at least these batches
+// Longest run of the input without an accelerator, after kAloneBatches.
+constexpr std::chrono::seconds kAloneLongest{20};
+constexpr std::uint64_t kAloneBatches = 8;  // its shortest run
 constexpr std::chrono::milliseconds kClosingPoll{100};
-constexpr std::chrono::milliseconds kClosingInterrupted{400};  // for workers, once the user wants to go
-constexpr std::size_t kStepsKept = 100'000;                    // raw step times in a record
+constexpr std::chrono::milliseconds kClosingInterrupted{400};  // longest wait for the workers after Ctrl-C
+constexpr std::size_t kStepsKept = 100'000;                    // most raw step times in a record
 
 double peak_memory_bytes() {
   rusage usage{};
@@ -50,7 +51,7 @@ class CellRun {
         read_before_(tier.backend->moved_bytes().read),
         observers_(plan, tier, cache, saves) {}
 
-  // What hangs may go on to write spans.
+  // If a worker hangs, it may still write spans: abandon() leaks the observers.
   ~CellRun() {
     if (stuck_) observers_.abandon();
   }
@@ -79,8 +80,8 @@ class CellRun {
   BatchPool& pool_;
   TrainCache& cache_;
   Trial& trial_;
-  const std::uint64_t read_before_;  // from the tier, by whatever came before
-  MemoryRoom room_;                  // of an app that holds all samples
+  const std::uint64_t read_before_;  // bytes read from the tier before this cell
+  MemoryRoom room_;                  // for an app that loads all samples into memory
   bool stuck_ = false;
   TrainObservers observers_;
 };
@@ -112,7 +113,7 @@ void CellRun::describe(std::chrono::nanoseconds step) {
   if (plan_.resumed) describe_resumed(*plan_.resumed, trial_);
 }
 
-// On all ranks, or on none.
+// Collective: starts the input on all ranks, or on none.
 Result<std::unique_ptr<BatchSource>> CellRun::start_input(const PlanLimits& limits, SpanLog* spans) {
   Result<std::unique_ptr<BatchSource>> input = make_batches(plan_, tier_, pool_, room_, limits, spans);
   const Result<void> all = all_ok(ranks_, input);
@@ -121,7 +122,8 @@ Result<std::unique_ptr<BatchSource>> CellRun::start_input(const PlanLimits& limi
   return all.error();
 }
 
-// Whether its workers came to their end, in a time that does not try the user's patience.
+// By the training loop's thread. Stops the workers and waits for them: 400 ms after Ctrl-C, else at most the
+// patience. False: a worker hangs in the back end.
 template <class Source>
 bool CellRun::closed(Source& source) const {
   const auto since = std::chrono::steady_clock::now();
@@ -134,8 +136,8 @@ bool CellRun::closed(Source& source) const {
   return true;
 }
 
-// Ends the workers of the input and of validation. Those that do not come to their end are left as they are:
-// the cell is stuck. Collective: where one rank is stuck, all are.
+// Stops the workers of the input and of validation. If a worker hangs, its source is leaked and the cell is
+// stuck. Collective: if one rank is stuck, all are.
 Result<void> CellRun::close_input(std::unique_ptr<BatchSource> input) {
   if (input && !closed(*input)) {
     static_cast<void>(input.release());
@@ -148,7 +150,7 @@ Result<void> CellRun::close_input(std::unique_ptr<BatchSource> input) {
   return success();
 }
 
-// Room for all samples, of an app that holds them. exhausted where there is less.
+// Allocates memory for all samples, for an app that loads them. exhausted if there is less.
 Result<void> CellRun::reserve_memory() {
   if (!plan_.in_memory()) return success();
   PENSTOCK_ASSIGN(room_, memory_room(plan_.corpus.manifest.samples(), plan_.transform().slot_bytes,
@@ -156,7 +158,8 @@ Result<void> CellRun::reserve_memory() {
   return success();
 }
 
-// The training, over all ranks: what it came to is the same on each. An error is one of ours.
+// Collective: trains, and returns the same outcome on each rank. An error is a bug or wrong usage; failures
+// of the measured work are in the outcome.
 Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
   StepBarrier together(ranks_);
   PENSTOCK_TRY(observers_.make(accelerator.nominal_step()));
@@ -175,8 +178,9 @@ Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
   return joined(ranks_, mine);
 }
 
-// One of `parts` samples of the pipeline without an accelerator: that many steps, or as many as fit into its
-// share of the time, save for the epochs of a cold cache.
+// Runs one of `parts` parts of the input without an accelerator: `steps` steps, or fewer if its share of the
+// time ends first. With a cold cache and several epochs it always makes all steps, since the cache gets warm
+// on the way.
 Result<void> CellRun::input_alone(std::uint64_t steps, unsigned parts, std::vector<TrainingRun>& alone) {
   const bool all = plan_.cache == CacheRequest::cold && steps > plan_.steps_an_epoch();
   const std::uint64_t least = kAloneBatches / parts;
@@ -196,7 +200,8 @@ Result<void> CellRun::input_alone(std::uint64_t steps, unsigned parts, std::vect
   return success();
 }
 
-// Of this process so far; of a search, whose runs follow each other in it, what this run read.
+// Adds the totals of this process so far. A search has several runs in one process: then only this run's
+// bytes.
 Result<void> CellRun::report_totals() {
   std::uint64_t read = tier_.backend->moved_bytes().read + cache_.warmed_bytes();
   if (&tier_ == &plan_.corpus.tier) read += plan_.corpus.mapped_bytes;
@@ -215,7 +220,7 @@ Result<void> CellRun::report_totals() {
   return success();
 }
 
-// The accelerators of this process, among those of all ranks, ready for its batches.
+// Makes and prepares the accelerators of this process, numbered within all ranks.
 Result<std::unique_ptr<Accelerator>> CellRun::make_accelerators() const {
   const std::uint64_t count = plan_.accelerators;
   PENSTOCK_ASSIGN(
@@ -228,7 +233,7 @@ Result<std::unique_ptr<Accelerator>> CellRun::make_accelerators() const {
   return made;
 }
 
-// Ends early where it is stuck.
+// Measures the cell. Returns early if it is stuck.
 Result<void> CellRun::measure() {
   const Result<std::unique_ptr<Accelerator>> made = make_accelerators();
   PENSTOCK_TRY(all_ok(ranks_, made));
@@ -270,7 +275,7 @@ Result<void> CellRun::measure() {
   return report_totals();
 }
 
-// A search's record has several runs: what is of one alone is left out.
+// The record of a search has several runs, so it omits values of a single run.
 Result<void> CellRun::report(const TrainOutcome& outcome) {
   PENSTOCK_TRY(observers_.record(outcome, trial_));
   record_outcome(outcome, plan_, trial_);
@@ -287,7 +292,7 @@ Result<bool> measure_training(const TrainPlan& plan, const Tier& tier, BatchPool
   PENSTOCK_TRY(all_ok(*plan.ranks, cache));
   CellRun cell(plan, tier, pool, **cache, saves, trial);
   const Result<void> measured = cell.measure();
-  trial.tier("data", tier);  // with what was called there
+  trial.tier("data", tier);  // after the run, so that the record counts its calls to the tier
   if (plan.checkpoints) trial.tier("checkpoint", *plan.checkpoints);
   if (!cell.stuck()) return measured.ok() ? Result<bool>(true) : measured.error();
   if (!measured.ok()) trial.fail(measured.error());

@@ -1,4 +1,4 @@
-// One cell of `train`: a mini-app on one tier, from cold buffers to a filled record.
+// Measures one cell of `train`: a mini-app on one tier, from an empty pipeline to a complete record.
 #pragma once
 
 #include "datagen/corpus/corpus.hpp"
@@ -10,22 +10,23 @@
 
 namespace penstock {
 
-// Trains and fills `trial`: parameters, tier, cache, corpus, metrics (specs of record fields:
-// docs/mini_apps.md), verdict. A failure of the measured thing is a verdict in there. The error that comes
-// back is one of ours or of usage, such as a log that cannot be written; the trial then means nothing. `pool`
-// fits plan.batch_shape() and plan.pool_prefetch(). `saves` is what --checkpoint-every asks for, else null.
+// Trains and fills `trial`: parameters, tier, cache, corpus, metrics (docs/mini_apps.md) and verdict. A
+// failure of the measured work becomes the verdict. A returned error is a bug or wrong usage, such as a log
+// that cannot be written; the trial is then invalid. `pool` fits plan.batch_shape() and plan.pool_prefetch().
+// `saves` is for --checkpoint-every, else null.
 //
-// Collective over the ranks of the plan: they make each step together, each with its part of the corpus, and
-// the trial is the same on all, but for the times of single steps and the facts that the accelerator has,
-// which are those of the rank itself.
+// Collective over the ranks of the plan: they make each step together, each with its part of the corpus. The
+// trial is the same on all ranks. Only the times of single steps and the accelerator's metrics are of the
+// rank itself.
 //
-// With an accelerator that computes the pipeline also runs without one (except in a search), for as many
-// steps as the training makes or about 20 seconds, but at least 8 batches: half of it before and half after
-// the training where that leaves it the same cache, else all after it. The wall time of each part, scaled to
-// the steps, is a sample of `input_alone_s`; input_overlap refers to their mean.
+// With an accelerator that computes, the pipeline also runs without one (but not in a search). It runs for as
+// many steps as the training or about 20 seconds, but at least 8 batches. Half of that comes before the
+// training and half after it, if the first half leaves the training the same cache state. Otherwise all of it
+// comes after. The wall time of each half, scaled to the steps, is a sample of `input_alone_s`; input_overlap
+// uses their mean.
 //
-// False: stuck. A call into the back end does not come back, on one of the ranks: threads may still be using
-// what they were given here. All of it must outlive the process, which can only _exit().
+// False: stuck. On one of the ranks a call into the back end does not return, so threads may still use the
+// arguments. All arguments must then exist until the process ends, and the process must end by _exit().
 Result<bool> measure_training(const TrainPlan& plan, const Tier& tier, BatchPool& pool,
                               StepCheckpoints* saves, Trial& trial);
 

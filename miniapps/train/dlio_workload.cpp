@@ -20,9 +20,9 @@ namespace {
 using Value = YAML::Node;
 using Take = Result<void> (*)(DlioWorkload& workload, const Value& value);
 
-// One key of DLIO's. Without `take` it says nothing about reading and computing.
+// One key of DLIO. `take` is null if the key does not concern reading or computing.
 struct Key {
-  std::string_view name;  // "reader.batch_size"; "model.transformer.*": all below
+  std::string_view name;  // "reader.batch_size"; "model.transformer.*" stands for all keys below it
   Take take = nullptr;
 };
 
@@ -100,7 +100,7 @@ Result<void> take_shuffle(DlioWorkload& workload, const Value& value) {
   const std::string text = value.IsScalar() ? value.Scalar() : "";
   if (text == "seed" || text == "random") {
     workload.shuffles = true;
-  } else if (text != "off" && text != "false") {  // YAML's word for off
+  } else if (text != "off" && text != "false") {  // YAML reads `off` as false
     return wrong("seed, random or off", value);
   }
   return success();
@@ -118,7 +118,7 @@ Result<void> take_storage(DlioWorkload&, const Value& value) {
   return wrong("local_fs (give data elsewhere as --data TIER)", value);
 }
 
-// A note for a value that is set, or true.
+// True for a value that adds a note: it is set, and not off.
 bool is_set(const Value& value) {
   if (!value.IsScalar()) return true;
   const std::string& text = value.Scalar();
@@ -163,7 +163,7 @@ Result<void> take_old_epochs(DlioWorkload& workload, const Value&) {
   return success();
 }
 
-// DLIO's utils/config.py, LoadConfig().
+// The keys of LoadConfig() in DLIO's utils/config.py.
 constexpr Key kKeys[] = {
     {"framework"},
     {"storage.storage_type", take_storage},
@@ -301,7 +301,7 @@ Result<void> take_one(DlioWorkload& workload, const std::string& name, const Val
 
 Result<void> take_section(DlioWorkload& workload, const std::string& section, const Value& values) {
   if (section == "model" && values.IsScalar())
-    return take_one(workload, "model.name", values);  // as it was once
+    return take_one(workload, "model.name", values);  // the form of older versions
   if (section == "framework") return take_one(workload, section, values);
   if (values.IsNull()) return success();
   if (!values.IsMap()) return make_error(Errc::invalid_argument, "'" + section + "' needs keys below it");
@@ -318,7 +318,7 @@ Result<void> take_override(DlioWorkload& workload, const std::string& word) {
                       "'" + word + "' is no override: they are written ++workload.SECTION.KEY=VALUE");
   const std::string name = word.substr(kPrefix.size(), equals - kPrefix.size());
   const Value value = YAML::Load(word.substr(equals + 1));
-  // Part of a value: train.computation_time.mean.
+  // A part of a value: train.computation_time.mean.
   if (const std::size_t dot = name.rfind('.'); find_key(name) == nullptr && dot != std::string::npos)
     if (const std::string whole = name.substr(0, dot); find_key(whole) != nullptr) {
       Value part;
@@ -362,7 +362,7 @@ Result<DlioWorkload> read_dlio_workload(const std::string& file, const std::vect
 std::uint64_t files_left_by_dlio(const DlioWorkload& workload, std::uint64_t accelerators) {
   __extension__ using Wide = unsigned __int128;
   const Wide files = workload.files;
-  const Wide step = static_cast<Wide>(workload.samples_per_file) * accelerators;  // of a batch of one
+  const Wide step = static_cast<Wide>(workload.samples_per_file) * accelerators;  // for a batch of one
   if (step == 0 || workload.batch == 0) return workload.files;
   if (step > files || workload.batch > files / step) return 0;
   return workload.files - static_cast<std::uint64_t>(files % (step * workload.batch));

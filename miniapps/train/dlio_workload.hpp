@@ -1,4 +1,4 @@
-// Workloads as DLIO writes them, in YAML: what of them says how data are read and how long a step takes.
+// Reads DLIO's workload files (YAML): how data are read and how long a step takes.
 #pragma once
 
 #include <cstdint>
@@ -10,31 +10,33 @@
 namespace penstock {
 
 struct DlioWorkload {
-  std::string name;         // model.name, or that of the file
+  std::string name;         // model.name, or the name of the file
   std::string data_folder;  // dataset.data_folder
   std::string format = "tfrecord";
   std::uint64_t files = 8;
   std::uint64_t samples_per_file = 1;
-  std::uint64_t batch = 1;    // samples a step, of one accelerator
-  std::uint64_t threads = 1;  // reader.read_threads; 0: the training reads by itself, and nothing ahead
+  std::uint64_t batch = 1;  // samples of a step for one accelerator
+  // reader.read_threads; 0: the training loop reads by itself, and nothing is read ahead.
+  std::uint64_t threads = 1;
   std::uint64_t prefetch = 2;
   std::uint64_t epochs = 1;
-  std::uint64_t steps = 0;  // train.total_training_steps; 0: none
+  std::uint64_t steps = 0;  // train.total_training_steps; 0: no limit
   double computation_s = 0;
-  double deviation_s = 0;  // standard deviation of computing
-  double au = 0.9;         // what utilization it asks for
-  bool shuffles = false;   // files or samples
-  // What of the file has no effect: here, or in DLIO itself. Sentences.
+  double deviation_s = 0;  // standard deviation of computation_s
+  double au = 0.9;         // the accelerator utilization that the workload requires
+  bool shuffles = false;   // shuffles files or samples
+  // Settings of the file that have no effect in Penstock, or not even in DLIO. Whole sentences.
   std::vector<std::string> notes;
 };
 
-// `overrides`: as on DLIO's own line, "++workload.reader.read_threads=8". Defaults are DLIO's.
-// invalid_argument, with the nearest known one, for a key that DLIO does not have (it passes over those in
-// silence) and for values that make no sense.
+// `overrides` have the form of DLIO's command line: "++workload.reader.read_threads=8". Defaults are DLIO's.
+// invalid_argument for impossible values, and, with the nearest known key, for keys that DLIO does not have.
+// DLIO itself ignores unknown keys silently.
 Result<DlioWorkload> read_dlio_workload(const std::string& file, const std::vector<std::string>& overrides);
 
-// How many of the files DLIO itself would read with that many accelerators: since its commit ad8ce8b it cuts
-// their number to a multiple of what all read in a step, in samples, as if each file were one.
+// How many of the files DLIO itself would read with `accelerators`. Since its commit ad8ce8b it rounds the
+// number of files down to a multiple of the samples of one step. It counts the step of all accelerators, and
+// treats a file as one sample.
 std::uint64_t files_left_by_dlio(const DlioWorkload& workload, std::uint64_t accelerators);
 
 }  // namespace penstock

@@ -1,4 +1,5 @@
-// A checkpoint behind every epoch of a training: the model's bytes, written and made durable while it waits.
+// Writes a checkpoint after every epoch of a training: the training waits until the model's bytes are
+// durable.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +18,22 @@
 
 namespace penstock {
 
-// One thread.
+// One thread: the training loop's. No lock.
 class EpochCheckpoints final : public StepObserver {
  public:
-  // The object `name` gets `model_bytes` of what no file system can shrink, drawn by the seed, differing a
-  // little each time as weights do. exhausted where there is no memory for them.
+  // Each save writes `model_bytes` to the object `name`. File systems cannot compress them. They are drawn by
+  // the seed and differ a little each time, like weights. exhausted if there is no memory for them.
   static Result<std::unique_ptr<EpochCheckpoints>> make(const Tier& tier, std::string name,
                                                         std::uint64_t model_bytes, std::uint64_t seed);
 
-  // Whether the place takes one, as far as it can be told without writing it. Leaves nothing behind.
+  // Tests whether the tier accepts a checkpoint, as far as possible without writing one. Leaves no file.
   Result<void> try_place() const;
 
-  // When an epoch is over, the last one included, the object is replaced. Errors name it; `interrupted`
-  // between two pieces. A tier that hangs holds the caller.
+  // Replaces the object when an epoch is over, also after the last one. Errors name it. After Ctrl-C it
+  // returns `interrupted` between two pieces. If the tier hangs, the call does not return.
   Result<bool> before_step(std::uint64_t steps, const Batch* next) override;
 
-  // Of each save, from its begin until it and its name survive a power cut.
+  // The time of each save, from its begin until the object and its name survive a power failure.
   const std::vector<double>& seconds() const { return seconds_; }
 
  private:
@@ -43,20 +44,20 @@ class EpochCheckpoints final : public StepObserver {
   const Tier& tier_;
   const std::string name_;
   std::vector<std::byte> model_;
-  std::optional<std::uint64_t> epoch_;  // of the training
+  std::optional<std::uint64_t> epoch_;  // the epoch of the last step
   std::vector<double> seconds_;
 };
 
 struct TrainRequest;
 
-// Those of the request; null where none are written, as in a search, and on all ranks but the first: rank 0
-// writes for all, as the optimiser's state is the same on each. Borrows the request.
+// The checkpoints of the request. Null if it asks for none, as in a search, and on all ranks but rank 0: the
+// optimiser's state is the same on each rank, so rank 0 writes for all. Borrows the request.
 Result<std::unique_ptr<EpochCheckpoints>> make_epoch_checkpoints(const TrainRequest& request);
 
-// Whether the request's place takes one: see try_place().
+// Tests the request's tier for checkpoints: see try_place().
 Result<void> try_epoch_checkpoints(const TrainRequest& request);
 
-// Adds what the request's checkpoints came to; `seconds` has each save of rank 0.
+// Adds the figures of the checkpoints to the record. `seconds` has the time of each save of rank 0.
 void record_epoch_checkpoints(const TrainRequest& request, std::span<const double> seconds, Trial& trial);
 
 }  // namespace penstock

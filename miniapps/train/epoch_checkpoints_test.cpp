@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kModel = (std::uint64_t{1} << 20) + 7;  // more than a piece
+constexpr std::uint64_t kModel = (std::uint64_t{1} << 20) + 7;  // more than one piece
 
 std::string content(const Tier& tier) {
   const auto reader = tier.backend->open("a.ckpt").value();
@@ -52,7 +52,7 @@ TEST(EpochCheckpoints, AFailureLeavesTheOneBefore) {
   const Batch first = of_epoch(0);
   const Batch second = of_epoch(1);
   ASSERT_OK(saves->before_step(0, &first));
-  ASSERT_OK(saves->before_step(1, &second));  // two writes
+  ASSERT_OK(saves->before_step(1, &second));  // the second save makes two writes
   const std::string one = content(tier);
   EXPECT_ERRC(Errc::no_space, saves->before_step(2, nullptr), "a.ckpt");
   EXPECT_EQ(content(tier), one);

@@ -10,8 +10,8 @@
 namespace penstock {
 namespace {
 
-// The given number of steps as files, where these all hold as much and come for certain; else without a
-// bound, and the batches end it.
+// Converts a limit in steps to a limit in files. Possible only if all files hold the same number of samples
+// and none can be skipped. Otherwise there is no limit in files: FileBatches ends the run.
 PlanLimits limits_in_files(const TrainPlan& plan, const FileInput& input, const PlanLimits& limits) {
   const WholeObjects& files = input.training.files;
   PlanLimits bound{.epochs = limits.epochs};
@@ -25,8 +25,9 @@ PlanLimits limits_in_files(const TrainPlan& plan, const FileInput& input, const 
   return bound;
 }
 
-// Where in its files this rank goes on: all have used as many samples, which may be another number of files
-// on each. Returns the files of its order that are used up, and in `samples` those of the next one.
+// Finds where this rank continues in its order of files. All ranks have used the same number of samples, but
+// maybe of different numbers of files. Returns the files that are used up; `samples` becomes the used samples
+// of the next file.
 std::uint64_t used_files(const TrainPlan& plan, const FileInput& input, std::uint64_t& samples) {
   const PlanStart& start = plan.limits.start;
   samples = start.used / static_cast<std::uint64_t>(plan.ranks->size());
@@ -74,7 +75,7 @@ Result<FileInput> take_files(const TrainRequest& request, Corpus& corpus, Corpus
 
 Result<std::unique_ptr<BatchSource>> make_file_batches(const TrainPlan& plan, const FileInput& input,
                                                        const PlanLimits& limits, LoaderSettings settings) {
-  std::uint64_t in_first = 0;  // samples of the first file that were used
+  std::uint64_t in_first = 0;  // used samples of the first file
   settings.limits = limits_in_files(plan, input, limits);
   settings.limits.start = {.epoch = limits.start.epoch, .own = used_files(plan, input, in_first)};
   PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader, BatchLoader::make(settings));

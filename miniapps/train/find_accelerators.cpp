@@ -17,30 +17,31 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kSearchedSteps = 20;  // of a run of the search, at least
+constexpr std::uint64_t kSearchedSteps = 20;  // least steps of a run of the search
 constexpr std::chrono::duration<double> kSearchedSeconds{2};
 
-// Of the run that was last added to the record; every run of a search adds one.
+// The value of the last run. Every run of a search adds one value.
 std::optional<double> latest(const Record& record, const std::string& metric) {
   const auto at = record.metrics.find(metric);
   if (at == record.metrics.end() || at->second.samples.empty()) return std::nullopt;
   return at->second.samples.back();
 }
 
-// What a search has found so far.
+// The state of a search.
 class AcceleratorSearch {
  public:
   AcceleratorSearch(TrainPlan& plan, const TrainOnce& train) : plan_(plan), train_(train) {}
 
-  // Why this number of accelerators was not fed.
+  // Why a number of accelerators was not fed.
   struct Miss {
-    std::string_view by;  // "input": they waited; "client": this machine was too busy; "memory": for batches
+    // "input": they waited; "client": this machine was too busy; "memory": too little for the batches.
+    std::string_view by;
     double utilization = 0;
   };
   bool stuck = false;
-  bool broken = false;                     // the last trial failed: there is no more to find
-  std::map<std::uint64_t, Miss> missed{};  // by their number, the last miss
-  std::uint64_t most_fed = 0;              // in one run
+  bool broken = false;                     // the last trial failed: the search ends
+  std::map<std::uint64_t, Miss> missed{};  // the last miss, by number of accelerators
+  std::uint64_t most_fed = 0;              // the most that were fed in a run
 
   Result<bool> feeds(std::uint64_t accelerators, Trial& trial);
   std::string so_far() const;
@@ -50,7 +51,7 @@ class AcceleratorSearch {
   const TrainOnce& train_;
 };
 
-// Of a search that does not come to its end: what is known so far, of each of some ranks.
+// For a search that ends early: describes the result so far, for each rank if there are several.
 std::string AcceleratorSearch::so_far() const {
   const auto first_missed =
       std::find_if(missed.begin(), missed.end(), [&](const auto& miss) { return miss.first > most_fed; });
@@ -60,7 +61,7 @@ std::string AcceleratorSearch::so_far() const {
          (first_missed == missed.end() ? "" : ", " + format_count(first_missed->first) + " were not");
 }
 
-// One more run, which adds to `trial`.
+// Makes one more run, which adds to `trial`.
 Result<bool> AcceleratorSearch::feeds(std::uint64_t accelerators, Trial& trial) {
   plan_.accelerators = accelerators;
   const Result<bool> trained = train_(trial);
@@ -75,7 +76,7 @@ Result<bool> AcceleratorSearch::feeds(std::uint64_t accelerators, Trial& trial) 
     broken = true;
     return make_error(Errc::io, record.reason);
   }
-  // Of several ranks the least busy one counts.
+  // With several ranks the least busy one decides.
   const std::optional<double> least = latest(record, "accelerator_utilization_min");
   const double utilization = least ? *least : latest(record, "accelerator_utilization").value_or(0);
   if (latest(record, "step_overshoot").value_or(0) > plan_.overshoot_tolerance()) {
@@ -90,17 +91,18 @@ Result<bool> AcceleratorSearch::feeds(std::uint64_t accelerators, Trial& trial) 
   return false;
 }
 
-// As many as leave a run two steps: utilization leaves the first one out. A cold cache is one for an epoch.
+// The most accelerators with which a run still has two steps: utilization does not count the first step. With
+// a cold cache a run is one epoch.
 std::uint64_t most_to_try(const TrainPlan& plan) {
   const std::uint64_t batches = plan.samples_an_epoch() / plan.batch;
   const bool one_step_an_epoch_is_enough = plan.limits.epochs == 0 || plan.limits.epochs > 1;
   return one_step_an_epoch_is_enough ? batches : batches / 2;
 }
 
-// A run is one epoch, which has one step of even one accelerator.
+// The error if even one accelerator gets only one step in an epoch, and a run is one epoch.
 Error too_few_samples(const TrainPlan& plan) {
   const std::uint64_t samples = plan.samples_an_epoch();
-  const bool cold = plan.cache == CacheRequest::cold;  // whatever the user says of epochs
+  const bool cold = plan.cache == CacheRequest::cold;  // whatever --epochs is
   std::string remedy = cold ? "" : "more --epochs";
   if (samples >= 2)
     remedy = "--batch " + std::to_string(samples / 2) + " or smaller" + (cold ? "" : ", or " + remedy);
@@ -122,7 +124,7 @@ Result<std::uint64_t> most_fed(std::uint64_t most, const FeedsThem& feeds) {
     const std::uint64_t next =
         climbing ? std::min(std::max<std::uint64_t>(1, 2 * fed), most) : fed + (starved - fed) / 2;
     PENSTOCK_ASSIGN(bool enough, feeds(next));
-    if (!enough) {  // one unlucky run is no limit
+    if (!enough) {  // a single slow run may be chance
       PENSTOCK_ASSIGN(enough, feeds(next));
     }
     (enough ? fed : starved) = next;
@@ -156,7 +158,7 @@ Result<bool> find_accelerators(TrainPlan& plan, const Run& run, const TrainOnce&
     trial = run.trial();
     return search.feeds(n, trial);
   });
-  std::uint64_t counted = 0;  // what the trial's runs have
+  std::uint64_t counted = 0;  // the number of accelerators in the trial's runs
   if (fed.ok() && *fed > 0) {
     fed = most_fed_in_a_row(*fed, kRunsInARow, [&](std::uint64_t n) -> Result<bool> {
       if (std::exchange(counted, n) != n) trial = run.trial();
@@ -203,7 +205,7 @@ Result<void> request_search(const Options& options, const Accelerator& accelerat
     request.enough = std::chrono::duration_cast<std::chrono::nanoseconds>(kSearchedSeconds);
     request.enough_steps = kSearchedSteps;
   }
-  // Behind its first epoch a cold cache is none.
+  // After its first epoch the cache is not cold any more.
   if (parse_cache_request(options.text("cache")) == CacheRequest::cold) request.limits.epochs = 1;
   request.find_accelerators = true;
   if (request.busy_at_least <= 0 || request.busy_at_least > 1)

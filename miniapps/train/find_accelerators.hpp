@@ -1,4 +1,4 @@
-// How many accelerators an input pipeline feeds: the search for the most that it keeps busy.
+// Searches for the largest number of accelerators that an input pipeline keeps busy.
 #pragma once
 
 #include <cstdint>
@@ -12,34 +12,35 @@
 
 namespace penstock {
 
-// Whether a run with that many accelerators kept them busy.
+// Makes a run with `accelerators` and returns whether they were kept busy.
 using FeedsThem = std::function<Result<bool>(std::uint64_t accelerators)>;
 
-// The most in 0 to `most` of which `feeds` says yes, if it says no to all above that: asked for each of 1, 2,
-// 4, ... until a no, and then for the middle of what is left. A no must be said twice: on a busy machine one
-// run may be unlucky.
+// The largest number from 0 to `most` for which `feeds` returns true. Tries 1, 2, 4, ... until it returns
+// false, and then bisects. False counts only after a second false: on a busy machine a single run may be slow
+// by chance. Assumes that no number above a failed one is fed.
 Result<std::uint64_t> most_fed(std::uint64_t most, const FeedsThem& feeds);
 
-// From there on downwards, the first that is fed `in_a_row` times without a miss; 0 where not even one is.
+// Tries `from` and then smaller numbers, until one is fed `in_a_row` times without a failure. 0 if even one
+// accelerator is not.
 Result<std::uint64_t> most_fed_in_a_row(std::uint64_t from, unsigned in_a_row, const FeedsThem& feeds);
 
-// How a search makes one more run of the plan, which adds to the trial. exhausted where there is no memory
-// for it. Returns as measure_training().
+// Makes one more run of the plan for a search and adds it to the trial. exhausted if there is no memory for
+// it. Returns as measure_training().
 using TrainOnce = std::function<Result<bool>(Trial& trial)>;
-// How a search keeps the trial that is its result; takes and returns what TrainOnce did.
+// Keeps the trial that is the result of a search. `ended` is the result of TrainOnce, which it returns.
 using KeepTrial = std::function<Result<bool>(Trial trial, bool ended)>;
 
-// The search on one tier, which sets plan.accelerators. The record has kRunsInARow runs with the most
-// accelerators which were all kept busy, each run a sample of its metrics; `accelerators_fed` is their number
-// over all ranks. Where not even one is fed, it is 0, and the runs those with one. The record also says what
-// one more accelerator lacked. The first run that fails ends the search, and is the record. Collective.
-// Returns as measure_training().
+// Searches on one tier; changes plan.accelerators. The record has kRunsInARow runs with the largest number of
+// accelerators that were kept busy in all of them. Each run is one sample of its metrics. `accelerators_fed`
+// is that number over all ranks. If even one accelerator is not kept busy, it is 0, and the runs have one
+// accelerator. The record also has the utilization with one accelerator more. The first run that fails ends
+// the search and becomes the record. Collective. Returns as measure_training().
 inline constexpr unsigned kRunsInARow = 5;
 Result<bool> find_accelerators(TrainPlan& plan, const Run& run, const TrainOnce& train,
                                const KeepTrial& keep);
 
-// Takes --find-accelerators into a request whose accelerator is that one: runs that are long enough to tell
-// how busy the accelerators were, where the user does not say how long.
+// Sets up a request for --find-accelerators with this accelerator. If the user sets no length, runs are long
+// enough to show how busy the accelerators were.
 Result<void> request_search(const Options& options, const Accelerator& accelerator, TrainRequest& request);
 
 }  // namespace penstock

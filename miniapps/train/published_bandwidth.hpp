@@ -1,15 +1,15 @@
-// The bandwidths that Chowdhury et al. (NERSC) published for two programs, HEPCNNB and CDB (ClimDeepLearn),
-// as their post-processors reckon them, and what the programs' own code says was read in that time. Shown
-// side by side: neither is a device's, since read seconds are merged intervals, in which waiting for a
-// processor counts.
+// Calculates the bandwidths that Chowdhury et al. (NERSC) published for two programs, HEPCNNB and CDB
+// (ClimDeepLearn). One figure follows their post-processors, the other counts the bytes that the programs
+// really read. Both are shown. Neither is the bandwidth of a device: the read seconds are merged intervals
+// and include waits for a processor.
 #pragma once
 
 #include <cstdint>
 
 namespace penstock {
 
-// Of HEPCNNB: the data set `data` of a file, single floats of 3x224x224, 709 samples for training or 94 for
-// validation.
+// HEPCNNB reads the data set `data` of a file: single floats of 3x224x224, with 709 samples for training or
+// 94 for validation.
 inline constexpr std::uint64_t kHepcnnTrainingFileBytes = 426'897'408;
 inline constexpr std::uint64_t kHepcnnValidationFileBytes = 56'598'528;
 
@@ -17,28 +17,29 @@ struct HepcnnReads {
   std::uint64_t training_files = 1024;
   std::uint64_t training = 0;  // reads of files for training, over all ranks and epochs
   std::uint64_t validation = 0;
-  std::uint64_t training_bytes = kHepcnnTrainingFileBytes;  // of a file's `data`
+  std::uint64_t training_bytes = kHepcnnTrainingFileBytes;  // of the data set `data` in one file
   std::uint64_t validation_bytes = kHepcnnValidationFileBytes;
 };
 
-// As published: each training file counts once, in whatever number of epochs it was read, and every other
-// read as one of a file for validation.
+// The published bytes: each training file counts once, however many epochs read it. Every other read counts
+// as one of a validation file.
 std::uint64_t hepcnn_published_bytes(const HepcnnReads& reads);
-// As they were: whatever part of an epoch a run ends in.
+// The bytes that were really read, also for a run that ends within an epoch.
 std::uint64_t hepcnn_corrected_bytes(const HepcnnReads& reads);
 
-// Of CDB: as published, 17,694,752 bytes a read: the four channels that are used, their labels and
+// CDB, as published: 17,694,752 bytes for each read. That is the four channels in use, their labels and their
 // statistics.
 inline constexpr std::uint64_t kClimatePublishedReadBytes = 17'694'752;
-// HDF5's driver "core" takes the whole file into memory: 16 channels of 768x1152 single floats, their labels,
-// and 16x4 statistics. What HDF5 itself keeps in a file, some kilobytes, comes on top.
+// HDF5's driver "core" loads the whole file: 16 channels of 768x1152 single floats, their labels, and 16x4
+// statistics. HDF5's own structures in the file, some kilobytes, are not included.
 inline constexpr std::uint64_t kClimateFileBytes = 56'623'104 + 3'538'944 + 256;
 
 std::uint64_t climate_published_bytes(std::uint64_t reads,
                                       std::uint64_t read_bytes = kClimatePublishedReadBytes);
 std::uint64_t climate_corrected_bytes(std::uint64_t reads, std::uint64_t file_bytes = kClimateFileBytes);
 
-// In bytes per second: all ranks' bytes over the read seconds of one, the mean. 0 without time.
+// Bytes per second: the bytes of all ranks over `read_seconds`, the mean read time of a rank. 0 if
+// `read_seconds` is 0.
 double published_bandwidth(std::uint64_t bytes, double read_seconds);
 
 }  // namespace penstock

@@ -25,7 +25,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Those of both tiers that are there, the fast one first.
+// The stores that exist on the two tiers, the fast one first.
 struct Stores {
   std::vector<std::unique_ptr<CheckpointStore>> owned;
   std::vector<CheckpointStore*> all;
@@ -44,7 +44,7 @@ Result<Stores> open_here(const StepSaving& saving) {
   return stores;
 }
 
-// On all ranks, or on none.
+// Collective: opens the stores on all ranks, or on none.
 Result<Stores> open_stores(const StepSaving& saving, Communicator& ranks) {
   Result<Stores> stores = open_here(saving);
   PENSTOCK_TRY(all_ok(ranks, stores));
@@ -85,7 +85,7 @@ Result<Restart> choose(const StepSaving& saving, const Stores& stores, bool read
   return restart;
 }
 
-// Of a run of fewer ranks than before, each has several parts.
+// If the run has fewer ranks than before, each rank proves several parts.
 Result<void> prove(const Restart& restart, const Communicator& ranks) {
   const CheckpointManifest& manifest = restart.manifest;
   for (const CheckpointFile& file : manifest.files) {
@@ -96,7 +96,8 @@ Result<void> prove(const Restart& restart, const Communicator& ranks) {
   return success();
 }
 
-// Held by rank 0 while it looks, so that no process prunes or evicts what is being read.
+// By rank 0, during its search: without these locks another process could prune or evict a checkpoint while
+// it is read. `busy` if another process has one.
 Result<std::vector<std::unique_ptr<Lock>>> lock_all(const Stores& stores, const std::string& run) {
   std::vector<std::unique_ptr<Lock>> locks;
   for (CheckpointStore* const store : stores.all) {
@@ -180,7 +181,7 @@ Result<void> check_resumable(const TrainPlan& plan) {
   };
   const TrainedWork& was = from.trainer.work;
   const TrainedWork now = trained_work(plan);
-  if (!was.app.empty()) {  // else no training made it
+  if (!was.app.empty()) {  // "": the checkpoint is not from a training
     if (was.app != now.app) return refuse("it is one of 'train " + was.app + "'");
     if (was.corpus != now.corpus)
       return refuse("the manifest of its corpus has the checksum " + was.corpus + ", that of '" +

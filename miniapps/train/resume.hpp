@@ -1,4 +1,5 @@
-// --resume: where a training that was interrupted goes on, and the proof that its state is there.
+// --resume: finds the checkpoint from which an interrupted training continues, and proves that its state is
+// complete.
 #pragma once
 
 #include <cstdint>
@@ -19,45 +20,46 @@ namespace penstock {
 
 struct Resumed {
   CheckpointManifest manifest;
-  std::string tier;        // that it was read from
-  double choose_s = 0;     // to find it, which reads it whole on rank 0
-  double restore_s = 0;    // until every rank had read its part and proven it
-  nlohmann::json restart;  // restart_json()
+  std::string tier;        // the tier that it was read from
+  double choose_s = 0;     // seconds to find it; rank 0 reads it whole for that
+  double restore_s = 0;    // seconds until every rank had read and proven its part
+  nlohmann::json restart;  // for the record, from restart_json()
 
   PlanStart start() const;
 };
 
-// Where a run goes on, and what that took, in its record.
+// Adds to the record where the run continues, and the times of the restart.
 void describe_resumed(const Resumed& resumed, Trial& trial);
 
-// The seed of the run that would be resumed, by manifests alone. Collective; errors as resume_run().
+// The seed of the run to resume, from manifests alone. Collective. Errors as resume_run().
 Result<std::uint64_t> seed_of_run(const StepSaving& saving, Communicator& ranks);
 
-// The newest checkpoint of the run that is whole, on either tier; each rank reads its part of the files and
-// proves every byte. Collective. not_found where there is none; busy where another one trains.
+// Finds the newest complete checkpoint of the run, on either tier. Each rank reads its part of the files and
+// checks every byte. Collective. not_found if there is none; busy if another process trains this run.
 Result<Resumed> resume_run(const StepSaving& saving, Communicator& ranks);
 
-// invalid_argument, naming --resume and --run, where the run has checkpoints already; busy where another one
-// trains. Collective.
+// invalid_argument, naming --resume and --run, if the run already has checkpoints. busy if another process
+// trains this run. Collective.
 Result<void> check_unused(const StepSaving& saving, Communicator& ranks);
 
 struct TrainPlan;
 
-// What a checkpoint of the plan has to say.
+// The description of the plan's work that each checkpoint contains.
 TrainedWork trained_work(const TrainPlan& plan);
 
-// invalid_argument, naming what differs, where a run that goes on is not this one, or its very next sample
-// cannot be told.
+// invalid_argument, naming the difference, if the checkpoint is of another kind of run, or if its next sample
+// cannot be determined.
 Result<void> check_resumable(const TrainPlan& plan);
 
-// Where a run with checkpoints goes on, or that there is none yet: errors as above. Collective.
+// For a plan with checkpoints: finds where it continues, or checks that its run is new. Errors as above.
+// Collective.
 Result<void> find_run(TrainPlan& plan);
 
-// Its checkpoints from there on: errors as StepCheckpoints::open(). Collective; borrows the plan.
+// Opens the checkpoints that continue there. Errors as StepCheckpoints::open(). Collective. Borrows the plan.
 Result<std::unique_ptr<StepCheckpoints>> open_saves(const TrainPlan& plan);
 
-// What was saved of a run that has made all its steps, and is not durable yet: it ends as a training does,
-// after a signal within --grace. Collective.
+// For a run that has made all its steps already: waits until its saved checkpoints are durable. It ends like
+// a training; after a signal it waits for at most --grace. Collective.
 Result<void> end_without_steps(const TrainPlan& plan, StepCheckpoints& saves);
 
 }  // namespace penstock

@@ -20,7 +20,7 @@ std::string file_of(const std::string& path, int rank, int ranks) {
   return ranks == 1 ? path : path + "." + std::to_string(rank);
 }
 
-// The step of "epoch step rank index".
+// The step in a line "epoch step rank index"; empty if the line has another form.
 std::optional<std::uint64_t> step_of(std::string_view line) {
   constexpr std::size_t kStep = 1;
   std::array<std::uint64_t, 4> numbers{};
@@ -35,7 +35,7 @@ std::optional<std::uint64_t> step_of(std::string_view line) {
   return numbers[kStep];
 }
 
-// How many bytes of the log are of the first `steps` steps, whole lines all.
+// The bytes of the log's first `steps` steps; only whole lines count.
 Result<std::uint64_t> bytes_of_steps(std::istream& log, const std::string& path, std::uint64_t steps) {
   std::uint64_t kept = 0;
   std::optional<std::uint64_t> last;

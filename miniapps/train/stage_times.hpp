@@ -1,4 +1,4 @@
-// How long each stage of a training's pipeline was busy, starved and blocked, from its record.
+// Reads from a record how long each stage of the pipeline was busy, starved and blocked.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace penstock {
 
-// From stage_busy_s.<stage> and its sisters, in the pipeline's order as far as known (list, read, decode,
-// ..., else by name).
+// From the metrics stage_busy_s.<stage>, stage_starved_s.<stage> and stage_blocked_s.<stage>. In the order of
+// the pipeline as far as it is known (list, read, decode, ...), the others by name.
 std::vector<StageTally> stage_times(const Record& record);
 
 }  // namespace penstock

@@ -17,9 +17,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kLook{200};  // how often drain() looks for signals
+constexpr std::chrono::milliseconds kLook{200};  // how often drain() tests for signals
 
-// What came between two steps is none of their time.
+// The intervals of the steps. The time of observers between two steps belongs to none.
 std::vector<Stretch> stretches(const TrainingRun& run, double offset_s) {
   std::vector<Stretch> all;
   std::int64_t free = 0;
@@ -85,10 +85,10 @@ Result<void> StepCheckpoints::hold(std::uint64_t steps) {
   return error;
 }
 
-// Whether drain() has patience left; else what the Checkpointer said last.
+// Success if drain() may wait longer; otherwise `left`, the last result of the Checkpointer.
 Result<void> StepCheckpoints::may_wait(const Result<void>& left) {
   const SteadyTime now = Clock::now();
-  // Bytes are no progress where a drain has failed: it writes them all again.
+  // After a failed drain, new bytes are not progress: it writes all bytes again.
   const CheckpointCounts counts = saver_->counts();
   const std::uint64_t written = saving_.slow.backend->moved_bytes().written;
   if (counts.drained != drained_ || (written != written_ && counts.drain_failures == failures_)) moved_ = now;
@@ -129,7 +129,7 @@ void StepCheckpoints::record(const TrainingRun& run, SteadyTime start, bool step
   if (saving_.fast) trial.tier("burst_buffer", *saving_.fast);
   if (!ranks_.root()) return;
   const double offset_s =
-      saver_->now_s() - std::chrono::duration<double>(Clock::now() - start).count();  // of the run's begin
+      saver_->now_s() - std::chrono::duration<double>(Clock::now() - start).count();  // start of the run
   std::vector<CheckpointTimes> times = saver_->times();
   for (CheckpointTimes& one : times) {
     one.asked_s -= offset_s;

@@ -1,4 +1,4 @@
-// Saves the state of a training every N steps, between two of them, through the Checkpointer.
+// Saves the state of a training every N steps, between two steps, through the Checkpointer.
 #pragma once
 
 #include <chrono>
@@ -18,29 +18,31 @@
 
 namespace penstock {
 
-// Of one rank; one thread. What is acknowledged is on the --ack-log before anybody else hears of it.
+// For one rank; one thread, the training loop's. A save is on the --ack-log before it is acknowledged
+// anywhere else.
 class StepCheckpoints final : public StepObserver {
  public:
-  // Collective; borrows both. `made`: steps that the run has made before, which ended at `at`. Errors as
-  // Checkpointer::open(); exhausted where there is no memory for the payload.
+  // Collective. Borrows both. `made`: steps that the run made before this process; they ended in state `at`.
+  // Errors as Checkpointer::open(); exhausted if there is no memory for the payload.
   static Result<std::unique_ptr<StepCheckpoints>> open(const StepSaving& saving, std::uint64_t made,
                                                        const TrainerState& at, Communicator& ranks);
 
   Result<bool> after_step(std::uint64_t step, const Batch& batch) override;
   bool due(std::uint64_t steps) const override { return (made_ + steps) % saving_.every == 0; }
-  // Collective: saves the state behind the last step.
+  // Collective: every rank has ended the step and calls it. Saves the state after the last step, while the
+  // training waits.
   Result<void> hold(std::uint64_t steps) override;
 
-  // Collective, when the training is over: returns when all that was saved is durable. After a signal, in
-  // --grace at most. timed_out where it is not durable by then, or where nothing has moved on the slow tier
-  // for as long as a save would wait; the next one goes on with it.
+  // Collective, after the last step. Returns when every save is durable. After a signal it waits for at most
+  // --grace. timed_out if a save is not durable by then, or if the slow tier receives no bytes for as long as
+  // a save would wait. The next process of the run continues the drain.
   Result<void> drain();
-  // As drain(), for what ends then: what is not durable when a signal's --grace is over is warned of, and no
-  // failure. It stays on the fast tier.
+  // Like drain(), at the end of the process. A save that is not durable when --grace ends is only a warning,
+  // not a failure. It stays on the fast tier.
   Result<void> drain_or_leave();
 
-  // Rank 0's metrics, and on all what was asked for. `start`: as for run_training().
-  // `steps_are_work`: as in SavingFacts.
+  // Adds metrics on rank 0 and parameters on all ranks. `start` as in run_training(), `steps_are_work` as in
+  // SavingFacts.
   void record(const TrainingRun& run, SteadyTime start, bool steps_are_work, Trial& trial) const;
 
  private:
@@ -55,12 +57,12 @@ class StepCheckpoints final : public StepObserver {
   std::unique_ptr<Checkpointer> saver_;
   double drained_s_ = 0;  // how long drain() took
 
-  // Of drain(), rank 0's.
-  std::optional<SteadyTime> stopped_;  // a signal was seen
-  SteadyTime moved_;                   // when the slow tier was last seen to get bytes, and
-  std::uint64_t written_ = 0;          // how many it had then
-  std::uint64_t drained_ = 0;          // checkpoints, and
-  std::uint64_t failures_ = 0;         // how many drains had failed by the last of them
+  // State of drain(), on rank 0.
+  std::optional<SteadyTime> stopped_;  // when a signal was seen
+  SteadyTime moved_;                   // when the bytes on the slow tier last increased
+  std::uint64_t written_ = 0;          // bytes on the slow tier at that time
+  std::uint64_t drained_ = 0;          // number of drained checkpoints
+  std::uint64_t failures_ = 0;         // failed drains when the last checkpoint was drained
 };
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// --checkpoint-every and what goes with it: how a training saves its state every N steps.
+// Parses --checkpoint-every and its flags: how a training saves its state every N steps.
 #pragma once
 
 #include <chrono>
@@ -16,14 +16,15 @@
 namespace penstock {
 
 struct StepSaving {
-  std::uint64_t every = 1;  // steps of the whole run, from its first
+  std::uint64_t every = 1;  // counts the steps of the whole run
   Tier slow;
   std::optional<Tier> fast;
   CheckpointPolicy policy;
   Payload payload;
-  std::string ack_log;                                     // "" for none
-  std::chrono::nanoseconds grace{0};                       // to drain in, once a signal has come
-  std::chrono::nanoseconds mtbf = std::chrono::hours(24);  // from one failure to the next, for advice
+  std::string ack_log;                // "" for none
+  std::chrono::nanoseconds grace{0};  // time for the drain after a signal
+  // Mean time between failures, for the advice in the record.
+  std::chrono::nanoseconds mtbf = std::chrono::hours(24);
   bool resume = false;
 };
 
@@ -33,11 +34,11 @@ Result<std::optional<StepSaving>> step_saving(const Options& options, NamedTiers
 
 struct TrainRequest;
 
-// Takes what is saved into the request: every N steps, or, of an app that has checkpoints of its own, after
-// every epoch.
+// Parses the checkpoint flags into the request: saves every N steps, or after every epoch for an app with its
+// own checkpoints.
 Result<void> take_checkpoints(const Options& options, TrainRequest& request);
 
-// Its parameters of the record, as understood.
+// Adds the understood settings to the record's parameters.
 void describe_saving(const StepSaving& saving, Trial& trial);
 
 }  // namespace penstock

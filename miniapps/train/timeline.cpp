@@ -21,9 +21,9 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kSpansAPiece = std::size_t{1} << 15;  // spans that a rank sends at a time
-constexpr double kSlack = 1024;                             // spans besides those that are counted on
-constexpr std::size_t kMostOrders = 4096;                   // epochs whose order is a span
+constexpr std::size_t kSpansAPiece = std::size_t{1} << 15;  // spans that a rank sends in one message
+constexpr double kSlack = 1024;                             // more spans than calculated
+constexpr std::size_t kMostOrders = 4096;                   // most epochs whose order gets a span
 
 double seconds(std::int64_t nanoseconds) {
   return static_cast<double>(nanoseconds) * 1e-9;
@@ -40,7 +40,8 @@ std::string host_name() {
   return ::uname(&names) == 0 ? names.nodename : "";
 }
 
-// Of one worker: it may have to do all alone. Of a sample: read, load, its stages, and a wait before it.
+// Spans of one worker, which may do all the work alone. Each sample has spans for read, load, each stage, and
+// a wait before it.
 std::size_t spans_each(const TimelineRequest& request) {
   const double needed = request.samples * static_cast<double>(3 + request.stages.size()) + kSlack;
   const double allowed = static_cast<double>(request.memory) / request.threads / sizeof(penstock_span);
@@ -99,7 +100,7 @@ std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, 
   std::int64_t free = 0;
   for (std::size_t i = 0; i < run.steps.size(); ++i) {
     const StepTimes& step = run.steps[i];
-    // Due, not done: how late this machine woke up is no time of the accelerator.
+    // The end is the deadline: if this machine woke up late, that is not time of the accelerator.
     const std::int64_t done = std::min(step.deadline_ns, step.over_ns);
     add(i, free, step.over_ns, PENSTOCK_ITERATION, 0);
     const std::int64_t gathered = free + step.collective_ns;
@@ -234,7 +235,7 @@ std::vector<std::span<const penstock_span>> Timeline::pieces() const {
   return pieces;
 }
 
-// Rank 0 learns who the ranks are.
+// Collective: gathers the names of all ranks, processes and threads on rank 0.
 Result<std::vector<TimelineRank>> Timeline::introduce() const {
   TimelineRank mine{ranks_.rank(), ::getpid(), host_name(), {}};
   mine.threads.emplace_back(step_thread_, "accelerator");
@@ -263,7 +264,7 @@ Result<void> Timeline::begin_file() {
   return file_->begin(std::move(words));
 }
 
-// All come here for each piece, of which one rank has something to say.
+// Collective, called by all ranks for each piece. Only rank `of` contributes spans; rank 0 writes them.
 Result<void> Timeline::add_piece(int of, std::span<const penstock_span> piece) {
   std::vector<penstock_span> moved;
   if (ranks_.rank() == of) {
@@ -281,7 +282,8 @@ Result<void> Timeline::add_piece(int of, std::span<const penstock_span> piece) {
   return file_->add(moved);
 }
 
-// What rank 0 cannot write it tells when all have said what they have.
+// Collective. If rank 0 cannot write, it continues the collective calls and returns the error at the end:
+// otherwise the other ranks would wait for ever.
 Result<void> Timeline::write() {
   PENSTOCK_ASSIGN(const Communicator::ClockOffset offset, ranks_.clock_offset());
   offset_ns_ = offset.offset_ns;

@@ -1,4 +1,4 @@
-// --timeline: who was at what when, in a file, and what follows from it for reading under steps.
+// --timeline: writes the spans of all threads to a file, and calculates how much reading overlaps with steps.
 #pragma once
 
 #include <cstdint>
@@ -18,51 +18,52 @@
 
 namespace penstock {
 
-// Of one rank, or joined over several. Times are of the reads and steps that ended within
-// the run's wall; merged: of the union, so that what several workers do at a time counts once.
+// Figures of one rank, or of several joined. They cover reads and steps that ended within the run's wall
+// time. Merged: the length of the union of intervals, so that simultaneous work of several workers counts
+// once.
 struct TimelineFigures {
-  std::uint64_t spans = 0;    // kept
-  std::uint64_t dropped = 0;  // for lack of memory: then none of what follows means anything
+  std::uint64_t spans = 0;    // spans in memory
+  std::uint64_t dropped = 0;  // lost for lack of memory; if not 0, the figures below are invalid
   std::uint64_t read_bytes = 0;
   double read_summed_s = 0;
   double read_merged_s = 0;
   double train_merged_s = 0;
-  double read_train_overlap_s = 0;  // both at once
-  double read_share = 0;            // read_merged_s over the wall
+  double read_train_overlap_s = 0;  // both at the same time
+  double read_share = 0;            // read_merged_s / wall time
 };
 
-// How much a run may keep, where it goes, what its spans mean, and whose they are.
+// The memory and the file of a timeline, and the names and numbers of its spans.
 struct TimelineRequest {
   std::string path;                   // ends in .csv or .json
-  std::uint64_t memory = 0;           // bytes, of each rank, for what its workers do
-  unsigned threads = 0;               // workers
-  std::vector<std::string> stages{};  // of the transform
-  double samples = 0;                 // that are tried at most, by all workers together
-  std::uint64_t epochs = 0;           // likewise
+  std::uint64_t memory = 0;           // bytes of each rank for the spans of its workers
+  unsigned threads = 0;               // number of workers
+  std::vector<std::string> stages{};  // names of the transform's stages
+  double samples = 0;                 // the most samples that all workers together try
+  std::uint64_t epochs = 0;           // the most epochs whose order is made
   const Manifest* manifest = nullptr;
   Shuffle shuffle = Shuffle::global;
 };
 
 struct TrainRequest;
 
-// Takes --timeline and --timeline-memory into the request.
+// Parses --timeline and --timeline-memory into the request.
 Result<void> take_timeline(const Options& options, TrainRequest& request);
 
-// One file of all ranks of a job, which rank 0 writes: their times are moved to its clock
-// (Communicator::clock_offset()). Collective; one thread.
+// The one file for all ranks of a job. Rank 0 writes it, with all times on its clock
+// (Communicator::clock_offset()). Every function that returns a Result is collective. One thread.
 class Timeline {
  public:
-  // Makes the file, and the buffers: as large as the run needs, or as the memory allows. Borrows the
-  // manifest.
+  // Creates the file and the buffers. They are as large as the run needs, or as the memory limit allows.
+  // Borrows the manifest.
   static Result<std::unique_ptr<Timeline>> make(const TimelineRequest& request, Communicator& ranks);
 
   SpanLog& log() { return *log_; }  // LoaderSettings::spans
 
-  // Called by the thread that made the steps, when they are over: records their spans and sums up all spans.
-  // `before_step` is the component of what ran between them.
+  // By the thread that made the steps, after the last one. Records the spans of the steps and sums up all
+  // spans. `before_step` is the component of the observers' work between steps.
   TimelineFigures end(const TrainingRun& run, SteadyTime start,
                       penstock_component before_step = PENSTOCK_VALIDATION);
-  // After end(), or without: a table of what there is.
+  // Writes the file: all spans after end(), else a file without spans.
   Result<void> write();
 
  private:
@@ -75,29 +76,29 @@ class Timeline {
   Communicator& ranks_;
   const TimelineRequest request_;
   std::unique_ptr<SpanLog> log_;
-  std::unique_ptr<TimelineFile> file_;  // on rank 0
+  std::unique_ptr<TimelineFile> file_;  // only on rank 0
   std::vector<penstock_span> steps_;
   std::uint32_t step_thread_ = 0;
   std::int64_t start_ns_ = 0;
-  std::int64_t offset_ns_ = 0;  // of this rank's clock from rank 0's
+  std::int64_t offset_ns_ = 0;  // this rank's clock minus rank 0's clock
 };
 
-// The spans of the steps, from times that the training took anyway: of each step an iteration, the wait for
-// its batch, `before_step`, the step itself, and the wait for other ranks. `start` as for run_training().
+// The spans of the steps, from the times in `run`. Each step has a span for the iteration, the wait for its
+// batch, `before_step`, the step itself, and the wait for other ranks. `start` as in run_training().
 std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, std::uint32_t thread,
                                       penstock_component before_step = PENSTOCK_VALIDATION);
 
-// The same, given to the profiler where this process runs under it. Of the thread that made the steps.
+// Gives the same spans to the profiler, if this process runs under it. By the thread that made the steps.
 void profile_steps(const TrainingRun& run, SteadyTime start, penstock_component before_step);
 
-// Spans and bytes summed over all ranks, times and shares the mean. Collective.
+// Joins the ranks' figures: spans and bytes are summed, times and shares are means. Collective.
 Result<TimelineFigures> joined(Communicator& ranks, const TimelineFigures& mine);
 
-// Adds them to the trial, of a run that was given so much memory for its spans. Part of the spans says
-// nothing about all of the run: then only the counts.
+// Adds the figures to the trial; `memory` is the limit for spans. If spans were lost, it adds only the
+// counts: an incomplete set says nothing about the whole run.
 void record_timeline(const TimelineFigures& figures, std::uint64_t memory, Trial& trial);
 
-// Of one rank: `wall_ns` from `start_ns` on is what counts.
+// The figures of one rank, for the time from `start_ns` to `start_ns` + `wall_ns`.
 TimelineFigures timeline_figures(const SpanLog& workers, std::span<const penstock_span> steps,
                                  std::int64_t start_ns, std::int64_t wall_ns);
 

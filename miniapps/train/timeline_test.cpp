@@ -39,7 +39,8 @@ penstock_span reading(std::int64_t begin, std::int64_t end, std::uint64_t bytes)
 }
 
 using Shape =
-    std::vector<std::tuple<int, std::int64_t, std::int64_t>>;  // component, begin, end from the start
+    // Component; begin and end in ns since the start.
+    std::vector<std::tuple<int, std::int64_t, std::int64_t>>;
 Shape shape(const std::vector<penstock_span>& spans) {
   Shape shape;
   for (const penstock_span& span : spans)
@@ -49,7 +50,7 @@ Shape shape(const std::vector<penstock_span>& spans) {
 
 TEST(StepSpans, DivideTheRunIntoWaitsAndSteps) {
   TrainingRun run;
-  run.steps = {step(50, 150, 152, 150), step(150, 250, 250, 250)};  // the host woke up 2 late
+  run.steps = {step(50, 150, 152, 150), step(150, 250, 250, 250)};  // the host woke up 2 ns late
   EXPECT_EQ(shape(step_spans(run, kStart, 7)), (Shape{{PENSTOCK_ITERATION, 0, 150},
                                                       {PENSTOCK_WAIT, 0, 50},
                                                       {PENSTOCK_TRAIN, 50, 150},
@@ -105,7 +106,7 @@ TEST(TimelineFigures, CountWhatSeveralDoAtATimeOnce) {
   (*log)[0].add(reading(0, 4 * kS, 100));
   (*log)[1].add(reading(2 * kS, 6 * kS, 200));
   (*log)[1].add(reading(8 * kS, 9 * kS, 50));
-  (*log)[1].add(reading(9 * kS, 11 * kS, 999));  // ended behind the wall
+  (*log)[1].add(reading(9 * kS, 11 * kS, 999));  // ended after the wall time
   penstock_span other = reading(0, 10 * kS, 0);
   other.component = PENSTOCK_LOAD;
   (*log)[0].add(other);
@@ -123,7 +124,7 @@ TEST(TimelineFigures, CountWhatSeveralDoAtATimeOnce) {
   EXPECT_DOUBLE_EQ(figures.read_share, 0.7);
 }
 
-// One process whose clock is 500 ns ahead of rank 0's.
+// One process whose clock is 500 ns ahead of rank 0's clock.
 class Ahead final : public Communicator {
  public:
   int rank() const override { return 0; }
@@ -173,7 +174,7 @@ class TimelineTest : public ::testing::Test {
 };
 
 TEST_F(TimelineTest, HoldsTheSpansOfAllRanksInOneFile) {
-  constexpr int kReads = 40000;  // more than a piece
+  constexpr int kReads = 40000;  // more than one piece
   RankThreads::run(2, [&](Communicator& ranks) {
     auto timeline = Timeline::make(request("run.csv"), ranks).value();
     const int mine = ranks.root() ? 3 : kReads;

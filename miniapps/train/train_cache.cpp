@@ -13,8 +13,9 @@ double fraction_of(const EpochBytes& bytes) {
   return static_cast<double>(bytes.fetched) / static_cast<double>(bytes.consumed);
 }
 
-// What devices and servers delivered over what all epochs consumed. Absent where it is not counted, or where
-// the count did not change although the page cache did not hold the data (some file systems never count).
+// Bytes from devices and servers / bytes that all epochs consumed. Absent if the tier's bytes are not
+// counted, or if the count did not change although the data were not in the page cache: some file systems
+// never count.
 std::optional<double> device_bytes_fraction(const std::vector<EpochBytes>& epochs, const CacheState& cache) {
   constexpr double kMostlyCached = 0.5;
   EpochBytes all;
@@ -51,7 +52,7 @@ std::vector<EpochBytes> EpochCounter::finish() {
   return fetched_before_ ? std::move(epochs_) : std::vector<EpochBytes>();
 }
 
-// The kernel does not see what comes by a network connection of our own.
+// The kernel does not count what Penstock's own network connections deliver.
 std::optional<std::uint64_t> EpochCounter::fetched() const {
   if (tier_.backend->caps().network) return tier_.backend->moved_bytes().read;
   return device_bytes_read();
@@ -87,7 +88,7 @@ void TrainCache::record(Trial& trial) const {
   trial.verdict(found_.verdict, found_.reason);
 }
 
-// A search's record has several runs: what is of one alone is left out.
+// The record of a search has several runs, so it omits values of a single run.
 void TrainCache::record_epochs(const std::vector<EpochBytes>& epochs, Trial& trial) const {
   const std::optional<double> fraction = device_bytes_fraction(epochs, found_.state);
   const bool in_memory = tier_.facts.memory || tier_.backend->caps().volatile_memory;
@@ -102,8 +103,9 @@ void TrainCache::record_epochs(const std::vector<EpochBytes>& epochs, Trial& tri
     if (epoch.consumed > 0) trial.sample(train_metrics::kEpochDeviceBytes, fraction_of(epoch));
 }
 
-// Because it is prepared anew, has nothing to change, or holds everything already. A cold cache gets warm
-// over the epochs, so that more than one of them cannot be divided.
+// True if prepare() runs again before the training, if nothing can change the cache state, or if the cache
+// already holds all data. A cold cache gets warm during the first epoch, so several epochs cannot be divided
+// into parts.
 bool TrainCache::same_again() const {
   if (plan_.cache == CacheRequest::cold) return plan_.planned_steps() <= plan_.steps_an_epoch();
   const CacheState& state = found_.state;

@@ -1,4 +1,5 @@
-// The cache that a training begins with, and the proof of I/O: what of its data came from devices meanwhile.
+// Brings the caches into the requested state before a training, and counts the bytes that devices delivered
+// during it.
 #pragma once
 
 #include <cstdint>
@@ -17,26 +18,26 @@
 
 namespace penstock {
 
-// What one epoch consumed, and what of it devices and servers delivered meanwhile. Reads that run ahead of
-// the accelerator count in the epoch that it is in.
+// Bytes that one epoch consumed, and bytes that devices and servers delivered during it. Reads ahead of the
+// accelerator count in the epoch of its current step.
 struct EpochBytes {
   std::uint64_t consumed = 0;
   std::uint64_t fetched = 0;
 };
 
-// What devices and servers delivered while the accelerator was in an epoch. What is delivered before the
-// first step of an epoch has ended counts to the epoch before (to the first one, what is before its own): it
-// was read ahead, all or in part. One thread.
+// Counts the bytes that devices and servers deliver while the accelerator is in an epoch. Bytes before the
+// end of an epoch's first step count in the epoch before, since they were read ahead at least in part. In the
+// first epoch they count in that epoch. One thread: the training loop's.
 class EpochCounter final : public StepObserver {
  public:
-  // `validating` may be null; what it reads is counted with the epoch before it. It comes earlier in the list
-  // of observers.
+  // `validating` may be null. Its reads count in the epoch before it. It must be earlier in the list of
+  // observers.
   EpochCounter(const Tier& tier, const Validating* validating)
       : tier_(tier), validating_(validating), fetched_before_(fetched()) {}
 
   Result<bool> before_step(std::uint64_t steps, const Batch* next) override;
   Result<bool> after_step(std::uint64_t step, const Batch& batch) override;
-  // Of all epochs; none where the bytes are not counted.
+  // One entry for each epoch; empty if the tier's bytes cannot be counted.
   std::vector<EpochBytes> finish();
 
  private:
@@ -45,27 +46,28 @@ class EpochCounter final : public StepObserver {
 
   const Tier& tier_;
   const Validating* const validating_;
-  std::uint64_t validated_ = 0;  // its bytes so far
+  std::uint64_t validated_ = 0;  // bytes that validation has read so far
   std::optional<std::uint64_t> fetched_before_;
   std::uint64_t epoch_ = 0;
   std::vector<EpochBytes> epochs_;
 };
 
-// The cache of one tier, which all ranks prepare together.
+// The cache state of one tier. All ranks prepare it together.
 class TrainCache {
  public:
   // Borrows both. Errors as corpus_samples().
   static Result<std::unique_ptr<TrainCache>> make(const TrainPlan& plan, const Tier& tier);
 
-  // Brings about what --cache asks for. Collective.
+  // Brings the caches into the state that --cache requests. Collective.
   Result<void> prepare();
-  // What prepare() found: the state and the verdict.
+  // Adds the state that prepare() proved, and its verdict.
   void record(Trial& trial) const;
-  // Adds what came from devices to the state that record() gave, and by epoch. `epochs` are of all ranks.
+  // Adds the bytes from devices, in all and by epoch. `epochs` are the sums of all ranks.
   void record_epochs(const std::vector<EpochBytes>& epochs, Trial& trial) const;
-  // Whether the pipeline can also run by itself before the training, without leaving it another cache.
+  // Whether the pipeline can run by itself before the training and still leave it the same cache state.
   bool same_again() const;
-  std::uint64_t warmed_bytes() const { return control_.warmed_bytes(); }  // read so far
+  // Bytes read so far to warm the cache.
+  std::uint64_t warmed_bytes() const { return control_.warmed_bytes(); }
 
  private:
   TrainCache(const TrainPlan& plan, const Tier& tier, SampleList samples);

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// "raw samples of 3072 bytes in cifar (generate cifar10)"; "" is not known, or does not matter.
+// "raw samples of 3072 bytes in cifar (generate cifar10)". An empty argument is unknown or does not matter.
 std::string kind_text(std::string_view codec, const std::string& bytes, std::string_view format,
                       std::string_view recipe) {
   std::string words = codec.empty() ? "samples" : std::string(codec) + " samples";
@@ -21,8 +21,8 @@ std::string kind_text(std::string_view codec, const std::string& bytes, std::str
   return words;
 }
 
-// A corpus of something else than the app takes is a mistake. A scan knows no format and no recipe, and may
-// have found a mixture, whose odd ones then fail one by one.
+// A corpus that the app cannot use is an error. A scanned corpus has no known format and recipe, and may be a
+// mixture: its samples of another kind then fail one by one.
 Result<void> check_kind(const MiniAppInfo& app, const Corpus& corpus) {
   const ManifestFacts& facts = corpus.manifest.facts();
   if (!app.codec.empty()) PENSTOCK_TRY(SampleOpener::make(facts.codec));
@@ -44,8 +44,8 @@ Result<void> check_kind(const MiniAppInfo& app, const Corpus& corpus) {
                     app.recipe));
 }
 
-// PNG has no parts that could be decoded alone: an option without effect is a mistake. Where a corpus holds
-// JPEG too, it is a note.
+// PNG cannot be decoded in part, so the option would have no effect: an error. If the corpus has JPEG as
+// well, it is a note.
 Result<void> check_decode(const MiniAppInfo& app, const std::string& decode, const Corpus& corpus) {
   if (!app.pictures || decode == "full") return success();
   const std::string_view codec = payload_codec(corpus.manifest.facts().codec);
@@ -60,7 +60,7 @@ Result<void> check_decode(const MiniAppInfo& app, const std::string& decode, con
                                                 (decode == "crop" ? ", and add --set crop=random" : ""));
 }
 
-// What a workload names lies as DLIO has made it, without a manifest, or as `generate` has.
+// A workload's data may have been made by DLIO, which writes no manifest, or by `generate`.
 Result<Corpus> open_data(const Options& options, const TrainRequest& request) {
   if (request.data.empty()) return make_error(Errc::invalid_argument, "train needs --data CORPUS");
   OpenCorpus how{.scan = options.flag("scan"),

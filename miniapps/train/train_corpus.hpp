@@ -1,4 +1,4 @@
-// The data of a training: opened, and held against what its app takes.
+// Opens the data of a training and checks that the app can use them.
 #pragma once
 
 #include "datagen/corpus/corpus.hpp"
@@ -8,16 +8,16 @@
 
 namespace penstock {
 
-// That of --data, with its --overlay. invalid_argument where it is something else than the app takes.
+// The corpus of --data, with its --overlay. invalid_argument if the app cannot use it.
 Result<Corpus> open_train_corpus(const Options& options, const TrainRequest& request);
 
-// That of --validation, likewise.
+// The corpus of --validation, with the same check.
 Result<Corpus> open_validation_corpus(const Options& options, const TrainRequest& request);
 
-// Warns where the data are not what the workload says of them.
+// Warns if the data differ from the workload's description of them.
 void compare_with_workload(const TrainPlan& plan);
 
-// Notes what the run leaves out: validation, checkpoints, labels.
+// Notes for the user what the run omits: validation, checkpoints, labels.
 void note_what_is_left_out(const TrainPlan& plan);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// What a record of `train` measures.
+// The metrics in a record of `train`.
 #pragma once
 
 #include "datagen/staging/overlay.hpp"

@@ -33,12 +33,12 @@ Result<std::vector<EpochBytes>> joined(Communicator& ranks, std::vector<EpochByt
 
 Result<bool> StepCounter::after_step(std::uint64_t step, const Batch& /*batch*/) {
   progress_.advance(1);
-  // Only marks the step; its spans come when all is over (profile_steps()).
+  // Only marks the step. profile_steps() gives its spans at the end.
   if (profiled_ && penstock_profile_step != nullptr) penstock_profile_step();
   return enough_steps_ == 0 || step + 1 < enough_steps_ || std::chrono::steady_clock::now() < enough_;
 }
 
-// The path; for tiers other than the corpus's own with their name in it, before that position.
+// Inserts the tier's name into `path` at position `before`, except for the corpus's own tier.
 std::string TrainObservers::of_this_tier(const std::string& path, std::size_t before) const {
   if (&tier_ == &plan_.corpus.tier) return path;
   return path.substr(0, before) + "." + tier_.name + path.substr(before);
@@ -81,7 +81,7 @@ Result<void> TrainObservers::make(std::chrono::nanoseconds nominal_step) {
   Result<std::unique_ptr<Validating>> validating = make_validating(plan_, tier_, nominal_step);
   PENSTOCK_TRY(all_ok(ranks, validating));
   validating_ = *std::move(validating);
-  // What is validated from another place is not among the bytes that the epochs are held against.
+  // Bytes of a validation from another tier do not count in the epochs of this tier.
   const bool counted = plan_.files() == nullptr || plan_.files()->validation_backend == nullptr;
   epochs_.emplace(tier_, counted ? validating_.get() : nullptr);
   Result<std::unique_ptr<EpochCheckpoints>> checkpoints = make_epoch_checkpoints(plan_);
@@ -89,7 +89,8 @@ Result<void> TrainObservers::make(std::chrono::nanoseconds nominal_step) {
   checkpoints_ = *std::move(checkpoints);
   SampleLog* const log = log_ ? &*log_ : nullptr;
   if (log != nullptr && saves_ != nullptr) log->flush_before(*saves_);
-  // Checkpoints after validation, as it is what they are chosen by; the log before step checkpoints are held.
+  // The order matters. Checkpoints come after validation, which decides what to save. The log is flushed
+  // before step checkpoints save in hold().
   list_ = {validating_.get(), &*steps_, &*epochs_, saves_, log, checkpoints_.get()};
   std::erase(list_, nullptr);
   Result<std::unique_ptr<SpanLog>> profiled = std::unique_ptr<SpanLog>();
@@ -104,7 +105,7 @@ void TrainObservers::start(SteadyTime start) {
   if (plan_.enough_steps != 0) steps_->end_after(plan_.enough_steps, start + plan_.enough);
 }
 
-// The tails of validation are no samples that training lost.
+// The tail of a validation is not a loss of the training.
 void TrainObservers::count(TrainOutcome& mine) {
   epoch_bytes_ = epochs_->finish();
   if (!validating_) return;
@@ -116,7 +117,7 @@ void TrainObservers::count(TrainOutcome& mine) {
 
 bool TrainObservers::close(std::chrono::nanoseconds patience) {
   if (validating_ && !validating_->close(patience)) return false;
-  validating_.reset();  // its memory is for what comes after the training
+  validating_.reset();  // frees its memory for the work after the training
   return true;
 }
 
@@ -141,7 +142,7 @@ Result<void> TrainObservers::record(const TrainOutcome& outcome, Trial& trial) c
     PENSTOCK_ASSIGN(const ValidationFigures validation, of_all_ranks(ranks, validation_));
     record_files(plan_, outcome, validation, trial);
   }
-  if (plan_.checkpoints) {  // rank 0 made them
+  if (plan_.checkpoints) {  // made by rank 0
     std::vector<double> seconds = checkpoints_ ? checkpoints_->seconds() : std::vector<double>();
     std::uint64_t count = seconds.size();
     PENSTOCK_TRY(ranks.all_reduce(std::span(&count, 1), Reduction::max));

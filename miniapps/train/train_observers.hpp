@@ -1,5 +1,5 @@
-// What happens at the steps of a training besides the steps: progress, validation, checkpoints, the sample
-// log, the timeline. Makes the list of observers, and adds what they came to to the record.
+// Makes the observers of a training (progress, validation, checkpoints, the sample log, the timeline) and
+// adds their figures to the record.
 #pragma once
 
 #include <chrono>
@@ -28,13 +28,14 @@
 
 namespace penstock {
 
-// Counts the steps for the user, and ends a run that may end before its limits.
+// Counts the steps for the progress line, and ends a run that may end before its limits.
 class StepCounter final : public StepObserver {
  public:
   StepCounter(bool shown, const std::string& what, std::uint64_t steps, bool profiled)
       : progress_(shown, what, steps, "steps"), profiled_(profiled) {}
 
-  // Enough is this number of steps, and this time; without it the run has all its batches.
+  // The run ends once it has made `steps` steps and the time is `time`. Without this call it makes all its
+  // steps.
   void end_after(std::uint64_t steps, SteadyTime time) {
     enough_steps_ = steps;
     enough_ = time;
@@ -48,37 +49,38 @@ class StepCounter final : public StepObserver {
   SteadyTime enough_ = SteadyTime::max();
 };
 
-// The sums of all ranks, for the epochs that each has; none where one of them does not count. Collective.
+// The sums over all ranks, for the epochs that every rank has. Empty if one rank cannot count. Collective.
 Result<std::vector<EpochBytes>> joined(Communicator& ranks, std::vector<EpochBytes> mine);
 
-// One training on one tier. One thread; the calls are in this order, and those that return a Result are
-// collective.
+// The observers of one training on one tier. One thread. Call the functions in this order; those that return
+// a Result are collective.
 class TrainObservers {
  public:
-  // Borrows all of it, the cache for the record. `saves` is what --checkpoint-every asks for, else null.
+  // Borrows all arguments; the cache is for the record. `saves` is for --checkpoint-every, else null.
   TrainObservers(const TrainPlan& plan, const Tier& tier, const TrainCache& cache, StepCheckpoints* saves)
       : plan_(plan), tier_(tier), cache_(cache), saves_(saves) {}
 
-  // Makes the files of the log and of the timeline.
+  // Creates the files of the sample log and of the timeline.
   Result<void> open();
   // Makes the observers. `nominal_step` is the accelerator's.
   Result<void> make(std::chrono::nanoseconds nominal_step);
   std::span<StepObserver* const> list() const { return list_; }
-  SpanLog* spans() { return timeline_ ? &timeline_->log() : profiled_.get(); }  // the workers', or null
-  void start(SteadyTime start);                                                 // the run's time 0
-  // Adds what is lost to the outcome of this rank, before the workers are stopped.
+  // For the workers; may be null.
+  SpanLog* spans() { return timeline_ ? &timeline_->log() : profiled_.get(); }
+  void start(SteadyTime start);  // `start` is time 0 of the run
+  // Adds losses and lost time to this rank's outcome. Call it before the workers are stopped.
   void count(TrainOutcome& mine);
-  // As BatchSource::close() and stalled(), also before make(). The steps are over.
+  // Like BatchSource::close() and stalled(), and allowed before make(). Call them after the last step.
   bool close(std::chrono::nanoseconds patience);
   bool stalled() const { return validating_ && validating_->stalled(); }
-  // Waits until what was saved is durable; that it is not is a failure in the outcome of this rank.
+  // Waits until all saves are durable. If they do not become so, that is a failure in this rank's outcome.
   Result<void> end(const TrainingRun& run, SteadyTime start, TrainOutcome& mine, Trial& trial);
-  // The figures of all ranks, of which `outcome` is.
+  // Adds figures to the trial. `outcome` is of all ranks.
   Result<void> record(const TrainOutcome& outcome, Trial& trial) const;
   Result<void> write_timeline() { return timeline_ ? timeline_->write() : success(); }
   Result<void> close_log();
 
-  // Instead of the destructor's work where a worker hangs: it may go on to use what is here.
+  // Call it instead of the destructor if a worker hangs: the worker may still use these objects. Leaks them.
   void abandon();
 
  private:
@@ -95,9 +97,10 @@ class TrainObservers {
   std::unique_ptr<Validating> validating_;
   std::unique_ptr<EpochCheckpoints> checkpoints_;
   std::unique_ptr<Timeline> timeline_;  // with --timeline
-  std::unique_ptr<SpanLog> profiled_;   // without, but under the profiler: it keeps nothing itself
+  // Under the profiler and without --timeline: forwards spans and stores none.
+  std::unique_ptr<SpanLog> profiled_;
   std::vector<StepObserver*> list_;
-  // Of this rank.
+  // Figures of this rank.
   ValidationFigures validation_;
   std::vector<EpochBytes> epoch_bytes_;
   TimelineFigures timeline_figures_;

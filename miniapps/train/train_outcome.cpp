@@ -17,7 +17,8 @@
 namespace penstock {
 namespace {
 
-// The input's parts of what it was waited for, as parts of what the accelerator waited; and what ranks cost.
+// Divides the accelerator's wait for input in the proportions of the input's parts, and adds the costs of
+// ranks.
 std::vector<LostTime> lost_by(const TrainingFigures& figures, const std::vector<LostTime>& by_input) {
   double sum = 0;
   for (const LostTime& part : by_input) sum += part.seconds;
@@ -41,7 +42,7 @@ std::vector<double> by_second(const TrainingRun& run) {
   return bytes;
 }
 
-// What of an outcome is not added up.
+// The parts of an outcome that are not summed.
 Json packed(const TrainOutcome& outcome) {
   Json named = Json::array();
   for (const SkippedObject& object : outcome.losses.named)
@@ -56,7 +57,7 @@ Json packed(const TrainOutcome& outcome) {
           {"failure", outcome.failure ? penstock::packed(*outcome.failure) : Json()}};
 }
 
-// Adds what one more rank packed.
+// Adds the packed values of one more rank.
 void unpack(const Json& json, TrainOutcome& outcome) {
   outcome.ranks.push_back({json["bytes"].get<std::uint64_t>(), json["wall_s"].get<double>()});
   if (const auto utilization = number_of(json["utilization"])) outcome.utilizations.push_back(*utilization);
@@ -70,7 +71,7 @@ void unpack(const Json& json, TrainOutcome& outcome) {
   if (!outcome.failure && !json["failure"].is_null()) outcome.failure = error_of(json["failure"]);
 }
 
-// In place; `share` of the sum over all ranks.
+// Replaces each value by its sum over all ranks times `share`.
 Result<void> add_up(Communicator& ranks, std::span<double* const> values, double share) {
   std::vector<double> sums;
   for (const double* const value : values) sums.push_back(*value);
@@ -79,7 +80,7 @@ Result<void> add_up(Communicator& ranks, std::span<double* const> values, double
   return success();
 }
 
-// The mean of the ranks that have one.
+// The mean over the ranks that have a value.
 Result<void> average(Communicator& ranks, std::optional<double>& figure) {
   std::array sum{figure.value_or(0), figure ? 1.0 : 0.0};
   PENSTOCK_TRY(ranks.all_reduce(std::span<double>(sum), Reduction::sum));
@@ -136,7 +137,7 @@ std::string skipped_text(const SkippedObject& object) {
          (more == 0 ? "" : ", and " + format_count(more) + " more of it") + ")";
 }
 
-// A line an object: a damaged shard may have many samples.
+// Prints one line for each object: a damaged shard may have many bad samples.
 void warn_of_skipped(const LoaderLosses& losses) {
   std::uint64_t more = losses.skipped;
   for (const SkippedObject& object : losses.named) {

@@ -1,5 +1,5 @@
-// What a run of a mini-app came to: on one rank, joined over all ranks of a job, and as metrics and verdict
-// of its record (docs/mini_apps.md, docs/records.md).
+// The results of a training: for one rank, joined over all ranks, and as metrics and verdict of the record
+// (docs/mini_apps.md, docs/records.md).
 #pragma once
 
 #include <cstdint>
@@ -16,36 +16,37 @@
 namespace penstock {
 
 struct TrainOutcome {
-  TrainingFigures figures;         // several ranks: see joined()
+  TrainingFigures figures;         // for several ranks see joined()
   std::uint64_t steps = 0;         // the same on all ranks
-  std::vector<StageTally> stages;  // "accelerator" among them, the last
-  std::vector<LostTime> lost;      // what an accelerator lost, by where: input_wait_s, straggler_s and
-                                   // barrier_s of the figures divided
+  std::vector<StageTally> stages;  // the last one is "accelerator"
+  // Time that the accelerator lost, by cause. The sum of input_wait_s, straggler_s and barrier_s of the
+  // figures.
+  std::vector<LostTime> lost;
   LoaderLosses losses;
-  std::vector<double> bytes_by_second;  // consumed
+  std::vector<double> bytes_by_second;  // bytes that the accelerator consumed in each second
   std::optional<Error> failure;
-  std::uint64_t training_files = 0;  // loaded, by an app that loads whole files; all ranks' sum
+  std::uint64_t training_files = 0;  // files loaded by an app that loads whole files; the sum of all ranks
 
-  // One a rank, in the order of ranks.
+  // One entry for each rank, in the order of ranks.
   std::vector<RankFigures> ranks;
-  std::vector<double> utilizations;      // empty where nothing computed
-  std::vector<std::uint64_t> last_ones;  // steps that each was the last to end
+  std::vector<double> utilizations;      // empty if nothing computed
+  std::vector<std::uint64_t> last_ones;  // for each rank: the steps that it was the last to end
 };
 
-// Of this rank.
+// The outcome of this rank.
 TrainOutcome train_outcome(const TrainingRun& run, std::chrono::nanoseconds nominal_step,
                            const BatchSource& input);
 
-// Collective, and the same on every rank: walls and the first batch of the slowest; samples, bytes, stages
-// and losses summed; waits, losses of time, utilizations and overshoots the mean of the ranks; the failure of
-// the first rank that has one.
+// Collective, with the same result on every rank. wall_s and first_batch_s are those of the slowest rank.
+// Samples, bytes, stages and losses are summed. Waits, lost times, utilizations and overshoots are means. The
+// failure is that of the first rank that has one.
 Result<TrainOutcome> joined(Communicator& ranks, const TrainOutcome& mine);
 
-// Adds to `trial`, once for each run that it has.
+// Adds the outcome to `trial`; call it once for each run of the trial.
 void record_outcome(const TrainOutcome& outcome, const TrainPlan& plan, Trial& trial);
 
-// input_alone_s of each part, and input_overlap, for a training that came to `outcome`. The mean of the
-// ranks, each of which ran as long as it took itself. Collective; a part that failed is the trial's failure.
+// Adds input_alone_s of each part, and input_overlap, for a training with this `outcome`. Uses the mean of
+// the ranks, each with its own time. Collective. If a part failed, that is the trial's failure.
 Result<void> record_input_alone(Communicator& ranks, const std::vector<TrainingRun>& parts,
                                 const TrainOutcome& outcome, Trial& trial);
 

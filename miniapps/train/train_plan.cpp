@@ -28,7 +28,7 @@ constexpr std::int64_t kMostDepth = 1024;
 constexpr std::int64_t kMostAccelerators = 65536;
 constexpr std::int64_t kLargestBatch = std::int64_t{1} << 24;
 constexpr std::size_t kDepthOfQueues = 16;
-constexpr std::uint64_t kLoadedAhead = 255;  // samples in flight to memory
+constexpr std::uint64_t kLoadedAhead = 255;  // samples in flight when an app loads all samples
 
 Result<Options> app_options(const MiniAppInfo& app, const std::vector<std::string>& words) {
   std::vector<OptionWord> pairs;
@@ -52,8 +52,7 @@ Result<std::uint64_t> bounded(const Options& options, std::string_view name, std
   return value;
 }
 
-// What the run takes where no flag says otherwise, by its workload file or the app. Returns notes for the
-// user.
+// Sets the values of flags that are not given, from the workload file or the app. Returns notes for the user.
 Result<std::vector<std::string>> take_defaults(const CommandContext& context, TrainRequest& request) {
   const Options& options = context.options;
   const MiniAppInfo& app = *request.app;
@@ -79,7 +78,8 @@ Result<std::vector<std::string>> take_defaults(const CommandContext& context, Tr
   return std::vector<std::string>();
 }
 
-// By flags alone, where one of both is given; else by the description; else one epoch.
+// Uses only flags if --steps or --epochs is given, else the workload or the app. One epoch if neither has a
+// limit.
 Result<void> take_limits(const Options& options, PlanLimits& limits) {
   if (options.given("steps") || options.given("epochs")) {
     PENSTOCK_ASSIGN(limits.batches, bounded(options, "steps", kUnbounded, 0));
@@ -89,7 +89,7 @@ Result<void> take_limits(const Options& options, PlanLimits& limits) {
   return success();
 }
 
-// Opens the corpus of --validation, and lets the app plan by its files.
+// Opens the corpus of --validation, and lets the app plan its files.
 Result<void> open_files(const Options& options, TrainPlan& plan) {
   if (options.given("validation")) {
     PENSTOCK_ASSIGN(plan.validation_corpus, open_validation_corpus(options, plan));
@@ -101,7 +101,7 @@ Result<void> open_files(const Options& options, TrainPlan& plan) {
   return accelerator->takes(plan.transform().layout);
 }
 
-// What is written about the work, all of which must be the same on all ranks.
+// The options that describe the work. They must be the same on all ranks.
 std::string option_list(const TrainPlan& plan, const Options& options) {
   std::string words = std::string(plan.app->name) + "|" + plan.accelerator + "|" + plan.workload;
   for (const std::string& word : options.texts("set")) words += "|" + word;
@@ -129,7 +129,7 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
   PENSTOCK_ASSIGN(request.decode, parse_decode(options.text("decode")));
   PENSTOCK_ASSIGN(request.resize, parse_resize(options.text("resize")));
   if (app.plan_files == nullptr) {
-    PENSTOCK_TRY(app.make(request));  // its options are refused first
+    PENSTOCK_TRY(app.make(request));  // reports wrong app options first
     if (options.given("validation"))
       return make_error(Errc::invalid_argument,
                         "--validation is nothing for '" + std::string(app.name) + "', which only trains");
@@ -183,7 +183,7 @@ std::uint64_t TrainPlan::samples_an_epoch() const {
   return sampler().per_epoch() * (files() != nullptr ? files()->training.files.least_held() : 1);
 }
 
-// Of one rank, where all files hold as much as the fullest.
+// For one rank, as if all files held as many samples as the fullest.
 std::uint64_t TrainPlan::steps_an_epoch() const {
   const std::uint64_t units = corpus.manifest.samples() / static_cast<std::uint64_t>(ranks->size());
   return units * (files() != nullptr ? files()->training.files.most_held() : 1) / step_samples();
@@ -209,13 +209,13 @@ double TrainPlan::planned_loads() const {
   return (static_cast<double>(planned_steps()) / static_cast<double>(steps_an_epoch()) + 1) * an_epoch;
 }
 
-// A queue costs something where reads come at once, and is what a tier that has one is best read by.
+// The best depth: tiers with their own queue read best through it. For others a queue only costs time.
 std::size_t TrainPlan::queue_depth(const Tier& tier) const {
   if (depth != 0) return depth;
   return tier.backend->caps().async && files() == nullptr ? kDepthOfQueues : 1;
 }
 
-// Of one slot where a batch is a file, or a sample on its way to memory.
+// One slot if a batch is a file, or a sample on its way into memory.
 BatchShape TrainPlan::batch_shape(bool in_place) const {
   const Manifest& manifest = corpus.manifest;
   const std::uint64_t mean = manifest.payload_bytes() / std::max<std::uint64_t>(1, manifest.samples());
@@ -232,7 +232,7 @@ std::uint64_t TrainPlan::pool_prefetch() const {
 }
 
 std::string_view TrainPlan::why_copied(const Tier& tier) const {
-  std::uint64_t all = 0;  // samples of the pool
+  std::uint64_t all = 0;  // samples in all batches of the pool
   if (__builtin_add_overflow(pool_prefetch(), 1, &all) ||
       __builtin_mul_overflow(all, std::uint64_t{batch_shape(true).samples}, &all))
     all = UINT64_MAX;
@@ -265,7 +265,8 @@ Result<TrainPlan> make_plan(TrainRequest request, const Options& options) {
     PENSTOCK_TRY(check_cache_request(tier, request.cache));
     in_place |= tier.backend->caps().zero_copy;
   }
-  if (in_place) use_all_descriptors();  // samples that are used in place are open meanwhile
+  // Objects of samples in place are open, so all descriptors may be needed.
+  if (in_place) use_all_descriptors();
   TrainPlan plan{std::move(request), std::move(corpus), std::move(others)};
   PENSTOCK_TRY(try_epoch_checkpoints(plan));
   if (plan.app->plan_files != nullptr) {

@@ -27,7 +27,7 @@ std::string whole(double value) {
   return format_count(static_cast<std::uint64_t>(value));
 }
 
-// "3 ranks of 2 accelerators, each with " where there are several.
+// "3 ranks of 2 accelerators, each with ", if there are several.
 std::string shared_out(const Record& record) {
   const auto ranks = static_cast<std::uint64_t>(parameter_number(record, "ranks").value_or(1));
   const auto accelerators = static_cast<std::uint64_t>(parameter_number(record, "accelerators").value_or(1));
@@ -42,7 +42,7 @@ std::string threads_of(const Record& record) {
   return threads + (threads == "1" ? " thread" : " threads");
 }
 
-// How pictures are treated, where that is not as by default.
+// The settings of pictures that differ from the defaults.
 std::string transform_of(const Record& record) {
   std::string text;
   const std::string decode = parameter_text(record, "decode");
@@ -54,7 +54,7 @@ std::string transform_of(const Record& record) {
 }
 
 std::string heading(const Record& record, const Output& output) {
-  if (record.corpus.empty()) return "";  // it failed before anything was known
+  if (record.corpus.empty()) return "";  // the run failed before the corpus was known
   const auto member = [&](const char* name) -> double {
     const auto at = record.corpus.find(name);
     return at != record.corpus.end() && at->is_number() ? at->get<double>() : 0.0;
@@ -69,7 +69,7 @@ std::string heading(const Record& record, const Output& output) {
       cache.empty() ? "unknown" : cache);
 }
 
-// Less than none says only that a run so short cannot be compared with another.
+// A negative overlap means only that the run is too short to compare.
 std::string overlap(const Record& record) {
   const std::optional<double> hidden = metric_value(record, train_metrics::kInputOverlap);
   if (!hidden) return "-";
@@ -121,7 +121,7 @@ std::string option_text(const OptionSpec& spec) {
                      spec.fallback.empty() ? "" : fmt::format("; default {}", spec.fallback));
 }
 
-// What the verdicts have no words for, because nothing was hidden.
+// A sentence for a run without prefetching, for which the verdicts have none.
 std::string alternation(const Record& record) {
   const std::optional<double> waited = metric_value(record, train_metrics::kInputWait);
   const std::optional<double> wall = metric_value(record, shared_metrics::kWall);
@@ -131,7 +131,7 @@ std::string alternation(const Record& record) {
       parameter_number(record, "accelerators").value_or(1) > 1 ||
       metric_value(record, train_metrics::kValidation) || metric_value(record, train_metrics::kModelSave) ||
       metric_value(record, saving_metrics::kBlock))
-    return "";  // they also wait for each other, or do other things
+    return "";  // ranks also wait for each other, or a run has other work
   if (parameter_text(record, "prefetch") != "0" || !waited || !wall || !steps || step.value_or(0) <= 0)
     return "";
   return fmt::format(
@@ -154,7 +154,7 @@ std::string saving(const Record& record, const Output& output) {
       at_the_end ? fmt::format("; the drain behind the last step took {}", format_seconds(*at_the_end)) : "");
 }
 
-// Those of the defaults that only some apps have.
+// Defaults that only some apps have.
 std::string numbers_of(const MiniAppDefaults& defaults) {
   std::string text;
   if (defaults.threads != 0) text += fmt::format(" --threads {}", defaults.threads);

@@ -1,5 +1,4 @@
-// What `train` prints: a table over the tiers, where the time of each stage went, and what it comes to in
-// words.
+// Prints the results of `train`: a table over the tiers, the times of each stage, and sentences about them.
 #pragma once
 
 #include <span>
@@ -10,7 +9,7 @@
 
 namespace penstock {
 
-// From the records of one invocation alone.
+// Uses only the records of one invocation.
 std::string training_report(std::span<const Record> records, const Output& output);
 
 // `train --list`, as a table or as JSON lines.

@@ -62,7 +62,7 @@ Result<void> Validating::begin() {
   figures_ = figures();
   losses_ = losses();
   source_.reset();
-  // What goes on gives every file another order in each pass (file_order()), as in each epoch.
+  // A source that continues gives every file another order in each pass (file_order()), as in each epoch.
   const PlanLimits limits =
       how_.starts_anew ? PlanLimits{.epochs = 1} : PlanLimits{.start = {.epoch = epoch_.value_or(0)}};
   PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader,
@@ -81,7 +81,7 @@ Result<void> Validating::begin() {
 
 Result<void> Validating::pass() {
   PENSTOCK_TRY(begin());
-  accelerator_->over(std::chrono::steady_clock::now());  // it has been free since the pass before
+  accelerator_->over(std::chrono::steady_clock::now());  // it has been idle since the last pass
   while (true) {
     PENSTOCK_ASSIGN(const Batch* const batch, source_->next());
     if (batch == nullptr) break;
@@ -122,7 +122,7 @@ void record_files(const TrainPlan& plan, const TrainOutcome& outcome, const Vali
   }
   const FileInput& input = *plan.files();
   if (input.bytes == nullptr || outcome.stages.empty()) return;
-  // Over the seconds that the workers of a rank read, the mean of ranks.
+  // Read time of a rank's workers, in seconds: the mean over ranks.
   const double read_s = (outcome.stages.front().busy_s + validation.read_s) / plan.ranks->size();
   trial.sample(train_metrics::kFileRead, read_s);
   const StudiedBytes bytes = input.bytes(input, outcome.training_files, validation.files);
@@ -130,8 +130,8 @@ void record_files(const TrainPlan& plan, const TrainOutcome& outcome, const Vali
   trial.sample(train_metrics::kCorrectedRate, published_bandwidth(bytes.corrected, read_s));
 }
 
-// A pass takes the accelerator a third of a step a batch: it computes forwards only, which is a third of what
-// training does.
+// A batch of a pass takes a third of a step: validation only computes forward, which is about a third of a
+// training step.
 Result<std::unique_ptr<Validating>> make_validating(const TrainPlan& plan, const Tier& tier,
                                                     std::chrono::nanoseconds step) {
   const FileInput* const files = plan.files();

@@ -1,4 +1,4 @@
-// libpenstock_onednn.so: what it gives to the program that opens it.
+// The entry point of libpenstock_onednn.so: returns the module's interface to the program that opens it.
 #include "io_backends/core/build_info.hpp"
 #include "miniapps/pipeline/network_trainer.hpp"
 #include "miniapps/pipeline/onednn/trainer.hpp"

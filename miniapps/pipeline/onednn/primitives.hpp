@@ -1,4 +1,4 @@
-// What oneDNN's versions 2 and 3 say differently.
+// Hides the differences between versions 2 and 3 of oneDNN.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -17,7 +17,7 @@ template <class Primitive, class... Words>
 typename Primitive::primitive_desc described(const engine& where, const Words&... words) {
   return typename Primitive::primitive_desc(where, words...);
 }
-// Of a backward pass, for which oneDNN wants to see the forward one.
+// The description of a backward pass; oneDNN needs the forward description for it.
 template <class Primitive, class Forward, class... Words>
 typename Primitive::primitive_desc described_after(const Forward& forward, const engine& where,
                                                    const Words&... words) {
@@ -32,7 +32,7 @@ inline dnnl::eltwise_backward::primitive_desc relu_backward(
   return {where, dnnl::algorithm::eltwise_relu_use_dst_for_bwd, of, of, of, 0.0F, 0.0F, forward};
 }
 
-// a + scale * b, in the layout of both.
+// a + scale * b; both have the layout `of`.
 inline dnnl::sum::primitive_desc added(const engine& where, const memory::desc& of, float scale) {
   return {where, of, {1.0F, scale}, {of, of}};
 }
@@ -46,7 +46,7 @@ template <class Primitive, class... Words>
 typename Primitive::primitive_desc described(const engine& where, const Words&... words) {
   return typename Primitive::primitive_desc(typename Primitive::desc(words...), where);
 }
-// Of a backward pass, for which oneDNN wants to see the forward one.
+// The description of a backward pass; oneDNN needs the forward description for it.
 template <class Primitive, class Forward, class... Words>
 typename Primitive::primitive_desc described_after(const Forward& forward, const engine& where,
                                                    const Words&... words) {
@@ -63,7 +63,7 @@ inline dnnl::eltwise_backward::primitive_desc relu_backward(
                                                  dnnl::algorithm::eltwise_relu_use_dst_for_bwd, of, of);
 }
 
-// a + scale * b, in the layout of both.
+// a + scale * b; both have the layout `of`.
 inline dnnl::sum::primitive_desc added(const engine& where, const memory::desc& of, float scale) {
   return {of, {1.0F, scale}, {of, of}, where};
 }

@@ -28,8 +28,8 @@ struct Job {
   std::unordered_map<int, memory> arguments;
 };
 
-// What goes from one layer to the next, and in training comes back. The gradient has the value's layout; it
-// is empty where no layer learns from it.
+// The values between two layers, and their gradients in training. A gradient has the value's layout. It is
+// empty if no layer before it learns from it.
 struct Tensor {
   Dims dims;
   memory value;
@@ -40,7 +40,7 @@ struct Tensor {
 
 struct LayerJobs {
   std::vector<Job> forward;
-  std::vector<Job> backward;  // the update of its weights included
+  std::vector<Job> backward;  // includes the update of the layer's weights
 };
 
 memory::desc layout(const Dims& dims, Tag tag) {
@@ -50,7 +50,7 @@ memory::desc any(const Dims& dims) {
   return layout(dims, Tag::any);
 }
 
-// The side of what a window that slides gives.
+// The side of the output of a sliding window.
 memory::dim slid(memory::dim side, const Layer& layer) {
   return (side + 2 * static_cast<memory::dim>(layer.padding) - static_cast<memory::dim>(layer.kernel)) /
              static_cast<memory::dim>(layer.stride) +
@@ -94,9 +94,9 @@ class OneDnnTrainer final : public NetworkTrainer {
   const RandomStream random_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
-  memory input_;            // where the batch lies
-  Tensor last_;             // what the last of layers_ gives
-  std::size_t number_ = 0;  // of the network's layer that is being made
+  memory input_;            // memory of the current batch
+  Tensor last_;             // the output of the last of layers_
+  std::size_t number_ = 0;  // number of the network's layer that is being made
   std::vector<LayerJobs> layers_;
 };
 
@@ -124,7 +124,7 @@ OneDnnTrainer::OneDnnTrainer(const TrainerRequest& request)
   stream_.wait();
 }
 
-// Touched, so that no step pays for it.
+// Touches the memory, so that no step pays for the first touch.
 memory OneDnnTrainer::room(const memory::desc& desc) {
   memory made(desc, engine_);
   std::memset(made.get_data_handle(), 0, desc.get_size());
@@ -143,7 +143,7 @@ memory OneDnnTrainer::drawn_weights(const Dims& dims, const memory::desc& desc) 
   return weights;
 }
 
-// `from` itself, or its copy in the layout that is wanted.
+// Returns `from` itself, or a copy of it in the wanted layout.
 memory OneDnnTrainer::laid_out(std::vector<Job>& jobs, const memory& from, const memory::desc& wanted) {
   if (from.get_desc() == wanted) return from;
   memory to = room(wanted);
@@ -158,7 +158,7 @@ void OneDnnTrainer::update(std::vector<Job>& jobs, const memory& weights, const 
        {{DNNL_ARG_MULTIPLE_SRC, weights}, {DNNL_ARG_MULTIPLE_SRC + 1, same}, {DNNL_ARG_DST, weights}}});
 }
 
-// A layer that has weights, and gives `dims`.
+// Adds a layer with weights, whose output has the dimensions `dims`.
 template <class Forward, class BackData, class BackWeights>
 void OneDnnTrainer::weighted(const Layer& layer, const Dims& weight_dims, const Dims& dims,
                              const typename Forward::primitive_desc& forward,
@@ -263,7 +263,7 @@ void OneDnnTrainer::max_pool(const Layer& layer) {
   layers_.push_back(std::move(jobs));
 }
 
-// One row a sample, its numbers in the order channel, height, width.
+// Makes one row for each sample, with its numbers in the order channel, height, width.
 void OneDnnTrainer::flatten() {
   const Dims rows{last_.dims[0], product(last_.dims, 1)};
   const memory value = room(layout(last_.dims, Tag::nchw));
@@ -304,7 +304,7 @@ void OneDnnTrainer::dense(const Layer& layer) {
            dnnl::inner_product_backward_weights>(layer, weight_dims, dims, forward, back_data, back_weights);
 }
 
-// Softmax and cross entropy: the mean over the samples, and what it is to the last layer.
+// Softmax and cross entropy: returns the mean loss over the samples and sets the gradient of the last layer.
 double OneDnnTrainer::loss_and_gradient(std::span<const std::uint32_t> labels) {
   const std::size_t classes = request_.network.classes();
   const auto samples = static_cast<double>(labels.size());
@@ -332,7 +332,7 @@ Result<void> OneDnnTrainer::run(const std::vector<Job>& jobs) {
   return success();
 }
 
-// What oneDNN throws, as an error of ours.
+// Turns exceptions of oneDNN into errors of Penstock.
 template <class Action>
 auto caught(Action action) -> decltype(action()) {
   try {
@@ -348,7 +348,7 @@ auto caught(Action action) -> decltype(action()) {
 
 Result<double> OneDnnTrainer::step(std::span<const float> pictures, std::span<const std::uint32_t> labels) {
   return caught([&]() -> Result<double> {
-    input_.set_data_handle(const_cast<float*>(pictures.data()));  // which it only reads
+    input_.set_data_handle(const_cast<float*>(pictures.data()));  // the primitives only read it
     for (const LayerJobs& layer : layers_) PENSTOCK_TRY(run(layer.forward));
     const double loss = loss_and_gradient(labels);
     for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) PENSTOCK_TRY(run(layer->backward));
@@ -356,7 +356,7 @@ Result<double> OneDnnTrainer::step(std::span<const float> pictures, std::span<co
   });
 }
 
-// By what threads oneDNN was built is OpenMP as a rule, of one make or another.
+// oneDNN usually has threads of OpenMP, from one of several libraries: all have this function.
 Result<void> set_threads(unsigned threads) {
   void* const found = ::dlsym(RTLD_DEFAULT, "omp_set_num_threads");
   if (found == nullptr)

@@ -1,4 +1,4 @@
-// Training by oneDNN's primitives (versions 2 and 3).
+// Trains networks with the primitives of oneDNN (versions 2 and 3).
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// As make_network_trainer().
+// Like make_network_trainer(), which calls it through the module.
 Result<std::unique_ptr<NetworkTrainer>> make_onednn_trainer(const TrainerRequest& request);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// What a grid of threads and prefetch depths says: the fewest threads that do.
+// Writes the sentence about a grid of threads and prefetch depths: the fewest threads that are enough.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ void describe_grids(const std::vector<TrainGrid>& grids, std::vector<Sentence>& 
     const bool busy = grid_shows_utilization(grid);
     const MetricInfo metric = busy ? train_metrics::kUtilization : train_metrics::kSampleRate;
     const auto value = [&](const Record* record) { return *metric_value(*record, metric); };
-    RecordList cells;  // by rising threads, then by rising prefetch
+    RecordList cells;  // in the order of threads, then of prefetch
     for (const auto& [threads, row] : grid.at)
       for (const auto& [prefetch, record] : row)
         if (metric_value(*record, metric)) cells.push_back(record);

@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-// The tiers besides the data's: "checkpoint root", with their options in a key.
+// The tiers other than the data's, such as "checkpoint root". A key also has their options.
 std::string other_tiers(const Record& record, std::string_view member) {
   std::string text;
   for (const auto& [role, tier] : record.tiers.items())
@@ -23,14 +23,14 @@ std::string other_tiers(const Record& record, std::string_view member) {
   return text;
 }
 
-// What a diagram of one group varies.
+// The parameters that vary within one group or diagram.
 std::vector<std::string_view> axes_and(std::string_view more) {
   std::vector<std::string_view> all{"prefetch"};
   if (!more.empty()) all.push_back(more);
   return all;
 }
 
-// `but`: a parameter that may differ, besides the prefetch depth.
+// `but`: one parameter, besides the prefetch depth, that may differ within a group.
 std::string train_key(const Record& record, std::string_view but = "") {
   return tier_name(record) + "|" + corpus_text(record, "checksum") + "|" + environment_text(record, "host") +
          "|" + label_text(record) + "|" + other_tiers(record, "spec") + "|" + work_key(record, axes_and(but));
@@ -42,10 +42,10 @@ std::string train_title(const Record& record) {
          (emulation(record).empty() ? "" : " (emulated)");
 }
 
-// What may tell train records apart, as text; a row for each.
+// The values by which train records may differ, as text; one row for each record.
 std::vector<std::vector<std::string>> train_texts(std::span<const Record* const> records,
                                                   std::string_view but = "") {
-  // The title has the app; the state that the cache was in stands for the one that was asked for.
+  // The title has the app. The cache has a column of its own, with its real state.
   std::vector<std::string_view> apart = axes_and(but);
   apart.insert(apart.end(), {"app", "cache"});
   std::vector<std::vector<std::string>> rows = work_rows(records, apart);
@@ -77,7 +77,7 @@ bool several_accelerators(const Record& record) {
          parameter_number(record, "accelerators").value_or(1) > 1;
 }
 
-// Groups that differ by their threads alone are next to each other, fewest first.
+// Groups that differ only in threads are next to each other, fewest threads first.
 std::vector<TrainGroup> train_groups(std::span<const Record> records) {
   const auto threads = [](const RecordList& group) {
     return parameter_number(*group.front(), "threads").value_or(0);

@@ -1,10 +1,10 @@
 // Writes the sentences and the parts of the report page about records of `train`.
 //
 // The rules:
-//  - Prefetching took away 1 - (input wait per step with prefetch K) / (the same with prefetch 0) of the
-//    waiting; where prefetch 0 was not measured, it hid `input_overlap` of the input's own time.
-//  - The fewest threads that do: of a grid of threads and prefetch depths, the cell with the fewest threads,
-//    then the least prefetch, that lies within 5% of the best cell.
+//  - Prefetching removed 1 - (input wait per step with prefetch K) / (the same with prefetch 0) of the wait.
+//    If prefetch 0 was not measured, it hid `input_overlap` of the input's own time.
+//  - The fewest threads that are enough: in a grid of threads and prefetch depths, the cell with the fewest
+//    threads, then the smallest prefetch, whose value is within 5% of the best cell.
 #pragma once
 
 #include <span>
@@ -24,7 +24,7 @@ void describe_grids(const std::vector<TrainGrid>& grids, std::vector<Sentence>& 
 
 namespace penstock::report {
 
-// Finished HTML, "" when no record is of a training.
+// Returns finished HTML; "" if no record is of a training.
 std::string train_section(std::span<const Record> records, PageState& state);
 
 }  // namespace penstock::report

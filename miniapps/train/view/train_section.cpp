@@ -1,4 +1,5 @@
-// Training: what prefetching hid and where each stage of the pipeline spent its time.
+// Writes the report's section about training: what prefetching hid, and the times of each stage of the
+// pipeline.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -90,7 +91,7 @@ std::string stages_html(const TrainGroup& group, PageState& state) {
   return out;
 }
 
-// How much of the wall went by with steps, with reading, with both and with neither.
+// The shares of the wall time with steps, with reading, with both and with neither.
 std::string overlap_bars(const TrainGroup& group, PageState& state) {
   std::vector<Bar> bars;
   for (const auto& [prefetch, record] : group.at) {
@@ -108,7 +109,7 @@ std::string overlap_bars(const TrainGroup& group, PageState& state) {
   return bars.empty() ? "" : state.place_bars("Reading and steps in the timeline of " + group.title, bars);
 }
 
-// Reading by merged intervals and by their sum, side by side.
+// A table of reading, by merged intervals and by their sum.
 std::string timeline_html(const TrainGroup& group, PageState& state) {
   const std::string rate(rate_unit(state.output));
   HtmlTable table(
@@ -151,7 +152,7 @@ std::string waterfalls_html(const TrainGroup& group, PageState& state) {
   return out.empty() ? out : "<div class=\"side-by-side\">\n" + out + "</div>\n";
 }
 
-// One number each: how busy the accelerator was, or, where none has a step, the rate.
+// A heat map: utilization of the accelerator, or samples/s if no record has a nominal step.
 std::string grid_html(const TrainGrid& grid, PageState& state) {
   const bool busy = grid_shows_utilization(grid);
   HeatMap map;

@@ -1,4 +1,5 @@
-// What train records say: what prefetching hid, how busy the accelerator was, which stage limits.
+// Writes the sentences about train records: what prefetching hid, how busy the accelerator was, which stage
+// limits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,7 +57,7 @@ void describe_utilization(const TrainGroup& group, std::vector<Sentence>& out) {
                  enumerate(parts));
 }
 
-// "lost_s.decode" -> what the accelerator lost to decoding, the most first.
+// Reads lost_s.*: what the accelerator lost by each stage ("decode"), the largest loss first.
 std::vector<std::pair<double, std::string>> lost_parts(const Record& record) {
   const std::string lost = kLost.with("");
   std::vector<std::pair<double, std::string>> parts;
@@ -67,7 +68,7 @@ std::vector<std::pair<double, std::string>> lost_parts(const Record& record) {
   return parts;
 }
 
-// The rank that the others waited for, if it was one.
+// Names the rank that the others waited for, if it was the same in most steps.
 std::string slowest_rank(const Record& record) {
   constexpr double kMostly = 0.8;
   constexpr double kStepsThatTell = 10;
@@ -82,13 +83,14 @@ std::string slowest_rank(const Record& record) {
                      format_percent(*last / *steps));
 }
 
-// What is lost at the barrier by steps that burn processors is lost to what else they are wanted for.
+// With burn=, steps get longer if other programs use the processors. That time is recorded as lost at the
+// barrier.
 std::string lost_to(const std::string& place, const Record& record) {
   if (place != "barrier" || !burns_processors(record)) return place;
   return several_accelerators(record) ? "barrier and longer steps" : "longer steps";
 }
 
-// Where utilization went: only of accelerators that have a step, and only what is worth a word.
+// Where utilization was lost: only for accelerators with a nominal step, and only losses of at least 1%.
 void describe_lost(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
                    std::vector<Sentence>& out) {
   constexpr double kWorthAWord = 0.01;
@@ -114,7 +116,7 @@ void describe_lost(const TrainGroup& group, std::uint64_t prefetch, const Record
                                : "");
 }
 
-// What a further accelerator came to.
+// What a run with one more accelerator showed.
 std::string with_one_more(const Record& record) {
   if (parameter_number(record, "accelerators_at_most"))
     return " (a step of more would need more samples than an epoch has)";
@@ -125,7 +127,7 @@ std::string with_one_more(const Record& record) {
   return more ? fmt::format("; with one more it was {}", format_percent(*more)) : "";
 }
 
-// How many accelerators were fed, of which only a search knows.
+// How many accelerators were fed. Only the record of a search has this.
 void describe_fed(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
                   std::vector<Sentence>& out) {
   const auto fed = metric_value(record, kAcceleratorsFed);
@@ -155,7 +157,7 @@ void describe_fed(const TrainGroup& group, std::uint64_t prefetch, const Record&
                with_one_more(record));
 }
 
-// Where the two are apart: how they can be.
+// Explains a difference between Penstock's AU and DLIO's.
 std::string dlio_next_to_ours(const Record& record, double reckoned) {
   constexpr double kWorthAWord = 0.02;
   const auto own = metric_value(record, kUtilization);
@@ -167,7 +169,7 @@ std::string dlio_next_to_ours(const Record& record, double reckoned) {
       format_percent(*own));
 }
 
-// What DLIO would say of the same steps.
+// The AU that DLIO would calculate from the same steps.
 void describe_dlio(const TrainGroup& group, std::uint64_t /*prefetch*/, const Record& record,
                    std::vector<Sentence>& out) {
   const auto reckoned = metric_value(record, kUtilizationDlio);
@@ -187,7 +189,7 @@ void describe_dlio(const TrainGroup& group, std::uint64_t /*prefetch*/, const Re
                group.title, dlio_next_to_ours(record, *reckoned));
 }
 
-// Samples that fill no step are left out, epoch by epoch: to be said where they are many.
+// Samples at the end of each epoch that fill no step. Mentioned if they are many.
 void describe_tail(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
                    std::vector<Sentence>& out) {
   constexpr double kMany = 0.1;
@@ -207,7 +209,7 @@ void describe_tail(const TrainGroup& group, std::uint64_t prefetch, const Record
                        : "choose a --batch that divides an epoch");
 }
 
-// "1", "2 and 3", "2 to 5": numbers that rise.
+// "1", "2 and 3", "2 to 5", for rising numbers.
 std::string runs_of(const std::vector<std::size_t>& numbers) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < numbers.size();) {
@@ -223,7 +225,8 @@ std::string runs_of(const std::vector<std::size_t>& numbers) {
   return enumerate(parts);
 }
 
-// Epochs for which no device moved anything measured this machine's memory, unless that was asked for.
+// An epoch without bytes from devices measured this machine's memory. A warning, unless the user asked for a
+// warm cache.
 void describe_cached_epochs(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
                             std::vector<Sentence>& out) {
   constexpr double kServedFromMemory = 0.01;
@@ -240,7 +243,7 @@ void describe_cached_epochs(const TrainGroup& group, std::uint64_t prefetch, con
                format_percent(kServedFromMemory), cached.size() == 1 ? "it says" : "they say");
 }
 
-// The stage that was busy most is what the others wait for, if it was busy more than half of the time.
+// The stage with the largest busy share limits the others, if it was busy more than half of its time.
 void describe_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
   if (group.at.empty()) return;
   const auto& [prefetch, record] = *group.at.rbegin();
@@ -251,8 +254,8 @@ void describe_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
   };
   const auto most = std::max_element(stages.begin(), stages.end(),
                                      [&](const auto& a, const auto& b) { return share(a) < share(b); });
-  // Of an accelerator the utilization tells, which leaves out the wait for the first batch and what is no
-  // step.
+  // For an accelerator, utilization decides: it does not count the wait for the first batch and work between
+  // steps.
   constexpr double kNearlyAlways = 0.9;
   if (share(*most) <= 0.5 ||
       (most->stage == "accelerator" && metric_value(*record, kUtilization).value_or(1) < kNearlyAlways))
@@ -270,7 +273,7 @@ std::string size_of(double bytes) {
   return format_size(static_cast<std::uint64_t>(std::max(0.0, bytes)));
 }
 
-// What went by between steps.
+// The time of validation between steps.
 void describe_validation(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
                          std::vector<Sentence>& out) {
   const double wall = metric_value(record, shared_metrics::kWall).value_or(0);
@@ -302,7 +305,7 @@ void describe_checkpoints(const TrainGroup& group, std::uint64_t prefetch, const
                metric_value(record, kInputAlone) ? ", the runs without an accelerator included" : "");
 }
 
-// Of apps that load whole files, next to what the study that they reproduce reckoned.
+// For apps that load whole files: their rate, next to the rate as the reproduced study calculates it.
 void describe_files(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
                     std::vector<Sentence>& out) {
   const auto files = metric_value(record, kFileReads);
@@ -326,8 +329,8 @@ void describe_loss(const TrainGroup& group, std::uint64_t prefetch, const Record
                prefetch, group.title, *first, *last);
 }
 
-// How long reading went on, and under steps; or why a timeline does not tell. Whoever waits for a processor
-// in the middle of a read is reading.
+// The time of reading, in all and during steps, or why the timeline is incomplete. A wait for a processor
+// within a read counts as reading.
 void describe_timeline(const TrainGroup& group, std::uint64_t prefetch, const Record& record,
                        std::vector<Sentence>& out) {
   const auto spans = metric_value(record, kSpans);

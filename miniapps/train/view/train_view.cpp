@@ -1,4 +1,4 @@
-// How the records of `train` are shown.
+// Defines how the records of `train` are shown.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,8 @@ void add_superseded_trainings(std::span<const Record> records, std::set<const Re
     for (const auto& [prefetch, record] : group.at) out.erase(record);
 }
 
-// "alexnet on disk with prefetch 4", or "alexnet on disk at 4 threads with prefetch 4" where threads differ.
+// "alexnet on disk with prefetch 4"; with the threads, "alexnet on disk at 4 threads with prefetch 4", if
+// they differ.
 std::vector<std::string> train_names(Shown records) {
   std::set<std::uint64_t> threads;
   for (const Record* const record : records) threads.insert(verdicts::threads_of(*record).value_or(0));

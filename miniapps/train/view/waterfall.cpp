@@ -16,7 +16,7 @@ namespace {
 using namespace train_metrics;
 using namespace saving_metrics;
 
-constexpr double kSeen = 0.0005;  // of the wall: less makes no row
+constexpr double kSeen = 0.0005;  // share of the wall: smaller losses get no row
 
 struct Place {
   std::string_view name;
@@ -40,8 +40,8 @@ std::size_t place_of(std::string_view name) {
       kPlaces.begin());
 }
 
-// Steps that burn processors last until their work is done, and what that takes beyond their time is booked
-// where accelerators wait for each other.
+// Steps that burn processors end when their work is done. Time beyond their nominal time is recorded as lost
+// at the barrier.
 std::string option_list(std::string_view name, const Record& record) {
   if (name == "barrier" && burns_processors(record))
     return several_accelerators(record) ? "meeting at the barrier, and longer steps"
@@ -54,7 +54,7 @@ bool saves(const Record& record) {
   return find_metric(record, kModelSave) != nullptr || find_metric(record, kBlock) != nullptr;
 }
 
-// A bar that begins where the one above it ended.
+// A bar that begins where the bar above it ends.
 std::string bar(double before_s, double length_s, double wall_s, std::string_view kind) {
   return fmt::format(
       "<span class=\"fall\"><span class=\"before\" style=\"width:{:.3f}%\"></span><span class=\"segment {}\" "

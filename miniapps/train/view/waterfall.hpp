@@ -1,5 +1,5 @@
-// Where a training's time went, from all of it down to what its accelerator computed: a table with a falling
-// bar.
+// Shows the time of a training as a falling bar and a table: the whole wall time, minus each loss, down to
+// the time that its accelerator computed.
 #pragma once
 
 #include <string>
@@ -14,15 +14,16 @@ namespace penstock::report {
 
 struct Waterfall {
   double wall_s = 0;
-  std::vector<LostTime> losses;  // to what, in the pipeline's order; only those that took time
-  double computing_s = 0;        // what is left: all steps, the mean of the ranks
+  std::vector<LostTime> losses;  // in the pipeline's order; only losses that took time
+  double computing_s = 0;        // the rest: the time of all steps, the mean of the ranks
 };
 
-// From wall_s, lost_s.*, validation_s and stage_busy_s.accelerator of a train record, which leave of the wall
-// what checkpoints held up, or else next to nothing. No losses: nothing to draw.
+// From wall_s, lost_s.*, validation_s and stage_busy_s.accelerator of a train record. The rest of the wall
+// becomes a loss of its own: the time of checkpoints, or almost 0 without them. Returns no losses if the
+// record lacks the metrics.
 Waterfall waterfall_of(const Record& record);
 
-// "" where there is nothing to draw.
+// Returns "" if there is nothing to draw.
 std::string waterfall_html(const std::string& title, const Record& record, PageState& state);
 
 }  // namespace penstock::report
