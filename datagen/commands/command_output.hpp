@@ -1,4 +1,4 @@
-// What the commands of this room share: their --threads, and JSON lines.
+// Shared by the commands of this component: the flag --threads, and output as JSON lines.
 #pragma once
 
 #include <string_view>
@@ -20,13 +20,13 @@ inline constexpr OptionSpec kThreadsOption{
     .group = "Work",
     .at_least = 1};
 
-// As given, or worker_threads()'s own choice.
+// The given number, or the choice of worker_threads().
 unsigned threads_of(const CommandContext& context);
 
-// What a scan left out, counted by why.
+// Counts what a scan left out, by reason.
 Json scan_json(const ScanReport& scan);
 
-// One line to stdout; bytes that are no UTF-8 become U+FFFD.
+// Prints one line to stdout. Bytes that are no UTF-8 become U+FFFD.
 void print_json(const Json& json);
 void print_text(std::string_view text);
 

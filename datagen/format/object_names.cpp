@@ -55,7 +55,7 @@ std::uint64_t Shards::objects(std::uint64_t samples) const {
 
 std::uint64_t Shards::first_sample(std::uint64_t object, std::uint64_t samples) const {
   if (per_object_ != 0) return object * per_object_;
-  // The first `samples % count` objects hold one sample more than the others.
+  // The first `samples % count` objects contain one more sample than the others.
   const std::uint64_t count = objects(samples);
   return object * (samples / count) + std::min(object, samples % count);
 }

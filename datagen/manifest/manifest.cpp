@@ -27,7 +27,7 @@ using manifest_layout::Section;
 using manifest_layout::SectionRow;
 
 using manifest_layout::kSections;
-constexpr std::uint64_t kMostBytes = INT64_MAX;  // of an object, and of all: as file systems count
+constexpr std::uint64_t kMostBytes = INT64_MAX;  // of one object, and of all; the limit of file systems
 
 Error damaged(std::string_view how) {
   return make_error(Errc::corrupt, fmt::format("the manifest is damaged: {}", how));
@@ -38,7 +38,7 @@ Error in_file(Error error, std::string_view name) {
   return error;
 }
 
-// The section table of a version that had no kObjectCrcs, as if it had an empty one in its place.
+// Converts the section table of version 1, which has no kObjectCrcs: adds an empty section in its place.
 void add_object_crcs(Header& header) {
   auto& rows = header.rows;
   for (std::uint32_t i = kSections - 1; i > manifest_layout::kObjectCrcs; --i) {
@@ -128,7 +128,7 @@ struct Manifest::State {
     return all.subspan(static_cast<std::size_t>(row.offset), static_cast<std::size_t>(row.bytes));
   }
 
-  std::vector<std::byte> owned;  // or a file
+  std::vector<std::byte> owned;  // empty if a file is mapped
   void* mapped = nullptr;        // read-only
   std::span<const std::byte> all;
   Header header;

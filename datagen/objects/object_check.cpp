@@ -52,7 +52,7 @@ Result<std::uint32_t> crc32c_of(Reader& reader, std::uint64_t offset, std::uint6
 
 namespace {
 
-// Goes through an object once, in pieces as large as the buffer.
+// Reads an object once, in pieces as large as the buffer.
 class Pass {
  public:
   Pass(Reader& reader, std::uint64_t bytes, Buffer& buffer)
@@ -62,9 +62,9 @@ class Pass {
 
   std::uint64_t at() const { return read_ - piece_.size(); }
   std::uint64_t left() const { return bytes_ - at(); }
-  std::uint32_t whole() const { return whole_; }  // of all that next() went over
+  std::uint32_t whole() const { return whole_; }  // CRC32C of all bytes that next() has passed
 
-  // The CRC32C of the next `length` bytes, which are at most left().
+  // The CRC32C of the next `length` bytes; at most left().
   Result<std::uint32_t> next(std::uint64_t length) {
     std::uint32_t crc = 0;
     for (std::uint64_t left = length; left > 0;) {
@@ -93,7 +93,7 @@ class Pass {
   const std::uint64_t bytes_;
   Buffer& buffer_;
   std::uint64_t read_ = 0;
-  std::span<const std::byte> piece_;  // of what was read, what next() has not come to
+  std::span<const std::byte> piece_;  // bytes that were read but not yet passed by next()
   std::uint32_t whole_ = 0;
 };
 
@@ -155,11 +155,11 @@ Result<ObjectVerdict> verdict_of(const Error& error) {
   }
 }
 
-// Wrong only if its verdict says so.
+// The returned verdict is `right` if the size is correct.
 Result<ObjectVerdict> check_object_size(Namespace& names, const Manifest& manifest, std::uint64_t object,
                                         std::string_view name) {
   const Result<Entry> there = names.stat(name);
-  // A link that leads in circles holds as little as one that leads nowhere.
+  // A link that leads in circles has no content, like a dangling link.
   if (!there.ok() && there.error().code != Errc::not_found && there.error().sys_errno != ELOOP)
     return blamed_on_object(there.error());
   if (!there.ok()) return ObjectVerdict{ObjectState::vanished, there.error().message(), object};

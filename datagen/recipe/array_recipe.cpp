@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// Each part is drawn from a stream of its own, so that a sample's parts differ too.
+// Each part uses its own random stream, so that the parts of a sample differ too.
 class ArrayRecipe::Maker final : public SampleMaker {
  public:
   explicit Maker(const ArrayRecipe& recipe)
@@ -100,7 +100,8 @@ Result<std::unique_ptr<SampleMaker>> ArrayRecipe::maker() const {
   }
 }
 
-// What the program normalises all samples by, read before any: of the stock that they are drawn from.
+// The program reads a companion first and normalises all samples by it. It contains the moments of the whole
+// stock from which the samples are made.
 std::vector<Companion> ArrayRecipe::companions() const {
   std::vector<Companion> all;
   for (const ArrayPart& part : set_.parts) {

@@ -14,7 +14,7 @@ PhotoRecipe::PhotoRecipe(PhotoSet set) : set_(std::move(set)), stream_(set_.seed
 
 namespace {
 
-// A picture that is painted and encoded whole has a size below which no quantizer brings it.
+// Refuses sizes that are too small for a picture encoded on its own: no quantizer makes it smaller.
 Result<void> check_full_sizes(const PhotoSizes& sizes) {
   constexpr double kLeast = 2500;
   constexpr double kOneInAHundred = 0.01;

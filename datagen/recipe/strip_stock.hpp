@@ -30,19 +30,20 @@
 namespace penstock {
 
 // Rows of a whole strip. A picture has 10 to 20 strips. Low strips keep the stock small, so that it stays in
-// faster caches. Those of the widest pictures are low enough for 16 bits to count their coding units, as
-// encoders do.
+// faster caches. For the widest pictures, strips are so low that 16 bits can count their coding units, as in
+// encoders.
 constexpr std::uint32_t strip_rows(std::uint32_t width) {
   constexpr std::uint32_t kMostRows = 16;
-  constexpr std::uint32_t kMostUnits = (65500 + 15) / 16;  // across: what a JPEG may have of pixels
+  // Across; 65500 is the most pixels that a JPEG may have.
+  constexpr std::uint32_t kMostUnits = (65500 + 15) / 16;
   static_assert(kMostRows * kMostUnits <= 65535);
   return std::min((width + 249) / 250, kMostRows);
 }
 inline constexpr FlipGroups kFlipGroups{.spacing = 1024, .together = 8, .within = 64};
 
 struct Flip {
-  std::uint32_t where = 0;   // byte of its strip, and the bit in it as a mask
-  std::uint32_t crc32c = 0;  // how flipping changes the checksum of its strip
+  std::uint32_t where = 0;   // offset in its strip, shifted left by 8, and the mask of the bit
+  std::uint32_t crc32c = 0;  // change of the strip's checksum by this flip
   Flip(std::uint32_t at, std::uint8_t mask, std::uint32_t crc) : where(at << 8U | mask), crc32c(crc) {}
   std::uint32_t at() const { return where >> 8U; }
   std::byte mask() const { return static_cast<std::byte>(where & 0xffU); }
@@ -52,31 +53,31 @@ struct Strip {
   std::uint32_t begin = 0;  // in StripClass::bytes
   std::uint32_t bytes = 0;
   std::uint32_t rows = 0;
-  std::uint32_t crc32c = 0;  // of its bytes as they are in the stock
+  std::uint32_t crc32c = 0;  // of its bytes in the stock, without flips
   std::uint32_t first_flip = 0;
   std::uint32_t flips = 0;
   std::uint32_t first_edge = 0;
   std::uint32_t edges = 0;
-  std::uint32_t power = 0;  // crc32c_power() of its bytes
+  std::uint32_t power = 0;  // crc32c_power() of its size
 };
 
 // Immutable, so any thread reads it without a lock.
 struct StripClass {
   std::uint32_t width = 0;
   std::vector<std::byte> header;  // of a picture of this class, of any height
-  std::size_t height_at = 0;      // in the header
+  std::size_t height_at = 0;      // offset of the height in the header
   std::vector<std::byte> bytes;
   std::vector<Flip> flips;           // by strip
   std::vector<std::uint32_t> edges;  // by strip: bytes of it where groups of flips begin and end
-  std::vector<Strip> strips;         // `full` ones of strip_rows(), then those of fewer
+  std::vector<Strip> strips;         // `full` strips with strip_rows() rows, then lower ones
   std::size_t full = 0;
-  std::vector<std::uint32_t> by_size;  // all strips, the smallest first
-  std::vector<std::uint32_t> sizes;    // theirs, in that order
+  std::vector<std::uint32_t> by_size;  // indexes of all strips, the smallest first
+  std::vector<std::uint32_t> sizes;    // their sizes, in the same order
 };
 
-// Any thread. A class is made by its first get(), together with all threads that ask for it meanwhile. That
-// takes 7 to 15 ms of processor time for 500 pixels of width. A class depends only on the scenery, `stream`,
-// width and percentage. The scenery must outlive the stock.
+// Makes and keeps the classes of strips. Any thread. The first get() makes a class; threads that ask for the
+// same class meanwhile help. This takes 7 to 15 ms of processor time for a width of 500 pixels. A class
+// depends only on the scenery, `stream`, width and percentage. The scenery must outlive the stock.
 class StripStock {
  public:
   StripStock(const Scenery& scenery, RandomStream stream);
@@ -92,7 +93,7 @@ class StripStock {
   const Scenery& scenery_;
   const RandomStream stream_;
   const std::unique_ptr<Codes> codes_;
-  mutable std::mutex mutex_;  // of the map, not of the Slots in it
+  mutable std::mutex mutex_;  // protects the map, not the Slots in it
   mutable std::map<std::uint64_t, std::unique_ptr<Slot>> slots_;
 };
 

@@ -40,7 +40,7 @@ Result<TargetSync> TargetSync::begin(const Tier& tier) {
   out.path_ = root->native();
   out.root_ = Fd(::open(root->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!out.root_) return errno_error(errno, "cannot open folder", out.path_);
-  // Where syncfs keeps silent about bytes that were lost, each object's own sync has to tell.
+  // If syncfs does not report lost bytes, each object needs its own sync, which does.
   out.objects_ = this_syncfs_reports_errors() ? Durability::leaving : Durability::file;
   return out;
 }
@@ -51,7 +51,8 @@ Result<void> TargetSync::sync() const {
 }
 
 void TargetSync::begin_to_judge() const {
-  // Only clean pages can be forgotten. What fails here is what the judge then misses.
+  // Only clean pages can be dropped from the page cache. If this sync fails, the checks that follow find the
+  // lost bytes.
   if (root_) static_cast<void>(::syncfs(root_.get()));
 }
 
