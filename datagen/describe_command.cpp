@@ -253,7 +253,7 @@ Result<void> check_not_started(const std::string& file) {
 }
 
 // Refuses to replace a file that is no manifest, since it is the user's data. A damaged manifest is
-// recognized by its name or by its first bytes.
+// recognized by its name or by its first bytes. An empty file may be replaced.
 Result<void> check_replaceable(const std::string& file) {
   std::error_code failed;
   const std::filesystem::path path(file);

@@ -1,7 +1,7 @@
 // Writes an object in pieces of any size, for formats that put many samples into one object. Gathers small
-// pieces and writes them together. Passes large pieces to the storage without a copy. Only the end of a large
-// piece that does not fill a page is copied, so that no page is written twice. Computes the checksum of all
-// bytes. One thread.
+// pieces and writes them together. Passes large pieces to the storage without a copy. Only the bytes of an
+// incomplete last page are copied: they wait for the next write, so that no page is written twice. Computes
+// the checksum of all bytes. One thread.
 #pragma once
 
 #include <cstddef>

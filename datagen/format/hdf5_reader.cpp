@@ -55,7 +55,8 @@ class ChunkFinder {
     return error(Errc::unsupported, "some of its chunks were never written, so its samples have no place");
   }
 
-  // Chunks must consist of one or more whole rows. Chunks that are not fully in the file are not measured.
+  // Computes the sizes of chunks. Chunks must consist of one or more whole rows. An array larger than the
+  // file is refused first, because its shape cannot be trusted.
   Result<void> measure() {
     const auto& shape = dataset_.shape;
     const auto& chunk = dataset_.chunk;

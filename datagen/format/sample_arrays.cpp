@@ -167,9 +167,8 @@ FieldBytes SampleArrays::content(const ArrayPlan& array, const SampleBytes* samp
 
 namespace {
 
-// For each array, whether it cannot belong to the payload's samples. It can if it has no labels or the same
-// labels as the payload. The labels of an array are those of its group, or else of the nearest group around
-// it.
+// For each array, true if it can belong to the payload's samples: it has no labels, or the same labels as the
+// payload. The labels of an array are those of its group, or else of the nearest group around it.
 std::vector<bool> excluded_companions(std::span<const StoredArray> arrays, std::size_t payload) {
   const auto group_of = [](std::string_view name) {
     const std::size_t slash = name.rfind('/');
@@ -196,9 +195,9 @@ std::vector<bool> excluded_companions(std::span<const StoredArray> arrays, std::
   return out;
 }
 
-// Whether the rows of the payload are samples. If there are labels, their number decides: one per row, or one
-// for the whole. Otherwise, another array with one entry per row decides. If labels are pictures, all arrays
-// must have the same number of rows.
+// Whether the rows of the payload are samples. Each of these is enough: there is one label per row; there is
+// no other array; there is no single label, and a one-dimensional array has one entry per row; or labels are
+// pictures, and all arrays have the same number of rows.
 bool has_rows(std::span<const StoredArray> arrays, std::size_t payload, const std::vector<bool>& companions) {
   const StoredArray& array = arrays[payload];
   // A one-dimensional array is one sample, such as a signal. An array of the same length is its time axis, or
@@ -299,7 +298,7 @@ std::vector<std::size_t> samples_like(std::span<const StoredArray> arrays, std::
   return samples;
 }
 
-// Whether `labels` are labels that do not fit: their number is neither one, nor that of the samples, nor the
+// Whether `labels` is a list of labels that do not fit: their number is neither that of the samples nor the
 // length of a dimension of the payload.
 bool misfit(std::span<const StoredArray> arrays, const StoredArray& labels, const SampleChoice& choice) {
   if (!labels.integers || !names_labels(labels.name)) return false;

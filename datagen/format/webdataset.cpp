@@ -118,7 +118,7 @@ struct Group {
   std::string label;
   std::optional<Placement> payload;
   std::string codec;
-  bool is_side = false;  // the payload is a text or record that may belong to another payload
+  bool is_side = false;  // the payload is a .json or .txt file; any other file of the sample replaces it
   std::string name;      // of the payload
   std::string label_file;
 };
@@ -165,7 +165,8 @@ class TarScan {
     return success();
   }
 
-  // Files of further fields have a second extension, such as ".mask.png", and belong to the sample.
+  // Counts a further file of a sample if it is left out. Files with a second extension, such as ".mask.png",
+  // are further fields and belong to the sample.
   void leave_out_companion(std::string_view name, std::size_t dot, bool side) {
     const auto only_extension = [dot](std::string_view file) {
       return file.find('.', dot + 1) == std::string_view::npos;

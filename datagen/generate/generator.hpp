@@ -85,9 +85,9 @@ class Generator {
   // Companions are small, so every --resume makes them again.
   Result<void> make_companions();
   // Flushes the worker's rows to the journal if it is time. The interval limits the work that a kill loses:
-  // at most one second of each worker's time, later one twentieth of the run so far. It also limits the
-  // number of samples that a worker keeps in memory. `made`: approximate number of finished objects of the
-  // share.
+  // one second of each worker's time at first, later one twentieth of the run so far, at most 30 seconds. A
+  // flush is also due when the worker has kMostUnflushed samples in memory. `made`: approximate number of
+  // finished objects of the share.
   Result<void> flush_now_and_then(Worker& worker, std::uint64_t made);
   // Whether the target has more free inodes than the rest of the data set needs.
   bool spares_inodes(std::uint64_t made) const;

@@ -139,8 +139,8 @@ std::uint32_t PhotoComposer::fitting(const Own& own, double bytes) const {
   return size(above) - bytes < bytes - size(below - 1) ? by_size[above] : by_size[below - 1];
 }
 
-// Adds random full strips while two more fit. Then tries several pairs of a strip and an end, and takes the
-// pair that fits best.
+// Adds random full strips while more than two of the largest still fit. Then fills the rest with one strip,
+// or with a strip and an end: tries several, and takes those that fit best.
 void PhotoComposer::choose(Own& own, Draws& draws, double wanted) {
   const StripClass& stock = *own.stock;
   const auto bytes_of = [&](std::uint32_t which) { return static_cast<double>(stock.strips[which].bytes); };

@@ -36,7 +36,7 @@ class PicturePainter {
  private:
   struct Layer {  // how one canvas is shown
     std::size_t canvas;
-    std::uint32_t x, y;            // its first pixel, even
+    std::uint32_t x, y;            // position of its first pixel; even numbers
     std::int16_t contrast, light;  // a factor times 64; an addend
     std::int16_t grain;            // strength of the fine detail, times 1/64
     std::int16_t saturation, blue, red;
