@@ -231,8 +231,8 @@ void print_table(const Corpus& corpus, const Description& seen, const Output& ou
   print_text("\n" + histogram.text());
 }
 
-// Refuses to write the manifest of an unfinished folder. With a manifest the folder is a corpus, and generate
-// and copy would no longer continue with it, though half of its objects may be missing.
+// Refuses to write the manifest of an unfinished folder. With a manifest the folder is a corpus, so generate
+// and copy would not continue with it. Half of its objects may be missing.
 Result<void> check_not_started(const std::string& file) {
   std::error_code failed;
   const std::filesystem::path path(file);

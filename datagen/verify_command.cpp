@@ -63,12 +63,16 @@ bool knows_whole_objects(const Manifest& manifest) {
   return manifest.facts().object_checksums || (manifest.one_object_a_sample() && manifest.facts().checksums);
 }
 
+// parallel_for() calls `check` on `threads` threads, each with its own Buffer and name. Ctrl-C ends the loop
+// before the next object; the result is then not complete. Files are only read.
 Result<Findings> check_all(Corpus& corpus, unsigned threads, std::uint64_t most, bool progress) {
   const auto start = std::chrono::steady_clock::now();
   const std::uint64_t read_before = corpus.tier.backend->moved_bytes().read;
   const Manifest& manifest = corpus.manifest;
   const ObjectIndex index(manifest);
   Findings findings;
+  // Protects findings.problems while threads check objects. The counts are atomics; relaxed, because they are
+  // read after the threads have ended.
   std::mutex mutex;
   std::array<std::atomic<std::uint64_t>, kStates> counts{};
   std::vector<Buffer> buffers(threads);

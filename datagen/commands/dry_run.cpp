@@ -53,7 +53,7 @@ Result<Kept> kept_of_finished(const Generation& generation, Tier& tier, unsigned
                   check_object_sizes(tier.backend->names(), manifest, threads));
   Kept kept{.objects = generation.objects, .samples = generation.state.samples};
   for (const ObjectVerdict& one : wrong) {
-    if (one.object >= generation.objects) continue;  // a companion
+    if (one.object >= generation.objects) continue;  // a companion has no samples
     --kept.objects;
     kept.samples -= generation.samples_of(one.object);
   }
@@ -99,6 +99,7 @@ Result<Kept> kept_of_started(const Generation& generation, Tier& tier, unsigned 
     const auto there = tier.backend->names().stat(generation.object_name(one.object, plan));
     if (!there.ok() && !concerns_object(there.error())) return there.error();
     if (!there.ok() || there->folder || there->bytes != one.bytes) return success();
+    // Relaxed: the sums are read after the threads have ended.
     objects.fetch_add(1, std::memory_order_relaxed);
     samples.fetch_add(generation.samples_of(one.object), std::memory_order_relaxed);
     return success();

@@ -20,7 +20,7 @@ namespace {
 std::string name_of(const Tier& tier) {
   std::string_view root = tier.root;
   while (root.size() > 1 && root.ends_with('/')) root.remove_suffix(1);
-  const std::string_view last = root.substr(root.rfind('/') + 1);  // npos + 1 is 0
+  const std::string_view last = root.substr(root.rfind('/') + 1);  // also without '/': npos + 1 is 0
   return last.empty() || last == "." ? tier.name : std::string(last);
 }
 

@@ -69,6 +69,8 @@ class SampleLister {
   static constexpr std::size_t kSamples = std::size_t{1} << 19;
 
   Result<void> enter_batch() {
+    // Threads scan different objects of the batch and share nothing that changes. enter() runs on one thread,
+    // after all of them.
     PENSTOCK_TRY(parallel_for(filled_, threads_, 1 + filled_ / threads_ / 8,
                               [this](unsigned /*worker*/, std::uint64_t i) {
                                 ScannedObject& object = batch_[i];
@@ -99,7 +101,7 @@ class SampleLister {
     numbers_.clear();
     for (const std::string& label : scanned.labels.names()) numbers_.push_back(labels_.number(label));
     const std::string_view path = scanned.folder->path;
-    const std::string_view folder = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+    const std::string_view folder = path.substr(path.rfind('/') + 1);  // also without '/': npos + 1 is 0
     std::optional<std::uint32_t> of_folder;
     for (SampleEntry sample : scanned.samples) {
       sample.object = object;
@@ -200,6 +202,8 @@ Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned t
   for (std::uint64_t i = 0; i < manifest.objects(); ++i)
     builder.add_object(manifest.object_name(i, scratch), manifest.object_bytes(i));
 
+  // Threads set different samples and objects of `builder`, which allows that. `mutex` protects only
+  // `unreadable`.
   std::vector<Buffer> buffers(threads);
   std::vector<std::string> names(threads);
   std::mutex mutex;

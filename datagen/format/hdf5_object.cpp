@@ -217,7 +217,7 @@ class ObjectReader {
   }
 
  private:
-  static constexpr std::uint64_t kSignature2 = 0x5244484f;  // OHDR
+  static constexpr std::uint64_t kSignature2 = 0x5244484f;  // "OHDR" in little endian
 
   Result<Extent> find_messages() {
     PENSTOCK_ASSIGN(auto head, source_.look(header_, 6));
@@ -330,7 +330,7 @@ class ObjectReader {
 
   Hdf5Source& source_;
   const std::uint64_t header_;
-  bool modern_ = false;      // version 2
+  bool modern_ = false;      // header of version 2
   std::size_t orders_ = 0;   // bytes of the creation order of each message
   std::uint64_t front_ = 0;  // bytes of a block before its messages
   std::string_view signature_ = "OHDR";

@@ -15,7 +15,7 @@ constexpr std::uint64_t kNowhere = UINT64_MAX;
 constexpr std::uint64_t kSuperblockBytes = 48;
 constexpr std::uint64_t kDataAlignment = 64;
 constexpr std::size_t kNodeEntries = 64;       // entries of a chunk tree's node; the default of HDF5
-constexpr std::size_t kMostDatasetSides = 32;  // H5S_MAX_RANK
+constexpr std::size_t kMostDatasetSides = 32;  // the limit of HDF5's library, H5S_MAX_RANK
 constexpr std::size_t kMostTreeSides = 31;     // for chunks, the element counts as one more
 
 std::uint64_t aligned(std::uint64_t offset) {

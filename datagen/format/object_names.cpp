@@ -81,7 +81,8 @@ std::optional<std::string_view> before_shard_number(std::string_view text) {
 }
 
 bool is_shard_name(std::string_view object_name) {
-  const std::string_view last = object_name.substr(object_name.rfind('/') + 1);  // npos + 1 is 0
+  // Also without '/': npos + 1 is 0.
+  const std::string_view last = object_name.substr(object_name.rfind('/') + 1);
   return before_shard_number(last.substr(0, last.rfind('.'))).has_value();
 }
 

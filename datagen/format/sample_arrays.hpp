@@ -117,15 +117,15 @@ struct SampleChoice {
 //
 // The first rule that matches decides:
 // 1. With NAME_offsets next to the payload, its samples are the ranges between the offsets.
-// 2. A payload of several dimensions has one sample per row, if one of these holds:
-//    - there are as many labels as rows;
-//    - there is no single label, and another array has one dimension and as many entries as there are rows;
-//    - labels are pictures, and all arrays have the same number of rows;
-//    - there is no other array.
-// 3. In an object without labels and offsets, the payload and arrays like it are one sample each, in natural
-//    order of their names (arr_2 before arr_10). Arrays of the same type and shape count if there are at
-//    least three. Arrays of the same type and number of dimensions count if there are at least two and their
-//    names differ only in numbers.
+// 2. A payload of several dimensions has one sample per row in four cases:
+//    - The number of labels is the number of rows.
+//    - There is no single label, and another array has one dimension and one entry per row.
+//    - Labels are pictures, and all arrays have the same number of rows.
+//    - There is no other array.
+// 3. In an object without labels and offsets, the payload and arrays like it are one sample each. They are in
+//    natural order of their names (arr_2 before arr_10). Arrays of the same type and shape count if there are
+//    at least three. Arrays of the same type and number of dimensions count if there are at least two, and if
+//    their names differ only in numbers.
 // 4. Otherwise the payload is one sample.
 // Returns nothing if there is no array.
 //

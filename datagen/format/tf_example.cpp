@@ -32,8 +32,8 @@ std::size_t varint_bytes(std::uint64_t value) {
   return bytes;
 }
 
-// The functions below write to `at`, where the caller has enough space. They return the end of what they
-// wrote.
+// The functions below write to `at`, where the caller has enough space. They return the address after the
+// last byte written.
 std::byte* put_varint(std::byte* at, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7U) *at++ = static_cast<std::byte>(value | 0x80U);
   *at++ = static_cast<std::byte>(value);

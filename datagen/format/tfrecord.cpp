@@ -190,7 +190,7 @@ bool has_tfrecord_extension(std::string_view name) {
 bool is_tfrecord_name(std::string_view object_name) {
   if (has_tfrecord_extension(object_name)) return true;
   const std::optional<std::string_view> stem =
-      before_shard_number(object_name.substr(object_name.rfind('/') + 1));  // npos + 1 is 0
+      before_shard_number(object_name.substr(object_name.rfind('/') + 1));  // also without '/': npos + 1 is 0
   return stem && (stem->find('.') == std::string_view::npos || has_tfrecord_extension(*stem));
 }
 

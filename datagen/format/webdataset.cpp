@@ -56,7 +56,8 @@ class TarWriter final : public ObjectWriter {
   }
 
   Result<Placement> add(const SampleBytes& sample) override {
-    const std::string_view base = sample.key.substr(sample.key.rfind('/') + 1);  // npos + 1 is 0
+    // Also without '/': npos + 1 is 0.
+    const std::string_view base = sample.key.substr(sample.key.rfind('/') + 1);
     if (base.empty() || base.find('.') != std::string_view::npos)
       return make_error(Errc::invalid_argument,
                         fmt::format("sample '{}': a WebDataset key ends at the first dot", sample.key));
@@ -142,7 +143,7 @@ class TarScan {
  private:
   Result<void> take(const ArchiveMember& member) {
     const std::string_view name = member.name;
-    const std::size_t base = name.rfind('/') + 1;  // npos + 1 is 0
+    const std::size_t base = name.rfind('/') + 1;  // also without '/': npos + 1 is 0
     const std::size_t dot = name.find('.', base);
     if (dot == std::string_view::npos || dot == base) return success();  // no key or no extension
     const std::string_view key = name.substr(0, dot);

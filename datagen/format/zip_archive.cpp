@@ -191,7 +191,7 @@ Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_vi
   std::vector<ArchiveMember> members;
   std::uint64_t at = directory.offset;
   const std::uint64_t end = directory.offset + directory.bytes;
-  std::uint64_t left = directory.offset;  // for members; they share no bytes
+  std::uint64_t left = directory.offset;  // bytes that the remaining members may have: members share no bytes
   for (std::uint64_t i = 0; i < directory.members; ++i) {
     if (end - at < kEntryBytes) return window.corrupt(at, "the ZIP directory ends within a member");
     PENSTOCK_ASSIGN(std::span<const std::byte> entry, window.at(at, kEntryBytes));

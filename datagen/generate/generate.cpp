@@ -1,3 +1,13 @@
+// Threads: every rank calls generate() from one thread. All functions here run on it; Generator and Mender
+// start threads.
+// Lock: the target's lock (a file) keeps other processes away. Rank 0 takes it before it inspects the target,
+// and holds it until generate() returns. The system releases it if the process ends.
+// Memory: everything allocates. guarded() turns an exception into an error, because the other ranks would
+// wait for a rank that throws.
+// Ctrl-C: Generator and Mender stop before their next object. State and journal remain for --resume.
+// Crash: the order is the state file, then objects and journal, their sync, the manifest, then the removal of
+// journal, state and lock file. A kill at any point leaves a target that --resume completes, or a complete
+// data set.
 #include "datagen/generate/generate.hpp"
 
 #include <fmt/format.h>
@@ -58,6 +68,7 @@ Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned 
   out.started = resumed;
   if (Result<void> same = all_ok(ranks, ranks.root() ? success() : check_same_place(generation, tier));
       !same.ok()) {
+    // Nothing was made, so the target becomes empty again.
     if (ranks.root() && !resumed) static_cast<void>(remove_generation_state(*tier.backend));
     return same;
   }
@@ -115,6 +126,7 @@ Result<void> generate(const Generation& generation, Tier& tier, unsigned threads
       return success();
     }));
     Result<void> done = generate_locked(generation, tier, threads, resume, ranks, progress, out);
+    // The lock's file stays with the state, which --resume needs.
     if (out.started) return done;
     if (done.ok()) return on_root(ranks, [&] { return remove_lock(names, done); });
     if (ranks.root()) static_cast<void>(remove_lock(names, done));

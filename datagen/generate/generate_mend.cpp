@@ -1,3 +1,9 @@
+// Threads: the thread of a rank calls mend_finished() and run(). The threads of parallel_for() call
+// make_as_it_was(), each with its own Worker. They share only stopped_ and Progress; no lock is needed.
+// Memory: everything allocates; all_ok() turns a failed allocation into an error on every rank.
+// Ctrl-C: parallel_for() checks before each object. An object in work is finished.
+// Crash: an old object is removed before it is made again. The new one gets its name only when its bytes are
+// durable. The manifest does not change, so another --resume continues.
 #include "datagen/generate/generate_mend.hpp"
 
 #include <fmt/format.h>

@@ -31,8 +31,8 @@ struct Row {
 };
 static_assert(sizeof(Row) == 32);
 
-// Mixed into the checksum of a row. They distinguish the two kinds of rows, and both from a row of zeros,
-// which is what a file contains that lost its bytes.
+// Mixed into the checksum of a row, to distinguish the two kinds of rows. A row of zeros matches neither. A
+// file that lost its bytes consists of such rows.
 constexpr std::uint32_t kSampleRow = 0x70656e73U;
 constexpr std::uint32_t kObjectRow = 0x6f626a65U;
 
@@ -194,6 +194,9 @@ void JournalSegment::append(const JournalSegment& other) {
   samples.insert(samples.end(), other.samples.begin(), other.samples.end());
 }
 
+// Any thread of the rank. The lock protects only the choice of a number, so threads write their segments at
+// the same time. Ranks use different numbers (stride_). IfExists::fail detects a second process. Not durable:
+// a lost segment only costs time.
 Result<void> JournalWriter::append(const JournalSegment& segment) {
   if (segment.objects.empty()) return success();
   std::uint64_t number = 0;
@@ -264,6 +267,8 @@ Result<JournalRead> read_journal(Backend& backend, std::uint32_t key,
   return read;
 }
 
+// The state file is removed last, because it shows that files of an unfinished data set may remain. After a
+// kill in between, the next call removes the rest.
 Result<void> remove_generation_state(Backend& backend) {
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> numbers, segments(backend));
   for (const std::uint64_t number : numbers)

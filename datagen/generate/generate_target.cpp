@@ -169,6 +169,7 @@ Result<void> check_no_writer(Tier& tier) {
   const auto path = tier.backend->native_path(kGenerationLockName);
   if (!path) return success();
   const Fd file(::open(path->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  // F_OFD_GETLK only asks who holds the lock, without taking it. The text of the file names the holder.
   struct flock whole {};
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;

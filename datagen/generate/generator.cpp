@@ -1,3 +1,14 @@
+// Threads: the thread of a rank calls run(). all_ok() runs keep_what_is_right() and make_share() on another
+// thread, so that the first one can call `stop` when another rank fails. The threads of parallel_for() call
+// keep() and make(), each with its own Worker. They share DoneBits, ObjectLedger (each thread another
+// object), JournalWriter (which has a lock), Progress and stopped_. No other member changes while they run.
+// Memory: the constructor allocates per object and per sample of the share; a Worker allocates while it makes
+// objects.
+// Ctrl-C: parallel_for() checks before each object. The object in work is finished. make_share() then flushes
+// the journal, and run() returns the error.
+// Crash: an object is published before its rows are in the journal, and the manifest is published after
+// sync_.sync() on all ranks. Objects without rows are made again. After a power cut, a row may name an object
+// whose bytes are lost, so a resume compares checksums.
 #include "datagen/generate/generator.hpp"
 
 #include <fmt/format.h>
@@ -60,6 +71,7 @@ Result<void> Generator::run(Generated& out) {
       ranks_, [&] { return make_share(); }, stop);
   GeneratedCounts mine;
   for (const Worker& worker : workers_) mine.count(worker.made);
+  // Relaxed is enough for stopped_: a thread that sees it late makes one more object.
   mine.seconds = seconds_;
   PENSTOCK_TRY(sum_over_ranks(ranks_, mine, out));
   PENSTOCK_TRY(made);
@@ -168,6 +180,7 @@ Result<void> Generator::make_share() {
     for (Worker& worker : workers_) static_cast<void>(flush(worker).ok());
   }
   if (made.ok() && !stopped() && ranks_.root()) made = make_companions();
+  // On every rank, before hand_over(): finish() publishes the manifest only after all ranks have synced.
   if (made.ok() && !stopped()) made = sync_.sync();
   seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
   return made;
@@ -237,6 +250,7 @@ Result<void> Generator::flush(Worker& worker) {
 }
 
 Result<void> Generator::finish() {
+  // An old manifest must not exist next to new objects, also if publish() fails.
   PENSTOCK_TRY(remove_if_there(backend_.names(), kManifestName));
   return builder_.publish(backend_);
 }

@@ -1,6 +1,6 @@
-// Computes the size of a data set that MLPerf Storage's rules require: an epoch has at least 500 steps of all
-// accelerators, and the data is five times the memory of the hosts, so that no cache holds it (rules of
-// MLPerf Storage v1.0 and v2.0, section "Dataset generation").
+// Computes the size of a data set that MLPerf Storage's rules require. An epoch has at least 500 steps of all
+// accelerators. The data is five times the memory of the hosts, so that no cache can contain it. Source:
+// rules of MLPerf Storage v1.0 and v2.0, section "Dataset generation".
 #pragma once
 
 #include <cstdint>

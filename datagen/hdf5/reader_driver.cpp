@@ -94,7 +94,8 @@ H5FD_class_t driver_class() {
   made.name = "penstock_reader";
   made.maxaddr = kMostBytes;
   made.fc_degree = H5F_CLOSE_STRONG;
-  made.fapl_size = sizeof(void*);  // what the property list carries: the ReaderSource
+  // Size of the driver's data in the property list: a pointer to the ReaderSource.
+  made.fapl_size = sizeof(void*);
   made.open = &penstock_hdf5_open;
   made.close = &penstock_hdf5_close;
   made.cmp = &penstock_hdf5_compare;

@@ -62,7 +62,7 @@ struct Header {
   std::uint32_t names_per_block = kNamesPerBlock;
   std::uint64_t reserved = 0;
   std::array<SectionRow, kSections> rows;
-  std::array<std::uint8_t, 32> padding{};  // zero
+  std::array<std::uint8_t, 32> padding{};  // zeros
 };
 static_assert(sizeof(Header) == 256 && std::is_trivially_copyable_v<Header>);
 

@@ -96,7 +96,7 @@ void leave_out(FolderWalk& walk, std::string_view extension) {
 }
 
 std::string_view last_part(std::string_view name) {
-  return name.substr(name.rfind('/') + 1);  // npos + 1 is 0
+  return name.substr(name.rfind('/') + 1);  // also without '/': npos + 1 is 0
 }
 
 // Adds the content of one folder to `walk`, and its subfolders to `deeper`. Runs without a lock on the thread

@@ -21,17 +21,17 @@ class FolderListing {
     std::uint64_t bytes = 0;
     std::uint32_t name_offset = 0;
     std::uint16_t name_length = 0;
-    std::uint16_t kind = 0;  // what `classify` returned
+    std::uint16_t kind = 0;  // the result of `classify`
   };
 
-  std::string path;  // "" is the root
+  std::string path;  // "": the root
   std::string names;
   std::vector<Item> items;
 
   std::string_view name(const Item& item) const {
     return std::string_view(names).substr(item.name_offset, item.name_length);
   }
-  // "path/name". Valid until `scratch`, which holds it, changes.
+  // "path/name". It is stored in `scratch`, and valid until `scratch` changes.
   std::string_view full_name(const Item& item, std::string& scratch) const;
 };
 

@@ -1,3 +1,7 @@
+// Threads: any thread may call these functions, each with its own Reader and Buffer. A Manifest and an
+// ObjectIndex are immutable and shared. Only check_object_sizes() has a lock.
+// Memory: a Buffer grows once, to 1 MiB. Verdicts and errors allocate.
+// Ctrl-C: checked between pieces, and between objects. Crash: files are only read.
 #include "datagen/objects/object_check.hpp"
 
 #include <fmt/format.h>
@@ -129,6 +133,7 @@ bool concerns_object(const Error& error) {
   return error.code != Errc::interrupted && error.code != Errc::exhausted && error.code != Errc::internal;
 }
 
+// Their codes would blame the command line.
 Error blamed_on_object(Error error) {
   const int failed = error.sys_errno;
   if (failed == EISDIR || failed == ELOOP || failed == ENAMETOOLONG) error.code = Errc::corrupt;
@@ -174,6 +179,8 @@ Result<ObjectVerdict> check_object_size(Namespace& names, const Manifest& manife
 
 Result<std::vector<ObjectVerdict>> check_object_sizes(Namespace& names, const Manifest& manifest,
                                                       unsigned threads) {
+  // One call per command. parallel_for() calls `check` on several threads. The lock protects only `wrong`; no
+  // I/O happens under it. Ctrl-C ends it before the next object.
   std::vector<ObjectVerdict> wrong;
   std::mutex mutex;
   std::vector<std::string> scratch(threads);
@@ -204,6 +211,7 @@ Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, c
                fmt::format("checksum {:08x}, the manifest says {:08x}{}", crc, wanted, where)};
   };
   const auto compare_sample = [&](std::uint64_t sample, std::uint32_t crc) {
+    // Keeps the first wrong sample of an object.
     const std::uint32_t wanted = manifest.sample(sample).crc32c;
     if (!manifest.facts().checksums || crc == wanted || verdict.state != ObjectState::right) return;
     is_wrong(crc, wanted, manifest.one_object_a_sample() ? "" : fmt::format(" (sample {})", sample));

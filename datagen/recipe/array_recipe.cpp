@@ -85,6 +85,7 @@ void ArrayRecipe::report_moments(std::size_t part, const NoiseArray& array, std:
 }
 
 const NoiseStock& ArrayRecipe::stock(Noise noise) const {
+  // Held while a stock is made, so that other threads wait for it instead of making a second one.
   const std::scoped_lock lock(stocks_mutex_);
   auto& stock = stocks_[static_cast<std::size_t>(noise)];
   if (stock == nullptr) stock = std::make_unique<const NoiseStock>(noise, seed_, threads_);
@@ -108,7 +109,7 @@ std::vector<Companion> ArrayRecipe::companions() const {
     if (!part.moments_of) continue;
     const std::string_view name = part.field.name;
     Companion& one = all.emplace_back();
-    one.name = name.substr(name.rfind('/') + 1);  // npos + 1 is 0
+    one.name = name.substr(name.rfind('/') + 1);  // also without '/': npos + 1 is 0
     one.fields = {part.field};
     one.bytes.emplace_back(static_cast<std::size_t>(field_bytes(part.field)));
     const Moments moments = stock(*set_.parts[*part.moments_of].noise).moments();

@@ -299,7 +299,7 @@ class StripStock::Slot {
   std::uint32_t ended_ = 0;
   Result<StripClass> made_;
   std::vector<Result<StripClass>> cuts_;
-  const std::size_t count_ = cuts_.size();  // put_together() empties cuts_
+  const std::size_t count_ = cuts_.size();  // stored, because put_together() empties cuts_
 };
 
 StripStock::StripStock(const Scenery& scenery, RandomStream stream)

@@ -1,16 +1,20 @@
-// A stock of encoded strips of pictures. Any number of different JPEG files is put together from them at the
-// speed of memory.
+// A stock of encoded strips of pictures. JPEG files, each different from all others, are joined from them at
+// the speed of memory.
 //
-// A strip is some rows of 16 lines, fewer for the end of a picture. It can be decoded without the strip
-// before it. Strips of one class have the same width, quantizer and Huffman tables. So a header, any strips
-// in any order and an end make a valid picture. No restart marker is needed between strips: the last coding
-// unit of each strip is grey, and its codes fill the last byte. So the DC values that the next strip is
-// coded against are zero, as at the begin of a picture. Each strip also has a list of bits that may be
-// flipped (jpeg_intervals.hpp). They are in groups, so that flipping loads few cache lines. By these flips
-// no two samples share a block of a file system, although they share strips.
+// A strip consists of rows of 16 lines. A strip for the end of a picture has fewer rows. A strip can be
+// decoded without the strip before it. Strips of one class have the same width, quantizer and Huffman tables.
+// So a header, any strips in any order and an end form a valid picture.
 //
-// Decoders are not slower for it. Restart intervals of any length would make libjpeg-turbo take its careful
-// path through the whole picture, which is 5 to 11% slower.
+// No restart marker is needed between strips. The last coding unit of each strip is grey, and its codes fill
+// the last byte. So the DC values that the next strip is coded against are zero, as at the start of a
+// picture.
+//
+// Each strip has a list of bits that may be flipped (jpeg_intervals.hpp). They are in groups, so that
+// flipping loads few cache lines. Because of these flips, no two samples have an equal file system block,
+// although they share strips.
+//
+// Decoders are as fast as for other pictures. Restart intervals would make libjpeg-turbo decode the whole
+// picture in a careful mode, which is 5 to 11% slower.
 #pragma once
 
 #include <algorithm>

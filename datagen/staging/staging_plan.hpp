@@ -64,8 +64,8 @@ Json predicted_json(const PredictedGain& gain);
 // One line of JSON, sealed with its CRC32C (results/record/record_file.hpp), with a newline.
 std::string staging_plan_text(const StagingPlan& plan);
 
-// `where` is for messages. `corrupt` if the line is cut, changed or no plan, or has values that no plan has,
-// such as a name that leads out of its tier or the same name twice. `unsupported` for another format.
+// `where` is for messages. `corrupt` if the line is cut, changed or no plan. Also `corrupt` if a name leads
+// out of its tier or occurs twice. `unsupported` for another format.
 Result<StagingPlan> parse_staging_plan(std::string_view text, std::string_view where);
 
 Result<StagingPlan> load_staging_plan(const std::filesystem::path& path);
