@@ -58,8 +58,8 @@ Result<void> CoalescingWriter::append_draft(std::span<const std::byte> bytes) {
 
 Result<void> CoalescingWriter::replace_draft(std::span<const std::byte> bytes) {
   if (bytes.size() != draft_bytes_) return make_error(Errc::internal, "other bytes than a draft held for");
-  // Checksums of the same number of bytes differ by the checksum of the changed bytes, shifted over all bytes
-  // after them.
+  // A CRC is linear. If bytes change but not their number, the checksum changes by the CRC of the difference,
+  // shifted over all bytes after them.
   const std::uint64_t behind = offset_ - draft_offset_ - draft_bytes_;
   crc32c_ ^= crc32c_combine(draft_crc32c_ ^ crc32c(bytes), 0, behind);
   PENSTOCK_TRY(flush());

@@ -58,7 +58,7 @@ class Shards {
   explicit Shards(Dirs dirs) : Shards(dirs, 0, 1) {}
 
   // Whether the options ask for one sample per object, so that objects are named after their samples. False
-  // if an object happens to have one sample.
+  // if an object has only one sample by chance.
   bool one_sample() const { return per_object_ == 1; }
   std::uint64_t objects(std::uint64_t samples) const;
   std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const;

@@ -105,8 +105,8 @@ struct SampleChoice {
   std::optional<std::size_t> offsets{};  // index of the offsets array, for `ranges`
   std::optional<std::size_t> labels{};   // index of the array with one integer per sample
   std::vector<std::size_t> each{};       // for `each`: sample n is the whole array each[n]
-  // Number of arrays that are neither samples, labels or statistics nor further fields of samples. A further
-  // field has the same number of rows, or there is only one label.
+  // Number of arrays that belong to no sample. Labels, statistics and further fields of samples do not count.
+  // An array is a further field if it has the same number of rows, or if there is only one label.
   std::uint64_t left_out = 0;
   // Labels whose number does not match, or else the first such array.
   std::optional<std::size_t> first_left_out{};

@@ -100,8 +100,8 @@ TEST(TfRecord, FeaturesAreThoseOfDlio) {
     Bytes whole(static_cast<std::size_t>(writer->publish(Durability::visible).value().bytes));
     ASSERT_TRUE(tier.backend->open("o").value()->read_at(0, whole).ok());
     const std::string text(reinterpret_cast<const char*>(whole.data()), whole.size());
-    // A key with its length, and a feature: one byte string, or one number (the square root of 20, rounded
-    // down).
+    // The expected bytes: a key with its length, and a feature. The feature is one byte string, or one number
+    // (the square root of 20, rounded down).
     EXPECT_EQ(text.find("\x0a\x05image\x12\x18\x0a\x16\x0a\x14" + payload) + 13, placed.offset);
     EXPECT_NE(text.find(std::string("\x0a\x04size\x12\x05\x1a\x03\x0a\x01\x04", 13)), std::string::npos);
     for (const char* other : {"image/", "x/"}) EXPECT_EQ(text.find(other), std::string::npos) << other;

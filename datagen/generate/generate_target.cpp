@@ -99,8 +99,8 @@ Result<void> check_room(Tier& tier, const Generation& generation, bool started) 
     }
     objects -= std::min(there, objects);
     folders -= std::min(folders_there, folders);
-    // The rest is computed from the number of missing objects. Bytes on disk would put the whole error of the
-    // estimate on the rest.
+    // Scales the estimate by the number of missing objects. Subtracting the bytes on disk instead would put
+    // the whole error of the estimate on the missing part.
     missing *=
         static_cast<double>(objects) / static_cast<double>(std::max<std::uint64_t>(generation.objects, 1));
   }

@@ -63,7 +63,7 @@ class Zeros final : public Crc32Source {
  public:
   explicit Zeros(std::span<const Field> fields) : fields_(fields), pieces_(fields.size()) {}
 
-  // A sample of `payload` bytes. Fields of variable length share the bytes that fixed fields leave.
+  // A sample of `payload` bytes. Fixed fields get their size; fields of variable length share the rest.
   std::span<const FieldBytes> as(std::uint64_t payload) {
     std::uint64_t fixed = 0;
     std::uint64_t varying = 0;

@@ -73,8 +73,8 @@ PhotoComposer::Changing::Changing(std::span<const std::byte> header, std::size_t
       crc(crc32c(header.subspan(at, size))),
       power(crc32c_power(header.size() - at - size)) {}
 
-// Checksums of the same number of bytes differ by the checksum of the changed bytes, shifted over all bytes
-// after them.
+// A CRC is linear. If bytes change but not their number, the checksum changes by the CRC of the difference,
+// shifted over all bytes after them.
 void PhotoComposer::Changing::follow(std::span<const std::byte> header, std::uint32_t& header_crc) {
   const std::uint32_t now = crc32c(header.subspan(at, size));
   header_crc ^= crc32c_shift(now ^ crc, power);

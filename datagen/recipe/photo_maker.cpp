@@ -34,7 +34,7 @@ double curve_at(double percent) {
   return a.log_bytes + (b.log_bytes - a.log_bytes) * (percent - a.percent) / (b.percent - a.percent);
 }
 
-// The percentage whose bytes are closest to `wanted`, if `percent` gave `got` bytes.
+// The quantizer percentage that makes about `wanted` bytes, if `percent` made `got` bytes.
 int quantizer_for(double wanted, int percent, double got) {
   const double goal = curve_at(percent) + portable_log(wanted / got);
   int best = kFinest;

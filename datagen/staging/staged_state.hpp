@@ -25,7 +25,7 @@ struct StagedState {
   bool unsure = false;
 
   bool was_found(const std::string& name) const;
-  // For a file that no longer exists: a later one comes from apply.
+  // Call it if a file of `found` does not exist: a later file of this name is a copy by apply.
   void forget_found(const std::string& name);
   bool operator==(const StagedState&) const = default;
 };
