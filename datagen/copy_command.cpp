@@ -1,4 +1,4 @@
-// penstock copy: a verified copy of a corpus, so that another tier can be measured with the same bytes.
+// penstock copy: makes a verified copy of a corpus, so that another tier can be measured with the same bytes.
 #include <fmt/format.h>
 
 #include <string>
@@ -61,7 +61,7 @@ Durability durability_of(const std::string& word) {
   return word == "file_and_name" ? Durability::file_and_name : Durability::visible;
 }
 
-// The copy is right and whole, of a source that is not.
+// Whether the copy is correct but its source is incomplete.
 bool lacks_objects(const Corpus& corpus) {
   return corpus.scan && corpus.scan->unreadable > 0;
 }

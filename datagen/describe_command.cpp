@@ -1,4 +1,4 @@
-// penstock describe: what is in a corpus, or in any folder.
+// penstock describe: shows the content of a corpus, or of any folder.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -81,7 +81,7 @@ constexpr OptionSpec kOptions[] = {
 
 constexpr double kPercents[] = {1, 5, 10, 25, 50, 75, 90, 95, 99};
 
-// Samples whose size is in [from, 2 * from); from 0 is the empty ones.
+// Number of samples whose size is in [from, 2 * from). If `from` is 0, number of empty samples.
 struct Bin {
   std::uint64_t from = 0;
   std::uint64_t count = 0;
@@ -89,10 +89,10 @@ struct Bin {
 
 struct Description {
   Histogram sizes;
-  std::vector<Bin> bins;  // from the smallest to the largest that holds any, without gaps
+  std::vector<Bin> bins;  // from the smallest to the largest bin with samples, without gaps
   std::uint64_t labels_used = 0;
   std::uint64_t unlabelled = 0;
-  std::uint64_t fewest = 0;  // samples of one label
+  std::uint64_t fewest = 0;  // smallest number of samples of one label
   std::uint64_t most = 0;
 };
 
@@ -169,7 +169,7 @@ std::string origin(const ManifestFacts& facts) {
   return text;
 }
 
-// `from_folders`: samples whose label is their folder's name.
+// `from_folders`: number of samples whose label is their folder's name.
 std::string labels(const ManifestFacts& facts, const Description& seen, std::uint64_t from_folders) {
   if (seen.labels_used == 0) return "none";
   std::string text = fmt::format("{}, {} to {} samples each", format_count(seen.labels_used),
@@ -232,8 +232,8 @@ void print_table(const Corpus& corpus, const Description& seen, const Output& ou
   print_text("\n" + histogram.text());
 }
 
-// A folder whose own manifest the file would be, though half of its objects are missing: with a manifest it
-// is a corpus, and neither generate nor copy goes on with it.
+// Refuses to write the manifest of an unfinished folder. With a manifest the folder is a corpus, so generate
+// and copy would not continue with it. Half of its objects may be missing.
 Result<void> check_not_started(const std::string& file) {
   std::error_code failed;
   const std::filesystem::path path(file);
@@ -253,8 +253,8 @@ Result<void> check_not_started(const std::string& file) {
   return success();
 }
 
-// What is no manifest is somebody's data. Of one that is damaged the name tells, or the bytes that it begins
-// with.
+// Refuses to replace a file that is no manifest, since it is the user's data. A damaged manifest is
+// recognized by its name or by its first bytes. An empty file may be replaced.
 Result<void> check_replaceable(const std::string& file) {
   std::error_code failed;
   const std::filesystem::path path(file);
@@ -280,7 +280,8 @@ Result<void> check_replaceable(const std::string& file) {
                                 file));
 }
 
-// An empty sample, or one that is a manifest itself, has passed check_replaceable().
+// Refuses to replace an object of the corpus. check_replaceable() does not detect an empty sample, or a
+// sample that is itself a manifest.
 Result<void> check_no_object(Corpus& corpus, const std::string& file) {
   const auto root = corpus.tier.backend->native_path("");
   std::error_code failed;
@@ -303,8 +304,9 @@ Result<void> check_no_object(Corpus& corpus, const std::string& file) {
   return success();
 }
 
-// What was made by a recipe is not made out to be somebody else's data, and checksums that were made once are
-// not lost to a scan without them. A manifest that is damaged tells nothing.
+// Refuses two losses. The manifest of generated data must not become a manifest of foreign data. Checksums
+// must not be lost to a scan without checksums. A damaged manifest is not protected, since it has no readable
+// facts.
 Result<void> check_save(const Options& options) {
   if (!options.given("save")) return success();
   const std::string& file = options.text("save");
@@ -326,7 +328,8 @@ Result<void> check_save(const Options& options) {
                                 file));
 }
 
-// Nor are objects that are damaged now: without them in the manifest, nothing would miss them.
+// Refuses to leave damaged objects out of an existing manifest: without their entries, verify could not
+// report them.
 Result<void> check_whole(const Corpus& corpus, const std::string& file) {
   if (!corpus.scan || corpus.scan->unreadable == 0 || !std::filesystem::exists(file)) return success();
   return make_error(Errc::already_exists,

@@ -117,7 +117,7 @@ constexpr MetricInfo kMetrics[] = {
     kSampleRate,       kPayloadRate,       shared_metrics::kWall, shared_metrics::kPeakMemory,
     kRanksOfRun.least, kRanksOfRun.median, kRanksOfRun.most};
 
-// Of the rank that took most. Collective.
+// The peak memory of the rank that used most. Collective.
 Result<double> peak_memory_bytes(Communicator& ranks) {
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -165,7 +165,7 @@ void report_what_was_made(const CommandContext& context, const Generation& gener
   print_text(text);
 }
 
-// Not what was made but never journaled, as where the storage is full: that is made again.
+// Counts only samples in the journal. Others are made again by --resume, for example if the storage was full.
 std::string what_resume_keeps(const Generation& generation, const Generated& made) {
   const std::uint64_t kept = made.samples_journaled + made.samples_kept;
   if (kept == 0) return "";
@@ -215,7 +215,7 @@ Result<int> make_it(const CommandContext& context, const Generation& generation,
   PENSTOCK_TRY(run.inspect_ranks());
   PENSTOCK_ASSIGN(const double peak_memory, peak_memory_bytes(ranks));
   if (!ranks.root()) return done.ok() ? Result<int>(0) : Result<int>(std::move(done).error());
-  trial.tier("data", tier);  // with what was called there
+  trial.tier("data", tier);  // with the calls made on this tier
   measure(trial, made, peak_memory);
   trial.parameter("samples_kept", made.samples_kept);
   if (done.ok()) {
@@ -260,7 +260,7 @@ Result<void> dry_run(const CommandContext& context, const Generation& generation
     PENSTOCK_ASSIGN(kept, inspect_kept_objects(generation, tier, threads));
   }
   PENSTOCK_TRY(show_plan(context.output, generation, tier, threads, kept, refused));
-  if (!complete.ok() && complete.error().code == Errc::no_space) {  // a plan may be for another machine
+  if (!complete.ok() && complete.error().code == Errc::no_space) {  // a plan may be meant for another machine
     warn(refused);
     return success();
   }

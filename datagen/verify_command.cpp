@@ -1,4 +1,4 @@
-// penstock verify: is every object there, and every byte right?
+// penstock verify: checks that every object exists and that every byte is correct.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,8 +49,8 @@ constexpr OptionSpec kOptions[] = {
 constexpr std::size_t kStates = 6;
 
 struct Findings {
-  std::array<std::uint64_t, kStates> counts{};  // by ObjectState
-  std::vector<ObjectVerdict> problems;          // the first to be found, in the order of the objects
+  std::array<std::uint64_t, kStates> counts{};  // indexed by ObjectState
+  std::vector<ObjectVerdict> problems;          // the first ones, in the order of the objects
   std::uint64_t checked = 0;
   ExtraObjects extra;
   bool complete = false;  // false: interrupted
@@ -60,17 +60,21 @@ struct Findings {
   std::uint64_t wrong() const { return checked - counts[static_cast<std::size_t>(ObjectState::right)]; }
 };
 
-// Whether checksums cover every byte of every object, not those of samples alone.
+// Whether checksums cover every byte of every object, not only those of samples.
 bool knows_whole_objects(const Manifest& manifest) {
   return manifest.facts().object_checksums || (manifest.one_object_a_sample() && manifest.facts().checksums);
 }
 
+// parallel_for() calls `check` on `threads` threads, each with its own Buffer and name. Ctrl-C ends the loop
+// before the next object; the result is then not complete. Files are only read.
 Result<Findings> check_all(Corpus& corpus, unsigned threads, std::uint64_t most, bool progress) {
   const auto start = std::chrono::steady_clock::now();
   const std::uint64_t read_before = corpus.tier.backend->moved_bytes().read;
   const Manifest& manifest = corpus.manifest;
   const ObjectIndex index(manifest);
   Findings findings;
+  // Protects findings.problems while threads check objects. The counts are atomics; relaxed, because they are
+  // read after the threads have ended.
   std::mutex mutex;
   std::array<std::atomic<std::uint64_t>, kStates> counts{};
   std::vector<Buffer> buffers(threads);
@@ -111,8 +115,8 @@ Result<Findings> check_all(Corpus& corpus, unsigned threads, std::uint64_t most,
   return findings;
 }
 
-// JSON holds UTF-8 alone: the bytes of names that are none are escaped as in the table, so that each is still
-// told from the others.
+// JSON contains only UTF-8. Names that are no UTF-8 are escaped as in the table, so that different names stay
+// different.
 std::string in_json(std::string_view text) {
   const bool utf8 = Json::parse(one_line(std::string(text))) == Json(std::string(text));
   return utf8 ? std::string(text) : printable(text);
@@ -180,7 +184,7 @@ void print_table(const Corpus& corpus, const Findings& findings, const Output& o
   print_text(text);
 }
 
-// What makes the corpus whole again.
+// The remedy that makes the corpus complete again.
 std::string remedy(const Corpus& corpus, const Findings& findings, bool own_manifest) {
   const std::string& recipe = corpus.manifest.facts().recipe;
   if (!own_manifest || !recipe_registry().find(recipe).ok())

@@ -1,4 +1,4 @@
-// What the commands of this room share: their --threads, and what they report of a scan.
+// Shared by the commands of this component: the flag --threads, and output as JSON lines.
 #pragma once
 
 #include <string_view>
@@ -20,10 +20,10 @@ inline constexpr OptionSpec kThreadsOption{
     .group = "Work",
     .at_least = 1};
 
-// As given, or worker_threads()'s own choice.
+// The given number, or the choice of worker_threads().
 unsigned threads_of(const CommandContext& context);
 
-// What a scan left out, counted by why.
+// Counts what a scan left out, by reason.
 Json scan_json(const ScanReport& scan);
 
 }  // namespace penstock

@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kEnough = std::chrono::milliseconds(250);
 
-// Copies the pieces as a writer would, through a buffer that is used again.
+// Copies the pieces like a writer would, through a buffer that is reused.
 void copy(const FieldBytes& field, std::span<std::byte> buffer) {
   for (std::span<const std::byte> piece : field.pieces)
     while (!piece.empty()) {
@@ -39,7 +39,7 @@ void copy(const FieldBytes& field, std::span<std::byte> buffer) {
     }
 }
 
-// Of that many samples, if the storage takes them as fast as they are made.
+// The least seconds to make `samples` samples: the time if the storage is never slower than the making.
 double seconds_at_least(const Generation& generation, std::uint64_t samples, const MakingRate& rate,
                         unsigned threads) {
   const double share = static_cast<double>(samples) / static_cast<double>(generation.state.samples);
@@ -53,7 +53,7 @@ Result<Kept> kept_of_finished(const Generation& generation, Tier& tier, unsigned
                   check_object_sizes(tier.backend->names(), manifest, threads));
   Kept kept{.objects = generation.objects, .samples = generation.state.samples};
   for (const ObjectVerdict& one : wrong) {
-    if (one.object >= generation.objects) continue;  // a companion
+    if (one.object >= generation.objects) continue;  // a companion has no samples
     --kept.objects;
     kept.samples -= generation.samples_of(one.object);
   }
@@ -65,7 +65,7 @@ struct Journaled {
   std::uint64_t bytes = 0;
 };
 
-// Each object once, as it was journaled first.
+// Each object of the journal once, with its first entry.
 Result<std::vector<Journaled>> journaled_objects(const Generation& generation, Tier& tier) {
   std::vector<Journaled> journaled;
   const auto gather = [&](const JournalSegment& segment) -> Result<void> {
@@ -99,6 +99,7 @@ Result<Kept> kept_of_started(const Generation& generation, Tier& tier, unsigned 
     const auto there = tier.backend->names().stat(generation.object_name(one.object, plan));
     if (!there.ok() && !concerns_object(there.error())) return there.error();
     if (!there.ok() || there->folder || there->bytes != one.bytes) return success();
+    // Relaxed: the sums are read after the threads have ended.
     objects.fetch_add(1, std::memory_order_relaxed);
     samples.fetch_add(generation.samples_of(one.object), std::memory_order_relaxed);
     return success();
@@ -127,13 +128,13 @@ Result<MakingRate> measure_making(const Recipe& recipe) {
     } while (Clock::now() - start < kEnough);
     return rate;
   };
-  PENSTOCK_TRY(make_for_a_while());  // stocks are made as they are first asked for
+  PENSTOCK_TRY(make_for_a_while());  // Warm-up: the first use of a stock makes it.
   return make_for_a_while();
 }
 
 Result<std::optional<Kept>> inspect_kept_objects(const Generation& generation, Tier& tier, unsigned threads) {
   const Result<bool> finished = check_target(tier, generation.state, true);
-  if (!finished.ok()) return std::optional<Kept>();  // which refuses the plan
+  if (!finished.ok()) return std::optional<Kept>();  // the plan is refused with this error later
   if (!*finished) {
     PENSTOCK_ASSIGN(const auto started, read_generation_state(*tier.backend, tier.root));
     if (!started) return std::optional<Kept>();

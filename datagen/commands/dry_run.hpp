@@ -1,4 +1,4 @@
-// generate --dry-run: what would be made, how large it is, and how long making it takes at least.
+// generate --dry-run: prints what would be made, its size, and the least time that making takes.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// How fast this machine makes a recipe's samples into memory: a few of them, made and copied by one thread
-// for about a quarter of a second, after as long a warm-up. Nothing is written anywhere.
+// How fast this machine makes a recipe's samples in memory. One thread makes and copies a few of them for
+// about a quarter of a second, after a warm-up of the same length. Writes no files.
 struct MakingRate {
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;
@@ -21,18 +21,18 @@ struct MakingRate {
 };
 Result<MakingRate> measure_making(const Recipe& recipe);
 
-// What --resume finds, as far as a look at the sizes of objects tells.
+// The objects that --resume would keep, judged by their sizes.
 struct Kept {
-  std::uint64_t objects = 0;  // with samples
+  std::uint64_t objects = 0;  // objects with samples
   std::uint64_t samples = 0;
 };
 
-// Nothing where no data set like `generation` was started. Looks at each object that the journal, or of a
-// finished one the manifest, names; changes nothing.
+// Nothing if no data set like `generation` was started. Checks the size of each object that the journal
+// names, or the manifest if the data set is finished. Changes nothing.
 Result<std::optional<Kept>> inspect_kept_objects(const Generation& generation, Tier& tier, unsigned threads);
 
-// Prints the plan, and of one that goes on, what is left of it; `refused` says why it would not be carried
-// out, "" if it would.
+// Prints the plan. If a data set is resumed, also prints what is missing. `refused` is the reason why a real
+// run would fail; "" if it would not.
 Result<void> show_plan(const Output& output, const Generation& generation, Tier& tier, unsigned threads,
                        const std::optional<Kept>& kept, std::string_view refused);
 

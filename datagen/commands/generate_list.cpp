@@ -27,7 +27,7 @@ bool holds(const FormatInfo& format, const RecipeInfo& recipe, const std::vector
   return samples.ok() && objects.ok() && (*objects)->check((*samples)->fields()).ok();
 }
 
-// Whether objects of the format can hold the recipe's samples, be it one each.
+// Whether objects of the format can store the recipe's samples, at least with one sample per object.
 bool holds(const FormatInfo& format, const RecipeInfo& recipe) {
   return holds(format, recipe, {}) || holds(format, recipe, {{std::string(kSamplesPerFileOption.name), "1"}});
 }

@@ -1,4 +1,4 @@
-// generate --list: the recipes, the formats that can hold them, and the settings of both.
+// generate --list: prints the recipes, the formats that can store them, and the settings of both.
 #pragma once
 
 #include "datagen/recipe/recipe.hpp"
@@ -6,7 +6,7 @@
 
 namespace penstock {
 
-// Prints all recipes and formats, or `only` that recipe with the formats that can hold its samples.
+// Prints all recipes and formats. With `only`, prints that recipe and the formats that can store its samples.
 void list_recipes(const Output& output, const RecipeInfo* only);
 
 }  // namespace penstock

@@ -32,7 +32,7 @@ Result<std::vector<OptionWord>> setting_text(const std::vector<std::string>& giv
   return words;
 }
 
-// What the line leaves open is taken from the data set that --resume finds.
+// Values that the command line does not give come from the data set that --resume finds.
 Result<Generation> decide(const CommandContext& context, const std::optional<GenerationState>& started) {
   const Options& options = context.options;
   HowMany how_many{
@@ -51,7 +51,8 @@ Result<Generation> decide(const CommandContext& context, const std::optional<Gen
   if (started) {
     if (!how_many.given()) how_many.samples = started->samples;
     if (!options.given("seed")) seed = started->seed;
-    // Another recipe may not go with that format: check_target() says what it was started with.
+    // Another recipe may not fit that format. check_target() reports with which recipe the data set was
+    // started.
     const bool same_recipe = started->recipe == context.positionals[0];
     if (same_recipe && !options.given("format")) format = started->format;
     if (same_recipe && settings.empty())
@@ -60,8 +61,7 @@ Result<Generation> decide(const CommandContext& context, const std::optional<Gen
   return plan_generation(context.positionals[0], format, settings, how_many, seed, generate_threads(options));
 }
 
-// Of a finished data set that is to be resumed: whether it lacks nothing, as far as a look at the names
-// tells.
+// Whether a finished data set that is resumed lacks no object, judged by their sizes.
 Result<bool> has_all_objects(Tier& tier, unsigned threads) {
   PENSTOCK_ASSIGN(const Manifest manifest, Manifest::load(*tier.backend, kManifestName));
   PENSTOCK_ASSIGN(const std::vector<ObjectVerdict> wrong,
@@ -77,7 +77,7 @@ Result<bool> has_all_objects(Tier& tier, unsigned threads) {
   return false;
 }
 
-// Whether all of it is there already. What a run would be refused for.
+// Whether the data set is complete. An error is the reason why a run would fail.
 Result<bool> inspect_names(const Options& options, const Generation& generation, Tier& tier, bool started) {
   const bool resume = options.flag("resume");
   PENSTOCK_TRY(check_no_writer(tier));
@@ -94,7 +94,7 @@ Result<bool> inspect_names(const Options& options, const Generation& generation,
   return false;
 }
 
-// Data sets of several ranks that plan them differently would be none.
+// Fails if the ranks plan different data sets, because their objects would not fit together.
 Result<void> check_same_plan(Communicator& ranks, const GenerationState& state) {
   PENSTOCK_ASSIGN(const std::vector<std::uint32_t> keys, gather<std::uint32_t>(ranks, journal_key(state)));
   if (std::all_of(keys.begin(), keys.end(), [&](std::uint32_t key) { return key == keys.front(); }))
@@ -116,7 +116,7 @@ bool has_count(const Options& options) {
          options.given("size-for");
 }
 
-// Where what was asked for is not what comes of it.
+// Prints a note if the result differs from the request.
 void describe_difference(const Options& options, const Generation& generation) {
   const std::uint64_t bytes = generation.bytes_expected;
   if (options.given("bytes") && bytes > options.size("bytes"))

@@ -1,4 +1,4 @@
-// What a line of `penstock generate` asks for, and whether the place for it takes it.
+// Turns a command line of `penstock generate` into a Generation, and checks its target.
 #pragma once
 
 #include <optional>
@@ -13,23 +13,23 @@
 
 namespace penstock {
 
-// --threads, or as many as this process has processors; of each rank.
+// --threads of each rank, or the number of processors of this process.
 unsigned generate_threads(const Options& options);
 bool has_count(const Options& options);
 
-// read_started_generation(), as rank 0 sees it, on every rank. Collective.
+// The result of read_started_generation() on rank 0, for every rank. Collective.
 Result<std::optional<GenerationState>> started_before(Communicator& ranks, Tier& tier);
 
-// What the line leaves open is taken from `started`, the data set that --resume finds. Collective: every rank
-// has the same plan, or none has one.
+// Decides the data set. Values that the command line does not give come from `started`, the data set that
+// --resume finds. Collective: either every rank gets the same plan, or all get an error.
 Result<Generation> decide_generation(const CommandContext& context,
                                      const std::optional<GenerationState>& started);
 
-// Says on stderr where what was asked for is not what comes of it.
+// Prints a note on stderr if the result differs from the request.
 void describe_difference(const Options& options, const Generation& generation);
 
-// Whether all of it is there already, as far as a look at the names tells; an error is what a run would be
-// refused for. For one rank.
+// Whether the data set is already complete, judged by the names and sizes of its objects. An error is the
+// reason why a run would fail. For one rank.
 Result<bool> inspect_target(const Options& options, const Generation& generation, Tier& tier, bool started);
 
 }  // namespace penstock

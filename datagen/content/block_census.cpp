@@ -8,8 +8,8 @@ namespace penstock {
 
 namespace {
 
-// Four chains of a mixing function that is one to one and has full avalanche, so that the processor works on
-// them side by side.
+// Uses four independent chains, so that the processor computes them in parallel. The mixing function is
+// one-to-one and has full avalanche.
 std::uint64_t hash_of(std::span<const std::byte, kBlockBytes> block) {
   std::array<std::uint64_t, 4> chains{1, 2, 3, 4};
   std::array<std::uint64_t, 4> words{};

@@ -1,4 +1,4 @@
-// What storage that looks for empty and equal blocks would find.
+// Counts empty and equal blocks, which storage with deduplication would save.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,18 @@ inline constexpr std::size_t kBlockBytes = 4096;
 
 struct BlockCounts {
   std::uint64_t inspected = 0;
-  std::uint64_t zero = 0;       // all bytes zero
-  std::uint64_t compared = 0;   // of the others, those that were compared with each other
-  std::uint64_t duplicate = 0;  // of the compared: those whose bytes had been there before
+  std::uint64_t zero = 0;       // all bytes are zero
+  std::uint64_t compared = 0;   // blocks that are not zero and were compared with others
+  std::uint64_t duplicate = 0;  // compared blocks whose content occurred before
 };
 
-// Counts blocks that are all zero, and blocks that were there before. Memory is bounded: at most `most`
-// different blocks are remembered (some 50 bytes each); when there are more, the half whose hash has the next
-// bit set is forgotten and no longer compared. What is left are all copies of every second block, so the
-// share of duplicates stays that of the whole. One thread.
+// Counts blocks that are all zero, and blocks whose content occurred before. Memory is bounded: it remembers
+// at most `most` different blocks (about 50 bytes each). Beyond that, it forgets the half whose hash has the
+// next bit set, and does not compare such blocks any more. All copies of a remembered block are still
+// counted, so the share of duplicates remains that of the whole. One thread.
 //
-// Blocks are told apart by 64 bits of hash, of which every bit depends on every bit of the block: among a
-// million different blocks two are taken for equal once in thirty million corpora. The hash does not resist
+// Blocks are compared by a 64-bit hash, in which every bit depends on every bit of the block. With a million
+// different blocks, two are wrongly taken as equal in one of thirty million corpora. The hash does not resist
 // forged blocks.
 class BlockCensus {
  public:
@@ -35,10 +35,10 @@ class BlockCensus {
 
  private:
   std::size_t most_;
-  std::uint64_t forgotten_ = 0;  // bits of a hash that must be zero for its block to be remembered
+  std::uint64_t forgotten_ = 0;  // mask: hash bits that must be zero for a block to be remembered
   std::uint64_t inspected_ = 0;
   std::uint64_t zero_ = 0;
-  std::unordered_map<std::uint64_t, std::uint64_t> copies_;  // of each block, by its hash
+  std::unordered_map<std::uint64_t, std::uint64_t> copies_;  // hash of a block -> number of its copies
 };
 
 }  // namespace penstock

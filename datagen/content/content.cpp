@@ -26,7 +26,7 @@ namespace penstock {
 
 namespace {
 
-constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 20U;  // whole blocks
+constexpr std::uint64_t kPieceBytes = std::uint64_t{1} << 20U;  // a multiple of the block size
 
 double median(std::vector<double>& values) {
   if (values.empty()) return 0;
@@ -39,10 +39,10 @@ bool begins_with(std::span<const std::byte> bytes, std::string_view magic) {
   return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
 }
 
-// Decodes pictures and remembers what that took.
+// Decodes pictures and collects their times.
 class PictureMeter {
  public:
-  // Whether samples of such a codec are to be decoded, going by their bytes where the codec leaves it open.
+  // always_ and never_ follow from the codec. For other codecs, wants() decides by the bytes of each sample.
   PictureMeter(std::string_view codec) : always_(codec == "jpeg" || codec == "png"), never_(codec == "raw") {}
 
   bool wants_any() const { return !never_; }
@@ -109,11 +109,12 @@ class PictureMeter {
   std::vector<double> ns_per_byte_;
 };
 
-// One sample of each of `count` equal parts of the corpus, in the order in which they are in objects.
+// Selects one sample from each of `count` equal parts of the corpus, in the order of their position in
+// objects.
 std::vector<std::uint64_t> draw(const Manifest& manifest, std::uint64_t count, std::uint64_t seed) {
   const RandomStream random(seed, "describe content");
   const std::uint64_t part = manifest.samples() / count;
-  const std::uint64_t longer = manifest.samples() % count;  // parts that have one sample more
+  const std::uint64_t longer = manifest.samples() % count;  // number of parts with one more sample
   std::vector<std::uint64_t> drawn(count);
   for (std::uint64_t i = 0; i < count; ++i)
     drawn[i] = i * part + std::min(i, longer) + random.below(i, part + (i < longer ? 1 : 0));
@@ -187,13 +188,13 @@ class ContentReader {
   }
 
  private:
-  // Bytes of an object.
+  // A byte range of an object.
   struct Range {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
   };
 
-  // The sample and what lies around it that no other sample owns.
+  // The sample and the bytes around it that belong to no other sample.
   Range owned(std::uint64_t index) const {
     const SampleEntry& sample = manifest_.sample(index);
     Range range{sample.offset, sample.offset + sample.length};
@@ -248,7 +249,7 @@ class ContentReader {
     return may_be_picture ? inspect_picture(index) : success();
   }
 
-  // The sample whose bytes are in picture_.
+  // Inspects the sample whose bytes are in picture_.
   Result<void> inspect_picture(std::uint64_t index) {
     const SampleEntry& sample = manifest_.sample(index);
     const std::string where = "'" + std::string(manifest_.object_name(sample.object, name_)) + "' at byte " +
@@ -279,10 +280,11 @@ class ContentReader {
   Result<Zstd> zstd_ = Zstd::start();
   Buffer piece_;
   std::vector<std::byte> picture_;
-  std::unique_ptr<Reader> reader_;  // of object_
+  std::unique_ptr<Reader> reader_;  // reads object_
   std::uint32_t object_ = UINT32_MAX;
-  bool named_picture_ = false;    // as the name of it says
-  std::uint64_t counted_to_ = 0;  // of it: samples that overlap must not make blocks look like copies
+  bool named_picture_ = false;  // whether its name says that it is a picture
+  // Offset up to which its blocks are counted: overlapping samples must not count as copies.
+  std::uint64_t counted_to_ = 0;
   std::string name_;
 };
 

@@ -1,5 +1,5 @@
-// What samples are like inside: how hard they are to decode, how far they compress, and which of their blocks
-// storage could spare itself.
+// Measures the content of samples: how hard they are to decode, how well they compress, and how many blocks
+// storage could save.
 #pragma once
 
 #include <cstdint>
@@ -14,59 +14,58 @@
 
 namespace penstock {
 
-inline constexpr std::uint64_t kContentBytes = std::uint64_t{256} << 20U;  // of objects, looked at by default
+// Bytes of objects that are inspected by default.
+inline constexpr std::uint64_t kContentBytes = std::uint64_t{256} << 20U;
 inline constexpr std::uint64_t kLargestPicture = std::uint64_t{64} << 20U;
-inline constexpr unsigned kDecodes = 3;  // of each picture
+inline constexpr unsigned kDecodes = 3;  // number of times each picture is decoded
 
 struct ContentRequest {
-  std::uint64_t samples = 0;  // 0: as many as are in kContentBytes, at least one
-  std::uint64_t seed = 0;     // which ones
+  std::uint64_t samples = 0;  // 0: samples for kContentBytes, at least one
+  std::uint64_t seed = 0;     // selects the samples
   bool progress = false;
 };
 
-// JPEG and PNG. Medians over pictures; a picture's time is the processor time of one thread, the median of
-// kDecodes decodings into memory that was used before.
+// Facts about JPEG and PNG pictures: medians over pictures. The time of one picture is the processor time of
+// one thread: the median of kDecodes decodings into memory that was used before.
 struct PictureFacts {
   std::uint64_t jpeg = 0;
   std::uint64_t png = 0;
   std::uint64_t with_restarts = 0;  // JPEG with restart intervals
-  // Meant to be pictures by codec, name or first bytes, but did not decode, or are larger than
-  // kLargestPicture.
+  // Pictures by codec, name or first bytes that did not decode, or are larger than kLargestPicture.
   std::uint64_t failed = 0;
-  std::string failure{};  // of the first of them: object, offset and what is wrong
+  std::string failure{};  // first failure: object, offset and cause
   double bytes_per_pixel = 0;
   double ns_per_pixel = 0;
   double ns_per_byte = 0;
 };
 
-// How many bytes zstd makes one of.
+// Compressed size of one byte, by zstd.
 struct Compression {
-  double alone = 1;    // each sample by itself: what storage of files finds
-  double in_line = 1;  // samples one behind another as one stream: what an archive of many finds
+  double alone = 1;    // each sample compressed on its own, as in storage of single files
+  double in_line = 1;  // all samples compressed as one stream, as in an archive
 };
 
 struct Content {
   std::uint64_t seed = 0;                    // as requested
-  std::uint64_t samples = 0;                 // looked at
-  std::uint64_t empty = 0;                   // drawn, but of no bytes
-  std::uint64_t unreadable = 0;              // drawn, but could not be read
-  std::string failure{};                     // of the first of them
-  std::uint64_t bytes = 0;                   // in them
-  PictureFacts pictures{};                   // jpeg + png + failed == 0 where samples are no pictures
-  Result<Compression> zstd = Compression{};  // or why it was not measured
-  BlockCounts blocks{};  // 4 KiB of objects, where they are in them: what is around samples, too
+  std::uint64_t samples = 0;                 // inspected
+  std::uint64_t empty = 0;                   // selected, but without bytes
+  std::uint64_t unreadable = 0;              // selected, but unreadable
+  std::string failure{};                     // first read failure
+  std::uint64_t bytes = 0;                   // of the inspected samples
+  PictureFacts pictures{};                   // jpeg + png + failed == 0 if samples are no pictures
+  Result<Compression> zstd = Compression{};  // or the reason why it was not measured
+  BlockCounts blocks{};                      // 4 KiB blocks of objects, including the bytes around samples
 };
 
-// Draws samples evenly over the corpus and reads them once, in the order in which they are in objects. Each
-// sample brings the blocks from its beginning to the next one's, the first one of an object also what lies
-// before it. Memory: a piece of 1 MiB, one picture and its pixels, BlockCensus's 50 MiB,
-// what two zstd streams need, and 32 bytes a sample looked at.
-// Errors are the back end's where no sample can be read, `exhausted`, or Errc::interrupted when the user
-// stops us.
+// Selects samples evenly over the corpus and reads each once, in the order of their position in objects. For
+// each sample, it inspects the blocks from its beginning to the beginning of the next sample. The first
+// sample of an object includes the bytes before it. Memory: a piece of 1 MiB, one picture and its pixels, 50
+// MiB for BlockCensus, two zstd streams, and 32 bytes per inspected sample. Errors: the back end's if no
+// sample can be read, `exhausted`, or Errc::interrupted when the user stops the program.
 Result<Content> measure_content(Backend& backend, const Manifest& manifest, const ContentRequest& request);
 
 Json content_json(const Content& content);
-// Lines for people, the last one ended.
+// Lines for people, with a final newline.
 std::string content_text(const Content& content, std::uint64_t samples_in_all, const Output& output);
 
 }  // namespace penstock

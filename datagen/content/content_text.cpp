@@ -1,4 +1,4 @@
-// A corpus's content as JSON, and as lines for people.
+// Prints a corpus's content as JSON, and as lines for people.
 #include <fmt/format.h>
 
 #include "datagen/codec/zstd_size.hpp"

@@ -1,12 +1,12 @@
-// Threads: the thread of `penstock copy` calls run() and all that is not per object. The threads of
-// parallel_for() call one_object() and what it calls, each with a Worker of its own. The counts are atomics.
-// There is no lock, and none keeps another process from writing to the same target.
+// Threads: the thread of `penstock copy` calls run() and all steps that are not per object. The threads of
+// parallel_for() call one_object() and its helpers, each with its own Worker. The counts are atomics. There
+// is no lock, and nothing prevents another process from writing to the same target.
 // Memory: a Worker has a buffer of 1 MiB. Opening, creating and messages allocate.
-// Ctrl-C: looked for before each object and between pieces of 1 MiB. The object in the making is dropped, and
-// the outcome is not complete. It is no error.
+// Ctrl-C: checked before each object and between pieces of 1 MiB. The unfinished object is dropped, and the
+// outcome is not complete. This is no error.
 // Crash: the order on the target is the mark, the objects, their sync, the manifest, and the removal of the
-// mark. So a manifest is there only with all objects, and a mark without a manifest means that a copy can go
-// on. Each object has its name only when it is whole.
+// mark. So a manifest exists only with all objects. A mark without a manifest means that a copy can be
+// continued. An object gets its name only when it is complete.
 #include "datagen/corpus/copy_engine.hpp"
 
 #include <fmt/format.h>
@@ -46,7 +46,7 @@ Result<std::string> read_small(Backend& backend, std::string_view name) {
   return text;
 }
 
-// Whether `inner` is `outer` or a folder below it, also through links and other spellings.
+// Whether `inner` is `outer` or a folder below it. Follows links and recognizes other spellings.
 bool within(const std::filesystem::path& inner, const std::filesystem::path& outer) {
   std::error_code failed;
   if (std::filesystem::equivalent(inner, outer, failed)) return true;
@@ -55,7 +55,7 @@ bool within(const std::filesystem::path& inner, const std::filesystem::path& out
   return !failed && std::ranges::mismatch(above, below).in1 == above.end();
 }
 
-// One copy. Used once, by one thread, which has others call one_object().
+// One copy. One thread uses it, once; parallel_for() calls one_object() on other threads.
 class Copy {
  public:
   Copy(Corpus& from, Tier& to, const CopyHow& how)
@@ -64,13 +64,13 @@ class Copy {
   Result<CopyOutcome> run();
 
  private:
-  struct Worker {  // of one thread
+  struct Worker {  // one per thread
     Buffer buffer{std::size_t{1} << 20};
     std::string name;
   };
   struct Taken {
     std::uint64_t bytes = 0;
-    std::uint64_t objects = 0;  // and folders
+    std::uint64_t objects = 0;  // objects and folders
   };
 
   Result<TargetState> inspect_target();
@@ -94,14 +94,14 @@ class Copy {
   const Manifest& manifest_;
   const ObjectIndex index_;
   TargetState target_ = TargetState::fresh;
-  std::optional<TargetSync> sync_;  // where anything is to survive a power cut
+  std::optional<TargetSync> sync_;  // set if the copy must survive a power cut
   std::atomic<std::uint64_t> copied_{0};
   std::atomic<std::uint64_t> already_there_{0};
   std::atomic<std::uint64_t> bytes_copied_{0};
 };
 
-// Before anything is written. The manifest is asked before the mark: a crash after finish() has written the
-// one leaves both, and then the copy is finished.
+// Called before anything is written. The manifest is checked before the mark: a crash after finish() wrote
+// the manifest leaves both, and then the copy is finished.
 Result<TargetState> Copy::inspect_target() {
   const auto here = from_.tier.backend->native_path("");
   const auto there = to_.backend->native_path("");
@@ -125,7 +125,7 @@ Result<TargetState> Copy::inspect_target() {
     return manifest.error();
   const auto started = read_small(*to_.backend, kCopyingName);
   if (started.ok() && *started == manifest_.checksum()) return TargetState::started;
-  // Earlier builds did not sync the mark, so a power cut could leave one of zeros. It names no corpus.
+  // Earlier builds did not sync the mark, so a power cut could leave a mark of zeros. It names no corpus.
   const bool lost = started.ok() && started->find_first_not_of('\0') == std::string::npos;
   if (started.ok() && !lost)
     return make_error(Errc::already_exists,
@@ -160,8 +160,9 @@ std::vector<std::string> Copy::folders() const {
   return {seen.begin(), seen.end()};
 }
 
-// The room that the target's objects and folders of the same names take, which stay or are replaced. Threads
-// only add to the two atomics; relaxed, since they are read after the threads have ended.
+// The space that existing objects and folders of the same names take on the target. They stay or are
+// replaced, so their space counts as available. Threads only add to the two atomics. Relaxed order is enough,
+// because they are read after the threads have ended.
 Result<Copy::Taken> Copy::taken_there(const Room& room, std::span<const std::string> folders) {
   std::atomic<std::uint64_t> bytes{0};
   std::atomic<std::uint64_t> objects{0};
@@ -184,10 +185,10 @@ Result<Copy::Taken> Copy::taken_there(const Room& room, std::span<const std::str
   return Taken{bytes.load(), objects.load()};
 }
 
-// Fails now rather than in the middle of the copy.
+// Reports a lack of space now instead of in the middle of the copy.
 Result<void> Copy::check_room() {
   const auto room = room_of(*to_.backend);
-  if (!room.ok()) return success();  // not known: then the copy fails when the target is full
+  if (!room.ok()) return success();  // unknown: the copy fails later if the target becomes full
   constexpr std::uint64_t kOwn = 2;  // the mark and the manifest
   const auto parents = room->objects || room->folder_bytes != 0 ? folders() : std::vector<std::string>();
   Taken needed{room->taken_by(manifest_.bytes().size()) + parents.size() * room->folder_bytes,
@@ -199,8 +200,7 @@ Result<void> Copy::check_room() {
     PENSTOCK_ASSIGN(const Taken there, taken_there(*room, parents));
     needed.bytes -= std::min(needed.bytes, there.bytes);
     needed.objects -= std::min(needed.objects, there.objects);
-    if (target_ == TargetState::started)
-      needed.objects -= 1;  // the mark is there; the manifest comes in addition
+    if (target_ == TargetState::started) needed.objects -= 1;  // the mark exists; the manifest does not yet
     if (target_ == TargetState::finished) needed.objects -= syncs(how_.durability) ? 1 : kOwn;
   }
   if (needed.bytes > room->bytes)
@@ -218,7 +218,8 @@ Result<void> Copy::check_room() {
 }
 
 Result<bool> Copy::is_there(Worker& worker, std::uint64_t object, std::string_view name) {
-  // First the page cache is dropped: after a failed write-back it has bytes that the device does not have.
+  // Drops the object from the page cache first. After a failed write-back, the cache has bytes that the
+  // device does not have.
   if (sync_)
     if (const auto forgotten = sync_->forget(name); !forgotten.ok()) {
       if (!concerns_object(forgotten.error())) return forgotten.error();
@@ -239,8 +240,8 @@ Result<bool> Copy::is_there(Worker& worker, std::uint64_t object, std::string_vi
   return verdict.state == ObjectState::right;
 }
 
-// Returns the CRC32C of the object's bytes, as read from the source. The checksum is compared before the
-// publish: wrong bytes never get the name. Every return before it drops the object.
+// Returns the CRC32C of the object's bytes, as read from the source. Compares it with the manifest before the
+// publish, so that wrong bytes never get the name. Every return before the publish drops the object.
 Result<std::uint32_t> Copy::write_object(Worker& worker, std::uint64_t object, std::string_view name) {
   const std::uint64_t bytes = manifest_.object_bytes(object);
   const auto opened = from_.tier.backend->open(name);
@@ -271,8 +272,8 @@ Result<std::uint32_t> Copy::write_object(Worker& worker, std::uint64_t object, s
   return crc;
 }
 
-// Reads back what was published. A process that dies before the comparison leaves an object that nothing has
-// checked, but no manifest: the next copy checks all objects again.
+// Writes an object and reads it back after the publish. A process that dies before the comparison leaves an
+// unchecked object, but no manifest. The next copy then checks all objects again.
 Result<void> Copy::transfer(Worker& worker, std::uint64_t object, std::string_view name) {
   PENSTOCK_ASSIGN(const std::uint32_t crc, write_object(worker, object, name));
   const std::uint64_t bytes = manifest_.object_bytes(object);
@@ -300,7 +301,7 @@ Result<void> Copy::transfer(Worker& worker, std::uint64_t object, std::string_vi
                                                name, to_.root));
 }
 
-// One call per object, on any of the threads. An error stops the others before their next object.
+// Called once per object, on any thread. After an error, the other threads stop before their next object.
 Result<void> Copy::one_object(Worker& worker, std::uint64_t object) {
   const std::string_view name = manifest_.object_name(object, worker.name);
   PENSTOCK_ASSIGN(const bool there, is_there(worker, object, name));
@@ -316,8 +317,8 @@ Result<void> Copy::one_object(Worker& worker, std::uint64_t object) {
   return success();
 }
 
-// Why the name of the object cannot be used: a file has the name of one of its folders, or a folder has its
-// name. "" if neither is so. Called after a failure, to explain it.
+// Why the name of the object cannot be used: one of its folders has the name of an existing file, or the
+// object has the name of an existing folder. "" if neither is true. Called after a failure to explain it.
 std::string Copy::in_the_way(std::string_view name) {
   Namespace& names = to_.backend->names();
   for (std::size_t slash = name.find('/'); slash != std::string_view::npos;
@@ -333,10 +334,11 @@ std::string Copy::in_the_way(std::string_view name) {
   return "";
 }
 
-// After all threads have ended well. The order must not change: objects durable, then the manifest, then the
-// mark is removed. Else a power cut could leave a manifest without its objects.
+// Called after all threads have succeeded. The order must not change: first the objects are durable, then the
+// manifest is written, then the mark is removed. Otherwise a power cut could leave a manifest without its
+// objects.
 Result<void> Copy::finish() {
-  // This copy has synced its own objects. Those of an earlier one may have been copied without a sync.
+  // This copy has synced its own objects. An earlier one may have copied without a sync.
   if (sync_ && already_there_ > 0) PENSTOCK_TRY(sync_->sync());
   if (target_ != TargetState::finished || syncs(how_.durability))
     PENSTOCK_TRY(put_object(*to_.backend, kManifestName, manifest_.bytes(), how_.durability));
@@ -355,7 +357,8 @@ Error Copy::advise(Error error) const {
   return error;
 }
 
-// Whether the target has no entry. Asked before the mark is written: then all that is there later is ours.
+// Whether the target has no entry. Called before the mark is written: if it was empty, all later entries are
+// ours.
 Result<bool> Copy::target_is_empty() {
   bool empty = true;
   const auto listed = to_.backend->names().list("", [&](const Entry&) {
@@ -366,8 +369,9 @@ Result<bool> Copy::target_is_empty() {
   return empty;
 }
 
-// No object was copied, so the mark is removed, and if the target was empty, also the folders that were
-// made. Also after Ctrl-C. Errors are ignored: a folder that others use meanwhile is not empty and stays.
+// Called if no object was copied, also after Ctrl-C. Removes the mark. If the target was empty, also removes
+// the folders that were made. Ignores errors: a folder that other programs use meanwhile is not empty and
+// stays.
 void Copy::leave_nothing(const std::vector<Worker>& workers, bool was_empty) {
   Namespace& names = to_.backend->names();
   static_cast<void>(names.remove(kCopyingName));
@@ -380,8 +384,8 @@ void Copy::leave_nothing(const std::vector<Worker>& workers, bool was_empty) {
     }
 }
 
-// After the mark, which has made the folder, and before the first object: it sees only later write-back
-// errors.
+// Called after the mark is written, because that makes the folder, and before the first object, because
+// begin() detects only later write-back errors.
 Result<void> Copy::begin_sync() {
   if (!syncs(how_.durability)) return success();
   PENSTOCK_ASSIGN(sync_, TargetSync::begin(to_));
@@ -397,8 +401,8 @@ Result<CopyOutcome> Copy::run() {
   if (target_ == TargetState::fresh) {
     const std::string whose = manifest_.checksum();
     PENSTOCK_TRY(
-        // Durable before the first object. Otherwise a power cut could leave objects without a mark, and the
-        // next copy would refuse the folder as another program's.
+        // Durable before the first object. Otherwise a power cut could leave objects without a mark. The next
+        // copy would then refuse the folder, because it could belong to another program.
         put_object(*to_.backend, kCopyingName, std::as_bytes(std::span(whose)), Durability::file_and_name));
   }
   std::vector<Worker> workers(how_.threads);

@@ -1,5 +1,4 @@
-// Copies a corpus to another tier and verifies the copy: the same objects and, last of all, the same
-// manifest.
+// Copies a corpus to another tier and verifies the copy: the same objects and then the same manifest.
 #pragma once
 
 #include <cstdint>
@@ -11,33 +10,35 @@
 
 namespace penstock {
 
-// The mark: an object on the target with the checksum of the manifest whose copy has started. Only with it
-// does copy replace objects. Removed when the copy is complete.
+// Name of the copy mark. The mark is an object on the target with the checksum of the manifest whose copy has
+// started. Copy replaces objects only if the mark exists. It is removed when the copy is complete.
 inline constexpr std::string_view kCopyingName = ".penstock/copying";
 
 struct CopyHow {
   unsigned threads = 1;
-  // Of every object, including those of an earlier copy, and of the manifest after them.
+  // Of every object, including those of an earlier copy, and of the manifest, which comes after them.
   Durability durability = Durability::visible;
-  bool replace = false;  // also start in a folder that is not empty, and replace objects of other content
+  bool replace = false;  // also start in a folder that is not empty, and replace objects with other content
   bool progress = false;
 };
 
 struct CopyOutcome {
   std::uint64_t copied = 0;
-  std::uint64_t already_there = 0;  // right, and not copied again
+  std::uint64_t already_there = 0;  // already correct, so not copied
   std::uint64_t bytes_copied = 0;
   double seconds = 0;
-  bool complete = false;  // false: interrupted; every object on the target is whole, and it has no manifest
+  // False: interrupted; every object on the target is complete, but the manifest is missing.
+  bool complete = false;
 };
 
-// Objects that are there and right stay. Every other object is read, compared with the manifest's checksum,
-// written, published, and read back. After an error the target has no incomplete object, and no manifest
-// unless an earlier copy was complete. The same call goes on from there.
+// Copies the corpus. Objects on the target that are already correct stay. Every other object is read,
+// compared with the manifest's checksum, written, published, and read back. After an error the target has no
+// incomplete object. It has a manifest only if an earlier copy was complete. Another call continues the copy.
 //
-// invalid_argument: the target is the source or is in it, or is a file. already_exists: it holds another
-// corpus, or anything else and no copy of this one was started there. no_space: what is missing does not fit.
-// corrupt: the source does not match its manifest, or the target gives other bytes than it was given.
+// `invalid_argument`: the target is the source or inside it, or is a file. `already_exists`: the target
+// contains another corpus, or other data and no mark of this copy. `no_space`: the missing objects do not
+// fit. `corrupt`: the source does not match its manifest, or the target returns other bytes than were
+// written.
 Result<CopyOutcome> copy_corpus(Corpus& from, Tier& to, const CopyHow& how);
 
 }  // namespace penstock

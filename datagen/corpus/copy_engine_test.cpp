@@ -22,7 +22,7 @@ std::string get(Backend& backend, std::string_view name) {
   return text;
 }
 
-// Tiers of this test alone: memory lives as long as the process.
+// Each test has its own tiers, because memory tiers live as long as the process.
 class CopyTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -258,7 +258,8 @@ TEST_F(CopyTest, AnInterruptLeavesWholeObjectsAndNoManifest) {
   expect_complete(from, to);
 }
 
-// Eight bytes of framing around each of two samples; with checksums of objects or of samples alone.
+// Two objects with two samples each and eight bytes of framing around each sample. `whole`: with checksums of
+// objects, not only of samples.
 Corpus shards(const std::string& place, bool whole) {
   const std::string content = "<header>the first<middle>a second<-tail->";
   Tier source = tier(place);
@@ -309,7 +310,7 @@ TEST_F(CopyTest, MendsWhatIsWrongOutsideOfSamples) {
   }
 }
 
-// Objects of the same names make room for themselves, and nothing else does.
+// The space of existing objects counts as available only if they have the names of the copy's objects.
 TEST_F(CopyTest, WhatIsReplacedIsRoom) {
   Corpus from = corpus();
   for (const bool same_names : {true, false}) {

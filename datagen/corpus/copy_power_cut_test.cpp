@@ -1,4 +1,4 @@
-// Copies whose disk loses power: what was asked to survive that does, whoever put it there.
+// Tests copies whose disk loses power: objects that must be durable are, also those of an earlier copy.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kSource = "mem:copy-power-cut";
 
-// Small files in class folders.
+// Small files in folders by class.
 const Corpus& corpus() {
   static const Corpus made = [] {
     Tier target = open_tier(kSource).value();
@@ -35,7 +35,7 @@ Result<CopyOutcome> copy(Tier& to, Durability durability) {
   return copy_corpus(from, to, {.threads = 1, .durability = durability});
 }
 
-// Whatever is left of the objects, it is known whose they are.
+// Whichever objects remain after the power cut, the mark says to which copy they belong.
 TEST(CopyPowerCut, OneThatWasCutOffIsGoneOnWith) {
   ASSERT_EQ(corpus().manifest.samples(), 17U);
   std::uint64_t finished = 0;
@@ -68,7 +68,7 @@ class CopyOnDisk : public testing::TestWithParam<const char*> {
     disk_ = *std::move(disk);
   }
   Tier target() const { return open_tier("t=posix:" + (disk_->path() / "copy").string()).value(); }
-  // No file of it may be open.
+  // Requires that no file on the disk is open.
   void cut_the_power() {
     ASSERT_OK(disk_->cut());
     ASSERT_OK(disk_->restart());
@@ -77,7 +77,7 @@ class CopyOnDisk : public testing::TestWithParam<const char*> {
     Tier to = target();
     Tier from = open_tier(kSource).value();
     Tree tree = tree_of(to);
-    tree.erase(std::string(kCopyingName));  // what was removed may come back
+    tree.erase(std::string(kCopyingName));  // a removed file may come back
     expect_same(tree, tree_of(from));
   }
 
@@ -115,7 +115,7 @@ TEST_P(CopyOnDisk, SoDoesWhatWasHalfDone) {
 INSTANTIATE_TEST_SUITE_P(Kind, CopyOnDisk, testing::Values("ext4", "xfs"),
                          [](const auto& row) { return row.param; });
 
-// The page cache says that the first copy is right; the device never had all of it.
+// In the page cache the first copy is correct, but the device never stored all of it.
 TEST(CopyOnFailingDisk, OnlyWhatTheDeviceHasIsKept) {
   const auto disk = LoopDisk::make("xfs", "90M");
   if (!disk && disk.error().code == Errc::unsupported) GTEST_SKIP() << disk.error().message();

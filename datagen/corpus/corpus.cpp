@@ -20,7 +20,7 @@ namespace {
 std::string name_of(const Tier& tier) {
   std::string_view root = tier.root;
   while (root.size() > 1 && root.ends_with('/')) root.remove_suffix(1);
-  const std::string_view last = root.substr(root.rfind('/') + 1);  // npos + 1 is 0
+  const std::string_view last = root.substr(root.rfind('/') + 1);  // also without '/': npos + 1 is 0
   return last.empty() || last == "." ? tier.name : std::string(last);
 }
 
@@ -39,7 +39,7 @@ Result<void> check_root(Tier& tier) {
   return no_folder(tier);
 }
 
-// What to do about a data set whose making or copying was cut short; "" where nothing tells of one.
+// The remedy for an unfinished data set or copy; "" if there is no sign of one.
 std::string how_to_finish(Tier& tier) {
   if (tier.backend->names().stat(kCopyingName).ok())
     return "is the beginning of a copy: the same 'penstock copy' again finishes it";
@@ -50,7 +50,7 @@ std::string how_to_finish(Tier& tier) {
       (*started)->samples, (*started)->recipe, shell_word(tier.spec));
 }
 
-// What to do where the manifest is lost or damaged and the objects are not.
+// The remedy for a lost or damaged manifest whose objects are intact.
 std::string how_to_make_one(const Tier& tier) {
   const std::string place = shell_word(tier.spec);
   return fmt::format("penstock describe {} --scan --checksum --save {}", place,

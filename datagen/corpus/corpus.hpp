@@ -1,4 +1,4 @@
-// CORPUS on the command line: a tier that holds data, and the manifest that says what is there.
+// Opens the CORPUS of a command line: a tier with data, and the manifest that lists its samples.
 #pragma once
 
 #include <cstdint>
@@ -14,63 +14,63 @@
 
 namespace penstock {
 
-// What a scan found besides samples; `text` describes it ("left out: 12 .gif, 1 .db; ..."), or is empty.
+// What a scan found besides samples. `text` describes it ("left out: 12 .gif, 1 .db; ..."), or is empty.
 struct ScanReport {
-  std::uint64_t left_out = 0;         // objects whose extension is not wanted
-  std::uint64_t hidden = 0;           // objects and folders whose name starts with a dot
-  std::uint64_t linked_folders = 0;   // links to folders, which are not entered
-  std::uint64_t dangling = 0;         // links to objects that are not there
-  std::uint64_t special = 0;          // pipes, sockets and devices
-  std::uint64_t arrays = 0;           // of objects with samples, that are no part of any sample
-  std::uint64_t members = 0;          // files of archives with samples, likewise
-  std::uint64_t unreadable = 0;       // objects that could not be read, or are not what their names say, and
-  std::string lacks;                  // what they were: "1 that cannot be read ('a.tar'; ...)"
-  std::uint64_t without_samples = 0;  // objects that are whole, and in the manifest, and hold none
+  std::uint64_t left_out = 0;        // objects with an extension that is not wanted
+  std::uint64_t hidden = 0;          // objects and folders whose name starts with a dot
+  std::uint64_t linked_folders = 0;  // links to folders, which are not entered
+  std::uint64_t dangling = 0;        // links to objects that do not exist
+  std::uint64_t special = 0;         // pipes, sockets and devices
+  std::uint64_t arrays = 0;          // arrays that belong to no sample, in objects with samples
+  std::uint64_t members = 0;         // files that belong to no sample, in archives with samples
+  std::uint64_t unreadable = 0;  // objects that cannot be read, or whose content does not match their name
+  std::string lacks;             // describes them: "1 that cannot be read ('a.tar'; ...)"
+  std::uint64_t without_samples = 0;  // intact objects without samples; they are in the manifest
   std::uint64_t folder_labels = 0;    // samples whose label is the name of their folder
   std::string text;
 };
 
 struct Corpus {
-  Tier tier;  // the corpus's own place
+  Tier tier;  // the tier that contains the corpus
   Manifest manifest;
   std::string name;                // last part of the root's path, for tables
-  std::optional<ScanReport> scan;  // there with OpenCorpus::scan
+  std::optional<ScanReport> scan;  // set if OpenCorpus::scan is
   std::uint64_t mapped_bytes =
-      0;  // of the manifest, where it is mapped from that place: no back end counts it
+      0;  // bytes of the manifest, if it is mapped from the corpus's own tier; no back end counts these reads
 };
 
 struct OpenCorpus {
-  bool scan = false;            // --scan: build the manifest from what lies there; nothing is written
+  bool scan = false;            // --scan: make the manifest from the objects found; nothing is written
   std::string manifest_file{};  // --manifest FILE: for read-only folders
-  bool checksum = false;        // with scan: read every sample and keep its CRC32C
-  unsigned threads = 0;         // for scanning; 0: as many as there are cpus
+  bool checksum = false;        // with scan: read every sample and store its CRC32C
+  unsigned threads = 0;         // for scanning; 0: the number of CPUs
   std::string types{};          // with scan: extensions of samples (kTypesOption); "": the default
   bool progress = false;        // with scan and checksum: show it
   bool scans = true;            // whether the command has --scan, for advice
   NamedTiers named_tiers = {};  // what the text of the corpus may name
 };
 
-// The manifest is checked whole (Manifest::check). not_found with the remedy ("no manifest in DIR: generate
-// one, or add --scan") where there is none; a corpus without a single sample is an error that names the
-// folder.
+// Opens a corpus and checks the whole manifest (Manifest::check). `not_found`, with the remedy ("no manifest
+// in DIR: generate one, or add --scan"), if there is none. An error that names the folder if there is no
+// sample.
 //
-// A scan takes every object whose extension is a sample's, in byte order of folder and then name, and the
-// parent folder's name for its label (labels in byte order of these names; objects at the root have none).
-// Hidden names are skipped; links to objects are followed, links to folders are not. What cannot be read
-// or is damaged is left out, as long as something remains: else the first such error comes back. An empty
-// file is a sample of no bytes. What was left out is said by note().
+// A scan takes every object with the extension of a sample, in byte order of folder and then name. The label
+// is the name of the parent folder; objects at the root have none. Labels are numbered in byte order of these
+// names. Hidden names are skipped. Links to objects are followed, links to folders are not. An empty file is
+// a sample without bytes. Unreadable or damaged objects are left out if any sample remains. Otherwise the
+// first such error is returned. note() reports the objects that were left out.
 Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& how);
 
 // As records have it.
 Json corpus_json(const Manifest& manifest);
 
-// What it was measured on, and that it went on without objects that could not be scanned.
+// Writes into the record which corpus was measured, and how many objects could not be scanned.
 void record_corpus(const Corpus& corpus, Trial& trial);
 
-// Bytes of the samples: what every command takes their percentiles from, so that all say the same.
+// Sizes of the samples in bytes. All commands compute their percentiles from it, so that they agree.
 Histogram sample_sizes(const Manifest& manifest);
 
-// --scan, --manifest, --types: rows that read, train, describe and verify put into their own tables.
+// --scan, --manifest, --types: rows for the option tables of read, train, describe and verify.
 inline constexpr OptionSpec kScanOption{
     .name = "scan",
     .role = OptionRole::target,

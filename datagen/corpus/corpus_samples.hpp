@@ -1,4 +1,4 @@
-// A corpus's samples, ready for a hot loop.
+// Prepares the samples of a corpus for fast access during a measurement.
 #pragma once
 
 #include "datagen/manifest/manifest.hpp"
@@ -7,10 +7,10 @@
 
 namespace penstock {
 
-// Spells out the manifest once before anything is measured: front-coded names are short on disk, but each
-// costs a walk through its block, which a shuffled reader of small files would feel. Takes 24 bytes a sample
-// and the names themselves (some 600 MB for ten million files), shared by the reader and its yardsticks.
-// `corrupt` where an entry points outside its object, `exhausted` where memory does not suffice.
+// Decodes all names of the manifest once, before the measurement. In the manifest, names are front-coded, and
+// each access decodes part of a block. This would slow down a shuffled reader of small files. Takes 24 bytes
+// per sample plus the names (about 600 MB for ten million files). The reader and its baselines share the
+// list. `corrupt` if an entry is outside its object, `exhausted` if memory does not suffice.
 Result<SampleList> corpus_samples(const Manifest& manifest);
 
 }  // namespace penstock

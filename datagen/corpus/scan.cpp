@@ -22,7 +22,7 @@ namespace penstock {
 
 namespace {
 
-// Objects are scanned by threads, a batch at a time, and entered in the order of their names.
+// Scans objects in batches with several threads, and enters them in the order of their names.
 class SampleLister {
  public:
   SampleLister(Tier& tier, const std::vector<ScanFormat>& formats, unsigned threads, LeftOut& left_out,
@@ -46,7 +46,7 @@ class SampleLister {
     }
     PENSTOCK_TRY(enter_batch());
     walk = {};
-    // Where all objects are called so, they are the samples.
+    // If all objects are named as statistics, they are the samples.
     if (builder_.samples() == 0 && !statistics_.empty()) {
       for (const SampleEntry& sample : statistics_) add_sample(sample);
       builder_.facts().codec = statistics_codec_;
@@ -64,11 +64,13 @@ class SampleLister {
   }
 
  private:
-  // Enough objects for every thread, and no more samples waiting than about this.
+  // Limits of a batch: enough objects for all threads, and about this number of samples in memory.
   static constexpr std::size_t kMostObjects = 16384;
   static constexpr std::size_t kSamples = std::size_t{1} << 19;
 
   Result<void> enter_batch() {
+    // Threads scan different objects of the batch and share nothing that changes. enter() runs on one thread,
+    // after all of them.
     PENSTOCK_TRY(parallel_for(filled_, threads_, 1 + filled_ / threads_ / 8,
                               [this](unsigned /*worker*/, std::uint64_t i) {
                                 ScannedObject& object = batch_[i];
@@ -99,7 +101,7 @@ class SampleLister {
     numbers_.clear();
     for (const std::string& label : scanned.labels.names()) numbers_.push_back(labels_.number(label));
     const std::string_view path = scanned.folder->path;
-    const std::string_view folder = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+    const std::string_view folder = path.substr(path.rfind('/') + 1);  // also without '/': npos + 1 is 0
     std::optional<std::uint32_t> of_folder;
     for (SampleEntry sample : scanned.samples) {
       sample.object = object;
@@ -132,7 +134,7 @@ class SampleLister {
     used_[sample.label] = true;
   }
 
-  // Now that all are known.
+  // Called when all labels are known.
   void give_labels() {
     if (labels_.too_many()) {
       builder_.relabel({});
@@ -158,14 +160,14 @@ class SampleLister {
   std::vector<ScannedObject> batch_;
   std::size_t filled_ = 0;
   std::string name_;
-  std::vector<std::uint32_t> numbers_;  // of the object's labels, among all
-  std::vector<bool> used_;              // by label
-  std::string first_array_;             // that is part of no sample: "'val/x' in 'a.h5'"
+  std::vector<std::uint32_t> numbers_;  // numbers of the object's labels among all labels
+  std::vector<bool> used_;              // one per label
+  std::string first_array_;             // first array that belongs to no sample: "'val/x' in 'a.h5'"
   std::string first_member_;
   std::string first_without_samples_;
 };
 
-// The same manifest without some of its objects and their samples.
+// The same manifest without the given objects and their samples.
 Result<Manifest> without(const Manifest& manifest, const std::map<std::uint64_t, Error>& objects) {
   ManifestBuilder builder(manifest.facts());
   std::vector<std::uint32_t> number(static_cast<std::size_t>(manifest.objects()));
@@ -185,9 +187,9 @@ Result<Manifest> without(const Manifest& manifest, const std::map<std::uint64_t,
   return Manifest::from_bytes(std::move(bytes));
 }
 
-// The same manifest with the checksum of every sample and object as they lie there now, read by that many
-// threads. Objects that cannot be read are left out and added to `left_out`; the first one's error where that
-// are all, and any that tells nothing of one object.
+// The same manifest with the checksum of every sample and object, read now by `threads` threads. Objects that
+// cannot be read are left out and added to `left_out`. If none can be read, the first such error is returned.
+// An error whose cause is not an object is returned at once.
 Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned threads, bool progress,
                                 LeftOut& left_out) {
   const ObjectIndex index(manifest);
@@ -200,10 +202,12 @@ Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned t
   for (std::uint64_t i = 0; i < manifest.objects(); ++i)
     builder.add_object(manifest.object_name(i, scratch), manifest.object_bytes(i));
 
+  // Threads set different samples and objects of `builder`, which allows that. `mutex` protects only
+  // `unreadable`.
   std::vector<Buffer> buffers(threads);
   std::vector<std::string> names(threads);
   std::mutex mutex;
-  std::map<std::uint64_t, Error> unreadable;  // by object
+  std::map<std::uint64_t, Error> unreadable;  // index of the object -> its error
   Progress shown(progress, "checksums", manifest.objects(), "files");
   const auto read = [&](unsigned worker, std::uint64_t object) -> Result<void> {
     PENSTOCK_ASSIGN(const auto reader, tier.backend->open(manifest.object_name(object, names[worker])));

@@ -1,4 +1,4 @@
-// --scan: makes a manifest of the objects of a tier that has none.
+// --scan: makes a manifest of the objects on a tier that has none.
 #pragma once
 
 #include "datagen/corpus/corpus.hpp"
@@ -10,7 +10,8 @@ struct Scanned {
   ScanReport report;
 };
 
-// As open_corpus() says; not_found when there is no sample. Errc::interrupted when the user stops us.
+// Works as open_corpus() describes. `not_found` if there is no sample. Errc::interrupted when the user stops
+// the program.
 Result<Scanned> scan_tier(Tier& tier, const OpenCorpus& how);
 
 }  // namespace penstock

@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// A label's value, where its name is a decimal number as one is written.
+// The value of a label, if its name is a decimal number without leading zeros.
 std::optional<std::uint64_t> decimal(std::string_view name) {
   constexpr std::size_t kMostDigits = 9;
   if (name.size() > kMostDigits || (name.starts_with('0') && name.size() > 1)) return std::nullopt;
@@ -31,7 +31,8 @@ FinalLabels final_labels(const std::vector<std::string>& names, const std::vecto
     decimals = decimals && value;
     most = std::max(most, value.value_or(0));
   }
-  // The numbers between them get names as well: no more than there are of them, or a few.
+  // Every number up to the largest gets a name, so there must be few gaps: the largest number is below twice
+  // the number of labels, or below kFew.
   constexpr std::uint64_t kFew = 65536;
   if (decimals && !sorted.empty() && most < std::max<std::uint64_t>(kFew, 2 * sorted.size())) {
     for (const std::uint32_t i : sorted) out.numbers[i] = static_cast<std::uint32_t>(*decimal(names[i]));

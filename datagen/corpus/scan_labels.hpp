@@ -1,4 +1,4 @@
-// The labels of a scan: names as they are met, and the numbers that they have in the end.
+// Collects the label names of a scan in the order found, and computes their final numbers.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,11 @@
 
 namespace penstock {
 
-// Numbers names in the order of their first use, as long as a manifest can hold all of them. One thread.
+// Numbers names in the order of their first use. Gives up if a manifest cannot contain all of them. One
+// thread.
 class ScanLabels {
  public:
-  // Of all names together; each takes a few bytes more.
+  // Limit for the bytes of all names. Each name counts a few bytes more than its length.
   static constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
   std::uint32_t number(std::string_view name) {
@@ -51,14 +52,14 @@ class ScanLabels {
   bool too_many_ = false;
 };
 
-// The numbers that labels have in the end, and their names by these.
+// The final numbers of labels, and the names by these numbers.
 struct FinalLabels {
-  std::vector<std::uint32_t> numbers;  // by their number in ScanLabels; kNoLabel: no sample has it
+  std::vector<std::uint32_t> numbers;  // indexed by the number in ScanLabels; kNoLabel: no sample has it
   std::vector<std::string> names;
 };
 
-// Labels that are all decimal numbers keep these numbers: 0 to 9 stay 0 to 9. Others are numbered in byte
-// order of their names. Those that no sample has are left out.
+// If all labels are decimal numbers, they keep them: 0 to 9 stay 0 to 9. Otherwise labels are numbered in
+// byte order of their names. Labels without samples are omitted.
 FinalLabels final_labels(const std::vector<std::string>& names, const std::vector<bool>& used);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// What a scan leaves out, and how it says so.
+// Counts and describes what a scan leaves out.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace penstock {
 
-// A name in quotes, cut where it is very long.
+// A name in quotes, shortened if it is very long.
 std::string quoted_name(std::string_view name);
 
-// Objects that are wanted and cannot be had. One thread at a time.
+// Objects that the scan wants but cannot read. One thread at a time.
 class LeftOut {
  public:
   void add(std::string_view name, Error error) {
@@ -27,7 +27,7 @@ class LeftOut {
   }
   std::uint64_t count() const { return count_; }
   const std::optional<Error>& first() const { return first_; }
-  // Only where there are any.
+  // Call it only if count() is not 0.
   std::string words() const;
 
  private:
@@ -37,14 +37,14 @@ class LeftOut {
   std::optional<Error> first_;
 };
 
-// One more, behind what the report says of it already.
+// Appends one more part to the text of the report.
 void add_part(ScanReport& report, std::string_view part);
-// As add_part(), where there are any: "3 links that lead nowhere (first: 'x')".
+// Appends a part such as "3 links that lead nowhere (first: 'x')" if `count` is not 0.
 void add_count(ScanReport& report, std::uint64_t count, std::string_view one, std::string_view many,
                std::string_view first);
-// What walking the folders left out.
+// Reports what the folder walk left out.
 ScanReport report_of(const FolderWalk& walk);
-// Why there is nothing to be read.
+// The error that explains why there are no samples.
 Error no_samples(const Tier& tier, const OpenCorpus& how, const ScanReport& report);
 
 }  // namespace penstock

@@ -13,8 +13,8 @@
 namespace penstock {
 namespace {
 
-// Advice where an object that is not what its name says begins as compressed data do; "" where not.
-// `inflates`: gzip is no news to its format.
+// Advice for an object that does not match its name but begins like compressed data; "" otherwise.
+// `inflates`: the object's format accepts gzip, so gzip needs no advice.
 std::string_view decompress_hint(Backend& backend, const Entry& object, bool inflates) {
   constexpr std::size_t kLook = 2;
   if (object.bytes < kLook) return "";
@@ -23,7 +23,7 @@ std::string_view decompress_hint(Backend& backend, const Entry& object, bool inf
   const auto bytes = window->at(0, kLook);
   if (!bytes.ok()) return "";
   if (!inflates && begins_as_gzip(*bytes)) return "; it begins as gzip does: decompress it first";
-  // RFC 1950: deflate with a window of 32 KiB, and a multiple of 31.
+  // RFC 1950: the header is deflate with a window of 32 KiB, and a multiple of 31.
   const auto first = std::to_integer<unsigned>((*bytes)[0]);
   const auto second = std::to_integer<unsigned>((*bytes)[1]);
   if (first == 0x78 && (first * 256 + second) % 31 == 0)
@@ -31,7 +31,7 @@ std::string_view decompress_hint(Backend& backend, const Entry& object, bool inf
   return "";
 }
 
-// More of the same object.
+// Adds counts of the same object.
 void add(Format::Aside& parts, const Format::Aside& more) {
   if (parts.count == 0 && more.count > 0) {
     parts.first = quoted_name(more.first);

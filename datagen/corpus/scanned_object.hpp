@@ -1,4 +1,4 @@
-// One object of a scan: what is in it, by the format that claims its name.
+// Scans one object with the format that claims its name.
 #pragma once
 
 #include <memory>
@@ -19,31 +19,31 @@ struct ScanFormat {
   std::unique_ptr<Format> format;
 };
 
-// The formats that know their objects by name come first; "files" takes what no other format claims.
+// All formats that recognize their objects by name. "files" comes last and takes all others.
 Result<std::vector<ScanFormat>> scan_formats(const std::string& types);
 
-// One name for all, or "mixed".
+// Sets `so_far` to `next` if it is empty, and to "mixed" if they differ.
 void agree(std::string& so_far, std::string_view next);
 
-// Whether an error will be there tomorrow as well. A device or a network that fails now must not make a data
-// set smaller: then the scan fails.
+// Whether the error comes from the object's content, so that it occurs again at the next scan. A device or
+// network error may be temporary and must not make a data set smaller, so the scan fails.
 bool is_inside_object(const Error& error);
 
-// One object on its way through a batch: where it was listed (the walk must outlive it), then what is in
+// One object of a batch: its entry in the listing, and after scan() its content. The FolderWalk must outlive
 // it. One thread at a time.
 struct ScannedObject {
   const FolderListing* folder = nullptr;
   const FolderListing::Item* item = nullptr;
-  std::vector<SampleEntry> samples;  // labels by the object's own numbers
+  std::vector<SampleEntry> samples;  // labels numbered by `labels` of this object
   ScanLabels labels;
   std::string codec;
-  bool statistics = false;  // of all that is in it
-  Format::Aside arrays;     // no part of any sample; their names in quotes
+  bool statistics = false;  // whether the whole object is statistics
+  Format::Aside arrays;     // belong to no sample; names in quotes
   Format::Aside files;      // of an archive
   std::optional<Error> unreadable;
 
-  // What is wrong with the object itself becomes `unreadable`; other errors (a device's, a network's) are
-  // given.
+  // Scans the object. An error in its content becomes `unreadable`. Other errors (device, network) are
+  // returned.
   Result<void> scan(Backend& backend, const ScanFormat& named);
 };
 

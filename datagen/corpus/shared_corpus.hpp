@@ -1,4 +1,4 @@
-// A corpus that the ranks of a job share.
+// Checks a corpus that the ranks of a job share.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace penstock {
 
-// Collective: corrupt where the ranks see different data sets, invalid_argument where there are fewer samples
-// than ranks; `what` is what they are called.
+// Collective. `corrupt` if the ranks see different data sets. `invalid_argument` if there are fewer samples
+// than ranks. `what` is the word for samples in messages.
 Result<void> check_shares(Communicator& ranks, const Corpus& corpus, std::string_view what = "samples");
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// Little-endian numbers in headers, whatever the machine's own order.
+// Reads and writes little-endian numbers in headers, on machines of any byte order.
 #pragma once
 
 #include <array>
@@ -12,19 +12,19 @@
 
 namespace penstock {
 
-// The number in all of `bytes`, at most 8.
+// The number that all of `bytes` encode. There are at most 8.
 inline std::uint64_t from_little_endian(std::span<const std::byte> bytes) {
   std::uint64_t value = 0;
   for (std::size_t i = bytes.size(); i-- > 0;) value = value << 8U | std::to_integer<std::uint64_t>(bytes[i]);
   return value;
 }
 
-// The number of `count` bytes at `offset`; the caller has seen that they are there.
+// The number in the `count` bytes at `offset`. The caller has checked that `bytes` contains them.
 inline std::uint64_t number_at(std::span<const std::byte> bytes, std::size_t offset, std::size_t count) {
   return from_little_endian(bytes.subspan(offset, count));
 }
 
-// A header, read from its front. Numbers behind its end are 0 and make it not ok().
+// Reads a header from its first byte on. A read past the end returns 0 and makes ok() false.
 class HeaderReader {
  public:
   explicit HeaderReader(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -62,10 +62,10 @@ class HeaderReader {
   bool ok_ = true;
 };
 
-// A header in the making.
+// Builds a header field by field.
 class HeaderBytes {
  public:
-  HeaderBytes() { bytes_.reserve(128); }  // most need no more
+  HeaderBytes() { bytes_.reserve(128); }  // enough for most headers
   HeaderBytes& number(std::uint64_t value, std::size_t count) {
     std::array<std::byte, 8> bytes{};
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(value >> (8 * i));

@@ -1,4 +1,4 @@
-// Bytes that parsers look at a few at a time, wherever they lie: in an object, in memory, compressed.
+// Gives parsers a few bytes at a time. The bytes may be in an object, in memory or in a compressed stream.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ inline std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};  // NOLINT(*-reinterpret-cast)
 }
 
-// Bytes of an object.
+// A range of bytes of an object.
 struct Extent {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
@@ -31,10 +31,10 @@ class ByteWindow {
  public:
   virtual ~ByteWindow() = default;
 
-  // `length` bytes from `offset` on, valid until the next call. `truncated` where there are fewer.
+  // `length` bytes from `offset` on, valid until the next call. Fails with `truncated` if fewer bytes exist.
   virtual Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length) = 0;
 
-  // An error of that kind that names the object and the offset.
+  // An error with this code that names the object and the offset.
   virtual Error error(Errc code, std::uint64_t offset, std::string_view what) const = 0;
   Error corrupt(std::uint64_t offset, std::string_view what) const {
     return error(Errc::corrupt, offset, what);
@@ -48,7 +48,8 @@ class ByteWindow {
   ByteWindow& operator=(ByteWindow&&) = default;
 };
 
-// Bytes in memory, which outlive it. Errors name the byte alone: the caller knows what it is of.
+// Bytes in memory. The caller keeps them alive as long as the window. Errors name the offset only, since the
+// window does not know the object: the caller adds its name.
 class MemoryWindow final : public ByteWindow {
  public:
   explicit MemoryWindow(std::span<const std::byte> bytes) : bytes_(bytes) {}

@@ -1,4 +1,5 @@
-// Format: the binary layout of CIFAR-10: records of a label and a picture of 32 x 32 in three planes.
+// Format: the binary layout of CIFAR-10. A record has a label and a picture of 32 x 32 pixels in three
+// planes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +22,7 @@ extern const FormatInfo format_cifar;
 
 namespace {
 
-constexpr std::uint64_t kPixels = 3072;  // 32 x 32 in red, green and blue, a plane each
+constexpr std::uint64_t kPixels = 3072;  // 32 x 32 pixels, one plane each for red, green and blue
 constexpr std::uint64_t kRecord = 1 + kPixels;
 constexpr std::string_view kTrain = "data_batch_";
 constexpr std::string_view kTest = "test_batch";
@@ -96,7 +97,7 @@ class Cifar final : public Format {
   std::uint64_t first_sample(std::uint64_t object, std::uint64_t /*samples*/) const override {
     return object * per_file_;
   }
-  // A lone file is for training.
+  // A single file is for training.
   std::string object_name(std::uint64_t object, std::uint64_t objects, std::string_view /*recipe*/,
                           std::string_view /*first_key*/, std::string_view /*extension*/) const override {
     if (objects > 1 && object + 1 == objects) return fmt::format("{}{}", kTest, kExtension);

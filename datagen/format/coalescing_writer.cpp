@@ -28,7 +28,7 @@ Result<void> CoalescingWriter::append(const FieldBytes& field) {
   return success();
 }
 
-// Takes the last bytes out of together_, into held_back_; it has more.
+// Moves the last `bytes` bytes of together_ to held_back_. together_ has more bytes than that.
 void CoalescingWriter::hold_back(std::size_t bytes) {
   held_back_.resize(bytes);
   while (bytes > 0) {
@@ -58,7 +58,8 @@ Result<void> CoalescingWriter::append_draft(std::span<const std::byte> bytes) {
 
 Result<void> CoalescingWriter::replace_draft(std::span<const std::byte> bytes) {
   if (bytes.size() != draft_bytes_) return make_error(Errc::internal, "other bytes than a draft held for");
-  // Checksums of equally many bytes differ by what differs in the bytes, moved over all that follows.
+  // A CRC is linear. If bytes change but not their number, the checksum changes by the CRC of the difference,
+  // shifted over all bytes after them.
   const std::uint64_t behind = offset_ - draft_offset_ - draft_bytes_;
   crc32c_ ^= crc32c_combine(draft_crc32c_ ^ crc32c(bytes), 0, behind);
   PENSTOCK_TRY(flush());

@@ -1,7 +1,7 @@
-// An object written in pieces of any size: small ones are gathered and written together, large ones go to the
-// storage as they are, uncopied but for what is left of their last page, so that no page is written twice.
-// For the formats that put many samples into one object. Knows the checksum of all that it was given. One
-// thread.
+// Writes an object in pieces of any size, for formats that put many samples into one object. Gathers small
+// pieces and writes them together. Passes large pieces to the storage without a copy. Only the bytes of an
+// incomplete last page are copied: they wait for the next write, so that no page is written twice. Computes
+// the checksum of all bytes. One thread.
 #pragma once
 
 #include <cstddef>
@@ -21,28 +21,29 @@ namespace penstock {
 class CoalescingWriter {
  public:
   static constexpr std::size_t kGathered = std::size_t{1} << 20;  // bytes gathered before a write
-  static constexpr std::size_t kLarge = std::size_t{16} << 10;    // what one call needs to pass uncopied
+  static constexpr std::size_t kLarge = std::size_t{16} << 10;  // pieces of at least this size are not copied
   static constexpr std::size_t kPage = 4096;
 
   explicit CoalescingWriter(std::unique_ptr<Writer> writer) : writer_(std::move(writer)) {}
 
-  // Bytes taken so far: where the next one will lie.
+  // Bytes appended so far, which is the offset of the next byte.
   std::uint64_t offset() const { return offset_; }
 
-  // In the order of the calls. The bytes are the caller's again when they return. Errors are the Writer's and
-  // may tell of bytes that an earlier call gave.
+  // Appends bytes in the order of the calls. The caller may reuse its bytes after the call. Errors come from
+  // the Writer and may concern bytes of an earlier call.
   Result<void> append(const FieldBytes& field);
   Result<void> append(std::span<const std::byte> bytes) {
     return append(FieldBytes{.pieces = {&bytes, 1}, .bytes = bytes.size()});
   }
   Result<void> append(std::string_view text) { return append(std::as_bytes(std::span(text))); }
 
-  // As append; once an object, in place of what only its end tells: as many bytes, then written over these
-  // where the Writer can.
+  // append_draft() appends placeholder bytes for a part that is known only at the end, such as a header. At
+  // most one call per object. replace_draft() then replaces them by the same number of bytes. This works only
+  // if the Writer supports write_at.
   Result<void> append_draft(std::span<const std::byte> bytes);
   Result<void> replace_draft(std::span<const std::byte> bytes);
 
-  // Writes what is left and gives the object its name.
+  // Writes the gathered bytes and gives the object its name.
   Result<PublishedObject> publish(Durability durability, const Approval& approve = {});
 
  private:
@@ -60,9 +61,9 @@ class CoalescingWriter {
   std::uint32_t draft_crc32c_ = 0;
 };
 
-// For objects whose head is known only at their end: as Backend::create, and Writer::write_at works, whatever
-// the back end: without Caps::write_at the object is in memory until it is published; `unsupported` once it
-// has more than kMostHeldBytes.
+// Creates a Writer whose write_at works on every back end. For objects whose header is known only at their
+// end. Without Caps::write_at, the object stays in memory until it is published. It is `unsupported` if it
+// then has more than kMostHeldBytes.
 Result<std::unique_ptr<Writer>> create_patchable(Backend& backend, std::string_view name,
                                                  std::uint64_t bytes_hint);
 

@@ -1,4 +1,4 @@
-// Format: one file a sample, named after its key.
+// Format: one file per sample, named after its key.
 #include <fmt/format.h>
 
 #include <memory>

@@ -1,5 +1,5 @@
-// A format lays samples into objects and finds them again, through Reader and Writer alone: F formats and B
-// back ends make F + B plug-ins.
+// A format writes samples into objects and finds them in objects. It uses only Reader and Writer, so that F
+// formats and B back ends need only F + B plug-ins.
 #pragma once
 
 #include <cstdint>
@@ -18,97 +18,99 @@
 
 namespace penstock {
 
-// An object that is to be written: what is known of it before its first sample.
+// An object to write: the facts that are known before its first sample.
 struct ObjectPlan {
   std::string_view name;
-  std::uint64_t samples = 0;      // that it will hold
+  std::uint64_t samples = 0;      // number of samples that it will contain
   std::span<const Field> fields;  // of every sample
-  // Only the object's size is wanted, of samples that are stand-ins: what is compressed may be laid down as
-  // it is, followed by as much as compressing adds at most.
+  // If set, only the size of the object is needed, and the samples are placeholders. A format that compresses
+  // may then write samples uncompressed, followed by the most bytes that compression can add.
   bool for_size = false;
 };
 
-// One sample on its way into an object.
+// One sample that is added to an object.
 struct SampleBytes {
   std::string_view key;  // unique name without extension
   std::uint32_t label = kNoLabel;
   std::string_view label_name;
-  std::span<const FieldBytes> fields;  // as ObjectPlan::fields
+  std::span<const FieldBytes> fields;  // same order as ObjectPlan::fields
 };
 
-// Where a sample came to lie, relative to its object: its payload, or what Format::wrapping() says.
+// The bytes of a stored sample within its object. They are its payload, wrapped as Format::wrapping() names.
 struct Placement {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
-  std::optional<std::uint32_t> crc32c = {};  // of these bytes; nothing: the payload's own
+  std::optional<std::uint32_t> crc32c = {};  // of these bytes; nothing: equal to the CRC32C of the payload
 };
 
-// An object as it stands.
+// The size and checksum of an object that is written.
 struct PublishedObject {
   std::uint64_t bytes = 0;
-  std::uint32_t crc32c = 0;  // of all of them
+  std::uint32_t crc32c = 0;  // of all its bytes
   bool operator==(const PublishedObject&) const = default;
 };
 
-// Asked of an object that is written, before it gets its name: where it fails, none appears.
+// Called when an object is written but has no name yet. If it returns an error, the object does not appear.
 using Approval = std::function<Result<void>(const PublishedObject& written)>;
 
-// Writes the samples of one object, in order: as many as its plan says. One thread.
+// Writes the samples of one object in order. The caller adds exactly as many samples as the plan names. One
+// thread.
 class ObjectWriter {
  public:
   virtual ~ObjectWriter() = default;
-  // The sample's bytes are the caller's again when it returns. Those of known CRC32C are not read for the
-  // object's.
+  // Adds a sample. The caller may reuse the sample's bytes after the call. If a field's CRC32C is known, it
+  // is used for the object's checksum, so its bytes are not read again.
   virtual Result<Placement> add(const SampleBytes& sample) = 0;
-  // Without `approve` everything is approved.
+  // Gives the object its name, if `approve` (where given) returns no error.
   virtual Result<PublishedObject> publish(Durability durability, const Approval& approve = {}) = 0;
 };
 
-// No object of anybody's data set holds more samples than this: a scan takes no more from one, since its
-// entries take 32 bytes each, and a few bytes of a header can claim any number.
+// The most samples that a scan accepts from one object. Real data sets stay below this. The limit protects
+// memory: each sample's entry takes 32 bytes, and a short damaged header can claim any number of samples.
 inline constexpr std::uint64_t kMostSamplesAnObject = std::uint64_t{1} << 26;
 
-// A configured format: immutable, any thread.
+// A format with its options. Immutable; any thread may use it.
 class Format {
  public:
   virtual ~Format() = default;
 
-  // invalid_argument where samples of such fields cannot be in it, saying why.
+  // `invalid_argument`, with the reason, if samples with these fields cannot be stored in this format.
   virtual Result<void> check(std::span<const Field> fields) const = 0;
 
-  // How stored samples are wrapped, as the end of their codec: ".tfrecord.gz" (sample_opener.hpp undoes it).
-  // "": they are the payload's bytes.
+  // The wrapping around each stored sample, as a suffix of its codec, such as ".tfrecord.gz". SampleOpener
+  // (sample_opener.hpp) removes it. "" if payloads are stored as they are.
   virtual std::string_view wrapping() const { return {}; }
 
-  // How `samples` samples are split over objects: object o holds those from first_sample(o) to just before
-  // first_sample(o + 1), in order.
+  // objects(): into how many objects `samples` samples are split. Object o contains the samples from
+  // first_sample(o) up to, but without, first_sample(o + 1), in order.
   virtual std::uint64_t objects(std::uint64_t samples) const = 0;
   virtual std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const = 0;
-  // `first` is the key of the object's first sample (a format of one object a sample names the object after
-  // it).
+  // The name of an object. `first_key` is the key of the object's first sample. A format with one sample per
+  // object uses it as the name.
   virtual std::string object_name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
                                   std::string_view first_key, std::string_view extension) const = 0;
   virtual Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const = 0;
 
-  // --scan: whether an object of this name is this format's, and every sample in it. `found` gets label name
-  // ("" if none), placement and codec; label from the parent folder's name is the caller's business. What is
-  // damaged is `corrupt` or `truncated`, naming the object and the offset; an object that claims more than
-  // kMostSamplesAnObject is `unsupported`; whatever the bytes are, placements lie inside the object, and no
-  // more memory is taken than a small multiple of its size or a few MiB. Errc::interrupted when the user
-  // stops us.
+  // For `--scan`. claims(): whether an object of this name belongs to this format. scan(): calls `found` for
+  // every sample in the object with its label name ("" if none), placement and codec. The caller takes labels
+  // from the parent folder if it wants them. Damage is `corrupt` or `truncated`, with the object and the
+  // offset in the message. An object that claims more than kMostSamplesAnObject samples is `unsupported`.
+  // `interrupted` when the user stops the program. Whatever the bytes are, placements are inside the object,
+  // and memory stays below a small multiple of the object's size or a few MiB.
   virtual bool claims(std::string_view object_name) const = 0;
-  struct Aside {  // of an object: what is no part of any sample
+  struct Aside {  // parts of an object that belong to no sample
     std::uint64_t count = 0;
-    std::string first{};  // what it is called
-    std::string why{};    // "", or "whose 7 labels do not fit ..."
+    std::string first{};  // name of the first of them
+    std::string why{};    // "", or the reason, such as "whose 7 labels do not fit ..."
   };
   struct Found {
     std::string_view label_name;
     Placement placement;
-    std::string_view codec = {};  // "jpeg", "jpeg.tfrecord.gz"; "": as the object's name says
-    bool statistics = false;      // by its name: no sample if alone in its object while others hold samples
-    Aside arrays_left_out{};      // told once, with one of the object's samples
-    Aside files_left_out{};       // of an archive; likewise
+    std::string_view codec = {};  // "jpeg", "jpeg.tfrecord.gz"; "": take it from the object's name
+    // Named as statistics; not a sample if it is alone in its object and other objects contain samples.
+    bool statistics = false;
+    Aside arrays_left_out{};  // reported once, with one of the object's samples
+    Aside files_left_out{};   // of an archive; also reported once
   };
   using Visit = std::function<void(const Found&)>;
   virtual Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const = 0;

@@ -1,4 +1,4 @@
-// What every format must do, on every back end that is always there: format_contract_test NAME.
+// Tests what every format must do, on every back end that all builds have: format_contract_test NAME.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-std::string g_format;  // given on the command line, before any test runs
+std::string g_format;  // from the command line, set before any test runs
 
 struct Sample {
   std::string key;
@@ -28,18 +28,18 @@ struct Sample {
   std::vector<std::byte> bytes;
 };
 
-// A picture file, and an array for formats that hold nothing else.
+// A picture file, and an array for formats that can only store arrays.
 const Field kImage{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
 const Field kArray{
     .name = "image", .codec = "raw", .extension = ".bin", .element = Element::u8, .shape = {3, 32, 32}};
 
 Result<Placement> add(ObjectWriter& writer, const Sample& sample) {
-  // In three pieces, of which one may be empty.
+  // In three pieces; one may be empty.
   const std::span<const std::byte> bytes(sample.bytes);
   const std::array pieces{bytes.first(bytes.size() / 3), bytes.subspan(bytes.size() / 3, bytes.size() / 2),
                           bytes.subspan(bytes.size() / 3 + bytes.size() / 2)};
   FieldBytes field{.pieces = pieces, .bytes = bytes.size()};
-  if (sample.label % 2 == 1) field.crc32c = crc32c(bytes);  // some makers know it
+  if (sample.label % 2 == 1) field.crc32c = crc32c(bytes);  // some makers already know it
   return writer.add(
       {.key = sample.key, .label = sample.label, .label_name = sample.label_name, .fields = {&field, 1}});
 }
@@ -64,7 +64,7 @@ std::vector<Sample> make_samples(const Field& field) {
   return samples;
 }
 
-// By itself, with other numbers of samples in an object where it can, and compressed.
+// The default options, other numbers of samples per object if the format has them, and compression.
 std::vector<std::vector<OptionWord>> variants() {
   std::vector<std::vector<OptionWord>> words{{}};
   const OptionTable table = (*format_registry().find(g_format))->options;
@@ -118,7 +118,7 @@ class FormatContract : public ::testing::TestWithParam<std::string> {
                                 ".jpg");
   }
 
-  // What the format takes of the two.
+  // Those of the two fields that the format can store.
   std::vector<const Field*> fields() const {
     std::vector<const Field*> taken;
     for (const Field* field : {&kImage, &kArray})
@@ -134,7 +134,7 @@ class FormatContract : public ::testing::TestWithParam<std::string> {
   std::unique_ptr<Format> format_;
 };
 
-// All samples into objects and out again, by their placements and by a scan.
+// Writes all samples into objects, and reads them by their placements and by a scan.
 void FormatContract::round_trip(const Field& field) {
   const std::vector<Sample> samples = make_samples(field);
   const std::uint64_t objects = format_->objects(samples.size());
@@ -194,7 +194,7 @@ void FormatContract::round_trip(const Field& field) {
     for (std::size_t i = 0; i < placed.size(); ++i) {
       EXPECT_EQ(scanned[i].offset, placed[i].offset);
       EXPECT_EQ(scanned[i].length, placed[i].length);
-      // Formats that store numbers have no names for them.
+      // Formats that store labels as numbers have no names for them.
       if (!labels[i].empty() && labels[i] != std::to_string(samples[begin + i].label)) {
         EXPECT_EQ(labels[i], samples[begin + i].label_name);
       }

@@ -1,4 +1,4 @@
-// Fuzz target, one a format: the input is an object, scanned (what is held true: scan_fixture.hpp).
+// Fuzz target, one per format: the input is scanned as an object (scan_fixture.hpp says what is checked).
 #include <cstddef>
 #include <cstdint>
 

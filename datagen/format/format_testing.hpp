@@ -1,4 +1,4 @@
-// For tests only: objects of any fields through a format and out again, and what damage must not do.
+// For tests only: writes samples with any fields in a format, scans them, and checks that damage is harmless.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace penstock {
 
-// A back end that only appends.
+// A back end that can only append (no write_at).
 class AppendingBackend final : public BackendWrapper {
  public:
   explicit AppendingBackend(std::unique_ptr<Backend> inner)
@@ -33,7 +33,7 @@ inline std::unique_ptr<Format> format_of(std::string_view name, const std::vecto
   return info->make(Options::parse(info->options, words, "format option").value()).value();
 }
 
-// One sample: a label, and bytes by field.
+// One sample: a label, and the bytes of each field.
 struct TestSample {
   std::uint32_t label = 0;
   std::vector<std::vector<std::byte>> fields;
@@ -52,7 +52,7 @@ inline std::vector<TestSample> test_samples(std::span<const Field> fields, std::
   return samples;
 }
 
-// A signal and its time axis: two arrays of equally many numbers.
+// A signal and its time axis: two arrays of the same length.
 inline std::vector<Field> two_signals() {
   const Field signal{
       .name = "signal", .codec = "raw", .extension = ".bin", .element = Element::f64, .shape = {1000}};
@@ -115,7 +115,8 @@ inline Result<std::vector<ScannedSample>> scan_object(Backend& backend, const Fo
   return samples;
 }
 
-// Numbers in a line are a sample, and what has as many entries its time axis.
+// Expects that a one-dimensional array is one sample and that a second array of the same length is its time
+// axis.
 inline void expect_one_sample_of_two_signals(Backend& backend, std::string_view format) {
   const std::vector<OptionWord> one{{"samples_per_file", "1"}};
   const std::vector<Field> fields = two_signals();
@@ -128,8 +129,8 @@ inline void expect_one_sample_of_two_signals(Backend& backend, std::string_view 
   EXPECT_EQ((*scanned)[0].placement.length, 8000U);
 }
 
-// Every truncation fails; every flipped bit outside [payload_begin, payload_end), and every byte there made
-// 0x00 and 0xff, gives what ScanFixture holds scans to.
+// Expects that every truncation fails. Then damages every byte outside [payload_begin, payload_end): flips
+// each bit, and sets the byte to 0x00 and 0xff. ScanFixture::scan checks each result.
 inline void expect_hardened(ScanFixture& fixture, std::span<const std::byte> whole, std::size_t payload_begin,
                             std::size_t payload_end) {
   ASSERT_OK(fixture.scan(whole));

@@ -1,4 +1,4 @@
-// Format: HDF5, a dataset a field, of one sample or of several along a new first axis.
+// Format: HDF5, one dataset per field. A dataset has one sample, or several along a new first axis.
 
 #include <algorithm>
 #include <memory>
@@ -22,7 +22,8 @@ extern const FormatInfo format_hdf5;
 
 namespace {
 
-// All metadata first, then the payload as its samples come, then what was kept of the other fields.
+// Writes all metadata first, then the payload as samples are added, then the other fields, which were kept in
+// memory.
 class Hdf5Writer final : public ObjectWriter {
  public:
   Hdf5Writer(Backend& backend, const ObjectPlan& plan, bool stacked)
@@ -71,7 +72,7 @@ class Hdf5Writer final : public ObjectWriter {
   SampleArrays arrays_;
   std::optional<CoalescingWriter> writer_;
   std::optional<Hdf5Layout> layout_;
-  bool patched_ = false;  // lengths are known only at the end
+  bool patched_ = false;  // lengths are known only at the end, so the metadata is written again
 };
 
 class Hdf5 final : public ShardedFormat {

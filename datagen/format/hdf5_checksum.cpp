@@ -17,7 +17,7 @@ struct State {
       a -= c;
       a ^= std::rotl(c, turns);
       c += b;
-      // The three take turns.
+      // The three variables rotate.
       const std::uint32_t first = a;
       a = b;
       b = c;

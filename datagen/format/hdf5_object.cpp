@@ -27,7 +27,7 @@ enum Message : std::uint16_t {
   kSymbolTable = 0x11,
 };
 
-// ---- Old groups: a tree of tables of symbols, whose names are in a heap --------------------------------
+// ---- Old groups: a tree of symbol tables, with the names in a heap -------------------------------------
 class SymbolTable {
  public:
   SymbolTable(Hdf5Source& source, std::vector<Hdf5Link>& links) : source_(source), links_(links) {}
@@ -95,7 +95,7 @@ bool read_shape(HeaderReader message, Hdf5Object& object) {
 
 bool read_type(HeaderReader message, bool shared, Hdf5Object& object) {
   object.is_dataset = true;
-  if (shared) return true;  // a type with a name, which lies elsewhere
+  if (shared) return true;  // a named type, stored in another object
   const std::uint64_t kind = message.u8() & 0x0f;
   const std::uint64_t bits = message.u8();
   object.item_bytes = message.skip(2).u32();
@@ -109,14 +109,14 @@ bool read_type(HeaderReader message, bool shared, Hdf5Object& object) {
   return message.ok();
 }
 
-// Of chunks, version 4 of the message: which index finds them.
+// Reads which index finds the chunks (message version 4).
 bool read_chunk_index(HeaderReader& message, Hdf5Object& object) {
   const std::uint64_t flags = message.u8();
   const std::uint64_t sides = message.u8();
   const std::uint64_t width = message.u8();
   if (sides < 1 || sides > kMostSides + 1 || width < 1 || width > 8) return false;
   for (std::uint64_t i = 0; i < sides; ++i) object.chunk.push_back(message.number(width));
-  object.chunk.pop_back();  // the element
+  object.chunk.pop_back();  // the last entry is the size of an element
   constexpr std::uint64_t kFiltered = 2;
   switch (message.u8()) {
     case 1:
@@ -140,7 +140,7 @@ bool read_chunk_index(HeaderReader& message, Hdf5Object& object) {
   return message.ok();
 }
 
-// `data` is where the message's own bytes lie.
+// `data` is the address of the message's own bytes.
 bool read_layout(HeaderReader message, std::uint64_t data, Hdf5Object& object) {
   const std::uint64_t version = message.u8();
   const std::uint64_t kind = message.u8();
@@ -208,7 +208,7 @@ class ObjectReader {
       const Extent block = blocks_.back();
       blocks_.pop_back();
       PENSTOCK_TRY(read_block(block));
-      front_ = 4;  // of continuations: their signature
+      front_ = 4;  // a continuation begins with its signature
       signature_ = "OCHK";
     }
     if (!filters_.empty() && object_.unreadable.empty()) object_.unreadable = filters_;
@@ -217,7 +217,7 @@ class ObjectReader {
   }
 
  private:
-  static constexpr std::uint64_t kSignature2 = 0x5244484f;  // OHDR
+  static constexpr std::uint64_t kSignature2 = 0x5244484f;  // "OHDR" in little endian
 
   Result<Extent> find_messages() {
     PENSTOCK_ASSIGN(auto head, source_.look(header_, 6));
@@ -252,7 +252,7 @@ class ObjectReader {
     } else {
       PENSTOCK_ASSIGN(bytes, source_.look(block.offset, block.length));
     }
-    // Kept: messages make look for more.
+    // A copy, because messages call look(), which makes `bytes` invalid.
     const std::vector<std::byte> kept(bytes.begin(), bytes.end());
     const std::uint64_t begin = block.offset + (modern_ ? front_ : 0);
     const std::size_t head_bytes = modern_ ? 4 + orders_ : 8;
@@ -330,9 +330,9 @@ class ObjectReader {
 
   Hdf5Source& source_;
   const std::uint64_t header_;
-  bool modern_ = false;      // version 2
-  std::size_t orders_ = 0;   // bytes of a message's creation order
-  std::uint64_t front_ = 0;  // bytes of a block in front of its messages
+  bool modern_ = false;      // header of version 2
+  std::size_t orders_ = 0;   // bytes of the creation order of each message
+  std::uint64_t front_ = 0;  // bytes of a block before its messages
   std::string_view signature_ = "OHDR";
   std::vector<Extent> blocks_;
   std::string filters_;

@@ -17,9 +17,9 @@ constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
 constexpr std::size_t kMostObjects = 65536;
 constexpr std::size_t kMostPath = 1024;
 
-// Finds where the chunks of `array` lie: fills extent.chunks, in the order of the rows, and rows_per_chunk;
-// all bytes of each chunk are in the file. `unsupported` where chunks cut its rows, or not all were written;
-// `corrupt` where the index is damaged.
+// Finds the chunks of `array`. Fills extent.chunks, in the order of the rows, and rows_per_chunk. Checks that
+// all bytes of each chunk are in the file. `unsupported` if chunks split rows, or some were never written.
+// `corrupt` if the index is damaged.
 class ChunkFinder {
  public:
   ChunkFinder(Hdf5Source& source, const Hdf5Object& dataset, const StoredArray& array, ArrayExtent& extent)
@@ -55,7 +55,8 @@ class ChunkFinder {
     return error(Errc::unsupported, "some of its chunks were never written, so its samples have no place");
   }
 
-  // Chunks must be rows, or several of them. What is not in the file as a whole is not measured.
+  // Computes the sizes of chunks. Chunks must consist of one or more whole rows. An array larger than the
+  // file is refused first, because its shape cannot be trusted.
   Result<void> measure() {
     const auto& shape = dataset_.shape;
     const auto& chunk = dataset_.chunk;
@@ -80,7 +81,7 @@ class ChunkFinder {
     return success();
   }
 
-  // Memory is taken for what the index says, and not for what the shape claims.
+  // Memory grows with the entries of the index, not with the size that the shape claims.
   Result<void> place(std::uint64_t chunk, std::uint64_t address) {
     if (address == kHdf5Nowhere) return success();
     PENSTOCK_ASSIGN(const std::uint64_t offset, source_.extent(address, chunk_bytes_));
@@ -123,7 +124,7 @@ class ChunkFinder {
     return place(chunk, address);
   }
 
-  // A fixed array without pages.
+  // Reads a fixed array without pages.
   Result<void> read_list() {
     constexpr std::uint64_t kHeadBytes = 28;
     PENSTOCK_ASSIGN(const auto head, source_.look_checked(dataset_.address, kHeadBytes, "FAHD"));
@@ -152,13 +153,14 @@ class ChunkFinder {
   ArrayExtent& extent_;
   std::uint64_t chunk_bytes_ = 0;
   std::uint64_t count_ = 0;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> placed_;  // number and offset, as the index has them
+  // Number and offset of each chunk, in the order of the index.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> placed_;
   bool ordered_ = true;
 };
 
 }  // namespace
 
-// The superblock lies at 0 or, behind what others keep in front of it, at 512, 1024, 2048 ...
+// Finds the superblock. It is at offset 0 or, if a user block comes before it, at 512, 1024, 2048 and so on.
 Result<std::uint64_t> Hdf5Reader::find_root() {
   for (std::uint64_t at = 0; at + kSignature.size() <= source_.size(); at = at == 0 ? 512 : 2 * at) {
     PENSTOCK_ASSIGN(const auto bytes, source_.look(at, kSignature.size()));
@@ -196,7 +198,7 @@ Result<std::uint64_t> Hdf5Reader::read_superblock(std::uint64_t base) {
   }
   if (said_base != base)
     return source_.corrupt(0, fmt::format("an HDF5 superblock that says it lies at byte {}", said_base));
-  // Older libraries count the end from the beginning of the object.
+  // Older libraries count the end from the beginning of the object, not from the base address.
   if (end < base || end > source_.size())
     return source_.error(
         Errc::truncated, 0,
@@ -216,7 +218,7 @@ Result<void> Hdf5Reader::open() {
       PENSTOCK_TRY(add_dataset(found, std::move(object)));
       continue;
     }
-    // In the order of the links; what several lead to has the name of the first.
+    // Visits links in their order. An object with several links gets the name of the first.
     for (auto link = object.links.rbegin(); link != object.links.rend(); ++link) {
       if (!seen.insert(link->address).second) continue;
       std::string path = found.name.empty() ? link->name : fmt::format("{}/{}", found.name, link->name);
@@ -263,7 +265,7 @@ Result<ArrayExtent> Hdf5Reader::locate(std::size_t array) {
     extent.offset = extent.chunks.front();
     for (std::size_t i = 1; i < extent.chunks.size(); ++i)
       if (extent.chunks[i] != extent.chunks[i - 1] + chunk_bytes) return extent;
-    extent.chunks.clear();  // one behind another
+    extent.chunks.clear();  // the chunks are contiguous
     return extent;
   }
   if (object.address == kHdf5Nowhere && stored.bytes == 0) return extent;

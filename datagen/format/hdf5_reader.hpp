@@ -1,6 +1,6 @@
-// The datasets of an HDF5 file that anybody made: a parser of our own, bounded by the file's size. Reads
-// superblocks 0 to 3, old and new groups and headers, and data that is in the file as it is: contiguous,
-// compact, or in chunks without filters.
+// Finds the datasets of an HDF5 file, which any program may have made. This parser uses no library, and its
+// work is bounded by the file's size. It reads superblocks 0 to 3, old and new groups and headers. It reads
+// data that is stored unchanged: contiguous, compact, or in chunks without filters.
 #pragma once
 
 #include <cstddef>
@@ -18,25 +18,26 @@ namespace penstock {
 class Hdf5Reader {
  public:
   explicit Hdf5Reader(ObjectWindow& window) : source_(window, window.size()) {}
-  Hdf5Reader(ByteWindow& window, std::uint64_t size) : source_(window, size) {}  // of an object that large
+  // `size`: bytes of the object.
+  Hdf5Reader(ByteWindow& window, std::uint64_t size) : source_(window, size) {}
 
-  // Finds every dataset of numbers that hard links lead to. Others (strings, compounds, references) are left
-  // out.
+  // Finds every numeric dataset that hard links reach. Skips other datasets (strings, compounds, references).
   Result<void> open();
   std::span<const StoredArray> arrays() const { return arrays_; }
 
-  // `unsupported` says which dataset is not in the file as it is, and why.
+  // Where the bytes of an array are. `unsupported` names the dataset and says why its bytes are not stored
+  // unchanged.
   Result<ArrayExtent> locate(std::size_t array);
 
  private:
   Result<std::uint64_t> find_root();
   Result<std::uint64_t> read_superblock(std::uint64_t base);
-  Result<void> add_dataset(const Hdf5Link& found, Hdf5Object object);  // its name is its whole path
+  Result<void> add_dataset(const Hdf5Link& found, Hdf5Object object);  // `found.name` is the whole path
 
   Hdf5Source source_;
   std::vector<StoredArray> arrays_;
-  std::vector<Hdf5Object> objects_;     // by array
-  std::vector<std::uint64_t> headers_;  // likewise
+  std::vector<Hdf5Object> objects_;     // one per array
+  std::vector<std::uint64_t> headers_;  // one per array
 };
 
 }  // namespace penstock

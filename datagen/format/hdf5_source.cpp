@@ -18,7 +18,7 @@ Result<std::span<const std::byte>> Hdf5Source::look(std::uint64_t address, std::
   PENSTOCK_ASSIGN(const std::uint64_t offset, extent(address, length));
   if (length > kMaxInspected)
     return error(Errc::unsupported, address, fmt::format("a header of {} bytes", length));
-  // Also what has no bytes has its price.
+  // A read of no bytes also costs one, so that endless empty reads are refused too.
   const std::uint64_t price = length + 1;
   if (price > budget_) return corrupt(address, "headers that lead in circles");
   budget_ -= price;
@@ -38,7 +38,7 @@ Result<std::span<const std::byte>> Hdf5Source::look_checked(std::uint64_t addres
   return covered;
 }
 
-// Levels fall on the way down, so that no path is endless.
+// Each level must be below the one above it, so that every path ends.
 Result<void> Hdf5Source::walk_tree(
     std::uint64_t root, std::uint64_t kind, std::uint64_t key_bytes, std::string_view what,
     const std::function<Result<void>(std::uint64_t at, std::span<const std::byte> entry,

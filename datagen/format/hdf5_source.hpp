@@ -1,5 +1,5 @@
-// The bytes of an HDF5 file, by its own addresses and within bounds. Looking costs: who looks at far more
-// than the file has, follows a file that leads in circles.
+// Reads the bytes of an HDF5 file by the file's own addresses, and checks bounds. Each read is counted. A
+// file whose references form a circle makes the parser read far more bytes than the file has, and is refused.
 #pragma once
 
 #include <cstdint>
@@ -12,31 +12,32 @@
 
 namespace penstock {
 
-inline constexpr std::uint64_t kHdf5Nowhere = UINT64_MAX;  // the address of what is not there
+inline constexpr std::uint64_t kHdf5Nowhere = UINT64_MAX;  // the address of an object that does not exist
 
 class Hdf5Source {
  public:
   Hdf5Source(ByteWindow& window, std::uint64_t size)
       : window_(window), size_(size), budget_(4 * size + (1U << 20U)) {}
 
-  // Addresses count from here.
+  // Sets the file offset of address 0.
   void set_base(std::uint64_t base) { base_ = base; }
   std::uint64_t size() const { return size_; }
 
-  // The bytes at an address, valid until the next look. At most kMaxInspected.
+  // The `length` bytes at an address, valid until the next call. At most kMaxInspected bytes.
   static constexpr std::size_t kMaxInspected = std::size_t{512} << 10;
   Result<std::span<const std::byte>> look(std::uint64_t address, std::uint64_t length);
-  // As look, of metadata that ends in a checksum of all before it; the signature is checked too.
+  // Like look(), for metadata that begins with `signature` and ends in a checksum of all bytes before it.
+  // Checks both.
   Result<std::span<const std::byte>> look_checked(std::uint64_t address, std::uint64_t length,
                                                   std::string_view signature);
 
-  // Walks over a version 1 B-tree of that kind (0: of a group, 1: of chunks): visits the entries of its
-  // leaves, each a key of `key_bytes` and the address of a child. `what` is the tree in errors.
+  // Walks a version 1 B-tree of this kind (0: group, 1: chunks). Calls `visit` for each entry of its leaves:
+  // a key of `key_bytes` bytes and the address of a child. `what` names the tree in errors.
   Result<void> walk_tree(std::uint64_t root, std::uint64_t kind, std::uint64_t key_bytes,
                          std::string_view what,
                          const std::function<Result<void>(std::uint64_t at, std::span<const std::byte> entry,
                                                           std::uint64_t child)>& visit);
-  // The offset in the file of `length` bytes at an address, all of which are there.
+  // The file offset of the `length` bytes at an address. Checks that the file contains all of them.
   Result<std::uint64_t> extent(std::uint64_t address, std::uint64_t length) const;
 
   Error error(Errc code, std::uint64_t address, std::string_view what) const;
@@ -46,7 +47,7 @@ class Hdf5Source {
 
  private:
   ByteWindow& window_;
-  const std::uint64_t size_;  // of the object
+  const std::uint64_t size_;  // bytes of the object
   std::uint64_t base_ = 0;
   std::uint64_t budget_;
 };

@@ -42,7 +42,7 @@ class Hdf5 : public ::testing::Test {
   Backend& backend_ = *tier_.backend;
 };
 
-// The driver of lookup3.c prints these.
+// The test program of lookup3.c prints these values.
 TEST(Hdf5Checksum, KnownAnswers) {
   EXPECT_EQ(hdf5_checksum({}), 0xdeadbeefU);
   EXPECT_EQ(hdf5_checksum(bytes_of("Four score and seven years ago")), 0x17770551U);
@@ -74,7 +74,7 @@ TEST_F(Hdf5, NumbersInALineAreOneSample) {
 }
 
 TEST_F(Hdf5, TheSameBytesWhereNothingCanBeWrittenOver) {
-  Field chunked = kJpeg;  // what varies is not chunked, whatever it says
+  Field chunked = kJpeg;  // a field of variable length is never chunked, even if it asks for it
   chunked.one_chunk = true;
   const std::vector<Field> fields{chunked, kTrack};
   const auto samples = test_samples(fields, 9);
@@ -101,7 +101,7 @@ TEST_F(Hdf5, RefusesWhatNoFileCanHold) {
                                             .shape = std::vector<std::uint64_t>(32, 1)}}));
 }
 
-// 64 children a node: one leaf, two, and a tree of three levels.
+// A node has 64 children: tests one leaf, two leaves, and a tree of three levels.
 TEST_F(Hdf5, ManyChunksAreOneTree) {
   const std::vector<Field> fields{kData};
   for (const std::size_t count : {1U, 64U, 65U, 4101U}) {
@@ -123,14 +123,14 @@ std::string python_with_h5py() {
   return {};
 }
 
-// h5py sees the arrays that went in: names, shapes, types, chunks and bytes.
+// h5py reads the same arrays: names, shapes, types, chunks and bytes.
 TEST_F(Hdf5, H5pyReadsThem) {
   const std::string python = python_with_h5py();
   if (python.empty()) GTEST_SKIP() << "no python3 here has h5py";
   const ScratchFolder scratch;
   const Tier disk = open_tier("posix:" + scratch.path().string()).value();
   const std::vector<Field> fields{kData, kStats, kWeight, kTrack};
-  for (const std::size_t count : {0U, 1U, 7U, 4101U}) {  // 0: one, with shapes of its own
+  for (const std::size_t count : {0U, 1U, 7U, 4101U}) {  // 0: one sample, with its own shapes
     const bool one = count == 0;
     const auto samples = test_samples(fields, one ? 1 : count);
     ASSERT_OK(make_object(*disk.backend, *format_of("hdf5", one ? kOne : std::vector<OptionWord>{}), "a.h5",
@@ -177,7 +177,8 @@ TEST_F(Hdf5, DamageIsAnError) {
   }
 }
 
-// Damage that was there when the checksums were made: bits flipped in the superblock and in every header.
+// Damage with correct checksums: flips bits in the superblock and in every header, and then computes the
+// checksums.
 TEST_F(Hdf5, DamageBehindRightChecksumsIsBounded) {
   ScanFixture fixture("hdf5");
   const std::vector<Field> fields{kData, kStats, kTrack};
@@ -200,9 +201,9 @@ TEST_F(Hdf5, DamageBehindRightChecksumsIsBounded) {
   EXPECT_GT(failed, 100U);
 }
 
-// ---- Files of the oldest kind, put together by hand ----------------------------------------------------
-// Superblock 0; the root's tree, heap and table of symbols; one contiguous dataset "d" of three bytes whose
-// header goes on in a continuation.
+// ---- Files of the oldest version, made byte by byte ----------------------------------------------------
+// Superblock 0; the root's tree, heap and symbol table; one contiguous dataset "d" of three bytes, whose
+// header has a continuation.
 constexpr std::size_t kTree = 136;
 constexpr std::size_t kSymbols = 176;
 constexpr std::size_t kHeap = 264;
@@ -226,14 +227,14 @@ std::vector<std::byte> old_file(std::uint64_t link = kObject, std::uint64_t more
   file.text("HEAP").u32(0).u64(16).u64(UINT64_MAX).u64(kNames);
   file.zeros(8).text("d").zeros(7);
   file.u8(1).u8(0).u16(3).u32(1).u32(72).u32(0);
-  file.u16(0x01).u16(16).u32(0).u8(1).u8(1).u16(0).u32(0).u64(3);                   // three of
-  file.u16(0x03).u16(16).u32(0).u8(0x10).u8(0).u16(0).u32(1).u16(0).u16(8).u32(0);  // bytes
+  file.u16(0x01).u16(16).u32(0).u8(1).u8(1).u16(0).u32(0).u64(3);                   // three elements of
+  file.u16(0x03).u16(16).u32(0).u8(0x10).u8(0).u16(0).u32(1).u16(0).u16(8).u32(0);  // one byte
   file.u16(0x10).u16(16).u32(0).u64(more).u64(more == kMore ? 32 : 24);
-  file.u16(0x08).u16(24).u32(0).u8(3).u8(1).u64(kBytes).u64(3).zeros(6);  // at 400: where they lie
+  file.u16(0x08).u16(24).u32(0).u8(3).u8(1).u64(kBytes).u64(3).zeros(6);  // at 400: address of the data
   return file.zeros(kBytes - file.size()).text("abc").take();
 }
 
-// One of chunks of a byte each, as many as its header claims, in an object of as many bytes and more.
+// Scans a dataset with `chunks` chunks of one byte each. The object has at least that number of bytes.
 Result<std::vector<ScannedSample>> scan_chunks(std::uint64_t chunks, std::uint64_t index) {
   auto bytes = old_file();
   const auto set = [&bytes](std::size_t at, std::uint64_t value) {
@@ -241,7 +242,7 @@ Result<std::vector<ScannedSample>> scan_chunks(std::uint64_t chunks, std::uint64
   };
   const std::uint64_t end = chunks + bytes.size();
   set(40, end);
-  set(kObject + 16 + 8 + 8, chunks);  // the side
+  set(kObject + 16 + 8 + 8, chunks);  // length of the dimension
   const auto layout = HeaderBytes{}.u8(3).u8(2).u8(2).u64(index).u32(1).u32(1).zeros(5).take();
   std::copy(layout.begin(), layout.end(), bytes.begin() + kMore + 8);
   const ScratchFolder scratch;
@@ -281,10 +282,10 @@ TEST_F(Hdf5, FilesBehindOthersThingsAreRead) {
 
 TEST_F(Hdf5, CirclesEnd) {
   ScanFixture fixture("hdf5");
-  EXPECT_ERRC(Errc::unsupported, fixture.scan(old_file(96)), "no array");  // the root holds itself
+  EXPECT_ERRC(Errc::unsupported, fixture.scan(old_file(96)), "no array");  // the root contains itself
   EXPECT_ERRC(Errc::corrupt, fixture.scan(old_file(kObject, kMore - 24)), "circles");
   auto tree = old_file();
-  tree[kTree + 5] = std::byte{1};  // its own child, one level down
+  tree[kTree + 5] = std::byte{1};  // its own child, one level below
   tree[kTree + 32] = static_cast<std::byte>(kTree);
   EXPECT_ERRC(Errc::corrupt, fixture.scan(tree), "tree");
 }

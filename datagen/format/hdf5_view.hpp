@@ -1,4 +1,4 @@
-// The arrays of an HDF5 file that is in memory, where they lie: no library, no copies.
+// Gives the arrays of an HDF5 file in memory without a library and without copies.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@
 
 namespace penstock {
 
-// Rows of an array as they are in the file: little endian.
+// Rows of an array as the file stores them: little endian.
 struct Hdf5Rows {
-  std::vector<std::uint64_t> shape;  // the first side is the rows'; {} is one row of one element
+  std::vector<std::uint64_t> shape;  // the first dimension counts rows; {}: one row with one element
   std::uint64_t row_bytes = 0;
-  std::uint64_t rows_per_chunk = 0;                // 0: all rows lie together
-  std::vector<std::span<const std::byte>> chunks;  // one, where they do
+  std::uint64_t rows_per_chunk = 0;                // 0: all rows are contiguous
+  std::vector<std::span<const std::byte>> chunks;  // one, if all rows are contiguous
 
   std::uint64_t rows() const { return shape.empty() ? 1 : shape.front(); }
   std::span<const std::byte> row(std::uint64_t i) const {
@@ -30,21 +30,21 @@ struct Hdf5Rows {
   }
 };
 
-// What is asked for of a file.
+// The array that the caller wants from a file.
 struct Hdf5Wanted {
   std::string_view array;            // "climate/data"
-  std::optional<Element> element{};  // any number, where it is not said
+  std::optional<Element> element{};  // required element type; nothing: any number
 };
 
-// The arrays that are wanted, in that order; they point into `file`. not_found where the file lacks one
-// (naming those that it has), unsupported where one has other elements or its bytes do not lie there as they
-// are (compressed, big endian, chunks that cut rows), corrupt and truncated where the file is; each says at
-// which byte, or names the array.
+// The arrays in `wanted`, in that order. They point into `file`. `not_found` if an array is missing; the
+// message names the existing arrays. `unsupported` if an array has other elements, or if its bytes are not
+// stored unchanged: compressed, big endian, or in chunks that split rows. `corrupt` and `truncated` if the
+// file is damaged. Each message gives the offset or the array.
 Result<std::vector<Hdf5Rows>> hdf5_arrays(std::span<const std::byte> file,
                                           std::span<const Hdf5Wanted> wanted);
 
-// Of one array of an object, by its headers alone. not_found where the object has no such array; other errors
-// are those of opening, reading, and above.
+// The shape of one array of an object. Reads only the headers. `not_found` if the object has no such array.
+// Other errors: those of opening, of reading and of hdf5_arrays().
 Result<std::vector<std::uint64_t>> hdf5_shape(Backend& backend, std::string_view object,
                                               std::string_view array);
 

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// A file with these data sets, whose bytes count up from 0 in each.
+// A file with these data sets. The bytes of each count up from 0.
 std::vector<std::byte> file_with(const std::vector<ArrayPlan>& datasets) {
   const Hdf5Layout layout(datasets);
   std::vector<std::byte> file = layout.metadata();

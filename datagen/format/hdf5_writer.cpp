@@ -14,9 +14,9 @@ namespace {
 constexpr std::uint64_t kNowhere = UINT64_MAX;
 constexpr std::uint64_t kSuperblockBytes = 48;
 constexpr std::uint64_t kDataAlignment = 64;
-constexpr std::size_t kNodeEntries = 64;  // of a chunk tree's node, as files without a word about it have
-constexpr std::size_t kMostDatasetSides = 32;  // H5S_MAX_RANK
-constexpr std::size_t kMostTreeSides = 31;     // chunks have one more: the element
+constexpr std::size_t kNodeEntries = 64;       // entries of a chunk tree's node; the default of HDF5
+constexpr std::size_t kMostDatasetSides = 32;  // the limit of HDF5's library, H5S_MAX_RANK
+constexpr std::size_t kMostTreeSides = 31;     // for chunks, the element counts as one more
 
 std::uint64_t aligned(std::uint64_t offset) {
   return (offset + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
@@ -28,7 +28,7 @@ void put_message(HeaderBytes& messages, std::uint8_t type, const HeaderBytes& da
 }
 
 std::vector<std::byte> object_header(const HeaderBytes& messages) {
-  constexpr std::uint8_t kSizeOf4Bytes = 2;  // of the messages' length; no times
+  constexpr std::uint8_t kSizeOf4Bytes = 2;  // field width of the messages' length; no times are stored
   HeaderBytes header;
   header.text("OHDR").u8(2).u8(kSizeOf4Bytes).u32(messages.size()).append(messages.view());
   return header.u32(hdf5_checksum(header.view())).take();
@@ -47,7 +47,7 @@ HeaderBytes integer_type(std::size_t bytes, bool is_signed) {
   return data;
 }
 
-// Little endian, the mantissa's first bit not stored.
+// Little endian; the first bit of the mantissa is not stored.
 HeaderBytes float_type(std::size_t bytes, std::size_t exponent_bits, std::uint64_t bias) {
   const std::size_t bits = 8 * bytes;
   const std::size_t mantissa_bits = bits - 1 - exponent_bits;
@@ -63,7 +63,7 @@ HeaderBytes datatype(Element element) {
   return integer_type(element_bytes(element), element != Element::u8);
 }
 
-// None; space allocated late (contiguous) or with each chunk.
+// No fill value. Space is allocated late (contiguous) or with each chunk.
 HeaderBytes fill_value(bool chunked) {
   HeaderBytes data;
   data.u8(3).u8(chunked ? 0x0b : 0x0a);
@@ -96,7 +96,7 @@ std::uint64_t node_bytes(const ArrayPlan& dataset) {
   return 24 + kNodeEntries * 8 + (kNodeEntries + 1) * key;
 }
 
-// Writes a tree's nodes, leaves first; the last is the root.
+// Writes the nodes of a tree, leaves first. The last node is the root.
 class ChunkTree {
  public:
   ChunkTree(const ArrayPlan& dataset, std::uint64_t address, std::uint64_t data)
@@ -123,7 +123,7 @@ class ChunkTree {
 
   void key(std::uint64_t chunk) {
     const std::uint64_t rows = dataset_.shape[0] / dataset_.chunks;
-    const bool behind = chunk >= dataset_.chunks;  // only says where the last one ends
+    const bool behind = chunk >= dataset_.chunks;  // this key only marks the end of the last chunk
     const std::uint64_t from = std::min(chunk, dataset_.chunks) * rows;
     tree_.u32(behind ? 0 : dataset_.bytes() / dataset_.chunks).u32(0).u64(from);
     tree_.zeros(8 * dataset_.shape.size());
@@ -149,10 +149,10 @@ class ChunkTree {
   const std::uint64_t address_;
   const std::uint64_t data_;
   HeaderBytes tree_;
-  std::uint64_t first_ = 0;  // node of the level in the making
+  std::uint64_t first_ = 0;  // first node of the current level
 };
 
-// HDF5 counts a chunk's sides and bytes in 32 bits, and has none of nothing.
+// HDF5 stores a chunk's lengths and bytes in 32 bits, and allows no empty chunk.
 bool can_be_chunked(const ArrayPlan& dataset) {
   if (dataset.shape.empty() || dataset.shape.size() > kMostTreeSides || dataset.bytes() == 0) return false;
   if (dataset.shape[0] % dataset.chunks != 0) return false;
@@ -234,7 +234,7 @@ Hdf5Layout::Hdf5Layout(std::vector<ArrayPlan> datasets) : datasets_(std::move(da
 
 std::vector<std::byte> Hdf5Layout::group_header(const Group& group) const {
   HeaderBytes messages;
-  HeaderBytes links;  // none in a heap: all follow
+  HeaderBytes links;  // no links in a heap: all of them follow
   links.u8(0).u8(0).u64(kNowhere).u64(kNowhere);
   put_message(messages, 0x02, links);
   put_message(messages, 0x0a, HeaderBytes().zeros(2));

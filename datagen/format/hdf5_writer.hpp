@@ -1,6 +1,6 @@
-// HDF5 files whose metadata is in front of all data, for streaming: version 2 superblock and object
-// headers, which HDF5 1.8 and later read (HDF5 File Format Specification, version 3.0). No times: the same
-// shapes, the same bytes.
+// Makes HDF5 files that can be streamed: all metadata comes before all data. Writes version 2 superblocks and
+// object headers, which HDF5 1.8 and later read (HDF5 File Format Specification, version 3.0). Stores no
+// times, so that the same shapes give the same bytes.
 #pragma once
 
 #include <cstddef>
@@ -14,26 +14,26 @@
 
 namespace penstock {
 
-// Where everything of a file lies, a dataset for each array ("climate/data": in the group climate). Sides of
-// datasets may change without moving anything in front of data_begin().
+// The layout of a file with one dataset for each array. "climate/data" is in the group `climate`. The lengths
+// of dimensions may change later without moving anything before data_begin().
 class Hdf5Layout {
  public:
   explicit Hdf5Layout(std::vector<ArrayPlan> datasets);
 
-  // invalid_argument where no file can hold such datasets, saying why: two of one name, a name that is also a
-  // group's, more sides than HDF5 has.
+  // `invalid_argument`, with the reason, if no file can contain such datasets: two have the same name, a name
+  // is also the name of a group, or one has more dimensions than HDF5 allows.
   static Result<void> check(std::span<const ArrayPlan> datasets);
 
-  std::vector<std::byte> metadata() const;  // the file's first bytes, up to data_begin()
+  std::vector<std::byte> metadata() const;  // the file's bytes before data_begin()
   std::uint64_t data_begin() const { return addresses_.empty() ? end_ : addresses_.front(); }
-  // Of a dataset's bytes, in the order given; what lies between two is padding.
+  // Offset of a dataset's bytes. Datasets are in the given order. Bytes between two datasets are padding.
   std::uint64_t address(std::size_t dataset) const { return addresses_[dataset]; }
   std::uint64_t end() const { return end_; }
 
  private:
   struct Group {
-    std::vector<std::pair<std::string, std::size_t>> groups{};    // and its number
-    std::vector<std::pair<std::string, std::size_t>> datasets{};  // likewise
+    std::vector<std::pair<std::string, std::size_t>> groups{};    // name, and index in groups_
+    std::vector<std::pair<std::string, std::size_t>> datasets{};  // name, and index in datasets_
     std::uint64_t header = 0;
   };
   std::size_t group_of(std::string_view path);
@@ -42,9 +42,9 @@ class Hdf5Layout {
 
   std::vector<ArrayPlan> datasets_;
   std::vector<Group> groups_;             // the root first
-  std::vector<std::uint64_t> headers_;    // of datasets
-  std::vector<std::uint64_t> trees_;      // of chunked datasets
-  std::vector<std::uint64_t> addresses_;  // of their bytes
+  std::vector<std::uint64_t> headers_;    // offsets of the object headers, one per dataset
+  std::vector<std::uint64_t> trees_;      // offsets of the chunk indexes, for chunked datasets
+  std::vector<std::uint64_t> addresses_;  // offsets of the data, one per dataset
   std::uint64_t end_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Format: NumPy's .npy files. A sample is an array, or samples are stacked along a new first axis of one.
+// Format: NumPy's .npy files. One array has one sample, or several samples stacked along a new first axis.
 #include <fmt/format.h>
 
 #include <memory>
@@ -76,7 +76,7 @@ class Npy final : public ShardedFormat {
     return std::make_unique<NpyWriter>(backend, plan, !shards_.one_sample());
   }
 
-  // Whether an array is one sample or many is not in it; only names of shards say so.
+  // The file does not say whether an array is one sample or many. Only the name of a shard does.
   Result<void> scan(Backend& backend, const Entry& object, const Visit& found) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     PENSTOCK_ASSIGN(const NpyArray array, read_npy(window, 0, object.bytes));

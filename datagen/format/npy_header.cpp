@@ -13,11 +13,11 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kMostText = 65536;     // version 1.0's limit; NumPy itself reads no more than 10 000
-constexpr std::size_t kMostArraySides = 64;  // NumPy 2 has 64, earlier ones 32
-constexpr std::size_t kDigits = 20;          // of the largest first side
+constexpr std::size_t kMostText = 65536;     // the limit of version 1.0; NumPy itself reads at most 10 000
+constexpr std::size_t kMostArraySides = 64;  // NumPy 2 allows 64, earlier versions 32
+constexpr std::size_t kDigits = 20;          // of the largest length of the first dimension
 
-// "<f4": order, kind, and bytes.
+// "<f4": byte order, kind, and size in bytes.
 std::string descr_of(Element element) {
   const std::size_t bytes = element_bytes(element);
   return fmt::format("{}{}{}", bytes == 1 ? '|' : '<', element_name(element).front(), bytes);
@@ -27,7 +27,7 @@ Error bad(std::string_view what) {
   return make_error(Errc::corrupt, fmt::format("{} in the header of a NumPy array", what));
 }
 
-// The little of Python's literals that such a header is written in.
+// Parses the subset of Python literals that such a header contains.
 class Literals {
  public:
   explicit Literals(std::string_view text) : rest_(text) {}
@@ -69,7 +69,7 @@ class Literals {
     const auto [stop, failure] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
     if (failure != std::errc{}) return std::nullopt;
     rest_.remove_prefix(static_cast<std::size_t>(stop - rest_.data()));
-    if (rest_.starts_with('L')) rest_.remove_prefix(1);  // written by Python 2
+    if (rest_.starts_with('L')) rest_.remove_prefix(1);  // from Python 2
     return value;
   }
 
@@ -114,7 +114,7 @@ Result<void> read_descr(Literals& text, NpyArray& array) {
 }
 
 Result<void> measure(NpyArray& array) {
-  // With an empty side the others may be anything.
+  // If one dimension is empty, the others may have any length.
   const bool empty = std::find(array.shape.begin(), array.shape.end(), 0U) != array.shape.end();
   array.data_bytes = empty ? 0 : array.item_bytes;
   if (array.data_bytes == 0) return success();
@@ -130,7 +130,7 @@ std::vector<std::byte> npy_header(Element element, std::span<const std::uint64_t
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (", descr_of(element));
   for (std::size_t i = 0; i < shape.size(); ++i) text += fmt::format("{}{}", i == 0 ? "" : ", ", shape[i]);
   text += shape.size() == 1 ? ",), }" : "), }";
-  // As if the first side had all its digits, so that it may grow while the array is written.
+  // Reserves all digits for the first dimension, so that it may grow while the array is written.
   const std::size_t first_digits = shape.empty() ? 0 : fmt::formatted_size("{}", shape[0]);
   const std::size_t longest = kMagic.size() + 4 + text.size() + (kDigits - first_digits) + 1;
   const std::size_t whole = (longest + kAlignment - 1) / kAlignment * kAlignment;
@@ -170,7 +170,7 @@ Result<NpyArray> parse_npy_text(std::string_view text) {
 }
 
 Result<NpyArray> read_npy(ObjectWindow& window, std::uint64_t offset, std::uint64_t length) {
-  constexpr std::size_t kShort = 10;  // up to the text in version 1
+  constexpr std::size_t kShort = 10;  // bytes before the text in version 1
   if (length < kShort) return window.corrupt(offset, "too short for a NumPy array");
   PENSTOCK_ASSIGN(std::span<const std::byte> head, window.at(offset, std::min<std::uint64_t>(length, 12)));
   if (!as_text(head).starts_with(kMagic)) return window.corrupt(offset, "no NumPy array begins here");

@@ -1,4 +1,5 @@
-// NumPy's header before an array (numpy.lib.format): of .npy files and of the members of .npz archives.
+// Makes and parses NumPy's header before an array (numpy.lib.format), in .npy files and in members of .npz
+// archives.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,8 @@
 
 namespace penstock {
 
-// Version 1.0, C order, a multiple of 64 bytes: the array's bytes follow. The same length for every first
-// side.
+// A header of version 1.0, C order, whose size is a multiple of 64 bytes. The array's bytes follow it. Its
+// size does not depend on the length of the first dimension, so that the header can be rewritten in place.
 std::vector<std::byte> npy_header(Element element, std::span<const std::uint64_t> shape);
 
 struct NpyArray {
@@ -29,12 +30,12 @@ struct NpyArray {
   bool integers() const { return kind == 'i' || kind == 'u'; }
 };
 
-// Of the array that takes `length` bytes from `offset` on. `corrupt` when it is none or does not fill them,
-// `unsupported` for arrays of records or of Python's objects.
+// Parses the header of the array in the `length` bytes at `offset`. `corrupt` if these bytes are no array or
+// not exactly one. `unsupported` for arrays of records or of Python objects.
 Result<NpyArray> read_npy(ObjectWindow& window, std::uint64_t offset, std::uint64_t length);
 
-// What text such a header holds: "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }". The error's
-// sentence has no object in front.
+// Parses the header's text, such as "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }". The error
+// message does not name the object: the caller adds it.
 Result<NpyArray> parse_npy_text(std::string_view text);
 
 }  // namespace penstock

@@ -1,4 +1,5 @@
-// Format: NumPy's .npz archives: an array a field, of one sample or of several along a new first axis.
+// Format: NumPy's .npz archives, one array per field. An array has one sample, or several along a new first
+// axis.
 
 #include <algorithm>
 #include <memory>
@@ -26,7 +27,7 @@ namespace {
 
 constexpr std::string_view kSuffix = ".npy";
 
-// The payload is streamed where it comes sample by sample; everything else is whole when it is written.
+// Streams the payload if it comes sample by sample. Every other member is complete when it is written.
 class NpzWriter final : public ObjectWriter {
  public:
   NpzWriter(Backend& backend, const ObjectPlan& plan, bool stacked)
@@ -79,7 +80,7 @@ class NpzWriter final : public ObjectWriter {
     return varies_ ? writer_->append_draft(head) : writer_->append(head);
   }
 
-  // Only now the first side of an array of samples that vary is known.
+  // The length of the first dimension becomes known only here if samples have a variable size.
   Result<void> end_payload() {
     const ArrayPlan array = arrays_.plans().front();
     const std::vector<std::byte> head = npy_header(array.element, array.shape);

@@ -171,7 +171,7 @@ TEST_F(Npz, SamplesThatVaryAreRanges) {
     EXPECT_EQ(scanned[i].placement.length, samples[i].fields[0].size());
     EXPECT_EQ(scanned[i].codec, "jpeg");
   }
-  // The same bytes where nothing can be written over.
+  // A back end without write_at gets the same bytes.
   Tier tier = open_tier("mem:appending").value();
   AppendingBackend appending(std::move(tier.backend));
   ASSERT_OK(make_object(appending, *format, "v.npz", fields, samples));
@@ -182,7 +182,7 @@ TEST_F(Npz, ALengthMayHaveSidesOfOneBehindIt) {
   const std::vector<Field> fields{
       {.name = "x", .codec = "raw", .extension = ".npy", .varies = true, .ones = 2},
       {.name = "y", .codec = "raw", .extension = ".npy", .element = Element::i64, .shape = {1}}};
-  const auto samples = test_samples(fields, 4);  // of 0, 13, 26 and 10 bytes
+  const auto samples = test_samples(fields, 4);  // with 0, 13, 26 and 10 bytes
   for (const std::size_t i : {0U, 2U}) {
     const auto made =
         make_object(backend_, *format_of("npz", kOne), "one.npz", fields, std::span(samples).subspan(i, 1));
@@ -196,7 +196,7 @@ TEST_F(Npz, ALengthMayHaveSidesOfOneBehindIt) {
     EXPECT_EQ((*scanned)[0].placement.offset, made->placed[0].offset);
     EXPECT_EQ((*scanned)[0].placement.length, samples[i].fields[0].size());
   }
-  // Several lie one behind another in a row.
+  // Several samples are joined to one one-dimensional array.
   ASSERT_OK(make_object(backend_, *format_of("npz"), "all.npz", fields, samples));
   EXPECT_NE(text_of(content(backend_, "all.npz")).find("'shape': (49,)"), std::string::npos);
   EXPECT_EQ(scan_object(backend_, *format_of("npz"), "all.npz")->size(), 4U);
@@ -262,7 +262,7 @@ TEST_F(Npz, OffsetsThatLeadNowhereAreSaidAsTheyAre) {
               "sample 0 of 'x' from element 0 to -5 of 3");
 }
 
-// Arrays that only Python reads are next to the samples and do not hide them.
+// Arrays that only Python can read may exist next to the samples. They do not prevent a scan.
 TEST_F(Npz, ArraysThatAreNotReadAreSkipped) {
   constexpr std::string_view kPickled = "{'descr': '|O', 'fortran_order': False, 'shape': (2,), }\n";
   const auto pickle =
@@ -280,7 +280,7 @@ TEST_F(Npz, ArraysThatAreNotReadAreSkipped) {
               "no NumPy array");
 }
 
-// The same bytes, named again and again, would be work without end.
+// If members could share bytes, a small archive could make a reader work without limit.
 TEST_F(Npz, MembersShareNoBytes) {
   const Field large{.name = "x", .codec = "raw", .extension = ".bin", .shape = {1000}};
   ScanFixture fixture("npz");
@@ -308,7 +308,7 @@ TEST(Zip, LargeArchivesUseZip64) {
   EXPECT_EQ(number_at(directory, directory.size() - 22 - 20, 4), 0x07064b50U);
 }
 
-// A small archive whose directory is as if it were a large one.
+// A small archive whose directory has the ZIP64 form of a large one.
 TEST(Zip, Zip64IsRead) {
   const auto array = npy_header(Element::u8, std::vector<std::uint64_t>{2, 3});
   const std::uint64_t bytes = array.size() + 6;

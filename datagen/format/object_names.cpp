@@ -55,7 +55,7 @@ std::uint64_t Shards::objects(std::uint64_t samples) const {
 
 std::uint64_t Shards::first_sample(std::uint64_t object, std::uint64_t samples) const {
   if (per_object_ != 0) return object * per_object_;
-  // The first `samples % count` objects hold one sample more than the others.
+  // The first `samples % count` objects contain one more sample than the others.
   const std::uint64_t count = objects(samples);
   return object * (samples / count) + std::min(object, samples % count);
 }
@@ -81,7 +81,8 @@ std::optional<std::string_view> before_shard_number(std::string_view text) {
 }
 
 bool is_shard_name(std::string_view object_name) {
-  const std::string_view last = object_name.substr(object_name.rfind('/') + 1);  // npos + 1 is 0
+  // Also without '/': npos + 1 is 0.
+  const std::string_view last = object_name.substr(object_name.rfind('/') + 1);
   return before_shard_number(last.substr(0, last.rfind('.'))).has_value();
 }
 

@@ -1,4 +1,4 @@
-// What the objects of a data set are called, and how its samples are split over them.
+// Names the objects of a data set and decides how its samples are split over them.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,8 @@ inline constexpr OptionSpec kSamplesPerFileOption{
     .help = "samples per object; 1: the object is named after the sample",
     .at_least = 1};
 
-// Where an object that is one sample lies: by class as its key says, in no folder, or in one of K.
+// Folders for objects with one sample each: one folder per class (taken from the key), no folder, or one of K
+// folders.
 class Dirs {
  public:
   static Result<Dirs> parse(const Options& options);  // kDirsOption
@@ -42,24 +43,26 @@ class Dirs {
  private:
   Dirs(bool by_class, std::uint64_t folders) : by_class_(by_class), folders_(folders) {}
   bool by_class_;
-  std::uint64_t folders_;  // by the hash of the name; 0: none
+  std::uint64_t folders_;  // number of folders, chosen by a hash of the name; 0: none
 };
 
-// Of formats that put several samples into one object. Samples go in order, none is split.
+// For formats that put several samples into one object. Samples stay in order, and none is split.
 class Shards {
  public:
-  // kDirsOption, kShardsOption, kSamplesPerFileOption. invalid_argument where both numbers are given. With
-  // neither, all samples make one object: whoever knows their size says better.
+  // From kDirsOption, kShardsOption and kSamplesPerFileOption. `invalid_argument` if both numbers are given.
+  // Without either, all samples go into one object. A caller that knows their size should choose the number
+  // itself.
   static Result<Shards> parse(const Options& options);
 
-  // One sample an object.
+  // One sample per object.
   explicit Shards(Dirs dirs) : Shards(dirs, 0, 1) {}
 
-  // Said so, not by chance: an object is one sample, named after it.
+  // Whether the options ask for one sample per object, so that objects are named after their samples. False
+  // if an object has only one sample by chance.
   bool one_sample() const { return per_object_ == 1; }
   std::uint64_t objects(std::uint64_t samples) const;
   std::uint64_t first_sample(std::uint64_t object, std::uint64_t samples) const;
-  // "imagenet-00003-of-00064.tfrecord", or, with one sample an object, where its key says.
+  // "imagenet-00003-of-00064.tfrecord". With one sample per object, the name comes from the sample's key.
   std::string name(std::uint64_t object, std::uint64_t objects, std::string_view recipe,
                    std::string_view first_key, std::string_view extension) const;
 
@@ -67,14 +70,15 @@ class Shards {
   Shards(Dirs dirs, std::uint64_t shards, std::uint64_t per_object)
       : dirs_(dirs), shards_(shards), per_object_(per_object) {}
   Dirs dirs_;
-  std::uint64_t shards_;      // 0: by per_object_
-  std::uint64_t per_object_;  // 0: by shards_
+  std::uint64_t shards_;      // 0: use per_object_
+  std::uint64_t per_object_;  // 0: use shards_
 };
 
-// What stands before "-00003-of-00064" at the end of a text; nothing where it does not end so.
+// The part of a text before "-00003-of-00064" at its end. Nothing if the text does not end like this.
 std::optional<std::string_view> before_shard_number(std::string_view text);
 
-// Whether Shards::name gave it to one of several objects: "imagenet-00003-of-00064.npy".
+// Whether the name looks as if Shards::name made it for one of several objects:
+// "imagenet-00003-of-00064.npy".
 bool is_shard_name(std::string_view object_name);
 
 }  // namespace penstock

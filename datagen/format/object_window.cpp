@@ -11,7 +11,8 @@ namespace penstock {
 
 namespace {
 
-constexpr std::uint64_t kGlance = 64 << 10;  // read where the one before lies further off than a window
+// Bytes to read if the place is more than a window away from the last one.
+constexpr std::uint64_t kGlance = 64 << 10;
 
 }  // namespace
 

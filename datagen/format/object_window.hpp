@@ -1,6 +1,6 @@
-// An object seen through a window that slides: for scans, which look at headers and skip what lies between
-// them. Read in large sequential pieces where the looks are near one another, in small ones where they are
-// far apart; never more than kLargest bytes of memory. One thread.
+// Reads an object through a window that slides. For scans, which read headers and skip the bytes between
+// them. If the requested places are close together, it reads large sequential pieces. If they are far apart,
+// it reads small ones. Uses at most kLargest bytes of memory. One thread.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +23,9 @@ class ObjectWindow final : public ByteWindow {
 
   static Result<ObjectWindow> open(Backend& backend, const Entry& object);
 
-  std::uint64_t size() const { return size_; }  // of the object, as its entry says
+  std::uint64_t size() const { return size_; }  // of the object, from its entry
 
-  // `truncated` where the object ends before them; length at most kMost.
+  // `truncated` if the object ends before the last of these bytes. `length` is at most kMost.
   static constexpr std::size_t kMost = kLargest - kBufferAlignment;
   Result<std::span<const std::byte>> at(std::uint64_t offset, std::size_t length) override;
 

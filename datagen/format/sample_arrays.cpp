@@ -167,8 +167,8 @@ FieldBytes SampleArrays::content(const ArrayPlan& array, const SampleBytes* samp
 
 namespace {
 
-// For each array, whether it can belong to the payload's samples: whether its labels, those of its group or
-// else of the nearest group around it, are the payload's, or it has none.
+// For each array, true if it can belong to the payload's samples: it has no labels, or the same labels as the
+// payload. The labels of an array are those of its group, or else of the nearest group around it.
 std::vector<bool> excluded_companions(std::span<const StoredArray> arrays, std::size_t payload) {
   const auto group_of = [](std::string_view name) {
     const std::size_t slash = name.rfind('/');
@@ -178,7 +178,7 @@ std::vector<bool> excluded_companions(std::span<const StoredArray> arrays, std::
   for (const StoredArray& array : arrays)
     if (names_labels(array.name)) labelled.insert(group_of(array.name));
   const auto labels_of = [&](std::string_view name) -> std::optional<std::string_view> {
-    constexpr int kMostGroups = 64;  // around an array, that are looked at: hostile names have thousands
+    constexpr int kMostGroups = 64;  // groups around an array to search; hostile names have thousands
     std::string_view group = group_of(name);
     for (int i = 0; i < kMostGroups; ++i, group = group_of(group)) {
       if (labelled.contains(group)) return group;
@@ -195,15 +195,15 @@ std::vector<bool> excluded_companions(std::span<const StoredArray> arrays, std::
   return out;
 }
 
-// Whether the payload's rows are samples: its labels say so where there are any for rows or for the whole,
-// else whatever else next to it has as many entries. Labels that are pictures have as many rows, and so has
-// all else.
+// Whether the rows of the payload are samples. Each of these is enough: there is one label per row; there is
+// no other array; there is no single label, and a one-dimensional array has one entry per row; or labels are
+// pictures, and all arrays have the same number of rows.
 bool has_rows(std::span<const StoredArray> arrays, std::size_t payload, const std::vector<bool>& companions) {
   const StoredArray& array = arrays[payload];
-  // Numbers in a line are one sample, a signal perhaps: what has as many entries is its time axis, or says
-  // something of each step.
+  // A one-dimensional array is one sample, such as a signal. An array of the same length is its time axis, or
+  // describes each step.
   if (array.shape.size() < 2) return false;
-  // Rows of no bytes could be any number.
+  // Without bytes, a shape could claim any number of rows.
   if (array.shape[0] > array.bytes) return false;
   bool alone = true;
   bool one_label = false;
@@ -232,12 +232,12 @@ std::optional<std::size_t> offsets_of(std::span<const StoredArray> arrays, const
   return std::nullopt;
 }
 
-// The digits at the front of `text`.
+// The digits at the start of `text`.
 std::string_view number_in_front(std::string_view text) {
   return text.substr(0, text.find_first_not_of("0123456789"));
 }
 
-// "arr_12" -> "arr_0": the same for names that differ in nothing but numbers.
+// "arr_12" -> "arr_0". Names that differ only in numbers give the same result.
 std::string without_numbers(std::string_view name) {
   std::string out;
   while (!name.empty()) {
@@ -248,7 +248,7 @@ std::string without_numbers(std::string_view name) {
   return out;
 }
 
-// Numbers by value, everything else by byte.
+// Compares numbers by value and other characters by byte.
 bool natural_less(std::string_view a, std::string_view b) {
   const std::string_view whole_a = a;
   const std::string_view whole_b = b;
@@ -271,8 +271,8 @@ bool natural_less(std::string_view a, std::string_view b) {
   return a.empty() == b.empty() ? whole_a < whole_b : a.empty();
 }
 
-// The arrays that are samples as the payload is, in natural order; none where it stands alone, or where
-// labels or offsets say that the object is made up otherwise.
+// The arrays that are samples like the payload, in natural order of their names. Empty if there is none, or
+// if labels or offsets show another structure.
 std::vector<std::size_t> samples_like(std::span<const StoredArray> arrays, std::size_t payload) {
   const StoredArray& first = arrays[payload];
   const std::string series = without_numbers(first.name);
@@ -288,7 +288,8 @@ std::vector<std::size_t> samples_like(std::span<const StoredArray> arrays, std::
     if (in_series) numbered.push_back(i);
     if (in_series || array.shape == first.shape) alike.push_back(i);
   }
-  // Two that have names of their own are two fields of one sample: a signal and its time.
+  // Two arrays with different names are two fields of one sample, such as a signal and its time axis. So at
+  // least three are needed.
   constexpr std::size_t kFewest = 3;
   std::vector<std::size_t> samples = alike.size() >= kFewest ? std::move(alike) : std::move(numbered);
   if (samples.size() < 2) return {};
@@ -297,8 +298,8 @@ std::vector<std::size_t> samples_like(std::span<const StoredArray> arrays, std::
   return samples;
 }
 
-// Whether these are labels of something, but neither one of the whole payload nor one of each of its samples
-// or of the entries along any of its sides.
+// Whether `labels` is a list of labels that do not fit: their number is neither that of the samples nor the
+// length of a dimension of the payload.
 bool misfit(std::span<const StoredArray> arrays, const StoredArray& labels, const SampleChoice& choice) {
   if (!labels.integers || !names_labels(labels.name)) return false;
   const std::uint64_t count = elements(labels);
@@ -310,8 +311,8 @@ bool misfit(std::span<const StoredArray> arrays, const StoredArray& labels, cons
   return sides.size() > 1 && std::none_of(sides.begin(), sides.end(), is_side);
 }
 
-// Those that are next to the payload with a name and a type like its own, itself among them: where they are
-// many, they are no fields of one sample. None where they are few.
+// Marks the arrays next to the payload with a similar name and the same type, including the payload. If there
+// are at least three, they are no fields of one sample. Otherwise marks none.
 std::vector<bool> series_of(std::span<const StoredArray> arrays, std::size_t payload,
                             const std::vector<bool>& companions) {
   constexpr std::size_t kFewest = 3;
@@ -369,7 +370,7 @@ void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>&
 std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays) {
   auto payload = largest(arrays, false);
   if (!payload) payload = largest(arrays, true);
-  if (!payload && !arrays.empty()) return SampleChoice{.samples = 0};  // statistics alone
+  if (!payload && !arrays.empty()) return SampleChoice{.samples = 0};  // only statistics
   if (!payload) return std::nullopt;
   SampleChoice choice{.payload = *payload};
   const std::vector<bool> companions = excluded_companions(arrays, *payload);

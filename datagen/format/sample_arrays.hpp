@@ -1,5 +1,5 @@
-// What the samples of an object become in formats of arrays: one array a field, of one sample or of all of
-// them along a new first axis; and the reverse, which arrays of an object are samples.
+// Maps samples to arrays in formats that store arrays. To write: one array per field, which contains one
+// sample, or all samples along a new first axis. To scan: decides which arrays of an object are samples.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,14 @@ namespace penstock {
 
 inline constexpr std::string_view kLabelArray = "label";
 inline constexpr std::string_view kOffsetsSuffix = "_offsets";
-inline constexpr std::string_view kStatistics = "stats";  // describes samples, in any format
+// An array of this name describes samples, in any format.
+inline constexpr std::string_view kStatistics = "stats";
 
-// Whether an array of this name holds labels: the last part of it is label, labels or y.
+// Whether an array of this name contains labels: the last part of its name is label, labels or y.
 bool names_labels(std::string_view array_name);
 
-// invalid_argument where arrays cannot be called as the fields are, or two would be called the same; `where`
-// is "an .npz archive".
+// `invalid_argument` if a field's name cannot be the name of an array, or if two arrays would have the same
+// name. `where` is used in the message: "an .npz archive".
 Result<void> check_array_names(std::span<const Field> fields, std::string_view where);
 
 // One array of an object.
@@ -33,35 +34,38 @@ struct ArrayPlan {
   std::string name;
   Element element = Element::u8;
   std::vector<std::uint64_t> shape{};
-  // For HDF5, the number of chunks: each has a part of the first side and all of the others; 0: contiguous.
-  // The bytes are the same, one chunk after another.
+  // For HDF5, the number of chunks. Each chunk has a part of the first dimension and all of the others. 0:
+  // contiguous. The bytes are the same, because one chunk follows another.
   std::uint64_t chunks = 0;
   Holds holds = Holds::field;
-  std::size_t field = 0;  // whose bytes or offsets
+  std::size_t field = 0;  // index of the field whose bytes or offsets it contains
   std::uint64_t bytes() const;
 };
 
-// The arrays of one object while its samples come. The payload (the first field) is not kept: it goes into
-// the object as it comes. The other fields of several samples are, up to kMostKept bytes.
+// The arrays of one object while its samples are added. The payload (the first field) is not kept in memory:
+// the format writes it at once. Other fields are kept, up to kMostKept bytes, if the object has several
+// samples.
 class SampleArrays {
  public:
-  // Not `stacked`: the one sample's arrays have its own shapes.
+  // `stacked`: samples are stacked along a new first axis. If false, there is one sample, and its arrays have
+  // the shapes of its fields.
   SampleArrays(const ObjectPlan& plan, bool stacked);
 
-  // `internal` where the sample is not what the plan says, `unsupported` beyond kMostKept.
+  // `internal` if the sample does not match the plan, `unsupported` if more than kMostKept bytes would be
+  // kept.
   Result<void> add(const SampleBytes& sample);
-  // That all samples have come.
+  // An error if not all samples have been added.
   Result<void> complete() const;
 
-  // Payload first; fields that vary have as many bytes as came so far. Labels come last, where samples have
-  // some and no field is called so.
+  // The payload first. A field of variable length counts the bytes that were added so far. Labels come last,
+  // if samples have labels and no field uses that name.
   std::vector<ArrayPlan> plans() const;
-  // All bytes of an array that is not the payload's; `sample` is the only one where there is only one. Valid
-  // until the next call.
+  // All bytes of an array other than the payload. `sample` is the sample of an object that has only one.
+  // Valid until the next call.
   FieldBytes content(const ArrayPlan& array, const SampleBytes* sample);
 
   std::uint64_t samples() const { return samples_; }
-  // Known before the last sample: no array's length hangs on what is still to come.
+  // Whether the length of every array is known: no sample that is still to come can change it.
   bool lengths_known() const { return !varies_ || added_ == samples_; }
 
   static constexpr std::uint64_t kMostKept = std::uint64_t{256} << 20;
@@ -71,19 +75,19 @@ class SampleArrays {
   const std::span<const Field> fields_;
   const std::uint64_t samples_;
   const bool stacked_;
-  bool varies_ = false;  // any of the fields
+  bool varies_ = false;  // whether any field has a variable length
   bool labelled_ = false;
   std::uint64_t added_ = 0;
   std::uint64_t kept_bytes_ = 0;
-  std::vector<std::vector<std::byte>> kept_;  // by field
-  std::vector<std::uint32_t> kept_crc32c_;    // likewise
-  std::vector<std::vector<std::byte>> ends_;  // by field: offsets in elements, as they are in the object
-  std::vector<std::uint64_t> lengths_;        // by field: bytes of all samples so far
+  std::vector<std::vector<std::byte>> kept_;  // one per field
+  std::vector<std::uint32_t> kept_crc32c_;    // one per field
+  std::vector<std::vector<std::byte>> ends_;  // one per field: offsets in elements, as the object stores them
+  std::vector<std::uint64_t> lengths_;        // one per field: bytes of all samples so far
   std::vector<std::byte> labels_;
-  std::span<const std::byte> piece_;  // of what content() returned
+  std::span<const std::byte> piece_;  // storage for the result of content()
 };
 
-// An array that is in an object that perhaps somebody else made.
+// An array that a scan found in an object. Any program may have made the object.
 struct StoredArray {
   std::string name;
   std::vector<std::uint64_t> shape;
@@ -92,33 +96,42 @@ struct StoredArray {
   std::uint64_t item_bytes = 1;
 };
 
-// How an object's arrays are samples.
+// Which arrays of an object are samples, and how.
 struct SampleChoice {
   enum class How : std::uint8_t { whole, rows, ranges, each };
   How how = How::whole;
   std::size_t payload = 0;  // index of the array
   std::uint64_t samples = 1;
-  std::optional<std::size_t> offsets{};  // of ranges
-  std::optional<std::size_t> labels{};   // an integer a sample
-  std::vector<std::size_t> each{};       // sample n is the whole of array each[n]
-  // Arrays that are neither samples nor anything that belongs to one: labels, statistics, another field with
-  // as many rows or next to a single label.
+  std::optional<std::size_t> offsets{};  // index of the offsets array, for `ranges`
+  std::optional<std::size_t> labels{};   // index of the array with one integer per sample
+  std::vector<std::size_t> each{};       // for `each`: sample n is the whole array each[n]
+  // Number of arrays that belong to no sample. Labels, statistics and further fields of samples do not count.
+  // An array is a further field if it has the same number of rows, or if there is only one label.
   std::uint64_t left_out = 0;
-  std::optional<std::size_t> first_left_out{};  // labels of another number, or else the first
-  bool labels_do_not_fit = false;               // it is such labels
+  // Labels whose number does not match, or else the first such array.
+  std::optional<std::size_t> first_left_out{};
+  bool labels_do_not_fit = false;  // whether first_left_out is such labels
 };
 
-// The payload is the largest array that does not hold labels or offsets. With NAME_offsets next to it, its
-// samples are the ranges between them. Where it has several dimensions, its rows are samples where there are
-// as many labels, or, without a single label, where another array has one dimension of as many entries, or
-// where labels are pictures and all arrays have as many rows, or where there is no other array. Else, in an
-// object without labels and offsets, it and those like it are a sample each, in natural order of their names
-// (arr_2 before arr_10): arrays of its type and shape, from three on, and arrays of its type and number of
-// dimensions whose names differ from its own in nothing but numbers, from two on. Else it is one sample. None
-// where there is no array.
+// Chooses the samples of an object. The payload is the largest array that contains no labels or offsets.
 //
-// Labels are those of its group ("train/y" of "train/x") or, without any there, of the nearest group around
-// it. They are not those of arrays that have others, nor are such arrays fields of its samples.
+// The first rule that matches decides:
+// 1. With NAME_offsets next to the payload, its samples are the ranges between the offsets.
+// 2. A payload of several dimensions has one sample per row in four cases:
+//    - The number of labels is the number of rows.
+//    - There is no single label, and another array has one dimension and one entry per row.
+//    - Labels are pictures, and all arrays have the same number of rows.
+//    - There is no other array.
+// 3. In an object without labels and offsets, the payload and arrays like it are one sample each. They are in
+//    natural order of their names (arr_2 before arr_10). Arrays of the same type and shape count if there are
+//    at least three. Arrays of the same type and number of dimensions count if there are at least two, and if
+//    their names differ only in numbers.
+// 4. Otherwise the payload is one sample.
+// Returns nothing if there is no array.
+//
+// Labels come from the payload's group ("train/y" for "train/x"), or else from the nearest group around it.
+// Labels never apply to arrays that have other labels. Such arrays are no fields of the payload's samples
+// either.
 std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays);
 
 }  // namespace penstock

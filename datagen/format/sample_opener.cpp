@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kFrame = kTfRecordHeaderBytes + kTfRecordFooterBytes;
 
-// Fills `out` or comes to the end of the member before, and takes from `in` what that needs.
+// Fills `out`, or stops earlier at the end of the member. Removes the bytes that it used from `in`.
 Result<std::size_t> inflate_into(std::span<std::byte> out, GzipInflater& inflater,
                                  std::span<const std::byte>& in, bool& end) {
   std::size_t made = 0;
@@ -90,7 +90,7 @@ Result<std::span<std::byte>> SampleOpener::inflate(std::span<const std::byte> st
                       fmt::format("a record of {} bytes, and at most {} are inflated here", length, most_));
   const auto bytes = static_cast<std::size_t>(length + kFrame);
   try {
-    record_.grow(bytes + 1);  // one more, which must stay empty
+    record_.grow(bytes + 1);  // one extra byte, which must stay empty
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, fmt::format("no memory for a record of {} bytes", length));
   }

@@ -1,4 +1,4 @@
-// From a sample as it is stored to what a decoder of its codec takes.
+// Turns a stored sample into the bytes that a decoder of its codec takes.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,26 @@
 
 namespace penstock {
 
-// "jpeg" of "jpeg.tfrecord.gz": the codec (ManifestFacts::codec) without what samples are wrapped in.
+// "jpeg" for "jpeg.tfrecord.gz": the codec (ManifestFacts::codec) without the wrapping of the samples.
 std::string_view payload_codec(std::string_view codec);
 
-// Undoes what Format::wrapping() says: gzip, TFRecord's framing, tf.Example. Its memory, as large as the
-// largest record, is reused. One thread.
+// Removes the wrapping that Format::wrapping() names: gzip, TFRecord framing, tf.Example. Reuses its memory,
+// which is as large as the largest record. One thread.
 class SampleOpener {
  public:
-  // For samples of that codec, of which no record may be larger than `most` bytes. `unsupported` where they
-  // are compressed by what the build lacks. Of a "mixed" corpus those are opened that begin as gzip.
+  // For samples of this codec, whose records have at most `most` bytes. `unsupported` if the build lacks the
+  // decompressor. In a corpus of codec "mixed", it opens those samples that begin as gzip.
   static Result<SampleOpener> make(std::string_view codec, std::uint64_t most = UINT64_MAX);
 
-  // Whether a sample that begins like this is wrapped at all.
+  // Whether a sample that begins with these bytes is wrapped.
   bool wraps(std::span<const std::byte> beginning) const {
     return all_ || (some_ && begins_as_gzip(beginning));
   }
 
-  // The payload: `stored` itself where nothing is around it, else valid until the next call. `corrupt` where
-  // a checksum of gzip or of TFRecord is wrong or it is no tf.Example, `truncated` where bytes are missing;
-  // they say where in the sample. Takes no more memory than deflate can make of that many bytes.
+  // The payload. This is `stored` itself if it is not wrapped; otherwise it is valid until the next call.
+  // `corrupt` if a checksum of gzip or TFRecord is wrong or the bytes are no tf.Example. `truncated` if bytes
+  // are missing. Messages give the offset in the sample. Takes no more memory than deflate can produce from
+  // `stored`.
   Result<std::span<const std::byte>> open(std::span<const std::byte> stored);
 
  private:

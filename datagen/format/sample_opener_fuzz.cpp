@@ -1,4 +1,4 @@
-// Fuzz target: the input is a stored sample, opened as one of compressed TFRecord.
+// Fuzz target: the input is opened as a stored sample of compressed TFRecord.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -19,7 +19,8 @@ constexpr std::pair<std::string_view, std::string_view> kCodecs[] = {
 }  // namespace
 
 std::string_view extension_of(std::string_view object_name) {
-  const std::string_view last = object_name.substr(object_name.rfind('/') + 1);  // npos + 1 is 0
+  // Also without '/': npos + 1 is 0.
+  const std::string_view last = object_name.substr(object_name.rfind('/') + 1);
   const std::size_t dot = last.rfind('.');
   return dot == std::string_view::npos || dot == 0 ? std::string_view{} : last.substr(dot);
 }

@@ -1,4 +1,4 @@
-// What a file is by its name: which files of a folder are samples, and what they are made of.
+// Decides from a file's name whether it is a sample and which codec it has.
 #pragma once
 
 #include <string>
@@ -9,25 +9,25 @@
 
 namespace penstock {
 
-// What Penstock has a codec for.
+// The extensions for which Penstock has a codec.
 inline constexpr std::string_view kDefaultSampleTypes = "jpg,jpeg,jpe,jfif,png";
 
-// ".JPEG" of "n01/n01_7.JPEG"; "" when there is none or the name is hidden (".config").
+// ".JPEG" of "n01/n01_7.JPEG". "" if there is no extension or the name is hidden (".config").
 std::string_view extension_of(std::string_view object_name);
 
-// "jpeg", "png" ... by the extension, in any case; "raw" for all else.
+// "jpeg", "png" and so on by the extension, in lower or upper case. "raw" for all others.
 std::string_view codec_of(std::string_view object_name);
 
-// Hidden from scans: a part of the name starts with a dot (".penstock", ".git", "._x.jpg").
+// Whether scans skip the name, because a part of it starts with a dot (".penstock", ".git", "._x.jpg").
 bool hidden(std::string_view object_name);
 
-// Whether the name ends in `extension`, which is in lower case, in any case.
+// Whether the name ends in `extension`, in lower or upper case. `extension` is in lower case.
 bool has_extension(std::string_view object_name, std::string_view extension);
 
 // A set of extensions.
 class SampleTypes {
  public:
-  // "jpg,png" (a dot in front is fine), or "any".
+  // Parses "jpg,png" or "any". A dot before an extension is allowed.
   static Result<SampleTypes> parse(std::string_view text);
   bool take(std::string_view object_name) const;
 

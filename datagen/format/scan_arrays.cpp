@@ -27,7 +27,7 @@ Placement row_at(const ArrayExtent& extent, std::uint64_t row, std::uint64_t row
   return {extent.chunks[row / extent.rows_per_chunk] + row % extent.rows_per_chunk * row_bytes, row_bytes};
 }
 
-// All of an array of integers; 64 bits hold any of them.
+// All values of an array of integers. Any of them fits into 64 bits.
 class Integers {
  public:
   static Result<Integers> read(ObjectWindow& window, const StoredArray& array, const ArrayExtent& extent) {
@@ -88,7 +88,7 @@ Result<void> check_sample_count(const ByteWindow& window, std::uint64_t samples)
 
 namespace {
 
-// What was left out; told with the first sample.
+// Describes the arrays that are left out. Reported with the first sample.
 Format::Aside left_out_of(std::span<const StoredArray> arrays, const SampleChoice& choice) {
   if (!choice.first_left_out) return {};
   const StoredArray& first = arrays[*choice.first_left_out];
@@ -102,7 +102,7 @@ Format::Aside left_out_of(std::span<const StoredArray> arrays, const SampleChoic
   return out;
 }
 
-// Samples that are an array each.
+// Scans samples that are one array each.
 Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays, const SampleChoice& choice,
                        const std::function<Result<ArrayExtent>(std::size_t array)>& locate,
                        const Format::Visit& found) {

@@ -1,4 +1,4 @@
-// The samples of an object of arrays, whoever made it: what npz and hdf5 have in common when they scan.
+// Finds the samples in an object of arrays, whichever program made it. Shared by the formats npz and hdf5.
 #pragma once
 
 #include <cstdint>
@@ -14,31 +14,33 @@
 
 namespace penstock {
 
-// Where the bytes of an array lie: together, or in chunks of that many rows. All lie inside the object.
+// Where the bytes of an array are: contiguous, or in chunks of rows_per_chunk rows. All are inside the
+// object.
 struct ArrayExtent {
-  std::uint64_t offset = 0;  // of its first byte, where it has no chunks
+  std::uint64_t offset = 0;  // of its first byte, if it has no chunks
   std::uint64_t item_bytes = 1;
   bool is_signed = false;
   bool big_endian = false;
-  bool rows_apart = false;              // the bytes of a row do not lie together
-  std::vector<std::uint64_t> chunks{};  // where each begins
+  bool rows_apart = false;              // whether the bytes of one row are not contiguous
+  std::vector<std::uint64_t> chunks{};  // offset of each chunk
   std::uint64_t rows_per_chunk = 1;
 };
 
-// "jpeg", "png" or "raw", by how a sample of plain bytes begins.
+// "jpeg", "png" or "raw", by the first bytes of a sample that is stored as plain bytes.
 Result<std::string_view> codec_at(ByteWindow& window, const Placement& placement);
 
-// `unsupported` for more samples than kMostSamplesAnObject: looked at before memory is taken for them.
+// `unsupported` for more samples than kMostSamplesAnObject. Call it before memory is allocated for them.
 Result<void> check_sample_count(const ByteWindow& window, std::uint64_t samples);
 
-// For loops over samples that read nothing: Errc::interrupted when the user stops us.
+// For loops over samples that do no I/O: Errc::interrupted when the user stops the program.
 inline Result<void> check_interrupt_at(std::uint64_t sample) {
   return sample % 65536 == 0 ? check_interrupt() : success();
 }
 
-// Calls `found` with every sample (choose_samples), with its label in decimal where there is one. `locate` is
-// asked for the arrays that matter. `corrupt` where offsets do not ascend, `unsupported` where there is no
-// array, samples do not lie together or are too many (check_sample_count).
+// Calls `found` for every sample that choose_samples() chooses, with its label in decimal if it has one.
+// Calls `locate` only for the arrays that it needs. `corrupt` if offsets do not ascend. `unsupported` if
+// there is no array, if the bytes of a sample are not contiguous, or if there are too many samples
+// (check_sample_count).
 Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays,
                          const std::function<Result<ArrayExtent>(std::size_t array)>& locate,
                          const Format::Visit& found);

@@ -1,4 +1,4 @@
-// For tests and fuzzers: bytes as an object of a format, scanned.
+// For tests and fuzzers: scans given bytes as an object of a format.
 #pragma once
 
 #include <cstdio>
@@ -36,8 +36,8 @@ class ScanFixture {
   Format& format() { return *format_; }
   const std::string& name() const { return name_; }
 
-  // Ends the program where the format breaks its word: a placement outside the object, an error that does not
-  // name it, or one that says it is a bug of ours.
+  // Ends the program if the format breaks its contract: a placement outside the object, an error that does
+  // not name the object, or an error with a code that does not mean damage.
   Result<std::vector<Sample>> scan(std::span<const std::byte> bytes) {
     hold(format_->claims(name_), "an object whose name it made is not its own");
     PENSTOCK_ASSIGN(const auto writer, tier_.backend->create(name_));

@@ -1,4 +1,5 @@
-// What formats that put several samples into one object have in common: everything outside of the object.
+// The common part of formats that put several samples into one object: how objects are split, named and
+// claimed.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace penstock {
 
 inline constexpr OptionSpec kShardedOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOption};
 
-// Splits and names objects as Shards says. Subclasses say what is in one. Immutable; any thread.
+// Splits and names objects by Shards. Subclasses write and scan an object's content. Immutable; any thread.
 class ShardedFormat : public Format {
  public:
   std::uint64_t objects(std::uint64_t samples) const final { return shards_.objects(samples); }
@@ -26,13 +27,14 @@ class ShardedFormat : public Format {
     return shards_.name(object, objects, recipe, first_key, extension_.empty() ? extension : extension_);
   }
 
-  // By the extension.
+  // Decides by the extension.
   bool claims(std::string_view object_name) const override {
     return !hidden(object_name) && has_extension(object_name, extension_);
   }
 
  protected:
-  // `extension`: of the objects, such as ".tar", or "": their samples' own; outlives the format.
+  // `extension` is that of the objects, such as ".tar", or "" for the extension of their samples. It outlives
+  // the format.
   ShardedFormat(Shards shards, std::string_view extension) : shards_(shards), extension_(extension) {}
 
   const Shards shards_;
@@ -41,7 +43,7 @@ class ShardedFormat : public Format {
   const std::string_view extension_;
 };
 
-// A format's factory: a Made out of the options of Shards::parse(), whose errors come back.
+// Makes a format of class Made from the options of Shards::parse(), and returns its errors.
 template <class Made>
 Result<std::unique_ptr<Format>> make_sharded(const Options& options) {
   PENSTOCK_ASSIGN(const Shards shards, Shards::parse(options));

@@ -13,23 +13,24 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kPosixMagic("ustar\0", 6);
-constexpr std::uint64_t kMostExtension = 512 << 10;  // of a pax header or a long name; must fit the window
+// Of a pax header or a long name; must fit into the window.
+constexpr std::uint64_t kMostExtension = 512 << 10;
 
 std::string_view part_of(std::string_view block, TarField part) {
   return block.substr(part.at, part.bytes);
 }
 
-// Up to the first NUL.
+// The text up to the first NUL.
 std::string_view text_of(std::string_view bytes) {
   return bytes.substr(0, std::min(bytes.find('\0'), bytes.size()));
 }
 
-// Octal digits between spaces and NULs, or base 256 behind a first byte of 0x80.
+// Octal digits between spaces and NULs, or base 256 after a first byte of 0x80.
 std::optional<std::uint64_t> number_of(std::string_view field) {
   if (static_cast<unsigned char>(field.front()) == 0x80) {
     std::uint64_t value = 0;
     for (const char c : field.substr(1)) {
-      if (value >> 55U != 0) return std::nullopt;  // 2^63 and more
+      if (value >> 55U != 0) return std::nullopt;  // 2^63 or more
       value = value << 8U | static_cast<unsigned char>(c);
     }
     return value;
@@ -40,7 +41,7 @@ std::optional<std::uint64_t> number_of(std::string_view field) {
   std::uint64_t value = 0;
   for (const char c : field.substr(begin, end - begin)) {
     if (c < '0' || c > '7') return std::nullopt;
-    value = value << 3U | static_cast<std::uint64_t>(c - '0');  // 12 digits at most
+    value = value << 3U | static_cast<std::uint64_t>(c - '0');  // at most 12 digits
   }
   if (field.find_first_not_of(kBlank, end) != std::string_view::npos) return std::nullopt;
   return value;
@@ -50,7 +51,7 @@ void append(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-// "21 path=a/long/name\n": the number counts itself.
+// "21 path=a/long/name\n": the number counts its own digits.
 std::string pax_record(std::string_view key, std::string_view value) {
   const std::size_t rest = key.size() + value.size() + 3;
   std::size_t length = rest + 1;
@@ -111,7 +112,7 @@ Result<const ArchiveMember*> TarReader::next() {
     const std::uint64_t from = at_;
     const bool extends = std::string_view("xgLK").find(header.type) != std::string_view::npos;
     if (!extends && next_bytes_) header.content.length = *next_bytes_;
-    // Of links, devices and folders the size says nothing.
+    // For links, devices and folders the size has no meaning.
     if (header.type >= '1' && header.type <= '6') header.content.length = 0;
     const std::uint64_t left = object_.size() - header.content.offset;
     const std::uint64_t bytes = header.content.length;
@@ -175,7 +176,7 @@ Result<void> TarReader::set_pax(std::uint64_t at, std::string_view key, std::str
   return success();
 }
 
-// Relative, and never out of the folder that someone might unpack it into.
+// Sets the relative name. Refuses names that lead out of the folder into which an archive is unpacked.
 Result<void> TarReader::set_name(std::uint64_t at, std::string_view name) {
   std::string_view rest = name;
   while (rest.starts_with("./")) rest.remove_prefix(2);

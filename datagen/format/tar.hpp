@@ -1,5 +1,5 @@
-// tar archives (POSIX.1-1988 ustar with the pax and GNU extensions), as far as samples need them: headers of
-// regular files are made, members are found.
+// Reads and writes tar archives (POSIX.1-1988 ustar with the pax and GNU extensions), as far as samples need
+// it. Makes headers of regular files and finds the members of an archive.
 #pragma once
 
 #include <cstddef>
@@ -16,20 +16,21 @@
 namespace penstock {
 
 // Appends the header of a regular file: mode 644, no owner, time 0 (1970), so that the same content makes the
-// same archive. Names that do not fit into the header get a pax header in front, sizes from 8 GiB on are in
-// base 256.
+// same archive. A name that does not fit into the header gets a pax header before it. A size of 8 GiB or more
+// is written in base 256.
 void put_tar_header(std::vector<std::byte>& out, std::string_view name, std::uint64_t bytes);
 
-// Walks over the regular files of an archive. Names come from the header, a pax header or GNU's long name,
-// whichever says most: relative, no part of them "..", without "./" in front. Links, folders, devices and
-// what it does not know are stepped over. `corrupt` for wrong checksums, sizes, and names that lead out of
-// the archive; `truncated` where it ends too early (also for want of the zeros that close an archive: what
-// was cut off between members would be missing unnoticed); `unsupported` for sparse files. Each names object
-// and offset. One thread.
+// Walks the regular files of an archive. The name comes from the header, a pax header or GNU's long name; an
+// extension overrides the header. Names are relative, without "./" in front and without a part "..". Skips
+// links, folders, devices and unknown entries.
+//
+// Errors name the object and the offset. `corrupt`: wrong checksums or sizes, and names that lead out of the
+// archive. `truncated`: the archive ends too early. This includes missing zeros at its end, since a cut
+// between two members would otherwise go unnoticed. `unsupported`: sparse files. One thread.
 class TarReader {
  public:
   explicit TarReader(ObjectWindow& object) : object_(object) {}
-  // Nothing at the end of the archive. The member's memory is reused by the next call.
+  // The next member; nothing at the end of the archive. The next call reuses the member's memory.
   Result<const ArchiveMember*> next();
 
  private:
@@ -41,7 +42,7 @@ class TarReader {
 
   ObjectWindow& object_;
   std::uint64_t at_ = 0;
-  std::optional<std::string> next_name_;  // by extension headers, of the member that follows them
+  std::optional<std::string> next_name_;  // from extension headers, for the member that follows them
   std::optional<std::uint64_t> next_bytes_;
   ArchiveMember member_;
 };

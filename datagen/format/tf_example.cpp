@@ -32,7 +32,8 @@ std::size_t varint_bytes(std::uint64_t value) {
   return bytes;
 }
 
-// These write where there is room, and return where they stopped.
+// The functions below write to `at`, where the caller has enough space. They return the address after the
+// last byte written.
 std::byte* put_varint(std::byte* at, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7U) *at++ = static_cast<std::byte>(value | 0x80U);
   *at++ = static_cast<std::byte>(value);
@@ -48,18 +49,18 @@ std::byte* put_bytes(std::byte* at, std::string_view text) {
   return std::copy_n(std::as_bytes(std::span(text)).data(), text.size(), at);
 }
 
-// Of a delimited field, all in all: field numbers below 16 take one byte.
+// The size of a delimited field with its tag and length. Field numbers below 16 take one byte.
 std::uint64_t delimited_bytes(std::uint64_t bytes) {
   return 1 + varint_bytes(bytes) + bytes;
 }
 
-// ---- Looking through -------------------------------------------------------------------------------------
+// ---- Parsing ---------------------------------------------------------------------------------------------
 struct Tag {
   std::uint64_t field = 0;
   unsigned wire = 0;
 };
 
-// Walks over the fields of one message.
+// Iterates over the fields of one message.
 class Message {
  public:
   Message(ByteWindow& object, Extent extent)
@@ -91,7 +92,7 @@ class Message {
     return tag;
   }
 
-  // The content of a delimited field, and goes after it.
+  // Returns the content of a delimited field and moves past it.
   Result<Extent> delimited() {
     const std::uint64_t from = at_;
     PENSTOCK_ASSIGN(const std::uint64_t bytes, varint());
@@ -121,7 +122,7 @@ class Message {
 
   Result<Extent> rest() const { return Extent{at_, end_ - at_}; }
 
-  // Calls with the content of every delimited field of that number; steps over all others.
+  // Calls `visit` with the content of every delimited field with this number. Skips all others.
   template <class Visit>
   Result<void> for_each(std::uint64_t field, Visit visit) {
     while (!at_end()) {
@@ -147,7 +148,7 @@ Result<std::string> text_of(ByteWindow& object, Extent extent) {
   return std::string(as_text(bytes));
 }
 
-// Of features of the same use the first of these names wins.
+// If several features have the same purpose, the first of these names is used.
 constexpr std::string_view kPayloadKey = "image/encoded";
 constexpr std::array<std::string_view, 2> kTextKeys{"image/class/text", "label/text"};
 constexpr std::array<std::string_view, 2> kNumberKeys{"image/class/label", "label"};
@@ -254,7 +255,7 @@ class Looker {
   std::optional<Extent> payload_;
   bool payload_is_named_ = false;
   bool has_statistics_ = false;
-  bool has_others_ = false;  // features that are neither of these nor a file's name
+  bool has_others_ = false;  // other features, except a file name
   std::string_view codec_ = "raw";
   std::array<std::string, kTextKeys.size()> texts_;
   std::array<std::string, kNumberKeys.size()> numbers_;
@@ -267,8 +268,8 @@ void TfExampleWriter::clear() {
   borrowed_.clear();
 }
 
-// Everything up to the value itself, which has that many bytes, of which `here` are to follow in small_: room
-// for them is made. Returns where they begin.
+// Writes everything before the value, which has `value_bytes` bytes. Makes space in small_ for the `here`
+// bytes of the value that the caller writes, and returns their address.
 std::byte* TfExampleWriter::begin_feature(std::string_view name, std::uint64_t list,
                                           std::uint64_t value_bytes, std::uint64_t here) {
   const std::uint64_t list_bytes = delimited_bytes(value_bytes);

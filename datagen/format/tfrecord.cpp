@@ -1,5 +1,5 @@
-// Format: TFRecord shards of tf.Example records, with the features of TensorFlow's own ImageNet script where
-// samples are pictures, or those that DLIO reads. docs/formats.md says which.
+// Format: TFRecord shards of tf.Example records. Pictures have the features of TensorFlow's own ImageNet
+// script; an option selects those that DLIO reads. docs/formats.md lists them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,14 +54,14 @@ bool is_image(const Field& field) {
   return field.name == kImage && (field.codec == "jpeg" || field.codec == "png" || field.codec == "raw");
 }
 
-// What DLIO asks of a record: the payload, and the side of the square that it is to it.
+// DLIO reads two features of a record: the payload, and the side of the square that it represents.
 constexpr std::string_view kSize = "size";
 
 std::uint64_t side_of_square(std::uint64_t bytes) {
   return static_cast<std::uint64_t>(std::sqrt(static_cast<double>(bytes)));
 }
 
-// The names of a field's features, made once an object.
+// The names of a field's features, made once per object.
 struct FieldNames {
   std::string bytes;
   std::string shape;
@@ -70,7 +70,7 @@ struct FieldNames {
 
 class TfRecordWriter final : public ObjectWriter {
  public:
-  // `gzip`: what compresses each record; nothing where they lie as they are.
+  // `gzip` compresses each record; nothing: records are stored uncompressed.
   TfRecordWriter(std::unique_ptr<Writer> writer, const ObjectPlan& plan, bool dlio,
                  std::optional<GzipMaker> gzip)
       : name_(plan.name),
@@ -114,7 +114,7 @@ class TfRecordWriter final : public ObjectWriter {
   }
 
  private:
-  // What is said about the sample comes before its bytes, so that a scan need not go behind them.
+  // Features that describe the sample come before its bytes, so that a scan need not read past the bytes.
   void describe(const SampleBytes& sample) {
     file_name_.assign(sample.key);
     file_name_ += fields_.front().extension;
@@ -131,7 +131,7 @@ class TfRecordWriter final : public ObjectWriter {
       example_.add(images_ ? "image/class/text" : "label/text", sample.label_name);
   }
 
-  // The record of pieces_, compressed.
+  // Writes the record in pieces_, compressed.
   Result<Placement> add_member(std::span<const std::byte> header, std::span<const std::byte> footer) {
     pieces_.insert(pieces_.begin(), header);
     pieces_.push_back(footer);
@@ -170,7 +170,7 @@ class TfRecordWriter final : public ObjectWriter {
   const std::span<const Field> fields_;
   const bool dlio_;
   std::vector<FieldNames> names_;
-  bool images_ = false;  // fields of the script's names
+  bool images_ = false;  // whether fields have the names of the script
   bool has_label_field_ = false;
   TfExampleWriter example_;
   std::string file_name_;
@@ -184,13 +184,13 @@ bool has_tfrecord_extension(std::string_view name) {
          has_extension(name, ".tfrec");
 }
 
-// Also "train-00003-of-01024", as TensorFlow's own scripts call their shards, and
-// "mnist-train.tfrecord-00000-of-00001", as TensorFlow Datasets does. Behind another extension a shard's
-// number says nothing: checkpoints are "model.data-00000-of-00001".
+// Also accepts "train-00003-of-01024", the shards of TensorFlow's own scripts, and
+// "mnist-train.tfrecord-00000-of-00001" of TensorFlow Datasets. With another extension, a shard number proves
+// nothing: checkpoints are named "model.data-00000-of-00001".
 bool is_tfrecord_name(std::string_view object_name) {
   if (has_tfrecord_extension(object_name)) return true;
   const std::optional<std::string_view> stem =
-      before_shard_number(object_name.substr(object_name.rfind('/') + 1));  // npos + 1 is 0
+      before_shard_number(object_name.substr(object_name.rfind('/') + 1));  // also without '/': npos + 1 is 0
   return stem && (stem->find('.') == std::string_view::npos || has_tfrecord_extension(*stem));
 }
 
@@ -253,7 +253,8 @@ class TfRecord final : public ShardedFormat {
  private:
   static constexpr std::string_view kGz = ".gz";
 
-  // Whatever it is called. A plain record may begin with the same two bytes, but its length has a checksum.
+  // Decides by the content, not by the name. A plain record may begin with gzip's two bytes, but the checksum
+  // of its length distinguishes it.
   static Result<bool> is_gzip(ObjectWindow& window) {
     const auto look = static_cast<std::size_t>(std::min<std::uint64_t>(window.size(), kTfRecordHeaderBytes));
     PENSTOCK_ASSIGN(const auto bytes, window.at(0, look));

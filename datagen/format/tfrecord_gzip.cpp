@@ -16,16 +16,17 @@ namespace penstock {
 
 namespace {
 
-constexpr std::size_t kTaken = std::size_t{64} << 10U;  // of the object, at once
-constexpr std::size_t kRoom = std::size_t{128} << 10U;  // inflated bytes that are there at once
+constexpr std::size_t kTaken = std::size_t{64} << 10U;  // bytes of the object per step
+constexpr std::size_t kRoom = std::size_t{128} << 10U;  // inflated bytes in memory
 
-// What a member inflates to, seen while it goes by: looks go forward, or back by less than kRoom.
+// The inflated bytes of a member, of which only a part is in memory. Reads must go forward, or back by less
+// than kRoom.
 class MemberWindow final : public ByteWindow {
  public:
   MemberWindow(ObjectWindow& object, GzipInflater inflater)
       : object_(object), inflater_(std::move(inflater)), bytes_(kRoom) {}
 
-  // The member that begins at this byte of the object.
+  // Starts with the member at this offset of the object.
   void enter(std::uint64_t offset) {
     inflater_.begin();
     member_ = in_ = offset;
@@ -47,13 +48,13 @@ class MemberWindow final : public ByteWindow {
     return std::span<const std::byte>(bytes_).subspan(static_cast<std::size_t>(offset - begin_), length);
   }
 
-  // Whether the member's bytes end here.
+  // Whether the inflated bytes of the member end at `offset`.
   Result<bool> ends_at(std::uint64_t offset) {
     while (end_ <= offset && !over_) PENSTOCK_TRY(inflate(offset));
     return end_ == offset;
   }
 
-  // Behind it in the object, once ends_at() said so.
+  // Offset in the object after the member. Valid after ends_at() returned true.
   std::uint64_t behind() const { return in_; }
 
   Error error(Errc code, std::uint64_t offset, std::string_view what) const override {
@@ -62,7 +63,7 @@ class MemberWindow final : public ByteWindow {
   }
 
  private:
-  // Some more, keeping what lies from `keep` on.
+  // Inflates more bytes, and keeps those from `keep` on.
   Result<void> inflate(std::uint64_t keep) {
     auto held = static_cast<std::size_t>(end_ - begin_);
     if (held == kRoom) {
@@ -86,15 +87,15 @@ class MemberWindow final : public ByteWindow {
 
   ObjectWindow& object_;
   GzipInflater inflater_;
-  std::vector<std::byte> bytes_;  // [begin_, end_) of what the member inflates to
+  std::vector<std::byte> bytes_;  // the inflated bytes [begin_, end_)
   std::uint64_t begin_ = 0;
   std::uint64_t end_ = 0;
-  std::uint64_t member_ = 0;  // where it begins in the object
-  std::uint64_t in_ = 0;      // what was taken of it ends there
+  std::uint64_t member_ = 0;  // offset of the member in the object
+  std::uint64_t in_ = 0;      // end of the compressed bytes that were used
   bool over_ = false;
 };
 
-// The message of the record that the member begins with.
+// The message of the member's first record.
 Result<Extent> message_of(MemberWindow& member, std::uint64_t object_bytes_left) {
   PENSTOCK_ASSIGN(const auto header, member.at(0, kTfRecordHeaderBytes));
   const std::uint64_t length = number_at(header, 0, 8);

@@ -1,5 +1,6 @@
-// TFRecord compressed with gzip so that each record is a member of its own (RFC 1952 lets members stand one
-// behind another, and TensorFlow reads them as one stream): a sample has a place, which is its member.
+// Scans TFRecord objects in which each record is compressed as a gzip member of its own. RFC 1952 allows one
+// member after another, and TensorFlow reads them as one stream. So each sample has an offset and a length:
+// those of its member.
 #pragma once
 
 #include <string_view>
@@ -10,12 +11,12 @@
 
 namespace penstock {
 
-// How objects of such records end, and the codec of their samples: "jpeg.tfrecord.gz".
+// The extension of such objects. The codec of their samples ends in it too: "jpeg.tfrecord.gz".
 inline constexpr std::string_view kTfRecordGzip = ".tfrecord.gz";
 
-// Calls `found` with every member of the object, in 200 KiB of memory: everything is inflated, since only
-// deflate knows where a member ends, and held against gzip's own checksums. `unsupported` where a member
-// holds more than one record, or the build lacks zlib; `corrupt` or `truncated` where something is damaged.
+// Calls `found` for every member of the object. Uses 200 KiB of memory. Inflates all bytes, since only
+// deflate shows where a member ends, and checks gzip's checksums. `unsupported` if a member contains more
+// than one record or the build lacks zlib. `corrupt` or `truncated` if the object is damaged.
 Result<void> scan_tfrecord_gzip(ObjectWindow& object, const Format::Visit& found);
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
-// Format: tar shards as WebDataset reads them: the files of a sample stand one behind another and share their
-// name up to the first dot. docs/formats.md says which files.
+// Format: tar shards for WebDataset. The files of a sample follow each other, and their names are equal up to
+// the first dot. docs/formats.md lists the files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,8 +30,8 @@ namespace {
 constexpr std::array<std::byte, 2 * kTarBlock> kZeros{};
 constexpr std::uint64_t kLongestLabel = 256;
 
-// How the file of a field is called behind the key, ".jpeg", or ".data.npy" where there are several, and
-// whether it is an array in NumPy's format.
+// The name of a field's file after the key: ".jpeg", or ".data.npy" if there are several fields. `npy`: the
+// file is an array in NumPy's format.
 struct FieldFile {
   std::string suffix;
   bool npy;
@@ -56,7 +56,8 @@ class TarWriter final : public ObjectWriter {
   }
 
   Result<Placement> add(const SampleBytes& sample) override {
-    const std::string_view base = sample.key.substr(sample.key.rfind('/') + 1);  // npos + 1 is 0
+    // Also without '/': npos + 1 is 0.
+    const std::string_view base = sample.key.substr(sample.key.rfind('/') + 1);
     if (base.empty() || base.find('.') != std::string_view::npos)
       return make_error(Errc::invalid_argument,
                         fmt::format("sample '{}': a WebDataset key ends at the first dot", sample.key));
@@ -79,7 +80,7 @@ class TarWriter final : public ObjectWriter {
  private:
   Result<Placement> add_file(const SampleBytes& sample, std::size_t i) {
     const FieldBytes& bytes = sample.fields[i];
-    std::vector<std::byte> array;  // its header
+    std::vector<std::byte> array;  // its NumPy header
     if (files_[i].npy) {
       const std::uint64_t side = bytes.bytes / element_bytes(fields_[i].element);
       array = npy_header(fields_[i].element, fields_[i].varies
@@ -112,13 +113,13 @@ class TarWriter final : public ObjectWriter {
   std::vector<std::byte> header_;
 };
 
-// The members of one sample, as they come.
+// The members of one sample, in their order.
 struct Group {
   std::string key;
   std::string label;
   std::optional<Placement> payload;
   std::string codec;
-  bool is_side = false;  // the payload is a text or a record that may only go with another one
+  bool is_side = false;  // the payload is a .json or .txt file; any other file of the sample replaces it
   std::string name;      // of the payload
   std::string label_file;
 };
@@ -142,7 +143,7 @@ class TarScan {
  private:
   Result<void> take(const ArchiveMember& member) {
     const std::string_view name = member.name;
-    const std::size_t base = name.rfind('/') + 1;  // npos + 1 is 0
+    const std::size_t base = name.rfind('/') + 1;  // also without '/': npos + 1 is 0
     const std::size_t dot = name.find('.', base);
     if (dot == std::string_view::npos || dot == base) return success();  // no key or no extension
     const std::string_view key = name.substr(0, dot);
@@ -165,7 +166,8 @@ class TarScan {
     return success();
   }
 
-  // The files of further fields have names of their own, ".mask.png", and belong to the sample.
+  // Counts a further file of a sample if it is left out. Files with a second extension, such as ".mask.png",
+  // are further fields and belong to the sample.
   void leave_out_companion(std::string_view name, std::size_t dot, bool side) {
     const auto only_extension = [dot](std::string_view file) {
       return file.find('.', dot + 1) == std::string_view::npos;
@@ -196,7 +198,7 @@ class TarScan {
     return success();
   }
 
-  // Of an array in NumPy's format the sample is what follows its header.
+  // Finishes the sample. If it is an array in NumPy's format, the sample begins after the header.
   Result<void> give() {
     if (!group_.payload) {
       if (!group_.label_file.empty()) leave_out(group_.label_file, "a label without a file of the same key");
@@ -215,7 +217,8 @@ class TarScan {
     return success();
   }
 
-  // A sample waits for the next one, so that what is left out behind the last can be told with it.
+  // Reports the waiting sample. Each sample waits until the next one is complete, so that files left out
+  // after the last sample can be reported with it.
   void tell() {
     if (!waiting_) return;
     const std::string_view base = std::string_view(waiting_->key).substr(waiting_->key.rfind('/') + 1);
@@ -231,7 +234,7 @@ class TarScan {
   const Format::Visit& found_;
   Group group_;
   std::optional<Group> waiting_;
-  Format::Aside left_out_;  // files, not told yet
+  Format::Aside left_out_;  // files that are not reported yet
 };
 
 class WebDataset final : public ShardedFormat {

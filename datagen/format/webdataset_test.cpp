@@ -28,7 +28,7 @@ void seal(Bytes& archive, std::size_t at) {
   for (std::size_t i = 0; i < 7; ++i) archive[at + 148 + i] = static_cast<std::byte>(text[i]);
 }
 
-// A member as it comes, or of another type.
+// Adds a member. A type other than '0' replaces the one in its header.
 void add(Bytes& out, std::string_view name, std::string_view content, char type = '0') {
   const std::size_t at = out.size();
   put_tar_header(out, name, content.size());
@@ -77,7 +77,8 @@ TEST(Tar, HeadersAreThoseOfUstar) {
                                               "00000001750\0"
                                               "00000000000\0",
                                               48));
-  EXPECT_EQ(text.substr(148, 9), std::string("007210\0 0", 9));  // as Python's tarfile computes it
+  // The checksum that Python's tarfile computes.
+  EXPECT_EQ(text.substr(148, 9), std::string("007210\0 0", 9));
   EXPECT_EQ(text.substr(257, 8), std::string("ustar\00000", 8));
 }
 
@@ -101,7 +102,8 @@ TEST(Tar, NamesOfEveryLengthAndSizesOfEverySizeComeBack) {
       EXPECT_EQ(reader.next().value()->name, name + ".jpg");
     }
   }
-  // Eight gibibytes and more: base 256. Nothing so large is there, and the error says what was understood.
+  // A size of 8 GiB or more is written in base 256. No such object exists, so the error shows the size that
+  // was read.
   for (const std::uint64_t bytes :
        {std::uint64_t{1} << 33, std::uint64_t{1} << 40, (std::uint64_t{1} << 62) + 5}) {
     Bytes archive;
@@ -133,7 +135,7 @@ TEST(WebDataset, FilesOfASampleShareTheirKey) {
   EXPECT_EQ(samples[2].codec, "png");
 }
 
-// How many files, and the first of them and why.
+// Returns the number of files left out, the first one, and the reason.
 std::string left_out(const std::vector<std::string>& names) {
   Bytes archive;
   for (const std::string& name : names) add(archive, name, name.ends_with(".cls") ? "7" : "content");
@@ -251,7 +253,7 @@ TEST(WebDataset, RefusesSparseFiles) {
 
 TEST(WebDataset, DamagedExtensionHeadersAreTold) {
   const std::string good = pax("path", "x.jpg");
-  const std::vector<std::string> damaged{"",  // only this one says nothing
+  const std::vector<std::string> damaged{"",  // only this one contains nothing
                                          "x",
                                          "9",
                                          "99999999999999999999 path=x\n",
@@ -290,7 +292,7 @@ TEST(WebDataset, CutShortAnywhereIsTold) {
   const Bytes archive = small_archive();
   for (std::size_t cut = 0; cut < archive.size(); ++cut) {
     const auto samples = scan(Bytes(archive.begin(), archive.begin() + static_cast<std::ptrdiff_t>(cut)));
-    if (cut >= archive.size() - kTarBlock) {  // one block of zeros closes it too
+    if (cut >= archive.size() - kTarBlock) {  // one block of zeros also closes an archive
       EXPECT_TRUE(samples.ok()) << cut;
     } else {
       ASSERT_FALSE(samples.ok()) << cut;

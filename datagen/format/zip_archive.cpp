@@ -22,10 +22,11 @@ constexpr std::size_t kEndBytes = 22;
 constexpr std::size_t kEnd64Bytes = 56;
 constexpr std::size_t kLocator64Bytes = 20;
 constexpr std::size_t kMostComment = 0xffff;
-constexpr std::uint64_t kIn64 = 0xffffffff;      // the real number is in the ZIP64 field
-constexpr std::uint16_t kExtra64 = 0x0001;       // ZIP64's extra field
-constexpr std::uint16_t kExtraPadding = 0xd935;  // as Android's zipalign pads: the alignment, then zeros
-constexpr std::uint16_t kDate = 0x0021;          // 1980-01-01, the first there is
+constexpr std::uint64_t kIn64 = 0xffffffff;  // the real number is in the ZIP64 field
+constexpr std::uint16_t kExtra64 = 0x0001;   // ZIP64's extra field
+// The padding of Android's zipalign: the alignment, then zeros.
+constexpr std::uint16_t kExtraPadding = 0xd935;
+constexpr std::uint16_t kDate = 0x0021;  // 1980-01-01, the first possible date
 constexpr std::uint16_t kNeeds = 20;
 constexpr std::uint16_t kNeeds64 = 45;
 constexpr std::uint16_t kEncrypted = 1U << 0U;
@@ -40,7 +41,7 @@ std::uint16_t flags_of(const ZipMember& member) {
   return static_cast<std::uint16_t>((member.streamed ? kStreamed : 0U) | (ascii(member.name) ? 0U : kUtf8));
 }
 
-// Of a streamed member the size is not known when its header is written.
+// The size of a streamed member is not known when its header is written.
 bool local64(const ZipMember& member) {
   return member.streamed || member.bytes >= kIn64;
 }
@@ -55,14 +56,14 @@ std::vector<std::byte> zip_local_header(const ZipMember& member) {
     extra.u16(kExtra64).u16(16).u64(bytes).u64(bytes);
   }
   const std::uint64_t begin = member.header + kLocalBytes + member.name.size() + extra.size();
-  constexpr std::size_t kLeast = 6;  // a padding field's own head
+  constexpr std::size_t kLeast = 6;  // size of the padding field's own header
   std::size_t padding = (kZipAlignment - begin % kZipAlignment) % kZipAlignment;
   if (padding > 0 && padding < kLeast) padding += kZipAlignment;
   if (padding > 0) extra.u16(kExtraPadding).u16(padding - 4).u16(kZipAlignment).zeros(padding - kLeast);
   const std::uint64_t size = wide ? kIn64 : member.bytes;
   HeaderBytes header;
   header.u32(kLocal).u16(wide ? kNeeds64 : kNeeds).u16(flags_of(member));
-  header.u16(0).u16(0).u16(kDate);  // stored, and when
+  header.u16(0).u16(0).u16(kDate);  // method (stored), time and date
   header.u32(member.streamed ? 0 : member.crc32).u32(size).u32(size);
   header.u16(member.name.size()).u16(extra.size());
   return header.text(member.name).append(extra.view()).take();
@@ -82,11 +83,11 @@ std::vector<std::byte> zip_directory(std::span<const ZipMember> members, std::ui
     if (wide) extra.u64(member.bytes).u64(member.bytes);
     if (far) extra.u64(member.header);
     const std::uint64_t size = wide ? kIn64 : member.bytes;
-    directory.u32(kEntry).u16(kNeeds64);  // made by
+    directory.u32(kEntry).u16(kNeeds64);  // version of the writer
     directory.u16(local64(member) || far ? kNeeds64 : kNeeds).u16(flags_of(member));
-    directory.u16(0).u16(0).u16(kDate);  // stored, and when
+    directory.u16(0).u16(0).u16(kDate);  // method (stored), time and date
     directory.u32(member.crc32).u32(size).u32(size).u16(member.name.size()).u16(extra.size());
-    directory.zeros(2 + 2 + 2 + 4);  // comment, disk, attributes inside and outside
+    directory.zeros(2 + 2 + 2 + 4);  // comment length, disk, internal and external attributes
     directory.u32(far ? kIn64 : member.header).text(member.name).append(extra.view());
   }
   const std::uint64_t bytes = directory.size();
@@ -110,7 +111,7 @@ struct Directory {
   std::uint64_t members = 0;
 };
 
-// The end record is in front of a comment of up to 64 KiB, whose length it says.
+// Finds the end record. It comes before a comment of up to 64 KiB, whose length it contains.
 Result<std::uint64_t> find_end(ObjectWindow& window) {
   if (window.size() < kEndBytes) return window.error(Errc::truncated, 0, "too short for a ZIP archive");
   const auto tail =
@@ -153,7 +154,8 @@ Result<Directory> find_directory(ObjectWindow& window) {
   return directory;
 }
 
-// Numbers that did not fit into the entry, in this order, each only where it did not.
+// Reads the numbers that do not fit into 32 bits from the ZIP64 field. The field has them in this order, and
+// only those that do not fit.
 bool widen(std::span<const std::byte> extra, std::uint64_t& bytes, std::uint64_t& stored,
            std::uint64_t& header) {
   while (extra.size() >= 4) {
@@ -174,7 +176,7 @@ bool widen(std::span<const std::byte> extra, std::uint64_t& bytes, std::uint64_t
   return true;
 }
 
-// Where a member's bytes begin: its local header has an extra field of its own.
+// Offset of a member's bytes. Its local header has its own extra field, whose length is needed.
 Result<std::uint64_t> find_bytes(ObjectWindow& window, std::uint64_t header, const std::string& name) {
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(header, kLocalBytes));
   if (number_at(bytes, 0, 4) != kLocal)
@@ -189,7 +191,7 @@ Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_vi
   std::vector<ArchiveMember> members;
   std::uint64_t at = directory.offset;
   const std::uint64_t end = directory.offset + directory.bytes;
-  std::uint64_t left = directory.offset;  // for members; they share no bytes
+  std::uint64_t left = directory.offset;  // bytes that the remaining members may have: members share no bytes
   for (std::uint64_t i = 0; i < directory.members; ++i) {
     if (end - at < kEntryBytes) return window.corrupt(at, "the ZIP directory ends within a member");
     PENSTOCK_ASSIGN(std::span<const std::byte> entry, window.at(at, kEntryBytes));

@@ -1,4 +1,5 @@
-// ZIP archives of stored (uncompressed) members, with ZIP64 where sizes ask for it: PKWARE's APPNOTE 6.3.10.
+// Makes and reads ZIP archives of stored (uncompressed) members, with ZIP64 if sizes require it (PKWARE's
+// APPNOTE 6.3.10).
 #pragma once
 
 #include <cstddef>
@@ -20,19 +21,20 @@ struct ZipMember {
   bool streamed = false;  // size and CRC follow its bytes
 };
 
-// The archive's parts, in the order of the file: local header and bytes of each member (and trailer of a
-// streamed one), then the directory. No time is in them: the same members, the same bytes.
-inline constexpr std::size_t kZipAlignment = 64;  // where members' bytes begin
+// The functions below make the parts of an archive in the order of the file. Each member has a local header,
+// its bytes and, if it is streamed, a trailer. The directory comes last. No part contains a time, so that the
+// same members give the same bytes.
+inline constexpr std::size_t kZipAlignment = 64;  // alignment of the members' bytes
 
-// At offset member.header, up to the member's first byte.
+// Comes at offset member.header and ends before the member's first byte.
 std::vector<std::byte> zip_local_header(const ZipMember& member);
-// Behind the bytes of a streamed member.
+// Comes after the bytes of a streamed member.
 std::vector<std::byte> zip_trailer(const ZipMember& member);
-// At `offset`, the archive's last part.
+// Comes at `offset` as the archive's last part.
 std::vector<std::byte> zip_directory(std::span<const ZipMember> members, std::uint64_t offset);
 
-// Members whose name ends in `suffix`, in the order of the directory; all lie inside the object. `corrupt`
-// and `truncated` say where; `unsupported` names a member that is compressed or encrypted.
+// The members whose name ends in `suffix`, in the order of the directory. All are inside the object.
+// `corrupt` and `truncated` give the offset. `unsupported` names a member that is compressed or encrypted.
 Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_view suffix);
 
 }  // namespace penstock

@@ -1,3 +1,13 @@
+// Threads: every rank calls generate() from one thread. All functions here run on it; Generator and Mender
+// start threads.
+// Lock: the target's lock (a file) keeps other processes away. Rank 0 takes it before it inspects the target,
+// and holds it until generate() returns. The system releases it if the process ends.
+// Memory: everything allocates. guarded() turns an exception into an error, because the other ranks would
+// wait for a rank that throws.
+// Ctrl-C: Generator and Mender stop before their next object. State and journal remain for --resume.
+// Crash: the order is the state file, then objects and journal, their sync, the manifest, then the removal of
+// journal, state and lock file. A kill at any point leaves a target that --resume completes, or a complete
+// data set.
 #include "datagen/generate/generate.hpp"
 
 #include <fmt/format.h>
@@ -17,9 +27,9 @@
 namespace penstock {
 namespace {
 
-// What rank 0 does alone, under the lock, before the ranks begin.
+// Rank 0 alone calls this, with the target's lock held, before the ranks begin.
 Result<TargetState> begin_target(const Generation& generation, Tier& tier, bool resume) {
-  // Another process may have come between the caller's look and the lock.
+  // Checked again with the lock held: another process may have written here after the caller's check.
   PENSTOCK_ASSIGN(const bool complete, check_target(tier, generation.state, resume));
   Backend& backend = *tier.backend;
   sweep_temporaries(backend);
@@ -32,12 +42,12 @@ Result<TargetState> begin_target(const Generation& generation, Tier& tier, bool 
     PENSTOCK_TRY(write_generation_state(backend, generation.state));
     return TargetState::fresh;
   }
-  // One that is not this data set's says nothing true of any object that is made from here on.
+  // A manifest of another data set would be wrong for the objects that are made now.
   PENSTOCK_TRY(remove_if_there(backend.names(), kManifestName));
   return TargetState::started;
 }
 
-// A rank that would make its share in another place than the others.
+// Finds a rank whose target is not the one that rank 0 uses.
 Result<void> check_same_place(const Generation& generation, Tier& tier) {
   PENSTOCK_ASSIGN(const std::optional<GenerationState> started,
                   read_generation_state(*tier.backend, tier.root));
@@ -48,7 +58,7 @@ Result<void> check_same_place(const Generation& generation, Tier& tier) {
                                 tier.root));
 }
 
-// What generate() does while rank 0 holds the lock. Collective.
+// The part of generate() that runs while rank 0 holds the lock. Collective.
 Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned threads, bool resume,
                              Communicator& ranks, Progress& progress, Generated& out) {
   PENSTOCK_ASSIGN(const TargetState found,
@@ -58,6 +68,7 @@ Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned 
   out.started = resumed;
   if (Result<void> same = all_ok(ranks, ranks.root() ? success() : check_same_place(generation, tier));
       !same.ok()) {
+    // Nothing was made, so the target becomes empty again.
     if (ranks.root() && !resumed) static_cast<void>(remove_generation_state(*tier.backend));
     return same;
   }
@@ -75,21 +86,22 @@ Result<void> generate_locked(const Generation& generation, Tier& tier, unsigned 
   return success();
 }
 
-// Rank 0 holds the lock for all.
+// Rank 0 holds the lock for all ranks.
 Result<std::unique_ptr<Lock>> lock_target(Namespace& names) {
   const Result<Entry> before = names.stat(".penstock");
   Result<std::unique_ptr<Lock>> lock = names.lock(kGenerationLockName);
-  // A folder that was made for a lock which then could not be made.
+  // Removes the folder if it was made for a lock that could then not be taken.
   const bool ours = !before.ok() && before.error().code == Errc::not_found;
   if (!lock.ok() && ours && lock.error().code != Errc::busy) static_cast<void>(names.remove(".penstock"));
   return lock;
 }
 
-// Nothing was started, or all of it is done: the lock's file goes.
+// Removes the lock's file. Called if nothing was started, or if everything is done.
 Result<void> remove_lock(Namespace& names, const Result<void>& done) {
   Result<void> removed = remove_if_there(names, kGenerationLockName);
   if (done.ok() && !removed.ok()) return removed;
-  // Nothing was started, so nothing stays; what others have in there keeps the folder.
+  // Nothing was started, so no file of ours remains. If the folder has files of other programs, remove()
+  // fails and the folder stays.
   if (!done.ok()) static_cast<void>(names.remove(".penstock"));
   return success();
 }
@@ -114,6 +126,7 @@ Result<void> generate(const Generation& generation, Tier& tier, unsigned threads
       return success();
     }));
     Result<void> done = generate_locked(generation, tier, threads, resume, ranks, progress, out);
+    // The lock's file stays with the state, which --resume needs.
     if (out.started) return done;
     if (done.ok()) return on_root(ranks, [&] { return remove_lock(names, done); });
     if (ranks.root()) static_cast<void>(remove_lock(names, done));

@@ -1,9 +1,9 @@
-// Makes a data set: a recipe's samples, by several threads of one or many ranks, through a format into the
-// objects of any back end.
+// Makes a data set: several threads of one or many ranks write a recipe's samples in a format to any back
+// end.
 //
-// The bytes of the tree, the manifest included, depend on the GenerationState alone: not on threads, ranks,
-// time, host, or on how often it was stopped and resumed. Each object appears whole; the manifest comes last,
-// once all others survive a power cut, so that half a data set is no corpus.
+// All bytes, including the manifest, depend only on the GenerationState. They do not depend on threads,
+// ranks, time, host, or on interruptions. Each object appears complete or not at all. The manifest is written
+// last, after all other objects are durable. So an unfinished data set has no manifest and is no corpus.
 #pragma once
 
 #include <cstdint>
@@ -22,31 +22,33 @@ namespace penstock {
 struct GeneratedCounts {
   std::uint64_t samples_made = 0;
   std::uint64_t bytes_made = 0;
-  std::uint64_t samples_kept = 0;       // found right from before
-  std::uint64_t samples_journaled = 0;  // of those made: --resume knows of them
-  std::uint64_t damaged = 0;            // objects of before that are no longer right: made again
-  double seconds = 0;                   // of the making alone, by the slowest rank
+  std::uint64_t samples_kept = 0;       // made by an earlier run and still correct
+  std::uint64_t samples_journaled = 0;  // of those made: recorded in the journal, so that --resume finds them
+  std::uint64_t damaged = 0;  // objects of an earlier run that are no longer correct; they are made again
+  double seconds = 0;         // of making only, on the slowest rank
 
   void count(const GeneratedCounts& part);  // adds samples, bytes and objects
 };
 
-// Of all ranks together, and the same on each.
+// The sum over all ranks. Every rank has the same values.
 struct Generated : GeneratedCounts {
-  std::uint64_t journal_damaged = 0;  // rows and segments of the journal: what they named is made again
-  bool kept_by_size = false;          // of what was kept, no more than the sizes of objects were looked at
-  bool started = false;               // the target holds what --resume goes on with
-  std::vector<RankFigures> ranks;     // what each made; none of a single process
+  // Damaged rows and segments of the journal; their objects are made again.
+  std::uint64_t journal_damaged = 0;
+  bool kept_by_size = false;       // earlier objects were checked by their size only
+  bool started = false;            // the target contains data that --resume can continue
+  std::vector<RankFigures> ranks;  // what each rank made; empty for a single process
 };
 
-// Makes what is missing; with `resume`, of a finished data set what is gone or of another size, by a stat of
-// each object (`corrupt`, naming the object, where this build would make other bytes of it). Holds the
-// target's lock meanwhile (`busy` if another process does). `out` says how far it came, also when this fails
-// or is interrupted: then the journal is there and --resume goes on. Where out.started is false, the target
-// is as it was before.
+// Makes the objects that are missing. With `resume` on a finished data set, it compares each object's size
+// with the manifest (one stat each) and makes missing and wrong ones again. `corrupt`, naming the object, if
+// this build would make other bytes of it.
 //
-// Collective: every rank gets the same words and makes its share of the objects in the same place, which all
-// must see (`not_found` where one does not); rank 0 alone looks at what is there, and makes the manifest. A
-// rank that fails, or is asked to stop, stops the others.
+// Holds the target's lock (`busy` if another process holds it). `out` is set even if this fails or is
+// interrupted; the journal then allows --resume. If out.started is false, the target is unchanged.
+//
+// Collective: every rank passes the same arguments and makes its share of the objects. All ranks must see the
+// same target (`not_found` if one does not). Only rank 0 inspects the target and writes the manifest. A rank
+// that fails, or is asked to stop, stops all others.
 Result<void> generate(const Generation& generation, Tier& tier, unsigned threads, bool resume,
                       Communicator& ranks, Progress& progress, Generated& out);
 

@@ -1,5 +1,5 @@
-// generate() in every format: the same tree by any threads, after any failure, and whatever became of what it
-// left behind.
+// Tests generate() in every format: any number of threads makes the same tree, also after failures and after
+// damage to the files of an unfinished data set.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ struct Case {
   friend void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 };
 
-// Several samples an object where the format can: rows of arrays, and arrays whose length only their end
-// tells.
+// Formats with several samples per object, where possible. Some have arrays of rows, others have arrays whose
+// length is known only at their end.
 std::vector<Case> cases() {
   std::vector<Case> all{
       {"files", "cosmoflow", "files", {{"mean", "2kB"}}},
@@ -70,14 +70,15 @@ class GenerateFormats : public ::testing::TestWithParam<Case> {
     return tier(std::string("formats-") + test->name(), options);
   }
 
-  // Makes the place look like `tree`.
+  // Makes the content of the target equal to `tree`.
   static void restore(Tier& target, const Tree& tree) {
     for (const auto& [name, bytes] : tree_of(target))
       ASSERT_TRUE(target.backend->names().remove(name).ok()) << name;
     for (const auto& [name, bytes] : tree) put(*target.backend, name, bytes);
   }
 
-  // Nothing has an object's name that is not that object; all else is what --resume goes by.
+  // Expects that every object with a final name has its final bytes. All other names are files that --resume
+  // needs.
   void expect_nothing_half_made(const Tree& tree) const {
     for (const auto& [name, bytes] : tree)
       if (expected_.contains(name)) {
@@ -139,7 +140,8 @@ TEST_P(GenerateFormats, AnObjectIsKeptOnlyByteForByte) {
 TEST_P(GenerateFormats, FailuresAnywhereLeaveWholeObjectsAlone) {
   for (const auto& [fault, code] : {std::pair{"eio@#{}", Errc::io}, {"enospc@#{}..", Errc::no_space}}) {
     std::uint64_t failed = 0;
-    std::uint64_t fine = 0;  // behind the last operation, or one that may fail
+    // Rounds in which the fault came after the last operation, or hit one that may fail.
+    std::uint64_t fine = 0;
     for (std::uint64_t at = 1; fine < 5; at += at < 20 ? 1 : 3) {
       std::string words(fault);
       words.replace(words.find("{}"), 2, std::to_string(at));
@@ -157,7 +159,7 @@ TEST_P(GenerateFormats, FailuresAnywhereLeaveWholeObjectsAlone) {
       const bool complete = check_target(target, generation_.state, true).value_or(false);
       if (!complete) {
         Tree left = tree_of(target);
-        left.erase(std::string(kManifestName));  // whole; what is done after it failed
+        left.erase(std::string(kManifestName));  // complete; a later step failed
         expect_nothing_half_made(left);
       }
       const auto resumed = make(target, generation_, 2, true);
@@ -181,7 +183,7 @@ Tier weather_as(const std::string& format, const std::string& compression = {}) 
   return place;
 }
 
-// That describes the samples and is none, though all that a scan has is what it is called.
+// The companion describes the samples but contains none. A scan can recognize it only by its name.
 TEST(ScanOfFormats, ACompanionHoldsNoSample) {
   for (const char* const format : {"tfrecord", "webdataset"}) {
     Tier place = weather_as(format);
@@ -223,7 +225,7 @@ TEST(ScanOfFormats, WhatIsCalledSoAloneHoldsTheSamples) {
   }
 }
 
-// Records like it among others of one object are samples like those.
+// A record with the name of statistics is a sample if other records of the same object are samples.
 TEST(ScanOfFormats, WhatIsCalledSoAmongOthersIsASample) {
   Tier place = weather_as("tfrecord");
   const Tree tree = tree_of(place);

@@ -1,3 +1,9 @@
+// Threads: the thread of a rank calls mend_finished() and run(). The threads of parallel_for() call
+// make_as_it_was(), each with its own Worker. They share only stopped_ and Progress; no lock is needed.
+// Memory: everything allocates; all_ok() turns a failed allocation into an error on every rank.
+// Ctrl-C: parallel_for() checks before each object. An object in work is finished.
+// Crash: an old object is removed before it is made again. The new one gets its name only when its bytes are
+// durable. The manifest does not change, so another --resume continues.
 #include "datagen/generate/generate_mend.hpp"
 
 #include <fmt/format.h>
@@ -32,7 +38,7 @@ Error of_another_build(std::string_view name, std::string_view why) {
                                 name, why));
 }
 
-// The same on every rank. Collective.
+// The objects with a wrong size. Every rank gets the same list. Collective.
 Result<std::vector<std::uint64_t>> wrong_objects(const Manifest& manifest, Tier& tier, unsigned threads,
                                                  Communicator& ranks) {
   return on_root(ranks, [&]() -> Result<std::vector<std::uint64_t>> {
@@ -44,7 +50,7 @@ Result<std::vector<std::uint64_t>> wrong_objects(const Manifest& manifest, Tier&
   });
 }
 
-// One rank's part.
+// One rank's part of the repair.
 class Mender {
  public:
   Mender(const Generation& generation, const Manifest& manifest, Backend& backend, TargetSync sync,
@@ -60,7 +66,7 @@ class Mender {
         labels_(generation.recipe->label_names()),
         companions_(generation.recipe->companions()) {}
 
-  // Collective; each rank gets the same objects.
+  // Repairs this rank's part of `wrong`. Collective: each rank passes the same list.
   Result<void> run(std::span<const std::uint64_t> wrong, Generated& out);
 
  private:
@@ -68,16 +74,17 @@ class Mender {
     explicit Worker(const Making& making) : maker(making) {}
 
     ObjectMaker maker;
-    std::vector<JournalSample> rows;  // of the object at hand
+    std::vector<JournalSample> rows;  // of the current object
     std::vector<std::uint32_t> labels;
     GeneratedCounts made;
   };
 
   std::uint64_t samples_kept(std::span<const std::uint64_t> wrong) const;
   Result<void> make_all(std::span<const std::uint64_t> wrong);
-  // The same object as the manifest has it, or none.
+  // Makes the object again. Publishes it only if it matches the manifest.
   Result<void> make_as_it_was(Worker& worker, std::uint64_t object);
-  // As far as the manifest tells: without checksums of objects, not what lies around the samples.
+  // Compares what the manifest knows. Without checksums of objects, the bytes around samples are not
+  // compared.
   bool is_the_same(std::uint64_t object, const PublishedObject& written, std::span<const JournalSample> rows,
                    std::span<const std::uint32_t> labels) const;
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
@@ -89,14 +96,14 @@ class Mender {
   Communicator& ranks_;
   Progress& progress_;
   const TargetSync sync_;
-  // Nothing remembers which objects were mended, and the next look at a finished set is at sizes alone, so
-  // that an object gets its name only once its bytes are safe.
+  // No file records which objects were repaired, and a later check of the finished set compares sizes only.
+  // So an object must get its name only after its bytes are durable.
   const Durability durability_;
   const std::vector<std::string> labels_;
   const std::vector<Companion> companions_;
   std::deque<Worker> workers_;
   GeneratedCounts mine_;
-  std::atomic<bool> stopped_{false};  // another rank cannot go on
+  std::atomic<bool> stopped_{false};  // set if another rank has failed or was asked to stop
 };
 
 Result<void> Mender::run(std::span<const std::uint64_t> wrong, Generated& out) {

@@ -1,5 +1,5 @@
-// Makes a finished data set whole again: what is gone or of another size gets the bytes that its manifest
-// names. Only generate.cpp uses it.
+// Repairs a finished data set: makes objects that are missing or have a wrong size again, with the bytes that
+// the manifest's checksums require. Only generate.cpp uses it.
 #pragma once
 
 #include "datagen/generate/generate.hpp"
@@ -11,9 +11,9 @@
 
 namespace penstock {
 
-// Looks at every object's size, and makes what is wrong again, shared out over the ranks. `corrupt`, naming
-// the object, where this build would make other bytes of it: those never get its name, and what was wrong
-// there is gone. Collective, while rank 0 holds the target's lock.
+// Checks the size of every object. Makes the wrong ones again; the ranks share this work. `corrupt`, naming
+// the object, if this build would make other bytes of it. Such bytes are never published under the object's
+// name, but the old wrong object has been removed by then. Collective; rank 0 holds the target's lock.
 Result<void> mend_finished(const Generation& generation, Tier& tier, unsigned threads, Communicator& ranks,
                            Progress& progress, Generated& out);
 

@@ -1,4 +1,5 @@
-// What --resume keeps. Of a finished data set: what is gone or of another size is made again, byte for byte.
+// Tests which objects --resume keeps. In a finished data set, missing objects and those of another size are
+// made again, byte for byte.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -11,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// Objects of two samples, and one of none.
+// Objects with two samples each, and a companion without samples.
 Generation weather(std::uint64_t seed = 7) {
   return plan_generation("climate", "", {{"shape", "2,8,8"}, {"samples_per_file", "2"}}, {.samples = 7}, seed)
       .value();
@@ -37,7 +38,7 @@ TEST(GenerateMend, WhatIsGoneOrOfAnotherSizeIsMadeAgain) {
   ASSERT_EQ(names.size(), 5U);
   remove(target, names[0]);
   put(*target.backend, names[1], whole.at(names[1]).substr(1));
-  put(*target.backend, names[3], whole.at(names[3]) + "x");  // the last one, of a single sample
+  put(*target.backend, names[3], whole.at(names[3]) + "x");  // the last one, with a single sample
   remove(target, names[4]);
   ASSERT_TRUE(names[4].starts_with("stats"));
   const auto mended = make(target, generation, 2, true);
@@ -56,7 +57,7 @@ TEST(GenerateMend, RoomIsNeededForWhatWasFoundToLackAlone) {
   const std::vector<ObjectVerdict> wrong{{ObjectState::shrunk, "cut", 0, 60},
                                          {ObjectState::vanished, "gone", 1, 0},
                                          {ObjectState::grown, "grown", 2, 130}};
-  // Nothing is there by now, nor does anybody look again.
+  // The target is empty now, and check_room_to_mend() does not inspect its objects again.
   Tier enough = tier("mend-enough", ",capacity=140");
   const auto fits = check_room_to_mend(enough, manifest, wrong);
   EXPECT_TRUE(fits.ok()) << fits.error().message();
@@ -98,7 +99,7 @@ TEST(GenerateMend, StoppedAnywhereItGoesOn) {
   EXPECT_GT(failed, 10U);
 }
 
-// A tier that nothing can be made on.
+// A tier on which every write and publish fails.
 Tier unwritable(const std::string& path) {
   return tier(path, ",fail=write:eio@#1..+publish:eio@#1..");
 }
@@ -163,7 +164,7 @@ TEST(GenerateMend, WhatIsLeftIsSweptWithoutMakingAnything) {
   expect_same(tree_of(target), whole);
 }
 
-// Another data set's manifest next to a state: it goes before any object does.
+// A manifest of another data set next to a state file is removed before any object is made.
 TEST(GenerateMend, AManifestOfSomethingElseDoesNotOutliveAnObject) {
   const Generation generation = weather();
   Tier other = tier("mend-else");
@@ -212,7 +213,7 @@ TEST(GenerateMend, WhatIsSaidToBeThereIsWhatResumeKeeps) {
   EXPECT_GT(lost, 0U);
 }
 
-// A data set of seed 8 that its manifest says is of 7, without one of its objects.
+// A data set of seed 8 whose manifest claims seed 7, and that lacks one of its objects.
 std::string mislabelled(Tier& target, bool object_checksums) {
   EXPECT_TRUE(make(target, weather(8)).ok());
   const Manifest manifest = Manifest::load(*target.backend, kManifestName).value();
@@ -231,7 +232,7 @@ std::string mislabelled(Tier& target, bool object_checksums) {
   return names[1];
 }
 
-// Whatever the manifest was made by, an object gets the bytes that it names or none.
+// An object gets the bytes that the manifest's checksum requires, or it is not published.
 TEST(GenerateMend, OtherBytesThanTheManifestsAreNoMending) {
   for (const bool object_checksums : {true, false}) {
     Tier target = tier("mend-other-" + std::to_string(object_checksums));

@@ -1,5 +1,5 @@
-// Data sets whose disk loses power, at each operation, right behind the end and after --resume; and one whose
-// device fails to store what it was given.
+// Tests data sets whose disk loses power at each operation, right after the end, and after --resume. Also
+// tests a device that fails to store the bytes it was given.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-// Class folders with a companion next to them.
+// One folder per class, and a companion next to them.
 const Generation& small() {
   static const Generation generation =
       plan_generation("climate", "", {{"shape", "2,8,8"}}, {.samples = 5}, 7).value();
@@ -33,14 +33,15 @@ const Tree& expected() {
   return tree;
 }
 
-// All of it, whatever of its own state is left next to it: what was removed may come back.
+// Expects a complete data set. Files of its unfinished state may exist, because a power cut can bring removed
+// files back.
 void expect_whole(Tier& target) {
   Tree tree = tree_of(target);
   std::erase_if(tree, [](const auto& one) { return one.first.starts_with(".penstock/generate."); });
   expect_same(tree, expected());
 }
 
-// A corpus is whole; half a data set is none, and is gone on with.
+// If a manifest exists, the data set is complete. Otherwise --resume completes it.
 void expect_whole_or_resumed(Tier& target) {
   const bool corpus = Manifest::load(*target.backend, kManifestName).ok();
   if (corpus) expect_whole(target);
@@ -113,8 +114,8 @@ TEST_P(GenerateOnDisk, PowerCutsLeaveAWholeOrAnUnfinishedDataSet) {
 INSTANTIATE_TEST_SUITE_P(Kind, GenerateOnDisk, testing::Values("ext4", "xfs"),
                          [](const auto& row) { return row.param; });
 
-// The first run gets the error when it syncs. The second finds all objects in the page cache as they should
-// be, and gets no error.
+// The first run gets the error when it syncs. The second finds all objects correct in the page cache, and
+// gets no error.
 TEST(GenerateOnFailingDisk, ResumeKeepsOnlyWhatTheDeviceHas) {
   const auto disk = LoopDisk::make("xfs", "90M");
   if (!disk && disk.error().code == Errc::unsupported) GTEST_SKIP() << disk.error().message();
@@ -141,7 +142,7 @@ TEST(GenerateOnFailingDisk, ResumeKeepsOnlyWhatTheDeviceHas) {
   expect_same(tree_of(target), tree_of(whole));
 }
 
-// No later run reads its bytes again.
+// A repaired object must be durable before it has its name, because later runs compare only its size.
 TEST(GeneratePowerCut, WhatIsMendedHasItsBytesOnTheDeviceBeforeItsName) {
   ScratchFolder scratch;
   std::set<std::string> synced;

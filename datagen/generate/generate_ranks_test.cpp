@@ -1,4 +1,4 @@
-// generate() over several ranks: the same tree as by one process, whatever becomes of any of them.
+// Tests generate() with several ranks: the tree equals that of one process, whichever rank fails.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -32,7 +32,7 @@ Generation shards() {
       .value();
 }
 
-Generation weather() {  // one sample a file, and a companion
+Generation weather() {  // one sample per file, and a companion
   return plan_generation("climate", "", {{"shape", "2,8,8"}}, {.samples = 7}, 7).value();
 }
 
@@ -41,7 +41,7 @@ struct Outcome {
   Generated made;
 };
 
-// What each rank comes back with; `options` are those of one rank's tier.
+// Returns the outcome of each rank. The tier of rank `sick` is opened with `options`.
 std::vector<Outcome> make_over(int ranks, const std::string& path, const Generation& generation,
                                bool resume = false, int sick = -1, const std::string& options = "") {
   std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));
@@ -111,7 +111,7 @@ TEST(GenerateRanks, WhatEachMadeIsKnownOnTheFirst) {
   EXPECT_TRUE(outcomes[1].made.ranks.empty());
 }
 
-// Every operation of one rank in turn fails, and all that follow it; another number of ranks goes on.
+// In each round, one operation of one rank and all later ones fail. Then another number of ranks resumes.
 TEST(GenerateRanks, OneThatFailsLeavesSomethingToResume) {
   const Generation generation = shards();
   const Tree expected = tree_by_one("ranks-fault", generation);
@@ -159,7 +159,7 @@ TEST(GenerateRanks, ASignalToOneStopsAll) {
     if (!job.root())
       signal = std::jthread([] {
         Tier watched = tier("ranks-signal");
-        bool made = false;  // pictures are in folders of their classes
+        bool made = false;  // pictures are in folders by class
         while (!made) {
           std::this_thread::sleep_for(std::chrono::milliseconds(1));
           static_cast<void>(watched.backend->names().list("", [&](const Entry& entry) {
@@ -245,7 +245,7 @@ TEST(GenerateRanks, OnceTheManifestStandsNoneMakesAnythingAgain) {
   EXPECT_GE(behind, 4U);
 }
 
-// A recipe on a machine without memory for its labels.
+// A recipe on a machine without memory for the labels.
 class WithoutMemory final : public Recipe {
  public:
   explicit WithoutMemory(std::unique_ptr<Recipe> recipe) : recipe_(std::move(recipe)) {}
@@ -262,13 +262,14 @@ class WithoutMemory final : public Recipe {
   const std::unique_ptr<Recipe> recipe_;
 };
 
-// One that came back alone would leave the others waiting for ever.
+// If only one rank returned, the others would wait for it forever.
 TEST(GenerateRanks, OneWithoutMemoryAtTheStartTakesAllBack) {
   const Generation generation = weather();
   const Tree expected = tree_by_one("ranks-memory", generation);
   Tier target = tier("ranks-memory");
   ASSERT_TRUE(target.backend->names().remove(expected.rbegin()->first).ok());
-  for (const std::string path : {"ranks-memory", "ranks-memory-fresh"})  // one to mend, one to make
+  // One data set to repair, one to make.
+  for (const std::string path : {"ranks-memory", "ranks-memory-fresh"})
     for (const int sick : {0, 1}) {
       std::vector<Outcome> outcomes(2);
       RankThreads::run(2, [&](Communicator& job) {

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::size_t kBytesAtOnce = std::size_t{64} << 20U;  // of all ranks together, on rank 0
 
-// Rank 0 gets every rank's rows, piece by piece: the first of a piece is the rank's `from`-th.
+// Receives the rows of every rank on rank 0, piece by piece. `from` is the index of the piece's first row on
+// its rank.
 template <class Row>
 using TakeRows = std::function<void(int rank, std::uint64_t from, std::span<const Row> rows)>;
 

@@ -1,4 +1,4 @@
-// The ranks of a job that make one data set together: who makes what, and how rank 0 learns of it.
+// Splits the making of one data set over the ranks of a job, and collects the results on rank 0.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// A rank's own: a run of neighbours among the objects, equally long for all but for one object.
+// The consecutive objects that one rank makes. The shares of two ranks differ by at most one object.
 struct GenerateShare {
   std::uint64_t first_object = 0;
   std::uint64_t end_object = 0;
@@ -25,22 +25,22 @@ struct GenerateShare {
 };
 GenerateShare share_of(const Generation& generation, int rank, int ranks);
 
-// What all ranks made: out.started and what was read of the journal stay as they are. Collective.
+// Sums what all ranks made. Does not change out.started and the figures of the journal. Collective.
 Result<void> sum_over_ranks(Communicator& ranks, const GeneratedCounts& mine, Generated& out);
 
-// What is known of the objects that stand. Rank 0's go straight into its manifest; another rank's wait here
-// until they are handed over.
+// Collects size, checksum and samples of finished objects for the manifest. Rank 0 writes them directly into
+// its ManifestBuilder. Other ranks keep them here until hand_over() sends them to rank 0.
 class ObjectLedger {
  public:
-  // `manifest` is borrowed, has the objects and room for the samples, and is used on rank 0 alone.
+  // Borrows `manifest`, which already has the objects and entries for all samples. Only rank 0 uses it.
   ObjectLedger(const Generation& generation, Communicator& ranks, ManifestBuilder& manifest);
 
-  // An object of the rank's share, which stands as it shall, with all its samples. Any thread, each another
-  // object.
+  // Records an object of this rank's share that is complete and correct, with all its samples. Any thread may
+  // call it; each object is recorded by one thread.
   void enter(std::uint64_t object, PublishedObject whole, std::span<const JournalSample> samples,
              std::span<const std::uint32_t> labels);
 
-  // Collective: from here on rank 0's manifest has the objects of all.
+  // Sends the objects of all ranks to rank 0's manifest. Collective.
   Result<void> hand_over();
 
  private:
@@ -50,8 +50,8 @@ class ObjectLedger {
   Communicator& ranks_;
   ManifestBuilder& manifest_;
   const GenerateShare share_;
-  std::vector<PublishedObject> objects_;  // of the share, where they wait
-  std::vector<SampleEntry> samples_;      // likewise
+  std::vector<PublishedObject> objects_;  // objects of the share that rank 0 does not have yet
+  std::vector<SampleEntry> samples_;      // their samples
 };
 
 }  // namespace penstock

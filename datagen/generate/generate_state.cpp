@@ -20,17 +20,18 @@ constexpr std::uint64_t kSchema = 3;  // raised too when a format writes the sam
 constexpr std::size_t kMostStateBytes = 1U << 20;
 constexpr std::size_t kRowsAtOnce = 32768;  // of a journal: 1 MiB
 
-// On disk, little endian as the manifest: of an object, then of each of its samples.
+// A row on disk, little endian like the manifest. An object has a row of its own, then one row per sample.
 struct Row {
-  std::uint64_t index;   // of the sample; the object's first
-  std::uint64_t offset;  // of the sample; how many samples the object has
-  std::uint64_t length;  // of either
-  std::uint32_t crc32c;  // of either
-  std::uint32_t check;   // of the bytes before
+  std::uint64_t index;   // of the sample; in an object's row: of its first sample
+  std::uint64_t offset;  // of the sample; in an object's row: its number of samples
+  std::uint64_t length;  // of the sample or the object
+  std::uint32_t crc32c;  // of the sample or the object
+  std::uint32_t check;   // checksum of the bytes before it
 };
 static_assert(sizeof(Row) == 32);
 
-// Tell the two apart, and from a row of zeros, which is what a file that lost its bytes is full of.
+// Mixed into the checksum of a row, to distinguish the two kinds of rows. A row of zeros matches neither. A
+// file that lost its bytes consists of such rows.
 constexpr std::uint32_t kSampleRow = 0x70656e73U;
 constexpr std::uint32_t kObjectRow = 0x6f626a65U;
 
@@ -43,7 +44,7 @@ void put(std::vector<Row>& rows, std::uint32_t kind, std::uint32_t key, Row row)
   rows.push_back(row);
 }
 
-// Puts the rows of a segment together again.
+// Builds a JournalSegment from its rows.
 class SegmentRows {
  public:
   SegmentRows(JournalSegment& segment, std::uint32_t key, std::uint64_t& damaged)
@@ -66,7 +67,7 @@ class SegmentRows {
     }
   }
 
-  // Of an object whose samples are not all there.
+  // Drops the current object if some of its samples are missing.
   void give_up() {
     if (missing_ == 0) return;
     damaged_ += 1 + segment_.samples.size() - object_.begin;
@@ -87,7 +88,7 @@ std::string segment_name(std::uint64_t number) {
   return fmt::format("{}/{:08}", kJournalFolder, number);
 }
 
-// The numbers of the segments, ascending.
+// The numbers of all segments, in ascending order.
 Result<std::vector<std::uint64_t>> segments(Backend& backend) {
   std::vector<std::uint64_t> numbers;
   Result<void> listed = backend.names().list(kJournalFolder, [&](const Entry& entry) {
@@ -116,7 +117,7 @@ std::uint32_t journal_key(const GenerationState& state) {
 
 namespace {
 
-// get() alone takes any number, and makes another one of it.
+// Json's get() would silently convert a number of another type.
 std::uint64_t whole_number(const Json& json) {
   if (!json.is_number_unsigned()) throw std::invalid_argument("a number that is none to count with");
   return json.get<std::uint64_t>();
@@ -192,6 +193,9 @@ void JournalSegment::append(const JournalSegment& other) {
   samples.insert(samples.end(), other.samples.begin(), other.samples.end());
 }
 
+// Any thread of the rank. The lock protects only the choice of a number, so threads write their segments at
+// the same time. Ranks use different numbers (stride_). IfExists::fail detects a second process. Not durable:
+// a lost segment only costs time.
 Result<void> JournalWriter::append(const JournalSegment& segment) {
   if (segment.objects.empty()) return success();
   std::uint64_t number = 0;
@@ -221,12 +225,12 @@ Result<void> JournalWriter::append(const JournalSegment& segment) {
 
 namespace {
 
-// Cut, gone or unreadable, rather than anything that all segments would meet with.
+// Whether the error concerns one segment (cut, missing or unreadable), rather than the storage as a whole.
 bool concerns_segment(const Error& error) {
   return error.code == Errc::io || error.code == Errc::truncated || error.code == Errc::not_found;
 }
 
-// What stands before an error is taken.
+// Takes the rows before an error. After it, the rest of the segment is not read.
 Result<void> read_segment(Backend& backend, std::uint32_t key, std::uint64_t number, JournalSegment& segment,
                           std::uint64_t& damaged) {
   PENSTOCK_ASSIGN(const auto reader, backend.open(segment_name(number)));
@@ -262,6 +266,8 @@ Result<JournalRead> read_journal(Backend& backend, std::uint32_t key,
   return read;
 }
 
+// The state file is removed last, because it shows that files of an unfinished data set may remain. After a
+// kill in between, the next call removes the rest.
 Result<void> remove_generation_state(Backend& backend) {
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> numbers, segments(backend));
   for (const std::uint64_t number : numbers)

@@ -1,5 +1,5 @@
-// What an unfinished data set remembers of itself, under .penstock/: which one it is to become (the state
-// file), and which objects are done (the journal). All of it goes once the manifest is there.
+// What an unfinished data set records about itself under .penstock/. The state file says which data set it
+// will become. The journal lists the finished objects. Both are removed after the manifest is written.
 #pragma once
 
 #include <cstddef>
@@ -23,30 +23,31 @@ inline constexpr std::string_view kGenerationStateName = ".penstock/generate.jso
 inline constexpr std::string_view kGenerationLockName = ".penstock/generate.lock";
 inline constexpr std::string_view kJournalFolder = ".penstock/generate.journal";
 
-// Decides every byte of a data set.
+// The parameters that decide every byte of a data set.
 struct GenerationState {
   std::string recipe;
-  std::uint32_t fingerprint = 0;  // of that recipe's bytes in the build that began; 0 of a finished data set
+  // Of the recipe's bytes in the build that started it; 0 for a finished data set.
+  std::uint32_t fingerprint = 0;
   std::string format;
   std::uint64_t seed = 0;
   std::uint64_t samples = 0;
-  std::map<std::string, std::string> settings;  // the recipe's and the format's, resolved
+  std::map<std::string, std::string> settings;  // of the recipe and of the format, with defaults filled in
 };
 
 std::string to_text(const GenerationState& state);
-// Ties a journal to its state: another one's rows are none.
+// The key of a journal. Rows of a journal with another state's key are not accepted.
 std::uint32_t journal_key(const GenerationState& state);
-// corrupt, saying what is missing; `name` is the file's in messages.
+// `corrupt`, with the missing member. `name` names the file in messages.
 Result<GenerationState> parse_generation_state(std::string_view text,
                                                std::string_view name = kGenerationStateName);
-// Describes what differs ("seed 7, not 8"); "" when nothing does.
+// Describes the first difference ("seed 7, not 8"). "" if there is none.
 std::string difference(const GenerationState& there, const GenerationState& wanted);
 
-// Nothing when there is no state file. `root` is the tier's, for messages.
+// Nothing if there is no state file. `root` names the tier in messages.
 Result<std::optional<GenerationState>> read_generation_state(Backend& backend, std::string_view root = {});
 Result<void> write_generation_state(Backend& backend, const GenerationState& state);
 
-// A sample that is in its published object.
+// A sample of a published object.
 struct JournalSample {
   std::uint64_t index = 0;
   std::uint64_t offset = 0;
@@ -54,11 +55,11 @@ struct JournalSample {
   std::uint32_t crc32c = 0;
 };
 
-// A published object, with all its samples.
+// A published object with all its samples.
 struct JournalObject {
   PublishedObject whole;
-  std::size_t begin = 0;  // its samples in the segment
-  std::size_t end = 0;    // beyond begin: an object holds one at least
+  std::size_t begin = 0;  // index of its first sample in the segment
+  std::size_t end = 0;    // after its last sample; an object has at least one
 };
 
 struct JournalSegment {
@@ -74,17 +75,17 @@ struct JournalSegment {
   }
 };
 
-// Appends finished objects. A back end's objects appear whole or not at all, so the journal is a row of
-// small objects, one for each flush of each worker. Losing its end costs making those objects again, nothing
-// else.
+// Appends finished objects to the journal. Back ends publish whole objects, so the journal is a series of
+// small objects (segments): one per flush of a worker. If the last segments are lost, their objects are made
+// again. Nothing else is lost.
 class JournalWriter {
  public:
-  // Segments are numbered from `first_segment` on, over all workers; of several writers each takes every
+  // Numbers the segments of all workers from `first_segment` on. With several writers, each uses every
   // `stride`th number.
   JournalWriter(Backend& backend, std::uint32_t key, std::uint64_t first_segment, std::uint64_t stride = 1)
       : backend_(backend), key_(key), stride_(stride), next_(first_segment) {}
 
-  // Publishes the segment; nothing where no object is in it. Any thread.
+  // Publishes the segment, unless it has no objects. Any thread.
   Result<void> append(const JournalSegment& segment);
 
  private:
@@ -96,17 +97,17 @@ class JournalWriter {
 };
 
 struct JournalRead {
-  std::uint64_t next_segment = 0;  // the first number that is free
-  // Rows that fail their own check, those of objects that miss one, and segments that cannot be read on.
+  std::uint64_t next_segment = 0;  // the first unused number
+  // Rows with a wrong checksum, rows of objects of which a row is missing, and segments that cannot be read.
   std::uint64_t damaged = 0;
 };
 
-// Visits each segment; each of its rows carries its own checksum, under the key with which it was written,
-// and objects that miss one are left out, as is what the storage does not give back.
+// Calls `visit` for each segment. Each row has its own checksum, which includes the key. Objects with a
+// damaged or missing row are skipped, and so are segments that the storage cannot read.
 Result<JournalRead> read_journal(Backend& backend, std::uint32_t key,
                                  const std::function<Result<void>(const JournalSegment&)>& visit);
 
-// Removes the journal and the state file, in that order. Fine when they are gone.
+// Removes the journal, then the state file. Not an error if they do not exist.
 Result<void> remove_generation_state(Backend& backend);
 
 }  // namespace penstock

@@ -1,5 +1,4 @@
-// Fuzz target: the input is what an unfinished data set remembers: its state file, and a segment of its
-// journal.
+// Fuzz target: the input is used as the state file and as a journal segment of an unfinished data set.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

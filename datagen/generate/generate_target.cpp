@@ -26,14 +26,14 @@
 namespace penstock {
 namespace {
 
-// What generate leaves below .penstock of an unfinished data set.
+// Names below .penstock that belong to an unfinished data set.
 constexpr std::string_view kOurs[] = {kGenerationStateName, kGenerationLockName, kJournalFolder};
 
 Error occupied(const Tier& tier, std::string_view why, std::string_view remedy) {
   return make_error(Errc::already_exists, fmt::format("'{}' {}: {}", tier.root, why, remedy));
 }
 
-// Of a finished corpus.
+// Reads the state of a finished corpus from its manifest.
 Result<GenerationState> load_finished(Tier& tier) {
   const Result<Manifest> there = Manifest::load(*tier.backend, kManifestName);
   if (!there.ok() && there.error().code == Errc::corrupt)
@@ -52,7 +52,7 @@ Result<GenerationState> load_finished(Tier& tier) {
                          .settings = facts.settings};
 }
 
-// Whether a data set is finished although its unfinished state is still there: that is removed last.
+// Whether a data set is finished although its state file still exists. The state file is removed last.
 Result<bool> is_finished(Tier& tier, const GenerationState& state) {
   const Result<GenerationState> there = load_finished(tier);
   if (there.ok()) return difference(*there, state).empty();
@@ -61,7 +61,7 @@ Result<bool> is_finished(Tier& tier, const GenerationState& state) {
   return there.error();
 }
 
-// A finished corpus: is it the one that is wanted?
+// Whether a finished corpus is the one that is wanted.
 Result<bool> check_finished(Tier& tier, const GenerationState& wanted) {
   PENSTOCK_ASSIGN(const GenerationState there, load_finished(tier));
   const std::string differs = difference(there, wanted);
@@ -74,13 +74,14 @@ Result<bool> check_finished(Tier& tier, const GenerationState& wanted) {
 Result<void> check_room(Tier& tier, const Generation& generation, bool started) {
   const Result<Room> room = room_of(*tier.backend);
   if (!room.ok()) return success();
-  // .penstock, the state, the lock, the journal's folder and a segment of it, and at last the manifest.
+  // `own` counts .penstock, the state, the lock, the journal's folder, one segment, and finally the manifest.
   const std::uint64_t own = started ? 1 : 6;
   const double blocks = static_cast<double>(generation.objects) * static_cast<double>(room->block_bytes);
   double missing = std::max(static_cast<double>(generation.bytes_expected), blocks);
   std::uint64_t objects = generation.objects;
   std::uint64_t folders = room->objects || room->folder_bytes != 0 ? generation.folders() : 0;
-  constexpr double kSurely = 0.98;  // of what is expected, whatever was estimated wrongly
+  // Refuses only if this share of the estimate does not fit, because the estimate may be too high.
+  constexpr double kSurely = 0.98;
   const auto all_bytes = [&] {
     return missing + static_cast<double>(folders) * static_cast<double>(room->folder_bytes);
   };
@@ -98,7 +99,8 @@ Result<void> check_room(Tier& tier, const Generation& generation, bool started) 
     }
     objects -= std::min(there, objects);
     folders -= std::min(folders_there, folders);
-    // By their number: what the whole is estimated wrongly by must not all fall upon the rest.
+    // Scales the estimate by the number of missing objects. Subtracting the bytes on disk instead would put
+    // the whole error of the estimate on the missing part.
     missing *=
         static_cast<double>(objects) / static_cast<double>(std::max<std::uint64_t>(generation.objects, 1));
   }
@@ -157,7 +159,7 @@ void sweep_finished(Backend& backend) {
 Result<std::optional<GenerationState>> read_started_generation(Tier& tier) {
   PENSTOCK_ASSIGN(std::optional<GenerationState> state, read_generation_state(*tier.backend, tier.root));
   if (state) return state;
-  // What cannot be read is check_target()'s to say.
+  // check_target() reports errors of reading the manifest.
   const Result<GenerationState> finished = load_finished(tier);
   if (finished.ok() && !finished->recipe.empty()) state = *finished;
   return state;
@@ -167,6 +169,7 @@ Result<void> check_no_writer(Tier& tier) {
   const auto path = tier.backend->native_path(kGenerationLockName);
   if (!path) return success();
   const Fd file(::open(path->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  // F_OFD_GETLK only asks who holds the lock, without taking it. The text of the file names the holder.
   struct flock whole {};
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;

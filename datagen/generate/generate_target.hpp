@@ -1,4 +1,5 @@
-// The place that a data set is made in: what lies there before, and what is done to it around the making.
+// Checks of the target of `generate`: what it contains before, whether there is enough space, and what is
+// removed afterwards.
 #pragma once
 
 #include <optional>
@@ -14,34 +15,35 @@
 
 namespace penstock {
 
-// What the data set at the target was started with, finished or not; nothing where there is none, or none of
-// ours.
+// The state with which the data set at the target was started, finished or not. Nothing if there is none, or
+// if Penstock did not generate it.
 Result<std::optional<GenerationState>> read_started_generation(Tier& tier);
 
-// busy, saying who, where another process makes a data set there now: what is there is neither to be removed
-// nor to be gone on with. Changes nothing. A back end without files of the system's passes; there the lock
-// itself tells.
+// `busy`, naming the other process, if it is generating a data set in this target. Callers then neither
+// remove the target's objects nor resume. Changes nothing. Succeeds on a back end without native files:
+// taking the lock fails there instead.
 Result<void> check_no_writer(Tier& tier);
 
-// permission_denied where objects could not be made in the target, or it could not be made where it is not
-// there yet. A back end without files of the system's passes.
+// `permission_denied` if objects cannot be created in the target, or if a missing target cannot be created.
+// Succeeds on a back end without native files.
 Result<void> check_may_write(Tier& tier);
 
-// Looks at the target without changing it. `already_exists` with the remedy when it holds anything but an
-// unfinished data set of `wanted` (with `resume`), or that without `resume`. True: it is complete already,
-// though what it remembered while it was not may still lie there.
+// Inspects the target without changing it. `already_exists`, with the remedy, unless the target is empty or,
+// with `resume`, contains a data set of `wanted`. Returns true if that data set is complete. State and
+// journal of the unfinished data set may then still exist.
 Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume);
 
-// no_space, naming what is wanted, what is there and the remedy, where the data set does not fit into what is
-// free there, in bytes, in whole blocks or in inodes, those of folders too; of one that was started, what is
-// missing. A back end that cannot say what is free passes.
+// `no_space`, with the needed and the free space and the remedy, if the data set does not fit. Counts bytes,
+// whole blocks and inodes, including those of folders. If it was started, only the missing part counts.
+// Succeeds if the back end cannot report free space.
 Result<void> check_room(Tier& tier, const Generation& generation, bool started);
 
-// Likewise of a finished data set whose `wrong` objects are to be made again: no more than they lack counts.
+// The same for a finished data set whose `wrong` objects are made again. Counts only the bytes that they
+// lack.
 Result<void> check_room_to_mend(Tier& tier, const Manifest& manifest, std::span<const ObjectVerdict> wrong);
 
-// Removes what a process left in a complete data set that was killed behind the manifest: journal, state, and
-// the lock's file; where another one holds the lock, or the folder cannot be written, it stays.
+// Removes leftovers from a complete data set, if a process was killed after it wrote the manifest: journal,
+// state and the lock's file. Does nothing if another process holds the lock or the folder is read-only.
 void sweep_finished(Backend& backend);
 
 }  // namespace penstock

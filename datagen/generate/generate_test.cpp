@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-// One small data set for all tests: its scenery takes longer than its samples.
+// One small data set for all tests, because making its scenery takes longer than making its samples.
 const Generation& small() {
   static const Generation generation =
       plan_generation("imagenet", "files", {{"median", "4KB"}, {"classes", "3"}}, {.samples = 17}, 7).value();
@@ -113,8 +113,8 @@ TEST(Generate, CompanionsAreCalledTheSameHoweverSamplesLie) {
     }
 }
 
-// Every operation in turn fails, and all that follow it: what a full, dead or vanished target looks like at
-// every point. Then --resume finds it healthy.
+// In each round, one operation and all later ones fail, as on a target that is full or has disappeared. Then
+// the target works again, and --resume completes the data set.
 TEST(Generate, FailingAnywhereLeavesSomethingToResume) {
   std::uint64_t failed = 0;
   for (std::uint64_t at = 1;; at += at < 40 ? 1 : 7) {
@@ -140,7 +140,7 @@ TEST(Generate, FlippedBitsInReadingDoNotPassForSamples) {
   Tier target = tier("generate-flip", ",fail=publish:eio@#12");
   ASSERT_FALSE(make(target, 1).ok());
   Tier lying = tier("generate-flip", ",fail=flip@0.5");
-  (void)make(lying, 1, true);  // it may fail or not; nothing wrong may come of it
+  (void)make(lying, 1, true);  // may fail; must not produce wrong objects
   Tier healthy = tier("generate-flip");
   ASSERT_TRUE(make(healthy, 1, true).ok());
   expect_complete(healthy);
@@ -199,7 +199,7 @@ TEST(Generate, DamagedJournalsCostTimeOnly) {
   Tier target = tier("generate-journal", ",fail=publish:eio@#12");
   ASSERT_FALSE(make(target, 1).ok());
   Tier healthy = tier("generate-journal");
-  // How many segments there are depends on how long the making took: put them together as one.
+  // The number of segments depends on the speed of this machine, so the test joins them into one.
   std::vector<std::string> segments;
   ASSERT_TRUE(healthy.backend->names()
                   .list(kJournalFolder,
@@ -216,8 +216,8 @@ TEST(Generate, DamagedJournalsCostTimeOnly) {
   }
   const std::string segment = std::string(kJournalFolder) + "/00000000";
   ASSERT_GE(bytes.size(), 3 * 32U);
-  bytes[40] ^= 4;                           // a sample that lies, and takes its object along
-  bytes += std::string(64, '\0') + "torn";  // and a tail that never was
+  bytes[40] ^= 4;                           // a damaged sample, which makes its object invalid
+  bytes += std::string(64, '\0') + "torn";  // and rows at the end that were never written
   put(*healthy.backend, segment, bytes);
   put(*healthy.backend, std::string(kJournalFolder) + "/notes", "of somebody else");
   const auto read =
@@ -321,7 +321,7 @@ TEST(GenerationState, SurvivesItsText) {
        {std::string(), std::string("{"), std::string("[]"), std::string("{\"schema\":3}"),
         std::string("{\"schema\":\"x\"}"), to_text(state).substr(0, 40)})
     EXPECT_EQ(parse_generation_state(text).error().code, Errc::corrupt) << text;
-  // Versions keep different journals.
+  // Each version has its own journal format.
   for (const char* const text : {"{\"schema\":99}", "{\"schema\":2}"}) {
     const auto refused = parse_generation_state(text);
     EXPECT_EQ(refused.error().code, Errc::unsupported);
@@ -342,7 +342,7 @@ TEST(Generation, CountsByBytesScaleOrSamples) {
   EXPECT_GT(ten_mb.bytes_expected, 9'500'000U);
   EXPECT_NEAR(static_cast<double>(samples({.bytes = 1'000'000'000'000})), 1e12 / 121328,
               1e12 / 121328 * 0.01);
-  // The first samples of a larger data set are those of a smaller one.
+  // The first samples of a larger data set equal those of a smaller one.
   SamplePlan few;
   SamplePlan many;
   const auto ten = plan_generation("imagenet", "files", {}, {.samples = 10}, 7).value();

@@ -1,4 +1,4 @@
-// What tests of generate() share: data sets in memory, and looking at all of their bytes.
+// Shared by tests of generate(): data sets in memory, and comparison of all their bytes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-using Tree = std::map<std::string, std::string>;  // object -> its bytes
+using Tree = std::map<std::string, std::string>;  // object name -> its bytes
 
 inline Tier tier(const std::string& path, const std::string& options = "") {
   return open_tier("mem:" + path + options).value();
@@ -61,7 +61,7 @@ inline Result<Generated> make(Tier& tier, const Generation& generation, unsigned
   return made;
 }
 
-// Not EXPECT_EQ on the trees: a failure would print pictures.
+// Does not use EXPECT_EQ on the trees, since a failure would print the bytes of pictures.
 inline void expect_same(const Tree& tree, const Tree& expected) {
   for (const auto& [name, bytes] : expected) {
     ASSERT_TRUE(tree.contains(name)) << name;

@@ -21,17 +21,18 @@ namespace {
 
 constexpr std::uint64_t kPlansInspected = 16384;
 constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int64_t>::max();
-constexpr std::uint64_t kMostObjects = 0xfffffffe;  // a manifest counts them in 32 bits
+constexpr std::uint64_t kMostObjects = 0xfffffffe;  // a manifest counts objects in 32 bits
 constexpr std::uint64_t kManifestBytesPerSample = 64;
-constexpr double kUsualShardBytes = 128.0 * 1024 * 1024;  // TensorFlow's guide: 100 to 200 MB a file
+// TensorFlow's guide recommends 100 to 200 MB per file.
+constexpr double kUsualShardBytes = 128.0 * 1024 * 1024;
 
 struct Expected {
   std::uint64_t samples = 0;
   double bytes = 0;
 };
 
-// How far the recipe's samples go for `budget` bytes (0: no budget, all of them), by its own plans; beyond
-// kPlansInspected by their mean.
+// How many of the recipe's samples fit into `budget` bytes (0: no budget, all samples), by their plans. After
+// kPlansInspected samples, uses their mean.
 Expected expect(const Recipe& recipe, double budget) {
   Expected out;
   const std::uint64_t inspected = std::min(recipe.samples(), kPlansInspected);
@@ -50,7 +51,7 @@ Expected expect(const Recipe& recipe, double budget) {
   return out;
 }
 
-// `per_object`: samples that an object is to have, where that is said.
+// `per_object`: the number of samples per object, if it is given.
 Result<SizedFor> count_samples(const RecipeInfo& info, const Options& options, const HowMany& how_many,
                                std::uint64_t seed, std::uint64_t per_object) {
   const int given = (how_many.samples != 0 ? 1 : 0) + (how_many.bytes != 0 ? 1 : 0) +
@@ -91,7 +92,7 @@ Result<void> check_size(const Generation& generation, double bytes) {
   return success();
 }
 
-// The recipe's settings with what was understood, and of the format's those that were given.
+// All settings of the recipe, with defaults filled in, and those of the format that were given.
 std::map<std::string, std::string> settings_of(const RecipeInfo& recipe, const Options& options) {
   std::map<std::string, std::string> settings;
   for (const OptionWord& option : options.resolved()) {
@@ -112,8 +113,8 @@ bool sized(const std::vector<OptionWord>& settings) {
   });
 }
 
-// What the recipe says of its own format, unless the user did: of "shards" and "samples_per_file" one is
-// said.
+// Adds the recipe's settings for its own format where the user gave none. "shards" and "samples_per_file"
+// exclude each other, so giving one replaces the recipe's other.
 void add_settings(std::vector<OptionWord>& settings, const Options& given, const RecipeInfo& recipe) {
   const bool user_sized = sized(settings);
   if (recipe.format_settings == nullptr) return;
@@ -129,7 +130,7 @@ std::uint64_t usual_shards(double bytes) {
       std::clamp(bytes / kUsualShardBytes, 1.0, static_cast<double>(kMostObjects)));
 }
 
-// Of "dirs=hash:K"; 0 of any other.
+// K of "dirs=hash:K"; 0 for any other value.
 std::uint64_t hashed_folders(const std::map<std::string, std::string>& settings) {
   constexpr std::string_view kHash = "hash:";
   const auto dirs = settings.find(std::string(kDirsOption.name));
@@ -137,7 +138,7 @@ std::uint64_t hashed_folders(const std::map<std::string, std::string>& settings)
   return parse_count(std::string_view(dirs->second).substr(kHash.size())).value_or(0);
 }
 
-// How many of `folders` hold one at least of that many objects that are thrown into them.
+// The expected number of folders with at least one object, if objects are placed in random folders.
 std::uint64_t expected_folders(std::uint64_t folders, std::uint64_t objects) {
   if (folders <= 1) return folders;
   const auto count = static_cast<double>(folders);
@@ -166,7 +167,7 @@ std::uint64_t Generation::object_of(std::uint64_t sample) const {
 }
 
 std::uint64_t Generation::folders() const {
-  // Classes take turns, or are drawn: that many samples have nearly all of them.
+  // Labels alternate or are random, so this number of samples contains nearly all of them.
   const std::uint64_t inspected =
       std::min(objects, std::max<std::uint64_t>(kPlansInspected, 2 * recipe->label_names().size()));
   if (const std::uint64_t hashed = hashed_folders(state.settings); hashed != 0 && inspected < objects)
@@ -190,7 +191,7 @@ std::string Generation::object_name(std::uint64_t object, const SamplePlan& firs
 
 namespace {
 
-// HowMany::bytes is the payload's here.
+// Here HowMany::bytes is the size of the payload, not of the objects.
 Result<Generation> plan_payload(std::string_view recipe, std::string_view format,
                                 std::vector<OptionWord> settings, const HowMany& how_many, std::uint64_t seed,
                                 unsigned threads) {
@@ -246,7 +247,7 @@ Result<Generation> plan_generation(std::string_view recipe, std::string_view for
   const auto wanted = static_cast<double>(how_many.bytes);
   const auto bytes = static_cast<double>(generation.bytes_expected);
   if (how_many.bytes == 0 || generation.state.samples == 1 || bytes <= wanted) return generation;
-  // What is around samples is of the same share in a smaller data set, or nearly so.
+  // In a smaller data set, the share of the bytes around samples is about the same.
   HowMany payload = how_many;
   payload.bytes = std::max<std::uint64_t>(
       1, static_cast<std::uint64_t>(wanted * static_cast<double>(generation.payload_expected) / bytes));

@@ -1,4 +1,4 @@
-// A data set that is decided but not made: which recipe, format, seed, settings, and how many samples.
+// A data set that is decided but not made: recipe, format, seed, settings and number of samples.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@
 
 namespace penstock {
 
-// How many samples: at most one of the four; none is the recipe's own number.
+// How many samples to make: at most one of the four is set. If none is, the recipe's own number.
 struct HowMany {
   std::uint64_t samples = 0;
-  std::uint64_t bytes = 0;  // as many as come nearest to it from below, but at least one
-  double scale = 0;         // of the recipe's own number
+  std::uint64_t bytes = 0;  // the largest number of samples that fits into it, but at least one
+  double scale = 0;         // factor on the recipe's own number
   std::optional<SizeFor> size_for{};
   bool given() const { return samples != 0 || bytes != 0 || scale != 0 || size_for; }
 };
@@ -33,28 +33,30 @@ struct Generation {
   std::unique_ptr<Format> format;
   std::uint64_t objects = 0;
   std::uint64_t payload_expected = 0;  // bytes of all fields, from the plans of at most 16384 samples
-  std::uint64_t bytes_expected = 0;    // of all objects: with what the format puts around samples
-  bool bytes_at_most = false;          // that is what they take if nothing shrinks: the format compresses
-  std::string how_many{};              // how HowMany::size_for came to its number; "" without it
-  std::string sized_for{};             // its application; "" without it
+  std::uint64_t bytes_expected = 0;    // of all objects, with the bytes that the format adds around samples
+  // Bytes_expected is the size without compression, because the format compresses.
+  bool bytes_at_most = false;
+  std::string how_many{};   // how HowMany::size_for led to the number; "" without it
+  std::string sized_for{};  // application of HowMany::size_for; "" without it
 
-  // Before a number of bytes that is said: "about", or "at most about".
+  // The word before a printed number of bytes: "about", or "at most about".
   std::string_view about() const { return bytes_at_most ? "at most about" : "about"; }
 
-  // An object's samples, from the first to just before the end, in order.
+  // The samples of an object, in order: from first_sample() up to, but without, end_sample().
   std::uint64_t first_sample(std::uint64_t object) const;
   std::uint64_t end_sample(std::uint64_t object) const;
   std::uint64_t samples_of(std::uint64_t object) const { return end_sample(object) - first_sample(object); }
   std::uint64_t object_of(std::uint64_t sample) const;
-  std::uint64_t folders() const;  // that objects are in, below the root; of many thousands, about as many
+  // Number of folders with objects, below the root; an estimate if there are many thousands.
+  std::uint64_t folders() const;
   std::string object_name(std::uint64_t object,
-                          const SamplePlan& first) const;  // `first`: of its first sample
+                          const SamplePlan& first) const;  // `first`: plan of its first sample
 };
 
-// `format` "" is the recipe's own. Settings that are not given are the recipe's where the format is its own,
-// and containers without a given size hold 128 MiB or more (their number is rounded down). Unknown plug-ins,
-// keys, values out of range and numbers that overflow are invalid_argument. `threads` is
-// RecipeRequest::threads.
+// Decides a data set. A `format` of "" means the recipe's own format; settings that are not given then come
+// from the recipe too. Container objects without a given size contain at least 128 MiB, since their number is
+// rounded down. `invalid_argument` for unknown plug-ins and keys, values out of range and numbers that
+// overflow. `threads` is RecipeRequest::threads.
 Result<Generation> plan_generation(std::string_view recipe, std::string_view format,
                                    std::vector<OptionWord> settings, const HowMany& how_many,
                                    std::uint64_t seed, unsigned threads = 0);

@@ -1,3 +1,14 @@
+// Threads: the thread of a rank calls run(). all_ok() runs keep_what_is_right() and make_share() on another
+// thread, so that the first one can call `stop` when another rank fails. The threads of parallel_for() call
+// keep() and make(), each with its own Worker. They share DoneBits, ObjectLedger (each thread another
+// object), JournalWriter (which has a lock), Progress and stopped_. No other member changes while they run.
+// Memory: the constructor allocates per object and per sample of the share; a Worker allocates while it makes
+// objects.
+// Ctrl-C: parallel_for() checks before each object. The object in work is finished. make_share() then flushes
+// the journal, and run() returns the error.
+// Crash: an object is published before its rows are in the journal, and the manifest is published after
+// sync_.sync() on all ranks. Objects without rows are made again. After a power cut, a row may name an object
+// whose bytes are lost, so a resume compares checksums.
 #include "datagen/generate/generator.hpp"
 
 #include <fmt/format.h>
@@ -60,6 +71,7 @@ Result<void> Generator::run(Generated& out) {
       ranks_, [&] { return make_share(); }, stop);
   GeneratedCounts mine;
   for (const Worker& worker : workers_) mine.count(worker.made);
+  // Relaxed is enough for stopped_: a thread that sees it late makes one more object.
   mine.seconds = seconds_;
   PENSTOCK_TRY(sum_over_ranks(ranks_, mine, out));
   PENSTOCK_TRY(made);
@@ -94,8 +106,8 @@ Result<void> Generator::name_objects() {
 
 Result<JournalRead> Generator::keep_what_is_right() {
   sync_.begin_to_judge();
-  // A segment names what one worker made in a second or some more: of large objects, one or two, which would
-  // not keep the threads busy.
+  // A segment names the objects that one worker made in about a second. With large objects these are one or
+  // two, which would not keep all threads busy. So the rows of several segments are collected first.
   constexpr std::size_t kObjectsAtOnce = 4096;
   constexpr std::size_t kSamplesAtOnce = std::size_t{1} << 18;
   JournalSegment gathered;
@@ -131,7 +143,7 @@ Result<void> Generator::keep(Worker& worker, PublishedObject whole, std::span<co
     ++worker.made.damaged;
     return success();
   }
-  // Made again by an earlier --resume, it is named twice.
+  // The journal names an object twice if an earlier --resume made it again.
   if (!done_.set(object - share_.first_object)) return success();
   worker.labels.clear();
   for (const JournalSample& sample : samples) worker.labels.push_back(worker.maker.label(sample.index));
@@ -164,10 +176,11 @@ Result<void> Generator::make_share() {
   if (made.ok()) {
     made = flush_all();
   } else {
-    // Where the target is full, not all of the journal may fit either: its samples are made again then.
+    // If the target is full, some rows may not fit either. Their samples are made again later.
     for (Worker& worker : workers_) static_cast<void>(flush(worker).ok());
   }
   if (made.ok() && !stopped() && ranks_.root()) made = make_companions();
+  // On every rank, before hand_over(): finish() publishes the manifest only after all ranks have synced.
   if (made.ok() && !stopped()) made = sync_.sync();
   seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
   return made;
@@ -199,7 +212,7 @@ Result<void> Generator::make_companions() {
 bool Generator::spares_inodes(std::uint64_t made) const {
   const Result<Room> room = room_of(backend_);
   if (!room.ok() || !room->objects) return true;
-  constexpr std::uint64_t kLast = 16;  // a last segment, the manifest and what else is written in the end
+  constexpr std::uint64_t kLast = 16;  // for a last segment, the manifest and other small files at the end
   return *room->objects > generation_.objects - made + generation_.folders() + companions_.size() + kLast;
 }
 
@@ -211,7 +224,8 @@ Result<void> Generator::flush_now_and_then(Worker& worker, std::uint64_t made) {
     return success();
   worker.last_flush = now;
   if (spares_inodes(made)) return flush(worker);
-  // It is not worth that the data set does not fit: what is lost with it is made again.
+  // Inodes are scarce: the journal must not prevent the data set from fitting. Samples whose rows are dropped
+  // are made again after a kill.
   if (worker.unflushed.samples.size() >= kMostUnflushed) worker.unflushed.clear();
   return success();
 }
@@ -236,6 +250,7 @@ Result<void> Generator::flush(Worker& worker) {
 }
 
 Result<void> Generator::finish() {
+  // An old manifest must not exist next to new objects, also if publish() fails.
   PENSTOCK_TRY(remove_if_there(backend_.names(), kManifestName));
   return builder_.publish(backend_);
 }

@@ -1,5 +1,5 @@
-// One rank's part in making a data set: its share of the objects, and on rank 0 what belongs to all of them.
-// Only generate.cpp uses it.
+// One rank's part in making a data set: its share of the objects, and on rank 0 also the manifest and the
+// companions. Only generate.cpp uses it.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ namespace penstock {
 
 class Generator {
  public:
-  // Takes the memory for what is known of the share, which may not be there: std::exception.
+  // Allocates the memory for the facts about the share. Throws std::exception if memory is exhausted.
   Generator(const Generation& generation, Tier& tier, TargetSync sync, unsigned threads, bool resume,
             Communicator& ranks, Progress& progress);
 
@@ -39,11 +39,12 @@ class Generator {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // One bit an object, set by any thread.
+  // One bit per object. Any thread may set one. Relaxed order is enough: the bits only say that an object is
+  // done, and pass no other data between threads.
   class DoneBits {
    public:
     explicit DoneBits(std::uint64_t count) : words_((count + 63) / 64) {}
-    bool set(std::uint64_t i) {  // false: it was set already
+    bool set(std::uint64_t i) {  // returns false if it was already set
       const std::uint64_t bit = std::uint64_t{1} << (i % 64);
       return (words_[i / 64].fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
     }
@@ -59,7 +60,7 @@ class Generator {
     explicit Worker(const Making& making) : maker(making) {}
 
     ObjectMaker maker;
-    std::vector<std::uint32_t> labels;  // of the samples of the object at hand
+    std::vector<std::uint32_t> labels;  // of the samples of the current object
     JournalSegment unflushed;
     Clock::time_point last_flush;
     GeneratedCounts made;
@@ -70,27 +71,29 @@ class Generator {
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   Result<void> name_objects();
   Result<JournalRead> keep_what_is_right();
-  // Takes an object of the share over where all of its bytes are those that were written. Its checksum was
-  // combined from its samples' while it was made, so this costs the making nothing, and a resume one pass
-  // over what it keeps, as the device has it.
+  // Records an object of an earlier run as done, if all its bytes are still correct. Its checksum was
+  // combined from the checksums of its samples while it was made, which costs nothing then. A resume reads
+  // each such object once, from the device and not from the page cache.
   Result<void> keep(Worker& worker, PublishedObject whole, std::span<const JournalSample> samples);
   Result<bool> is_right(Worker& worker, std::string_view name, PublishedObject whole);
-  // An object that stands as it shall; worker.labels holds its samples'.
+  // Records an object that is complete and correct. worker.labels contains the labels of its samples.
   void enter(const Worker& worker, std::uint64_t object, PublishedObject whole,
              std::span<const JournalSample> samples);
   Result<void> make_share();
-  // Its rows for the journal are worker.unflushed's last.
+  // Makes an object. Its rows for the journal become the last ones of worker.unflushed.
   Result<void> make(Worker& worker, std::uint64_t object);
-  // Small: made again by every --resume.
+  // Companions are small, so every --resume makes them again.
   Result<void> make_companions();
-  // What a kill loses is made again: at most a second of each worker's time, later a twentieth of all of it,
-  // and never more samples than a journal may hold in memory. `made`: about how many objects of the share
-  // are.
+  // Flushes the worker's rows to the journal if it is time. The interval limits the work that a kill loses:
+  // one second of each worker's time at first, later one twentieth of the run so far, at most 30 seconds. A
+  // flush is also due when the worker has kMostUnflushed samples in memory. `made`: approximate number of
+  // finished objects of the share.
   Result<void> flush_now_and_then(Worker& worker, std::uint64_t made);
-  // Whether the target has inodes beyond those that the data set itself is still to have.
+  // Whether the target has more free inodes than the rest of the data set needs.
   bool spares_inodes(std::uint64_t made) const;
   Result<void> flush(Worker& worker);
-  // What all workers have left, in few segments: on a tier with latency each takes its time.
+  // Flushes the remaining rows of all workers in few segments, because on a tier with latency each segment
+  // takes time.
   Result<void> flush_all();
   Result<void> finish();
 
@@ -100,16 +103,16 @@ class Generator {
   const GenerateShare share_;
   const unsigned threads_;
   const bool resume_;
-  const TargetSync sync_;  // of every rank: each hears of what its own host could not write
+  const TargetSync sync_;  // on every rank, so that each learns of failed writes of its own host
   Progress& progress_;
   const std::vector<std::string> labels_;
   const std::vector<Companion> companions_;
-  ManifestBuilder builder_;  // of rank 0
+  ManifestBuilder builder_;  // used on rank 0
   ObjectLedger ledger_;
-  DoneBits done_;  // of the share
+  DoneBits done_;  // one per object of the share
   std::deque<Worker> workers_;
   std::optional<JournalWriter> journal_;
-  std::atomic<bool> stopped_{false};  // another rank cannot go on
+  std::atomic<bool> stopped_{false};  // set if another rank has failed or was asked to stop
   Clock::time_point start_;
   double seconds_ = 0;
 };

@@ -4,7 +4,7 @@
 
 namespace penstock {
 
-// Where a file is a sample, its plan is wanted for the name, for the sample and for the manifest.
+// Keeps the last plan: if a file is one sample, its plan is needed for the name, the sample and the manifest.
 const SamplePlan& ObjectMaker::plan(std::uint64_t index) {
   if (planned_ != index) making_.generation.recipe->plan(index, plan_);
   planned_ = index;
@@ -23,7 +23,7 @@ Result<PublishedObject> ObjectMaker::make(std::uint64_t object, std::vector<Jour
     PENSTOCK_ASSIGN(maker_, generation.recipe->maker());
   }
   const std::string object_name = name(object);
-  // Removed rather than replaced: replacing takes a temporary name for an instant.
+  // Removes the old object first: replacing it would need a temporary second name for a moment.
   if (making_.replaces) PENSTOCK_TRY(remove_if_there(making_.backend.names(), object_name));
   PENSTOCK_ASSIGN(const auto writer,
                   generation.format->create(making_.backend, {.name = object_name,
@@ -47,7 +47,7 @@ Result<PublishedObject> ObjectMaker::fill(std::uint64_t object, ObjectWriter& wr
     const SamplePlan& sample = plan(index);
     PENSTOCK_ASSIGN(const std::span<const FieldBytes> made, maker_->make(index));
     fields_.assign(made.begin(), made.end());
-    // Of the payload and of the whole object: once.
+    // Computed once, and used for the payload and for the whole object.
     for (FieldBytes& field : fields_) field.crc32c = crc32c_of(field);
     const std::uint32_t label = sample.label;
     labels.push_back(label);
@@ -65,7 +65,8 @@ Result<PublishedObject> ObjectMaker::fill(std::uint64_t object, ObjectWriter& wr
   });
 }
 
-// As the format names an object, without what samples are spread over: folders, and numbers of shards.
+// The format's name for an object, without the parts that distribute samples: folders by class or hash, and
+// shard numbers.
 std::string companion_name(const Format& format, const Companion& companion) {
   constexpr std::string_view kOnlyShard = "-00000-of-00001";
   std::string name =

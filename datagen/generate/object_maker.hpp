@@ -1,4 +1,4 @@
-// Makes the objects of a data set, one after the other: a recipe's samples through a format into a back end.
+// Makes the objects of a data set one after the other: writes a recipe's samples in a format to a back end.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@
 
 namespace penstock {
 
-// As Approval, with the object's samples and their labels.
+// Like Approval, with the object's samples and their labels.
 using SamplesApproval = std::function<Result<void>(
     const PublishedObject& written, std::span<const JournalSample>, std::span<const std::uint32_t> labels)>;
 
-// What all makers of a data set share. Borrowed.
+// Shared by all makers of a data set. Borrowed.
 struct Making {
   const Generation& generation;
   Backend& backend;
   Durability durability;
-  bool replaces;  // objects of before may be in the way
+  bool replaces;  // objects of an earlier run may exist and are replaced
   const std::vector<std::string>& label_names;
 };
 
@@ -38,8 +38,8 @@ class ObjectMaker {
   std::string name(std::uint64_t object);
   std::uint32_t label(std::uint64_t sample) { return plan(sample).label; }
 
-  // The object appears whole or not at all. Its samples come behind those that are in `rows`, their labels
-  // replace what is in `labels`; a failure leaves `rows` as it was.
+  // Makes an object, which appears complete or not at all. Appends its samples to `rows` and replaces the
+  // content of `labels` by their labels. A failure leaves `rows` unchanged.
   Result<PublishedObject> make(std::uint64_t object, std::vector<JournalSample>& rows,
                                std::vector<std::uint32_t>& labels, const SamplesApproval& approve = {});
 
@@ -51,15 +51,15 @@ class ObjectMaker {
   const Making making_;
   std::unique_ptr<SampleMaker> maker_;
   SamplePlan plan_;
-  std::uint64_t planned_ = UINT64_MAX;  // the sample that plan_ is of
+  std::uint64_t planned_ = UINT64_MAX;  // index of the sample that plan_ describes
   std::vector<FieldBytes> fields_;
 };
 
-// Of an object that holds no samples (recipe.hpp says what a companion is): "stats.h5", however many samples
-// an object has and whatever folders they are in: a program finds it by its name.
+// The name of a companion (recipe.hpp): an object without samples, such as "stats.h5". The name does not
+// depend on folders or on the number of samples per object, so that programs find it.
 std::string companion_name(const Format& format, const Companion& companion);
 
-// Writes it, in place of one that is there.
+// Writes a companion and replaces an existing one.
 Result<PublishedObject> write_companion(const Format& format, Backend& backend, const Companion& companion,
                                         Durability durability, const Approval& approve = {});
 

@@ -12,12 +12,14 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kTried = 256;              // samples of an object
-constexpr std::uint64_t kSurelyInspected = 16384;  // plans; where all those are small, the others are, too
-constexpr std::uint64_t kHeldByAll = std::uint64_t{128} << 20U;  // no format minds a sample of less
+constexpr std::uint64_t kTried = 256;  // samples of an object
+// Plans; if all of these are small, the others are taken to be small too.
+constexpr std::uint64_t kSurelyInspected = 16384;
+// Every format can store a sample below this size.
+constexpr std::uint64_t kHeldByAll = std::uint64_t{128} << 20U;
 constexpr std::size_t kZeros = std::size_t{1} << 20U;
 
-// Takes what is written and keeps nothing.
+// A back end that discards everything written to it.
 class Nowhere final : public Backend, private Namespace {
  public:
   Nowhere() { caps_.write_at = true; }
@@ -56,12 +58,12 @@ class Nowhere final : public Backend, private Namespace {
   Caps caps_;
 };
 
-// Fields of zeros, of any size. One thread; as()'s result is good until it is called again.
+// Fields of zeros of any size. One thread. The result of as() is valid until the next call.
 class Zeros final : public Crc32Source {
  public:
   explicit Zeros(std::span<const Field> fields) : fields_(fields), pieces_(fields.size()) {}
 
-  // A sample of `payload` bytes; what fields of a fixed size leave of them is for those that vary.
+  // A sample of `payload` bytes. Fixed fields get their size; fields of variable length share the rest.
   std::span<const FieldBytes> as(std::uint64_t payload) {
     std::uint64_t fixed = 0;
     std::uint64_t varying = 0;
@@ -78,7 +80,7 @@ class Zeros final : public Crc32Source {
     return bytes_;
   }
 
-  std::uint32_t crc32() const override { return 0; }  // it is never checked
+  std::uint32_t crc32() const override { return 0; }  // no reader checks it
 
  private:
   FieldBytes of(std::uint64_t bytes, std::vector<std::span<const std::byte>>& pieces) const {
@@ -94,7 +96,7 @@ class Zeros final : public Crc32Source {
   std::vector<FieldBytes> bytes_;
 };
 
-// Of an object of `samples` of the recipe from `first` on.
+// The bytes around the samples in an object with `samples` samples of the recipe, starting at sample `first`.
 Result<double> around_object(const Recipe& recipe, const Format& format, std::uint64_t first,
                              std::uint64_t samples, const std::vector<std::string>& labels) {
   Nowhere nowhere;

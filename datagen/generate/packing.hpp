@@ -1,4 +1,4 @@
-// How large a data set becomes on storage: what a format puts around its samples.
+// Predicts how large a data set becomes on storage: the bytes that a format adds around its samples.
 #pragma once
 
 #include "datagen/format/format.hpp"
@@ -7,13 +7,12 @@
 
 namespace penstock {
 
-// Bytes that `format` takes besides the payload for all of the recipe's samples, in as many objects as it
-// makes of them; companions are left out. Known by trying: up to 256 samples of the planned sizes, zeros, are
-// laid down into nothing, and an object's head and what each sample adds are told apart by two such trials.
-// Errors are the format's.
+// The bytes that `format` adds to the payload for all of the recipe's samples, without companions. Measured
+// by two trials: up to 256 samples of the planned sizes, all zeros, are written to a back end that discards
+// them. The difference of the trials gives the bytes per object and per sample. Errors are the format's.
 Result<double> bytes_around(const Recipe& recipe, const Format& format);
 
-// The format's error where it cannot hold the largest of the recipe's samples, as they are planned.
+// The format's error if it cannot store the recipe's largest sample, by its planned size.
 Result<void> check_largest(const Recipe& recipe, const Format& format);
 
 }  // namespace penstock

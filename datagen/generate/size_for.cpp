@@ -16,11 +16,11 @@ namespace {
 
 constexpr std::uint64_t kSteps = 500;
 constexpr std::uint64_t kTimesMemory = 5;
-constexpr std::int64_t kMost = 1'000'000;  // of each number
+constexpr std::int64_t kMost = 1'000'000;  // limit of each number
 
 struct App {
   std::string_view name;
-  std::uint64_t batch;  // of the workload files for H100
+  std::uint64_t batch;  // from the workload files for H100
 };
 constexpr App kApps[] = {{"cosmoflow", 1}, {"resnet50", 400}, {"unet3d", 7}};
 

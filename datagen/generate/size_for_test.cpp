@@ -17,7 +17,7 @@ TEST(SizeFor, StepsOrMemoryWhicheverIsMore) {
   const SizeFor memory = parse_size_for("unet3d,accelerators=8,hosts=4,memory=1TiB", 1).value();
   EXPECT_EQ(samples_for(memory, 146'600'628, 1).samples, 150'001U);  // 5 x 4 x 2^40 / 146,600,628, rounded up
   const SizeFor batch = parse_size_for("resnet50,batch=64,accelerators=2", kGiB).value();
-  EXPECT_EQ(samples_for(batch, 114'660, 1251).samples, 65'052U);  // 64,000, in whole files
+  EXPECT_EQ(samples_for(batch, 114'660, 1251).samples, 65'052U);  // 64,000, rounded up to whole files
 }
 
 TEST(SizeFor, SaysHowItCameToTheNumber) {

@@ -1,5 +1,5 @@
-// The two ways to a file behind Hdf5Input::open: by the HDF5 that the program links, and by the parallel one
-// in a module of its own.
+// The two implementations of Hdf5Input::open: with the HDF5 library that the program links, and with the
+// parallel HDF5 library in a separate module.
 #pragma once
 
 #include <memory>
@@ -13,18 +13,20 @@ namespace penstock {
 Result<std::unique_ptr<Hdf5Input>> open_by_library(Backend& backend, std::string_view name,
                                                    Hdf5Driver driver);
 
-// Collective, for Hdf5Driver::mpio and ::mpio_collective: no rank gets an input where one finds no file that
-// may be read. What the library itself finds wrong then it may tell some ranks alone: the job is to be
-// abandoned.
+// Collective, for Hdf5Driver::mpio and ::mpio_collective. If one rank does not find a readable file, every
+// rank gets an error. An error that the library detects later may reach only some ranks. The caller must then
+// abandon the job, because other ranks may still wait.
 Result<std::unique_ptr<Hdf5Input>> open_by_mpio(Backend& backend, std::string_view name, Hdf5Driver driver);
 
-// Where the driver, which reads files alone, finds the object; `unsupported` where it is none.
+// The path of the object for a driver that reads native files. `unsupported` if the object has none.
 Result<std::string> path_for_hdf5(const Backend& backend, std::string_view name, Hdf5Driver driver);
 
-// What libpenstock_hdf5_mpio.so gives: the symbol `penstock_hdf5_mpio_module` is a function that returns it.
+// The interface of libpenstock_hdf5_mpio.so. Its symbol `penstock_hdf5_mpio_module` is a function that
+// returns this.
 struct Hdf5MpioModule {
   const char* version;  // of the build
-  // Collective: MPI has been started. A rank whose `path` is empty has none, and no rank opens anything then.
+  // Collective; MPI is already initialized. A rank without a readable file passes an empty `path`, and then
+  // no rank opens the file.
   Result<std::unique_ptr<Hdf5Input>> (*open)(const std::string& path, std::string_view name,
                                              Hdf5Driver driver);
 };

@@ -1,4 +1,4 @@
-// In the place of hdf5_input.cpp where a build lacks HDF5's library.
+// Replaces hdf5_input.cpp if the build lacks HDF5's library.
 #include "datagen/hdf5/by_library.hpp"
 
 namespace penstock {

@@ -1,5 +1,5 @@
-// Reading HDF5 as programs do that use HDF5's own library. (What Penstock itself needs of a file, its own
-// reader in datagen/format finds without the library, and faster.)
+// Reads HDF5 with HDF5's own library, as training programs do. (When Penstock itself needs an HDF5 file, it
+// uses the reader in datagen/format, which is faster and needs no library.)
 #pragma once
 
 #include <cstdint>
@@ -14,36 +14,40 @@
 
 namespace penstock {
 
-// How the library gets at the file's bytes.
+// How the library reads the file's bytes.
 enum class Hdf5Driver : std::uint8_t {
-  reader,  // through the back end, whatever it is
+  reader,  // through any back end
   sec2,    // by the library's own system calls; needs Caps::native_path
-  core,    // likewise, all of the file into memory when it is opened (as the climate benchmark reads)
-  mpio,    // by MPI-IO: all ranks of the job open and close the file together, and each reads on its own;
-           // needs Caps::native_path
-  mpio_collective,  // likewise, and all ranks make every read together; whoever needs nothing asks for a
-                    // block without elements. A rank whose read fails may leave the others waiting in theirs:
-                    // the job has to be abandoned (Communicator::abandon)
+  core,    // like sec2, but reads the whole file into memory when it opens it (as the climate benchmark does)
+  // By MPI-IO: all ranks of the job open and close the file together, and each rank reads independently;
+  // needs Caps::native_path.
+  mpio,
+  // Like mpio, but all ranks make every read together; a rank that needs no data asks for a block without
+  // elements. If the read of one rank fails, the others may wait forever in theirs. The caller must then
+  // abandon the job (Communicator::abandon).
+  mpio_collective,
 };
 std::string_view hdf5_driver_name(Hdf5Driver driver);
 Result<Hdf5Driver> parse_hdf5_driver(std::string_view name);
 
-// unsupported, with the reason, where this build lacks HDF5's library. What the drivers over MPI need besides
-// is said by open().
+// `unsupported`, with the reason, if this build lacks HDF5's library. open() reports what else the MPI
+// drivers need.
 Result<void> hdf5_available();
 
-// One file, open to read. Any thread: the library does one thing at a time, whoever asks.
+// One open file, for reading. Any thread; the library runs one call at a time.
 class Hdf5Input {
  public:
-  // not_found, corrupt (no HDF5) and so on, naming the object. The back end outlives it.
+  // `not_found`, `corrupt` (no HDF5 file) and so on, naming the object. The back end outlives the input.
   static Result<std::unique_ptr<Hdf5Input>> open(Backend& backend, std::string_view name, Hdf5Driver driver);
   virtual ~Hdf5Input() = default;
 
-  // not_found where the file has no data set of that name ("climate/data").
-  virtual Result<std::vector<std::uint64_t>> shape(const std::string& data_set) = 0;  // outermost side first
+  // The lengths of the dimensions, outermost first. `not_found` if the file has no data set of that name
+  // ("climate/data").
+  virtual Result<std::vector<std::uint64_t>> shape(const std::string& data_set) = 0;
 
-  // The block of `counts` elements a side that begins at `begin`, turned into the machine's `element`s: all
-  // of it into `out`, which has as many bytes, or an error. Both have as many sides as the data set.
+  // Reads the block that begins at `begin` and has `counts` elements in each dimension. Converts it to the
+  // machine's `element` type. Fills all of `out`, which has exactly as many bytes, or returns an error.
+  // `begin` and `counts` have one entry per dimension of the data set.
   virtual Result<void> read(const std::string& data_set, std::span<const std::uint64_t> begin,
                             std::span<const std::uint64_t> counts, Element element,
                             std::span<std::byte> out) = 0;

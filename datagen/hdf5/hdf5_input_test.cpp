@@ -1,4 +1,5 @@
-// HDF5's own library over our back ends: what it wrote itself it reads again through any of them.
+// Tests HDF5's own library with Penstock's back ends: through each of them, it reads a file that it wrote
+// itself.
 #include "datagen/hdf5/hdf5_input.hpp"
 
 #include <hdf5.h>
@@ -20,7 +21,7 @@ float value_at(std::uint64_t row, std::uint64_t column) {
   return static_cast<float>(row * 1000 + column);
 }
 
-// A file with "group/chunked" and "plain", both of f32, made by the library alone.
+// Makes a file with "group/chunked" and "plain", both f32, with the library alone.
 void make_file(const std::filesystem::path& path) {
   const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   const hid_t group = H5Gcreate2(file, "group", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);

@@ -1,9 +1,10 @@
-// All ranks of a job read a data set of HDF5 files by the driver mpio, each its share of the samples, and
-// hold every sample against the manifest's checksum; cli.ranks starts it under mpirun:
+// All ranks of a job read a data set of HDF5 files with the driver mpio. Each rank reads its share of the
+// samples and compares every sample with the manifest's checksum. cli.ranks starts it under mpirun:
 //
 //   hdf5_mpio_check CORPUS DATA_SET ELEMENT        hdf5_mpio_check out/climate climate/data float32
 //
-// Rank 0 says for each driver how many samples were right. Exits 77 for what this build or machine lacks.
+// For each driver, rank 0 prints how many samples were right. Exits with 77 if this build or machine lacks a
+// part.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -30,8 +31,8 @@ struct Share {
   std::uint64_t right = 0;  // samples of this rank so far
 };
 
-// The samples `first` .. `first` + `count` - 1 of the manifest are the rows of the file's data set; or the
-// one sample is all of it.
+// Checks the samples `first` .. `first` + `count` - 1 of the manifest. They are the rows of the file's data
+// set, or the only sample is the whole data set.
 Result<void> check_file(const Corpus& corpus, Hdf5Input& file, std::uint64_t first, std::uint64_t count,
                         const std::string& data_set, Element element, Share& share) {
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> shape, file.shape(data_set));
@@ -90,7 +91,7 @@ Result<void> check(std::span<char*> words, Communicator& ranks) {
   PENSTOCK_ASSIGN(Corpus corpus, open_corpus(words[1], {}));
   PENSTOCK_ASSIGN(const Element element, parse_element(words[3]));
   std::vector<Hdf5Driver> drivers{Hdf5Driver::mpio, Hdf5Driver::mpio_collective};
-  // The other library in the same process, between two turns of the first.
+  // Also tests the other HDF5 library in the same process, between two uses of the first.
   if (hdf5_available().ok()) drivers.insert(drivers.begin() + 1, Hdf5Driver::reader);
   for (const Hdf5Driver driver : drivers)
     PENSTOCK_TRY(check_driver(corpus, driver, words[2], element, ranks));

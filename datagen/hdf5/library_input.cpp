@@ -1,10 +1,10 @@
-// Threads: any thread calls shape(), read() and the destructor. With the driver mpio_collective all ranks
-// make each read together; one that leaves it out blocks the others.
-// Lock: hdf5_mutex(), one for the process. Public functions take it; open() and all private functions are
-// called with it held. It is held during the file I/O of the library, so a slow read makes every other file
-// wait. The Reader that the driver calls under it must not use HDF5.
+// Threads: any thread may call shape(), read() and the destructor. With the driver mpio_collective, all ranks
+// make each read together; if one omits it, the others block.
+// Lock: hdf5_mutex(), one for the process. Public functions take it. open() and all private functions are
+// called with it held. It is held during the library's file I/O, so a slow read makes every other file wait.
+// The Reader is called with the lock held, so it must not use HDF5.
 // Memory: the library and the errors here allocate, with the lock held.
-// Ctrl-C: nothing looks for a signal. The caller looks between reads. Crash: files are only read.
+// Ctrl-C: this code does not check for a signal. The caller checks between reads. Crash: files are only read.
 #include "datagen/hdf5/library_input.hpp"
 
 #include <fmt/format.h>
@@ -17,20 +17,21 @@ namespace {
 
 hid_t native_type(Element element) {
   const std::array types{H5T_NATIVE_UINT8, H5T_NATIVE_INT32, H5T_NATIVE_INT64, H5T_NATIVE_FLOAT,
-                         H5T_NATIVE_DOUBLE};  // by Element
+                         H5T_NATIVE_DOUBLE};  // indexed by Element
   return types[static_cast<std::size_t>(element)];
 }
 
 }  // namespace
 
-// One for the process, made by the first call.
+// One mutex for the process, made by the first call.
 std::mutex& hdf5_mutex() {
   static std::mutex mutex;
   return mutex;
 }
 
-// Closes both here: the destructors of the members run after the lock is released, and must find nothing to
-// close. The Reader dies after the file, which reads through it until it is closed.
+// Closes both identifiers here, with the lock held. The members' destructors run after the lock is released
+// and find nothing to close. reader_ is destroyed after the file is closed, because the file reads through it
+// until then.
 LibraryInput::~LibraryInput() {
   const std::scoped_lock lock(hdf5_mutex());
   const Hdf5Quiet quiet;
@@ -60,7 +61,8 @@ Result<void> LibraryInput::read(const std::string& data_set, std::span<const std
   // `opened` is destroyed before the lock, so its identifiers are closed with the lock held.
   PENSTOCK_ASSIGN(const OpenSet opened, open_set(data_set));
   const auto& [set, space, shape] = opened;
-  // Before the library gets `out`: it writes the whole block there without a check of its own.
+  // Must come before the library gets `out`: the library writes the whole block without checking the size of
+  // `out`.
   PENSTOCK_TRY(check_block(data_set, shape, begin, counts, element, out.size()));
   const std::vector<hsize_t> from(begin.begin(), begin.end());
   const std::vector<hsize_t> sides(counts.begin(), counts.end());
@@ -68,7 +70,7 @@ Result<void> LibraryInput::read(const std::string& data_set, std::span<const std
   const Hdf5Id memory(sides.empty() ? H5Screate(H5S_SCALAR)
                                     : H5Screate_simple(static_cast<int>(sides.size()), sides.data(), nullptr),
                       &H5Sclose);
-  if (out.empty()) {  // a rank without a part still makes the collective read
+  if (out.empty()) {  // a rank without data still takes part in the collective read
     H5Sselect_none(memory.get());
     H5Sselect_none(space.get());
   }
@@ -82,7 +84,7 @@ Result<void> LibraryInput::read(const std::string& data_set, std::span<const std
 }
 
 Result<LibraryInput::OpenSet> LibraryInput::open_set(const std::string& data_set) {
-  // Or failed() would return the Reader's error of an earlier call.
+  // Without this, failed() could return the Reader's error of an earlier call.
   source_.failure.reset();
   OpenSet opened;
   opened.set = Hdf5Id(H5Dopen2(file_.get(), data_set.c_str(), H5P_DEFAULT), &H5Dclose);
@@ -121,8 +123,8 @@ Result<void> LibraryInput::check_block(const std::string& data_set, std::span<co
                                 elements * element_bytes(element), room));
 }
 
-// The Reader's own error if there is one, else the lowest entry of the library's stack of errors. Called
-// right after the failure: each call of the library clears that stack first.
+// Returns the Reader's own error if there is one, otherwise the lowest entry of the library's error stack.
+// Call it right after the failure: each call of the library first clears that stack.
 Error LibraryInput::failed(std::string_view what, std::string_view data_set) {
   if (source_.failure) return *source_.failure;
   std::string why;

@@ -1,5 +1,5 @@
-// A file that HDF5's own library has opened, with any driver. Compiled twice: into the program with the
-// library that it links, and into the module of the driver mpio with the parallel library.
+// A file that HDF5's own library has opened, with any driver. This code is compiled twice: into the program,
+// with the library that it links, and into the module of the driver mpio, with the parallel library.
 #pragma once
 
 #include <hdf5.h>
@@ -14,11 +14,12 @@
 
 namespace penstock {
 
-// Held during every call of the library: as Debian and most others build it, it has no locks of its own.
+// Hold this mutex during every call of the library. As built by Debian and most others, the library has no
+// locks of its own.
 std::mutex& hdf5_mutex();
 
-// An identifier of the library, closed by the function for its kind. Only with hdf5_mutex() held, also when
-// it is destroyed, unless it is empty.
+// An identifier of the library with the function that closes it. Hold hdf5_mutex() for every use, and also
+// when it is destroyed, unless it is empty.
 class Hdf5Id {
  public:
   using Close = herr_t (*)(hid_t);
@@ -41,7 +42,8 @@ class Hdf5Id {
   Close close_ = nullptr;
 };
 
-// While it lives the library prints nothing to stderr: our errors report the failure. With hdf5_mutex() held.
+// While this object exists, the library prints nothing to stderr, because Penstock's errors report the
+// failure. Create and destroy it with hdf5_mutex() held.
 class Hdf5Quiet {
  public:
   Hdf5Quiet() {
@@ -59,7 +61,7 @@ class Hdf5Quiet {
 
 class LibraryInput final : public Hdf5Input {
  public:
-  // `reader`: what the HDF5 driver `reader` reads through; null for the other drivers.
+  // `reader`: the source of bytes for Hdf5Driver::reader; null for other drivers.
   LibraryInput(std::string_view name, std::unique_ptr<Reader> reader)
       : name_(name), reader_(std::move(reader)) {
     source_.reader = reader_.get();
@@ -68,8 +70,8 @@ class LibraryInput final : public Hdf5Input {
 
   ReaderSource& source() { return source_; }
 
-  // Opens `path` with a property list for file access. Takes the one for transfers, which reads use.
-  // `corrupt` if the library says that this is no HDF5. With hdf5_mutex() held.
+  // Opens `path` with the property list `access`. Keeps `transfer`, the property list for reads. `corrupt` if
+  // the library finds that the file is no HDF5. Call it with hdf5_mutex() held.
   Result<void> open(const std::string& path, hid_t access, Hdf5Id transfer = {});
 
   Result<std::vector<std::uint64_t>> shape(const std::string& data_set) override;
@@ -83,7 +85,7 @@ class LibraryInput final : public Hdf5Input {
     Hdf5Id space;  // of the whole data set
     std::vector<std::uint64_t> shape;
   };
-  // First step of a call: forgets an earlier error of the Reader. With hdf5_mutex() held.
+  // First step of a call: clears an earlier error of the Reader. Call it with hdf5_mutex() held.
   Result<OpenSet> open_set(const std::string& data_set);
   Result<void> check_block(const std::string& data_set, std::span<const std::uint64_t> shape,
                            std::span<const std::uint64_t> begin, std::span<const std::uint64_t> counts,

@@ -10,9 +10,10 @@ namespace {
 
 constexpr const char* kModuleFile = "libpenstock_hdf5_mpio.so";
 
-// The program may have another HDF5, with functions of the same names.
+// The program may have loaded another HDF5 library with functions of the same names, so the module must
+// prefer its own.
 #ifdef PENSTOCK_ADDRESS_SANITIZER
-constexpr int kOwnNamesFirst = RTLD_LOCAL;  // the sanitizer's names have to come first
+constexpr int kOwnNamesFirst = RTLD_LOCAL;  // the sanitizer's functions must come first
 #else
 constexpr int kOwnNamesFirst = RTLD_LOCAL | RTLD_DEEPBIND;
 #endif
@@ -25,7 +26,7 @@ Result<const Hdf5MpioModule*> mpio_module() {
                           "libopenmpi-dev, libhdf5-openmpi-dev), or use the driver reader");
   };
   PENSTOCK_ASSIGN(const MpiModule* const mpi, mpi_module());
-  PENSTOCK_TRY(mpi->files({}));  // starts MPI unless it runs
+  PENSTOCK_TRY(mpi->files({}));  // initializes MPI if it is not running
   static const Result<void*> symbol = module_symbol(kModuleFile, kHdf5MpioModuleSymbol, kOwnNamesFirst);
   if (!symbol.ok()) return missing(symbol.error().what);
   const Hdf5MpioModule* const found = reinterpret_cast<Hdf5MpioModuleFunction>(*symbol)();
@@ -38,7 +39,8 @@ Result<const Hdf5MpioModule*> mpio_module() {
 Result<std::unique_ptr<Hdf5Input>> open_by_mpio(Backend& backend, std::string_view name, Hdf5Driver driver) {
   PENSTOCK_ASSIGN(const std::string path, path_for_hdf5(backend, name, driver));
   PENSTOCK_ASSIGN(const Hdf5MpioModule* const module, mpio_module());
-  // Whether it is there, and may be read, is said in the words of every other driver.
+  // Opens the object through the back end first. So a missing or unreadable object gives the same error as
+  // with every other driver.
   const auto there = backend.open(name);
   auto input = module->open(there.ok() ? path : "", name, driver);
   if (!there.ok()) return there.error();

@@ -1,4 +1,4 @@
-// libpenstock_hdf5_mpio.so: HDF5's parallel library and its driver mpio.
+// The module libpenstock_hdf5_mpio.so: HDF5's parallel library and its driver mpio.
 #include <fmt/format.h>
 #include <mpi.h>
 

@@ -9,13 +9,13 @@ namespace {
 constexpr haddr_t kMostBytes = (haddr_t{1} << 62U);
 
 struct File {
-  H5FD_t base{};  // the library's part, first
+  H5FD_t base{};  // the library's part; must be first
   ReaderSource* source = nullptr;
-  haddr_t allocated = 0;  // "end of allocation": up to where the library believes that there is something
+  haddr_t allocated = 0;  // "end of allocation": the library assumes that the file reaches up to here
 };
 
 File& ours(H5FD_t* file) {
-  return *reinterpret_cast<File*>(file);  // NOLINT(*-reinterpret-cast): as the library has it
+  return *reinterpret_cast<File*>(file);  // NOLINT(*-reinterpret-cast): the library does the same
 }
 const File& ours(const H5FD_t* file) {
   return *reinterpret_cast<const File*>(file);  // NOLINT(*-reinterpret-cast)
@@ -45,7 +45,8 @@ int penstock_hdf5_compare(const H5FD_t* a, const H5FD_t* b) {
 }
 
 herr_t penstock_hdf5_query(const H5FD_t* /*file*/, unsigned long* flags) {
-  // Metadata in large pieces, small raw data through the library's sieve: what sec2 says, too.
+  // The same features as sec2: metadata is read in large pieces, small raw data through the library's sieve
+  // buffer.
   if (flags != nullptr)
     *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
              H5FD_FEAT_AGGREGATE_SMALLDATA;
@@ -93,7 +94,8 @@ H5FD_class_t driver_class() {
   made.name = "penstock_reader";
   made.maxaddr = kMostBytes;
   made.fc_degree = H5F_CLOSE_STRONG;
-  made.fapl_size = sizeof(void*);  // what the property list carries: the ReaderSource
+  // Size of the driver's data in the property list: a pointer to the ReaderSource.
+  made.fapl_size = sizeof(void*);
   made.open = &penstock_hdf5_open;
   made.close = &penstock_hdf5_close;
   made.cmp = &penstock_hdf5_compare;

@@ -1,5 +1,5 @@
-// A virtual file driver for HDF5's own library that reads through a Reader: any back end, with its
-// decorators, counters and faults, under an unchanged HDF5.
+// A virtual file driver for HDF5's own library that reads through a Reader. So unchanged HDF5 can read from
+// any back end, with its decorators, counters and faults.
 #pragma once
 
 #include <hdf5.h>
@@ -10,18 +10,17 @@
 
 namespace penstock {
 
-// What a file that is read through a Reader is opened with. Both outlive the file.
+// The source of a file that HDF5 reads through a Reader. Source and Reader outlive the file.
 struct ReaderSource {
   Reader* reader = nullptr;
-  std::uint64_t bytes = 0;  // the object's size
-  // The first of the Reader's since this was last empty: HDF5's own stack of errors has no words for it.
+  std::uint64_t bytes = 0;  // size of the object
+  // The Reader's first error since this was last cleared. HDF5's own error stack cannot carry it.
   std::optional<Error> failure;
 };
 
-// Has the property list of file access `access` open files through `source`; the name that H5Fopen() is given
-// then only is in messages. To read alone. Reads behind the object's end give zeros, as those of HDF5's
-// own drivers do. `internal` where the library refuses. With hdf5_mutex() held
-// (library_input.hpp).
+// Makes the file access property list `access` open files through `source`, for reading only. The name passed
+// to H5Fopen() then appears only in messages. Reads past the end of the object return zeros, as with HDF5's
+// own drivers. `internal` if the library refuses. Call it with hdf5_mutex() held (library_input.hpp).
 Result<void> use_reader_driver(hid_t access, ReaderSource& source);
 
 }  // namespace penstock

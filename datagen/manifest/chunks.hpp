@@ -1,4 +1,4 @@
-// An array that grows without moving: what a manifest is collected in.
+// An array that grows without moving its elements. ManifestBuilder collects a manifest in such arrays.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace penstock {
 
-// Elements are in chunks of a fixed size, so that growing copies nothing and takes no more than a chunk too
-// much. Growing: one thread. Distinct elements that exist: any thread.
+// Elements are in chunks of a fixed size. So growing copies no elements and wastes at most one chunk. Only
+// one thread may grow it. Any threads may use existing elements, each a different one.
 template <class T, std::size_t kPerChunk>
 class Chunks {
  public:
@@ -40,7 +40,7 @@ class Chunks {
     size_ = size;
   }
 
-  // Calls with each chunk's used part, in order, until it returns false.
+  // Calls `visit` with the used part of each chunk, in order, until it returns false.
   template <class Visit>
   bool for_each_chunk(Visit visit) const {
     std::uint64_t left = size_;
@@ -51,7 +51,7 @@ class Chunks {
     }
     return true;
   }
-  // As for_each_chunk, and frees each one as soon as it was visited.
+  // Like for_each_chunk(), but frees each chunk after its visit.
   template <class Visit>
   void drain(Visit visit) {
     std::uint64_t left = size_;

@@ -1,6 +1,6 @@
-// The manifest's bytes: header, section table, and how names and facts are coded. For manifest/*.cpp and its
-// tests only. docs/manifest.md describes the same in prose; a change here that old readers would misread
-// needs a new kVersion.
+// The byte layout of the manifest: header, section table, and the encoding of names and facts. Only for
+// manifest/*.cpp and its tests. docs/manifest.md describes the same in prose. A change that old readers would
+// misread needs a new kVersion.
 #pragma once
 
 #include <fmt/format.h>
@@ -25,11 +25,12 @@ static_assert(std::endian::native == std::endian::little, "the manifest is used 
 
 inline constexpr std::array<char, 8> kMagic{'P', 'E', 'N', 'S', 'T', 'K', 'M', 'F'};
 inline constexpr std::uint32_t kVersion = 2;
-inline constexpr std::uint32_t kVersionWithoutObjectCrcs = 1;  // read as well: one section less
+inline constexpr std::uint32_t kVersionWithoutObjectCrcs = 1;  // can still be read; it has one section less
 inline constexpr std::uint32_t kNamesPerBlock = 16;
-inline constexpr std::size_t kLongestName = 4096;  // what any file system takes as a path
+inline constexpr std::size_t kLongestName = 4096;  // the limit that file systems have for paths
 inline constexpr std::size_t kSectionAlignment = 64;
-inline constexpr std::uint64_t kMostFactsBytes = std::uint64_t{64} << 20;  // decoded on opening, so bounded
+// Limited, because facts are decoded when a manifest is opened.
+inline constexpr std::uint64_t kMostFactsBytes = std::uint64_t{64} << 20;
 inline constexpr std::uint64_t kMostSettings = 1024;
 
 enum Flag : std::uint32_t { kChecksums = 1, kOneObjectASample = 2, kObjectChecksums = 4 };
@@ -39,17 +40,17 @@ enum Section : std::uint32_t { kFacts, kEntries, kObjectBytes, kObjectCrcs, kRes
 struct SectionRow {
   std::uint64_t offset = 0;  // from the start of the file, a multiple of kSectionAlignment
   std::uint64_t bytes = 0;   // without the zeros that pad it to the next section
-  std::uint32_t kind = 0;    // enum Section; each is there once, in that order
+  std::uint32_t kind = 0;    // enum Section; each exists once, in that order
   std::uint32_t crc32c = 0;
 };
 static_assert(sizeof(SectionRow) == 24);
 
-// The first three fields stay where they are in every version, so that damage and a newer version are told
-// apart.
+// The first three fields have the same position in every version, so that a reader can distinguish damage
+// from a newer version.
 struct Header {
   std::array<char, 8> magic = kMagic;
   std::uint32_t header_bytes = 0;
-  std::uint32_t header_crc32c = 0;  // of header_bytes bytes with this field as zero
+  std::uint32_t header_crc32c = 0;  // of header_bytes bytes, with this field as zero
   std::uint32_t version = kVersion;
   std::uint32_t sections = kSections;
   std::uint64_t file_bytes = 0;
@@ -61,7 +62,7 @@ struct Header {
   std::uint32_t names_per_block = kNamesPerBlock;
   std::uint64_t reserved = 0;
   std::array<SectionRow, kSections> rows;
-  std::array<std::uint8_t, 32> padding{};  // zero
+  std::array<std::uint8_t, 32> padding{};  // zeros
 };
 static_assert(sizeof(Header) == 256 && std::is_trivially_copyable_v<Header>);
 
@@ -71,8 +72,8 @@ constexpr std::uint64_t aligned(std::uint64_t offset) {
 
 std::uint32_t header_crc32c(Header header);
 
-// Adds up the entries of all out.samples samples: the header's totals, and kOneObjectASample. `entry_at` and
-// `bytes_of` give an entry and the size of an object. Returns what is wrong with one of them, or "".
+// Computes the totals of the header and the flag kOneObjectASample from all out.samples entries. `entry_at`
+// returns an entry, `bytes_of` the size of an object. Returns the first mistake in an entry, or "".
 template <class EntryAt, class BytesOf>
 std::string add_up(Header& out, std::size_t label_names, EntryAt entry_at, BytesOf bytes_of) {
   bool own_objects = out.samples == out.objects;
@@ -95,8 +96,8 @@ std::string add_up(Header& out, std::size_t label_names, EntryAt entry_at, Bytes
 
 void put_varint(std::vector<std::byte>& out, std::uint64_t value);
 
-// Reads coded values off the front of bytes; after the first failure ok() is false and all it gives is zero
-// or empty. Never reads beyond the bytes, never allocates more than they hold.
+// Decodes values from the front of `bytes`. After the first failure ok() is false, and every result is zero
+// or empty. Never reads past the end, and never allocates more than the number of bytes.
 class Cursor {
  public:
   explicit Cursor(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -105,7 +106,8 @@ class Cursor {
   std::size_t left() const { return bytes_.size(); }
   std::uint64_t varint();
   std::string_view take(std::uint64_t length);
-  // The next front-coded name, over the one before it in `name`. Refuses names above kLongestName.
+  // Decodes the next front-coded name. `name` contains the previous name and is overwritten. Refuses names
+  // longer than kLongestName.
   void name(std::string& name);
 
  private:
@@ -113,17 +115,18 @@ class Cursor {
   bool ok_ = true;
 };
 
-// Appends `name` front-coded against `previous` ("" at the start of a block).
+// Appends `name`, front-coded against `previous` ("" at the start of a block).
 void put_name(std::vector<std::byte>& out, std::string_view previous, std::string_view name);
 
-// As many label names as facts of that many bytes may have, so that what they take decoded stays a small
-// multiple: no list of names that differ has more, since only 1 + 256 + 65536 of them take less than four
-// bytes.
+// The most label names that facts of this size may contain. This bounds the memory of decoded names to a
+// small multiple of the facts. A list of different names never has more: only 1 + 256 + 65536 of them take
+// less than four bytes.
 constexpr std::uint64_t most_label_names(std::uint64_t facts_bytes) {
   return 1 + 256 + 65536 + facts_bytes / 4;
 }
 
-std::vector<std::byte> encode_facts(const ManifestFacts& facts);  // all but the checksums, which are flags
+// All except the checksum settings, which are flags.
+std::vector<std::byte> encode_facts(const ManifestFacts& facts);
 bool decode_facts(std::span<const std::byte> bytes, ManifestFacts& out);
 
 }  // namespace penstock::manifest_layout

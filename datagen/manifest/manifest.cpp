@@ -1,3 +1,8 @@
+// Threads: an open Manifest is immutable, so any thread may read it without a lock.
+// Memory: open() maps the file and allocates only for the facts. load() and from_bytes() keep the whole file
+// in memory.
+// Signals: if another process truncates a mapped file, an access raises SIGBUS, which ends the program with a
+// message (interrupt.hpp). Publishing replaces the file instead, so a mapping keeps the old one.
 #include "datagen/manifest/manifest.hpp"
 
 #include <fcntl.h>
@@ -27,7 +32,7 @@ using manifest_layout::Section;
 using manifest_layout::SectionRow;
 
 using manifest_layout::kSections;
-constexpr std::uint64_t kMostBytes = INT64_MAX;  // of an object, and of all: as file systems count
+constexpr std::uint64_t kMostBytes = INT64_MAX;  // of one object, and of all; the limit of file systems
 
 Error damaged(std::string_view how) {
   return make_error(Errc::corrupt, fmt::format("the manifest is damaged: {}", how));
@@ -38,7 +43,7 @@ Error in_file(Error error, std::string_view name) {
   return error;
 }
 
-// The section table of a version that had no kObjectCrcs, as if it had an empty one in its place.
+// Converts the section table of version 1, which has no kObjectCrcs: adds an empty section in its place.
 void add_object_crcs(Header& header) {
   auto& rows = header.rows;
   for (std::uint32_t i = kSections - 1; i > manifest_layout::kObjectCrcs; --i) {
@@ -57,6 +62,7 @@ Result<Header> parse_header(std::span<const std::byte> bytes) {
   if (header.magic != manifest_layout::kMagic) return damaged("it does not start like one");
   if (header.header_bytes < 24 || header.header_bytes > std::min<std::size_t>(bytes.size(), 65536))
     return damaged("its header is cut short");
+  // The checksum is computed with its own field (bytes 12 to 15) as zero.
   const std::uint32_t before = crc32c(bytes.first(12));
   const std::array<std::byte, 4> zero{};
   if (crc32c(bytes.first(header.header_bytes).subspan(16), crc32c(zero, before)) != header.header_crc32c)
@@ -128,8 +134,8 @@ struct Manifest::State {
     return all.subspan(static_cast<std::size_t>(row.offset), static_cast<std::size_t>(row.bytes));
   }
 
-  std::vector<std::byte> owned;  // or a file
-  void* mapped = nullptr;        // read-only
+  std::vector<std::byte> owned;  // empty if a file is mapped
+  void* mapped = nullptr;        // read-only mapping; null if the bytes are in `owned`
   std::span<const std::byte> all;
   Header header;
   ManifestFacts facts;
@@ -145,6 +151,7 @@ Manifest::~Manifest() = default;
 Result<Manifest> Manifest::parse(std::unique_ptr<State> state) {
   PENSTOCK_ASSIGN(state->header, parse_header(state->all));
   PENSTOCK_TRY(check_sections(state->header, state->all));
+  // The spans below point into the bytes that the State owns. They stay valid when the Manifest is moved.
   Manifest out(std::move(state));
   State& from = *out.state_;
   const auto facts = from.section(manifest_layout::kFacts);
@@ -162,6 +169,7 @@ Result<Manifest> Manifest::parse(std::unique_ptr<State> state) {
 }
 
 Result<Manifest> Manifest::open(const std::filesystem::path& file) {
+  // O_NONBLOCK: a named pipe in place of the manifest must not block the open.
   const Fd descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!descriptor) return errno_error(errno, "cannot open manifest", file.native());
   struct stat status {};
@@ -196,6 +204,7 @@ Result<Manifest> Manifest::load(Backend& backend, std::string_view name) {
 }
 
 Result<Manifest> Manifest::from_bytes(std::vector<std::byte> bytes) {
+  // Untrusted bytes, so the whole manifest is checked.
   PENSTOCK_ASSIGN(Manifest manifest, parse(std::make_unique<State>(std::move(bytes))));
   PENSTOCK_TRY(manifest.check());
   return manifest;
@@ -273,6 +282,7 @@ std::string_view Manifest::object_name(std::uint64_t object, std::string& scratc
   scratch.clear();
   if (object >= objects()) return {};
   const std::uint64_t start = restarts_[object / manifest_layout::kNamesPerBlock];
+  // A damaged manifest may have a wrong start. Cursor checks all later bounds.
   if (start > names_.size()) return {};
   Cursor in(names_.subspan(static_cast<std::size_t>(start)));
   for (std::uint64_t left = object % manifest_layout::kNamesPerBlock + 1; left > 0 && in.ok(); --left)

@@ -1,4 +1,4 @@
-// For tests and fuzzers of the manifest: what a forger would do, and calls of everything.
+// For tests and fuzzers of the manifest: forges manifests with valid checksums, and calls all accessors.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// Facts that are empty, but for which checksums there are.
+// Empty facts with checksums of samples, and of objects if `of_objects`.
 inline ManifestFacts with_checksums(bool of_objects) {
   ManifestFacts facts;
   facts.checksums = true;
@@ -33,7 +33,8 @@ inline void put_header(std::span<std::byte> bytes, manifest_layout::Header heade
   std::memcpy(bytes.data(), &header, sizeof header);
 }
 
-// Makes every checksum right again, as far as the sections lie within the bytes: at least a header's.
+// Recomputes the checksums of the header and of those sections that are within the bytes. `bytes` has at
+// least the size of a header.
 inline void seal(std::span<std::byte> bytes) {
   manifest_layout::Header header = header_of(bytes);
   for (auto& row : header.rows)
@@ -42,7 +43,7 @@ inline void seal(std::span<std::byte> bytes) {
   put_header(bytes, header);
 }
 
-// What a manifest without checksums of objects was before there were any: without their row in the table.
+// Converts a manifest without object checksums to version 1, whose section table lacks the row for them.
 inline std::vector<std::byte> as_version_1(std::vector<std::byte> bytes) {
   manifest_layout::Header header = header_of(bytes);
   header.version = 1;
@@ -56,7 +57,7 @@ inline std::vector<std::byte> as_version_1(std::vector<std::byte> bytes) {
   return bytes;
 }
 
-// Calls everything, for every index and some beyond.
+// Calls all accessors for every index, and for some indexes out of range.
 inline void use(const Manifest& manifest) {
   std::string scratch;
   std::uint64_t sum = manifest.payload_bytes() + manifest.largest_sample() + manifest.checksum().size();

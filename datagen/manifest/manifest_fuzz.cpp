@@ -1,5 +1,5 @@
-// Fuzz target: the input is a manifest, as it is and with its checksums made right; opened in place without a
-// check, as readers do, and from memory with it.
+// Fuzz target: the input is used as a manifest, unchanged and with corrected checksums. It is opened in place
+// without a check, as readers do, and from memory with a check.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// Files that are cut short, damaged, or made to harm: always an error or something harmless, never a crash
-// (the sanitizer builds look on).
+// Tests manifests that are cut short, damaged or forged: they give an error or a harmless result, never a
+// crash. Sanitizer builds also detect wrong accesses.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -40,7 +40,7 @@ std::vector<std::byte> good_manifest(std::uint64_t samples = 50) {
   return *std::move(bytes);
 }
 
-// Five samples an object, and the objects' checksums.
+// Five samples per object, and checksums of objects.
 std::vector<std::byte> good_shards(std::uint64_t objects = 10) {
   ManifestBuilder builder(with_checksums(true));
   for (std::uint64_t i = 0; i < objects; ++i) {
@@ -57,7 +57,7 @@ std::vector<std::byte> good_shards(std::uint64_t objects = 10) {
   return *std::move(bytes);
 }
 
-// Of every kind, small.
+// One small manifest of every kind.
 std::vector<std::vector<std::byte>> good_ones() {
   return {good_manifest(20), good_shards(), as_version_1(good_manifest(20))};
 }
@@ -86,8 +86,8 @@ class HostileManifest : public ::testing::Test {
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     return Manifest::open(path);
   }
-  // Mapped without checking, and from memory with it: neither may crash. Returns whether the check let it
-  // pass.
+  // Uses the manifest mapped without a check, and from memory with one. Neither may crash. Returns whether
+  // the check passed.
   bool survives(const std::vector<std::byte>& bytes) const {
     if (const auto mapped = open(bytes); mapped.ok()) {
       use(*mapped);
@@ -213,8 +213,8 @@ TEST_F(HostileManifest, ForgedEntriesAreRefusedAndHarmlessUnchecked) {
   EXPECT_FALSE(forged([](SampleEntry& e) { e.offset = UINT64_MAX; }));
   EXPECT_FALSE(forged([](SampleEntry& e) { e.offset = 1; }));
   EXPECT_FALSE(forged([](SampleEntry& e) { e.label = 2; }));
-  EXPECT_FALSE(forged(
-      [](SampleEntry& e) { e.object = 8; }));  // two samples in one object, and the flag says otherwise
+  EXPECT_FALSE(
+      forged([](SampleEntry& e) { e.object = 8; }));  // two samples in one object, which contradicts the flag
 }
 
 TEST_F(HostileManifest, ForgedVersion1IsRefusedAndHarmless) {
@@ -236,7 +236,7 @@ TEST_F(HostileManifest, ForgedVersion1IsRefusedAndHarmless) {
   }
 }
 
-// A reader rounds lengths up for its buffers: near 2^64 that would come to nothing.
+// A reader rounds lengths up for its buffers. Near 2^64 this would overflow to zero.
 TEST_F(HostileManifest, SizesThatNoFileHasAreRefused) {
   for (const std::uint64_t size : {std::uint64_t{1} << 63, UINT64_MAX - 4095, UINT64_MAX}) {
     ManifestBuilder builder(ManifestFacts{});
@@ -245,7 +245,7 @@ TEST_F(HostileManifest, SizesThatNoFileHasAreRefused) {
   }
 }
 
-// No sample leads to such an object, but copies and verdicts count its bytes.
+// No sample refers to such an object, but copy and verify count its bytes.
 TEST_F(HostileManifest, SizesOfObjectsWithoutSamplesAreCheckedToo) {
   const auto built = [](std::initializer_list<std::uint64_t> sizes) {
     ManifestBuilder builder(ManifestFacts{});
@@ -262,7 +262,8 @@ TEST_F(HostileManifest, SizesOfObjectsWithoutSamplesAreCheckedToo) {
   EXPECT_FALSE(survives(built({kMost / 2, kMost / 2, kMost / 2, kMost / 2, 5})));
 }
 
-// A name is found by going through its block: one block of all names would make that as long as the file.
+// A reader finds a name by decoding its block. With all names in one block, this would take as long as
+// reading the file.
 TEST_F(HostileManifest, BlocksOfMoreNamesAreRefused) {
   auto bytes = good_manifest(20);
   Header header = header_of(bytes);
@@ -276,7 +277,7 @@ TEST_F(HostileManifest, BlocksOfMoreNamesAreRefused) {
   EXPECT_FALSE(survives(bytes));
 }
 
-// A manifest of no objects whose facts are these.
+// A manifest without objects and with these facts.
 std::vector<std::byte> with_facts(std::span<const std::byte> facts) {
   const std::vector<std::byte> none = *ManifestBuilder(ManifestFacts{}).finish();
   Header header = header_of(none);
@@ -292,7 +293,7 @@ std::vector<std::byte> with_facts(std::span<const std::byte> facts) {
   return bytes;
 }
 
-// 32 bytes of memory for each byte of the file, where nothing bounds their number.
+// Without a limit on their number, empty names would take 32 bytes of memory for each byte of the file.
 TEST_F(HostileManifest, ManyNamesOfNothingAreRefused) {
   const auto labels = [](std::uint64_t count, std::string_view name) {
     std::vector<std::byte> facts(4);  // no recipe, format and codec, seed 0
@@ -347,7 +348,7 @@ TEST_F(HostileManifest, ForgedNamesAreRefusedAndHarmlessUnchecked) {
       seal(bytes);
       EXPECT_FALSE(survives(bytes)) << block << " " << to;
     }
-  // The first name begins with its shared length (0) and the length of the rest.
+  // The first name begins with the length of its shared prefix (0) and the length of the rest.
   for (const int shared : {1, 127, 255})
     for (const int rest : {0, 14, 127, 255}) {
       auto bytes = good;
@@ -377,7 +378,7 @@ TEST_F(HostileManifest, ForgedFactsAreHarmless) {
     }
 }
 
-// Mutations of good files with fixed seeds, half of them with every checksum made right again.
+// Random changes of good files with fixed seeds. Half of them get corrected checksums.
 TEST_F(HostileManifest, RandomDamageNeverCrashes) {
   const auto good_files = good_ones();
   int passed = 0;
@@ -408,7 +409,7 @@ TEST_F(HostileManifest, RandomDamageNeverCrashes) {
     if (round % 2 == 1) seal(bytes);
     passed += survives(bytes) ? 1 : 0;
   }
-  EXPECT_LT(passed, 400);  // what passes had a checksum, an unused field or a name's letter changed
+  EXPECT_LT(passed, 400);  // a changed checksum, unused field or letter of a name can pass
 }
 
 TEST_F(HostileManifest, LoadsThroughABackEndAndTellsItsFaults) {
@@ -431,7 +432,7 @@ TEST_F(HostileManifest, LoadsThroughABackEndAndTellsItsFaults) {
 TEST(ManifestBuilder, PublishesTheSameBytesAsItFinishes) {
   const auto build = [] {
     ManifestBuilder builder({});
-    for (std::uint64_t i = 0; i < 100'000; ++i) {  // more than a chunk of each kind
+    for (std::uint64_t i = 0; i < 100'000; ++i) {  // more than one chunk of each kind
       const std::uint32_t object =
           builder.add_object("folder/with/a/long/name/" + std::to_string(mix64(i)), i);
       builder.add_sample({.length = i, .object = object});

@@ -1,4 +1,4 @@
-// A 64-bit hash of names, the same everywhere and for good.
+// A 64-bit hash of names. It is the same on every machine and never changes.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// FNV-1a, mixed: every bit of the name reaches every bit of the hash.
+// FNV-1a with a final mix, so that every bit of the name affects every bit of the hash.
 inline std::uint64_t name_hash(std::string_view name) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;

@@ -1,10 +1,10 @@
-// Threads: walk_folders() is called by one thread of a command and lists with several. Each writes to a
-// FolderWalk of its own, without a lock. They share the Frontier alone. The parts are merged after the
+// Threads: one thread of a command calls walk_folders(), which lists folders with several threads. Each
+// writes to its own FolderWalk, without a lock. They share only the Frontier. The parts are merged after the
 // threads have ended.
 // Lock: Frontier::mutex_. It is not held while a folder is listed.
 // Memory: everything allocates. A std::bad_alloc in a thread stops all of them (AtScopeEnd), and
 // on_threads() turns it into an error.
-// Ctrl-C: a thread looks for it at each entry and then stops the others. A wait in take() ends by that.
+// Ctrl-C: a thread checks for it at each entry and then stops the others. This also ends a wait in take().
 // Crash: nothing is written.
 #include "datagen/objects/folder_walk.hpp"
 
@@ -21,14 +21,14 @@ namespace penstock {
 
 namespace {
 
-// Folders that wait to be listed. Any thread. The walk is over when none waits and no thread lists one that
-// may add more: waiting_ alone may be empty for a moment only.
+// Folders that are not listed yet. Any thread. The walk ends when waiting_ is empty and no thread lists a
+// folder, because such a thread may still add more.
 class Frontier {
  public:
   explicit Frontier(std::string root) { waiting_.push_back(std::move(root)); }
 
-  // Waits for a folder. False if none is left or stop() was called. After a true the thread calls done() or
-  // stop(), or the other threads wait for ever.
+  // Waits for a folder. False if none is left or stop() was called. After true, the thread must call done()
+  // or stop(), or the other threads wait forever.
   bool take(std::string& folder) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !waiting_.empty() || busy_ == 0 || stopped_; });
@@ -38,7 +38,8 @@ class Frontier {
     ++busy_;
     return true;
   }
-  // Both changes under one lock: in between, another thread would see the end of the walk.
+  // Makes both changes under one lock. Otherwise another thread could see no folder and no busy thread, and
+  // end the walk too early.
   void done(std::vector<std::string> found) {
     {
       std::lock_guard lock(mutex_);
@@ -47,7 +48,8 @@ class Frontier {
     }
     changed_.notify_all();
   }
-  // For good, and for all threads: those that wait return, those that list a folder end after it.
+  // Stops all threads permanently. Waiting threads return from take(). Threads that list a folder end after
+  // it.
   void stop() {
     {
       std::lock_guard lock(mutex_);
@@ -60,7 +62,7 @@ class Frontier {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> waiting_;
-  std::size_t busy_ = 0;  // threads that list a folder
+  std::size_t busy_ = 0;  // number of threads that list a folder
   bool stopped_ = false;
 };
 
@@ -77,11 +79,11 @@ void leave_out(FolderWalk& walk, std::string_view extension) {
 }
 
 std::string_view last_part(std::string_view name) {
-  return name.substr(name.rfind('/') + 1);  // npos + 1 is 0
+  return name.substr(name.rfind('/') + 1);  // also without '/': npos + 1 is 0
 }
 
-// Adds one folder's content to `walk`, and the folders below it to `deeper`. On the thread that took the
-// folder, without a lock; both belong to it.
+// Adds the content of one folder to `walk`, and its subfolders to `deeper`. Runs without a lock on the thread
+// that took the folder; only this thread uses `walk` and `deeper`.
 Result<void> list_one(Namespace& names, const std::string& folder,
                       const std::function<std::uint16_t(const Entry&)>& classify, FolderWalk& walk,
                       std::vector<std::string>& deeper) {
@@ -154,7 +156,7 @@ Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
     return success();
   };
   PENSTOCK_TRY(on_threads(threads, work));
-  // The parts depend on which thread took which folder. The sorts below make the result the same every time.
+  // The parts depend on which thread took which folder. The sorts below make the result deterministic.
   FolderWalk all = std::move(parts[0]);
   for (std::size_t i = 1; i < parts.size(); ++i) {
     std::move(parts[i].folders.begin(), parts[i].folders.end(), std::back_inserter(all.folders));

@@ -14,33 +14,34 @@
 
 namespace penstock {
 
-// The objects of one folder, in byte order of their names. Packed, since there may be millions.
+// The objects of one folder, in byte order of their names. Stored compactly, since there may be millions.
 class FolderListing {
  public:
   struct Item {
     std::uint64_t bytes = 0;
     std::uint32_t name_offset = 0;
     std::uint16_t name_length = 0;
-    std::uint16_t kind = 0;  // what `classify` returned
+    std::uint16_t kind = 0;  // the result of `classify`
   };
 
-  std::string path;  // "" is the root
+  std::string path;  // "": the root
   std::string names;
   std::vector<Item> items;
 
   std::string_view name(const Item& item) const {
     return std::string_view(names).substr(item.name_offset, item.name_length);
   }
-  // "path/name", into `scratch`.
+  // "path/name". It is stored in `scratch`, and valid until `scratch` changes.
   std::string_view full_name(const Item& item, std::string& scratch) const;
 };
 
 struct FolderWalk {
-  std::vector<FolderListing> folders;  // in byte order of their paths, without folders that have no item
-  // Extension ("" for none, "..." for long ones and all after a limit) -> number of objects not wanted.
+  std::vector<FolderListing> folders;  // in byte order of their paths; folders without items are omitted
+  // Extension -> number of objects that are not wanted. "": no extension. "...": long extensions, and new
+  // ones once a limit is reached.
   std::map<std::string, std::uint64_t, std::less<>> left_out;
   std::uint64_t hidden = 0;           // objects and folders whose name starts with a dot; they are skipped
-  std::vector<std::string> links;     // links to folders: not entered, since they may lead in circles
+  std::vector<std::string> links;     // links to folders; they are not entered, since they may form a circle
   std::vector<std::string> dangling;  // wanted links whose target does not exist
   std::vector<std::string> special;   // neither objects nor folders: pipes, sockets, devices, links to such
   std::vector<std::string>
@@ -50,9 +51,9 @@ struct FolderWalk {
 
 inline constexpr std::uint16_t kNotWanted = 0xffff;
 
-// Lists everything below the root. `classify` returns the kind of an object (full name), or kNotWanted; all
-// threads call it at once. Fails if a folder cannot be listed, since a silently missing part would be worse.
-// Errc::interrupted on Ctrl-C.
+// Lists everything below the root. `classify` gets the full name of an object and returns its kind or
+// kNotWanted. All threads call it at the same time. Fails if a folder cannot be listed, because a missing
+// part would go unnoticed. Errc::interrupted on Ctrl-C.
 Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
                                 const std::function<std::uint16_t(const Entry&)>& classify);
 

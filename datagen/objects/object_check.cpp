@@ -1,3 +1,7 @@
+// Threads: any thread may call these functions, each with its own Reader and Buffer. A Manifest and an
+// ObjectIndex are immutable and shared. Only check_object_sizes() has a lock.
+// Memory: a Buffer of capacity 0 grows to 1 MiB. Verdicts and errors allocate.
+// Ctrl-C: checked between pieces, and between objects. Crash: files are only read.
 #include "datagen/objects/object_check.hpp"
 
 #include <fmt/format.h>
@@ -52,7 +56,7 @@ Result<std::uint32_t> crc32c_of(Reader& reader, std::uint64_t offset, std::uint6
 
 namespace {
 
-// Goes through an object once, in pieces as large as the buffer.
+// Reads an object once, in pieces as large as the buffer.
 class Pass {
  public:
   Pass(Reader& reader, std::uint64_t bytes, Buffer& buffer)
@@ -62,9 +66,9 @@ class Pass {
 
   std::uint64_t at() const { return read_ - piece_.size(); }
   std::uint64_t left() const { return bytes_ - at(); }
-  std::uint32_t whole() const { return whole_; }  // of all that next() went over
+  std::uint32_t whole() const { return whole_; }  // CRC32C of all bytes that next() has passed
 
-  // The CRC32C of the next `length` bytes, which are at most left().
+  // The CRC32C of the next `length` bytes; at most left().
   Result<std::uint32_t> next(std::uint64_t length) {
     std::uint32_t crc = 0;
     for (std::uint64_t left = length; left > 0;) {
@@ -93,7 +97,7 @@ class Pass {
   const std::uint64_t bytes_;
   Buffer& buffer_;
   std::uint64_t read_ = 0;
-  std::span<const std::byte> piece_;  // of what was read, what next() has not come to
+  std::span<const std::byte> piece_;  // bytes that were read but not yet passed by next()
   std::uint32_t whole_ = 0;
 };
 
@@ -129,6 +133,7 @@ bool concerns_object(const Error& error) {
   return error.code != Errc::interrupted && error.code != Errc::exhausted && error.code != Errc::internal;
 }
 
+// Their codes would blame the command line.
 Error blamed_on_object(Error error) {
   const int failed = error.sys_errno;
   if (failed == EISDIR || failed == ELOOP || failed == ENAMETOOLONG) error.code = Errc::corrupt;
@@ -155,11 +160,11 @@ Result<ObjectVerdict> verdict_of(const Error& error) {
   }
 }
 
-// Wrong only if its verdict says so.
+// The returned verdict is `right` if the size is correct.
 Result<ObjectVerdict> check_object_size(Namespace& names, const Manifest& manifest, std::uint64_t object,
                                         std::string_view name) {
   const Result<Entry> there = names.stat(name);
-  // A link that leads in circles holds as little as one that leads nowhere.
+  // A link that leads in circles has no content, like a dangling link.
   if (!there.ok() && there.error().code != Errc::not_found && there.error().sys_errno != ELOOP)
     return blamed_on_object(there.error());
   if (!there.ok()) return ObjectVerdict{ObjectState::vanished, there.error().message(), object};
@@ -174,6 +179,8 @@ Result<ObjectVerdict> check_object_size(Namespace& names, const Manifest& manife
 
 Result<std::vector<ObjectVerdict>> check_object_sizes(Namespace& names, const Manifest& manifest,
                                                       unsigned threads) {
+  // One call per command. parallel_for() calls `check` on several threads. The lock protects only `wrong`; no
+  // I/O happens under it. Ctrl-C ends it before the next object.
   std::vector<ObjectVerdict> wrong;
   std::mutex mutex;
   std::vector<std::string> scratch(threads);
@@ -204,6 +211,7 @@ Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, c
                fmt::format("checksum {:08x}, the manifest says {:08x}{}", crc, wanted, where)};
   };
   const auto compare_sample = [&](std::uint64_t sample, std::uint32_t crc) {
+    // Keeps the first wrong sample of an object.
     const std::uint32_t wanted = manifest.sample(sample).crc32c;
     if (!manifest.facts().checksums || crc == wanted || verdict.state != ObjectState::right) return;
     is_wrong(crc, wanted, manifest.one_object_a_sample() ? "" : fmt::format(" (sample {})", sample));

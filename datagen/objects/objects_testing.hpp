@@ -1,4 +1,4 @@
-// What tests that look at single objects share: a tier, and an object of some text in it.
+// Shared by tests of single objects: a tier, and an object with some text in it.
 #pragma once
 
 #include <gtest/gtest.h>

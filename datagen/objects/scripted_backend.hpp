@@ -1,5 +1,5 @@
-// For the tests of this room: a back end of made-up objects that counts what is read and fails where it is
-// told.
+// For the tests of this component: a back end of invented objects. It counts reads and fails for the objects
+// that a test names.
 #pragma once
 
 #include <algorithm>
@@ -121,7 +121,8 @@ class ScriptedBackend final : public Backend, private Namespace {
   std::vector<std::string> reads_;
 };
 
-// `count` objects "s0000" ... of different lengths on `backend`, and their manifest with checksums.
+// Puts `count` objects "s0000", "s0001" and so on with different lengths on `backend`. Returns their manifest
+// with checksums.
 inline Manifest scripted_files(ScriptedBackend& backend, std::uint64_t count) {
   ManifestBuilder builder(ManifestFacts{.recipe = "scripted",
                                         .format = "files",
@@ -142,7 +143,7 @@ inline Manifest scripted_files(ScriptedBackend& backend, std::uint64_t count) {
   return Manifest::from_bytes(builder.finish().value()).value();
 }
 
-// `shards` objects of ten samples of ten bytes each.
+// Puts `shards` objects of ten samples with ten bytes each on `backend`. Returns their manifest.
 inline Manifest scripted_shards(ScriptedBackend& backend, std::uint64_t shards) {
   ManifestBuilder builder(ManifestFacts{
       .recipe = "scripted", .format = "shards", .codec = "raw", .settings = {}, .label_names = {}});

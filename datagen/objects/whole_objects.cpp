@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-// What a file is as a whole is not what its samples are.
+// Clears the facts that describe samples, because they do not apply to whole files.
 ManifestFacts facts_of(const Manifest& from) {
   ManifestFacts facts = from.facts();
   facts.codec = "raw";
@@ -16,7 +16,7 @@ ManifestFacts facts_of(const Manifest& from) {
   return facts;
 }
 
-// These objects of `from` as the samples of a manifest of their own.
+// A manifest in which these objects of `from` are the samples.
 Result<WholeObjects> collect(const Manifest& from, std::span<const std::uint64_t> objects,
                              std::vector<WholeObjects::Held> held) {
   ManifestBuilder builder(facts_of(from));

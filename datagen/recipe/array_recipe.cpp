@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// Each part is drawn from a stream of its own, so that a sample's parts differ too.
+// Each part uses its own random stream, so that the parts of a sample differ too.
 class ArrayRecipe::Maker final : public SampleMaker {
  public:
   explicit Maker(const ArrayRecipe& recipe)
@@ -85,6 +85,7 @@ void ArrayRecipe::report_moments(std::size_t part, const NoiseArray& array, std:
 }
 
 const NoiseStock& ArrayRecipe::stock(Noise noise) const {
+  // Held while a stock is made, so that other threads wait for it instead of making a second one.
   const std::scoped_lock lock(stocks_mutex_);
   auto& stock = stocks_[static_cast<std::size_t>(noise)];
   if (stock == nullptr) stock = std::make_unique<const NoiseStock>(noise, seed_, threads_);
@@ -100,14 +101,15 @@ Result<std::unique_ptr<SampleMaker>> ArrayRecipe::maker() const {
   }
 }
 
-// What the program normalises all samples by, read before any: of the stock that they are drawn from.
+// The program reads a companion first and normalises all samples by it. It contains the moments of the whole
+// stock from which the samples are made.
 std::vector<Companion> ArrayRecipe::companions() const {
   std::vector<Companion> all;
   for (const ArrayPart& part : set_.parts) {
     if (!part.moments_of) continue;
     const std::string_view name = part.field.name;
     Companion& one = all.emplace_back();
-    one.name = name.substr(name.rfind('/') + 1);  // npos + 1 is 0
+    one.name = name.substr(name.rfind('/') + 1);  // also without '/': npos + 1 is 0
     one.fields = {part.field};
     one.bytes.emplace_back(static_cast<std::size_t>(field_bytes(part.field)));
     const Moments moments = stock(*set_.parts[*part.moments_of].noise).moments();

@@ -1,4 +1,4 @@
-// Recipes of arrays: large fields are gathered from stocks of noise, small ones are filled in by the recipe.
+// Recipes of arrays. Large fields are gathered from a stock of noise; the recipe fills small ones itself.
 #pragma once
 
 #include <algorithm>
@@ -23,19 +23,20 @@ namespace penstock {
 struct ArrayPart {
   Field field;
   std::optional<Noise> noise{};
-  // The part before it whose channels (its first dimension, of noise that is floats) it tells put_moments()
-  // of; the data set then has a companion that tells those of the whole stock. Where there is neither noise
-  // nor this, ArraySet::fill says its bytes.
+  // Index of an earlier part whose moments this part contains, one set per channel (put_moments()). A channel
+  // is an index of that part's first dimension, and its noise is `floats`. The data set then also has a
+  // companion with the moments of the whole stock. Without `noise` and this, ArraySet::fill makes the bytes.
   std::optional<std::size_t> moments_of{};
 };
 
 struct ArraySet {
-  std::string_view recipe;  // its name, by which its numbers are drawn
+  std::string_view recipe;  // its name, which selects its random numbers
   std::uint64_t full_samples = 0;
-  std::vector<ArrayPart> parts;  // at most one varies
-  NormalSizes sizes{};           // of the part that varies
+  std::vector<ArrayPart> parts;  // at most one has a variable size
+  NormalSizes sizes{};           // of the part with a variable size
   SampleNamer name;
-  // One sample of a part without noise, zeros before; `sample` is its stream. Any thread.
+  // Fills a part without noise; `out` is zero before. `sample` is the random stream of the sample. Any
+  // thread.
   void (*fill)(const RandomStream& sample, std::uint64_t index, std::size_t part,
                std::span<std::byte> out) = nullptr;
   std::vector<std::string> label_names{};
@@ -55,7 +56,7 @@ class ArrayRecipe final : public Recipe {
 
  private:
   class Maker;
-  const NoiseStock& stock(Noise noise) const;  // made when it is first asked for; any thread
+  const NoiseStock& stock(Noise noise) const;  // made at the first call; any thread
   void report_moments(std::size_t part, const NoiseArray& array, std::span<std::byte> out) const;
   std::uint64_t bytes_of(std::size_t part, std::uint64_t index) const {
     return fields_[part].varies ? normal_bytes(set_.sizes, stream_, index) : field_bytes(fields_[part]);
@@ -68,7 +69,8 @@ class ArrayRecipe final : public Recipe {
   const RandomStream stream_;
   std::vector<Field> fields_;  // of the parts
   mutable std::mutex stocks_mutex_;
-  mutable std::array<std::unique_ptr<const NoiseStock>, 3> stocks_;  // made when a maker needs them
+  // Each is made when a maker first needs it.
+  mutable std::array<std::unique_ptr<const NoiseStock>, 3> stocks_;
 };
 
 constexpr OptionSpec shape_option(std::string_view fallback, std::string_view help) {
@@ -80,18 +82,18 @@ constexpr OptionSpec shape_option(std::string_view fallback, std::string_view he
           .help = help,
           .at_least = 1};
 }
-// For a setting "shape": invalid_argument unless it has `sides` sides and at most 2^28 elements (1 GiB of
-// f32).
+// For a setting "shape": `invalid_argument` unless it has `sides` dimensions and at most 2^28 elements (1 GiB
+// of f32).
 Result<void> check_shape(std::span<const std::uint64_t> shape, std::size_t sides);
 
-// Writes `value`, an element of its field's type, into a part.
+// Writes `value` as element number `element` of a part. Its type is the element type of the field.
 template <class Value>
 void put_element(Value value, std::span<std::byte> out, std::size_t element = 0) {
   const auto bytes = std::as_bytes(std::span(&value, 1));
   std::copy(bytes.begin(), bytes.end(), out.begin() + static_cast<std::ptrdiff_t>(element * sizeof value));
 }
 
-// Numbers that tell the moments of one channel: mean, most, least and deviation, as f32, in the order of
+// Number of moments of one channel: mean, maximum, minimum and standard deviation, as f32, in the order of
 // ClimDeepLearn's statistics script.
 inline constexpr std::size_t kMoments = 4;
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kSamples = 9144;
 
-// The folders of 101_ObjectCategories, in byte order, and the pictures in each.
+// The folders of 101_ObjectCategories, in byte order, with the number of pictures in each.
 constexpr ClassCount kClasses[] = {{"BACKGROUND_Google", 467},
                                    {"Faces", 435},
                                    {"Faces_easy", 435},

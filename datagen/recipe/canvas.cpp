@@ -6,7 +6,8 @@
 namespace penstock {
 namespace {
 
-// Twice as large on the torus, each new point between its neighbours at a quarter and three quarters.
+// Doubles the size; the field wraps around at its edges. Each new point lies at a quarter or three quarters
+// between two old ones, and is interpolated.
 std::vector<std::int32_t> twice(const std::vector<std::int32_t>& small, std::uint32_t side) {
   const std::uint32_t mask = side - 1;
   std::vector<std::int32_t> wide(std::size_t{side} * 2 * side);
@@ -34,7 +35,7 @@ std::vector<std::int32_t> twice(const std::vector<std::int32_t>& small, std::uin
   return large;
 }
 
-// Rounds off what no lens resolves: (1 2 1) / 4 each way on the torus.
+// Filters with (1 2 1) / 4 in each direction, and wraps around at the edges.
 void soften_plane(std::vector<std::uint8_t>& plane, std::uint32_t side) {
   const std::uint32_t mask = side - 1;
   std::vector<std::uint8_t> wide(plane.size());
@@ -56,11 +57,11 @@ void soften_plane(std::vector<std::uint8_t>& plane, std::uint32_t side) {
           4);
 }
 
-// Mean over 2 * reach + 1 pixels each way, by running sums: a lens out of focus.
+// Averages 2 * reach + 1 pixels in each direction, by running sums.
 void blur_plane(std::vector<std::uint8_t>& plane, std::uint32_t side, std::uint32_t reach) {
   const std::uint32_t mask = side - 1;
   const std::uint32_t width = 2 * reach + 1;
-  const std::uint32_t share = (65536 + width / 2) / width;  // of 65536
+  const std::uint32_t share = (65536 + width / 2) / width;  // 1 / width, times 65536
   std::vector<std::uint8_t> line(side);
   for (std::uint32_t y = 0; y < side; ++y) {
     std::uint8_t* const row = plane.data() + std::size_t{y} * side;
@@ -73,7 +74,7 @@ void blur_plane(std::vector<std::uint8_t>& plane, std::uint32_t side, std::uint3
       sum -= line[(x - reach) & mask];
     }
   }
-  // Down, a whole row of sums at a time.
+  // Vertically, for a whole row of sums at a time.
   const std::vector<std::uint8_t> sharp = plane;
   const auto row_of = [&](std::uint32_t y) { return sharp.data() + std::size_t{y & mask} * side; };
   std::vector<std::uint32_t> sums(side, 0);
@@ -108,8 +109,8 @@ NoiseField fractal_noise(RandomStream random, std::uint32_t first_side, std::uin
   for (const std::int32_t value : field) magnitude += std::abs(value);
   const std::int64_t mean = std::max<std::int64_t>(1, magnitude / static_cast<std::int64_t>(kSceneryArea));
   NoiseField noise(kSceneryArea + kSceneryBlock);
-  // Quotients of integers as small as these are exact in `double` once their fraction is gone, and several
-  // are had at once.
+  // Uses `double` because several divisions then run at once. The truncated quotients of such small integers
+  // are exact.
   const auto whole = static_cast<double>(mean);
   for (std::size_t i = 0; i < kSceneryArea; ++i) {
     const int value = static_cast<int>(static_cast<double>(field[i]) * 32.0 / whole);

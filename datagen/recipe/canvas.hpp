@@ -1,5 +1,5 @@
-// Pictures and noise without borders, and what is done to them: plain arithmetic on arrays that one thread
-// has.
+// Pictures and noise that wrap around at their edges, and operations on them. Plain arithmetic on arrays that
+// one thread owns.
 #pragma once
 
 #include <algorithm>
@@ -12,20 +12,21 @@
 namespace penstock {
 
 inline constexpr std::uint32_t kSceneryBits = 10;
-inline constexpr std::uint32_t kScenerySide = 1U << kSceneryBits;  // canvases and fields wrap around at this
+// Canvases and noise fields wrap around at this side.
+inline constexpr std::uint32_t kScenerySide = 1U << kSceneryBits;
 
 inline constexpr std::uint32_t kSceneryMask = kScenerySide - 1;
 inline constexpr std::size_t kSceneryArea = std::size_t{kScenerySide} * kScenerySide;
-inline constexpr std::size_t kSceneryBlock = 16;  // pixels that are painted at once
+inline constexpr std::size_t kSceneryBlock = 16;  // pixels painted at once
 
-// A picture without borders: kScenerySide squared in Y, half of that on each side in Cb and Cr.
+// A picture that wraps around. Y has kScenerySide pixels on each side; Cb and Cr have half of that.
 struct Canvas {
   std::vector<std::uint8_t> y;
   std::vector<std::uint8_t> cb;
   std::vector<std::uint8_t> cr;
 };
 
-// Signed noise without borders, kScenerySide squared.
+// Signed noise that wraps around, with kScenerySide values on each side.
 using NoiseField = std::vector<std::int8_t>;
 
 inline std::size_t scenery_at(std::uint32_t x, std::uint32_t y) {
@@ -36,14 +37,14 @@ inline std::uint8_t to_byte(int value) {
   return static_cast<std::uint8_t>(std::clamp(value, 0, 255));
 }
 
-// White noise of the same strength joins at every doubling between the two sides, so that each octave of
-// wavelengths holds the same power: 1/f^2 in two dimensions. Brought to a deviation of about 40. A block more
-// than kSceneryArea may be read.
+// Makes noise with the same power in each octave of wavelengths, which is 1/f^2 in two dimensions. It starts
+// with white noise of `first_side`, and adds white noise of the same strength at each doubling up to
+// `last_side`. The result has a standard deviation of about 40. Callers may read one block past kSceneryArea.
 NoiseField fractal_noise(RandomStream random, std::uint32_t first_side, std::uint32_t last_side);
 
-// Rounds off what no lens resolves: (1 2 1) / 4 each way.
+// Removes detail that no lens resolves: filters with (1 2 1) / 4 in each direction.
 void soften(Canvas& canvas);
-// Mean over 2 * reach + 1 pixels each way: a lens out of focus.
+// Averages 2 * reach + 1 pixels in each direction, like a lens out of focus.
 void blur(Canvas& canvas, std::uint32_t reach);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// Recipe: 32x32 pictures in the planes, numbers and classes of CIFAR-10 (docs/recipes.md).
+// Recipe: 32x32 pictures with the planes, numbers and classes of CIFAR-10 (docs/recipes.md).
 #include <fmt/format.h>
 
 #include <array>
@@ -18,14 +18,14 @@ extern const RecipeInfo recipe_cifar10;
 
 namespace {
 
-constexpr std::uint64_t kSamples = 60'000;  // 50,000 to train with, then 10,000 to test
+constexpr std::uint64_t kSamples = 60'000;  // 50,000 for training, then 10,000 for testing
 constexpr std::uint32_t kSide = 32;
 constexpr std::size_t kPlane = std::size_t{kSide} * kSide;
 constexpr std::array<std::string_view, 10> kClasses{"airplane", "automobile", "bird",  "cat",  "deer",
                                                     "dog",      "frog",       "horse", "ship", "truck"};
 
-// Red, green and blue planes of a picture that is painted at four times the size: at 32 pixels a photograph
-// is a whole scene, not a detail of one.
+// Makes the red, green and blue planes of a picture. Paints it at four times the size and shrinks it, because
+// a photograph of 32 pixels shows a whole scene and not a detail.
 class CifarMaker final : public SampleMaker {
  public:
   CifarMaker(const Scenery& scenery, RandomStream samples) : samples_(samples), painter_(scenery) {}
@@ -42,7 +42,7 @@ class CifarMaker final : public SampleMaker {
  private:
   static constexpr std::size_t kShrink = 4;
 
-  // The mean of a square of `side` pixels of a plane.
+  // The mean of a square of a plane with `side` pixels on each side.
   int mean(std::size_t plane, std::size_t x, std::size_t y, std::size_t side) const {
     const std::size_t stride = plane == 0 ? picture_.stride() : picture_.stride() / 2;
     int sum = 0;

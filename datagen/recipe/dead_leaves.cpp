@@ -11,15 +11,15 @@
 namespace penstock {
 namespace {
 
-// One leaf: an ellipse or a box, lit from one side, with a grain of its own.
+// One leaf: an ellipse or a box, lit from one side, with its own grain.
 struct Leaf {
   int x, y, radius;
   int cosine, sine;  // of its rotation, times 256
-  int squeeze;       // width over height, times 256
+  int squeeze;       // width divided by height, times 256
   bool box;
   int wobble;  // how ragged its border is
   Colour colour;
-  int light_u, light_v;  // slope of the light over the leaf, from middle to border
+  int light_u, light_v;  // slope of the light over the leaf, from the centre to the border
   int texture;
   std::uint32_t grain_x, grain_y;
 };
@@ -29,8 +29,8 @@ Leaf draw_leaf(Draws& draws, const LeafStyle& style, const NoiseField& patches, 
   leaf.x = draws.between(0, static_cast<int>(kSceneryMask));
   leaf.y = draws.between(0, static_cast<int>(kSceneryMask));
   leaf.radius = radius;
-  // A point of the unit circle without sine and cosine: ((1 - t^2), 2t) / (1 + t^2). Boxes stand nearly
-  // upright.
+  // A point of the unit circle, computed without sine and cosine: ((1 - t^2), 2t) / (1 + t^2). Boxes are
+  // nearly upright.
   const double t = (draws.uniform() * 2.0 - 1.0) * (style.boxes ? 0.02 : 1.0);
   leaf.cosine = static_cast<int>(256.0 * (1.0 - t * t) / (1.0 + t * t));
   leaf.sine = static_cast<int>(512.0 * t / (1.0 + t * t));
@@ -40,14 +40,14 @@ Leaf draw_leaf(Draws& draws, const LeafStyle& style, const NoiseField& patches, 
   leaf.wobble = leaf.box ? 0 : draws.between(0, 3);
   const Colour base =
       style.colours[static_cast<std::size_t>(draws.between(0, static_cast<int>(style.colours.size()) - 1))];
-  // Neighbours are in the same light: this puts power where the eye has it, into the largest scales.
+  // Leaves near each other have similar light. This adds power at the largest scales, as in photographs.
   const int around =
       patches[scenery_at(static_cast<std::uint32_t>(leaf.x), static_cast<std::uint32_t>(leaf.y))] * 3 / 4;
   leaf.colour = {base.y / 2 + 60 + around + draws.between(-16, 16), base.cb + draws.between(-5, 5),
                  base.cr + draws.between(-5, 5)};
   leaf.light_u = draws.between(-28, 28);
   leaf.light_v = draws.between(-28, 28);
-  // Most surfaces are nearly smooth, few are rough.
+  // Most surfaces are nearly smooth; few are rough.
   const int roughness = draws.between(0, 100);
   leaf.texture = style.texture * roughness * roughness / 10000 + 4;
   leaf.grain_x = static_cast<std::uint32_t>(draws.between(0, static_cast<int>(kSceneryMask)));
@@ -69,11 +69,11 @@ void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<std::uint8
   row.luma = static_cast<float>(leaf.colour.y);
   row.texture = static_cast<float>(leaf.texture) / 100.0F;
   row.raggedness = row.radius * row.radius * static_cast<float>(leaf.wobble) / 512.0F;
-  // As far as a corner of a box, or the most ragged border, goes.
+  // The distance of a box's corner, or of the most ragged border.
   const float furthest =
       row.radius * std::sqrt(leaf.box ? 2.0F : 1.0F + 128.0F * static_cast<float>(leaf.wobble) / 512.0F);
-  // Where a row may meet the leaf: u^2 + v^2 is (x + lean * dy)^2 * width + dy^2 * height, which no pixel
-  // inside has above `furthest` squared.
+  // Computes the rows that may meet the leaf. There, u^2 + v^2 is (x + lean * dy)^2 * width + dy^2 * height.
+  // No pixel inside the leaf exceeds `furthest` squared.
   const float width = row.u_step * row.u_step + row.v_step * row.v_step;
   const float lean = (row.u_step * u_down + row.v_step * v_down) / width;
   const float height = u_down * u_down + v_down * v_down - lean * lean * width;
@@ -81,7 +81,7 @@ void paint_leaf(const Leaf& leaf, const LeafNoise& noise, std::vector<std::uint8
   const int rows = std::min(static_cast<int>(furthest / std::sqrt(height)) + 1, kMost);
   for (int dy = -rows; dy <= rows; ++dy) {
     const auto y = static_cast<std::uint32_t>(leaf.y + dy);
-    // The middle of the row and how far it goes from there, a pixel too much.
+    // The middle of the leaf in this row, and half its width plus one pixel.
     const auto down = static_cast<float>(dy);
     const float left = std::max(furthest * furthest - down * down * height, 0.0F);
     const int middle = static_cast<int>(-lean * down);
@@ -111,8 +111,8 @@ Canvas dead_leaves(RandomStream random, const LeafStyle& style, const LeafNoise&
   canvas.y.assign(kSceneryArea + kSceneryBlock, 128);
   std::vector<std::uint8_t> colour_index(kSceneryArea + kSceneryBlock, 0);
   std::array<Colour, 256> colours{};
-  // Density r^-3 is the same painted area for each octave of radii: the octave that is furthest behind is
-  // next, so that leaves of all sizes lie over leaves of all sizes.
+  // A density of r^-3 means that each octave of radii paints the same area. So the octave with the least
+  // painted area is next, and leaves of all sizes cover leaves of all sizes.
   const std::int64_t wanted = static_cast<std::int64_t>(kSceneryArea) * style.layers_percent / 100;
   std::array<std::int64_t, kSceneryBits> painted{};
   unsigned octaves = 0;
@@ -125,7 +125,7 @@ Canvas dead_leaves(RandomStream random, const LeafStyle& style, const LeafNoise&
     const int largest = style.largest >> octave;
     const int radius = std::max(draws.between(largest / 2, largest), 2);
     Leaf leaf = draw_leaf(draws, style, noise.patches, radius);
-    // Colours are kept by index: 256 of them are plenty to the eye.
+    // A pixel stores its colour as an index. 256 colours are enough for the eye.
     const std::uint8_t index = static_cast<std::uint8_t>(next % 256);
     if (next < 256)
       colours[index] = leaf.colour;
@@ -143,7 +143,7 @@ Canvas dead_leaves(RandomStream random, const LeafStyle& style, const LeafNoise&
   for (std::uint32_t y = 0; y < kScenerySide / 2; ++y)
     for (std::uint32_t x = 0; x < kScenerySide / 2; ++x) {
       const Colour& colour = colours[colour_index[scenery_at(2 * x, 2 * y)]];
-      // Colour follows the light a little, as it does on real surfaces.
+      // Colour changes slightly with the light, as on real surfaces.
       const int tone = noise.patches[scenery_at(2 * x + 77, 2 * y + 301)] / 16;
       canvas.cb[std::size_t{y} * (kScenerySide / 2) + x] = to_byte(colour.cb - tone);
       canvas.cr[std::size_t{y} * (kScenerySide / 2) + x] = to_byte(colour.cr + tone);

@@ -1,5 +1,5 @@
-// Dead leaves: opaque shapes of random place, colour and texture laid over one another (scenery.hpp says
-// why).
+// Paints "dead leaves": opaque shapes of random position, colour and texture on top of one another
+// (scenery.hpp explains why).
 #pragma once
 
 #include <span>
@@ -18,17 +18,17 @@ struct LeafStyle {
   std::span<const Colour> colours;
   int smallest;  // radius in pixels
   int largest;
-  bool boxes;          // upright rectangles rather than blobs
-  int texture;         // strongest grain, percent
-  int layers_percent;  // how often the leaves could cover the canvas
+  bool boxes;          // upright rectangles instead of blobs
+  int texture;         // strongest grain, in percent
+  int layers_percent;  // total area of the leaves, in percent of the canvas
 };
 
 struct LeafNoise {
-  const NoiseField& grain;    // of each leaf's surface
-  const NoiseField& patches;  // of the light, and of ragged borders
+  const NoiseField& grain;    // for the surface of each leaf
+  const NoiseField& patches;  // for the light and for ragged borders
 };
 
-// As sharp as painted: soften() it.
+// The result has hard edges; call soften() on it.
 Canvas dead_leaves(RandomStream random, const LeafStyle& style, const LeafNoise& noise);
 
 }  // namespace penstock

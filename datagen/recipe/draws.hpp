@@ -1,4 +1,4 @@
-// Random numbers drawn one after another, for code that never needs the n-th alone.
+// Draws random numbers in sequence, for code that never needs the n-th number alone.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace penstock {
 
-// Numbers of one stream, one after another. A value.
+// The numbers of one stream in sequence. Copyable.
 class Draws {
  public:
   explicit Draws(RandomStream stream) : stream_(stream) {}
-  // In [low, high].
+  // A number in [low, high].
   int between(int low, int high) {
     return low + static_cast<int>(stream_.below(next_++, static_cast<std::uint64_t>(high - low) + 1));
   }

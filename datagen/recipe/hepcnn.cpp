@@ -15,7 +15,7 @@ extern const RecipeInfo recipe_hepcnn;
 namespace {
 
 constexpr std::uint64_t kFiles = 1024;
-constexpr std::uint64_t kTraining = 709;  // samples a file
+constexpr std::uint64_t kTraining = 709;  // samples per file
 constexpr std::uint64_t kValidation = 94;
 
 constexpr OptionSpec kOptions[] = {
@@ -39,7 +39,7 @@ Field number(std::string_view name, Element element) {
   return {.name = name, .codec = "raw", .extension = ".h5", .element = element};
 }
 
-// The program that these files are for reads the first five. What the other four are called is ours.
+// The original program reads the first five. The names of the other four are Penstock's own.
 enum Part : std::size_t { kData, kLabel, kNormWeight, kWeight, kPsr, kMet, kNJets, kHt, kEvent };
 std::vector<ArrayPart> parts_of(const std::vector<std::uint64_t>& shape) {
   return {

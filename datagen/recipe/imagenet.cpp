@@ -1,5 +1,5 @@
-// Recipe: JPEG or PNG pictures in class folders with the sizes of ImageNet. docs/recipes.md says where the
-// figures come from and in what the pictures are like photographs.
+// Recipe: JPEG or PNG pictures in class folders with the sizes of ImageNet. docs/recipes.md gives the source
+// of the figures, and says how the pictures resemble photographs.
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ extern const RecipeInfo recipe_imagenet;
 
 namespace {
 
-constexpr std::uint64_t kSamples = 1281167;  // of the ILSVRC 2012 training set
+constexpr std::uint64_t kSamples = 1281167;  // from the ILSVRC 2012 training set
 
 constexpr OptionSpec kOptions[] = {
     photo_median_option("112KB"),  // Chien et al. 2018, micro-benchmark

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// All bits where a number is negative, else none.
+// All bits set if a number is negative, otherwise none.
 int sign_bits(int number) {
   return number >> 31;
 }
@@ -63,17 +63,18 @@ PENSTOCK_AVX2 __m256 floats_of(const std::int8_t* bytes) {
   return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes))));
 }
 
-// Of two halves of eight, sixteen of 16 bits in their order.
+// Narrows two vectors of eight 32-bit numbers to one of sixteen 16-bit numbers, in order.
 PENSTOCK_AVX2 __m256i narrowed(__m256i first, __m256i second) {
   return _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0b11'01'10'00);
 }
 
 struct Eight {
   __m256i tones;
-  __m256i outside;  // all bits where a pixel is
+  __m256i outside;  // all bits set for each pixel outside the leaf
 };
 
-// From `begin` on, as paint_blocks() has them, sum by sum.
+// Computes eight pixels from `begin` on. Uses the same sums in the same order as paint_blocks(), so that the
+// rounding is the same.
 template <bool kBox>
 PENSTOCK_AVX2 inline Eight eight_pixels(const LeafRow& row, const LeafRun& run, int begin) {
   const __m256i x = _mm256_add_epi32(_mm256_set1_epi32(begin), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));

@@ -1,5 +1,6 @@
-// The innermost loop of dead leaves: a piece of one row of one leaf. Sums and products of `float` alone,
-// which IEEE 754 rounds in one way: the same bytes on every machine, however many pixels it does at a time.
+// The innermost loop of dead leaves: paints a part of one row of one leaf. It uses only sums and products of
+// `float`, which IEEE 754 rounds in exactly one way. So the bytes are the same on every machine, whatever
+// number of pixels it computes at once.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +9,19 @@
 
 namespace penstock {
 
-// What a leaf is made with along a row, as lines in x.
+// The parameters of a leaf along one row. Each is linear in x.
 struct LeafRow {
-  float u, v;  // of the row's first pixel, from the middle, along the leaf's own axes
+  float u, v;  // position of the row's first pixel relative to the leaf's centre, along the leaf's own axes
   float u_step, v_step;
   float light_u, light_v;  // slope of the light
-  float luma;              // of the middle
+  float luma;              // at the centre
   float texture;           // strength of the grain
   float radius;
-  float raggedness;  // what a step of the patches moves the border by, in squares of pixels
+  float raggedness;  // how far one step of `patches` moves the border, in square pixels
 };
 
-// `count` pixels that are neighbours in every field. Looked at in blocks: up to kSceneryBlock - 1 pixels
-// behind them are read, and written as they were.
+// `count` pixels that are consecutive in every array. They are processed in blocks: up to kSceneryBlock - 1
+// pixels after them are read and written back unchanged.
 struct LeafRun {
   int count;
   const std::int8_t* grain;
@@ -29,10 +30,10 @@ struct LeafRun {
   std::uint8_t* colour_index;
 };
 
-// `box`: rather than a blob. With AVX2 where the processor has it (paint_run_has_avx2()).
+// `box`: paint a rectangle instead of a blob. Uses AVX2 if the processor has it (paint_run_has_avx2()).
 void paint_run(const LeafRow& row, const LeafRun& run, bool box, std::uint8_t index);
 bool paint_run_has_avx2();
-// The same on any processor.
+// The same result on any processor.
 void paint_run_portable(const LeafRow& row, const LeafRun& run, bool box, std::uint8_t index);
 
 }  // namespace penstock

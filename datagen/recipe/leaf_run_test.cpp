@@ -16,7 +16,7 @@ struct Painted {
   bool operator==(const Painted&) const = default;
 };
 
-// What many pieces at random places leave, of leaves of all shapes.
+// The result of many runs at random places, with leaves of all shapes.
 template <class Paint>
 Painted paint_many(Paint paint) {
   constexpr int kWidth = 400;

@@ -12,25 +12,25 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kFloatStamp = 16;   // 4 elements, 20 bits of each
-constexpr std::size_t kByteStamp = 16;    // 16 elements, 5 bits of each
-constexpr std::size_t kClassStamp = 256;  // 64 elements, one bit of each
-constexpr unsigned kOctaves = 12;         // 1, 2, 4 ... 2048 elements
+constexpr std::size_t kFloatStamp = 16;   // 4 elements, with 20 random bits each
+constexpr std::size_t kByteStamp = 16;    // 16 elements, with 5 random bits each
+constexpr std::size_t kClassStamp = 256;  // 64 elements, with one random bit each
+constexpr unsigned kOctaves = 12;         // of 1, 2, 4 ... 2048 elements
 
-constexpr std::size_t kPart = std::size_t{1} << (kOctaves - 1);  // elements: one line of the largest octave
+constexpr std::size_t kPart = std::size_t{1} << (kOctaves - 1);  // elements of one line in the largest octave
 
 using Part = std::array<std::int32_t, kPart>;
 
-// A ring of noise: in each octave random points of +-2^18 are joined by straight lines, all octaves added.
-// Twelve of them stay within +-2^22, with a deviation of about 1.7 * 2^18. Made from the longest lines to the
-// shortest: the middle of each line is a point of the next octave.
+// A ring of noise. Each octave joins random points of +-2^18 by straight lines, and the octaves are added.
+// Twelve octaves stay within +-2^22, with a deviation of about 1.7 * 2^18. They are made from the longest
+// lines to the shortest, since the middle of each line is a point of the next octave.
 class NoiseRing {
  public:
   NoiseRing(std::size_t elements, const RandomStream& random) : elements_(elements) {
     for (unsigned octave = 0; octave < kOctaves; ++octave) octaves_.push_back(random.substream(octave));
   }
 
-  // The elements from part * kPart on.
+  // Makes the elements from part * kPart on.
   void make(std::size_t part, Part& out) const {
     std::array<std::array<std::int32_t, kPart + 1>, 2> points;
     points[kOctaves % 2][0] = 0;
@@ -50,11 +50,11 @@ class NoiseRing {
   }
 
  private:
-  // Four points from each draw.
+  // Takes one of four points from a random number.
   static std::int32_t quarter(std::uint64_t draw, std::size_t which) {
     return static_cast<std::int16_t>(draw >> (16 * which)) * 8;
   }
-  // Adds the octave's points from `first` on; it has elements_ >> octave of them.
+  // Adds the octave's points from `first` on. The octave has elements_ >> octave points.
   void add(unsigned octave, std::size_t first, std::span<std::int32_t> points) const {
     const RandomStream& random = octaves_[octave];
     const std::size_t last = points.size() - 1;
@@ -92,7 +92,7 @@ void put_elements(Noise kind, const Part& part, std::byte* out) {
 }
 
 constexpr std::uint32_t kFloatMask =
-    0x000fffff;  // what stamps change of a float: the last bits of its fraction
+    0x000fffff;  // the bits of a float that stamps change: the last bits of its fraction
 
 float float_at(const std::byte* bytes, std::size_t element) {
   float value = 0;
@@ -100,7 +100,7 @@ float float_at(const std::byte* bytes, std::size_t element) {
   return value;
 }
 
-constexpr std::size_t kStampBytes[] = {kByteStamp, kFloatStamp, kClassStamp};  // by Noise
+constexpr std::size_t kStampBytes[] = {kByteStamp, kFloatStamp, kClassStamp};  // indexed by Noise
 
 }  // namespace
 
@@ -136,7 +136,7 @@ NoiseStock::NoiseStock(Noise kind, std::uint64_t seed, unsigned threads)
   const RandomStream random(seed, "noise stock");
   const std::size_t element_bytes = kind == Noise::bytes ? 1 : sizeof(float);
   const NoiseRing ring(kBytes / element_bytes, random);
-  constexpr std::size_t kStretch = 16;  // blocks that a thread makes at a time
+  constexpr std::size_t kStretch = 16;  // blocks that a thread makes at once
   const auto make = [&](unsigned /*worker*/, std::uint64_t stretch) {
     Part part;
     const std::size_t first = stretch * kStretch;
@@ -184,7 +184,7 @@ void NoiseStock::stamp(std::size_t block, const RandomStream& stamps, std::uint6
     }
     return;
   }
-  // Low bits alone: of a float the last 20 of its fraction, of a byte the last 5.
+  // Changes only low bits: the last 20 of a float's fraction, or the last 5 of a byte.
   const std::uint64_t mask = kind_ == Noise::floats ? kFloatMask * 0x0000000100000001U : 0x1f1f1f1f1f1f1f1fU;
   std::uint64_t words[2];
   std::memcpy(words, bytes_.data() + block * kBlock, sizeof words);
@@ -245,7 +245,7 @@ Moments NoiseArray::moments(std::uint64_t begin, std::uint64_t end) const {
   return out;
 }
 
-// Pieces are stamps and bodies by turns, and only the last may be cut.
+// Pieces alternate between stamps and bodies. Only the last piece may be cut.
 std::uint32_t NoiseArray::crc32() const {
   std::uint32_t crc = 0;
   std::size_t block = first_block_;

@@ -1,5 +1,5 @@
-// Arrays at memory speed: a stock of a few MiB is made once, and any array is gathered from it. What makes
-// every 4 KiB of a data set unlike every other is a stamp at the head of each block.
+// Makes arrays at the speed of memory. A stock of a few MiB is made once, and arrays are gathered from its
+// blocks. A stamp at the start of each block makes every 4 KiB of a data set different from every other.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@
 namespace penstock {
 
 enum class Noise : std::uint8_t {
-  bytes,    // u8, as a scan of something has them: neighbours are alike, 7 bits an element
+  bytes,    // u8, like a scan: neighbours are similar, 7 bits of information per element
   floats,   // f32 of mean 0 and deviation about 0.8, equal power in each octave from 1 to 2048 elements
-  classes,  // f32 that is 0, 1 or 2, in runs: a segmentation
+  classes,  // f32 that is 0, 1 or 2, in runs, like a segmentation
 };
 
-// Of elements that are floats: exact but for the rounding of sums.
+// Moments of `floats`. Exact except for the rounding of sums.
 struct Moments {
   std::uint64_t count = 0;
   double sum = 0;
@@ -35,35 +35,35 @@ struct Moments {
   double deviation() const;
 };
 
-// Takes some 30 ms of processor time to make, and 8 MiB to keep; std::bad_alloc where memory runs out. The
-// same on every machine for a seed. Immutable afterwards; any thread.
+// Takes about 30 ms of processor time to make, and 8 MiB of memory. Throws std::bad_alloc if memory runs out.
+// The same on every machine for a seed. Immutable after it is made; any thread.
 class NoiseStock {
  public:
   static constexpr std::size_t kBlock = 4096;
   static constexpr std::size_t kBytes = std::size_t{8} << 20U;
   static constexpr std::size_t kBlocks = kBytes / kBlock;
 
-  NoiseStock(Noise kind, std::uint64_t seed, unsigned threads = 0);  // 0: as many as there are processors
+  NoiseStock(Noise kind, std::uint64_t seed, unsigned threads = 0);  // 0: the number of processors
 
-  // A block is a stamp, then a body.
+  // A block is a stamp followed by a body.
   std::size_t stamp_bytes() const { return stamp_bytes_; }
   std::span<const std::byte> body(std::size_t block) const {
     return std::span(bytes_).subspan(block * kBlock + stamp_bytes_, kBlock - stamp_bytes_);
   }
-  // The checksum of A and then a whole body, given that of A.
+  // The checksum of bytes A followed by the body of `block`, from the checksum `crc` of A.
   std::uint32_t crc32c_behind(std::uint32_t crc, std::size_t block) const {
     return body_crc32c_shift_.combine(crc, body_crc32cs_[block]);
   }
   std::uint32_t crc32_behind(std::uint32_t crc, std::size_t block) const {
     return body_crc32_shift_.combine(crc, body_crc32s_[block]);
   }
-  // Of a body; `floats` alone.
+  // Of a body. Only for `floats`.
   const Moments& moments(std::size_t block) const { return body_moments_[block]; }
-  // Of the whole stock; no element of any array, whatever its stamps, lies outside least and most. `floats`
-  // alone.
+  // Of the whole stock. Every element of every array is in [least, most], whatever its stamps are. Only for
+  // `floats`.
   Moments moments() const;
-  // The stamp that replaces the block's own beginning: valid elements that hold 64 bits of `stamps` and more,
-  // near to what they replace.
+  // Makes the stamp that replaces the start of a block. It consists of valid elements, close to those that
+  // they replace, and contains at least 64 random bits of `stamps`.
   void stamp(std::size_t block, const RandomStream& stamps, std::uint64_t n, std::byte* out) const;
 
  private:
@@ -77,18 +77,18 @@ class NoiseStock {
   std::vector<Moments> body_moments_;
 };
 
-// Gathers arrays from a stock, which must outlive it. One thread. Needs 48 bytes for each 4 KiB of the
-// largest array (304 of `classes`).
+// Gathers arrays from a stock, which must outlive it. One thread. Takes 48 bytes for each 4 KiB of the
+// largest array (304 for `classes`).
 class NoiseArray final : private Crc32Source {
  public:
   explicit NoiseArray(const NoiseStock& stock) : stock_(stock) {}
 
-  // `bytes` of the array that `stream` stands for, with its checksums: two streams share no 4 KiB, wherever
-  // in a file they come to lie. Runs once around the stock from a drawn place, and around again. Valid until
-  // the next call.
+  // The first `bytes` bytes of the array of `stream`, with their checksums. Arrays of two streams have no 4
+  // KiB in common, at any offset in a file. Starts at a random block of the stock and wraps around as often
+  // as needed. Valid until the next call.
   const FieldBytes& make(const RandomStream& stream, std::uint64_t bytes);
 
-  // Of the elements [begin, end) of what was made last, at the cost of one step a block; `floats` alone.
+  // Moments of the elements [begin, end) of the last array. Takes one step per block. Only for `floats`.
   Moments moments(std::uint64_t begin, std::uint64_t end) const;
 
  private:

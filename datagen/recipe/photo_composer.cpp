@@ -11,9 +11,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kJfifBytes =
-    20;  // start of image and its first segment, behind which comments may stand
-constexpr std::size_t kSampleDigits = 20;  // of the largest number
+constexpr std::size_t kJfifBytes = 20;     // start of image and the JFIF segment; comments may follow
+constexpr std::size_t kSampleDigits = 20;  // of the largest sample number
 constexpr std::size_t kCommentHead = 4;
 constexpr std::array kEndOfImage{std::byte{0xff}, std::byte{0xd9}};
 constexpr std::uint32_t kLines = 16;
@@ -21,8 +20,9 @@ constexpr std::uint32_t kMostRows = 65500 / kLines;
 constexpr double kNear = 0.003;
 constexpr int kTries = 32;
 
-// Widths that pictures have: two steps an octave, around ImageNet's 500. Each width and quantizer costs its
-// stock of strips, and a picture's height makes up for what its width is off.
+// Rounds a width to one of those that pictures have: two steps per octave, around ImageNet's 500. Few widths
+// are used because each pair of width and quantizer needs its own stock of strips. The picture's height
+// compensates for the rounding.
 std::uint32_t step_of_width(std::uint32_t width) {
   constexpr double kStep = 1.4142;
   constexpr double kHalfStep = 1.1892;
@@ -32,8 +32,8 @@ std::uint32_t step_of_width(std::uint32_t width) {
   return static_cast<std::uint32_t>(std::floor(step + 0.5));
 }
 
-// Quantizers that pictures have, with the bytes a pixel that they take on average of the scenery's pictures
-// (a picture's height makes up for its own).
+// The quantizers that pictures have. `bytes_per_pixel` is the average over pictures of the scenery. The
+// picture's height compensates for its own difference.
 struct Quantizer {
   int percent;
   double bytes_per_pixel;
@@ -73,7 +73,8 @@ PhotoComposer::Changing::Changing(std::span<const std::byte> header, std::size_t
       crc(crc32c(header.subspan(at, size))),
       power(crc32c_power(header.size() - at - size)) {}
 
-// Checksums of equally many bytes differ by what differs in the bytes, moved over all that follows.
+// A CRC is linear. If bytes change but not their number, the checksum changes by the CRC of the difference,
+// shifted over all bytes after them.
 void PhotoComposer::Changing::follow(std::span<const std::byte> header, std::uint32_t& header_crc) {
   const std::uint32_t now = crc32c(header.subspan(at, size));
   header_crc ^= crc32c_shift(now ^ crc, power);
@@ -110,8 +111,8 @@ Result<PhotoComposer::Own*> PhotoComposer::own(std::uint32_t width, int percent)
   return classes_.back().get();
 }
 
-// The full strip from `first` on, around the class, that the sample at hand does not have yet; `first` where
-// it has them all.
+// The first full strip from `first` on that the current sample does not have yet. The search wraps around.
+// Returns `first` if the sample has all of them.
 std::uint32_t PhotoComposer::unused(const Own& own, std::uint32_t first) const {
   const auto full = static_cast<std::uint32_t>(own.stock->full);
   for (std::uint32_t i = 0; i < full; ++i) {
@@ -121,7 +122,7 @@ std::uint32_t PhotoComposer::unused(const Own& own, std::uint32_t first) const {
   return first;
 }
 
-// The strip whose size is nearest to `bytes`, of those that the sample at hand does not have yet.
+// The strip whose size is closest to `bytes`, among those that the current sample does not have yet.
 std::uint32_t PhotoComposer::fitting(const Own& own, double bytes) const {
   const std::vector<std::uint32_t>& by_size = own.stock->by_size;
   const auto size = [&](std::size_t i) { return static_cast<double>(own.stock->sizes[i]); };
@@ -138,7 +139,8 @@ std::uint32_t PhotoComposer::fitting(const Own& own, double bytes) const {
   return size(above) - bytes < bytes - size(below - 1) ? by_size[above] : by_size[below - 1];
 }
 
-// Full strips at random while there is room for two, then another and an end that fit best of some.
+// Adds random full strips while more than two of the largest still fit. Then fills the rest with one strip,
+// or with a strip and an end: tries several, and takes those that fit best.
 void PhotoComposer::choose(Own& own, Draws& draws, double wanted) {
   const StripClass& stock = *own.stock;
   const auto bytes_of = [&](std::uint32_t which) { return static_cast<double>(stock.strips[which].bytes); };
@@ -191,7 +193,8 @@ void PhotoComposer::put_header(Own& own, std::uint64_t index, std::uint32_t heig
   made_.crc32c = own.header_crc;
 }
 
-// Where the strip's bytes are to lie: in place, or in a copy where the picture has it already.
+// The memory for the strip's bytes: their place in the class, or a copy if the picture already contains the
+// strip.
 std::span<std::byte> PhotoComposer::room(Own& own, const Strip& strip, bool again) {
   const std::span<std::byte> here(own.bytes.data() + strip.begin, strip.bytes);
   if (!again) return here;
@@ -201,8 +204,8 @@ std::span<std::byte> PhotoComposer::room(Own& own, const Strip& strip, bool agai
   return copy;
 }
 
-// Draws the bits that each strip of the sample is to have. Where they lie is in no cache: asked for all at
-// once, it comes at once.
+// Draws the random bits for each strip of the sample. The bytes to change are in no cache, so they are
+// prefetched all at once.
 void PhotoComposer::draw_bits(Own& own, RandomStream bits) {
   std::uint64_t draw = 0;
   changed_.clear();
@@ -211,7 +214,7 @@ void PhotoComposer::draw_bits(Own& own, RandomStream bits) {
     const Strip& strip = own.stock->strips[which];
     const std::span edges(own.stock->edges.data() + strip.first_edge, strip.edges);
     for (const std::uint32_t at : edges) __builtin_prefetch(&own.bytes[strip.begin + at], 1);
-    again_.push_back(!own.used[which]);  // the mark of the first time is taken back
+    again_.push_back(!own.used[which]);  // clears the mark of the strip's first use
     own.used[which] = false;
     for (std::uint32_t first = 0; first < strip.flips; first += 64) {
       const std::uint32_t left = strip.flips - first;
@@ -223,7 +226,7 @@ void PhotoComposer::draw_bits(Own& own, RandomStream bits) {
   }
 }
 
-// `changed`: a bit for each flip of this strip, 64 to a word.
+// `changed`: one bit per flip of this strip, 64 per word.
 void PhotoComposer::put_strip(Own& own, std::size_t place, const std::uint64_t* changed) {
   const std::uint32_t which = chosen_[place];
   const Strip& strip = own.stock->strips[which];
@@ -261,7 +264,7 @@ Result<std::span<const FieldBytes>> PhotoComposer::make(std::uint64_t index) {
     put_strip(*from, place, changed);
     changed += (from->stock->strips[chosen_[place]].flips + 63) / 64;
   }
-  made_.crc32c = crc32c_portable(kEndOfImage, *made_.crc32c);  // for two bytes the tables are faster
+  made_.crc32c = crc32c_portable(kEndOfImage, *made_.crc32c);  // the table version is faster for two bytes
   made_.bytes += kEndOfImage.size();
   pieces_.emplace_back(kEndOfImage);
   made_.pieces = pieces_;

@@ -1,4 +1,5 @@
-// Makes photographs' look-alikes of wanted sizes at the speed of memory: composed of encoded strips.
+// Makes JPEG pictures that resemble photographs, of given sizes and at the speed of memory, by joining
+// encoded strips.
 #pragma once
 
 #include <cstddef>
@@ -15,42 +16,44 @@
 
 namespace penstock {
 
-// One field: a baseline JPEG of 4:2:0, mostly within 1% of photo_bytes(), with its checksum, in pieces that
-// are not copied. No two samples have the same strips with the same bits; a comment names the sample. Each
-// maker keeps the strips that it uses (some MiB), to flip bits in; the stock must outlive it.
+// Makes one field: a baseline JPEG with 4:2:0, mostly within 1% of photo_bytes(), with its checksum. Its
+// pieces are not copied. No two samples have the same strip with the same bits. A comment in the JPEG names
+// the sample. Each composer has its own copy of the strips that it uses (some MiB), because it flips bits in
+// them. The stock must outlive it.
 class PhotoComposer final : public SampleMaker {
  public:
-  // `name`: of the data set, for the comment: "imagenet, seed 7".
+  // `name`: the data set's name for the comment, such as "imagenet, seed 7".
   PhotoComposer(const StripStock& stock, RandomStream samples, PhotoSizes sizes, std::string_view name);
 
   Result<std::span<const FieldBytes>> make(std::uint64_t index) override;
 
  private:
-  // Bytes of a header that each sample has others of: the header's checksum follows what they become.
+  // Bytes of a header that differ between samples. follow() updates the checksum of the header after they
+  // change.
   struct Changing {
     Changing() = default;
     Changing(std::span<const std::byte> header, std::size_t where, std::size_t bytes);
     void follow(std::span<const std::byte> header, std::uint32_t& header_crc);
     std::size_t at = 0;
     std::size_t size = 0;
-    std::uint32_t crc = 0;    // of them alone
-    std::uint32_t power = 0;  // crc32c_power() of what is behind them
+    std::uint32_t crc = 0;    // of these bytes alone
+    std::uint32_t power = 0;  // crc32c_power() of the bytes after them
   };
 
-  // This maker's own copy of a class, as its last sample left it.
+  // This composer's copy of a class, as the last sample left it.
   struct Own {
     const StripClass* stock = nullptr;
     int percent = 0;
     std::vector<std::byte> header;  // with the comment
     std::size_t height_at = 0;
     std::uint32_t header_crc = 0;
-    Changing number;  // of the sample, in the comment
+    Changing number;  // number of the sample, in the comment
     Changing height;
     std::vector<std::byte> bytes;
-    std::vector<std::uint64_t> flipped;     // a bit for each flip, by strip
-    std::vector<std::uint32_t> first_word;  // of each strip, in `flipped`
-    std::vector<std::uint32_t> crcs;        // of each strip, as flipped
-    std::vector<bool> used;                 // by the sample at hand
+    std::vector<std::uint64_t> flipped;     // one bit per flip, by strip
+    std::vector<std::uint32_t> first_word;  // index in `flipped`, one per strip
+    std::vector<std::uint32_t> crcs;        // one per strip, with its flips
+    std::vector<bool> used;                 // one per strip: used by the current sample
   };
 
   Result<Own*> own(std::uint32_t width, int percent);
@@ -66,13 +69,13 @@ class PhotoComposer final : public SampleMaker {
   const RandomStream samples_;
   const PhotoSizes sizes_;
   std::string comment_;
-  std::size_t comment_digits_;  // where the sample's number stands
+  std::size_t comment_digits_;  // offset of the sample's number in the comment
   std::vector<std::unique_ptr<Own>> classes_;
-  std::vector<std::uint32_t> chosen_;   // strips of the sample at hand
-  std::vector<bool> again_;             // for each of them: the picture has it already
-  std::vector<std::uint64_t> changed_;  // a bit for each of their flips
+  std::vector<std::uint32_t> chosen_;   // strips of the current sample
+  std::vector<bool> again_;             // one per chosen strip: the picture already contains it
+  std::vector<std::uint64_t> changed_;  // one bit per flip of a strip
   std::vector<std::span<const std::byte>> pieces_;
-  std::vector<std::vector<std::byte>> copies_;  // of strips that a picture has twice
+  std::vector<std::vector<std::byte>> copies_;  // copies of strips that a picture contains more than once
   std::size_t copies_used_ = 0;
   FieldBytes made_;
 };

@@ -68,7 +68,7 @@ TEST(PhotoComposer, ShapesAreThoseOfPhotographs) {
   EXPECT_LT(wide, 290);
 }
 
-// What a file system that looks for equal blocks would find: nothing.
+// A file system with deduplication would find no equal blocks.
 TEST(PhotoComposer, NoBlockOccursTwice) {
   struct Case {
     double median;
@@ -89,8 +89,8 @@ TEST(PhotoComposer, NoBlockOccursTwice) {
   }
 }
 
-// Chance alone keeps blocks of the same strip apart: with 24 bits of its own two in 16 million agree. Sixteen
-// are too few: of 20,000 pictures 70 blocks agreed.
+// Only random bits distinguish blocks of the same strip. With 24 bits per block, two of 16 million blocks are
+// equal on average. With 16 bits, 70 blocks of 20,000 pictures were equal.
 TEST(PhotoComposer, EveryBlockOfAStripHasEnoughBitsOfItsOwn) {
   const StripStock stock(scenery(), RandomStream(7, "strips"));
   constexpr std::uint32_t kBlock = kBlockBytes;
@@ -111,8 +111,8 @@ TEST(PhotoComposer, EveryBlockOfAStripHasEnoughBitsOfItsOwn) {
     }
 }
 
-// Nothing but the DC values at their ends binds strips to each other: what a strip shows does not depend on
-// what stands before it.
+// Strips depend on each other only by the DC values at their ends. The pixels of a strip do not depend on the
+// strip before it.
 TEST(PhotoComposer, StripsLookTheSameBehindAnyOther) {
   const StripStock stock(scenery(), RandomStream(7, "strips"));
   JpegDecoder decoder;
@@ -139,7 +139,7 @@ TEST(PhotoComposer, StripsLookTheSameBehindAnyOther) {
       for (std::size_t which = 1; which < made.full; ++which) {
         const auto second = picture(which, 0);
         ASSERT_EQ(second.size(), first.size());
-        // Where strips meet colours are smoothed.
+        // At the border of two strips, the decoder smooths colours.
         EXPECT_TRUE(std::equal(first.begin() + static_cast<std::ptrdiff_t>(2 * row),
                                first.begin() + static_cast<std::ptrdiff_t>((lines - 2) * row),
                                second.begin() + static_cast<std::ptrdiff_t>((lines + 2) * row)))
@@ -159,8 +159,8 @@ TEST(PhotoComposer, WhatItMadeBeforeDoesNotMatter) {
     }
 }
 
-// The quantizer is chosen by how dense pictures are to be before any is there: proportions suffer where the
-// table is off.
+// The quantizer is chosen from a table before the picture exists. If the table were wrong, the proportions of
+// pictures would change.
 TEST(PhotoComposer, PicturesAreAsLargeAsTheirShapeWas) {
   Composer composer(112000);
   JpegDecoder decoder;

@@ -11,8 +11,9 @@ namespace {
 constexpr double kHeaderBytes = 625;
 constexpr double kCloseEnough = 0.04;
 
-// log(bytes) of a typical picture of ours against the quantizer's percentage, measured (docs/recipes.md).
-// Pictures differ in height far more than in slope, so one look at a picture places the curve.
+// log(bytes) of a typical picture of Penstock by the quantizer's percentage, measured (docs/recipes.md). For
+// different pictures the curve is shifted much more than its slope changes. So one trial encoding is enough
+// to fix the curve of a picture.
 struct CurvePoint {
   double percent;
   double log_bytes;
@@ -33,14 +34,14 @@ double curve_at(double percent) {
   return a.log_bytes + (b.log_bytes - a.log_bytes) * (percent - a.percent) / (b.percent - a.percent);
 }
 
-// The percentage whose bytes come nearest to `wanted`, when `percent` gave `got`.
+// The quantizer percentage that makes about `wanted` bytes, if `percent` made `got` bytes.
 int quantizer_for(double wanted, int percent, double got) {
   const double goal = curve_at(percent) + portable_log(wanted / got);
   int best = kFinest;
   double best_distance = HUGE_VAL;
   for (int candidate = kFinest; candidate <= kCoarsest; ++candidate) {
     const double distance = std::abs(curve_at(candidate) - goal);
-    if (distance >= best_distance) break;  // the curve falls all the way
+    if (distance >= best_distance) break;  // the curve only falls
     best = candidate;
     best_distance = distance;
   }
@@ -62,7 +63,7 @@ Result<std::span<const std::byte>> PhotoMaker::paint(std::uint64_t index) {
   PhotoShape shape = draw_photo_shape(draws, sizes_, wanted);
   painter_.paint(sample.substream(2), shape.width, shape.height, picture_);
   PENSTOCK_ASSIGN(double look, first_look());
-  // A smooth picture cannot fill its bytes at any quality worth having: it gets more pixels instead.
+  // A smooth picture cannot fill its bytes at any useful quality, so it gets more pixels.
   const double finest = look * portable_exp(curve_at(kFinest + 1) - curve_at(kFirstLook));
   if (wanted > finest) {
     shape = resized(shape, shape.pixels() * 1.15 * wanted / finest);
@@ -72,7 +73,7 @@ Result<std::span<const std::byte>> PhotoMaker::paint(std::uint64_t index) {
   return encode(wanted, look);
 }
 
-// The bytes at kFirstLook, from a quarter of the picture: every fourth row of coding units.
+// The bytes at kFirstLook, estimated from a quarter of the picture: every fourth row of coding units.
 Result<double> PhotoMaker::first_look() {
   constexpr std::size_t kEvery = 4;
   const std::size_t units = picture_.padded_height() / 16;
@@ -105,7 +106,7 @@ Result<std::span<const std::byte>> PhotoMaker::encode(double wanted, double look
 
 namespace {
 
-constexpr double kUsualDensity = 1.7;  // bytes a pixel of the median picture, measured
+constexpr double kUsualDensity = 1.7;  // bytes per pixel of the median picture, measured
 constexpr double kPngCloseEnough = 0.04;
 constexpr int kMostTries = 4;
 constexpr std::uint32_t kProbeBands = 8;
@@ -127,7 +128,7 @@ void to_rgb(const YccImage& picture, Image& out) {
   }
 }
 
-// Bytes a pixel of the picture at hand, from some of its rows.
+// Bytes per pixel of the current picture, estimated from some of its rows.
 Result<double> PngPhotoMaker::density() {
   const std::uint32_t rows = std::min(pixels_.height, kProbeBands * kProbeRows);
   const std::size_t stride = std::size_t{pixels_.width} * 3;

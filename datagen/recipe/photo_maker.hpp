@@ -1,5 +1,5 @@
-// Makes photographs' look-alikes of wanted sizes, each encoded by itself: as JPEG, or as PNG, where a size is
-// met by how many pixels a picture has.
+// Makes pictures that resemble photographs, of given sizes. Each is encoded on its own, as JPEG or as PNG. A
+// PNG gets its size by its number of pixels.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace penstock {
 
-// One field: a baseline JPEG of 4:2:0, within 4% of photo_bytes() where its quantizer steps allow that. The
-// scenery must outlive it.
+// Makes one field: a baseline JPEG with 4:2:0. It is within 4% of photo_bytes() if the quantizer has steps
+// for that size. The scenery must outlive it.
 class PhotoMaker final : public SampleMaker {
  public:
   PhotoMaker(const Scenery& scenery, RandomStream samples, PhotoSizes sizes)
@@ -38,7 +38,7 @@ class PhotoMaker final : public SampleMaker {
   FieldBytes made_;
 };
 
-// One field: a PNG of eight-bit RGB, within 4% of photo_bytes() as a rule. The scenery must outlive it.
+// Makes one field: a PNG with eight-bit RGB, usually within 4% of photo_bytes(). The scenery must outlive it.
 class PngPhotoMaker final : public SampleMaker {
  public:
   PngPhotoMaker(const Scenery& scenery, RandomStream samples, PhotoSizes sizes)
@@ -60,7 +60,7 @@ class PngPhotoMaker final : public SampleMaker {
   FieldBytes made_;
 };
 
-// The picture as its viewers see it, by JFIF's conversion; colour is not smoothed between its pixels.
+// Converts the picture to RGB by JFIF's rule, as viewers do. Does not interpolate colour between pixels.
 void to_rgb(const YccImage& picture, Image& out);
 
 }  // namespace penstock

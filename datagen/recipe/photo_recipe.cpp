@@ -14,7 +14,7 @@ PhotoRecipe::PhotoRecipe(PhotoSet set) : set_(std::move(set)), stream_(set_.seed
 
 namespace {
 
-// A picture that is painted and encoded whole has a size below which no quantizer brings it.
+// Refuses sizes that are too small for a picture encoded on its own: no quantizer makes it smaller.
 Result<void> check_full_sizes(const PhotoSizes& sizes) {
   constexpr double kLeast = 2500;
   constexpr double kOneInAHundred = 0.01;
@@ -60,8 +60,10 @@ std::uint64_t PhotoRecipe::bytes_expected(std::uint64_t index) const {
   return static_cast<std::uint64_t>(photo_bytes(set_.sizes, stream_, index));
 }
 
+// Any thread calls this once for its own maker. Memory: std::bad_alloc becomes the error `exhausted`.
 Result<std::unique_ptr<SampleMaker>> PhotoRecipe::maker() const {
   try {
+    // Any thread may come first; the others wait for it here. If it throws, the next thread tries again.
     std::call_once(scenery_once_, [this] {
       scenery_.emplace(set_.seed, set_.threads);
       if (set_.composed) stock_.emplace(*scenery_, RandomStream(set_.seed, "strips"));

@@ -1,4 +1,4 @@
-// Recipes of photographs, which differ in how many there are, of what sizes, and what they are called.
+// Recipes of photographs. They differ in number, sizes and names of their pictures.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,22 @@
 namespace penstock {
 
 struct PhotoSet {
-  std::string_view recipe;  // its name, which its pictures are drawn by: two recipes have two sets of them
+  std::string_view recipe;  // its name, which selects the random numbers: two recipes have different pictures
   Field image{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
   std::uint64_t samples = 0;
   std::uint64_t seed = 0;
-  unsigned threads = 0;  // as RecipeRequest::threads
+  unsigned threads = 0;  // like RecipeRequest::threads
   PhotoSizes sizes;
-  bool composed = true;  // of encoded strips; else each picture is painted and encoded by itself
+  bool composed = true;  // made of encoded strips; false: each picture is painted and encoded on its own
   SampleNamer name{};
-  // Paints pictures that are not photographs; none: those of the codec, "jpeg" or "png" (where
+  // Makes pictures that are not photographs. nullptr: the maker of the codec, "jpeg" or "png" (if
   // png_available()).
   std::unique_ptr<SampleMaker> (*maker)(const Scenery& scenery, RandomStream samples) = nullptr;
-  std::function<std::vector<std::string>()> label_names{};  // when they are asked for: they may be a million
+  // Called only if needed, since there may be a million.
+  std::function<std::vector<std::string>()> label_names{};
 };
 
-// Rows for a recipe's option table, and what was said.
+// Rows for a recipe's option table.
 inline constexpr OptionSpec kEncodeOption{
     .name = "encode",
     .role = OptionRole::work,
@@ -42,14 +43,15 @@ inline constexpr OptionSpec kEncodeOption{
     .fallback = "composed",
     .help = "put pictures together from encoded strips, or paint and encode each (40 times the work)"};
 
-// JPEG pictures as the request and the options (the rows above and photo_sizes()) want them, without names.
+// The set of JPEG pictures that the request and the options (kEncodeOption and those of photo_sizes())
+// describe, without names.
 Result<PhotoSet> photo_set(std::string_view recipe, std::uint64_t full_samples, const RecipeRequest& request,
                            const Options& options);
 
-// "class_000", "class_001" ...: the prefix and a number of at least that many digits.
+// "class_000", "class_001" and so on: the prefix and a number of at least `digits` digits.
 std::vector<std::string> numbered_names(std::string_view prefix, int digits, std::uint64_t count);
 
-// One field.
+// Samples with one field.
 class PhotoRecipe final : public Recipe {
  public:
   explicit PhotoRecipe(PhotoSet set);
@@ -65,8 +67,8 @@ class PhotoRecipe final : public Recipe {
   const PhotoSet set_;
   const RandomStream stream_;
   mutable std::once_flag scenery_once_;
-  mutable std::optional<Scenery> scenery_;   // made when the first maker needs it: plans go without
-  mutable std::optional<StripStock> stock_;  // where pictures are composed
+  mutable std::optional<Scenery> scenery_;   // made when the first maker needs it; plans do not need it
+  mutable std::optional<StripStock> stock_;  // only if pictures are composed
 };
 
 }  // namespace penstock

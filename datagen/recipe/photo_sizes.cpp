@@ -11,13 +11,13 @@ namespace penstock {
 namespace {
 
 constexpr double kUsualMedian = 112000;     // Chien et al. 2018, micro-benchmark: 112 KB
-constexpr double kUsualPixels = 500 * 375;  // of a picture of ImageNet, at that size
+constexpr double kUsualPixels = 500 * 375;  // of an ImageNet picture with that size
 constexpr std::uint64_t kMostMedian = 64'000'000;
-constexpr double kLeastBytes = 1500;  // the headers alone are 623
+constexpr double kLeastBytes = 1500;  // the headers alone take 623
 constexpr double kMostBytes = 256e6;
 
-// The longer side at 500 (what Flickr called "medium"), four to three first, then three to two, a fifth of
-// them upright.
+// The longer side is 500 (Flickr's "medium"). Most pictures are four to three, then three to two. One fifth
+// is upright.
 PhotoShape draw_proportions(Draws& draws) {
   const int kind = draws.between(0, 99);
   std::uint32_t shorter = 375;
@@ -33,7 +33,7 @@ std::uint32_t scaled(std::uint32_t side, double factor) {
 
 }  // namespace
 
-// Data sets of smaller files have smaller pictures, and fewer bytes for a pixel.
+// Data sets with smaller files have smaller pictures, and fewer bytes per pixel.
 PhotoSizes::PhotoSizes(double median_bytes, double sigma_of_log)
     : median(median_bytes),
       sigma(sigma_of_log),

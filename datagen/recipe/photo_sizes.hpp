@@ -1,4 +1,4 @@
-// How many bytes and pixels the photographs of a data set have.
+// Draws the bytes and pixels of the photographs of a data set.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace penstock {
 
-// Log-normal. docs/recipes.md says where ImageNet's figures come from.
+// A log-normal distribution. docs/recipes.md gives the source of ImageNet's figures.
 struct PhotoSizes {
   PhotoSizes(double median_bytes, double sigma_of_log);
 
   double median;  // bytes
   double sigma;   // standard deviation of the logarithm
-  double pixels;  // of a usual picture
+  double pixels;  // of a typical picture
 };
 
-// Rows for a recipe's option table; `fallback` in the recipe's own words.
+// Rows for a recipe's option table. `fallback` is the recipe's default, as text.
 constexpr OptionSpec photo_median_option(std::string_view fallback) {
   return {.name = "median",
           .role = OptionRole::work,
@@ -37,11 +37,11 @@ constexpr OptionSpec photo_sigma_option(std::string_view fallback) {
           .fallback = fallback,
           .help = "spread of the sizes: standard deviation of their logarithm, 0 to 1.5"};
 }
-// What the two were given as; invalid_argument out of their ranges.
+// The values of the two options. `invalid_argument` if out of range.
 Result<PhotoSizes> photo_sizes(const Options& options);
 
-// Bytes that sample `index` of the data set that `samples` stands for is to have; drawn_share() (sizes.hpp)
-// places it.
+// The intended bytes of sample `index`. `samples` is the random stream of the data set. The draw is
+// stratified by drawn_share() (sizes.hpp).
 double photo_bytes(const PhotoSizes& sizes, const RandomStream& samples, std::uint64_t index);
 
 struct PhotoShape {
@@ -50,10 +50,11 @@ struct PhotoShape {
   double pixels() const { return static_cast<double>(width) * height; }
 };
 
-// Of a picture of `bytes`: proportions as most of ImageNet has them, in the usual number of pixels for the
-// data set's median unless that would take too many or too few bytes for a pixel: then larger or smaller.
+// Draws the shape of a picture of `bytes` bytes. Proportions are like most of ImageNet's. The number of
+// pixels is typical for the data set's median. It is larger or smaller if the picture would otherwise have
+// too many or too few bytes per pixel.
 PhotoShape draw_photo_shape(Draws& draws, const PhotoSizes& sizes, double bytes);
-// The same proportions with that many pixels.
+// The same proportions with `pixels` pixels.
 PhotoShape resized(PhotoShape shape, double pixels);
 
 }  // namespace penstock

@@ -7,12 +7,13 @@ namespace {
 
 constexpr std::uint32_t kMask = kScenerySide - 1;
 
-// All in 16 bits, so that the compiler does eight pixels at a time: every product and sum below is bounded.
+// All values have 16 bits, so that the compiler processes eight pixels at once. Every product and sum below
+// stays within them.
 std::int16_t narrow(int value) {
   return static_cast<std::int16_t>(value);
 }
 
-// Share of the front from the border's field: 0 .. 128.
+// The share of the foreground, from the border's field: 0 .. 128.
 std::int16_t front_share(std::int16_t field, int softness) {
   return std::clamp(narrow((field >> softness) + 64), narrow(0), narrow(128));
 }
@@ -34,7 +35,7 @@ PicturePainter::Layer PicturePainter::draw_layer(Draws& draws, bool front) const
   layer.x = static_cast<std::uint32_t>(draws.between(0, kMask / 2)) * 2;
   layer.y = static_cast<std::uint32_t>(draws.between(0, kMask / 2)) * 2;
   const int contrast = draws.between(40, 74);
-  // Light turns around a middle grey that is itself moved.
+  // Contrast changes values around a middle grey, which is moved by a random amount.
   layer.contrast = narrow(contrast);
   layer.light = narrow(120 - 120 * contrast / 64 + draws.between(-44, 32));
   layer.grain = narrow(front ? draws.between(6, 26) : draws.between(0, 12));
@@ -52,20 +53,20 @@ PicturePainter::Border PicturePainter::draw_border(Draws& draws, std::uint32_t w
   const int kind = draws.between(0, 99);
   const int w = static_cast<int>(std::min(width, 4096U));
   const int h = static_cast<int>(std::min(height, 4096U));
-  if (kind < 35) {  // a horizon: ground before sky or distance
+  if (kind < 35) {  // a horizon: ground in front of sky or distance
     border.weight = narrow(draws.between(4, 24));
     border.down = draws.between(500, 900) * 375 / h;
     border.across = draws.between(-60, 60) * 500 / w;
     const int horizon = draws.between(h / 6, h * 2 / 3);
     border.level = -(border.down * horizon + border.across * w / 2) / 16;
     border.softness = draws.between(1, 4);
-  } else if (kind < 85) {  // things before a background
+  } else if (kind < 85) {  // objects in front of a background
     border.weight = narrow(draws.between(30, 60));
     border.across = draws.between(-90, 90) * 500 / w;
     border.down = draws.between(-20, 120) * 375 / h;
     border.level = -(border.down * h + border.across * w) / 32 + draws.between(-1200, 1800);
     border.softness = draws.between(1, 5);
-  } else {  // nothing but foreground: a texture, a close look
+  } else {  // only foreground: a texture or a close-up
     border.weight = 0;
     border.level = 12000;
     border.softness = 1;
@@ -111,7 +112,7 @@ void PicturePainter::paint_luma(YccImage& out) {
     std::uint8_t* to = out.planes[0].data() + y * width;
     const auto row = [&](std::uint32_t top) { return std::size_t{(top + y) & kMask} << kSceneryBits; };
     for (std::size_t x = 0; x < width;) {
-      // Up to where the first of the sources wraps around.
+      // The number of pixels until the first source wraps around.
       const auto column = [&](std::uint32_t left) { return (left + static_cast<std::uint32_t>(x)) & kMask; };
       const std::uint32_t furthest =
           std::max({column(front.x), column(back.x), column(border_.x), column(grain_x_), column(light_x_)});

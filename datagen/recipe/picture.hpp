@@ -1,4 +1,5 @@
-// One picture: a foreground and a background cut from the scenery, with light, contrast and grain of its own.
+// Paints one picture: a foreground and a background from the scenery, with their own light, contrast and
+// grain.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 
 namespace penstock {
 
-// A pixel's red, green and blue from its luma and colour differences, by JFIF's conversion.
+// Red, green and blue of a pixel from luma and colour differences, by JFIF's conversion.
 constexpr std::array<std::uint8_t, 3> jfif_rgb(int luma, int blue, int red) {
   const auto clamped = [](int value) { return static_cast<std::uint8_t>(std::clamp(value, 0, 255)); };
   blue -= 128;
@@ -22,27 +23,28 @@ constexpr std::array<std::uint8_t, 3> jfif_rgb(int luma, int blue, int red) {
           clamped(luma + 1815 * blue / 1024)};
 }
 
-// Paints pictures; one thread, nothing allocated once it has grown. The scenery must outlive it.
+// Paints pictures. One thread. Allocates only until its memory is large enough. The scenery must outlive it.
 class PicturePainter {
  public:
   explicit PicturePainter(const Scenery& scenery) : scenery_(scenery) {}
 
-  // The picture that `stream` stands for: two streams give two pictures (where things lie, their light, and
-  // the border between them are all drawn). Sides above kScenerySide repeat the scenery, never the whole.
+  // Paints the picture of `stream`. Two streams give two different pictures, since positions, light and
+  // border are random. A picture with a side above kScenerySide shows parts of the scenery twice, but never
+  // repeats as a whole.
   void paint(RandomStream stream, std::uint32_t width, std::uint32_t height, YccImage& out);
 
  private:
   struct Layer {  // how one canvas is shown
     std::size_t canvas;
-    std::uint32_t x, y;            // where it is cut, even
-    std::int16_t contrast, light;  // times 64; added
+    std::uint32_t x, y;            // position of its first pixel; even numbers
+    std::int16_t contrast, light;  // a factor times 64; an addend
     std::int16_t grain;            // strength of the fine detail, times 1/64
     std::int16_t saturation, blue, red;
   };
-  struct Border {  // where the foreground ends: patches * weight + slopes, cut soft or hard
+  struct Border {  // the edge of the foreground: patches * weight + slopes, cut softly or sharply
     std::uint32_t x, y;
     std::int16_t weight;
-    int across, down, level;  // slopes times 1/16 a pixel
+    int across, down, level;  // slopes times 1/16 per pixel
     int softness;
   };
   Layer draw_layer(Draws& draws, bool front) const;
@@ -55,8 +57,9 @@ class PicturePainter {
   Layer front_{}, back_{};
   Border border_{};
   std::uint32_t grain_x_ = 0, grain_y_ = 0;
-  std::uint32_t light_x_ = 0, light_y_ = 0;  // slow change of light over all, from `patches`
-  std::int16_t light_ = 0;                   // its strength, times 1/64
+  // Position in `patches` of the slow change of light over the picture.
+  std::uint32_t light_x_ = 0, light_y_ = 0;
+  std::int16_t light_ = 0;  // its strength, times 1/64
   std::vector<std::int16_t> slope_;
 };
 

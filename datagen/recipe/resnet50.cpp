@@ -17,7 +17,8 @@ constexpr std::uint64_t kSamples = std::uint64_t{1024} * 1251;
 constexpr std::uint64_t kClasses = 1000;
 
 constexpr OptionSpec kOptions[] = {
-    photo_median_option("114660B"),  // the record length of DLIO's workload file, which has no spread
+    // The record length in DLIO's workload file, where all samples have the same size.
+    photo_median_option("114660B"),
     photo_sigma_option("0"),
     kEncodeOption,
 };
@@ -31,7 +32,7 @@ void name_sample(std::uint64_t index, SamplePlan& out) {
 
 Result<std::unique_ptr<Recipe>> make_resnet50(const RecipeRequest& request, const Options& options) {
   PENSTOCK_ASSIGN(PhotoSet set, photo_set("resnet50", kSamples, request, options));
-  set.image.extension = ".jpeg";  // what DLIO lists
+  set.image.extension = ".jpeg";  // the extension that DLIO lists
   set.name = name_sample;
   set.label_names = [] { return numbered_names("class_", 3, kClasses); };
   return std::make_unique<PhotoRecipe>(std::move(set));

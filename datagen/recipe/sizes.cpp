@@ -21,7 +21,8 @@ std::uint64_t total(std::span<const ClassCount> classes) {
 
 double drawn_share(const RandomStream& samples, std::uint64_t index) {
   const Permutation order(kStrata, samples.bits(index / kStrata));
-  const double share = samples.substream(index).uniform(0) * 0.998 + 0.001;  // never on a border
+  // Never at the border of a stratum.
+  const double share = samples.substream(index).uniform(0) * 0.998 + 0.001;
   return (static_cast<double>(order.at(index % kStrata)) + share) / kStrata;
 }
 

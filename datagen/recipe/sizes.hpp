@@ -1,4 +1,4 @@
-// Drawing samples from distributions of sizes and of classes, any sample without those before it.
+// Draws sizes and classes of samples from distributions. Each sample is drawn without the samples before it.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,21 @@
 
 namespace penstock {
 
-// The share of a distribution that lies below sample `index`'s draw, in (0, 1). By strata: of each 256
-// samples in a row, one falls into each 256th of the distribution, so that a data set of a few hundred
-// samples already has its percentiles.
+// A number in (0, 1): the quantile of the distribution that sample `index` gets. Stratified: of 256
+// consecutive samples, each gets another 256th of the distribution. So even a data set of a few hundred
+// samples has the distribution's percentiles.
 double drawn_share(const RandomStream& samples, std::uint64_t index);
 
-// Bytes of samples that a benchmark describes by mean and standard deviation.
+// Sizes in bytes that a benchmark gives as mean and standard deviation.
 struct NormalSizes {
   double mean = 0;
   double deviation = 0;
 };
-// Normal, and never below a sixteenth of the mean, where normal sizes of a wide spread go below zero.
+// Draws a normally distributed size. It is at least one sixteenth of the mean, because a wide normal
+// distribution has negative sizes.
 std::uint64_t normal_bytes(const NormalSizes& sizes, const RandomStream& samples, std::uint64_t index);
 
-// Rows for a recipe's option table; `fallback` in the recipe's own words.
+// Rows for a recipe's option table. `fallback` is the recipe's default, as text.
 constexpr OptionSpec mean_option(std::string_view fallback) {
   return {.name = "mean",
           .role = OptionRole::work,
@@ -42,24 +43,25 @@ inline constexpr OptionSpec kDeviationOption{
     .type = OptionType::size,
     .value = "SIZE",
     .help = "standard deviation of the sizes, at most the mean (else in the real proportion to it)"};
-// The values of the two options; invalid_argument out of their ranges. Without the option the deviation keeps
-// its proportion to the mean.
+// The values of the two options. `invalid_argument` if out of range. Without the option, the deviation has
+// the same proportion to the mean as in `real`.
 Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real);
 
 struct ClassCount {
   std::string_view name;
-  std::uint64_t samples = 0;  // of the real data set
+  std::uint64_t samples = 0;  // in the real data set
 };
 
-// Which class sample n is of, and the how many-th of it: the real numbers of each class, shuffled by the
-// seed. Samples beyond the real data set begin it again, with higher numbers. `classes` must outlive it.
+// Assigns a class to each sample, and a number within the class. The classes have the sizes of the real data
+// set and are shuffled by the seed. Samples beyond the real number start again, with higher numbers.
+// `classes` must outlive it.
 class ClassMix {
  public:
   ClassMix(std::span<const ClassCount> classes, std::uint64_t seed);
 
   struct Place {
     std::uint32_t label = 0;
-    std::uint64_t number = 0;  // in its class, from 0
+    std::uint64_t number = 0;  // within its class, from 0
   };
   Place at(std::uint64_t index) const;
   std::string_view name(std::uint32_t label) const { return classes_[label].name; }
@@ -67,7 +69,7 @@ class ClassMix {
 
  private:
   const std::span<const ClassCount> classes_;
-  std::vector<std::uint64_t> ends_;  // of the classes, one behind another
+  std::vector<std::uint64_t> ends_;  // cumulative sizes of the classes
   Permutation order_;
 };
 

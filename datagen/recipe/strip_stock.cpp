@@ -1,10 +1,11 @@
 // Threads: any thread that generates pictures calls StripStock::get(). All threads that want a class at the
-// same time make its cuts together (Slot), each with a CutMaker of its own.
-// Locks: StripStock::mutex_ (of the map), Slot::mutex_ and Codes::mutex_. No thread takes one while it holds
+// same time make its cuts together (Slot), each with its own CutMaker.
+// Locks: StripStock::mutex_ (for the map), Slot::mutex_ and Codes::mutex_. No thread takes one while it holds
 // another. A finished class is immutable and is read without a lock.
 // Memory: everything allocates. A std::bad_alloc becomes the error `exhausted`, and no thread is left
 // waiting.
-// Ctrl-C: nothing looks for it. A wait ends when the other threads have made their cuts, which is soon.
+// Ctrl-C: this code does not check for it. A wait is short: it ends when the other threads have made their
+// cuts.
 // Crash: nothing is written.
 #include "datagen/recipe/strip_stock.hpp"
 
@@ -25,12 +26,12 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint32_t kSheets = 6;       // pictures that a class is cut from
-constexpr std::uint32_t kEnds = 5;         // of each number of rows that ends have
-constexpr std::uint32_t kMostEndRows = 3;  // such numbers
-constexpr std::uint32_t kLines = 16;       // of a row of coding units
+constexpr std::uint32_t kSheets = 6;       // pictures from which a class is cut
+constexpr std::uint32_t kEnds = 5;         // for each height that ends have
+constexpr std::uint32_t kMostEndRows = 3;  // number of such heights
+constexpr std::uint32_t kLines = 16;       // in a row of coding units
 
-// crc32c_power() of 0, 1, 2 ... bytes: for the distances that most flips have.
+// crc32c_power() of 0, 1, 2 ... bytes. These distances are enough for most flips.
 std::array<std::uint32_t, 4 * kFlipGroups.spacing> short_powers() {
   std::array<std::uint32_t, 4 * kFlipGroups.spacing> powers{crc32c_power(0)};
   const std::uint32_t byte = crc32c_power(1);
@@ -38,7 +39,7 @@ std::array<std::uint32_t, 4 * kFlipGroups.spacing> short_powers() {
   return powers;
 }
 
-// How the flip of each bit of a byte changes the checksum of that byte.
+// For each bit of a byte: how flipping it changes the checksum of that byte.
 std::array<std::uint32_t, 8> flip_effects() {
   std::array<std::uint32_t, 8> effects{};
   const std::byte none{};
@@ -49,16 +50,16 @@ std::array<std::uint32_t, 8> flip_effects() {
   return effects;
 }
 
-// Whole strips per sheet. Small strips need more of them: their ends all have one row, so only whole strips
-// differ in size, and small pictures should resemble each other as rarely as large ones.
+// Number of whole strips per sheet. Small strips need more of them. All ends of small strips have one row, so
+// only whole strips differ in size. And small pictures should be as different from each other as large ones.
 std::uint32_t strips_per_sheet(std::uint32_t width) {
   constexpr std::uint32_t kSheetPixels = 48'000;
   constexpr std::uint32_t kLeast = 4;
   return std::max(kLeast, kSheetPixels / (width * kLines * strip_rows(width)));
 }
 
-// How many different heights the ends have, and the height of kind `which` in rows. All are below a whole
-// strip.
+// The number of different heights that ends have, and the height number `which` in rows. All are lower than a
+// whole strip.
 std::uint32_t end_kinds(std::uint32_t strip) {
   return std::min(strip - 1, kMostEndRows);
 }
@@ -66,7 +67,7 @@ std::uint32_t end_rows(std::uint32_t strip, std::uint32_t which) {
   return strip * (which + 1) / (end_kinds(strip) + 1);
 }
 
-// The number of pictures that a class is cut from, in this order: sheets of whole strips, then ends, the
+// The number of pictures (cuts) from which a class is made. Order: sheets of whole strips, then ends, the
 // lowest first.
 std::uint32_t cuts_of(std::uint32_t width) {
   return kSheets + kEnds * end_kinds(strip_rows(width));
@@ -74,11 +75,11 @@ std::uint32_t cuts_of(std::uint32_t width) {
 
 }  // namespace
 
-// The tables of the encoder's codes, common to all classes: 1 MiB that takes a while to fill.
+// The tables of the encoder's codes, shared by all classes. They take 1 MiB and some time to fill.
 class StripStock::Codes {
  public:
-  // Made from the header of the first call. The lock is held meanwhile on purpose: every other thread needs
-  // the tables, too. They never change after that, so the pointer is used without the lock.
+  // The first call makes the tables from its header. The lock is held meanwhile on purpose, because every
+  // other thread needs the tables too. They never change after that, so the pointer is used without the lock.
   Result<const JpegCodes*> get(std::span<const std::byte> header) {
     const std::lock_guard lock(mutex_);
     if (!codes_) {
@@ -92,8 +93,8 @@ class StripStock::Codes {
   std::optional<JpegCodes> codes_;
 };
 
-// Paints one picture and cuts it into strips, as a class of its own. One thread, without a lock except in
-// Codes::get(). Keeps its buffers from one cut to the next.
+// Paints one picture and cuts it into strips, as a StripClass of its own. One thread, without a lock except
+// in Codes::get(). Reuses its buffers for the next cut.
 class StripStock::CutMaker {
  public:
   CutMaker(const StripStock& stock, RandomStream stream, std::uint32_t width, int percent)
@@ -132,7 +133,8 @@ class StripStock::CutMaker {
     return success();
   }
 
-  // Makes the last coding unit before line `end` grey: the next strip is coded against its DC values.
+  // Makes the last coding unit before line `end` grey, because the next strip is coded relative to its DC
+  // values.
   void grey_last_unit(std::uint32_t end) {
     constexpr int kGrey = 128;
     for (std::size_t plane = 0; plane < image_.planes.size(); ++plane) {
@@ -165,8 +167,9 @@ class StripStock::CutMaker {
     return success();
   }
 
-  // The checksum of bytes of a given length is linear, so each flip adds a fixed value: the effect of its bit
-  // shifted over all bytes after it. From the last bit to the first, since the shift then grows step by step.
+  // The checksum of a given number of bytes is linear, so each flip adds a fixed value: the effect of its
+  // bit, shifted over all bytes after it. The loop goes from the last bit to the first, because the shift
+  // then grows step by step.
   void keep_flips(const std::vector<FlippableBit>& bits, std::size_t begin) {
     static const auto kPowers = short_powers();
     static const auto kEffects = flip_effects();
@@ -226,8 +229,8 @@ void append(StripClass& whole, StripClass part) {
   whole.full += part.full;
 }
 
-// By the last thread of a Slot, with its lock held. The order of the cuts is their number, not the order in
-// which threads made them, so the class depends on its parameters alone.
+// Called by the last thread of a Slot, with its lock held. Cuts are joined in the order of their numbers, not
+// in the order in which threads made them. So the class depends only on its parameters.
 Result<StripClass> put_together(std::vector<Result<StripClass>>& cuts) {
   StripClass whole;
   for (Result<StripClass>& cut : cuts) {
@@ -246,18 +249,19 @@ Result<StripClass> put_together(std::vector<Result<StripClass>>& cuts) {
 
 }  // namespace
 
-// A class that is being made. Every thread that wants it makes cuts until none is left; the last one to end
-// puts them together. Each cut ends, also by an exception. One that was not made stays an error.
+// A class that is being made. Every thread that wants it makes cuts until none is left. The last thread to
+// finish joins them. Every cut ends, also by an exception. A cut that failed keeps its error.
 class StripStock::Slot {
  public:
-  // Allocates all that end() needs for an error, so that a lack of memory can be reported later.
+  // Allocates in advance what end() needs to report an error, so that a lack of memory can be reported later.
   explicit Slot(std::uint32_t width)
       : made_(make_error(Errc::exhausted, fmt::format("no memory for the stock of pictures {} wide", width))),
         cuts_(cuts_of(width), made_) {}
 
   Result<const StripClass*> get(const StripStock& stock, RandomStream stream, std::uint32_t width,
                                 int percent) {
-    // Without the lock. Then waits for the cuts of other threads: a thread that arrives late makes none.
+    // Makes cuts without the lock. Then waits for the cuts of other threads. A thread that arrives late makes
+    // none.
     make_cuts(stock, stream, width, percent);
     std::unique_lock lock(mutex_);
     ready_.wait(lock, [this] { return ended_ == count_; });
@@ -272,30 +276,30 @@ class StripStock::Slot {
       try {
         if (!maker) maker.emplace(stock, stream, width, percent);
         cuts_[which] = maker->make(which);  // no other thread uses this element before end()
-      } catch (const std::exception&) {     // no memory: the element has that error already
+      } catch (const std::exception&) {     // no memory: the element already has that error
       }
-      end();  // also after an exception, or get() would wait for ever
+      end();  // also after an exception, or get() would wait forever
     }
   }
 
-  // The lock also orders memory: each thread takes it after its cut, so the last one sees all of cuts_.
+  // The lock also orders memory: each thread takes it after its cut, so the last thread sees all of cuts_.
   void end() {
     const std::lock_guard lock(mutex_);
     if (++ended_ < count_) return;
     try {
       made_ = put_together(cuts_);
-    } catch (const std::exception&) {  // no memory: made_ has that error already
+    } catch (const std::exception&) {  // no memory: made_ already has that error
     }
     ready_.notify_all();
   }
 
   std::atomic<std::uint32_t> next_{0};
-  std::mutex mutex_;  // of ended_, and of made_ until all cuts have ended
+  std::mutex mutex_;  // protects ended_, and made_ until all cuts have ended
   std::condition_variable ready_;
   std::uint32_t ended_ = 0;
   Result<StripClass> made_;
   std::vector<Result<StripClass>> cuts_;
-  const std::size_t count_ = cuts_.size();  // put_together() empties cuts_
+  const std::size_t count_ = cuts_.size();  // stored, because put_together() empties cuts_
 };
 
 StripStock::StripStock(const Scenery& scenery, RandomStream stream)
@@ -307,7 +311,7 @@ Result<const StripClass*> StripStock::get(std::uint32_t width, int quantizer_per
   try {
     Slot* slot = nullptr;
     {
-      // Only to find or add the Slot; it stays where it is for the life of the stock.
+      // Held only to find or add the Slot, which stays at the same address for the life of the stock.
       const std::lock_guard lock(mutex_);
       std::unique_ptr<Slot>& place = slots_[key];
       if (place == nullptr) place = std::make_unique<Slot>(width);

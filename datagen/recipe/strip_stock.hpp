@@ -1,16 +1,20 @@
-// A stock of encoded strips of pictures. Any number of different JPEG files is put together from them at the
-// speed of memory.
+// A stock of encoded strips of pictures. JPEG files, each different from all others, are joined from them at
+// the speed of memory.
 //
-// A strip is some rows of 16 lines, fewer for the end of a picture. It can be decoded without the strip
-// before it. Strips of one class have the same width, quantizer and Huffman tables. So a header, any strips
-// in any order and an end make a valid picture. No restart marker is needed between strips: the last coding
-// unit of each strip is grey, and its codes fill the last byte. So the DC values that the next strip is
-// coded against are zero, as at the begin of a picture. Each strip also has a list of bits that may be
-// flipped (jpeg_intervals.hpp). They are in groups, so that flipping loads few cache lines. By these flips
-// no two samples share a block of a file system, although they share strips.
+// A strip consists of rows of 16 lines. A strip for the end of a picture has fewer rows. A strip can be
+// decoded without the strip before it. Strips of one class have the same width, quantizer and Huffman tables.
+// So a header, any strips in any order and an end form a valid picture.
 //
-// Decoders are not slower for it. Restart intervals of any length would make libjpeg-turbo take its careful
-// path through the whole picture, which is 5 to 11% slower.
+// No restart marker is needed between strips. The last coding unit of each strip is grey, and its codes fill
+// the last byte. So the DC values that the next strip is coded against are zero, as at the start of a
+// picture.
+//
+// Each strip has a list of bits that may be flipped (jpeg_intervals.hpp). They are in groups, so that
+// flipping loads few cache lines. Because of these flips, no two samples have an equal file system block,
+// although they share strips.
+//
+// Decoders are as fast as for other pictures. Restart intervals would make libjpeg-turbo decode the whole
+// picture in a careful mode, which is 5 to 11% slower.
 #pragma once
 
 #include <algorithm>
@@ -30,19 +34,20 @@
 namespace penstock {
 
 // Rows of a whole strip. A picture has 10 to 20 strips. Low strips keep the stock small, so that it stays in
-// faster caches. Those of the widest pictures are low enough for 16 bits to count their coding units, as
-// encoders do.
+// faster caches. For the widest pictures, strips are so low that 16 bits can count their coding units, as in
+// encoders.
 constexpr std::uint32_t strip_rows(std::uint32_t width) {
   constexpr std::uint32_t kMostRows = 16;
-  constexpr std::uint32_t kMostUnits = (65500 + 15) / 16;  // across: what a JPEG may have of pixels
+  // Across; 65500 is the most pixels that a JPEG may have.
+  constexpr std::uint32_t kMostUnits = (65500 + 15) / 16;
   static_assert(kMostRows * kMostUnits <= 65535);
   return std::min((width + 249) / 250, kMostRows);
 }
 inline constexpr FlipGroups kFlipGroups{.spacing = 1024, .together = 8, .within = 64};
 
 struct Flip {
-  std::uint32_t where = 0;   // byte of its strip, and the bit in it as a mask
-  std::uint32_t crc32c = 0;  // how flipping changes the checksum of its strip
+  std::uint32_t where = 0;   // offset in its strip, shifted left by 8, and the mask of the bit
+  std::uint32_t crc32c = 0;  // change of the strip's checksum by this flip
   Flip(std::uint32_t at, std::uint8_t mask, std::uint32_t crc) : where(at << 8U | mask), crc32c(crc) {}
   std::uint32_t at() const { return where >> 8U; }
   std::byte mask() const { return static_cast<std::byte>(where & 0xffU); }
@@ -52,31 +57,31 @@ struct Strip {
   std::uint32_t begin = 0;  // in StripClass::bytes
   std::uint32_t bytes = 0;
   std::uint32_t rows = 0;
-  std::uint32_t crc32c = 0;  // of its bytes as they are in the stock
+  std::uint32_t crc32c = 0;  // of its bytes in the stock, without flips
   std::uint32_t first_flip = 0;
   std::uint32_t flips = 0;
   std::uint32_t first_edge = 0;
   std::uint32_t edges = 0;
-  std::uint32_t power = 0;  // crc32c_power() of its bytes
+  std::uint32_t power = 0;  // crc32c_power() of its size
 };
 
 // Immutable, so any thread reads it without a lock.
 struct StripClass {
   std::uint32_t width = 0;
   std::vector<std::byte> header;  // of a picture of this class, of any height
-  std::size_t height_at = 0;      // in the header
+  std::size_t height_at = 0;      // offset of the height in the header
   std::vector<std::byte> bytes;
   std::vector<Flip> flips;           // by strip
   std::vector<std::uint32_t> edges;  // by strip: bytes of it where groups of flips begin and end
-  std::vector<Strip> strips;         // `full` ones of strip_rows(), then those of fewer
+  std::vector<Strip> strips;         // `full` strips with strip_rows() rows, then lower ones
   std::size_t full = 0;
-  std::vector<std::uint32_t> by_size;  // all strips, the smallest first
-  std::vector<std::uint32_t> sizes;    // theirs, in that order
+  std::vector<std::uint32_t> by_size;  // indexes of all strips, the smallest first
+  std::vector<std::uint32_t> sizes;    // their sizes, in the same order
 };
 
-// Any thread. A class is made by its first get(), together with all threads that ask for it meanwhile. That
-// takes 7 to 15 ms of processor time for 500 pixels of width. A class depends only on the scenery, `stream`,
-// width and percentage. The scenery must outlive the stock.
+// Makes and keeps the classes of strips. Any thread. The first get() makes a class; threads that ask for the
+// same class meanwhile help. This takes 7 to 15 ms of processor time for a width of 500 pixels. A class
+// depends only on the scenery, `stream`, width and percentage. The scenery must outlive the stock.
 class StripStock {
  public:
   StripStock(const Scenery& scenery, RandomStream stream);
@@ -92,7 +97,7 @@ class StripStock {
   const Scenery& scenery_;
   const RandomStream stream_;
   const std::unique_ptr<Codes> codes_;
-  mutable std::mutex mutex_;  // of the map, not of the Slots in it
+  mutable std::mutex mutex_;  // protects the map, not the Slots in it
   mutable std::map<std::uint64_t, std::unique_ptr<Slot>> slots_;
 };
 

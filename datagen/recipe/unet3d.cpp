@@ -15,7 +15,7 @@ extern const RecipeInfo recipe_unet3d;
 namespace {
 
 constexpr std::uint64_t kSamples = 168;
-constexpr NormalSizes kSizes{146'600'628, 68'341'808};  // of DLIO's workload file
+constexpr NormalSizes kSizes{146'600'628, 68'341'808};  // from DLIO's workload file
 
 constexpr OptionSpec kOptions[] = {mean_option("146600628"), kDeviationOption};
 constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}};
@@ -26,7 +26,7 @@ void name_sample(std::uint64_t index, SamplePlan& out) {
   out.label = 0;
 }
 
-// x and y, as DLIO writes and reads them: bytes, whose last side counts samples, and one label, always 0.
+// x and y in DLIO's layout: x has bytes and a last dimension that counts samples; y has one label, always 0.
 Result<std::unique_ptr<Recipe>> make_unet3d(const RecipeRequest& request, const Options& options) {
   PENSTOCK_ASSIGN(const NormalSizes sizes, normal_sizes(options, kSizes));
   const Field x{.name = "x", .codec = "raw", .extension = ".npy", .varies = true, .ones = 2};

@@ -53,7 +53,8 @@ Caps caps_of(const Caps& slow, const Caps& fast) {
   caps.volatile_memory = slow.volatile_memory && fast.volatile_memory;
   caps.bypasses_cache = slow.bypasses_cache && fast.bypasses_cache;
   caps.network = slow.network || fast.network;
-  // Loops must not go past it: what lies below the root's native path is one of two tiers.
+  // The baseline loops must not bypass the overlay: the native path below the root belongs to one of two
+  // tiers.
   caps.emulated = true;
   return caps;
 }
@@ -75,7 +76,7 @@ class OverlayBackend final : public Backend {
   Result<std::unique_ptr<Writer>> create(std::string_view, std::uint64_t) override { return only_read(); }
   Result<std::uint64_t> read_object(std::string_view name, std::uint64_t length_hint,
                                     std::span<std::byte> out) override {
-    thread_local std::string full;  // one a thread: a sample costs no allocation
+    thread_local std::string full;  // one per thread, so that a sample costs no allocation
     return backend_of(name, full).read_object(full, length_hint, out);
   }
   Namespace& names() override { return names_; }
@@ -114,7 +115,7 @@ std::filesystem::path real_path(const std::filesystem::path& path) {
   return failed ? path : there;
 }
 
-// The corpus's place below the slow tier's root: "" where it is that root.
+// The corpus's folder relative to the slow tier's root; "" if it is the root.
 Result<std::string> prefix_of(const Corpus& corpus, const Tier& slow) {
   const auto here = corpus.tier.backend->native_path("");
   const auto root = slow.backend->native_path("");
@@ -128,7 +129,7 @@ Result<std::string> prefix_of(const Corpus& corpus, const Tier& slow) {
       fmt::format("the corpus '{}' is not inside the plan's slow tier, {}", corpus.tier.root, slow.root));
 }
 
-// That each copy is there and of its original, as far as sizes and times tell.
+// Checks that each copy exists and matches its original, by size and time.
 Result<void> check_staged(OverlayHow& how, const StagingPlan& plan, const std::filesystem::path& plan_file) {
   const std::string remedy = fmt::format("penstock stage apply {}", plan_file.native());
   return parallel_for(
@@ -190,8 +191,8 @@ Result<Tier> open_planned_tier(const PlannedTier& planned) {
                     "from the folder in which the plan was made",
                     planned.spec, tier.root, planned.root));
   tier.name = planned.name;
-  // Not made where it is missing: what was to be mounted there would be looked for in vain, and copies would
-  // fill what lies below.
+  // A missing folder is not created. It may be a mount point that is not mounted: the data on the device
+  // would not be found, and copies would fill the file system below.
   if (const auto missing = missing_folder(tier))
     return make_error(Errc::not_found,
                       fmt::format("there is no folder '{}', the plan's tier '{}': mount it, or make it first",

@@ -1,5 +1,5 @@
-// A corpus whose objects lie on two tiers: those of a staging plan on the fast one, all others where they
-// were. `read` and `train` take it by --overlay PLAN, in place of the corpus's own tier.
+// A corpus whose objects are on two tiers: those of a staging plan on the fast tier, all others on the slow
+// one. `read` and `train` use it with --overlay PLAN, instead of the corpus's own tier.
 #pragma once
 
 #include <cstdint>
@@ -28,38 +28,39 @@ inline constexpr OptionSpec kOverlayOption{
         "corpus's own",
     .group = "Corpus"};
 
-// The tier's own folder, where it should have one and there is none.
+// The tier's own folder, if the tier needs one and it does not exist.
 std::optional<std::filesystem::path> missing_folder(const Tier& tier);
 
-// Opens a tier of a plan under its name there, which no other open tier may have. invalid_argument where its
-// path means another folder than when the plan was made; not_found where the folder is missing.
+// Opens a tier of a plan under its name in the plan. No other open tier may have this name.
+// `invalid_argument` if its path leads to another folder than when the plan was made. `not_found` if the
+// folder is missing.
 Result<Tier> open_planned_tier(const PlannedTier& planned);
 
-// Describes how the file differs from the one that the plan was made for; "" where it does not. The time of
-// its last change counts where the tier has native paths.
+// Describes how the file differs from the one in the plan; "" if it does not. Compares the modification time
+// too if the tier has native paths.
 std::string changed_since(Tier& slow, const PlannedFile& file);
 
-// Reads an object of the plan from the fast tier, any other from the slow one; "prefix/" stands before the
-// names that it is given in both. It only reads: creating, renaming and removing are `unsupported`. Listings
-// are the slow tier's. Its queues are threads'.
+// Makes a back end that reads objects of the plan from the fast tier and all others from the slow one. Puts
+// "prefix/" before each name in both. It is read-only: creating, renaming and removing are `unsupported`.
+// Listings come from the slow tier. Its queues use threads.
 struct OverlayHow {
   Tier slow;
   Tier fast;
-  std::string prefix;                     // "" or a folder without its slash
-  std::unordered_set<std::string> names;  // on the fast tier, with the prefix
+  std::string prefix;                     // "" or a folder without a final slash
+  std::unordered_set<std::string> names;  // objects on the fast tier, with the prefix
 };
 std::unique_ptr<Backend> overlay(OverlayHow how);
 
-// Puts the two tiers in the place of the corpus's own. invalid_argument where the corpus is not in the
-// plan's slow tier, or where nothing was to be staged; not_found with the remedy where a copy is missing;
-// corrupt where a copy has another size, or its original was changed since.
+// Replaces the corpus's tier by the overlay of the plan's two tiers. `invalid_argument` if the corpus is not
+// in the plan's slow tier, or if the plan stages nothing. `not_found`, with the remedy, if a copy is missing.
+// `corrupt` if a copy has another size, or its original was changed later.
 Result<void> lay_over(Corpus& corpus, const std::filesystem::path& plan_file);
 
 inline constexpr MetricInfo kOverlayBytesRead{"tier_bytes_read.*", "B"};  // "slow", "fast"
 
-// Of a tier that lay_over() made: both sides into the record (roles `slow` and `fast`), with the bytes read
-// from each, tier_bytes_read.slow and .fast; of any other tier nothing. `sum` adds over ranks, and is called
-// alike on all of them.
+// For a tier that lay_over() made: writes both tiers (roles `slow` and `fast`) and the bytes read from each
+// into the record (tier_bytes_read.slow and .fast). Does nothing for other tiers. `sum` adds a number over
+// all ranks: every rank makes the same calls of it.
 Result<void> record_overlay(const Tier& tier, const std::function<Result<std::uint64_t>(std::uint64_t)>& sum,
                             Trial& trial);
 

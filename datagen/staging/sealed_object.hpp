@@ -1,5 +1,5 @@
-// A JSON object in one line that proves itself whole: it says what it is, of which format, and ends with a
-// seal (results/record/record_file.hpp). For files that one process leaves for another.
+// A JSON object in one line for files that one process writes for another. It names its kind and format, and
+// ends with a seal (results/record/record_file.hpp), a checksum that shows whether the line is complete.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,18 @@
 
 namespace penstock {
 
-inline constexpr std::size_t kMostSealedObject = std::size_t{1} << 30U;  // some ten million names
+inline constexpr std::size_t kMostSealedObject = std::size_t{1} << 30U;  // enough for about ten million names
 
-// With a line's end.
+// Ends with a newline.
 std::string sealed_object_text(std::string_view kind, std::uint64_t format, const Json& members);
 
-// corrupt where it is cut, changed, of another kind or deeper than any of ours; unsupported where it is of
+// `corrupt` if the line is cut, changed, of another kind or too deeply nested. `unsupported` if it has
 // another format. `where` is for messages.
 Result<Json> parse_sealed_object(std::string_view kind, std::uint64_t format, std::string_view text,
                                  std::string_view where);
 
-// Members that must be there and numbers; std::exception where they are not. (get() alone takes any number,
-// and makes another one of it.)
+// A member that must exist and be a number. Throws std::exception if it is not. (Json's get() would silently
+// convert a number of another type.)
 std::uint64_t count_of(const Json& json, const char* key);
 double number_of(const Json& json, const char* key);
 

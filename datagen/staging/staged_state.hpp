@@ -1,5 +1,5 @@
-// What `stage apply` has done on a fast tier, so that it goes on where it was stopped and `stage revert`
-// removes only what it brought. It is kept on that tier, in a folder of Penstock's own.
+// Records what `stage apply` has done on a fast tier. With it, an interrupted apply can continue, and `stage
+// revert` removes only files that apply has copied. The file is on the fast tier, in Penstock's own folder.
 #pragma once
 
 #include <map>
@@ -14,32 +14,34 @@
 namespace penstock {
 
 struct StagedState {
-  std::string plan;  // its id
-  // Files of the plan that were there before any apply, sorted: never to be removed.
+  std::string plan;  // id of the plan
+  // Files of the plan that existed before any apply, sorted. Never removed.
   std::vector<std::string> found{};
-  std::vector<std::string> folders{};  // that were not, parents first
+  std::vector<std::string> folders{};  // folders that did not exist before, parents first
   std::vector<std::string> farms{};    // absolute paths of link farms that were started
   std::map<std::string, PublishedObject> copied{};
-  // Copies may be there that `copied` lacks: an apply is at work, or was killed and could not say.
+  // Whether copies may exist that `copied` does not list: an apply is running, or was killed before it saved
+  // its state.
   bool unsure = false;
 
   bool was_found(const std::string& name) const;
-  void forget_found(const std::string& name);  // it is gone: what comes there is ours
+  // Call it if a file of `found` does not exist: a later file of this name is a copy by apply.
+  void forget_found(const std::string& name);
   bool operator==(const StagedState&) const = default;
 };
 
-// One line of sealed JSON, as a plan is.
+// One line of sealed JSON, like a plan.
 std::string staged_state_text(const StagedState& state);
 Result<StagedState> parse_staged_state(std::string_view text, std::string_view where);
 
-// ".penstock/staged/<id>.json", and the lock of whoever is at work on it.
+// ".penstock/staged/<id>.json", and the lock that an apply or revert holds.
 std::string staged_state_name(std::string_view plan_id);
 std::string staged_lock_name(std::string_view plan_id);
 inline constexpr std::string_view kStagedFolder = ".penstock/staged";
 
-// not_found where the plan was never applied there.
+// `not_found` if the plan was never applied on this tier.
 Result<StagedState> load_staged_state(Backend& fast, std::string_view plan_id);
-// Whole or not at all, and it survives a power cut.
+// Replaces the state atomically. It survives a power cut when this returns.
 Result<void> save_staged_state(Backend& fast, const StagedState& state);
 
 }  // namespace penstock

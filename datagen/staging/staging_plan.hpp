@@ -1,6 +1,6 @@
-// PLAN: which files of a slow tier are to lie on a fast one as well, and what that was predicted to bring.
-// `penstock stage advise` writes it, `stage apply` and `revert` work it off, and `read` and `train` take each
-// object from its tier by it (overlay.hpp). docs/staging.md describes the file.
+// A staging plan: the files of a slow tier that are copied to a fast one, and the predicted gain. `penstock
+// stage advise` writes it. `stage apply` and `revert` carry it out. `read` and `train` use it to find the
+// tier of each object (overlay.hpp). docs/staging.md describes the file.
 #pragma once
 
 #include <cstdint>
@@ -16,30 +16,31 @@ namespace penstock {
 
 inline constexpr std::uint64_t kStagingPlanFormat = 1;
 
-// A tier as TIER text, and the folder it stood for when the plan was made.
+// A tier as TIER text, and its folder at the time the plan was made.
 struct PlannedTier {
   std::string name;
   std::string spec;
-  std::string root;  // absolute
+  std::string root;  // absolute path
 };
 
 struct PlannedFile {
   std::string name;           // relative to both roots
-  std::uint64_t bytes = 0;    // when the plan was made, as the next
-  std::int64_t mtime_ns = 0;  // since 1970
+  std::uint64_t bytes = 0;    // when the plan was made
+  std::int64_t mtime_ns = 0;  // modification time at that moment, since 1970
 
   bool operator==(const PlannedFile&) const = default;
 };
 
-// Of an epoch: once through what the session read. Rates and times are of the program's own threads.
+// The predicted gain of one epoch: one pass over the files that the session read. Rates and times are those
+// of the program's own threads.
 struct PredictedGain {
-  double before_s = 0;  // all from the slow tier
+  double before_s = 0;  // all files on the slow tier
   double after_s = 0;
-  double gain = 0;  // before / after - 1, between low and high
+  double gain = 0;  // before / after - 1; its confidence interval is [low, high]
   double low = 0;
   double high = 0;
-  double copy_s = 0;             // of stage apply
-  double break_even_epochs = 0;  // until copying has paid; 0: never
+  double copy_s = 0;             // seconds that stage apply takes
+  double break_even_epochs = 0;  // epochs until the copy has paid off; 0: never
 };
 
 struct StagingPlan {
@@ -47,28 +48,28 @@ struct StagingPlan {
   std::string made;    // UTC, ISO 8601
   std::string policy;  // as given
   std::uint64_t capacity = 0;
-  unsigned threads = 1;  // that the program reads by
-  bool stage = false;    // the verdict: false is "don't stage", and then there are no files
+  unsigned threads = 1;  // number of reading threads of the program
+  bool stage = false;    // the verdict; false: "don't stage", and the list of files is empty
   std::string reason;    // of the verdict
   PlannedTier slow;
   PlannedTier fast;
   PredictedGain predicted;
-  std::vector<PlannedFile> files;  // by name, none twice
+  std::vector<PlannedFile> files;  // sorted by name, without duplicates
 
   std::uint64_t bytes() const;
 };
 
-// As it is in a plan, under "predicted": its members by their own names.
+// The content of "predicted" in a plan. Members have their own names.
 Json predicted_json(const PredictedGain& gain);
-// One line of JSON, sealed with its CRC32C (results/record/record_file.hpp), with a line's end.
+// One line of JSON, sealed with its CRC32C (results/record/record_file.hpp), with a newline.
 std::string staging_plan_text(const StagingPlan& plan);
 
-// `where` is for messages. corrupt where the line is cut, changed, no plan, or says what no plan can say (a
-// name that leads out of its tier, two files of one name); unsupported for another format.
+// `where` is for messages. `corrupt` if the line is cut, changed or no plan. Also `corrupt` if a name leads
+// out of its tier or occurs twice. `unsupported` for another format.
 Result<StagingPlan> parse_staging_plan(std::string_view text, std::string_view where);
 
 Result<StagingPlan> load_staging_plan(const std::filesystem::path& path);
-// Whole or not at all.
+// Replaces the file atomically.
 Result<void> save_staging_plan(const StagingPlan& plan, const std::string& path);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// Fuzz target: the input is a staging plan, and what an apply of one left on its fast tier.
+// Fuzz target: the input is used as a staging plan, and as the state that an apply left on the fast tier.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

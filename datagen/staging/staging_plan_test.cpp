@@ -28,7 +28,7 @@ StagingPlan a_plan() {
   return plan;
 }
 
-// The text with a member changed and sealed anew: what a checksum does not find.
+// Changes a member and computes a new seal, so that the checksum cannot detect the change.
 std::string resealed(std::string text, const std::string& from, const std::string& to) {
   text.replace(text.find(from), from.size(), to);
   return seal_line(text.substr(0, text.find(",\"seal\":")) + "}", 1, 1);
@@ -67,8 +67,8 @@ TEST(StagingPlan, WhatNoPlanSaysIsRefused) {
   ASSERT_OK(parse_staging_plan(resealed(text, "\"a/1\"", "\"a/0\""), "plan"));
   for (const auto& [from, to] : {std::pair("\"a/1\"", "\"../x\""),
                                  {"\"a/1\"", "\"/etc/passwd\""},
-                                 {"\"a/1\"", "\"a/2\""},  // twice
-                                 {"\"a/1\"", "\"c\""},    // not in order
+                                 {"\"a/1\"", "\"a/2\""},  // twice the same name
+                                 {"\"a/1\"", "\"c\""},    // not sorted
                                  {"\"bytes\":10", "\"bytes\":-10"},
                                  {"\"bytes\":10", "\"bytes\":1.5"},
                                  {"\"mtime_ns\":0", "\"mtime_ns\":\"0\""},

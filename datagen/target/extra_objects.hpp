@@ -1,4 +1,4 @@
-// Objects that are in a corpus's folder and that its manifest does not know.
+// Finds objects that are in a corpus's folder but not in its manifest.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,11 @@ namespace penstock {
 
 struct ExtraObjects {
   std::uint64_t count = 0;
-  std::vector<std::string> first;  // names, at most 10, in order of folder and name
+  std::vector<std::string> first;  // at most 10 names, in order of folder and name
 };
 
-// Hidden objects and what lies behind links to folders are not looked at. Takes 8 bytes an object of the
-// manifest, and compares names by a 64-bit hash: of n extra objects one escapes notice with a chance of n *
-// objects / 2^64.
+// Skips hidden objects and the content of linked folders. Takes 8 bytes per object of the manifest. Compares
+// names by a 64-bit hash, so it may miss one: for n extra objects the probability is n * objects / 2^64.
 Result<ExtraObjects> find_extra_objects(Namespace& names, const Manifest& manifest, unsigned threads);
 
 }  // namespace penstock

@@ -12,7 +12,8 @@
 namespace penstock {
 namespace {
 
-// The root, or what is above it, as a link to a place that is not there: no folder can be made of it.
+// An error if the root, or a parent of it, is a link whose target does not exist: no folder can be made of
+// it.
 Result<void> check_no_dangling_link(Tier& tier, std::string_view flag) {
   const auto root = tier.backend->native_path("");
   if (!root) return success();

@@ -1,4 +1,5 @@
-// The folder that a command is to fill: whether it can be one, and whether others keep things there.
+// Checks the folder that a command is about to fill: whether it can be one, and whether it contains other
+// data.
 #pragma once
 
 #include <span>
@@ -10,15 +11,16 @@
 
 namespace penstock {
 
-// What a target holds of what a command is to make there.
+// What the target contains of the data that the command makes.
 enum class TargetState : std::uint8_t { fresh, started, finished };
 
-// True: there is a folder; false: nothing. invalid_argument where a file, or a link to nothing, is in its
-// place or above it; `flag` is what named it: "--out".
+// True: the folder exists. False: nothing exists. `invalid_argument` if the path, or a parent of it, is a
+// file or a dangling link. `flag` is the flag that named it, such as "--out".
 Result<bool> folder_is_there(Tier& tier, std::string_view flag);
 
-// The first thing below the root that is neither one of `ours` (names below .penstock) nor the temporary file
-// of a killed process; "" if there is none. What a fresh file system brings along does not count.
+// The first entry below the root that does not come from Penstock: neither in `ours` (names below .penstock)
+// nor the temporary file of a killed process. "" if there is none. Entries of an empty new file system do not
+// count.
 Result<std::string> first_foreign_entry(Tier& tier, std::span<const std::string_view> ours);
 
 }  // namespace penstock

@@ -13,13 +13,13 @@
 namespace penstock {
 namespace {
 
-constexpr decltype(statfs::f_type) kXfs = 0x58465342;  // the kernel's header has it since 5.10
+constexpr decltype(statfs::f_type) kXfs = 0x58465342;  // in the kernel's header since Linux 5.10
 
 bool gives_whole_blocks(const struct statfs& system) {
   return system.f_type == EXT4_SUPER_MAGIC || system.f_type == kXfs || system.f_type == TMPFS_MAGIC;
 }
 
-// Of the folder, or of the first one above that is there.
+// Calls statfs on the folder, or on its nearest parent that exists.
 bool ask(std::filesystem::path folder, struct statfs& system) {
   while (::statfs(folder.c_str(), &system) != 0) {
     if (errno == EINTR) continue;
@@ -43,17 +43,18 @@ Result<Room> room_of(Backend& backend) {
   const auto root = backend.native_path("");
   if (!root || !ask(*root, system) || !gives_whole_blocks(system)) return room;
   const auto block = static_cast<std::uint64_t>(system.f_frsize);
-  // Where less is free than there, it is a capacity, which counts bytes.
+  // If the back end reports less free space than the file system, it has a `capacity` limit, which counts
+  // bytes, not blocks.
   const bool of_system = free >= std::uint64_t{system.f_bavail} * block;
   if (of_system) room.block_bytes = std::max<std::uint64_t>(block, 1);
-  // XFS keeps small ones in their inodes, and tmpfs in no blocks at all.
+  // XFS stores small folders in their inodes, and tmpfs uses no blocks for them.
   if (of_system && system.f_type == EXT4_SUPER_MAGIC) room.folder_bytes = room.block_bytes;
   if (system.f_files != 0) room.objects = system.f_ffree;
   return room;
 }
 
 Error describe_full_tier(Backend& backend, Error error) {
-  constexpr std::uint64_t kFew = 64;  // some are given back when a command fails
+  constexpr std::uint64_t kFew = 64;  // a command that fails has freed some inodes by now
   constexpr std::uint64_t kEnoughBytes = std::uint64_t{1} << 20U;
   if (error.sys_errno != ENOSPC) return error;
   const Result<Room> room = room_of(backend);

@@ -1,4 +1,4 @@
-// What a target can still take.
+// Reports the free space and the free inodes of a target.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,20 @@ namespace penstock {
 
 struct Room {
   std::uint64_t bytes = 0;
-  std::uint64_t block_bytes = 1;         // what holds an object is a multiple of it
-  std::uint64_t folder_bytes = 0;        // that a small folder takes
-  std::optional<std::uint64_t> objects;  // that many more, folders too; nothing: it does not count them
+  std::uint64_t block_bytes = 1;   // an object takes a multiple of this
+  std::uint64_t folder_bytes = 0;  // bytes that a small folder takes
+  // Free inodes, for objects and folders; nothing: the target has no such limit.
+  std::optional<std::uint64_t> objects;
 
   std::uint64_t taken_by(std::uint64_t object_bytes) const;  // in whole blocks
 };
 
-// For this user. Blocks and objects are those of ext4, XFS and tmpfs, which give every file blocks and an
-// inode of its own; other storage may pack small ones, and is taken to. An error where the back end does not
-// say what is free.
+// The space that this user may use. Each object takes whole blocks and one inode, as on ext4, XFS and tmpfs.
+// Storage that packs small objects takes less, but is counted the same way. An error if the back end does not
+// report free space.
 Result<Room> room_of(Backend& backend);
 
-// The same error; where the place ran out of inodes rather than of bytes, that is said, too.
+// The same error. If the tier has no free inodes, the message says so.
 Error describe_full_tier(Backend& backend, Error error);
 
 }  // namespace penstock

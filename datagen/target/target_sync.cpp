@@ -1,3 +1,10 @@
+// Threads: one thread calls begin(), sync() and begin_to_judge(). Several threads call forget(), which only
+// reads members. There is no lock.
+// Memory: begin() allocates the path, and errors allocate their message.
+// Ctrl-C: nothing checks for it. syncfs() and the write-back in evict() can wait for the device for a long
+// time.
+// Crash: objects published with objects() count as durable only after sync() has succeeded. Callers write the
+// manifest only after that.
 #include "datagen/target/target_sync.hpp"
 
 #include <fcntl.h>
@@ -38,20 +45,23 @@ Result<TargetSync> TargetSync::begin(const Tier& tier) {
   const auto root = tier.backend->native_path("");
   if (!root) return out;
   out.path_ = root->native();
+  // Kept open, since syncfs() reports only write-back errors that happen after this open.
   out.root_ = Fd(::open(root->c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!out.root_) return errno_error(errno, "cannot open folder", out.path_);
-  // Where syncfs keeps silent about bytes that were lost, each object's own sync has to tell.
+  // If syncfs does not report lost bytes, each object needs its own sync, which does.
   out.objects_ = this_syncfs_reports_errors() ? Durability::leaving : Durability::file;
   return out;
 }
 
 Result<void> TargetSync::sync() const {
+  // Syncs the whole file system, including files of other programs.
   if (root_ && ::syncfs(root_.get()) != 0) return errno_error(errno, "cannot sync", path_);
   return success();
 }
 
 void TargetSync::begin_to_judge() const {
-  // Only clean pages can be forgotten. What fails here is what the judge then misses.
+  // Only clean pages can be dropped from the page cache. If this sync fails, the checks that follow find the
+  // lost bytes.
   if (root_) static_cast<void>(::syncfs(root_.get()));
 }
 

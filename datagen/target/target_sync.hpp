@@ -1,5 +1,6 @@
-// Makes what is written below a target survive a power cut, by one sync of its file system at the end, which
-// is far cheaper than one of each object; and does not take the page cache's word for what is there already.
+// Makes all objects below a target durable by one sync of its file system at the end, which is much cheaper
+// than one per object. Also makes checks of existing objects read the device, because the page cache may
+// contain bytes that were never written to it.
 #pragma once
 
 #include <string>
@@ -12,24 +13,26 @@
 
 namespace penstock {
 
-// Borrows the tier's back end. Any thread. On a tier in memory, and where a back end has no files of the
-// system's, sync() and forget() have nothing to do.
+// Borrows the tier's back end. Any thread. On a tier in memory, or on a back end without native files, sync()
+// and forget() do nothing.
 class TargetSync {
  public:
-  // Before the first object is written, and with the root there: sync() then tells of every write-back that
-  // failed since, also where somebody else synced the file system meanwhile and was told, too.
+  // Call it before the first object is written, when the root exists. From then on, sync() reports every
+  // failed write-back, even if another process syncs the file system and gets the error first.
   static Result<TargetSync> begin(const Tier& tier);
 
-  // What to publish objects with where sync() follows and, if it fails, nothing of them is taken for granted.
+  // The durability with which to publish objects before a later sync(). If that sync fails, treat none of
+  // them as durable.
   Durability objects() const { return objects_; }
 
-  // Every byte and every name written below the root survives a power cut from here on; an error where any of
-  // them does not, or may not.
+  // After success, every byte and every name below the root is durable. An error if any of them is not, or
+  // may not be.
   Result<void> sync() const;
 
-  // Whoever reads the object next gets what the device has of it, rather than the page cache: there, a page
-  // whose write-back failed stands as if it had been written. An error is the object's: it is not there, or
-  // bytes of it are lost. begin_to_judge() comes before the first.
+  // forget() drops an object from the page cache, so that the next read comes from the device. After a failed
+  // write-back the page cache still has the lost bytes, and a check would find them correct. An error
+  // concerns the object: it does not exist, or bytes of it are lost. Call begin_to_judge() once before the
+  // first forget().
   void begin_to_judge() const;
   Result<void> forget(std::string_view name) const;
 
@@ -38,12 +41,12 @@ class TargetSync {
 
   const Backend* backend_;
   Durability objects_ = Durability::file_and_name;
-  Fd root_;  // of a file system to sync as a whole
+  Fd root_;  // open root, if its whole file system is synced
   std::string path_;
 };
 
-// Whether syncfs(2) of that Linux (uname -r) tells of write-backs that failed: 5.8 and later. Before, it says
-// nothing of them.
+// Whether syncfs(2) of this Linux release (uname -r) reports failed write-backs: 5.8 and later do. Earlier
+// ones do not.
 bool syncfs_reports_errors(std::string_view release);
 
 }  // namespace penstock
