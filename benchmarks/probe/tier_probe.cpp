@@ -206,7 +206,7 @@ class TierProbe {
   // Each client of each rank has a different seed, because some storage deduplicates equal bytes.
   WriteProbe write_probe(const WriteShape& shape, std::string_view objects, std::uint64_t first_seed) {
     return {*tier_.backend, shape, [this, objects](std::uint64_t n) { return folder_.object(objects, n); },
-            [&](unsigned writer) {
+            [this, first_seed](unsigned writer) {
               return settings_.seed + (static_cast<std::uint64_t>(ranks_.rank()) << 16U) + first_seed +
                      writer;
             }};

@@ -147,7 +147,7 @@ RunTally ReadTeam::joined(const RunTally& mine) {
 
 Result<CacheOutcome> ReadTeam::prepare(CacheControl& cache) {
   Result<CacheOutcome> prepared = prepare_together(ranks_, cache);
-  stopped_ |= prepared.ok() ? prepared->stopped : prepared.error().code == Errc::interrupted;
+  stopped_ |= prepared.ok() ? prepared->stopped : interrupted();
   return prepared;
 }
 

@@ -45,8 +45,8 @@ struct OpenCorpus {
   bool checksum = false;        // with scan: read every sample and store its CRC32C
   unsigned threads = 0;         // for scanning; 0: the number of CPUs
   std::string types{};          // with scan: extensions of samples (kTypesOption); "": the default
-  bool progress = false;        // with scan and checksum: show it
-  bool scans = true;            // whether the command has --scan, for advice
+  bool progress = false;        // with scan and checksum: show progress
+  bool scans = true;            // whether the command has --scan, so that messages may advise it
   NamedTiers named_tiers = {};  // what the text of the corpus may name
 };
 

@@ -16,7 +16,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kSchema = 3;  // raised too when a format writes the same samples in another way
+constexpr std::uint64_t kSchema = 3;  // also increased when a format writes the same samples differently
 constexpr std::size_t kMostStateBytes = 1U << 20;
 constexpr std::size_t kRowsAtOnce = 32768;  // of a journal: 1 MiB
 

@@ -66,7 +66,7 @@ class Frontier {
   bool stopped_ = false;
 };
 
-// Counts by extension. Long extensions, and those after the first 32 of this thread, are counted together.
+// Counts by extension. Long extensions, and new ones after the first 32 of this thread, are counted together.
 void leave_out(FolderWalk& walk, std::string_view extension) {
   constexpr std::size_t kMostKinds = 32;
   const auto known = walk.left_out.find(extension);
@@ -146,7 +146,7 @@ Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
   const auto work = [&](unsigned worker) -> Result<void> {
     std::string folder;
     while (frontier.take(folder)) {
-      // Right after take(): without it the others wait for this folder's.
+      // Must follow take() directly: if this thread failed without it, the others would wait forever.
       AtScopeEnd stop([&] { frontier.stop(); });
       std::vector<std::string> deeper;
       PENSTOCK_TRY(list_one(names, folder, classify, parts[worker], deeper));

@@ -25,9 +25,13 @@ class OverlayNamespace final : public Namespace {
   OverlayNamespace(Namespace& slow, Route route) : slow_(slow), route_(std::move(route)) {}
 
   Result<void> list(std::string_view folder, const std::function<bool(const Entry&)>& visit) override {
+    return list_all(folder, visit, [](std::string_view) {});
+  }
+  Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
+                        const std::function<void(std::string_view name)>& skipped) override {
     std::string full;
     static_cast<void>(route_(folder, full));
-    return slow_.list(full, visit);
+    return slow_.list_all(full, visit, skipped);
   }
   Result<Entry> stat(std::string_view name) override {
     std::string full;

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <stdexcept>
 #include <system_error>
 
 namespace penstock {
@@ -95,11 +96,14 @@ Error make_error(Errc code, std::string what) {
 Error error_of(const std::exception& thrown) {
   if (dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr)
     return make_error(Errc::exhausted, "out of memory");
-  if (const auto* system = dynamic_cast<const std::system_error*>(&thrown)) {
-    const int number = system->code().value();
-    // What a thread that cannot be started throws (std::thread).
-    if (number == EAGAIN) return Error{Errc::exhausted, number, "cannot start a thread"};
-    return Error{errc_of(number), number, thrown.what()};
+  if (dynamic_cast<const std::length_error*>(&thrown) != nullptr)
+    return make_error(Errc::exhausted, std::string("out of memory: ") + thrown.what());
+  const auto* const failed = dynamic_cast<const std::system_error*>(&thrown);
+  if (failed != nullptr && (failed->code().category() == std::generic_category() ||
+                            failed->code().category() == std::system_category())) {
+    // std::thread throws EAGAIN if the system refuses to start one.
+    const int number = failed->code().value();
+    return make_error(number == EAGAIN ? Errc::exhausted : errc_of(number), thrown.what());
   }
   return make_error(Errc::internal, std::string("a call threw: ") + thrown.what());
 }

@@ -378,7 +378,7 @@ Result<bool> TieredCheckpointer::write(SaveWork& work, bool from_memory) {
     }
     const Result<void> done = from_memory ? hand_over(work) : write_together(work);
     if (done.ok()) return true;
-    // The same on all ranks: what one says, all_ok() tells all.
+    // All ranks get the same error: all_ok() has spread it.
     if (done.error().code != Errc::no_space || !work.fast) return done.error();
   }
 }

@@ -1,5 +1,5 @@
-// What is asked of a run's checkpoints, and what became of each: the types that Checkpointer and all that
-// works for it share.
+// The types that a Checkpointer shares with its callers and its parts: the policy of a run, the request for a
+// save, and the times and counts of checkpoints.
 #pragma once
 
 #include <chrono>
@@ -17,11 +17,12 @@ namespace penstock {
 enum class Reached : std::uint8_t { nothing, fast, durable };
 std::string_view reached_name(Reached level);
 
-// What to do where the fast tier has no room: wait for the drain, leave this checkpoint out, or write it to
-// the slow tier at once. A checkpoint that is larger than the fast tier: to the slow tier, or an error.
+// What save() does if the fast tier has no free space: wait for the drain, skip this checkpoint, or write it
+// to the slow tier at once. Oversize is for a checkpoint that is larger than the whole fast tier: write it to
+// the slow tier, or fail.
 enum class OnFull : std::uint8_t { block, skip, writethrough };
 enum class Oversize : std::uint8_t { writethrough, fail };
-// By the words of --on-full and --oversize, which the options' tables have checked.
+// From the values of --on-full and --oversize. The option tables have checked them.
 constexpr OnFull on_full_of(std::string_view word) {
   if (word == "skip") return OnFull::skip;
   return word == "writethrough" ? OnFull::writethrough : OnFull::block;
@@ -32,17 +33,18 @@ constexpr Oversize oversize_of(std::string_view word) {
 
 struct CheckpointPolicy {
   std::string run = "default";
-  std::uint64_t keep = 2;       // durable ones on the slow tier, the newest included; at least 2 unless all
-                                // are verified anew before one goes
-  std::uint64_t keep_fast = 1;  // durable ones that stay on the fast tier until their room is wanted
+  // Durable checkpoints on the slow tier, the newest included. With 1, the newest is read completely and
+  // checked before an older one is removed.
+  std::uint64_t keep = 2;
+  std::uint64_t keep_fast = 1;  // durable checkpoints that stay on the fast tier until their space is needed
   OnFull on_full = OnFull::block;
-  std::chrono::nanoseconds block_for = std::chrono::minutes(10);  // then the save fails: timed_out
+  std::chrono::nanoseconds block_for = std::chrono::minutes(10);  // longest wait; then timed_out
   Oversize oversize = Oversize::writethrough;
-  std::uint64_t headroom = 0;  // bytes of the fast tier that stay free
-  std::uint64_t quota = 0;     // bytes that this run may have on the fast tier; 0: all
-  bool read_back = false;      // drained copies are read again before they count
-  bool snapshot = false;       // save() copies to memory and returns; a thread writes
-  std::chrono::nanoseconds retry_after = std::chrono::seconds(1);  // of a drain that failed; doubles to 30 s
+  std::uint64_t headroom = 0;  // bytes of the fast tier that must stay free
+  std::uint64_t quota = 0;     // most bytes of this run on the fast tier; 0: no limit
+  bool read_back = false;      // the copy of a drain is read and checked before it is committed
+  bool snapshot = false;       // save() copies to memory and returns; a thread writes the copy
+  std::chrono::nanoseconds retry_after = std::chrono::seconds(1);  // after a failed drain; doubles to 30 s
 };
 
 struct FileView {
@@ -50,7 +52,7 @@ struct FileView {
   std::span<const std::byte> bytes;
 };
 
-// What this rank saves. Its bytes may change as soon as save() has returned.
+// What this rank saves. The caller may change the bytes as soon as save() has returned.
 struct SaveRequest {
   std::uint64_t step = 0;
   std::vector<FileView> files{};
@@ -59,23 +61,25 @@ struct SaveRequest {
   std::uint64_t payload_seed = 0;
 };
 
-// Times in seconds since the Checkpointer was opened; of rank 0, which for block_s takes the slowest rank's.
+// Measured on rank 0; block_s is the maximum over all ranks. Seconds. asked_s and drain_begin_s count from
+// when the Checkpointer was opened.
 struct CheckpointTimes {
   CheckpointId id{};
   std::uint64_t bytes = 0;
-  double asked_s = 0;              // save() was called
-  double block_s = 0;              // how long it held the training
-  std::optional<double> fast_s{};  // from asked_s until acknowledged at that level
+  double asked_s = 0;              // when save() was called
+  double block_s = 0;              // how long save() blocked the training
+  std::optional<double> fast_s{};  // from asked_s until that level is acknowledged
   std::optional<double> durable_s{};
-  std::optional<double> drain_begin_s{};  // absolute, of the attempt that succeeded
-  std::optional<double> drain_s{};        // its length
+  std::optional<double> drain_begin_s{};  // when the drain that succeeded began
+  std::optional<double> drain_s{};        // how long that drain took
   bool skipped = false;
 };
 
 struct CheckpointCounts {
   std::uint64_t saves = 0, skips = 0, written_through = 0, drained = 0, drain_failures = 0, evicted = 0,
                 pruned = 0, quarantined = 0;
-  std::uint64_t backlog_bytes = 0, backlog_most = 0;  // on the fast tier and not durable
+  // Bytes on the fast tier that are not durable yet: now, and the maximum so far.
+  std::uint64_t backlog_bytes = 0, backlog_most = 0;
 };
 
 }  // namespace penstock

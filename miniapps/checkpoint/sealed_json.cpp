@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-constexpr int kDepth = 8;  // more than any of ours has; deeper ones would only exhaust the stack
+constexpr int kDepth = 8;  // deeper than any of our JSON; even deeper input could exhaust the stack
 constexpr std::string_view kSealBegins = "crc32c ";
 constexpr std::size_t kSealBytes = kSealBegins.size() + 8 + 1;  // with the line's end
 

@@ -189,7 +189,7 @@ Result<int> run_bench(const CommandContext& context) {
       setup.payload.shard(rank, static_cast<std::uint64_t>(ranks.size())), rank, context.seed);
   PENSTOCK_TRY(all_ok(ranks, state));
   if (setup.burner) {
-    PENSTOCK_TRY(ranks.barrier());  // all look at the same time, as they will work
+    PENSTOCK_TRY(ranks.barrier());  // all calibrate at the same time, as they will work
     PENSTOCK_TRY(all_ok(ranks, setup.burner->calibrate()));
   }
   const Result<void> measured = Bench(context, setup, run, **state).measure();

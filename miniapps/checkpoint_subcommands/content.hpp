@@ -20,8 +20,9 @@ class SavedContent {
   // The state of that payload for this rank, as it is at `step`.
   static Result<SavedContent> of_payload(const std::string& payload, std::uint64_t rank, std::uint64_t ranks,
                                          std::uint64_t seed, std::uint64_t step);
-  // The files of a folder or TIER, which holds nothing else, dealt out over the ranks by name.
-  // invalid_argument where a rank would get none.
+  // The files of a folder or TIER, distributed over the ranks in the order of their names. invalid_argument
+  // if the folder has subfolders or other names that a checkpoint cannot have, or if a rank would get no
+  // file.
   static Result<SavedContent> of_folder(const std::string& folder, NamedTiers named, std::uint64_t rank,
                                         std::uint64_t ranks);
 

@@ -36,15 +36,15 @@ struct NamedStores {
   std::vector<CheckpointStore*> there() const;  // the stores that exist, fast ones first
 };
 
-// The tiers, each by the name that it was given, else by its path as written: stores often share a mount.
-// invalid_argument where two have one name.
+// Opens the tiers. A tier without a name gets its path as the name, since stores often share a mount.
+// invalid_argument if two have the same name.
 Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> arguments, NamedTiers named);
 
 // Opens the store of a tier; null if there is none.
 Result<std::unique_ptr<CheckpointStore>> open_if_there(const Tier& tier);
 
-// Opens each STORE of the line. A place without a store is not_found, or where `some_suffice`, a warning as
-// long as another one is there. The same store by two names is invalid_argument.
+// Opens the store of each argument of the command. A missing store is not_found; with `some_suffice` it is
+// only a warning if another store exists. The same store under two names is invalid_argument.
 Result<NamedStores> open_stores(const CommandContext& context, bool some_suffice);
 
 // The names of the runs that have a checkpoint in any of the stores, in alphabetical order.
@@ -57,7 +57,7 @@ Result<std::string> one_run(std::span<CheckpointStore* const> stores, const Opti
 Result<std::vector<std::string>> wanted_runs(std::span<CheckpointStore* const> stores,
                                              const Options& options);
 
-// "120.0": a step and its generation.
+// Text such as "120.0": a step and its generation.
 std::string short_name(const CheckpointId& id);
 // The name of the store's tier for tables: "fast (volatile)".
 std::string shown_name(const CheckpointStore& store);

@@ -43,8 +43,8 @@ namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 20U;
 
-// Gives the copy the mode, the times and, as root, the owner of its original. After the publish: a process
-// that is killed in between leaves a private copy, and the next apply calls this again. Any thread.
+// Gives the copy the mode, the times and, as root, the owner of its original. Called after the publish: a
+// process killed in between leaves a private copy, and the next apply calls this again. Any thread.
 void take_over(const Tier& from, const Tier& to, const std::string& name) {
   const auto source = from.backend->native_path(name);
   const auto copy = to.backend->native_path(name);

@@ -39,6 +39,16 @@ TEST(EpochCheckpoints, AreSavedWhenAnEpochIsOverAndAtTheEnd) {
   EXPECT_EQ(saves->seconds().size(), 2U);
 }
 
+TEST(EpochCheckpoints, AreRecordedWithTheBytesOfAllSaves) {
+  TrainRequest request;
+  const std::vector<OptionWord> words{{"model", std::to_string(kModel) + "B"}};
+  const OptionSpec table[] = {kModelOption};
+  request.own = Options::parse(table, words, "option").value();
+  Trial trial;
+  record_epoch_checkpoints(request, std::vector<double>{1, 2}, trial);
+  EXPECT_EQ(trial.record().metrics.at("checkpoint_bytes").value(), 2.0 * kModel);
+}
+
 TEST(EpochCheckpoints, OfARunWithoutAStepAreNone) {
   const Tier tier = open_tier("mem:none").value();
   const auto saves = EpochCheckpoints::make(tier, "a.ckpt", kModel, 1).value();

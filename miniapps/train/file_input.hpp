@@ -56,9 +56,9 @@ struct FileInput {
   StudiedBytes (*bytes)(const FileInput& input, std::uint64_t training_reads,
                         std::uint64_t validation_reads) = nullptr;
 
-  // By take_files(); not the app's.
-  Json facts{};                                          // corpus_json() of the corpus as it was given
-  std::unique_ptr<const Manifest> samples{};             // its own, of which files are made up
+  // take_files() sets these, not the app.
+  Json facts{};                                          // corpus_json() of the corpus as the user gave it
+  std::unique_ptr<const Manifest> samples{};             // the corpus's own samples, which the files contain
   Backend* validation_backend = nullptr;                 // null: the tier that is being measured
   std::unique_ptr<const Manifest> validation_samples{};  // the samples of the corpus of --validation
 

@@ -37,7 +37,8 @@ Result<CheckpointPolicy> policy_of(const Options& options) {
   return policy;
 }
 
-// Without a name it is called by its path, as `penstock checkpoint` does: both often lie on one mount.
+// A tier without a name gets its path as name, as in `penstock checkpoint`: both tiers are often on one
+// mount.
 Result<Tier> open_place(const std::string& text, NamedTiers named) {
   PENSTOCK_ASSIGN(TierSpec spec, parse_tier(text, named));
   if (spec.name.empty()) spec.name = spec.path;

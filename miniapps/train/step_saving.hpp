@@ -28,8 +28,8 @@ struct StepSaving {
   bool resume = false;
 };
 
-// Nothing where --checkpoint-every is not given. invalid_argument where it, or what goes with it, lacks its
-// companion, and for words that are none.
+// Empty without --checkpoint-every. invalid_argument if one of the flags needs another one that is missing,
+// or has an impossible value.
 Result<std::optional<StepSaving>> step_saving(const Options& options, NamedTiers named);
 
 struct TrainRequest;

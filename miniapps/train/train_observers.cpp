@@ -23,11 +23,13 @@ Result<std::vector<EpochBytes>> joined(Communicator& ranks, std::vector<EpochByt
   std::uint64_t count = mine.size();
   PENSTOCK_TRY(ranks.all_reduce(std::span(&count, 1), Reduction::min));
   mine.resize(static_cast<std::size_t>(count));
-  for (EpochBytes& epoch : mine) {
-    std::array sums{epoch.consumed, epoch.fetched};
-    PENSTOCK_TRY(ranks.all_reduce(std::span<std::uint64_t>(sums), Reduction::sum));
-    epoch = {sums[0], sums[1]};
+  std::vector<std::uint64_t> sums;  // of all epochs, so that one call adds them up
+  for (const EpochBytes& epoch : mine) {
+    sums.push_back(epoch.consumed);
+    sums.push_back(epoch.fetched);
   }
+  if (count > 0) PENSTOCK_TRY(ranks.all_reduce(std::span(sums), Reduction::sum));
+  for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = {sums[2 * i], sums[2 * i + 1]};
   return mine;
 }
 
@@ -87,6 +89,7 @@ Result<void> TrainObservers::make(std::chrono::nanoseconds nominal_step) {
   Result<std::unique_ptr<EpochCheckpoints>> checkpoints = make_epoch_checkpoints(plan_);
   PENSTOCK_TRY(all_ok(ranks, checkpoints));
   checkpoints_ = *std::move(checkpoints);
+  epoch_saves_s_.clear();
   SampleLog* const log = log_ ? &*log_ : nullptr;
   if (log != nullptr && saves_ != nullptr) log->flush_before(*saves_);
   // The order matters. Checkpoints come after validation, which decides what to save. The log is flushed
@@ -96,7 +99,7 @@ Result<void> TrainObservers::make(std::chrono::nanoseconds nominal_step) {
   Result<std::unique_ptr<SpanLog>> profiled = std::unique_ptr<SpanLog>();
   if (!timeline_ && spans_are_profiled())
     profiled = SpanLog::make(std::vector<std::size_t>(static_cast<std::size_t>(plan_.threads) + 1));
-  PENSTOCK_TRY(all_ok(ranks, profiled));  // others may not be profiled
+  PENSTOCK_TRY(all_ok(ranks, profiled));  // some ranks may run without the profiler
   profiled_ = *std::move(profiled);
   return success();
 }
@@ -132,7 +135,9 @@ Result<void> TrainObservers::end(const TrainingRun& run, SteadyTime start, Train
     if (!drained.ok() && !mine.failure) mine.failure = drained.error();
   }
   list_.clear();
-  steps_.reset();  // the input alone has a progress line of its own
+  steps_.reset();  // the input alone has its own progress line
+  if (checkpoints_) epoch_saves_s_ = checkpoints_->seconds();
+  checkpoints_.reset();  // frees the model's memory before the input alone is measured
   return all_ok(*plan_.ranks, log_ ? log_->outcome() : success());
 }
 
@@ -143,11 +148,11 @@ Result<void> TrainObservers::record(const TrainOutcome& outcome, Trial& trial) c
     record_files(plan_, outcome, validation, trial);
   }
   if (plan_.checkpoints) {  // made by rank 0
-    std::vector<double> seconds = checkpoints_ ? checkpoints_->seconds() : std::vector<double>();
+    std::vector<double> seconds = epoch_saves_s_;
     std::uint64_t count = seconds.size();
     PENSTOCK_TRY(ranks.all_reduce(std::span(&count, 1), Reduction::max));
     seconds.resize(static_cast<std::size_t>(count));
-    PENSTOCK_TRY(ranks.all_reduce(std::span(seconds), Reduction::max));
+    if (count > 0) PENSTOCK_TRY(ranks.all_reduce(std::span(seconds), Reduction::max));
     record_epoch_checkpoints(plan_, seconds, trial);
   }
   if (timeline_) {

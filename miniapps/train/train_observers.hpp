@@ -96,6 +96,7 @@ class TrainObservers {
   std::optional<SampleLog> log_;
   std::unique_ptr<Validating> validating_;
   std::unique_ptr<EpochCheckpoints> checkpoints_;
+  std::vector<double> epoch_saves_s_;   // times of checkpoints_, from end() on
   std::unique_ptr<Timeline> timeline_;  // with --timeline
   // Under the profiler and without --timeline: forwards spans and stores none.
   std::unique_ptr<SpanLog> profiled_;

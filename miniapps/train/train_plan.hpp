@@ -41,10 +41,10 @@ struct TrainRequest {
   Options own{};                   // the app's options
   std::string data{};              // the corpus, as given
   NamedTiers named_tiers{};        // CommandContext::named_tiers
-  std::string workload{};          // the file that describes the run; "" for flags alone
-  std::string accelerator{};       // as given; known to be valid
-  std::uint64_t batch = 1;         // samples a step, of one accelerator
-  std::uint64_t accelerators = 1;  // of this process; all have a part of each step's samples
+  std::string workload{};          // file that describes the run; "": only flags
+  std::string accelerator{};       // as given; a valid name
+  std::uint64_t batch = 1;         // samples of a step for one accelerator
+  std::uint64_t accelerators = 1;  // of this process; they share the samples of each step
   std::uint64_t prefetch = 1;
   // 1 to 4096. From a workload also 0: one for each processor.
   std::uint64_t threads = 0;

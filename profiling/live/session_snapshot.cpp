@@ -44,7 +44,7 @@ Result<std::optional<SessionView>> view_of(int fd, const std::string& path, Mapp
   std::optional<SessionView> view;
   if (::fstat(fd, &about) != 0) return errno_error(errno, "cannot look at", path);
   if (about.st_size == 0) return view;
-  if (const int failed = file.map(fd, static_cast<std::size_t>(about.st_size), {}); failed != 0)
+  if (const int failed = file.map(fd, static_cast<std::size_t>(about.st_size)); failed != 0)
     return errno_error(failed, "cannot map", path);
   if (Result<SessionView> looked = SessionView::look(file.bytes()); looked.ok()) view = *std::move(looked);
   return view;

@@ -236,7 +236,7 @@ Result<std::unique_ptr<SessionImage>> SessionImage::open(const fs::path& path) {
   std::unique_ptr<SessionImage> image(new SessionImage);
   image->path_ = path;
   if (size > 0)
-    if (const int failed = image->file_.map(fd.get(), size, {}); failed != 0)
+    if (const int failed = image->file_.map(fd.get(), size); failed != 0)
       return errno_error(failed, "cannot map", path.string());
   const Result<void> looked = image->look(image->file_.bytes(), data_of(fd.get(), size));
   if (!looked.ok()) return of_file(looked.error(), path);

@@ -19,7 +19,7 @@
 
 namespace penstock {
 
-// Returns the outcome of `work`. An exception (no memory, no thread) becomes `exhausted`: a rank that threw
+// Returns the outcome of `work`. An exception becomes an error (error_of): a rank that threw
 // would leave the other ranks waiting.
 template <class Work>
 std::invoke_result_t<Work> guarded(Work work) {
