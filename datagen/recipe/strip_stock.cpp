@@ -29,7 +29,7 @@ namespace {
 constexpr std::uint32_t kSheets = 6;       // pictures from which a class is cut
 constexpr std::uint32_t kEnds = 5;         // for each height that ends have
 constexpr std::uint32_t kMostEndRows = 3;  // number of such heights
-constexpr std::uint32_t kLines = 16;       // in a row of coding units
+constexpr std::uint32_t kStripLines = 16;       // in a row of coding units
 
 // crc32c_power() of 0, 1, 2 ... bytes. These distances are enough for most flips.
 std::array<std::uint32_t, 4 * kFlipGroups.spacing> short_powers() {
@@ -55,7 +55,7 @@ std::array<std::uint32_t, 8> flip_effects() {
 std::uint32_t strips_per_sheet(std::uint32_t width) {
   constexpr std::uint32_t kSheetPixels = 48'000;
   constexpr std::uint32_t kLeast = 4;
-  return std::max(kLeast, kSheetPixels / (width * kLines * strip_rows(width)));
+  return std::max(kLeast, kSheetPixels / (width * kStripLines * strip_rows(width)));
 }
 
 // The number of different heights that ends have, and the height number `which` in rows. All are lower than a
@@ -118,8 +118,8 @@ class StripStock::CutMaker {
 
  private:
   Result<void> cut(RandomStream picture, std::uint32_t rows) {
-    painter_.paint(picture, width_, rows * kLines, image_);
-    for (std::uint32_t end = std::min(rows, rows_); end <= rows; end += rows_) grey_last_unit(end * kLines);
+    painter_.paint(picture, width_, rows * kStripLines, image_);
+    for (std::uint32_t end = std::min(rows, rows_); end <= rows; end += rows_) grey_last_unit(end * kStripLines);
     PENSTOCK_ASSIGN(const std::span<const std::byte> jpeg, encoder_.encode(image_, percent_, rows_));
     PENSTOCK_ASSIGN(const JpegLayout layout, jpeg_layout(jpeg));
     PENSTOCK_ASSIGN(made_.header, header_without_restarts(jpeg));
@@ -139,7 +139,7 @@ class StripStock::CutMaker {
     constexpr int kGrey = 128;
     for (std::size_t plane = 0; plane < image_.planes.size(); ++plane) {
       const std::size_t shrunk = plane == 0 ? 1 : 2;
-      const std::size_t side = kLines / shrunk;
+      const std::size_t side = kStripLines / shrunk;
       const std::size_t stride = image_.stride() / shrunk;
       std::uint8_t* at = image_.planes[plane].data() + (end / shrunk - side) * stride + stride - side;
       for (std::size_t line = 0; line < side; ++line, at += stride) std::fill_n(at, side, kGrey);
@@ -147,7 +147,7 @@ class StripStock::CutMaker {
   }
 
   Result<void> keep(std::span<const std::byte> jpeg, const JpegInterval& interval, std::uint32_t rows) {
-    const std::size_t units = std::size_t{rows} * ((width_ + kLines - 1) / kLines);
+    const std::size_t units = std::size_t{rows} * ((width_ + kStripLines - 1) / kStripLines);
     PENSTOCK_ASSIGN(const IntervalBits bits, codes_->find(jpeg, interval, units, kFlipGroups));
     const std::span<const std::byte> coded = jpeg.subspan(interval.begin, interval.bytes);
     bytes_.assign(coded.begin(), coded.end());
