@@ -33,7 +33,7 @@ std::string line_of(const Json& entry) {
   return fmt::format("{:08x} {}\n", crc32c(std::as_bytes(std::span(text))), text);
 }
 
-// The entry of a line without its newline; nothing where the checksum says otherwise.
+// The entry of a line without its newline; nothing if the checksum does not match.
 std::optional<Json> entry_of(std::string_view line) {
   if (line.size() < kSumDigits + 2 || line[kSumDigits] != ' ') return std::nullopt;
   const std::string_view text = line.substr(kSumDigits + 1);
@@ -109,14 +109,14 @@ Result<void> take_entry(SweepHistory& history, const Json& entry) {
     history.end = SweepEnd{entry.at("job").get<std::string>(), entry.at("left").get<std::uint64_t>(),
                            entry.at("why").get<std::string>()};
   }
-  return success();  // what else is there is for people
+  return success();  // all other content is only for people
 }
 
-// What a journal says. `whole`: how many of its bytes are whole entries.
+// Parses a journal. `whole` is set to the number of bytes of whole entries: the caller may cut off the rest.
 Result<SweepHistory> parse_journal(std::string_view text, const fs::path& file, std::size_t& whole) {
   SweepHistory history;
   std::size_t number = 0;
-  std::size_t torn = 0;  // the first line that is no entry
+  std::size_t torn = 0;  // number of the first line that is not an entry
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);
     const std::optional<Json> entry =
@@ -149,14 +149,17 @@ Result<std::string> text_of_file(const fs::path& file) {
   return text;
 }
 
-// Waits as long as it is said, for a run that a killed sweep left has the lock too.
+// Takes the exclusive lock of the journal, and waits for it up to `patience_s` seconds. After a sweep was
+// killed, its last run has the inherited lock until it ends. Ends early if this process is asked to stop.
+// Succeeds without a lock if the file system has none.
 Result<void> lock(int fd, const fs::path& file, double patience_s) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
                                                             std::chrono::duration<double>(patience_s));
   bool said = false;
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
-    if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP) return success();  // as this place allows
+    if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP)
+      return success();  // the file system has no locks
     if (errno != EWOULDBLOCK) return errno_error(errno, "cannot lock", file.string());
     if (std::chrono::steady_clock::now() >= until)
       return make_error(Errc::busy,
@@ -211,7 +214,8 @@ Result<SweepState> SweepState::open(const fs::path& results, std::string_view na
   std::error_code failed;
   fs::create_directories(state.work_, failed);
   if (failed) return errno_error(failed.value(), "cannot make the folder", state.work_.string());
-  // Children keep it open, and with it the lock.
+  // Without O_CLOEXEC: runs inherit the descriptor and its lock. So a run that outlives a killed sweep still
+  // keeps other processes out.
   state.fd_ = Fd(::open(state.journal_.c_str(), O_RDWR | O_CREAT | O_APPEND, 0666));
   if (!state.fd_) return errno_error(errno, "cannot open", state.journal_.string());
   PENSTOCK_TRY(lock(state.fd_.get(), state.journal_, patience_s));
@@ -266,7 +270,8 @@ Result<void> SweepState::started(const std::string& job, const std::map<std::str
 }
 
 Result<void> SweepState::done(SweepTurn turn) {
-  // The names of the runs' folders have to be as durable as their files.
+  // The names of the runs' folders must be durable before the entry that names them. Their files already are:
+  // the runs synced them.
   PENSTOCK_TRY(sync_folder(work_));
   PENSTOCK_TRY(sync_folder(results_));
   PENSTOCK_TRY(append(turn_json(turn)));
@@ -299,7 +304,7 @@ Result<void> SweepState::move_records(const SweepTurn& turn) const {
     if (failed) return errno_error(failed.value(), "cannot make the folder", folder.string());
     for (const std::string& file : run.files) {
       const fs::path from = work_ / run.folder / file;
-      if (!fs::exists(from, failed)) continue;  // it was moved before
+      if (!fs::exists(from, failed)) continue;  // an earlier call moved it before a crash
       fs::path to = folder / file;
       if (fs::exists(to, failed))
         to.replace_filename(fmt::format("{}-{}.jsonl", to.stem().string(), run.folder));
