@@ -1,4 +1,4 @@
-// POSIX aio, and the kernel's by libaio and by its numbers.
+// Rows for POSIX aio, and for the kernel's aio by libaio and by system call numbers.
 #include <aio.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
@@ -12,7 +12,7 @@
 #include "profiling/interpose/matrix/matrix.hpp"
 
 #ifdef PENSTOCK_WITH_LIBAIO
-// Its header need not be installed with it.
+// Declared here because libaio's header may not be installed.
 extern "C" {
 int io_setup(int most, aio_context_t* context);
 int io_submit(aio_context_t context, long count, iocb** blocks);

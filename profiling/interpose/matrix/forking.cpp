@@ -1,11 +1,13 @@
-// Two threads that fork all the time while the program is attached to: one by fork(), whose children load a
-// library, and one by what libc has no handlers for. Each child opens and reads FILE.
+// A program whose two threads fork all the time while the profiler attaches to it. One uses fork(), and its
+// children load a library. The other uses _Fork() or the system call, which run no fork handlers. Each child
+// opens and reads FILE.
 //
-//   penstock_profile_forking FILE PLUGIN   says "ready"; to each line that it reads: children started, ended,
-//                                          hung, failed, and forks that were tried during a walk
+//   penstock_profile_forking FILE PLUGIN   prints "ready". For each line of input it prints the numbers of
+//                                          children started, ended, hung and failed, and of walks in which
+//                                          both threads tried to fork
 //
-// Its dl_iterate_phdr() stands before libc's. It holds a walk up, once the first object has been seen, until
-// both threads have tried to fork.
+// Its dl_iterate_phdr() replaces libc's. In a walk over the loaded objects it waits after the first one, up
+// to 0.2 s, until both threads have tried to fork.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -68,7 +70,7 @@ int visit_slowly(dl_phdr_info* about, std::size_t bytes, void* with) {
 }
 
 [[noreturn]] void be_child(bool loads) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // one that hangs ends with its parent
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a hung child ends with its parent
   char bytes[4096];
   const int fd = open(file, O_RDONLY);
   bool right = fd >= 0 && read(fd, bytes, sizeof(bytes)) == sizeof(bytes) && close(fd) == 0;

@@ -1,5 +1,5 @@
-// A library that is in the way of libc's functions and makes each by syscall(), as tcmalloc does for
-// mmap() and munmap().
+// A library that replaces functions of libc and implements each with syscall(), as tcmalloc does for mmap()
+// and munmap().
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/syscall.h>

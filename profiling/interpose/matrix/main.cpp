@@ -1,6 +1,6 @@
-// penstock_profile_matrix list             the rows: group and name, one a line
-// penstock_profile_matrix run FOLDER ROW...  each on FOLDER/ROW; says which were left out
-// penstock_profile_matrix read PATH        reads it: what other rows execute
+// penstock_profile_matrix list               prints the rows: group and name, one per line
+// penstock_profile_matrix run FOLDER ROW...  runs each row on FOLDER/ROW; names those that are not available
+// penstock_profile_matrix read PATH          reads the file: rows execute this program so
 #include <fcntl.h>
 #include <unistd.h>
 

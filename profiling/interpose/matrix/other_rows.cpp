@@ -1,4 +1,4 @@
-// Metadata, and the ways in which processes begin and end.
+// Rows for metadata calls, and for the ways in which processes begin and end.
 #include <dirent.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -67,7 +67,7 @@ constexpr Row kMetadata[] = {
      [](const std::string& path) { return ::mkdir((path + ".folder").c_str(), 0700) == 0; }},
 };
 
-// A child that does what `work` says and ends as that does; `expect` is how.
+// Runs `work` in a child, which must end by `work` itself, with this exit code or signal.
 template <typename Work>
 bool in_child(Work work, int expect_exit, int expect_signal = 0) {
   const pid_t child = ::fork();
