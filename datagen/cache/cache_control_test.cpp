@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kFiles = 40;
 
-// A kernel whose page cache obeys, forgets nothing, or does not tell.
+// A simulated kernel whose page cache can obey, refuse to evict, or not report what is resident.
 struct Kernel {
   bool evicts = true;
   bool warms = true;

@@ -9,7 +9,7 @@ namespace {
 
 using Block = std::array<std::byte, kBlockBytes>;
 
-// Of random bytes, another one for each number.
+// A block of random bytes, different for each number.
 Block block(std::uint64_t number) {
   Block bytes{};
   const RandomStream random(1, number);

@@ -22,7 +22,7 @@ std::string get(Backend& backend, std::string_view name) {
   return text;
 }
 
-// Tiers of this test alone: memory lives as long as the process.
+// Each test has tiers of its own names, since tiers in memory live as long as the process.
 class CopyTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -258,7 +258,8 @@ TEST_F(CopyTest, AnInterruptLeavesWholeObjectsAndNoManifest) {
   expect_complete(from, to);
 }
 
-// Eight bytes of framing around each of two samples; with checksums of objects or of samples alone.
+// Two objects with two samples each and framing bytes around the samples. `whole` selects checksums of
+// objects, else there are only those of samples.
 Corpus shards(const std::string& place, bool whole) {
   const std::string content = "<header>the first<middle>a second<-tail->";
   Tier source = tier(place);
@@ -309,7 +310,7 @@ TEST_F(CopyTest, MendsWhatIsWrongOutsideOfSamples) {
   }
 }
 
-// Objects of the same names make room for themselves, and nothing else does.
+// Objects that the copy replaces count as free space; other objects do not.
 TEST_F(CopyTest, WhatIsReplacedIsRoom) {
   Corpus from = corpus();
   for (const bool same_names : {true, false}) {

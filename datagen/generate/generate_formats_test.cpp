@@ -1,5 +1,5 @@
-// generate() in every format: the same tree by any threads, after any failure, and whatever became of what it
-// left behind.
+// Tests generate() in every format. The same files must result with any number of threads, after any failure,
+// and from any state that an interrupted run left.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ struct Case {
   friend void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 };
 
-// Several samples an object where the format can: rows of arrays, and arrays whose length only their end
-// tells.
+// The formats with several samples per object, if they can: rows of arrays, and arrays whose length is known
+// only at their end.
 std::vector<Case> cases() {
   std::vector<Case> all{
       {"files", "cosmoflow", "files", {{"mean", "2kB"}}},
@@ -70,14 +70,14 @@ class GenerateFormats : public ::testing::TestWithParam<Case> {
     return tier(std::string("formats-") + test->name(), options);
   }
 
-  // Makes the place look like `tree`.
+  // Restores the tier to the content of `tree`.
   static void restore(Tier& target, const Tree& tree) {
     for (const auto& [name, bytes] : tree_of(target))
       ASSERT_TRUE(target.backend->names().remove(name).ok()) << name;
     for (const auto& [name, bytes] : tree) put(*target.backend, name, bytes);
   }
 
-  // Nothing has an object's name that is not that object; all else is what --resume goes by.
+  // Every object with a final name is complete. All other objects are state that --resume uses.
   void expect_nothing_half_made(const Tree& tree) const {
     for (const auto& [name, bytes] : tree)
       if (expected_.contains(name)) {
@@ -139,7 +139,7 @@ TEST_P(GenerateFormats, AnObjectIsKeptOnlyByteForByte) {
 TEST_P(GenerateFormats, FailuresAnywhereLeaveWholeObjectsAlone) {
   for (const auto& [fault, code] : {std::pair{"eio@#{}", Errc::io}, {"enospc@#{}..", Errc::no_space}}) {
     std::uint64_t failed = 0;
-    std::uint64_t fine = 0;  // behind the last operation, or one that may fail
+    std::uint64_t fine = 0;  // after the last operation, or one whose failure is allowed
     for (std::uint64_t at = 1; fine < 5; at += at < 20 ? 1 : 3) {
       std::string words(fault);
       words.replace(words.find("{}"), 2, std::to_string(at));
@@ -157,7 +157,7 @@ TEST_P(GenerateFormats, FailuresAnywhereLeaveWholeObjectsAlone) {
       const bool complete = check_target(target, generation_.state, true).value_or(false);
       if (!complete) {
         Tree left = tree_of(target);
-        left.erase(std::string(kManifestName));  // whole; what is done after it failed
+        left.erase(std::string(kManifestName));  // the manifest is whole; a later step failed
         expect_nothing_half_made(left);
       }
       const auto resumed = make(target, generation_, 2, true);
@@ -181,7 +181,7 @@ Tier weather_as(const std::string& format, const std::string& compression = {}) 
   return place;
 }
 
-// That describes the samples and is none, though all that a scan has is what it is called.
+// A companion describes the samples and is not one, although a scan knows only its name.
 TEST(ScanOfFormats, ACompanionHoldsNoSample) {
   for (const char* const format : {"tfrecord", "webdataset"}) {
     Tier place = weather_as(format);
@@ -223,7 +223,7 @@ TEST(ScanOfFormats, WhatIsCalledSoAloneHoldsTheSamples) {
   }
 }
 
-// Records like it among others of one object are samples like those.
+// Several such records in one object are samples.
 TEST(ScanOfFormats, WhatIsCalledSoAmongOthersIsASample) {
   Tier place = weather_as("tfrecord");
   const Tree tree = tree_of(place);

@@ -1,4 +1,5 @@
-// What --resume keeps. Of a finished data set: what is gone or of another size is made again, byte for byte.
+// Tests --resume on a finished data set: missing objects and objects of a wrong size are made again, byte for
+// byte.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -11,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// Objects of two samples, and one of none.
+// A data set of objects with two samples each, and a companion without samples.
 Generation weather(std::uint64_t seed = 7) {
   return plan_generation("climate", "", {{"shape", "2,8,8"}, {"samples_per_file", "2"}}, {.samples = 7}, seed)
       .value();
@@ -56,7 +57,7 @@ TEST(GenerateMend, RoomIsNeededForWhatWasFoundToLackAlone) {
   const std::vector<WrongObject> wrong{{0, {ObjectState::shrunk, "cut"}, 60},
                                        {1, {ObjectState::vanished, "gone"}, 0},
                                        {2, {ObjectState::grown, "grown"}, 130}};
-  // Nothing is there by now, nor does anybody look again.
+  // At this point the tier is empty, and the check does not read it.
   Tier enough = tier("mend-enough", ",capacity=140");
   const auto fits = check_room_to_mend(enough, manifest, wrong);
   EXPECT_TRUE(fits.ok()) << fits.error().message();
@@ -98,7 +99,7 @@ TEST(GenerateMend, StoppedAnywhereItGoesOn) {
   EXPECT_GT(failed, 10U);
 }
 
-// A tier that nothing can be made on.
+// A tier on which every write and publish fails.
 Tier unwritable(const std::string& path) {
   return tier(path, ",fail=write:eio@#1..+publish:eio@#1..");
 }
@@ -163,7 +164,7 @@ TEST(GenerateMend, WhatIsLeftIsSweptWithoutMakingAnything) {
   expect_same(tree_of(target), whole);
 }
 
-// Another data set's manifest next to a state: it goes before any object does.
+// If the manifest next to a state is of another data set, it is removed before any object is changed.
 TEST(GenerateMend, AManifestOfSomethingElseDoesNotOutliveAnObject) {
   const Generation generation = weather();
   Tier other = tier("mend-else");
@@ -212,7 +213,7 @@ TEST(GenerateMend, WhatIsSaidToBeThereIsWhatResumeKeeps) {
   EXPECT_GT(lost, 0U);
 }
 
-// A data set of seed 8 that its manifest says is of 7, without one of its objects.
+// A data set of seed 8 whose manifest claims seed 7. One of its objects is missing; returns its name.
 std::string mislabelled(Tier& target, bool object_checksums) {
   EXPECT_TRUE(make(target, weather(8)).ok());
   const Manifest manifest = Manifest::load(*target.backend, kManifestName).value();
@@ -231,7 +232,7 @@ std::string mislabelled(Tier& target, bool object_checksums) {
   return names[1];
 }
 
-// Whatever the manifest was made by, an object gets the bytes that it names or none.
+// An object gets the bytes that the manifest describes, or it is not made.
 TEST(GenerateMend, OtherBytesThanTheManifestsAreNoMending) {
   for (const bool object_checksums : {true, false}) {
     Tier target = tier("mend-other-" + std::to_string(object_checksums));

@@ -1,4 +1,5 @@
-// generate() over several ranks: the same tree as by one process, whatever becomes of any of them.
+// Tests generate() with several ranks: the files must be the same as from one process, whatever happens to a
+// rank.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -41,7 +42,8 @@ struct Outcome {
   Generated made;
 };
 
-// What each rank comes back with; `options` are those of one rank's tier.
+// Runs generate() on all ranks and returns each rank's outcome. `options` are for the tier of the rank
+// `sick`.
 std::vector<Outcome> make_over(int ranks, const std::string& path, const Generation& generation,
                                bool resume = false, int sick = -1, const std::string& options = "") {
   std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));
@@ -111,7 +113,7 @@ TEST(GenerateRanks, WhatEachMadeIsKnownOnTheFirst) {
   EXPECT_TRUE(outcomes[1].made.ranks.empty());
 }
 
-// Every operation of one rank in turn fails, and all that follow it; another number of ranks goes on.
+// From each operation on, all operations of one rank fail. Then a job with another number of ranks resumes.
 TEST(GenerateRanks, OneThatFailsLeavesSomethingToResume) {
   const Generation generation = shards();
   const Tree expected = tree_by_one("ranks-fault", generation);
@@ -245,7 +247,7 @@ TEST(GenerateRanks, OnceTheManifestStandsNoneMakesAnythingAgain) {
   EXPECT_GE(behind, 4U);
 }
 
-// A recipe on a machine without memory for its labels.
+// A recipe that has no memory for its labels.
 class WithoutMemory final : public Recipe {
  public:
   explicit WithoutMemory(std::unique_ptr<Recipe> recipe) : recipe_(std::move(recipe)) {}
@@ -262,7 +264,7 @@ class WithoutMemory final : public Recipe {
   const std::unique_ptr<Recipe> recipe_;
 };
 
-// One that came back alone would leave the others waiting for ever.
+// If one rank returned alone, the others would wait for it without end.
 TEST(GenerateRanks, OneWithoutMemoryAtTheStartTakesAllBack) {
   const Generation generation = weather();
   const Tree expected = tree_by_one("ranks-memory", generation);

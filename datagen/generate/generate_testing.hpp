@@ -1,4 +1,4 @@
-// What tests of generate() share: data sets in memory, and looking at all of their bytes.
+// For tests of generate(): data sets in memory, and comparison of all their bytes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ inline Result<Generated> make(Tier& tier, const Generation& generation, unsigned
   return made;
 }
 
-// Not EXPECT_EQ on the trees: a failure would print pictures.
+// Compares object by object: EXPECT_EQ on the trees would print pictures.
 inline void expect_same(const Tree& tree, const Tree& expected) {
   for (const auto& [name, bytes] : expected) {
     ASSERT_TRUE(tree.contains(name)) << name;

@@ -1,4 +1,4 @@
-// HDF5's own library over our back ends: what it wrote itself it reads again through any of them.
+// Tests the HDF5 library on our back ends: it must read its own files through any of them.
 #include "datagen/hdf5/hdf5_input.hpp"
 
 #include <hdf5.h>

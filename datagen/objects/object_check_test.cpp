@@ -22,14 +22,14 @@ constexpr std::string_view kShard = "<header>the first<middle>a second, longer o
 constexpr Range kFirst{8, 9};
 constexpr Range kSecond{25, 20};
 const std::vector<std::vector<Range>> kLayouts{
-    {kFirst, kSecond},                   // one behind the other
-    {kSecond, kFirst},                   // as a shuffled manifest has them
-    {kFirst, {10, 20}, kSecond},         // sharing bytes
-    {{0, 0}, kFirst, {51, 0}, {45, 6}},  // at the edges, and of nothing
-    {},                                  // none: an object next to the samples
+    {kFirst, kSecond},                   // one after the other
+    {kSecond, kFirst},                   // in the order of a shuffled manifest
+    {kFirst, {10, 20}, kSecond},         // overlapping
+    {{0, 0}, kFirst, {51, 0}, {45, 6}},  // empty samples, also at both ends
+    {},                                  // no sample: a companion
 };
 
-// Of the object "shard", as it should be.
+// A correct manifest of the object "shard".
 Manifest shard_of(const std::vector<Range>& samples, bool whole) {
   ManifestBuilder builder(with_checksums(whole));
   const std::uint32_t object = builder.add_object("shard", kShard.size());

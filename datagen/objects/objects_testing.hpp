@@ -1,4 +1,4 @@
-// What tests that look at single objects share: a tier, and an object of some text in it.
+// For tests of single objects: a tier with one object that contains a text.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -46,7 +46,7 @@ Made make_samples(const Recipe& recipe, std::uint64_t count) {
 }
 
 #if defined(PENSTOCK_ADDRESS_SANITIZER) || defined(PENSTOCK_THREAD_SANITIZER)
-constexpr std::uint64_t kMany = 512;  // there a picture takes tens of milliseconds
+constexpr std::uint64_t kMany = 512;  // with a sanitizer a picture takes tens of milliseconds
 #else
 constexpr std::uint64_t kMany = 2000;
 #endif
@@ -59,7 +59,7 @@ TEST(ImageNet, SizesFollowTheDistribution) {
   EXPECT_NEAR(percentile(made.bytes, 10) / (112000.0 * std::exp(-0.4 * z10)), 1.0, 0.05);
   EXPECT_NEAR(percentile(made.bytes, 90) / (112000.0 * std::exp(0.4 * z10)), 1.0, 0.05);
 
-  // Most pictures have their longer side at 500, lying and standing, in more than one proportion.
+  // In most pictures the longer side has 500 pixels. Landscape and portrait occur, with several proportions.
   std::size_t usual = 0;
   std::size_t upright = 0;
   std::set<std::pair<std::uint32_t, std::uint32_t>> shapes;
@@ -91,14 +91,14 @@ TEST(ImageNet, MedianAndSigmaAreMet) {
   EXPECT_NEAR(std::log(percentile(made.bytes, 84.13) / percentile(made.bytes, 50)), 1.0, 0.1);
 }
 
-// How far sizes are from those that were drawn, at the edges of what may be asked for and where most data
-// sets are. docs/recipes.md says the same.
+// How much the sizes differ from the drawn ones, at the limits of the settings and in the usual range.
+// docs/recipes.md has the same numbers.
 TEST(ImageNet, SizesAreThoseThatWereDrawn) {
   struct Case {
     std::vector<OptionWord> settings;
     std::uint64_t count;
     double rms;
-    double beyond;  // share of samples that are more than 5% off
+    double beyond;  // fraction of samples that are more than 5% off
     double worst;
   };
   const auto of = [](const char* median, const char* sigma) {
@@ -193,7 +193,7 @@ TEST(ImageNet, SettingsOutOfRangeAreNamed) {
   refused("sigma", "-0.1");
   refused("sigma", "2");
   refused("sigma", "nan");
-  // Nothing that is encoded by itself comes down to such sizes; what is composed does.
+  // A fully encoded picture cannot be that small; a composed one can.
   const auto small = imagenet({{"encode", "full"}, {"median", "4kB"}, {"sigma", "0.4"}});
   ASSERT_FALSE(small.ok());
   EXPECT_NE(small.error().what.find("encode=full"), std::string::npos) << small.error().what;
@@ -204,7 +204,7 @@ TEST(ImageNet, SettingsOutOfRangeAreNamed) {
   EXPECT_NE(misspelt.error().what.find("'median'"), std::string::npos) << misspelt.error().what;
 }
 
-// How much pixels differ at a distance, as a share of the picture's variance.
+// The mean squared difference of pixels at a distance, as a fraction of the picture's variance.
 double variogram(const YccImage& picture, std::size_t distance) {
   double sum = 0, squares = 0, differences = 0;
   std::size_t pairs = 0;
@@ -223,7 +223,8 @@ double variogram(const YccImage& picture, std::size_t distance) {
 }
 
 TEST(Picture, HasTheStatisticsOfPhotographs) {
-  // 61 photographs (docs/recipes.md) have medians of 0.03, 0.12 and 0.33 here; white noise has 1 throughout.
+  // For these distances 61 photographs (docs/recipes.md) have medians of 0.03, 0.12 and 0.33; white noise has
+  // 1.
   const Scenery scenery(7);
   PicturePainter painter(scenery);
   YccImage picture;
@@ -242,8 +243,8 @@ TEST(Picture, HasTheStatisticsOfPhotographs) {
 }
 
 TEST(Picture, SamePixelsOnEveryMachine) {
-  // FNV-1a of the shown part of three pictures: a machine or compiler that gives others breaks the promise
-  // of recipe.hpp.
+  // FNV-1a hashes of the visible part of three pictures. recipe.hpp promises the same bytes on every machine
+  // and with every compiler.
   const Scenery scenery(7);
   PicturePainter painter(scenery);
   YccImage picture;

@@ -16,7 +16,7 @@ struct Painted {
   bool operator==(const Painted&) const = default;
 };
 
-// What many pieces at random places leave, of leaves of all shapes.
+// Paints many pieces of leaves of all shapes at random places, and returns the result.
 template <class Paint>
 Painted paint_many(Paint paint) {
   constexpr int kWidth = 400;

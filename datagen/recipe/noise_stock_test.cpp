@@ -41,7 +41,7 @@ TEST(NoiseArray, KnowsItsChecksumsAtEveryLength) {
   }
 }
 
-// More than twice around the stock, cut as a file would that begins anywhere in the array.
+// An array more than twice as long as the stock, cut into blocks from any start, as a file would contain it.
 TEST(NoiseArray, NoBlockIsLikeAnother) {
   for (const Noise kind : kKinds) {
     const NoiseStock stock(kind, 7);
@@ -75,7 +75,7 @@ TEST(NoiseArray, FloatsAreNumbersThatResembleTheirNeighbours) {
   const auto count = static_cast<double>(values.size());
   EXPECT_NEAR(sum / count, 0.0, 0.1);
   EXPECT_NEAR(std::sqrt(squares / count), 1.0, 0.3);
-  EXPECT_LT(steps / squares, 0.5);  // 2 where neighbours have nothing to do with each other
+  EXPECT_LT(steps / squares, 0.5);  // 2 for independent neighbours
 }
 
 TEST(NoiseArray, BytesHaveTheEntropyOfAScan) {
@@ -105,7 +105,7 @@ TEST(NoiseArray, ClassesAreThree) {
   EXPECT_GT(counts[2], values.size() / 200);
 }
 
-// A machine or compiler that gives others breaks the promise of recipe.hpp.
+// recipe.hpp promises the same bytes on every machine and with every compiler.
 TEST(NoiseArray, SameBytesOnEveryMachine) {
   std::vector<std::uint32_t> crcs;
   for (const Noise kind : kKinds) {

@@ -1,5 +1,5 @@
-// What every recipe promises (recipe.hpp): recipe_contract_test NAME. Exits 77 for a recipe that this build
-// lacks.
+// Tests what every recipe promises (recipe.hpp): recipe_contract_test NAME. Exits with 77 if this build does
+// not have the recipe.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -36,28 +36,28 @@ std::vector<OptionWord> option_list(std::span<const RecipeSetting> settings) {
   return words;
 }
 
-// Of samples that are quick to make.
+// The recipe with settings that make its samples quick to make.
 std::unique_ptr<Recipe> make_recipe(std::uint64_t samples, std::uint64_t seed) {
   const Options options = Options::parse(tested->options, option_list(tested->small), "setting").value();
   return tested->make({samples, seed}, options).value();
 }
-// One for all tests that do not ask whether another is like it: its stock can take longer than its samples.
+// One recipe for all tests that need only one: preparing it can take longer than making its samples.
 const Recipe& shared_recipe() {
   static const std::unique_ptr<Recipe> recipe = make_recipe(kSamples, 7);
   return *recipe;
 }
-// As users get it who say nothing.
+// The recipe with its default settings.
 std::unique_ptr<Recipe> full_recipe(std::uint64_t seed) {
   return tested->make({0, seed}, Options::parse(tested->options, {}, "setting").value()).value();
 }
 
-// What the recipe tells its own format where the user says nothing.
+// The settings that the recipe passes to its own format by default.
 std::vector<OptionWord> own_settings() {
   if (tested->format_settings == nullptr) return {};
   return option_list(tested->format_settings(Options::parse(tested->options, {}, "setting").value()));
 }
 
-// All fields of a sample, one behind another.
+// The bytes of all fields of a sample, one after another.
 Bytes made(SampleMaker& maker, std::uint64_t index) {
   Bytes bytes;
   const std::span<const FieldBytes> sample = maker.make(index).value();
@@ -144,7 +144,7 @@ TEST(RecipeContract, SameBytesInAnyOrderAndByAnyMaker) {
 
 TEST(RecipeContract, SameBytesOnAnyThread) {
   const std::vector<Bytes>& expected = first_samples();
-  const auto recipe = make_recipe(kSamples, 7);  // whose stock the threads make together
+  const auto recipe = make_recipe(kSamples, 7);  // its stock is made by several threads
   std::vector<Bytes> got(kMade);
   {
     std::vector<std::jthread> threads;
@@ -157,7 +157,7 @@ TEST(RecipeContract, SameBytesOnAnyThread) {
   for (std::uint64_t i = 0; i < kMade; ++i) EXPECT_TRUE(got[i] == expected[i]) << i;
 }
 
-// What makes sure that other bytes get another fingerprint.
+// If the bytes of a recipe change, its fingerprint must change.
 TEST(RecipeContract, BytesAreThoseOfTheFingerprint) {
   std::uint32_t crc = 0;
   const auto add = [&](const auto& bytes) { crc = crc32c(std::as_bytes(std::span(bytes)), crc); };
@@ -171,7 +171,8 @@ TEST(RecipeContract, BytesAreThoseOfTheFingerprint) {
     add(companion.name);
     for (const std::vector<std::byte>& bytes : companion.bytes) add(bytes);
   }
-  // What makes other objects of the same samples: the shape of an array, what its own format is told.
+  // Also the things that change objects of the same samples: the shape of an array, and the format's
+  // settings.
   for (const Field& field : shared_recipe().fields())
     if (field.ones != 0) add(std::to_string(field.ones));
   for (const OptionWord& setting : own_settings())
@@ -256,7 +257,7 @@ TEST(RecipeContract, CompanionsAreAsDeclared) {
   }
 }
 
-// What a field's bytes must be for their codec.
+// Checks that a field's bytes are valid for its codec.
 void expect_decodes(const Field& field, const std::vector<std::byte>& bytes) {
   if (field.codec == "jpeg" || field.codec == "png") {
     JpegDecoder decoder;
@@ -287,7 +288,7 @@ TEST(RecipeContract, DecodesByItsCodec) {
   }
 }
 
-// What storage could leave out or keep once: blocks of one byte alone, and blocks that it has already.
+// Storage could compress blocks of one repeated byte, and store equal blocks only once. There must be none.
 TEST(RecipeContract, BlocksAreNeitherEmptyNorAlike) {
   constexpr std::size_t kBlock = 4096;
   std::set<std::string_view> blocks;

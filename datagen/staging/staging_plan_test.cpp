@@ -28,7 +28,7 @@ StagingPlan a_plan() {
   return plan;
 }
 
-// The text with a member changed and sealed anew: what a checksum does not find.
+// Changes a member of the text and seals it again, so that the checksum is right.
 std::string resealed(std::string text, const std::string& from, const std::string& to) {
   text.replace(text.find(from), from.size(), to);
   return seal_line(text.substr(0, text.find(",\"seal\":")) + "}", 1, 1);

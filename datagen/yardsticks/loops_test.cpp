@@ -1,4 +1,4 @@
-// The baseline loop and the probes of the probe series: that they read all that they say, and end when told.
+// Tests the baseline loop and the probes: they read exactly the bytes that they report, and stop when asked.
 #include <sys/resource.h>
 
 #include <algorithm>
