@@ -1,5 +1,5 @@
-// The back end mmap beyond the contract: files that lose bytes while they are mapped, and its handler of
-// SIGBUS among others.
+// Tests the back end mmap beyond the contract: files that lose bytes while they are mapped, and its SIGBUS
+// handler next to other handlers.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -78,7 +78,7 @@ TEST_F(Mmap, WhatAFileGotLaterIsRead) {
 
 TEST_F(Mmap, AFileThatShrankIsTruncatedWhereverItEnds) {
   std::vector<std::byte> out(kBytes);
-  for (const off_t left : {999'999, 500'001, 500'000, 499'712, 1, 0}) {  // with and without a page boundary
+  for (const off_t left : {999'999, 500'001, 500'000, 499'712, 1, 0}) {  // at a page boundary and not
     put("object");
     const auto reader = open("object");
     ASSERT_OK(reader->read_at(0, out));
@@ -92,7 +92,7 @@ TEST_F(Mmap, AFileThatShrankIsTruncatedWhereverItEnds) {
   }
 }
 
-// Of the mapping that holds the address.
+// The resident KiB of the mapping that contains the address.
 std::size_t resident_kib(const void* address) {
   std::ifstream maps("/proc/self/smaps");
   bool inside = false;
@@ -133,7 +133,7 @@ TEST_F(Mmap, TouchingAViewOfAFileThatShrankGivesZerosAndThenAnError) {
   EXPECT_TRUE(
       std::all_of(seen.begin() + 8192, seen.end(), [](std::byte byte) { return byte == std::byte{0}; }));
   EXPECT_ERRC(Errc::truncated, reader->view(0, kBytes));
-  // The file has its length again, but the view that was touched has not got its bytes.
+  // The file has its length again, but the pages of the touched view have lost their bytes.
   ASSERT_EQ(::truncate(path("object").c_str(), kBytes), 0);
   EXPECT_ERRC(Errc::io, reader->view(0, kBytes));
 }
@@ -199,7 +199,7 @@ TEST_F(Mmap, WhatIsKeptChangesWithItsFile) {
   EXPECT_OK(open("object")->view(0, 2 * kBytes)) << "it is longer now";
 }
 
-// A mapping of somebody else in the same process whose file has gone.
+// Touches a mapping that the back end does not know, after its file was truncated.
 void touch_foreign_mapping(const std::string& path) {
   std::ofstream(path) << "x";
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -208,7 +208,8 @@ void touch_foreign_mapping(const std::string& path) {
   static_cast<void>(*static_cast<const volatile char*>(memory));
 }
 
-// In a process of its own, as ctest runs each: the handler that was there before the first mapping.
+// A handler was installed before the first mapping. In a child process, because the handler is a state of the
+// process.
 TEST_F(Mmap, SignalsOfOthersReachTheHandlerThatWasThere) {
   EXPECT_TRUE(in_child_process([&] {
     std::signal(SIGBUS, [](int) { ::_exit(42); });

@@ -1,4 +1,4 @@
-// The posix back end against system calls that fail: injected, since no machine fails on demand.
+// Tests the posix back end with injected failures of system calls, since no machine fails on demand.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class PosixFaults : public testing::Test {
  protected:
   void SetUp() override { reopen(""); }
 
-  // The back end below scratch/root, with more options: ",publish=rename".
+  // Opens the back end again on scratch/root with more options: ",publish=rename".
   void reopen(const std::string& options) {
     auto tier = open_tier("t=posix:" + root().string() + options);
     ASSERT_OK(tier);
@@ -36,7 +36,7 @@ class PosixFaults : public testing::Test {
     std::ifstream file(root() / name, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  // Everything in the root, hidden names too.
+  // All names in the root, also hidden ones.
   std::vector<std::string> everything() {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(root()))
@@ -88,7 +88,7 @@ TEST_F(PosixFaults, ShortAndInterruptedWritesAreWrittenOn) {
   EXPECT_EQ(get("object"), text_of(bytes));
 }
 
-// The stated kind for each fault, wherever it strikes.
+// Each fault must give the same kind of error in every call.
 TEST_F(PosixFaults, TheSameFaultIsTheSameErrorEverywhere) {
   ASSERT_OK(put("object", pattern(10)));
   const auto reader = backend().open("object");
@@ -335,17 +335,17 @@ TEST_F(PosixFaults, DirectModeWritesLargeAlignedBytesFromWhereTheyLie) {
   const std::span<const std::byte> all = memory.first(bytes.size());
   std::copy(bytes.begin(), bytes.end(), memory.data());
   struct Case {
-    std::vector<std::size_t> appended;  // up to which byte each
+    std::vector<std::size_t> appended;  // the end of each append, in bytes
     std::uint64_t writes;
   };
   for (const Case& one : std::vector<Case>{
-           {{5 * kMiB}, 1},                             // one call, not one for each block
+           {{5 * kMiB}, 1},                             // one call for all blocks
            {{5 * kMiB + 4096}, 1},                      // blocks of 4 KiB
            {{5 * kMiB + 100}, 2},                       // the rest is staged
-           {{2 * kMiB, 4 * kMiB + 8192, 6 * kMiB}, 3},  // each from where it lies
-           {{kMiB - 4096, kMiB}, 1},                    // few are gathered
-           {{100, 4 * kMiB + 100}, 4 + 1},              // behind a part of a block all are
-           {{4096, 4 * kMiB}, 4},                       // and what is staged goes first
+           {{2 * kMiB, 4 * kMiB + 8192, 6 * kMiB}, 3},  // each directly from its address
+           {{kMiB - 4096, kMiB}, 1},                    // small ones are gathered first
+           {{100, 4 * kMiB + 100}, 4 + 1},              // after a partial block all bytes are staged
+           {{4096, 4 * kMiB}, 4},                       // staged bytes are written first
        }) {
     auto writer = backend().create("object");
     ASSERT_OK(writer);
@@ -359,8 +359,7 @@ TEST_F(PosixFaults, DirectModeWritesLargeAlignedBytesFromWhereTheyLie) {
     EXPECT_EQ(faults.calls(Call::write), one.writes) << from;
     EXPECT_TRUE(get("object") == text_of(all.first(from))) << from;
   }
-  // What the caller does with the memory afterwards is his own business; memory that is not aligned is
-  // copied.
+  // The caller may change the memory after append(). Memory that is not aligned is copied.
   auto writer = backend().create("object");
   ASSERT_OK(writer);
   ASSERT_OK((*writer)->append(all.subspan(1, 3 * kMiB)));
@@ -384,10 +383,10 @@ TEST_F(PosixFaults, AFileSystemWithoutDirectModeFallsBackWhereThatIsAskedFor) {
   ASSERT_OK(put("object", pattern(5'000)));
   const auto without_direct = [&](InjectedFaults& faults, int nameless) {
     faults.fail(Call::open_nameless, nameless, 1, 1000);
-    if (nameless != EINVAL) faults.fail(Call::open, EINVAL, 2, 1000);  // the first is that of the folder
+    if (nameless != EINVAL) faults.fail(Call::open, EINVAL, 2, 1000);  // the first open is that of the folder
     reopen(",direct=1,fallback=buffered");
   };
-  for (const int nameless : {EINVAL, EOPNOTSUPP}) {  // what is made there says it, or what is there
+  for (const int nameless : {EINVAL, EOPNOTSUPP}) {  // found by a new file, or by an existing one
     {
       InjectedFaults faults;
       without_direct(faults, nameless);

@@ -1,5 +1,5 @@
-// The posix back end on a real file system: rights, limits, full disks, killed writers, what others left
-// there.
+// Tests the posix back end on a real file system: permissions, limits, full disks, killed writers, and files
+// of other programs.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -175,7 +175,7 @@ TEST_F(Posix, AFullFileSystemIsNoSpaceAndLeavesNothing) {
   if (!mounted) GTEST_SKIP() << "this root may not mount";
 }
 
-// What a killed writer leaves: nothing at all, or, without nameless files, a name that lists leave out.
+// A killed writer leaves nothing, or if there are no nameless files, a name that listings skip.
 TEST_F(Posix, AKilledWriterLeavesNoHalfObject) {
   const unsigned named = has_nameless_files(scratch_.path()) ? 0 : 1;
   for (const auto& [way, left] : {std::pair{"", named}, std::pair{",publish=rename", 1U}}) {
@@ -276,7 +276,7 @@ TEST_F(Posix, FreeSpaceIsWhatDfSaysForEveryUser) {
   const auto backend = posix_at(root());
   const auto free = backend->names().free_bytes();
   ASSERT_OK(free);
-  // Others write here meanwhile: within a tenth.
+  // Other programs may write to this file system, so the result may differ by a tenth.
   const auto expected = static_cast<double>(space.available);
   EXPECT_NEAR(static_cast<double>(*free), expected, expected / 10);
   EXPECT_TRUE(as_plain_user([&] {

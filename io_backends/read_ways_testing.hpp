@@ -1,4 +1,4 @@
-// For tests only: the ways to read an object that every back end has.
+// For tests only: the ways to read an object that all back ends have.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ inline bool opens(Way way) {
   return way == Way::reader || way == Way::queued_reader;
 }
 
-// A back end with a queue of its own. For one thread and one process: a child makes its own.
+// A back end with its own queue, for one thread. After a fork, the child must make one of its own.
 struct Subject {
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Queue> queue;
@@ -41,7 +41,7 @@ struct Subject {
     return writer->publish(Durability::visible);
   }
 
-  // Fills `out` from the object's front.
+  // Fills `out` with the first bytes of the object.
   Result<std::uint64_t> read(Way way, std::string_view name, std::span<std::byte> out) const {
     if (way == Way::object) return backend->read_object(name, out.size(), out);
     if (way == Way::queued_object) return by_queue({ReadObject{name, out.size(), out}, 1});

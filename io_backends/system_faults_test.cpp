@@ -73,7 +73,8 @@ using penstock::struck;
 // NOLINTBEGIN(cppcoreguidelines-*,cert-*,misc-*): these replace the C library's.
 extern "C" {
 
-// By another call of liburing that does the same; absent where the suite is built without it.
+// Submits with another function of liburing that does the same. It is null if this test is built without
+// liburing.
 struct io_uring;
 __attribute__((weak)) int io_uring_submit_and_wait(struct io_uring* ring, unsigned completions);
 __attribute__((visibility("default"))) int io_uring_submit(struct io_uring* ring) {
@@ -91,7 +92,7 @@ __attribute__((visibility("default"))) ssize_t pread(int fd, void* out, size_t b
   return syscall(SYS_pread64, fd, out, shortened(Call::read, bytes), offset);
 }
 
-// A short vector read: as much of the first piece as allowed.
+// A short vector read: as much of the first piece as the fault allows.
 __attribute__((visibility("default"))) ssize_t preadv(int fd, const struct iovec* parts, int count,
                                                       off_t offset) {
   if (struck(Call::read)) return -1;
@@ -104,7 +105,7 @@ __attribute__((visibility("default"))) ssize_t pwrite(int fd, const void* data, 
   return syscall(SYS_pwrite64, fd, data, shortened(Call::write, bytes), offset);
 }
 
-// A short vector write: as much of the first piece that has something as allowed.
+// A short vector write: as much of the first piece that is not empty as the fault allows.
 __attribute__((visibility("default"))) ssize_t pwritev(int fd, const struct iovec* parts, int count,
                                                        off_t offset) {
   if (struck(Call::write)) return -1;
@@ -176,7 +177,7 @@ __attribute__((visibility("default"))) int close(int fd) {
 
 }  // extern "C"
 
-// Counts and forwards. What is aligned beyond the default keeps the library's own operator.
+// Counts allocations and forwards them. Over-aligned types use the library's own operator.
 void* operator new(std::size_t bytes) {
   ++penstock::allocated;
   void* memory = std::malloc(bytes == 0 ? 1 : bytes);

@@ -1,4 +1,4 @@
-// What only a ring can do wrong: the kernel that answers it otherwise than it should, and threads that use it
+// Tests faults that only a ring can have: unexpected answers of the kernel, and several threads that use it
 // one after the other.
 #include <fcntl.h>
 #include <sched.h>
@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(, Uring, testing::Values("", ",direct=1", ",sqpoll=1"),
   return row.param.empty() ? "plain" : row.param.substr(1, row.param.find('=') - 1);
 });
 
-// Tags of all that is in flight, each of which comes once and well.
+// Reaps everything in flight and returns the tags. Each must come once and without an error.
 std::set<std::uint64_t> reap_all(Queue& queue) {
   std::set<std::uint64_t> tags;
   std::vector<Completion> completions(16);
@@ -67,11 +67,11 @@ std::set<std::uint64_t> reap_all(Queue& queue) {
   return tags;
 }
 
-// Where there is no room to prepare more, all that is prepared is handed over, and where the kernel is too
-// busy to take it, completions are taken meanwhile.
+// When the submission queue is full, all prepared reads are submitted. If the kernel is too busy to take
+// them, completions are reaped in between.
 TEST_P(Uring, WhatCompletesWhileAReadIsPreparedKeepsItsSlot) {
   constexpr std::size_t kDepth = 2'048;
-  constexpr std::size_t kAtOnce = 100;  // completed when the room runs out
+  constexpr std::size_t kAtOnce = 100;  // completed before the queue is full
   const auto reader = backend_->open("object");
   ASSERT_OK(reader);
   auto queue = backend_->queue(kDepth);
@@ -99,8 +99,8 @@ TEST_P(Uring, WhatCompletesWhileAReadIsPreparedKeepsItsSlot) {
   }
 }
 
-// As where a filter comes into force late, or the kernel drops completions: no call waits for ever, and no
-// memory is written to any more.
+// The system call is forbidden while reads are in flight, as by a late filter, or the kernel drops
+// completions. No call may wait without end, and the kernel may no longer write into the buffers.
 TEST_P(Uring, ReadsFailWhereTheRingAnswersNoMore) {
   ASSERT_OK(put("large", pattern(1U << 20U)));
   for (const std::size_t at_least : {1U, 0U}) {
@@ -118,7 +118,7 @@ TEST_P(Uring, ReadsFailWhereTheRingAnswersNoMore) {
         if (i % 2 == 0) operations.push_back({ReadAt{reader->get(), 0, out}, i});
         if (i % 2 != 0) operations.push_back({ReadObject{"large", 1U << 20U, out}, i});
       }
-      auto queue = tier->backend->queue(8);  // ends with reads in flight
+      auto queue = tier->backend->queue(8);  // destroyed with reads in flight
       ASSERT_OK(queue);
       ASSERT_EQ((*queue)->submit(operations), 8U);
       ASSERT_TRUE(deny_calls({SYS_io_uring_enter}));
@@ -130,7 +130,7 @@ TEST_P(Uring, ReadsFailWhereTheRingAnswersNoMore) {
           ASSERT_GE(count, at_least);
           for (const Completion& one : std::span(completions).first(count)) {
             tags.insert(one.tag);
-            if (one.bytes.ok()) continue;  // it was done before
+            if (one.bytes.ok()) continue;  // it completed before the call was forbidden
             EXPECT_ERRC(Errc::permission_denied, one.bytes);
             EXPECT_NE(one.bytes.error().what.find("large"), std::string::npos);
           }
@@ -147,7 +147,7 @@ TEST_P(Uring, ReadsFailWhereTheRingAnswersNoMore) {
   }
 }
 
-// The system gives the numbers of dead threads to new ones.
+// The kernel gives ids of ended threads to new threads.
 TEST_P(Uring, AThreadWithTheNumberOfADeadOneHasItsOwnRing) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root may say which number the next thread gets";
   const std::filesystem::path refused = scratch_.path() / "refused";
@@ -156,7 +156,7 @@ TEST_P(Uring, AThreadWithTheNumberOfADeadOneHasItsOwnRing) {
       std::ofstream(refused) << "x";
       return;
     }
-    EXPECT_TRUE(in_child_process([&] {  // the first process in its space of numbers, which no signal ends
+    EXPECT_TRUE(in_child_process([&] {  // the first process of a pid namespace, which no signal ends
       std::signal(SIGALRM, [](int) { ::_exit(1); });
       ::alarm(60);
       auto tier = open_tier("t=uring:" + scratch_.path().string() + GetParam());
@@ -173,7 +173,7 @@ TEST_P(Uring, AThreadWithTheNumberOfADeadOneHasItsOwnRing) {
         EXPECT_EQ(out, bytes_);
       };
       std::thread(read).join();
-      // A thread that was joined has its number for another instant.
+      // The id of a joined thread stays in use for a short time.
       while (::syscall(SYS_tgkill, ::getpid(), numbers.front(), 0) == 0) ::usleep(1000);
       {
         std::ofstream next("/proc/sys/kernel/ns_last_pid");
@@ -190,7 +190,7 @@ TEST_P(Uring, AThreadWithTheNumberOfADeadOneHasItsOwnRing) {
   if (std::filesystem::exists(refused)) GTEST_SKIP() << "this root may not choose the numbers of threads";
 }
 
-// The flags with which this process has the file open.
+// The flags of this process's descriptor of the file.
 int flags_of(const std::filesystem::path& path) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code ignored;
@@ -200,7 +200,8 @@ int flags_of(const std::filesystem::path& path) {
   return -1;
 }
 
-// The kernel gives up at once on a read that has to wait where the file was opened so as not to.
+// If a file was opened with O_NONBLOCK, the kernel fails a read that would have to wait. So files are read
+// without that flag.
 TEST_P(Uring, ReadsOfAnOpenFileMayWaitAndAFifoDoesNotBlock) {
   const auto reader = backend_->open("object");
   ASSERT_OK(reader);
@@ -212,7 +213,7 @@ TEST_P(Uring, ReadsOfAnOpenFileMayWaitAndAFifoDoesNotBlock) {
   EXPECT_TRUE(in_child_process([&] {
     ::alarm(20);
     const auto fifo = backend_->open("fifo");
-    if (!fifo.ok()) return;  // there is no direct one
+    if (!fifo.ok()) return;  // a FIFO cannot be opened for direct I/O
     auto queue = backend_->queue(2);
     ASSERT_OK(queue);
     Bytes out(100);
@@ -224,9 +225,9 @@ TEST_P(Uring, ReadsOfAnOpenFileMayWaitAndAFifoDoesNotBlock) {
   }));
 }
 
-// A fault that a blocking read would report is reported, and not hidden by a second try.
+// An error is reported at once; the read is not repeated with blocking calls, which would hide it.
 TEST_P(Uring, WhatFailsIsNotDoneAgainByBlockingCalls) {
-  std::filesystem::create_symlink("/proc/self/mem", scratch_.path() / "memory");  // none at address 0
+  std::filesystem::create_symlink("/proc/self/mem", scratch_.path() / "memory");  // reads at address 0 fail
   const auto blocking = open_tier("t=posix:" + scratch_.path().string());
   ASSERT_OK(blocking);
   auto queue = backend_->queue(2);
@@ -246,12 +247,13 @@ TEST_P(Uring, WhatFailsIsNotDoneAgainByBlockingCalls) {
     EXPECT_EQ(absent.error().what, wanted.error().what);
     EXPECT_EQ(faults.calls(Call::open), 0U);
   }
-  if (backend_->caps().bypasses_cache) return;  // such a file has no direct I/O
+  if (backend_->caps().bypasses_cache) return;  // this file has no direct I/O
   const auto wanted = blocking->backend->read_object("memory", kBytes, out);
   EXPECT_ERRC(Errc::io, wanted);
   const auto reader = backend_->open("memory");
   ASSERT_OK(reader);
-  EXPECT_FALSE(by_queue({ReadObject{"memory", kBytes, out}, 1}).ok());  // so that objects are opened to wait
+  // From now on objects are opened for blocking reads.
+  EXPECT_FALSE(by_queue({ReadObject{"memory", kBytes, out}, 1}).ok());
   for (const Operation& operation :
        {Operation{ReadObject{"memory", kBytes, out}, 1}, Operation{ReadAt{reader->get(), 0, out}, 1}}) {
     InjectedFaults faults;

@@ -1,4 +1,4 @@
-// Collective calls over MPI: this program is every rank of a job of two, which mpirun starts.
+// Tests collective calls over MPI: mpirun starts this program as both ranks of a job of two.
 #include "io_backends/core/ranks/communicator.hpp"
 
 #include <sys/mman.h>
@@ -16,14 +16,14 @@ namespace {
 
 constexpr std::size_t kGiB = std::size_t{1} << 30U;
 
-// The job: joined once, as MPI is.
+// The job, which is joined once because MPI can be initialised only once.
 Communicator* job() {
   static const auto ranks = join_ranks(look_for_launcher());
   EXPECT_OK(ranks);
   return ranks.ok() ? ranks->get() : nullptr;
 }
 
-// Bytes that are never read, and that therefore take no memory.
+// Memory that is never touched and so takes no pages.
 class Promised {
  public:
   explicit Promised(std::size_t bytes)
@@ -41,7 +41,7 @@ class Promised {
   void* const at_;
 };
 
-// Each rank's share of what is too much by an int's reckoning, and by that of each rank alone.
+// The total is too large for an int, or the part of one rank alone is.
 TEST(MpiRanks, WhatIsTooMuchToGatherFailsOnEveryRank) {
   Communicator* const ranks = job();
   ASSERT_NE(ranks, nullptr);

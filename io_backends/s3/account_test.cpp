@@ -1,4 +1,4 @@
-// Where a store is, and who asks.
+// Tests which object store and credentials are used.
 #include "io_backends/s3/account.hpp"
 
 #include <fstream>

@@ -1,4 +1,4 @@
-// What object stores answer, as they do and as they should not.
+// Tests the parsing of answers of object stores, correct and wrong ones.
 #include "io_backends/s3/answers.hpp"
 
 #include "io_backends/testing/testing.hpp"

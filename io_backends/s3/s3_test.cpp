@@ -1,4 +1,4 @@
-// The back end s3 against a server of our own that fails on purpose.
+// Tests the back end s3 with a test server that fails on purpose.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@
 namespace penstock::s3 {
 namespace {
 
-// Every operation, refused alike.
+// Checks that every operation fails with this error.
 void expect_all_refused(Backend& backend, Errc errc, std::string_view words) {
   Bytes out(10);
   const auto all = [](const Entry& /*entry*/) { return true; };
@@ -135,7 +135,7 @@ TEST_F(S3, TriesEndAndSaySo) {
   EXPECT_ERRC(Errc::io, read(), "127.0.0.1");
 }
 
-// A name that no resolver is asked for: it is longer than a label may be.
+// The host name is too long for a DNS label, so no resolver is asked.
 TEST_F(S3, AHostWithoutAnAddressIsTriedAgain) {
   ::setenv("no_proxy", "*", 1);
   auto made = make("http://" + std::string(70, 'x') + "/bucket", {{"retries", "2"}});
@@ -163,7 +163,7 @@ TEST_F(S3, ASilentServerTimesOut) {
   EXPECT_OK(backend->read_object("object", 1, out));
 }
 
-// Takes the signal back when it ends.
+// Simulates a signal, and removes it at the end of the scope.
 struct AskedToStop {
   AskedToStop() { simulate_interrupt(SIGINT); }
   ~AskedToStop() { simulate_interrupt(0); }
@@ -214,7 +214,7 @@ TEST_F(S3, CleaningUpGoesOnWhenWeAreAskedToStop) {
   ASSERT_OK((*writer)->append(bytes_of("x")));
   const AskedToStop asked;
   server.spoil(Mishap::lost_answer, 1,
-               "PUT");  // on a connection that libcurl by itself does not try again on
+               "PUT");  // on a connection on which libcurl itself does not retry
   EXPECT_OK((*writer)->publish(Durability::visible)) << "the object tells whose it is";
   EXPECT_OK(get("small"));
   EXPECT_OK(backend->names().remove("object"));
@@ -238,7 +238,7 @@ TEST_F(S3, AThreadThatWorksOnTriesAgain) {
   EXPECT_OK(backend->read_object("object", 1, out));
 }
 
-// Three deaths, each of which costs a request no more than two of its seven tries.
+// The server is killed three times. Each time costs a request at most two of its seven tries.
 TEST_F(S3, AServerThatIsKilledAndComesBack) {
   const Bytes bytes = pattern(24 * kMiB);
   ASSERT_OK(put("large", bytes));
@@ -253,7 +253,7 @@ TEST_F(S3, AServerThatIsKilledAndComesBack) {
   EXPECT_EQ(server.deaths_to_come(), 0U);
 }
 
-// No server listens on the port meanwhile. The one thread that drives the queue decides how long that is.
+// No server listens on the port for a while. The one thread that drives the queue decides how long.
 TEST_F(S3, AServerThatIsAwayForAWhile) {
   const Bytes bytes = pattern(100'000, 3);
   ASSERT_OK(put("small", bytes));
@@ -352,7 +352,7 @@ TEST_F(S3, AReaderNeverMixesTwoObjects) {
   EXPECT_ERRC(Errc::io, (*reader)->read_at(0, out), "replaced");
 }
 
-// A process that is gone.
+// The id of a process that has ended.
 pid_t dead_process() {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
@@ -376,8 +376,8 @@ TEST_F(S3, TheLockOfADeadProcessIsTakenOver) {
   EXPECT_ERRC(Errc::busy, backend->names().lock("other"), "some.other.host");
 }
 
-// Both have read whose it was before either changes something, and the second does so when the first has it;
-// where the server knows no conditions, a moment after the first.
+// Two processes have both read the old holder before either changes the lock. If the server supports
+// conditional requests, the second changes it after the first has the lock, else 50 ms later.
 TEST_F(S3, OfTwoWhoTakeOverALockOneHoldsIt) {
   for (const bool conditions : {true, false}) {
     server.knows_conditions = conditions;

@@ -1,4 +1,4 @@
-// SHA-256, HMAC and signatures against what their standards and AWS publish.
+// Tests SHA-256, HMAC and signatures with the examples that their standards and AWS publish.
 #include "io_backends/s3/sigv4.hpp"
 
 #include <gtest/gtest.h>

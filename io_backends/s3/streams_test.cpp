@@ -1,4 +1,5 @@
-// Reads of large objects in several ranged GETs at once, by reader and queue of the back end s3.
+// Tests reads of large objects with several ranged GETs at the same time, by reader and by queue of the back
+// end s3.
 #include <atomic>
 #include <mutex>
 #include <set>
@@ -12,7 +13,7 @@ namespace {
 constexpr std::size_t kPart = 5 * kMiB;
 constexpr std::string_view kSecond = "bytes=5242880-";
 
-// Holds the requests that it is shown until let go, or for a minute.
+// Holds requests until it is opened, at most for a minute.
 class Gate {
  public:
   void pass() {
@@ -27,7 +28,7 @@ class Gate {
   std::atomic<bool> open_{false}, expired_{false};
 };
 
-// How an object is read: by which call, and with its length given or not.
+// How an object is read: by which call, and with a known length or not.
 struct How {
   enum class Call : std::uint8_t { queued_object, object, queued_at, at } call;
   bool known = true;
@@ -50,7 +51,7 @@ class Streams : public S3, public testing::WithParamInterface<How> {
     return GetParam().call == How::Call::queued_object || GetParam().call == How::Call::queued_at;
   }
 
-  // Opens where the way of reading does that, so that what the test breaks are the reads.
+  // Opens a reader if the way to read needs one, so that later faults hit only the reads.
   void open(std::string_view name) {
     if (!by_reader()) return;
     auto opened = backend->open(name);
@@ -77,7 +78,7 @@ class Streams : public S3, public testing::WithParamInterface<How> {
     EXPECT_EQ(queue->in_flight(), 0U);
     return completions[0].bytes;
   }
-  // All of it, by the way of this test.
+  // Reads the whole object in the way of this test, and checks it.
   void expect_read(std::string_view name, const Bytes& bytes) {
     Bytes out(bytes.size() + (GetParam().known ? 0 : 1000));
     const auto got = read(name, out, bytes.size());
@@ -111,7 +112,7 @@ TEST_P(Streams, AreInFlightTogether) {
     const std::lock_guard lock(mutex);
     ranges.insert(range);
   });
-  // The first of an object of unknown length is there when the others begin.
+  // Of an object of unknown length, the first range is answered before the others are requested.
   if (GetParam().known) server.gather = 4;
   expect_read("large", bytes);
   EXPECT_EQ(ranges.size(), 5U);
@@ -167,7 +168,8 @@ TEST_P(Streams, AnEmptyObjectAndNone) {
   EXPECT_FALSE(read("folder", out, out.size()).ok());
 }
 
-// It is replaced when all its ranges are asked for, where that is at once, and one is yet to be answered.
+// The object is replaced while one range is unanswered, after all of its ranges were requested if that
+// happens at once.
 TEST_P(Streams, NeverMixTwoObjects) {
   const Bytes bytes = pattern(3 * kPart), other = pattern(3 * kPart, 9);
   std::atomic<unsigned> asked{0};
@@ -192,10 +194,10 @@ TEST_P(Streams, NeverMixTwoObjects) {
       EXPECT_ERRC(Errc::io, got, "replaced");
     }
   }
-  server.stop();  // no thread counts any more
+  server.stop();  // ends the threads that count
 }
 
-// As above, with the first piece there before the second is asked for.
+// The same, but the first range is answered before the second is requested.
 TEST_P(Streams, AnObjectReplacedBetweenThem) {
   remake({{"part", "5MiB"}, {"connections", "1"}});
   store("large", pattern(3 * kPart));
@@ -208,7 +210,7 @@ TEST_P(Streams, AnObjectReplacedBetweenThem) {
   EXPECT_ERRC(Errc::io, read("large", out, out.size()), "replaced");
 }
 
-// By an empty one, when its first piece has broken and the others are there.
+// The object is replaced by an empty one after its first range broke and the others arrived.
 TEST_P(Streams, AnObjectReplacedBetweenTries) {
   store("large", pattern(3 * kPart));
   open("large");
@@ -234,8 +236,7 @@ TEST_P(Streams, AnObjectReplacedBetweenTries) {
   server.stop();
 }
 
-// One at a time: else the server might still be at a request of a read that has failed when the next is
-// spoiled.
+// With one connection: else the server could still answer a failed read when the next fault is set.
 TEST_P(Streams, AServerThatSendsOtherBytesIsFoundOut) {
   remake({{"part", "5MiB"}, {"connections", "1"}});
   store("large", pattern(3 * kPart));
@@ -253,7 +254,7 @@ TEST_P(Streams, AServerThatSendsOtherBytesIsFoundOut) {
   EXPECT_OK(read("large", out, out.size()));
 }
 
-// One fails for good, and what the others bring later goes nowhere.
+// One range fails finally; the bytes of the others that arrive later are discarded.
 TEST_P(Streams, AFailureEndsThemAll) {
   const Bytes bytes = pattern(4 * kPart);
   store("large", bytes);
@@ -270,14 +271,14 @@ TEST_P(Streams, AFailureEndsThemAll) {
   gate.open();
   expect_read("large", bytes);
   EXPECT_EQ(out, then);
-  server.stop();  // no thread waits at the gate any more
+  server.stop();  // ends the threads that wait at the gate
 }
 
 TEST_P(Streams, AServerThatIsGoneForGood) {
   remake({{"part", "5MiB"}, {"retries", "1"}});
   store("large", pattern(3 * kPart));
   open("large");
-  server.die(1, 2);  // with a stream or two in flight
+  server.die(1, 2);  // with one or two streams in flight
   server.spoil(Mishap::hang_up, TestServer::kAll);
   Bytes out(3 * kPart);
   EXPECT_ERRC(Errc::io, read("large", out, out.size()), "2 times");
@@ -317,10 +318,10 @@ TEST_F(S3Queues, DestroyedWithStreamsInFlightCutThemOff) {
   gate.open();
   Bytes out(10);
   EXPECT_OK(backend->read_object("large", 10, out));
-  server.stop();  // no thread waits at the gate any more
+  server.stop();  // ends the threads that wait at the gate
 }
 
-// Works off eight objects of three parts each, and says how many requests there were at once.
+// Reads eight objects of three parts each, and returns the largest number of simultaneous requests.
 unsigned most_at_once(Backend& backend, TestServer& server) {
   const Bytes bytes = pattern(3 * kPart);
   auto queue = backend.queue(8);

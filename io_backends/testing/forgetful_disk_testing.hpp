@@ -1,19 +1,17 @@
-// For tests only: what is on a disk, what is only in the machine's memory, and what a power cut leaves.
+// For tests only: models what is on a disk, what is only in the machine's memory, and what a power cut
+// leaves.
 //
-// The model is the most hostile file system that POSIX permits, but for renaming:
-//   bytes     of an object are on the disk once they were synced; else a cut leaves all of them, none, zeros,
-//   or
-//             a part, whole or filled up with zeros
-//   names     each object and folder is, after a cut, where it last was on the disk or at any place that it
-//   was
-//             given since, whatever happened to others: there is no order among them
-//   folders   syncing one puts on the disk what is in it, and that what is no longer in it is not there. A
-//             folder that is not on the disk itself takes all that is in it along
-//   renaming  is atomic: never two names, never none; only where the folder that something left was synced
-//   and
-//             the one that it went to was not, it may be lost. Syncing the new one is enough
-//   replacing an object by another is atomic: one of the two is there
-// Nothing but a sync puts anything on the disk in time. One thread at a time.
+// The model is the most hostile file system that POSIX permits, except for renaming:
+//  - Bytes of an object are on the disk after a sync. Without one, a power cut leaves all of them, none,
+//    zeros, or a part, which may be filled up with zeros.
+//  - Names: after a cut, each object and folder is where it last was on the disk, or at any place that it got
+//    later. Changes of different objects have no order.
+//  - Folders: a sync puts the entries of a folder on the disk, also the removal of entries. If the folder
+//    itself is not on the disk, a cut loses everything in it.
+//  - Renaming is atomic: an object never has two names or none. The exception: it may be lost if its old
+//    folder was synced and its new folder was not. Syncing the new folder is enough.
+//  - Replacing an object by another is atomic: one of the two exists.
+// Only a sync puts anything on the disk. Use it from one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -33,20 +31,20 @@ class ForgetfulDisk {
   using Blob = std::shared_ptr<const std::vector<std::byte>>;
 
   struct Node;
-  // Where something is or was. No folder: nowhere.
+  // A place that a node has or had. Without a folder: it was removed or replaced.
   struct Place {
     Node* folder = nullptr;
     std::string name{};
-    const Node* replaced_by = nullptr;  // nowhere, because that one took its place
-    std::uint64_t when = 0;             // counts all placements
+    const Node* replaced_by = nullptr;  // the node that took its place, if any
+    std::uint64_t when = 0;             // the number of this change among all changes
   };
   struct Node {
     std::uint64_t number = 0;
-    Blob blob{};  // null: a folder
+    Blob blob{};  // null for a folder
     bool bytes_synced = true;
-    std::map<std::string, Node*, std::less<>> children{};  // now
+    std::map<std::string, Node*, std::less<>> children{};  // the current entries
     Place on_disk{};
-    std::vector<Place> since{};  // its places since then; the last is where it is now
+    std::vector<Place> since{};  // its later places; the last is the current one
 
     const Place& now() const { return since.empty() ? on_disk : since.back(); }
     bool is_folder() const { return !blob; }
@@ -55,15 +53,16 @@ class ForgetfulDisk {
   ForgetfulDisk();
 
   Node& root() { return *nodes_.begin()->second; }
-  Node* find(std::string_view name);  // or null
+  Node* find(std::string_view name);  // null if there is none
 
-  // None of these looks whether it may: the caller has. `blob` null: a folder. What is there is replaced.
+  // These do not check whether the change is allowed: the caller has done that. A null `blob` makes a folder.
+  // An existing node of the name is replaced.
   Node& add(Node& folder, std::string_view name, Blob blob, bool bytes_synced);
   void move(Node& node, Node& folder, std::string_view name);
   void remove(Node& node);
   void sync(Node& folder);
 
-  // After a cut: of what was not synced, nothing is left; or some of it, by chance.
+  // What a power cut does to unsynced changes: all are lost, or a random choice of them.
   void lose_all();
   void lose_some(const RandomStream& random);
 
@@ -75,7 +74,7 @@ class ForgetfulDisk {
 
   std::uint64_t numbers_ = 0;
   std::uint64_t placements_ = 0;
-  std::map<std::uint64_t, std::unique_ptr<Node>> nodes_;  // by number: the root is the first
+  std::map<std::uint64_t, std::unique_ptr<Node>> nodes_;  // by number; the root is the first
 };
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
-// For tests only: a machine with disks whose power can be cut at any operation. It is switched on again with
-// what forgetful_disk_testing.hpp says is left.
+// For tests only: a machine with disks whose power can be cut at any operation. When it is switched on again,
+// it has what the model of forgetful_disk_testing.hpp leaves.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace penstock {
 
-// What a machine that is switched on again still has of what was not synced: all (only the processes were
-// killed), nothing, or some, by chance.
+// What is left of unsynced data when the machine is switched on again: all (only the processes were killed),
+// nothing, or a random part.
 enum class Kept : std::uint8_t { all, none, some };
 
-// All disks of a machine go off together, and their operations are counted together: each folder that is
-// made, create, append, write_at, each object or folder that is synced, name that is given, renaming, removal
-// and lock is one; reading is none. publish() syncs the bytes, gives the name and syncs the folders one after
-// another, so that it can be cut in between.
+// A machine whose disks lose power together. Their operations are counted together: each new folder, create,
+// append, write_at, sync of an object or folder, naming, rename, removal and lock is one; a read is none.
+// publish() is several operations: it syncs the bytes, gives the name and syncs the folders, so it can be cut
+// in between.
 //
-// Any thread. It outlives its back ends.
+// For any number of threads. It must live longer than its back ends.
 class ForgetfulMachine {
  public:
   ForgetfulMachine();
@@ -28,22 +28,23 @@ class ForgetfulMachine {
   ForgetfulMachine(const ForgetfulMachine&) = delete;
   ForgetfulMachine& operator=(const ForgetfulMachine&) = delete;
 
-  // One of its disks, empty when first named. Can be used across cuts; Readers, Writers and Locks of before
-  // cannot: they fail with io. Caps are those of a disk's file system without paths; its root folder is on
-  // the disk.
+  // One of its disks, which is empty at first use. The back end stays usable after cuts. Readers, Writers and
+  // Locks from before a cut fail with io. Its caps are those of a file system on a disk, without native
+  // paths; its root folder is on the disk.
   std::unique_ptr<Backend> backend(std::string_view disk);
-  void wipe(std::string_view disk);  // a new one takes its place
+  void wipe(std::string_view disk);  // replaces the disk by an empty one
 
-  // Operations that began since it was made or last switched on.
+  // The number of operations that started since the machine was made or last switched on.
   std::uint64_t operations() const;
 
-  // The n-th operation of those, counted from 1, is not done: it and all that comes later, reading too, fails
-  // with io. cut(): from now on.
+  // Cuts the power at operation n, counted from 1: it and everything later, also reads, fails with io. cut()
+  // does so at once.
   void cut_at(std::uint64_t n);
   void cut();
   bool off() const;
 
-  // Forgets what there is to forget, also where it was not off; locks go, and no later cut is planned.
+  // Switches the machine on: drops unsynced data as `kept` says, even if it was not off. Locks end, and a
+  // planned cut is cancelled.
   void power_on(Kept kept, std::uint64_t seed = 0);
 
   struct State;
@@ -52,7 +53,7 @@ class ForgetfulMachine {
   const std::unique_ptr<State> state_;
 };
 
-// A disk of one machine for each path: for the contract test, which takes it for a back end like the others.
+// A back end with a disk of one machine for each path, so that the contract test can test it like others.
 extern const BackendInfo backend_forgetful;
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
-// For tests only: cutting the power of real file systems, cutting any back end off at the n-th operation, and
-// leaving out syncs that matter.
+// For tests only: cuts the power of real file systems, cuts off any back end at operation n, and leaves out
+// syncs.
 #pragma once
 
 #include <atomic>
@@ -14,17 +14,17 @@
 
 namespace penstock {
 
-// From now on the mounted file system that `path` is in reads and writes nothing more, and nothing that is
-// not on its device gets there, as if the power had gone. What is left is there when it is mounted anew.
-// ext4, xfs and a few others; permission_denied without root.
+// Shuts down the mounted file system that contains `path`, as a power cut would: no later read or write
+// works, and data that is not yet on the device never gets there. After a new mount the rest is available.
+// For ext4, xfs and a few others; permission_denied without root.
 Result<void> shut_down_file_system(const std::filesystem::path& path);
 
-// A file system of its own on a loop device (ci/testbed/loop_disk), and its end.
+// A file system on a loop device (ci/testbed/loop_disk), which the destructor removes.
 class LoopDisk {
  public:
-  // `kind`: ext4 or xfs. unsupported where this machine or user cannot: a reason to skip.
-  // `room` ("100M"): the device stores no more than that, of which xfs takes 65 MiB before there is a file,
-  // and writes of more fail until mend(). Only xfs goes on without them.
+  // `kind` is ext4 or xfs. unsupported if this machine or user cannot make one: then skip the test. `room`
+  // ("100M") limits what the device stores. Writes of more fail until mend(). xfs uses 65 MiB of it before
+  // there is a file, and only xfs continues after failed writes.
   static Result<std::unique_ptr<LoopDisk>> make(std::string_view kind, std::string_view room = "");
   ~LoopDisk();
   LoopDisk(const LoopDisk&) = delete;
@@ -33,9 +33,9 @@ class LoopDisk {
   std::filesystem::path path() const { return folder_ / "mount"; }
   Result<void> mend() const;
   Result<void> cut() const { return shut_down_file_system(path()); }
-  // Mounted anew, after a cut or without one. No file of it may be open.
+  // Mounts the file system again, after a cut or without one. No file of it may be open.
   Result<void> restart() const;
-  // All that was written is on the device.
+  // Puts everything that was written on the device.
   Result<void> sync() const;
 
  private:
@@ -43,11 +43,11 @@ class LoopDisk {
   const std::filesystem::path folder_;
 };
 
-// Counts the operations of all back ends that share it, and cuts them off at one of them. Any thread.
+// Counts the operations of all back ends that share it, and fails them from a given one on. Any thread.
 class PowerCut {
  public:
-  // Before operation n, counted from 1, `what` is done, once (0: never); that one and all that follows,
-  // reading too, fails with io.
+  // Calls `what` once before operation n, counted from 1 (0: never). That operation and everything later,
+  // also reads, fails with io.
   PowerCut(std::uint64_t n, std::function<void()> what) : at_(n), what_(std::move(what)) {}
   std::uint64_t operations() const { return count_; }
   bool happened() const { return at_ != 0 && count_ >= at_; }
@@ -61,11 +61,11 @@ class PowerCut {
   std::atomic<std::uint64_t> count_{0};
 };
 
-// Operations: create, each piece written, publish, make_folders, rename, remove, sync_dir and lock. A publish
-// with its name synced is one of the object and one of each folder above.
+// Wraps a back end. Operations are create, each written piece, publish, make_folders, rename, remove,
+// sync_dir and lock. A publish that syncs the name counts one for the object and one for each folder above.
 std::unique_ptr<Backend> cut_off(std::unique_ptr<Backend> inner, PowerCut& power);
 
-// Syncs that `skips` says yes to are left out, and success is reported.
+// Wraps a back end that leaves out the syncs for which `skips` returns true, and reports success for them.
 enum class Synced : std::uint8_t { bytes, folder };
 using Skips = std::function<bool(Synced what, std::string_view name)>;
 std::unique_ptr<Backend> lying(std::unique_ptr<Backend> inner, Skips skips);

@@ -147,7 +147,7 @@ TEST(Communicator, ASignalIsHeardWhateverARankIsAt) {
     EXPECT_EQ(interrupt_signal(), SIGTERM);
   });
   RankThreads::run(2,
-                   [](Communicator& ranks) {  // the signal is still there, and the rank that has it says so
+                   [](Communicator& ranks) {  // the signal is still pending, and its rank reports it
                      if (ranks.root()) {
                        const SignalsForAll signals(ranks);
                        EXPECT_TRUE(ranks.barrier().ok());

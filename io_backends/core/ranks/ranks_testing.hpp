@@ -1,5 +1,4 @@
-// A job of several ranks within one process, each on a thread of its own: what tests of collective work
-// share.
+// For tests of collective work: a job of several ranks in one process, each on a thread of its own.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +16,7 @@ namespace penstock {
 
 class RankThreads {
  public:
-  // Runs `body` as every rank of a job and returns when all have.
+  // Runs `body` on every rank of a job, and returns when all have ended.
   static void run(int ranks, const std::function<void(Communicator&)>& body) {
     Shared shared(ranks);
     std::vector<std::jthread> threads;
@@ -34,7 +33,7 @@ class RankThreads {
 
   struct Shared {
     explicit Shared(int ranks) : said(static_cast<std::size_t>(ranks)), all_here(ranks) {}
-    std::vector<Bytes> said;  // by rank
+    std::vector<Bytes> said;  // the bytes of each rank
     std::barrier<> all_here;
     std::atomic<int> signal = 0;
   };
