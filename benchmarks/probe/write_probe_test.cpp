@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// That many blocks of sizes that take turns, one behind the other.
+// Concatenates `blocks` blocks whose sizes are taken from `sizes` in turn.
 std::vector<std::byte> blocks_of(BlockNoise& noise, std::size_t blocks,
                                  std::initializer_list<std::size_t> sizes) {
   std::vector<std::byte> all;
@@ -38,13 +38,14 @@ TEST(BlockNoise, NeverHasEightBytesTwice) {
   }
 }
 
-// No eight bytes twice leaves nothing to a dictionary; this leaves nothing to a code of the single bytes.
+// A compressor with a dictionary needs repeated byte sequences, and the test above shows that there are none.
+// One that codes single bytes needs some bytes to be more frequent, and this test shows that none are.
 TEST(BlockNoise, HasEachByteAsOftenAsAnother) {
   BlockNoise noise(1, 4096);
   const std::vector<std::byte> all = blocks_of(noise, 256, {4096});
   std::array<int, 256> count{};
   for (const std::byte byte : all) ++count[std::to_integer<std::size_t>(byte)];
-  // 4096 of each on average, with a deviation of 64.
+  // Each byte value occurs 4096 times on average, with a standard deviation of 64.
   EXPECT_GT(*std::min_element(count.begin(), count.end()), 4096 - 6 * 64);
   EXPECT_LT(*std::max_element(count.begin(), count.end()), 4096 + 6 * 64);
 }

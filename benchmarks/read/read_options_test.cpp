@@ -41,12 +41,11 @@ TEST(OpenLoop, IsANumberASecond) {
     EXPECT_ERRC(Errc::invalid_argument, parse_open_loop(text)) << text;
 }
 
-// Whether a repeat ends by passes, time or stonewall, and whether samples arrive at a rate, are two
-// questions.
+// How a repeat ends (passes, time or stonewall) and whether samples arrive at a rate are independent options.
 TEST(ReadOptions, EveryEndGoesWithEveryArrival) {
   struct Row {
     std::vector<OptionWord> words;
-    std::size_t end;  // the alternative of ReadOptions::end
+    std::size_t end;  // index of the variant's alternative in ReadOptions::end
     std::chrono::nanoseconds limit;
     std::chrono::nanoseconds min_time;
     bool open_loop = false;

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kFiles = 60;
 
-// One rank's engine over a corpus of its own that looks like the others'.
+// The engine of one rank with a corpus of its own, which is equal to those of the others.
 struct Bench {
   ScriptedBackend backend;
   Manifest manifest = scripted_files(backend, kFiles);
@@ -52,7 +52,8 @@ TEST(ReadTeam, PassesAreSharedAndFiguresJoined) {
   });
 }
 
-// Ranks of different pace: at the wall the slow one has less, and it goes on until it has as much.
+// Of two ranks with different speed, the slow one has read less at the stonewall. It continues until it has
+// read as much as the other.
 TEST(ReadTeam, TheStonewallIsWornOut) {
   for (const unsigned depth : {1U, 4U}) {
     std::array<std::atomic<std::uint64_t>, 2> taken{};
@@ -94,7 +95,7 @@ TEST(ReadTeam, OneRankHasNothingToWearOut) {
   EXPECT_EQ(tally.stonewall_s, tally.wall_s);
 }
 
-// Passes that end before the wall are all that there is to do.
+// If all passes end before the stonewall, nothing more is read.
 TEST(ReadTeam, AWallThatIsNotReachedChangesNothing) {
   RankThreads::run(2, [](Communicator& ranks) {
     ReadTeam team(ranks);

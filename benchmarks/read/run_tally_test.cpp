@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// Every member has a value that no other has.
+// A tally in which every member has a different value.
 RunTally tally(std::uint64_t from) {
   RunTally one;
   std::uint64_t next = from;
@@ -32,7 +32,7 @@ TEST(RunTally, SecondsGoOnOverRunsInTurn) {
   cell.wall_s = 1.4;
   cell.bytes = 14;
   cell.bytes_by_second = {10, 4};
-  RunTally pass;  // began 0.4 s into a second
+  RunTally pass;  // starts 0.4 s after a full second
   pass.wall_s = 1.2;
   pass.bytes = 12;
   pass.bytes_by_second = {6, 6};

@@ -1,5 +1,4 @@
-// This program has a SampleReader that sleeps PENSTOCK_REAP_DELAY_US at each reap
-// (benchmarks/CMakeLists.txt).
+// Built with a SampleReader that sleeps PENSTOCK_REAP_DELAY_US in each reap() (benchmarks/CMakeLists.txt).
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -12,11 +11,12 @@
 namespace penstock {
 namespace {
 
-// In memory the yardsticks read a sample in a few microseconds: they share no loop with the slow reader.
+// The reference loops read a sample from memory in a few microseconds. They do not use the slow reader, so it
+// lowers only the measured rate.
 TEST(SlowReader, LowersTheFractionOfTheCeiling) {
   for (const unsigned depth : {1U, 2U}) {
     auto backend = std::make_unique<ScriptedBackend>();
-    backend->change_caps().emulated = true;  // so that the yardsticks go through it
+    backend->change_caps().emulated = true;  // so that the reference loops use the back end
     const Manifest manifest = scripted_files(*backend, 50);
     const SampleList samples = corpus_samples(manifest).value();
     Tier tier;
