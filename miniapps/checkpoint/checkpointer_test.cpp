@@ -184,7 +184,7 @@ TEST_F(CheckpointerTest, ASlowCopyThatIsCutShortIsWrittenAgain) {
 
 class FullFastTier : public CheckpointerTest {
  protected:
-  // Room for one of kBytes and its manifest, not for two.
+  // Has room for one checkpoint of kBytes with its manifest, but not for two.
   Tier small() { return tier("fast", ",capacity=500KB"); }
   Tier stuck() { return tier("slow", ",fail=publish/rank-0.bin:eio@1.0"); }
 };
@@ -303,7 +303,7 @@ TEST_F(CheckpointerTest, WhatCouldNotBeReadBackIsRefusedBeforeAByteIsWritten) {
   const Tier slow = tier("slow");
   const auto saver = open(slow, nullptr).value();
   const std::vector<std::byte> some(16);
-  const std::span<const std::byte> huge(some.data(), std::size_t{1} << 47U);  // never looked at
+  const std::span<const std::byte> huge(some.data(), std::size_t{1} << 47U);  // never read
   const Result<Saved> refused = saver->save({.step = 20, .files = {{"rank-0.bin", huge}}});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, Errc::unsupported) << refused.error().what;

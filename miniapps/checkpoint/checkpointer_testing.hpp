@@ -1,4 +1,4 @@
-// For tests only: a training's saves to two tiers in a scratch folder, and what they hold then.
+// For tests only: saves of a training to two tiers in a scratch folder, and the resulting contents.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ class CheckpointerTest : public ::testing::Test {
     return all;
   }
 
-  // What the newest checkpoint's file holds.
+  // The bytes of a file of the newest checkpoint.
   static std::vector<std::byte> newest(const Tier& tier, const std::string& file = "rank-0.bin") {
     const auto store = CheckpointStore::open(tier).value();
     std::vector<Listed> found = store->list("default").value();

@@ -1,4 +1,4 @@
-// Checkpoints on their way from store to store.
+// Tests copying checkpoints from store to store.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -12,11 +12,11 @@ namespace {
 
 class CopiedCheckpoint : public testing::TestWithParam<const char*> {
  protected:
-  // More chunks than are read ahead, and files without any.
+  // One file has more chunks than are read ahead, and another has none.
   static TestFiles many_files() {
     return {{"big", pattern(6 * kCheckpointChunk + 3, 4)}, {"empty", {}}, {"small", pattern(100)}};
   }
-  // Nothing of it is at the destination, nor on the way there.
+  // The destination has no part of it, neither committed nor in progress.
   void expect_nothing_there() {
     EXPECT_FALSE(*slow_->has("run", {1, 0}));
     EXPECT_TRUE(names_in(slow_.backend(), "tmp").empty());
@@ -103,13 +103,13 @@ TEST_P(CopiedCheckpoint, EndsWithTheFirstErrorOfEitherSide) {
     ASSERT_OK(to);
     EXPECT_ERRC(code, copy_checkpoint(*fast_, **to, manifest), "store 'slow'") << fault;
     expect_nothing_there();
-    EXPECT_OK(copy_checkpoint(*fast_, **to, manifest)) << fault;  // anew, from the source
+    EXPECT_OK(copy_checkpoint(*fast_, **to, manifest)) << fault;  // again from the start
     ASSERT_OK(slow_->remove("run", {1, 0}));
   }
 }
 
-// Each operation at the destination in turn fails once, or flips a bit that is read: what is acknowledged is
-// whole.
+// Each operation at the destination in turn fails once, or flips a bit of a read. An acknowledged copy must
+// be whole.
 TEST_P(CopiedCheckpoint, HoldsWhateverFails) {
   CheckpointManifest manifest = save(*fast_, "run", {1, 0});
   for (const std::string kind : {"eio", "flip"}) {

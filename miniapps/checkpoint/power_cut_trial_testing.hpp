@@ -1,5 +1,4 @@
-// For tests only: what a training does to its two stores, what it was told, and whether that holds
-// afterwards.
+// For tests only: a training that uses two stores, what it was promised, and checks that the promises hold.
 #pragma once
 
 #include <array>
@@ -18,7 +17,7 @@ namespace penstock {
 inline constexpr std::uint64_t kSteps = 3;
 inline constexpr const char* kRun = "run";
 
-// Everything, also what takes minutes.
+// Whether to run all tests, also those that take minutes.
 inline bool full() {
   return std::getenv("PENSTOCK_FULL") != nullptr;
 }
@@ -27,13 +26,13 @@ inline std::vector<std::byte> bytes_of_step(std::uint64_t step, unsigned rank) {
   return pattern(rank == 0 ? 30'000 : 1'001, static_cast<unsigned>(step) * 2 + rank);
 }
 
-// What the training was told. It is in memory that the killed process shares with the test.
+// What the training was promised. It is in memory that the killed process shares with the test.
 struct Acknowledged {
   std::array<bool, kSteps + 1> fast{};
   std::array<bool, kSteps + 1> durable{};
 };
 
-// What is done wrong on purpose.
+// A deliberate error of the code under test.
 struct Mutant {
   const char* name = "none";
   Skips skips = [](Synced, std::string_view) { return false; };
@@ -64,7 +63,7 @@ inline std::vector<Mutant> mutants() {
           {.name = "evict_before_durable", .evicts_early = true}};
 }
 
-// The two tiers of a trial, as a process that starts sees them.
+// The two tiers of a trial, newly opened by a process.
 struct Tiers {
   Tier fast;
   Tier slow;
@@ -101,7 +100,7 @@ inline Result<CheckpointManifest> write_files(Staged& staged, std::uint64_t step
   return manifest;
 }
 
-// A checkpoint that has been saved goes to the slow store, and is acknowledged; then it leaves the fast one.
+// Copies a saved checkpoint to the slow store, acknowledges it, and then removes it from the fast store.
 inline Result<void> drain_and_evict(Stores& stores, const CheckpointManifest& manifest, bool& durable) {
   PENSTOCK_TRY(copy_checkpoint(*stores.fast, *stores.slow, manifest));
   durable = true;
@@ -124,14 +123,14 @@ inline Result<void> train(const Tiers& tiers, const Mutant& mutant, Acknowledged
     PENSTOCK_ASSIGN(CheckpointManifest manifest, write_files(*staged, step));
     PENSTOCK_ASSIGN(manifest, staged->commit(manifest));
     told.fast.at(step) = true;
-    if (step == kSteps) break;  // the last one stays where it is
+    if (step == kSteps) break;  // the last one stays on the fast store
     PENSTOCK_TRY(mutant.evicts_early ? evict_and_drain(stores, step, told.durable.at(step))
                                      : drain_and_evict(stores, manifest, told.durable.at(step)));
   }
   return success();
 }
 
-// What a start after a crash does: all that is on the fast store is drained and evicted.
+// The recovery of a start after a crash: everything on the fast store is drained and evicted.
 inline Result<void> recover(const Tiers& tiers, Acknowledged& told) {
   PENSTOCK_ASSIGN(Stores stores, start(tiers));
   PENSTOCK_ASSIGN(const auto listed, stores.fast->list(kRun));
@@ -144,7 +143,7 @@ inline Result<void> recover(const Tiers& tiers, Acknowledged& told) {
 
 using Violations = std::vector<std::string>;
 
-// The steps of the store that are there, whole, to the byte; what is not is a violation.
+// The steps whose checkpoint is whole to the byte. Every other listed checkpoint is a violation.
 inline std::set<std::uint64_t> whole_steps(const CheckpointStore& store, Violations& violations) {
   std::set<std::uint64_t> whole;
   const auto listed = store.list(kRun);
@@ -184,11 +183,11 @@ inline Violations check(const Tiers& tiers, const Acknowledged& told) {
   return violations;
 }
 
-// How a sweep went: cut points, and those with violations.
+// The result of cuts at many operations: their number, and how many had violations.
 struct Sweep {
   std::uint64_t points = 0;
   std::uint64_t bad = 0;
-  std::string first{};  // of the violations
+  std::string first{};  // the first violation
 
   void add(const std::string& where, const Violations& violations) {
     ++points;

@@ -20,7 +20,7 @@ class Restarts : public testing::Test {
     CheckpointStore* const stores[] = {&*slow_, &*fast_};
     return choose_restart(stores, "run", request);
   }
-  // Saved fast, drained slow.
+  // Saves a checkpoint to the fast store and copies it to the slow one.
   CheckpointManifest on_both(std::uint64_t step) {
     const CheckpointManifest manifest =
         save(*fast_, "run", {step, 0}, two_files(static_cast<unsigned>(step)));
@@ -65,7 +65,8 @@ TEST_F(Restarts, TakeTheNewestWhereverItIs) {
 TEST_F(Restarts, LookAnewWhereSomebodyTakesAwayWhatWasListed) {
   on_both(20);
   const CheckpointManifest newest = save(*fast_, "run", {40, 0}, two_files(40));
-  // A drain ends when the slow tier has been listed: the fast copy is evicted, the slow one not seen yet.
+  // A drain ends after the slow tier was listed. So the list does not have the slow copy, and the fast copy
+  // is evicted.
   Tier tier = slow_.place().tier("slow");
   bool drained = false;
   tier.backend =
@@ -186,12 +187,12 @@ class UnreadableRestarts : public Restarts {
 
 TEST_F(UnreadableRestarts, AreNeverFreshStarts) {
   save(*fast_, "run", {40, 0});
-  // The store as a whole; one manifest; one file.
+  // Unreadable in turn: the whole store, one manifest, one file.
   EXPECT_ERRC(Errc::io, choose_with("names:eio@#1.."), "store 'fast'");
   EXPECT_ERRC(Errc::io, choose_with("open:eio@#2.."), "store 'fast'");
   EXPECT_ERRC(Errc::io, choose_with("read:eio@#4.."), "store 'fast'");
   EXPECT_ERRC(Errc::io, choose_with("names:eio@#1..", false));
-  EXPECT_TRUE(*fast_->has("run", {40, 0}));  // nothing is known to be wrong with it
+  EXPECT_TRUE(*fast_->has("run", {40, 0}));  // it may still be whole
 }
 
 TEST_F(UnreadableRestarts, GoOnFromAnotherCopy) {

@@ -1,4 +1,4 @@
-// Saves that go on from a copy in memory: who waits for it, and what becomes of it where there is no room.
+// Tests saves that continue from a copy in memory: who waits for it, and what happens without room.
 #include <csignal>
 #include <filesystem>
 #include <string>
@@ -19,7 +19,7 @@ class Snapshots : public CheckpointerTest {
     CheckpointerTest::SetUp();
     policy_.snapshot = true;
   }
-  // Writes the first checkpoint's file for as long as that.
+  // A tier on which writing the first checkpoint's file takes this time.
   Tier busy(const std::string& time = "1s") {
     return tier("slow", ",fail=write/rank-0.bin:hang=" + time + "@#1");
   }
@@ -123,7 +123,7 @@ TEST_F(Snapshots, ThatFindTheFastTierFullAreTreatedAsThePolicySays) {
         const Result<void> waited = saver->wait(first.id, Reached::durable, kLong);
         EXPECT_EQ(waited.ok(), policy != OnFull::skip);
       } else {
-        // What became of the first is known now, or with policies that wait for nothing, at the end.
+        // The result of the first save is known now, or at the end with policies that do not wait.
         EXPECT_TRUE(save(*saver, 40).ok());
       }
       ASSERT_TRUE(saver->finalize(kLong).ok());
@@ -177,7 +177,7 @@ TEST_F(Snapshots, ThatFindTheSlowTierFullAreTriedOnceMoreAndThenLost) {
   EXPECT_EQ(save(*saver, 80).error().code, Errc::no_space) << "sticky, as all that went wrong behind a save";
 }
 
-// The others' threads do not wait for the part of a rank that has none.
+// The threads of the other ranks do not wait for a rank that has no part to write.
 TEST_F(Snapshots, OfRanksAreTriedAgainByAllWhereOneFoundNoRoom) {
   const Tier slow = tier("slow");
   const Tier fast = tier("fast", ",fail=write/rank-2.bin:enospc@#1");

@@ -1,4 +1,4 @@
-// For tests only: stores on tiers of memory and of a scratch folder, checkpoints in them, and damage.
+// For tests only: stores on tiers in memory and in a scratch folder, with checkpoints and damage.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,13 +19,13 @@
 
 namespace penstock {
 
-// A tier that this test has for its own, and more eyes on the same place, with other options.
+// A place for this test alone, which can be opened as several tiers with different options.
 class TestPlace {
  public:
   explicit TestPlace(std::string backend = "mem") : backend_(std::move(backend)) {}
 
   const std::filesystem::path& path() const { return scratch_.path(); }
-  // "fail=sync:eio@#1".
+  // `options` are like "fail=sync:eio@#1".
   Tier tier(std::string_view name = "fast", std::string_view options = "") const {
     std::string text = std::string(name) + "=" + backend_ + ":" + (path() / "store").string();
     if (!options.empty()) text += "," + std::string(options);
@@ -39,7 +39,7 @@ class TestPlace {
   const std::string backend_;
 };
 
-// A store on it. Faulty eyes see it through an `options` of their own.
+// A store on a TestPlace. To see it with faults, open the place again with other options.
 class TestStore {
  public:
   explicit TestStore(StoreRole role = StoreRole::fast, const std::string& backend = "mem",
@@ -61,7 +61,8 @@ class TestStore {
   std::unique_ptr<CheckpointStore> store_;
 };
 
-// Tells of what is opened and of which folders have been listed, so that a test can do something meanwhile.
+// Calls a function for each object that is opened and each folder that was listed, so that a test can change
+// something at that moment.
 class WatchedBackend final : public BackendWrapper {
  public:
   using Watch = std::function<void(std::string_view name)>;
@@ -105,7 +106,7 @@ inline CheckpointManifest manifest_of(std::string run, const CheckpointId& id) {
   return manifest;
 }
 
-// Saves them as rank 0 of one.
+// Saves the files as a checkpoint of a job with one rank.
 inline Result<CheckpointManifest> try_save(CheckpointStore& store, const std::string& run,
                                            const CheckpointId& id, const TestFiles& files = two_files()) {
   std::uint64_t bytes = 0;
@@ -126,7 +127,7 @@ inline CheckpointManifest save(CheckpointStore& store, const std::string& run, c
   return saved.ok() ? *std::move(saved) : CheckpointManifest{};
 }
 
-// The names in a folder, without it; empty where it is not there.
+// The names in a folder, without its path; empty if it does not exist.
 inline std::set<std::string> names_in(Backend& backend, const std::string& folder) {
   std::set<std::string> names;
   static_cast<void>(backend.names().list(folder, [&](const Entry& entry) {

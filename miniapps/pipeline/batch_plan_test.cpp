@@ -13,10 +13,10 @@ namespace {
 
 struct Outcome {
   std::vector<std::vector<std::uint64_t>> batches;  // manifest indices, by slot
-  std::vector<std::uint64_t> epochs;                // of each batch
+  std::vector<std::uint64_t> epochs;                // the epoch of each batch
   BatchPlan::Head end = BatchPlan::Head::pending;
   PlanCounts counts;
-  std::map<std::uint64_t, int> tries;  // of each index
+  std::map<std::uint64_t, int> tries;  // the number of tries of each index
 };
 
 struct Game {
@@ -31,8 +31,8 @@ void ignore_move(const SampleMove& /*move*/) {
   ADD_FAILURE() << "without holes nothing is moved";
 }
 
-// Plays a plan to its end: up to `workers` tickets in hand at a time, finished in an order that `timing`
-// decides.
+// Executes a plan to its end with up to `workers` tickets at a time. `timing` decides in which order they
+// finish.
 Outcome play(const Game& game, const std::set<std::uint64_t>& bad, unsigned timing, std::size_t workers) {
   std::vector<Ticket> in_hand;
   std::map<std::size_t, std::vector<std::uint64_t>> pool;
@@ -158,7 +158,8 @@ TEST(BatchPlan, OpensAtMostTheDepthAhead) {
   }
 }
 
-// What a game with holes came to: no bad sample, none twice an epoch, and all are accounted for.
+// Checks a plan with bad samples: batches contain none of them and no sample twice in an epoch, and every
+// sample is accounted for.
 void check_holes(const Game& game, const std::set<std::uint64_t>& bad, const Outcome& outcome) {
   std::map<std::uint64_t, std::multiset<std::uint64_t>> used;
   for (std::size_t b = 0; b < outcome.batches.size(); ++b)
@@ -257,7 +258,7 @@ TEST(BatchPlan, GoodEpochsThatLackASampleGoOn) {
   EXPECT_EQ(result.batches.size(), 6U) << "one batch an epoch is left";
 }
 
-// The batches of a run of 3 epochs from each place on where it may have been left.
+// A run of 3 epochs that continues after any number of batches gives the same remaining batches.
 TEST(BatchPlan, GoesOnAsIfItHadNeverStopped) {
   for (const Shuffle shuffle : {Shuffle::none, Shuffle::buffer(5), Shuffle::global}) {
     const Game game{.samples = 22, .prefetch = 2, .limits = {0, 3}, .shuffle = shuffle};
@@ -266,7 +267,7 @@ TEST(BatchPlan, GoesOnAsIfItHadNeverStopped) {
     for (std::uint64_t made = 0; made <= 15; ++made) {
       Game rest = game;
       rest.limits.start = {.batches = made, .epoch = made / 5, .used = made % 5 * 4};
-      if (made > 0 && made % 5 == 0)  // as behind the last step of an epoch
+      if (made > 0 && made % 5 == 0)  // also the position after the last step of an epoch
         rest.limits.start = {.batches = made, .epoch = made / 5 - 1, .used = 20};
       const Outcome result = play(rest, {}, 2, 3);
       EXPECT_EQ(result.end, BatchPlan::Head::ended);

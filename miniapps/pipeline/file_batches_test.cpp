@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kSampleBytes = 16;
 constexpr std::uint64_t kSeed = 5;
 
-// A corpus of files that hold that many samples each.
+// A corpus of files with these numbers of samples.
 struct Files {
   Manifest corpus;
   WholeObjects files;
@@ -35,10 +35,11 @@ struct Files {
   }
 };
 
-// Gives the files in order, `epochs` times, as the loader does: one a batch, its samples permuted.
+// Delivers the files in order, `epochs` times, as the loader does: one file per batch, with its samples
+// permuted.
 class FileSource final : public BatchSource {
  public:
-  // From the `given`-th file of all epochs on.
+  // Starts at file `given` of all epochs.
   FileSource(const Files& files, std::uint64_t epochs, std::uint64_t given = 0)
       : files_(files), epochs_(epochs), given_(given) {
     file_.index.resize(1);
@@ -49,7 +50,8 @@ class FileSource final : public BatchSource {
   }
 
   Result<const Batch*> next() override {
-    std::memset(file_.memory.data(), 0xee, file_.slot_bytes);  // what was handed out before is gone
+    // Overwrite the bytes that were delivered before.
+    std::memset(file_.memory.data(), 0xee, file_.slot_bytes);
     const std::uint64_t files = files_.files.held.size();
     if (given_ == epochs_ * files) return static_cast<const Batch*>(nullptr);
     const std::uint64_t file = given_ % files;
@@ -88,7 +90,7 @@ std::unique_ptr<FileBatches> batches_of(const Files& files, std::uint64_t epochs
       .value();
 }
 
-// The samples of the next batch, each of which must hold what its index says; empty at the end.
+// The samples of the next batch; empty at the end. Checks that each holds the bytes of its index.
 std::vector<std::uint64_t> pull(FileBatches& batches, const Manifest& corpus,
                                 std::uint64_t* epoch = nullptr) {
   const Result<const Batch*> got = batches.next();
@@ -231,7 +233,7 @@ TEST(WholeObjects, SamplesOfOneMustFollowEachOther) {
   EXPECT_ERRC(Errc::unsupported, whole_objects(manifest), "'a'");
 }
 
-// Files of 5, 3 and 7 samples, by fours: three batches an epoch, and three samples over.
+// Files of 5, 3 and 7 samples in batches of four: three batches per epoch, and three samples left over.
 TEST(FileBatches, GoOnInTheMiddleOfAFile) {
   const Files files({5, 3, 7});
   const auto whole = batches_of(files, 2, 4);

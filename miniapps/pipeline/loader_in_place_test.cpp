@@ -1,4 +1,4 @@
-// The loader on back ends that have the bytes already: samples as they are stored are used where they lie.
+// Tests the loader on back ends with the bytes in memory: stored samples are used without a copy.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ class InPlace : public testing::TestWithParam<const char*> {
   static std::string name(std::uint64_t i) { return "s" + std::to_string(i); }
   static std::size_t length(std::uint64_t i) { return 3000 + static_cast<std::size_t>(i) * 501; }
 
-  // Objects of that many samples, behind a header.
+  // Makes objects with `an_object` samples each after a header.
   void make(std::uint64_t an_object, std::size_t header = 0) {
     ManifestBuilder builder(ManifestFacts{
         .recipe = "test", .format = "files", .codec = "raw", .settings = {}, .label_names = {}});
@@ -68,7 +68,7 @@ class InPlace : public testing::TestWithParam<const char*> {
         .value();
   }
 
-  // Batches up to the end, each of whose slots holds the sample that its index says.
+  // Counts the batches up to the end, and checks that each slot holds the sample of its index.
   std::uint64_t batches_of(BatchLoader& loader) const {
     std::uint64_t batches = 0;
     for (; true; ++batches) {

@@ -1,4 +1,4 @@
-// What the loader does with the queues of a back end.
+// Tests how the loader uses the queues of a back end.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// Tells of its queues which thread made, used and destroyed them, and how much was started when.
+// Records which threads make, use and destroy its queues, and how many operations are in flight.
 class WatchedBackend final : public Backend {
  public:
   explicit WatchedBackend(ScriptedBackend& inner) : inner_(inner) { caps_.async = true; }
@@ -33,8 +33,8 @@ class WatchedBackend final : public Backend {
   }
 
   std::atomic<int> foreign{0};       // calls by another thread than the one that made the queue
-  std::atomic<bool> broken{false};   // reap gives nothing
-  std::atomic<std::size_t> most{0};  // started and not reaped
+  std::atomic<bool> broken{false};   // reap() returns nothing
+  std::atomic<std::size_t> most{0};  // the most operations in flight
 
  private:
   class Watched final : public Queue {
@@ -104,7 +104,7 @@ TEST(BatchLoader, WhatIsSubmittedIsStartedBeforeTheNextSampleIsWorkedOn) {
   const auto reader = TicketReader::make(pipe.manifest, watched, objects, 8, false).value();
   std::uint64_t next = 0;
   for (; next < 8; ++next) reader->begin({.index = next});
-  ASSERT_TRUE(reader->next().bytes.ok());  // four came
+  ASSERT_TRUE(reader->next().bytes.ok());  // four operations have completed
   watched.most = 0;
   reader->begin({.index = next++});
   ASSERT_TRUE(reader->next().bytes.ok());

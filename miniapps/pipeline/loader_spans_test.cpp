@@ -1,4 +1,4 @@
-// What the loader tells of its workers, span by span.
+// Tests the spans that the loader records for its workers.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -156,7 +156,7 @@ TEST(BatchLoader, OpensWhatIsWrapped) {
   EXPECT_NE(why.find("gzip"), std::string::npos) << why;
 }
 
-// The event log: which objects' reads had started when each step ended.
+// Checks at the end of each step which objects' reads had started.
 TEST(BatchLoader, WithoutPrefetchingNoSampleOfTheNextBatchBeginsBeforeTheStepEnds) {
   Pipe pipe(64, 8, 0);
   const auto loader = pipe.start({0, 1}, 4);
@@ -166,7 +166,8 @@ TEST(BatchLoader, WithoutPrefetchingNoSampleOfTheNextBatchBeginsBeforeTheStepEnd
     const Result<const Batch*> batch = (*loader)->next();
     ASSERT_TRUE(batch.ok());
     ASSERT_NE(*batch, nullptr);
-    std::this_thread::sleep_for(std::chrono::milliseconds(3));  // the step: room to do the forbidden
+    // The step: enough time for a forbidden read to start.
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
     ASSERT_EQ(pipe.scripted.reads().size(), (step + 1) * 8) << "at the end of step " << step;
   }
 }
@@ -237,7 +238,7 @@ TEST(BatchLoader, SkipsAndReplacesDeterministically) {
   }
 }
 
-// At the end of an epoch samples that are in a batch already fill the holes of one before it.
+// At the end of an epoch, samples of a later batch fill the gaps of an earlier one.
 TEST(BatchLoader, ManyBadSamplesCostOnlyThemselves) {
   for (const std::uint64_t prefetch : {0U, 3U, 10U}) {
     Pipe pipe(200, 20, prefetch);
@@ -459,7 +460,7 @@ TEST(BatchPool, RefusesMoreThanTheMachineHas) {
 
 TEST(Loader, SaysThatABackEndIsStuckAndWaitsNoLongerThanItIsTold) {
   Pipe pipe(20, 4, 2);
-  pipe.app_transform.close_gate();  // as a call that does not come back
+  pipe.app_transform.close_gate();  // like a call that does not return
   const auto loader =
       BatchLoader::make(
           {&pipe.manifest, pipe.backend, &pipe.app_transform, &pipe.pool},
@@ -478,7 +479,7 @@ TEST(Loader, SaysThatABackEndIsStuckAndWaitsNoLongerThanItIsTold) {
 }
 
 TEST(Loader, IsNotStuckWhileTheConsumerTakesItsTime) {
-  Pipe pipe(20, 4, 8);  // the whole epoch may be ahead
+  Pipe pipe(20, 4, 8);  // the whole epoch fits into the prefetch depth
   const auto loader =
       BatchLoader::make(
           {&pipe.manifest, pipe.backend, &pipe.app_transform, &pipe.pool},

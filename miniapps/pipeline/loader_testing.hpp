@@ -1,4 +1,4 @@
-// For the tests of the loader: samples that need no decoder, and a pipeline of them.
+// For tests of the loader: samples that need no decoder, and a pipeline for them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@ namespace penstock {
 
 inline constexpr std::size_t kSlotBytes = 8;
 
-// Keeps a sample's first byte and length; refuses samples that begin with `refused`. `gate` holds every
-// worker up while it is closed.
+// Stores a sample's first byte and length, and refuses samples that begin with `refused`. A closed `gate`
+// blocks every worker.
 class CopyingTransform final : public Transform {
  public:
   CopyingTransform()
@@ -99,7 +99,7 @@ struct Pipe {
 
 using Indices = std::vector<std::vector<std::uint64_t>>;
 
-// Pulls to the end; every slot must hold what its index says.
+// Takes all batches, and checks that each slot holds the sample of its index.
 inline Indices drain(BatchLoader& loader, const Manifest& manifest) {
   Indices batches;
   while (true) {

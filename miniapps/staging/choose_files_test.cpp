@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// Items whose demand is seconds: knot 0 of the slow tier, knot 1 of the fast one.
+// An item whose demand is in seconds, in knot 0 of the slow and of the fast tier.
 StagingItem item(std::uint64_t bytes, double slow_s, double fast_s, std::int64_t first_ns = 0) {
   StagingItem made{.bytes = bytes, .saved_s = slow_s - fast_s, .first_ns = first_ns};
   made.slow[0] = slow_s;
@@ -19,7 +19,7 @@ StagingItem item(std::uint64_t bytes, double slow_s, double fast_s, std::int64_t
   return made;
 }
 
-// One thread: the sum. Many: the tier with more to do.
+// The time of an epoch with one thread is the sum; with many threads it is that of the slower tier.
 double sum_of(const Demand& slow, const Demand& fast) {
   return slow[0] + fast[0];
 }
@@ -119,7 +119,8 @@ TEST(ChooseFiles, WhatIsNoFasterThereStays) {
 }
 
 TEST(ChooseFiles, TheFastTierIsNotGivenMoreThanTheSlowOneHasLeft) {
-  // Ten of 1 s, which take 0.5 s there: seven there and three here take 3.5 s, all there 5 s.
+  // Ten items of 1 s, or of 0.5 s on the fast tier. With seven there and three here an epoch takes 3.5 s,
+  // with all there 5 s.
   const std::vector<StagingItem> items(10, item(1, 1, 0.5));
   const StagingProblem problem{items, 1000, most_of};
   const Chosen chosen = choose_files(problem, {});

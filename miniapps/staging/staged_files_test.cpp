@@ -82,7 +82,7 @@ class StagedFiles : public testing::Test {
     return revert_plan(plan, tiers, state, kThreads, false);
   }
 
-  // The notes, as an apply that ended or was killed there might have left them.
+  // Stores the staging state as an apply leaves it that ended or was killed.
   static void leave_notes(const StagingPlan& plan, const std::function<void(StagedState&)>& change) {
     StagedTiers tiers = StagedTiers::open(plan).value();
     StagedState state = begin_state(plan, tiers).value();
@@ -90,7 +90,7 @@ class StagedFiles : public testing::Test {
     ASSERT_OK(save_staged_state(*tiers.fast.backend, state));
   }
 
-  // Every file below the fast tier that is somebody's: whole, or not there.
+  // Counts the copies on the fast tier, and checks that each is whole.
   std::size_t whole_copies() const {
     std::size_t count = 0;
     if (!fs::exists(fast())) return 0;
@@ -218,7 +218,8 @@ TEST_F(StagedFiles, WhatWasThereWithOtherBytesIsNobodysToReplace) {
   EXPECT_ERRC(Errc::already_exists, apply(plan()), "is a folder");
 }
 
-// A file in the way, taken away by hand: what is copied there then is ours, and goes with the rest.
+// A user removed a file that blocked the copy. The copy that is made then belongs to the plan, and revert
+// removes it too.
 TEST_F(StagedFiles, WhatWasInTheWayAndIsGoneIsNotFoundAnyMore) {
   write(fast() / "top", "mine");
   EXPECT_ERRC(Errc::already_exists, apply(plan()), "'top'");
@@ -237,12 +238,12 @@ TEST_F(StagedFiles, WhatWasInTheWayAndIsGoneIsOursAlsoIfApplyIsKilled) {
   EXPECT_ERRC(Errc::already_exists, apply(plan()), "'top'");
   fs::remove(fast() / "top");
   leave_notes(plan(), [](StagedState& state) { state.unsure = true; });
-  write(fast() / "top", content("top"));  // the copy was given its name, and then it was killed
+  write(fast() / "top", content("top"));  // the copy got its name, and then apply was killed
   ASSERT_OK(revert(plan()));
   expect_nothing_left();
 }
 
-// What an earlier version left of the same accident.
+// The state that an earlier version left in the same case.
 TEST_F(StagedFiles, WhatWasCopiedIsOursWhateverWasFoundThere) {
   const StagingPlan all = plan();
   ASSERT_OK(apply(all));
@@ -251,7 +252,8 @@ TEST_F(StagedFiles, WhatWasCopiedIsOursWhateverWasFoundThere) {
   expect_nothing_left();
 }
 
-// Once an apply has said all that it copied, a file that comes later is somebody else's, whatever is in it.
+// After an apply has recorded all its copies, a file that appears later belongs to the user, whatever it
+// contains.
 TEST_F(StagedFiles, WhatSomebodyPutThereLaterStays) {
   EXPECT_FALSE(apply(plan("", ",fail=write/top:eio@1")).ok());
   ASSERT_FALSE(fs::exists(fast() / "top"));
@@ -298,7 +300,7 @@ TEST_F(StagedFiles, WhatSomebodyChangedIsNotRemoved) {
 
 TEST_F(StagedFiles, ACopyThatIsInNoStateIsComparedWithItsOriginal) {
   const StagingPlan all = plan();
-  leave_notes(all, [](StagedState& state) { state.unsure = true; });  // and then it was killed
+  leave_notes(all, [](StagedState& state) { state.unsure = true; });  // then apply was killed
   write(fast() / "a/1", content("a/1"));
   write(fast() / "top", "not what the original is");
   const auto reverted = revert(all);
@@ -321,7 +323,7 @@ TEST_F(StagedFiles, OneProcessAtATime) {
 }
 
 TEST_F(StagedFiles, WithoutTheRightToWriteItSaysSo) {
-  ASSERT_OK(apply(plan()));  // the folders are there, and ours
+  ASSERT_OK(apply(plan()));  // makes the folders
   ASSERT_OK(revert(plan()));
   fs::permissions(fast(), fs::perms(0555));
   EXPECT_TRUE(as_plain_user([&] { EXPECT_ERRC(Errc::permission_denied, apply(plan())); }));

@@ -33,7 +33,7 @@ class DlioWorkloadTest : public ::testing::Test {
   std::string file_ = (folder_.path() / "it.yaml").string();
 };
 
-// As they are written for DLIO.
+// Workload files in DLIO's format.
 constexpr const char* kUnet = R"(
 model:
   name: unet3d

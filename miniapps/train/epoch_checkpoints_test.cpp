@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kModel = (std::uint64_t{1} << 20) + 7;  // more than a piece
+constexpr std::uint64_t kModel = (std::uint64_t{1} << 20) + 7;  // more than one piece
 
 std::string content(const Tier& tier) {
   const auto reader = tier.backend->open("a.ckpt").value();

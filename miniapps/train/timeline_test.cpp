@@ -49,7 +49,7 @@ Shape shape(const std::vector<penstock_span>& spans) {
 
 TEST(StepSpans, DivideTheRunIntoWaitsAndSteps) {
   TrainingRun run;
-  run.steps = {step(50, 150, 152, 150), step(150, 250, 250, 250)};  // the host woke up 2 late
+  run.steps = {step(50, 150, 152, 150), step(150, 250, 250, 250)};  // the host woke up 2 ns late
   EXPECT_EQ(shape(step_spans(run, kStart, 7)), (Shape{{PENSTOCK_ITERATION, 0, 150},
                                                       {PENSTOCK_WAIT, 0, 50},
                                                       {PENSTOCK_TRAIN, 50, 150},
@@ -105,7 +105,7 @@ TEST(TimelineFigures, CountWhatSeveralDoAtATimeOnce) {
   (*log)[0].add(reading(0, 4 * kS, 100));
   (*log)[1].add(reading(2 * kS, 6 * kS, 200));
   (*log)[1].add(reading(8 * kS, 9 * kS, 50));
-  (*log)[1].add(reading(9 * kS, 11 * kS, 999));  // ended behind the wall
+  (*log)[1].add(reading(9 * kS, 11 * kS, 999));  // ended after the measured time
   penstock_span other = reading(0, 10 * kS, 0);
   other.component = PENSTOCK_LOAD;
   (*log)[0].add(other);
@@ -172,7 +172,7 @@ class TimelineTest : public ::testing::Test {
 TEST_F(TimelineTest, HoldsTheSpansOfAllRanksInOneFile) {
   ScriptedBackend backend;
   const Manifest manifest = scripted_files(backend, 8);
-  constexpr int kReads = 40000;  // more than a piece
+  constexpr int kReads = 40000;  // more than one piece
   RankThreads::run(2, [&](Communicator& ranks) {
     auto timeline = Timeline::make(request("run.csv"), ranks).value();
     const int mine = ranks.root() ? 3 : kReads;

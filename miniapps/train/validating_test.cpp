@@ -35,7 +35,7 @@ class CopySampleTransform final : public SampleTransform {
   std::vector<std::uint64_t>& epochs_;
 };
 
-// Files as they are; notes the epoch that each was read in, which decides on the order of its samples.
+// Copies files unchanged. Notes the epoch in which each was read, which decides the order of its samples.
 Transform copy_transform(std::size_t bytes, std::vector<std::uint64_t>& epochs) {
   static constexpr std::array<std::string_view, 1> kStages{"copy"};
   return {.slot_bytes = bytes,
@@ -46,7 +46,7 @@ Transform copy_transform(std::size_t bytes, std::vector<std::uint64_t>& epochs) 
           }};
 }
 
-// That many files to validate on, of that many samples each.
+// Has `files` validation files with `held` samples each.
 struct Place {
   ScriptedBackend backend;
   Manifest samples;
@@ -80,7 +80,7 @@ struct Place {
   }
 
  private:
-  std::vector<std::uint64_t> passes_;  // of each file that was read, by one worker in order
+  std::vector<std::uint64_t> passes_;  // the pass in which each file was read, by one worker in order
 };
 
 // The first batch of an epoch of the training.
@@ -125,7 +125,7 @@ TEST(Validating, ThatGoesOnHoldsTheNextPassesFirstFile) {
   }
 }
 
-// A checkpoint stands behind a step, and in front of what is validated behind that.
+// A checkpoint is after a step and before the validation that follows the step.
 TEST(Validating, GoesOnAsIfNothingHadEnded) {
   const std::array<Batch, 4> epochs{of_epoch(0), of_epoch(1), of_epoch(2), of_epoch(3)};
   Place place(3, 4);
@@ -136,7 +136,7 @@ TEST(Validating, GoesOnAsIfNothingHadEnded) {
   ASSERT_EQ(whole->figures().passes, 3U);
   const std::vector<std::uint64_t> in_whole = place.passes_read();
   place.forget_passes();
-  // Of one step an epoch, saved behind the second one.
+  // With one step per epoch, saved after the second step.
   const auto rest = place.start(how, {.batch = 4, .made = 2, .epoch = 1});
   ASSERT_OK(rest->before_step(0, &epochs[2]));
   EXPECT_EQ(rest->figures().passes, 1U);
@@ -213,7 +213,7 @@ TEST(Validating, ABadFileFailsOrIsSkipped) {
   EXPECT_NE(skipping->losses().named[0].why.find("v1"), std::string::npos);
 }
 
-// What was read ahead since the pass before does not make its steps begin then.
+// Samples that were read ahead since the last pass do not make its steps start earlier.
 TEST(Validating, PassesTakeTheirTime) {
   using namespace std::chrono_literals;
   Place place(2, 4);
