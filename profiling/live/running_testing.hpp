@@ -1,5 +1,4 @@
-// What tests of processes that record stand on: this process, or a child that does nothing, plays each of
-// them.
+// For tests of recording processes: this process, or a child that does nothing, plays their part.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +28,7 @@ inline SessionBytes of_this_process() {
   return bytes;
 }
 
-// Does nothing, until it is ended.
+// A child that does nothing until it is ended.
 class IdleChild {
  public:
   IdleChild() : pid_(::fork()) {

@@ -1,4 +1,5 @@
-// For tests only: sessions as the library inside a process writes them, made by the text of session_abi.h.
+// For tests only: sessions like those of the library inside a process, made from the text of session_abi.h
+// alone.
 #pragma once
 
 #include <cstddef>
@@ -14,30 +15,30 @@
 
 namespace penstock {
 
-// The key of a name: any function of the text will do, as long as it is the same everywhere.
+// The key of a name: any hash of the text, as long as all uses have the same one.
 std::uint64_t key_for_test(std::string_view text);
 
 class SessionBytes {
  public:
-  // Of process 100, started at tick 1000 = 1 s of CLOCK_MONOTONIC = 1001 s since 1970; a tick is a nanosecond
-  // unless the header is told otherwise.
+  // A session of process 100, which started at tick 1000 = 1 s of CLOCK_MONOTONIC = 1001 s since 1970. A tick
+  // is one nanosecond, unless the test changes the header.
   explicit SessionBytes(std::uint32_t pid = 100, std::uint64_t block_bytes = PENSTOCK_BLOCK_GRANULE);
 
   penstock_session_header& header();
   void set_command(const std::vector<std::string>& words);
   void set_kernel(std::uint64_t read_at_begin, std::uint64_t read_at_end);
 
-  // Returns where the name begins.
+  // Returns the offset of the name.
   std::uint64_t add_name(std::string_view text, unsigned kind = PENSTOCK_REGULAR);
   std::uint64_t add_name(std::uint64_t key, std::string_view text, unsigned kind = PENSTOCK_REGULAR);
-  void add(const penstock_counters& counters);  // in brief where that says it all
+  void add(const penstock_counters& counters);  // in the brief form if it is enough
   void add(const penstock_brief& counters);
   void add(const penstock_thread& thread);
   void add(const penstock_segment& segment);
   void add(const penstock_span& span);
   void add_event(penstock_event_kind kind, std::uint64_t ticks, std::uint32_t pid, std::string_view text);
 
-  // Counters of a file that was opened, read so often for that many bytes each and closed, with its name.
+  // Counters of a file that was opened, read `reads` times and closed, and adds its name.
   penstock_counters counters_of(std::string_view path, std::uint32_t thread, std::uint32_t reads,
                                 std::uint64_t bytes_each);
   void add_file(std::string_view path, std::uint32_t thread, std::uint32_t reads, std::uint64_t bytes_each,
@@ -46,7 +47,7 @@ class SessionBytes {
 
   const std::vector<std::byte>& bytes() const { return bytes_; }
   std::vector<std::byte>& bytes() { return bytes_; }
-  // As <folder>/<pid>-<begin>.session.
+  // Writes the session to <folder>/<pid>-<begin>.session, and returns the path.
   std::filesystem::path write(const std::filesystem::path& folder);
 
  private:
@@ -55,7 +56,7 @@ class SessionBytes {
 
   std::uint64_t block_bytes_;
   std::vector<std::byte> bytes_;
-  std::map<std::pair<penstock_block_kind, std::size_t>, std::uint64_t> open_;  // by the size of entries, too
+  std::map<std::pair<penstock_block_kind, std::size_t>, std::uint64_t> open_;  // also by the size of entries
   std::map<std::uint64_t, std::uint64_t> names_;
 };
 

@@ -9,7 +9,7 @@
 namespace penstock::interpose {
 namespace {
 
-// Of an entry the table looks at nothing but its file and its layer.
+// The table uses only the file and the layer of an entry.
 struct alignas(32) Entry {
   std::uint64_t file;
   std::uint64_t name;
@@ -31,9 +31,10 @@ void insert(FileTable& table, const Entry& entry) {
   table.set(slot, counters(entry));
 }
 
-// Above two million slots a slot's own bits no longer say where it belongs.
+// With more than two million slots, the hash bits in a slot are too few to find its place in a larger table.
 TEST(FileTable, FindsEveryFileHoweverOftenItHasGrown) {
-  constexpr std::uint64_t kFiles = 1'600'000;  // three quarters of 2^21 and some: 2^22 slots
+  // Just above three quarters of 2^21, so that the table grows to 2^22 slots.
+  constexpr std::uint64_t kFiles = 1'600'000;
   std::vector<Entry> entries(kFiles);
   FileTable table;
   for (std::uint64_t i = 0; i < kFiles; ++i) {
