@@ -1,5 +1,5 @@
-// The main program: finds the command, parses its line by its table of options, runs it, and turns its result
-// into an exit code.
+// The main program: finds the command, parses its arguments by its table of options, runs it, and turns its
+// result into an exit code.
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// penstock baseline set|list|remove: names for what runs are compared with.
+// penstock baseline set|list|remove: names for the records that later runs are compared with.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -102,8 +102,8 @@ std::string describe_place(const TierFacts& facts) {
   return fmt::format("{} at {}", facts.fs_type, facts.mount_point);
 }
 
-// The first of some usual places that is writable, has room for `bytes`, and is in memory or not, as `memory`
-// says.
+// The first of some usual places that is writable and has room for `bytes`. `memory` selects places in memory
+// or on a disk.
 std::optional<Place> look_for(bool memory, std::string_view name, const fs::path& out, std::uint64_t bytes) {
   std::vector<fs::path> candidates{out, "/dev/shm", "/var/tmp", "/tmp"};
   for (const char* variable : {"TMPDIR", "HOME", "XDG_RUNTIME_DIR"})

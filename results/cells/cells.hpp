@@ -41,15 +41,15 @@ std::string label_text(const Record& record);
 // same columns.
 std::vector<std::string> titles_of(const std::vector<std::vector<std::string>>& words);
 
-// The data tier's name; "data" where none is given.
+// The data tier's name; "data" if the record has none.
 std::string tier_name(const Record& record);
 
-// The name of the tier in a role, "" where the record has none.
+// The name of the tier in a role; "" if the record has no such tier.
 std::string role_name(const Record& record, std::string_view role);
 // Renames data tiers that have the same name but another back end or other options: "disk (posix)" and "disk
 // (posix, direct=1)". A different path alone is ignored: the next run uses another folder on the same disk.
 void distinguish_tiers(std::span<Record* const> records);
-// The corpus by its recipe, "data" where none is given.
+// The recipe of the corpus as its name; "data" if the record has none.
 std::string corpus_name(const Record& record);
 // The requested cache state: the parameter `cache`, else the state of the client's data cache.
 std::string cache_name(const Record& record);

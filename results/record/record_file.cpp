@@ -103,6 +103,8 @@ Result<void> sync_folder(const fs::path& folder) {
   return errno_error(errno, "cannot sync", folder.string());
 }
 
+// The order of the steps makes the file whole and durable: the bytes are synced before the name exists, and
+// the name is synced last. A failure before the last step removes the temporary file.
 Result<void> write_whole(const fs::path& folder, const std::string& name, std::string_view text, bool replace,
                          const StoreStep& step) {
   PENSTOCK_TRY(make_folder(folder));

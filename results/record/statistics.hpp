@@ -13,11 +13,12 @@ namespace penstock {
 std::vector<double> finite_samples(std::span<const double> samples);
 std::vector<double> sorted_samples(std::span<const double> samples);
 
-// The middle of the sorted samples, the mean of the two middle ones where their number is even; 0 when empty.
+// The middle one of the sorted samples, or the mean of the two middle ones if their number is even; 0 when
+// empty.
 double median(std::span<const double> samples);
 
-// By linear interpolation between order statistics (type 7 of Hyndman and Fan, Sample Quantiles in
-// Statistical Packages, 1996); `percent` in [0, 100]; 0 when empty.
+// A percentile by linear interpolation between order statistics (type 7 of Hyndman and Fan, Sample Quantiles
+// in Statistical Packages, 1996). `percent` is in [0, 100]; 0 when empty.
 double percentile(std::span<const double> samples, double percent);
 
 struct Interval {

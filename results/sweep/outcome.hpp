@@ -26,9 +26,9 @@ std::vector<SweepFigure> figures_of(std::span<const StoredRecord> records, std::
 // The turns of one cell, sorted by round.
 std::vector<const SweepTurn*> turns_of(const SweepHistory& history, const SweepCell& cell);
 
-// Whether a cell needs no more turns: the 95% interval of every median is narrower than `until` in the
-// sweep's file asks. The medians are those of every figure of the cell's runs. With arms they are those of
-// the ratios of every other arm to the first, turn by turn. Always false before six turns.
+// Whether a cell needs no more turns, because the 95% interval of every median is at most as wide as the
+// sweep's file asks in `until`. The medians are those of every figure of the cell's runs. With arms they are
+// those of the ratios of every other arm to the first, turn by turn. Always false before six turns.
 bool is_settled(const SweepSpec& spec, std::span<const SweepTurn* const> turns);
 
 // One line of the final table: a figure of an arm over all turns of a cell.
@@ -65,8 +65,7 @@ class SweepTimes {
   double median_of_all_ = 0;
 };
 
-// The shortest time in seconds that a run with these arguments can take, by its options; 0 if they do not
-// say.
+// The shortest time in seconds that a run with these arguments can take, by its options; 0 if unknown.
 double least_seconds(const CommandInfo& command, std::span<const std::string> words);
 
 // A time as rough text: "45 s", "3 min", "1 h 20 min".

@@ -55,7 +55,8 @@ std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCe
 
 // invalid_argument if the launcher contains another word in braces, or is given without ranks or nodes.
 Result<void> check_launcher(const SweepSpec& spec);
-// Replaces {run} in the text by `run`, a word that is unique to each run. It is for what each run needs anew.
+// Replaces {run} in the text by `run`, a word that is unique to each run. It makes names that no two runs
+// share.
 std::string with_run(std::string text, std::string_view run);
 // Whether the sweep's file sets the option `key` for the runs of this arm.
 bool is_given(const SweepSpec& spec, std::size_t arm, std::string_view key);

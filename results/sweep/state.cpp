@@ -158,8 +158,7 @@ Result<void> lock(int fd, const fs::path& file, double patience_s) {
   bool said = false;
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
-    if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP)
-      return success();  // the file system has no locks
+    if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP) return success();  // it has no locks
     if (errno != EWOULDBLOCK) return errno_error(errno, "cannot lock", file.string());
     if (std::chrono::steady_clock::now() >= until)
       return make_error(Errc::busy,
@@ -214,8 +213,8 @@ Result<SweepState> SweepState::open(const fs::path& results, std::string_view na
   std::error_code failed;
   fs::create_directories(state.work_, failed);
   if (failed) return errno_error(failed.value(), "cannot make the folder", state.work_.string());
-  // Without O_CLOEXEC: runs inherit the descriptor and its lock. So a run that outlives a killed sweep still
-  // keeps other processes out.
+  // Without O_CLOEXEC: runs inherit the descriptor and with it the lock. So a run that outlives a killed
+  // sweep still keeps other processes out.
   state.fd_ = Fd(::open(state.journal_.c_str(), O_RDWR | O_CREAT | O_APPEND, 0666));
   if (!state.fd_) return errno_error(errno, "cannot open", state.journal_.string());
   PENSTOCK_TRY(lock(state.fd_.get(), state.journal_, patience_s));
@@ -223,12 +222,15 @@ Result<SweepState> SweepState::open(const fs::path& results, std::string_view na
   PENSTOCK_ASSIGN(const std::string text, text_of_file(state.journal_));
   std::size_t whole = 0;
   PENSTOCK_ASSIGN(state.history_, parse_journal(text, state.journal_, whole));
+  // With the lock no other process appends, so bytes after the last whole entry are from a crash.
   if (whole < text.size() && ::ftruncate(state.fd_.get(), static_cast<off_t>(whole)) != 0)
     return errno_error(errno, "cannot cut off the torn end of", state.journal_.string());
   PENSTOCK_TRY(state.tidy());
   return state;
 }
 
+// Closes the journal, which releases the lock unless a child still has it. Removes the work folder if it is
+// empty.
 SweepState::~SweepState() {
   if (!fd_) return;
   fd_.close();
@@ -238,6 +240,8 @@ SweepState::~SweepState() {
 
 Result<void> SweepState::append(const Json& entry) {
   const std::string line = line_of(entry);
+  // Only this process appends, because it has the lock. After a failed write it removes the partial line.
+  // The history changes only when the entry is durable.
   const off_t before = ::lseek(fd_.get(), 0, SEEK_END);
   if (Result<void> wrote = write_all(fd_.get(), line, journal_); !wrote.ok()) {
     if (before >= 0 && ::ftruncate(fd_.get(), before) != 0)
@@ -271,7 +275,7 @@ Result<void> SweepState::started(const std::string& job, const std::map<std::str
 
 Result<void> SweepState::done(SweepTurn turn) {
   // The names of the runs' folders must be durable before the entry that names them. Their files already are:
-  // the runs synced them.
+  // the runs synced them. A crash before the entry is durable leaves folders that tidy() removes.
   PENSTOCK_TRY(sync_folder(work_));
   PENSTOCK_TRY(sync_folder(results_));
   PENSTOCK_TRY(append(turn_json(turn)));
@@ -296,6 +300,9 @@ void SweepState::drop(const std::string& folder) const {
   fs::remove_all(work_ / folder, ignored);
 }
 
+// Moves the records of a counted turn to the results folder and syncs it. Does not replace a file: a name
+// that is taken gets the run's folder added. Safe to repeat after a crash: files that are already moved are
+// skipped, and a run's folder is removed last.
 Result<void> SweepState::move_records(const SweepTurn& turn) const {
   for (const SweepRun& run : turn.runs) {
     const fs::path folder = records_folder(results_, name_, run.arm);
@@ -304,7 +311,7 @@ Result<void> SweepState::move_records(const SweepTurn& turn) const {
     if (failed) return errno_error(failed.value(), "cannot make the folder", folder.string());
     for (const std::string& file : run.files) {
       const fs::path from = work_ / run.folder / file;
-      if (!fs::exists(from, failed)) continue;  // an earlier call moved it before a crash
+      if (!fs::exists(from, failed)) continue;  // moved before a crash
       fs::path to = folder / file;
       if (fs::exists(to, failed))
         to.replace_filename(fmt::format("{}-{}.jsonl", to.stem().string(), run.folder));
@@ -321,6 +328,8 @@ Result<void> SweepState::move_records(const SweepTurn& turn) const {
   return success();
 }
 
+// Repairs the work folder after a crash: finishes the moves of counted turns, and removes all other folders.
+// open() calls it with the lock held.
 Result<void> SweepState::tidy() const {
   for (const SweepTurn& turn : history_.turns) {
     const bool here = std::any_of(turn.runs.begin(), turn.runs.end(), [&](const SweepRun& run) {
