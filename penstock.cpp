@@ -1,5 +1,5 @@
-// The main program: finds the command, parses its line by its table of options, runs it, and turns its result
-// into an exit code.
+// The main program: finds the command, parses its arguments by its table of options, runs it, and turns its
+// result into an exit code.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ std::string overview() {
   return overview_text(plugin_list(command_registry()), plugin_list(backend_registry()));
 }
 
-// What completions offer for the first argument of a command.
+// What shell completion offers for the first argument of a command.
 ArgumentChoices argument_choices() {
   return {{"generate", plugin_names(recipe_registry())}, {"train", plugin_names(miniapp_registry())}};
 }
@@ -59,7 +59,8 @@ Result<void> place(const CommandInfo& command, const Options& options) {
   return success();
 }
 
-// Every rank gets rank 0's: a drawn one is drawn there.
+// Returns rank 0's seed on every rank, because each rank draws a random seed of its own. Collective: every
+// rank calls it.
 Result<std::uint64_t> same_seed(Communicator& ranks, std::uint64_t seed) {
   std::uint64_t agreed = ranks.root() ? seed : 0;
   PENSTOCK_TRY(ranks.all_reduce(std::span(&agreed, 1), Reduction::max));
@@ -110,8 +111,11 @@ Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::sp
   return run_over(ranks, command, *line, config, argv);
 }
 
-// Waits for the others, and says what any of them failed with. The end of a rank whose others wait elsewhere
-// is the end of all.
+// Waits until all ranks have finished the command, and returns the first error of any rank on every rank.
+// Collective.
+// A rank that failed waits only 10 seconds: the others may be blocked in a collective call that this rank
+// never reaches. It then prints its own error and ends the whole job with abandon(). A rank that succeeded
+// waits without a limit.
 Result<int> leave_together(Communicator& ranks, std::string_view command, Result<int> result) {
   constexpr std::chrono::seconds kLeftAlone{10};
   constexpr std::chrono::hours kForever{24 * 365 * 100};
@@ -144,7 +148,8 @@ int finish(Result<int> result, std::string_view command) {
   return interrupted() ? 128 + interrupt_signal() : code;
 }
 
-// Rank 0 speaks for all, and its exit code is the job's.
+// Runs the command on this rank. Only rank 0 prints, and its exit code is the job's. The other ranks return
+// 0, unless they cannot join the job.
 int finish_job(const Launch& launch, const CommandInfo& command, const std::vector<std::string>& argv) {
   if (launch.rank != 0) leave_output_to_another_rank();
   if (launch.ranks > 1 && !command.ranks) {
@@ -156,7 +161,8 @@ int finish_job(const Launch& launch, const CommandInfo& command, const std::vect
   };
   if (Result<void> joinable = check_launch(launch); !joinable.ok()) return here(std::move(joinable).error());
   Result<std::unique_ptr<Communicator>> ranks = join_ranks(launch);
-  if (!ranks.ok()) return finish(std::move(ranks).error(), command.name);  // no rank 0 can report it
+  // No rank 0 is known, so every rank prints the error.
+  if (!ranks.ok()) return finish(std::move(ranks).error(), command.name);
   Result<int> result = leave_together(**ranks, command.name, run_command(**ranks, command, argv));
   return launch.rank == 0 ? finish(std::move(result), command.name) : 0;
 }

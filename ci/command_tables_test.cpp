@@ -52,8 +52,8 @@ TEST(CommandTables, EveryOptionHasARole) {
   EXPECT_GT(options, 200U);
 }
 
-// A record names its command and not its subcommand, and a word before the subcommand is read by any of their
-// tables: options of one name are of one kind in all of them.
+// A record has the command's name but not the subcommand. Words before the subcommand are parsed with the
+// tables of all subcommands. So an option must have the same type and role in all of them.
 TEST(CommandTables, SubcommandsAgreeOnWhatAnOptionIs) {
   for (const CommandInfo* const command : command_registry().present())
     for (const OptionTable table : tables_of(*command))

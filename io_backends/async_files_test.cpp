@@ -1,5 +1,5 @@
-// Tests, beyond the contract, of the back ends with their own asynchronous queues of file reads: with the
-// kernel's asynchronous calls, and without them.
+// Tests back ends whose own queues read files asynchronously, beyond the contract: the kernel's part of the
+// work, and what happens if the kernel refuses it.
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <sched.h>
@@ -60,13 +60,13 @@ INSTANTIATE_TEST_SUITE_P(, AsyncFiles,
                                          Variant("libaio", ",direct=1")),
                          variant_name);
 
-// For one direct read at a time the ring needs less processor time. A buffered read would only be delayed.
+// With one direct read at a time, a ring needs less processor time. With buffered reads it only adds delay.
 TEST_P(AsyncFiles, LoneReadsGoByTheRingWhereTheyAreDirect) {
   const auto& [name, options] = GetParam();
   EXPECT_EQ(backend_->caps().queue_of_one, name == "uring" && options == ",direct=1");
 }
 
-// Does all operations through the queue, with as many in flight as it takes. Returns the results by tag.
+// Executes all operations with as many in flight as the queue takes. Returns the outcomes by tag.
 std::map<std::uint64_t, Result<std::uint64_t>> read_all(Queue& queue, std::span<const Operation> operations) {
   std::map<std::uint64_t, Result<std::uint64_t>> done;
   std::vector<Completion> completions(7);
@@ -121,7 +121,7 @@ TEST_P(AsyncFiles, ReadsRangesOfManyReadersAgainAndAgain) {
   auto queue = backend_->queue(16);
   ASSERT_OK(queue);
   for (unsigned round = 0; round < 12; ++round) {
-    // Some Readers are opened again, and get descriptors that others had before.
+    // Open some files again, so that they get descriptors that other files had before.
     for (unsigned i = round % 3; i < kReaders; i += 3) readers[i] = nullptr;
     for (unsigned i = round % 3; i < kReaders; i += 3) readers[i] = backend_->open(std::to_string(i)).value();
     std::vector<Bytes> outs(kReaders, Bytes(4'000));
@@ -138,7 +138,7 @@ TEST_P(AsyncFiles, ReadsRangesOfManyReadersAgainAndAgain) {
   }
 }
 
-// The kernel reads at most 2 GiB minus one page in one request.
+// The kernel accepts at most 2 GiB minus one page in one request.
 TEST_P(AsyncFiles, ReadsMoreThanOneRequestBrings) {
   if (sizeof(std::size_t) < 8) GTEST_SKIP() << "memory has no room for such objects";
   constexpr std::size_t kMost = (std::size_t{1} << 31U) - 4'096;
@@ -151,7 +151,7 @@ TEST_P(AsyncFiles, ReadsMoreThanOneRequestBrings) {
   const Bytes tail = pattern(4 * 4'096);
   ASSERT_EQ(::pwrite(written.get(), tail.data(), tail.size(), static_cast<off_t>(kBytes - tail.size())),
             static_cast<ssize_t>(tail.size()));
-  // Nearly the whole buffer maps the same few pages repeatedly, so that it needs little memory.
+  // Map nearly all of the buffer to the same few pages, so that it needs little memory.
   constexpr std::size_t kPiece = std::size_t{8} << 20U;
   constexpr int kNew = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void* const place = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, kNew, -1, 0);
@@ -178,8 +178,8 @@ TEST_P(AsyncFiles, ReadsMoreThanOneRequestBrings) {
   ::munmap(place, kBytes);
 }
 
-// If the kernel allows it, its submission threads run only on the processor of this thread from now on. That
-// can also happen on a busy machine.
+// Binds the kernel's submission threads to this thread's processor with idle priority, if the kernel allows
+// it. Then they run only while this thread waits, as on a busy machine.
 void hold_back_kernel_threads() {
   cpu_set_t here;
   CPU_ZERO(&here);
@@ -196,8 +196,8 @@ void hold_back_kernel_threads() {
   }
 }
 
-// A ring has a table of files that are often read. With a small table, files replace each other in it while
-// reads of them are in flight.
+// A ring stores often read files in a table. With a small table, files replace each other in it while reads
+// of them are in flight.
 TEST_P(AsyncFiles, FilesThatTakeEachOthersPlaceInTheTableAreToldApart) {
   constexpr std::size_t kPlaces = 4;
   constexpr std::size_t kReaders = 6 * kPlaces;
@@ -206,8 +206,7 @@ TEST_P(AsyncFiles, FilesThatTakeEachOthersPlaceInTheTableAreToldApart) {
   EXPECT_TRUE(in_child_process([&] {
     rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-    // The table's size is the limit of descriptors minus the depth. The slot of a descriptor is the
-    // descriptor modulo that size.
+    // The table has (descriptor limit - depth) slots. A file's slot is its descriptor modulo that number.
     const rlimit low{kDepth + kPlaces, before.rlim_max};
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
     auto queue = backend_->queue(kDepth);
@@ -220,7 +219,7 @@ TEST_P(AsyncFiles, FilesThatTakeEachOthersPlaceInTheTableAreToldApart) {
       ASSERT_OK(put(std::to_string(i), contents.back()));
       readers.push_back(backend_->open(std::to_string(i)).value());
     }
-    const auto reader_of = [&](std::size_t read) {  // files with the same slot, one after another
+    const auto reader_of = [&](std::size_t read) {  // files of the same slot one after the other
       const std::size_t turn = read / 8 % kReaders;
       return turn % 6 * kPlaces + turn / 6;
     };
@@ -283,7 +282,7 @@ TEST_P(AsyncFiles, TakesNoDescriptorsOfTheProcess) {
   EXPECT_TRUE(in_child_process([&] {
     auto queue = backend_->queue(64);
     ASSERT_OK(queue);
-    // After this read the root is open. Then no descriptor is left.
+    // The root is open now, and no descriptor is left.
     Bytes first(3'000);
     ASSERT_OK(backend_->read_object("object", 3'000, first));
     ASSERT_TRUE(leave_descriptors(0));
@@ -321,7 +320,7 @@ TEST_P(AsyncFiles, CountsWhatItRead) {
   EXPECT_EQ(backend_->moved_bytes().read - before, 50'000U);
 }
 
-// Expects that a back end whose system call is forbidden uses threads, and says so in a remark.
+// Checks that a back end whose system call is forbidden reads by threads, and that a remark says so.
 void expect_threads(const std::string& name, int call) {
   const ScratchFolder scratch;
   if (auto known = backend_registry().find(name); !known.ok()) GTEST_SKIP() << known.error().what;
@@ -390,8 +389,8 @@ TEST_F(LibaioQueues, WhatOneHadOfTheKernelTheNextGets) {
   }));
 }
 
-// The kernel stops answering while reads are in flight, as after a late system call filter. No call may wait
-// for ever.
+// The system call is forbidden while reads are in flight, as by a late filter. No call may wait for these
+// reads without end.
 TEST_F(LibaioQueues, ReadsFailWhereTheKernelAnswersNoMore) {
   Backend& backend = *tier_.backend;
   auto writer = backend.create("object", 5'000);
@@ -440,15 +439,15 @@ TEST_F(LibaioQueues, ReadsFailWhereTheKernelAnswersNoMore) {
   }
 }
 
-// The number of contexts of this process. The kernel maps a ring for each.
+// The number of aio contexts of this process: the kernel maps a ring for each.
 std::ptrdiff_t contexts_of_the_kernel() {
   std::ifstream maps("/proc/self/maps");
   const std::istream_iterator<std::string> words(maps);
   return std::count(words, {}, "/[aio]");
 }
 
-// Makes queues of these depths at the same time and returns the number of contexts minus `before`. It tries
-// again if another test uses all contexts of the machine, since queues then use threads.
+// Opens queues of these depths at the same time, and returns how many contexts they added. Another test may
+// use all contexts for a moment; new queues then use threads, so this tries again for up to 10 s.
 std::ptrdiff_t contexts_with(Backend& backend, std::initializer_list<std::size_t> depths,
                              std::ptrdiff_t before) {
   for (int tries = 0;; ++tries) {
@@ -474,7 +473,7 @@ TEST_F(LibaioQueues, DeeperOnesLeaveNoneOfTheShallowerBehind) {
   EXPECT_EQ(contexts_with(*tier_.backend, {64, 64}, before), 2);
 }
 
-// fs.aio-max-nr is one limit for the whole machine. This test uses the rest of it for a short time.
+// fs.aio-max-nr limits the whole machine; this test uses all that is left for a short time.
 TEST(AsyncFilesExhausted, ThreadsDoItWhereTheMachineHasNoMoreAsynchronousReads) {
   const ScratchFolder scratch;
   auto tier = open_tier("t=libaio:" + scratch.path().string());
@@ -485,7 +484,7 @@ TEST(AsyncFilesExhausted, ThreadsDoItWhereTheMachineHasNoMoreAsynchronousReads) 
   ASSERT_OK(writer);
   ASSERT_OK((*writer)->append(pattern(10)));
   ASSERT_OK((*writer)->publish(Durability::visible));
-  EXPECT_TRUE(in_child_process([&] {  // the end of the child process frees all contexts
+  EXPECT_TRUE(in_child_process([&] {  // the end of the child releases all of them
     for (unsigned reads = 1U << 20U; reads > 0; reads /= 2) {
       aio_context_t context = 0;
       while (::syscall(SYS_io_setup, reads, &context) == 0) context = 0;

@@ -1,4 +1,4 @@
-// The part of the contract test about names: folders, lists, renames, removals and locks.
+// The part of the contract about names: folders, listing, renaming, removing, locks.
 #include "io_backends/backend_contract_fixture.hpp"
 
 namespace penstock {
@@ -117,7 +117,7 @@ TEST_P(Contract, RemovesObjectsAndEmptyFolders) {
   EXPECT_ERRC(Errc::already_exists, names().remove("folder"));
   EXPECT_OK(names().remove("folder/object"));
   EXPECT_ERRC(Errc::not_found, backend().open("folder/object"));
-  const auto gone = names().remove("folder");  // in an object store a folder disappears with its last object
+  const auto gone = names().remove("folder");  // some folders vanish with their last object
   if (!gone) {
     EXPECT_ERRC(Errc::not_found, gone);
   }
@@ -153,7 +153,7 @@ TEST_P(Contract, OneHolderOfALock) {
 
 TEST_P(Contract, SaysWhatIsFree) {
   const auto free = names().free_bytes();
-  if (!free) {  // an object store has no such limit
+  if (!free) {  // an object store does not report free bytes
     EXPECT_ERRC(Errc::unsupported, free);
     return;
   }

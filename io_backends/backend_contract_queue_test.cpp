@@ -1,4 +1,4 @@
-// The part of the contract test about queues.
+// The part of the contract about queues.
 #include <map>
 
 #include "io_backends/backend_contract_fixture.hpp"
@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-// All kinds of queues that a back end can make.
+// All kinds of queue that a back end offers.
 std::vector<std::pair<std::string, std::unique_ptr<Queue>>> all_queues(Backend& backend, std::size_t depth) {
   std::vector<std::pair<std::string, std::unique_ptr<Queue>>> queues;
   auto own = backend.queue(depth);
@@ -21,7 +21,7 @@ std::vector<std::pair<std::string, std::unique_ptr<Queue>>> all_queues(Backend& 
   return queues;
 }
 
-// Submits and reaps all operations, and never has more in flight than the queue allows.
+// Submits and reaps all operations, never with more in flight than the queue accepts.
 std::map<std::uint64_t, Result<std::uint64_t>> work_off(Queue& queue, std::size_t depth,
                                                         std::span<const Operation> operations) {
   std::map<std::uint64_t, Result<std::uint64_t>> done;
@@ -126,8 +126,7 @@ TEST_P(Contract, QueuesPollAndTakeNoMoreThanAsked) {
 TEST_P(Contract, QueuesWaitForWhatIsInFlightWhenDestroyed) {
   put("object", pattern(100'000));
   for (unsigned round = 0; round < 10; ++round) {
-    // The queues are destroyed before the buffers. A write into freed memory would be found by the
-    // sanitizers.
+    // The buffers are destroyed after the queues, so the sanitizers find a late write into them.
     std::vector<Bytes> outs(24, Bytes(100'000));
     auto queues = all_queues(backend(), 8);
     std::size_t next = 0;

@@ -1,8 +1,8 @@
-// Tests whether a back end fulfils the contract in io_backends/backend/backend.hpp:
+// Tests the contract of a back end (io_backends/backend/backend.hpp) on any back end:
 //
 //   backend_contract_test NAME
 //
-// Exits with 77 if this build or machine lacks the back end.
+// Exits with 77 if this build or machine does not have it.
 #include <unistd.h>
 
 #include <algorithm>
@@ -312,7 +312,7 @@ TEST_P(Contract, OffersWhatItsCapsSay) {
     EXPECT_ERRC(Errc::unsupported, view);
   }
   Bytes out(4'000);
-  if (caps().collective) {  // in a job of one rank
+  if (caps().collective) {  // the job has one rank
     ASSERT_OK((*reader)->read_at_all(10, out));
     EXPECT_TRUE(std::equal(out.begin(), out.end(), bytes.begin() + 10));
     EXPECT_OK((*reader)->read_at_all(0, {}));
@@ -377,7 +377,7 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s BACKEND\n", argv[0]);
     return 2;
   }
-  // `forgetful` exists only in tests, not in the registry of the program.
+  // The back end for tests is not in the program's registry.
   const auto info = std::string_view(argv[1]) == backend_forgetful.name
                         ? Result<const BackendInfo*>(&backend_forgetful)
                         : backend_registry().find(argv[1]);
@@ -388,7 +388,7 @@ int run(int argc, char** argv) {
   std::string scratch = (std::filesystem::temp_directory_path() / "penstock-contract-XXXXXX").string();
   if (::mkdtemp(scratch.data()) == nullptr) return 2;
   contract_subject() = {*info, scratch};
-  // Starts an object store for the test, unless the environment names one.
+  // Start a test object store, unless the environment names a real one.
   std::unique_ptr<s3::TestServer> server;
   if (std::string_view(argv[1]) == "s3" && std::getenv("PENSTOCK_TEST_S3") == nullptr) {
     server = std::make_unique<s3::TestServer>();

@@ -1,10 +1,10 @@
-// Tests all back ends that read files with the same table of faults. A fault gives the same error on each
-// back end and for each way to read. No descriptor stays open, and no byte is lost.
+// Tests all back ends that read files with the same faults. The same fault must give the same error on each
+// back end and with each way to read. No descriptor may stay open and no byte may be lost.
 //
-// Faults are injected into functions of the C library. Some ways to read do not call these functions, and the
-// test checks that they are not affected. For a ring of uring the kernel itself opens and reads. For a queue
-// of libaio it reads. mmap copies from memory. These ways are tested with real faults: limits, permissions,
-// and files that shrink or are removed. ESTALE and EIO cannot be produced on a healthy machine.
+// Faults are injected into calls of the C library. A way to read that does not use the call is skipped, and
+// must be unaffected. The kernel itself opens and reads for a ring of uring, and reads for a queue of libaio;
+// mmap copies from memory. Those ways are tested with the real faults below: limits, permissions, files that
+// shrink or vanish. ESTALE and EIO have no real cause on a healthy machine.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -70,13 +70,13 @@ class FileFaults : public testing::TestWithParam<Variant> {
 
   std::filesystem::path root() const { return scratch_.path() / "root"; }
   const std::string& name() const { return GetParam().backend; }
-  // Whether this way of reading calls this function of the C library.
+  // Whether this way to read uses the C library's call to open or to read.
   bool reaches(Way way, Call call) const {
     const bool async = subject_->backend->caps().async;
     if (call == Call::open) return !(async && name() == "uring" && way == Way::queued_object);
     return name() != "mmap" && !(async && (way == Way::queued_object || way == Way::queued_reader));
   }
-  // Every way to read returns the whole object.
+  // Checks that every way reads the whole object.
   void expect_all_is_well() const {
     for (const Way way : kWays) {
       Bytes out(kBytes);
@@ -138,7 +138,7 @@ TEST_P(FileFaults, InjectedFaultsAreTheSameErrorEverywhere) {
 }
 
 TEST_P(FileFaults, ShortAndInterruptedCallsLoseNoByte) {
-  // A direct call can be short only by whole blocks.
+  // A direct read can only be short by whole blocks.
   const std::size_t short_bytes = subject_->backend->caps().bypasses_cache ? 4'096 : 4'099;
   for (const Way way : kWays) {
     Bytes out(kBytes);
@@ -155,7 +155,7 @@ TEST_P(FileFaults, ShortAndInterruptedCallsLoseNoByte) {
   EXPECT_OK(subject_->put("other", bytes_));
 }
 
-// Sends real signals as often as the kernel can. The handler does not restart calls.
+// A timer sends signals as often as the kernel can, and their handler does not restart calls.
 TEST_P(FileFaults, AStormOfSignalsLosesNoByte) {
   struct sigaction quiet {};
   quiet.sa_handler = [](int) {};
@@ -305,7 +305,7 @@ TEST_P(FileFaults, WhatIsFullIsNoSpace) {
     const auto mine = make_subject(GetParam(), small);
     ASSERT_OK(mine);
     const Result<void> probe = mine->put("small", pattern(10));
-    if (!probe.ok() && probe.error().code == Errc::unsupported) return;  // a tmpfs may have no direct I/O
+    if (!probe.ok() && probe.error().code == Errc::unsupported) return;  // no direct I/O in memory
     ASSERT_OK(probe);
     EXPECT_ERRC(Errc::no_space, mine->put("large", pattern(2U << 20U)));
     for (const Way way : kWays) {
@@ -319,8 +319,8 @@ TEST_P(FileFaults, WhatIsFullIsNoSpace) {
 
 class DirectFaults : public FileFaults {
  protected:
-  // Runs `body` in a child process, with a folder on a tmpfs without direct I/O. Skips the test if it cannot
-  // mount one.
+  // Runs `body` in a child process, with a folder on a file system in memory without direct I/O. Skips the
+  // test if it cannot be mounted.
   template <class Body>
   void without_direct_io(const Body& body) {
     if (::geteuid() != 0) GTEST_SKIP() << "only root may mount a file system that has none";
@@ -353,8 +353,8 @@ TEST_P(DirectFaults, AWriterThatIsRefusedDirectIoLeavesNothingBehind) {
   });
 }
 
-// Before the first file is opened, neither a file in the folder nor a nameless file shows the lack of direct
-// I/O.
+// Neither a file in the folder nor a nameless file shows beforehand that there is no direct I/O. So the first
+// read must decide.
 TEST_P(DirectFaults, FallingBackToThePageCacheIsDecidedByTheFirstFileAtTheLatest) {
   without_direct_io([&](const std::filesystem::path& folder) {
     InjectedFaults faults;
@@ -369,8 +369,7 @@ TEST_P(DirectFaults, FallingBackToThePageCacheIsDecidedByTheFirstFileAtTheLatest
     const auto expect_buffered = [](const Subject& mine) {
       EXPECT_FALSE(mine.backend->caps().bypasses_cache);
       EXPECT_FALSE(mine.backend->caps().queue_of_one);
-      // May include the remark that threads replace a ring.
-      const std::vector<std::string> remarks = mine.backend->remarks();
+      const std::vector<std::string> remarks = mine.backend->remarks();  // one is on threads for a ring
       EXPECT_EQ(
           std::count_if(remarks.begin(), remarks.end(),
                         [](const std::string& one) { return one.find("fallback=buffered") != one.npos; }),

@@ -1,5 +1,5 @@
-// Tests of the back end mmap beyond the contract: files that lose bytes while they are mapped, and its SIGBUS
-// handler together with other handlers.
+// Tests the back end mmap beyond the contract: files that lose bytes while they are mapped, and its SIGBUS
+// handler next to other handlers.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -78,7 +78,7 @@ TEST_F(Mmap, WhatAFileGotLaterIsRead) {
 
 TEST_F(Mmap, AFileThatShrankIsTruncatedWhereverItEnds) {
   std::vector<std::byte> out(kBytes);
-  for (const off_t left : {999'999, 500'001, 500'000, 499'712, 1, 0}) {  // on and off a page boundary
+  for (const off_t left : {999'999, 500'001, 500'000, 499'712, 1, 0}) {  // at a page boundary and not
     put("object");
     const auto reader = open("object");
     ASSERT_OK(reader->read_at(0, out));
@@ -133,7 +133,7 @@ TEST_F(Mmap, TouchingAViewOfAFileThatShrankGivesZerosAndThenAnError) {
   EXPECT_TRUE(
       std::all_of(seen.begin() + 8192, seen.end(), [](std::byte byte) { return byte == std::byte{0}; }));
   EXPECT_ERRC(Errc::truncated, reader->view(0, kBytes));
-  // The file has its old length again, but the view does not have its bytes.
+  // The file has its length again, but the pages of the touched view have lost their bytes.
   ASSERT_EQ(::truncate(path("object").c_str(), kBytes), 0);
   EXPECT_ERRC(Errc::io, reader->view(0, kBytes));
 }
@@ -199,7 +199,7 @@ TEST_F(Mmap, WhatIsKeptChangesWithItsFile) {
   EXPECT_OK(open("object")->view(0, 2 * kBytes)) << "it is longer now";
 }
 
-// Reads a mapping that is not of this back end and whose file was truncated.
+// Touches a mapping that the back end does not know, after its file was truncated.
 void touch_foreign_mapping(const std::string& path) {
   std::ofstream(path) << "x";
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -208,7 +208,8 @@ void touch_foreign_mapping(const std::string& path) {
   static_cast<void>(*static_cast<const volatile char*>(memory));
 }
 
-// Runs in its own process, so that the handler is installed before the first mapping.
+// A handler was installed before the first mapping. In a child process, because the handler is a state of the
+// process.
 TEST_F(Mmap, SignalsOfOthersReachTheHandlerThatWasThere) {
   EXPECT_TRUE(in_child_process([&] {
     std::signal(SIGBUS, [](int) { ::_exit(42); });

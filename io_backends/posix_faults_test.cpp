@@ -1,4 +1,4 @@
-// Tests of the posix back end with system calls that fail. The failures are injected.
+// Tests the posix back end with injected failures of system calls, since no machine fails on demand.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class PosixFaults : public testing::Test {
  protected:
   void SetUp() override { reopen(""); }
 
-  // Opens the back end below scratch/root again, with more options such as ",publish=rename".
+  // Opens the back end again on scratch/root with more options: ",publish=rename".
   void reopen(const std::string& options) {
     auto tier = open_tier("t=posix:" + root().string() + options);
     ASSERT_OK(tier);
@@ -36,7 +36,7 @@ class PosixFaults : public testing::Test {
     std::ifstream file(root() / name, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  // All names in the root, including hidden ones.
+  // All names in the root, also hidden ones.
   std::vector<std::string> everything() {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(root()))
@@ -88,7 +88,7 @@ TEST_F(PosixFaults, ShortAndInterruptedWritesAreWrittenOn) {
   EXPECT_EQ(get("object"), text_of(bytes));
 }
 
-// Each fault gives the documented kind of error, in every function.
+// Each fault must give the same kind of error in every call.
 TEST_F(PosixFaults, TheSameFaultIsTheSameErrorEverywhere) {
   ASSERT_OK(put("object", pattern(10)));
   const auto reader = backend().open("object");
@@ -340,12 +340,12 @@ TEST_F(PosixFaults, DirectModeWritesLargeAlignedBytesFromWhereTheyLie) {
   };
   for (const Case& one : std::vector<Case>{
            {{5 * kMiB}, 1},                             // one call for all blocks
-           {{5 * kMiB + 4096}, 1},                      // one call, also for a rest of 4 KiB
-           {{5 * kMiB + 100}, 2},                       // the rest is copied to stage_
-           {{2 * kMiB, 4 * kMiB + 8192, 6 * kMiB}, 3},  // each append is written without a copy
-           {{kMiB - 4096, kMiB}, 1},                    // small appends are combined in stage_
-           {{100, 4 * kMiB + 100}, 4 + 1},              // after a part of a block, all appends are copied
-           {{4096, 4 * kMiB}, 4},                       // the bytes in stage_ are written first
+           {{5 * kMiB + 4096}, 1},                      // blocks of 4 KiB
+           {{5 * kMiB + 100}, 2},                       // the rest is staged
+           {{2 * kMiB, 4 * kMiB + 8192, 6 * kMiB}, 3},  // each directly from its address
+           {{kMiB - 4096, kMiB}, 1},                    // small ones are gathered first
+           {{100, 4 * kMiB + 100}, 4 + 1},              // after a partial block all bytes are staged
+           {{4096, 4 * kMiB}, 4},                       // staged bytes are written first
        }) {
     auto writer = backend().create("object");
     ASSERT_OK(writer);
@@ -359,7 +359,7 @@ TEST_F(PosixFaults, DirectModeWritesLargeAlignedBytesFromWhereTheyLie) {
     EXPECT_EQ(faults.calls(Call::write), one.writes) << from;
     EXPECT_TRUE(get("object") == text_of(all.first(from))) << from;
   }
-  // Memory that is not aligned is copied, so the caller may change it after the append.
+  // The caller may change the memory after append(). Memory that is not aligned is copied.
   auto writer = backend().create("object");
   ASSERT_OK(writer);
   ASSERT_OK((*writer)->append(all.subspan(1, 3 * kMiB)));
@@ -386,7 +386,7 @@ TEST_F(PosixFaults, AFileSystemWithoutDirectModeFallsBackWhereThatIsAskedFor) {
     if (nameless != EINVAL) faults.fail(Call::open, EINVAL, 2, 1000);  // the first open is that of the folder
     reopen(",direct=1,fallback=buffered");
   };
-  for (const int nameless : {EINVAL, EOPNOTSUPP}) {  // a new file shows it, or an existing one
+  for (const int nameless : {EINVAL, EOPNOTSUPP}) {  // found by a new file, or by an existing one
     {
       InjectedFaults faults;
       without_direct(faults, nameless);

@@ -1,5 +1,5 @@
-// Tests of the posix back end on a real file system: permissions, limits, full disks, killed writers and
-// files of other programs.
+// Tests the posix back end on a real file system: permissions, limits, full disks, killed writers, and files
+// of other programs.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -174,7 +174,7 @@ TEST_F(Posix, AFullFileSystemIsNoSpaceAndLeavesNothing) {
   if (!mounted) GTEST_SKIP() << "this root may not mount";
 }
 
-// A killed writer leaves nothing, or without nameless files a temporary name that lists skip.
+// A killed writer leaves nothing, or if there are no nameless files, a name that listings skip.
 TEST_F(Posix, AKilledWriterLeavesNoHalfObject) {
   const unsigned named = has_nameless_files(scratch_.path()) ? 0 : 1;
   for (const auto& [way, left] : {std::pair{"", named}, std::pair{",publish=rename", 1U}}) {
@@ -270,7 +270,7 @@ TEST_F(Posix, FreeSpaceIsWhatDfSaysForEveryUser) {
   const auto backend = posix_at(root());
   const auto free = backend->names().free_bytes();
   ASSERT_OK(free);
-  // Other processes write to this disk at the same time, so the values may differ by 10%.
+  // Other programs may write to this file system, so the result may differ by a tenth.
   const auto expected = static_cast<double>(space.available);
   EXPECT_NEAR(static_cast<double>(*free), expected, expected / 10);
   EXPECT_TRUE(as_plain_user([&] {

@@ -1,4 +1,4 @@
-// For tests only: all ways to read an object, which every back end has.
+// For tests only: the ways to read an object that all back ends have.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,8 +24,7 @@ inline bool opens(Way way) {
   return way == Way::reader || way == Way::queued_reader;
 }
 
-// A back end and its queue, for a test. Only one thread of one process may use it. A child process makes its
-// own.
+// A back end with its own queue, for one thread. After a fork, the child must make one of its own.
 struct Subject {
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Queue> queue;
@@ -42,7 +41,7 @@ struct Subject {
     return writer->publish(Durability::visible);
   }
 
-  // Reads the first bytes of the object into `out`.
+  // Fills `out` with the first bytes of the object.
   Result<std::uint64_t> read(Way way, std::string_view name, std::span<std::byte> out) const {
     if (way == Way::object) return backend->read_object(name, out.size(), out);
     if (way == Way::queued_object) return by_queue({ReadObject{name, out.size(), out}, 1});

@@ -73,8 +73,8 @@ using penstock::struck;
 // NOLINTBEGIN(cppcoreguidelines-*,cert-*,misc-*): these functions replace those of the C library.
 extern "C" {
 
-// Forwards to another liburing function with the same effect. The weak symbol is absent if the tests are
-// built without liburing.
+// Submits with another function of liburing that does the same. It is null if this test is built without
+// liburing.
 struct io_uring;
 __attribute__((weak)) int io_uring_submit_and_wait(struct io_uring* ring, unsigned completions);
 __attribute__((visibility("default"))) int io_uring_submit(struct io_uring* ring) {
@@ -92,7 +92,7 @@ __attribute__((visibility("default"))) ssize_t pread(int fd, void* out, size_t b
   return syscall(SYS_pread64, fd, out, shortened(Call::read, bytes), offset);
 }
 
-// A short vector read reads only the allowed bytes of the first piece.
+// A short vector read: as much of the first piece as the fault allows.
 __attribute__((visibility("default"))) ssize_t preadv(int fd, const struct iovec* parts, int count,
                                                       off_t offset) {
   if (struck(Call::read)) return -1;
@@ -105,7 +105,7 @@ __attribute__((visibility("default"))) ssize_t pwrite(int fd, const void* data, 
   return syscall(SYS_pwrite64, fd, data, shortened(Call::write, bytes), offset);
 }
 
-// A short vector write writes only the allowed bytes of the first non-empty piece.
+// A short vector write: as much of the first piece that is not empty as the fault allows.
 __attribute__((visibility("default"))) ssize_t pwritev(int fd, const struct iovec* parts, int count,
                                                        off_t offset) {
   if (struck(Call::write)) return -1;
@@ -177,8 +177,7 @@ __attribute__((visibility("default"))) int close(int fd) {
 
 }  // extern "C"
 
-// Counts allocations and forwards them to malloc. Allocations with a larger alignment use the operator of the
-// C++ library.
+// Counts allocations and forwards them. Over-aligned types use the library's own operator.
 void* operator new(std::size_t bytes) {
   ++penstock::allocated;
   void* memory = std::malloc(bytes == 0 ? 1 : bytes);

@@ -1,5 +1,5 @@
-// Tests of faults that only a ring can have: unusual answers of the kernel, and threads that use a ring one
-// after another.
+// Tests faults that only a ring can have: unexpected answers of the kernel, and several threads that use it
+// one after the other.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/stat.h>
@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(, Uring, testing::Values("", ",direct=1", ",sqpoll=1"),
   return row.param.empty() ? "plain" : row.param.substr(1, row.param.find('=') - 1);
 });
 
-// Reaps all operations in flight and returns their tags. Each must complete once, without an error.
+// Reaps everything in flight and returns the tags. Each must come once and without an error.
 std::set<std::uint64_t> reap_all(Queue& queue) {
   std::set<std::uint64_t> tags;
   std::vector<Completion> completions(16);
@@ -67,11 +67,11 @@ std::set<std::uint64_t> reap_all(Queue& queue) {
   return tags;
 }
 
-// If there is no room to prepare more requests, the prepared ones are submitted. If the kernel is too busy to
-// accept them, completions are taken first.
+// When the submission queue is full, all prepared reads are submitted. If the kernel is too busy to take
+// them, completions are reaped in between.
 TEST_P(Uring, WhatCompletesWhileAReadIsPreparedKeepsItsSlot) {
   constexpr std::size_t kDepth = 2'048;
-  constexpr std::size_t kAtOnce = 100;  // number of reads that are complete when the room is used up
+  constexpr std::size_t kAtOnce = 100;  // completed before the queue is full
   const auto reader = backend_->open("object");
   ASSERT_OK(reader);
   auto queue = backend_->queue(kDepth);
@@ -99,8 +99,8 @@ TEST_P(Uring, WhatCompletesWhileAReadIsPreparedKeepsItsSlot) {
   }
 }
 
-// The ring stops answering, as after a late system call filter or lost completions. No call may wait for
-// ever, and no memory may be written afterwards.
+// The system call is forbidden while reads are in flight, as by a late filter, or the kernel drops
+// completions. No call may wait without end, and the kernel may no longer write into the buffers.
 TEST_P(Uring, ReadsFailWhereTheRingAnswersNoMore) {
   ASSERT_OK(put("large", pattern(1U << 20U)));
   for (const std::size_t at_least : {1U, 0U}) {
@@ -130,7 +130,7 @@ TEST_P(Uring, ReadsFailWhereTheRingAnswersNoMore) {
           ASSERT_GE(count, at_least);
           for (const Completion& one : std::span(completions).first(count)) {
             tags.insert(one.tag);
-            if (one.bytes.ok()) continue;  // it completed before the failure
+            if (one.bytes.ok()) continue;  // it completed before the call was forbidden
             EXPECT_ERRC(Errc::permission_denied, one.bytes);
             EXPECT_NE(one.bytes.error().what.find("large"), std::string::npos);
           }
@@ -147,7 +147,7 @@ TEST_P(Uring, ReadsFailWhereTheRingAnswersNoMore) {
   }
 }
 
-// The system gives numbers of ended threads to new ones.
+// The kernel gives ids of ended threads to new threads.
 TEST_P(Uring, AThreadWithTheNumberOfADeadOneHasItsOwnRing) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root may say which number the next thread gets";
   const std::filesystem::path refused = scratch_.path() / "refused";
@@ -156,7 +156,7 @@ TEST_P(Uring, AThreadWithTheNumberOfADeadOneHasItsOwnRing) {
       std::ofstream(refused) << "x";
       return;
     }
-    EXPECT_TRUE(in_child_process([&] {  // the first process of its PID namespace, which ignores most signals
+    EXPECT_TRUE(in_child_process([&] {  // the first process of a pid namespace, which no signal ends
       std::signal(SIGALRM, [](int) { ::_exit(1); });
       ::alarm(60);
       auto tier = open_tier("t=uring:" + scratch_.path().string() + GetParam());
@@ -173,7 +173,7 @@ TEST_P(Uring, AThreadWithTheNumberOfADeadOneHasItsOwnRing) {
         EXPECT_EQ(out, bytes_);
       };
       std::thread(read).join();
-      // The number of a joined thread is still used for a short time.
+      // The id of a joined thread stays in use for a short time.
       while (::syscall(SYS_tgkill, ::getpid(), numbers.front(), 0) == 0) ::usleep(1000);
       {
         std::ofstream next("/proc/sys/kernel/ns_last_pid");
@@ -190,7 +190,7 @@ TEST_P(Uring, AThreadWithTheNumberOfADeadOneHasItsOwnRing) {
   if (std::filesystem::exists(refused)) GTEST_SKIP() << "this root may not choose the numbers of threads";
 }
 
-// The flags of this process's descriptor for the file.
+// The flags of this process's descriptor of the file.
 int flags_of(const std::filesystem::path& path) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code ignored;
@@ -200,7 +200,8 @@ int flags_of(const std::filesystem::path& path) {
   return -1;
 }
 
-// If a file was opened with O_NONBLOCK, a read that has to wait fails at once.
+// If a file was opened with O_NONBLOCK, the kernel fails a read that would have to wait. So files are read
+// without that flag.
 TEST_P(Uring, ReadsOfAnOpenFileMayWaitAndAFifoDoesNotBlock) {
   const auto reader = backend_->open("object");
   ASSERT_OK(reader);
@@ -212,7 +213,7 @@ TEST_P(Uring, ReadsOfAnOpenFileMayWaitAndAFifoDoesNotBlock) {
   EXPECT_TRUE(in_child_process([&] {
     ::alarm(20);
     const auto fifo = backend_->open("fifo");
-    if (!fifo.ok()) return;  // a FIFO has no direct I/O
+    if (!fifo.ok()) return;  // a FIFO cannot be opened for direct I/O
     auto queue = backend_->queue(2);
     ASSERT_OK(queue);
     Bytes out(100);
@@ -224,10 +225,9 @@ TEST_P(Uring, ReadsOfAnOpenFileMayWaitAndAFifoDoesNotBlock) {
   }));
 }
 
-// A fault that a blocking read would report is reported, and not hidden by a repetition.
+// An error is reported at once; the read is not repeated with blocking calls, which would hide it.
 TEST_P(Uring, WhatFailsIsNotDoneAgainByBlockingCalls) {
-  // No memory is mapped at address 0.
-  std::filesystem::create_symlink("/proc/self/mem", scratch_.path() / "memory");
+  std::filesystem::create_symlink("/proc/self/mem", scratch_.path() / "memory");  // reads at address 0 fail
   const auto blocking = open_tier("t=posix:" + scratch_.path().string());
   ASSERT_OK(blocking);
   auto queue = backend_->queue(2);
@@ -252,7 +252,7 @@ TEST_P(Uring, WhatFailsIsNotDoneAgainByBlockingCalls) {
   EXPECT_ERRC(Errc::io, wanted);
   const auto reader = backend_->open("memory");
   ASSERT_OK(reader);
-  // So that the queue opens objects without O_NONBLOCK from now on.
+  // From now on objects are opened for blocking reads.
   EXPECT_FALSE(by_queue({ReadObject{"memory", kBytes, out}, 1}).ok());
   for (const Operation& operation :
        {Operation{ReadObject{"memory", kBytes, out}, 1}, Operation{ReadAt{reader->get(), 0, out}, 1}}) {

@@ -1,5 +1,5 @@
-// Tests the contract of every mini-app (miniapp.hpp): miniapp_contract_test NAME. Exits with 77 if this build
-// lacks the app.
+// Tests what every mini-app promises (miniapp.hpp): miniapp_contract_test NAME. Exits with 77 if this build
+// does not have it.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -34,14 +34,14 @@ std::vector<std::byte> picture() {
   return {bytes.begin(), bytes.end()};
 }
 
-// A transform and a small valid sample for it. Half of that sample is invalid.
+// A transform and a small valid sample for it. Half of the sample is not valid.
 struct Taken {
   Transform how;
   std::vector<std::byte> sample{};
 };
 
-// From a small corpus of the app's recipe: the first sample, or for an app that loads whole files the first
-// file.
+// Takes the sample from a small corpus of the app's recipe. For an app that loads whole files, it is the
+// first file.
 Taken taken_of_recipe(const TrainRequest& request) {
   const RecipeInfo* const recipe = recipe_registry().find(tested->recipe).value();
   std::vector<OptionWord> small;
@@ -134,7 +134,7 @@ TEST(MiniAppContract, RefusesWhatItDoesNotTakeAndGoesOn) {
   const auto transform = how.make().value();
   std::vector<std::byte> slot(how.slot_bytes);
   std::vector<std::byte> half(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(good.size() / 2));
-  half.push_back(std::byte{0});  // otherwise half of a text could be a valid text
+  half.push_back(std::byte{0});  // half of a text may be a valid text
   const std::vector<std::byte> noise(1000, std::byte{0x42});
   for (const std::vector<std::byte>& bad : {std::vector<std::byte>{}, noise, half}) {
     StageTimer timer = timer_of(how);

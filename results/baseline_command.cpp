@@ -1,4 +1,4 @@
-// penstock baseline set|list|remove: names for what runs are compared with.
+// penstock baseline set|list|remove: names for the records that later runs are compared with.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::uint64_t bytes_of(const Baseline& baseline) {
   return bytes;
 }
 
-// Whether there is one, and what of it does not hold any more.
+// A baseline as JSON, with whether it is still valid and why not.
 Json state_of(const Baseline& baseline, const Result<void>& holds) {
   Json files = Json::array();
   for (const Baseline::File& file : baseline.files) files.push_back(file.path);

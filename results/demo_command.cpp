@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kLog = "commands.sh";  // also the mark of a folder that a demo made
+constexpr std::string_view kLog = "commands.sh";  // also marks a folder that a demo made
 
 constexpr OptionSpec kOptions[] = {
     {.name = "out",
@@ -72,15 +72,16 @@ constexpr OptionSpec kOptions[] = {
      .at_least = 0},
 };
 
-// A place for data that the demo made and takes away again.
+// A place for the demo's data, which is removed at the end unless the user asks to keep it.
 struct Place {
   std::string name;
-  std::string tier;  // TIER text
-  fs::path folder;   // made by us where the tier is a folder; else empty
+  std::string tier;  // as --tier takes it
+  fs::path folder;   // the folder that the demo makes; empty if the tier is not a folder
   std::string what;  // "tmpfs at /dev/shm", for the user
 };
 
-// How long things may take. Quick aims at half a minute, the whole at less than three, on two processors.
+// How much is measured. A quick demo should take half a minute, a full one less than three, on two
+// processors.
 struct Budget {
   std::uint64_t samples;
   std::string threads;
@@ -101,7 +102,8 @@ std::string describe_place(const TierFacts& facts) {
   return fmt::format("{} at {}", facts.fs_type, facts.mount_point);
 }
 
-// The first of some usual places that is (or is not) memory-backed, can be written and has room.
+// The first of some usual places that is writable and has room for `bytes`. `memory` selects places in memory
+// or on a disk.
 std::optional<Place> look_for(bool memory, std::string_view name, const fs::path& out, std::uint64_t bytes) {
   std::vector<fs::path> candidates{out, "/dev/shm", "/var/tmp", "/tmp"};
   for (const char* variable : {"TMPDIR", "HOME", "XDG_RUNTIME_DIR"})
@@ -267,8 +269,8 @@ class Demo {
     return train(plan, home, seed);
   }
 
-  // The accelerator's step is a little longer than a batch's input takes here, so that there is something to
-  // hide and it can be hidden.
+  // Trains without an accelerator to measure how long the input of a step takes, and then with an emulated
+  // one whose steps take a little longer. So there is waiting time, and prefetching can hide it.
   Result<void> train(const Budget& plan, const Place& home, const std::string& seed) {
     const auto words = [&](std::string_view prefetch, const std::string& steps,
                            const std::string& accelerator) {
@@ -305,7 +307,8 @@ class Demo {
     return make_error(Errc::internal, "the training run left no record");
   }
 
-  // Runs one command of ours; those that measure put their records into our folder.
+  // Runs one penstock command and logs its line. Measuring commands write their records into the demo's
+  // folder.
   Result<void> step(std::string_view title, std::vector<std::string> words) {
     PENSTOCK_TRY(check_interrupt());
     const std::string& command = words.front();
@@ -319,7 +322,8 @@ class Demo {
     words.insert(words.end(), {"--progress", context_.output.progress ? "always" : "never", "--no-config"});
     PENSTOCK_ASSIGN(const int code, run_program(words, context_.output.json));
     PENSTOCK_TRY(check_interrupt());
-    // A cell that could not be proven cold is a finding (exit 1), not the end of the story.
+    // Exit code 1 of `read` means that a cell could not be proven cold. That is a finding, and the demo
+    // continues.
     if (code == 1 && command == "read") {
       worst_ = 1;
       return success();

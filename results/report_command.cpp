@@ -64,7 +64,8 @@ constexpr OptionSpec kOptions[] = {
      .group = "Report"},
 };
 
-// What of them lies below: the arms of a sweep have folders of their own.
+// The deeper folders with record files, to name them in the error: a sweep stores the records of its arms in
+// folders of their own.
 std::string folders_with_records(const std::vector<fs::path>& paths) {
   std::set<std::string> found;
   for (const fs::path& path : paths)
@@ -102,7 +103,8 @@ std::string names_of(const std::vector<fs::path>& paths) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// Records that were measured in turn, by suite and arm; arms in order of appearance, "base" first.
+// The records of the arms of interleaved suites, by suite. Arms are in order of appearance, but "base" is
+// first.
 using Arms = std::vector<std::pair<std::string, RecordSet>>;
 
 std::map<std::string, Arms> arms_of(const RecordSet& set) {
@@ -151,7 +153,8 @@ Result<void> write_sheets(const fs::path& folder, const std::vector<report::Shee
   return {};
 }
 
-// `found`: how many records there were before the rounds of sweeps were put together.
+// The text that is printed when the report is written. `found` is the number of records before the rounds of
+// sweeps were pooled.
 std::string sentences_text(const CommandContext& context, const std::string& output, const RecordSet& set,
                            std::size_t found, const std::vector<report::NamedComparison>& comparisons,
                            const report::Page& page, bool csv) {
@@ -175,7 +178,7 @@ std::string sentences_text(const CommandContext& context, const std::string& out
   return text + fmt::format("{}: {} records{}\n", output, found, together);
 }
 
-// Where to write what --to says.
+// The path that --output gives, or the default for the format `to`.
 Result<fs::path> output_of(const CommandContext& context, std::string_view to) {
   fs::path output = to == "html" ? "report.html" : to == "csv" ? "report-csv" : "google-benchmark.json";
   if (context.options.given("output")) output = context.options.text("output");
@@ -185,7 +188,7 @@ Result<fs::path> output_of(const CommandContext& context, std::string_view to) {
   return output;
 }
 
-// What changed: since --baseline, and between the arms that were measured in turn.
+// All comparisons of the report: with the records of --baseline, and between interleaved arms.
 Result<std::vector<report::NamedComparison>> comparisons_of(const CommandContext& context,
                                                             const RecordSet& set,
                                                             const std::vector<fs::path>& paths) {

@@ -116,8 +116,8 @@ class Sweep {
     return error;
   }
 
-  // A line that its command would refuse is refused before anything is measured. Other programs know their
-  // own.
+  // Fails before anything is measured if the command would refuse the line of a cell. Lines of arms with
+  // another program are not checked, since its options may differ.
   Result<void> check_lines() const {
     for (const SweepCell& cell : work_.cells)
       for (std::size_t arm = 0; arm < arms_of_a_turn(spec()); ++arm) {
@@ -131,7 +131,8 @@ class Sweep {
     return success();
   }
 
-  // What was started may only grow; then it is written down as it is now.
+  // Checks that the file of a started sweep only adds cells or repeats, and stores its current content in the
+  // journal. Starts the journal of a new sweep.
   Result<void> agree_with_journal(SweepState& state) {
     Json identity = sweep_identity(spec());
     const SweepHistory& history = state.history();
@@ -168,7 +169,7 @@ class Sweep {
     return conclude(state.history(), end.left, end.why);
   }
 
-  // Ends by itself a little before the allocation would end it.
+  // Limits the time budget so that the sweep ends 5 seconds before Slurm ends the allocation.
   void limit_to_allocation() {
     constexpr double kMargin_s = 5;
     const std::optional<double> left = seconds_of_job_left(work_.job);
@@ -197,7 +198,7 @@ class Sweep {
     return 0;
   }
 
-  // A job that was submitted before and is not over; else "".
+  // The job that was submitted last, if it is waiting or running; else "".
   std::string job_under_way() const {
     const auto history = SweepState::look(spec().results, spec().name);
     if (!history.ok() || history->job.empty()) return "";
@@ -205,7 +206,7 @@ class Sweep {
     return phase == JobPhase::waiting || phase == JobPhase::running ? history->job : "";
   }
 
-  // "" where nothing is left to do.
+  // Submits a job and returns its number; "" if no turn is left.
   Result<std::string> submit() {
     PENSTOCK_ASSIGN(SweepState state, SweepState::open(spec().results, spec().name, kLockPatience_s));
     PENSTOCK_TRY(agree_with_journal(state));
@@ -251,12 +252,12 @@ class Sweep {
       PENSTOCK_ASSIGN(const int code, conclude(after, left, by));
       if (!moved)
         note(fmt::format("job {} got nothing done; what it said is in {}", job, batch_log(spec()).string()));
-      // A job that was cut off has not done what it was asked for.
+      // A job that was ended early has not completed its work, so the exit code is 1.
       return by_budget ? code : 1;
     }
   }
 
-  // --- What is said.
+  // --- Output.
 
   Result<int> print_plan() {
     SweepHistory history;

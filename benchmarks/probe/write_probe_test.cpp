@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Joins `blocks` blocks of `noise`. Their sizes are those of `sizes` in turn.
+// Concatenates `blocks` blocks whose sizes are taken from `sizes` in turn.
 std::vector<std::byte> blocks_of(BlockNoise& noise, std::size_t blocks,
                                  std::initializer_list<std::size_t> sizes) {
   std::vector<std::byte> all;
@@ -38,14 +38,14 @@ TEST(BlockNoise, NeverHasEightBytesTwice) {
   }
 }
 
-// Equal counts of all byte values defeat an entropy coder. Another test checks that no 8 bytes repeat, which
-// defeats a dictionary coder.
+// A compressor with a dictionary needs repeated byte sequences, and the test above shows that there are none.
+// One that codes single bytes needs some bytes to be more frequent, and this test shows that none are.
 TEST(BlockNoise, HasEachByteAsOftenAsAnother) {
   BlockNoise noise(1, 4096);
   const std::vector<std::byte> all = blocks_of(noise, 256, {4096});
   std::array<int, 256> count{};
   for (const std::byte byte : all) ++count[std::to_integer<std::size_t>(byte)];
-  // Each value occurs 4096 times on average, with a standard deviation of 64.
+  // Each byte value occurs 4096 times on average, with a standard deviation of 64.
   EXPECT_GT(*std::min_element(count.begin(), count.end()), 4096 - 6 * 64);
   EXPECT_LT(*std::max_element(count.begin(), count.end()), 4096 + 6 * 64);
 }

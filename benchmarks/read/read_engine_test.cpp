@@ -25,7 +25,7 @@ struct Bench {
   ScriptedBackend backend;
   Manifest manifest;
   SampleList samples;
-  ReadOptions options;  // the options of the last engine
+  ReadOptions options;  // of the last engine
 
   explicit Bench(std::uint64_t files = kFiles)
       : manifest(scripted_files(backend, files)), samples(corpus_samples(manifest).value()) {}
@@ -79,7 +79,7 @@ TEST(ReadEngine, WhatATierMakesWaitIsInTheLatencyOfAnOpenLoop) {
   const RunTally tally = engine->run({.end = Duration{200ms}, .measured = 0});
   ASSERT_GE(tally.samples, 2U);
   EXPECT_LE(tally.samples, 20U) << "it takes 10 ms of each";
-  // The n-th sample is due after 5n ms, and completes after 10n ms at the earliest.
+  // The n-th sample is due after 5n ms, and ends after 10n ms at the earliest.
   EXPECT_GE(tally.latency_ns.percentile(100), 4.5e6 * static_cast<double>(tally.samples));
   EXPECT_GE(tally.late_ns.percentile(100), 4.5e6 * static_cast<double>(tally.samples - 1));
 }

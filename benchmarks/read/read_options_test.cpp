@@ -41,12 +41,11 @@ TEST(OpenLoop, IsANumberASecond) {
     EXPECT_ERRC(Errc::invalid_argument, parse_open_loop(text)) << text;
 }
 
-// The end of a repeat (passes, duration or stonewall) is independent of the arrival of samples (closed or
-// open loop).
+// How a repeat ends (passes, time or stonewall) and whether samples arrive at a rate are independent options.
 TEST(ReadOptions, EveryEndGoesWithEveryArrival) {
   struct Row {
     std::vector<OptionWord> words;
-    std::size_t end;  // the index of the alternative in ReadOptions::end
+    std::size_t end;  // index of the variant's alternative in ReadOptions::end
     std::chrono::nanoseconds limit;
     std::chrono::nanoseconds min_time;
     bool open_loop = false;

@@ -44,7 +44,7 @@ class ReadRepeat : public testing::Test {
     return CacheControl(tier_, *manifest_, *samples_, requested, method, 1, calls);
   }
 
-  // A plan whose passes report 0.4 s each, and keep the specification of each pass.
+  // A plan whose passes report 0.4 s each, and which stores the specs that they get.
   RepeatPlan plan() {
     RepeatPlan plan;
     plan.spec = {.threads = 3, .end = Passes{1s}};

@@ -23,8 +23,7 @@ class Sweep : public testing::Test {
   Sweep() {
     for (int i = 0; i < 2; ++i) {
       auto backend = std::make_unique<ScriptedBackend>();
-      // So that the loops read through the back end, not by system calls.
-      backend->change_caps().emulated = true;
+      backend->change_caps().emulated = true;  // so that the loops use the back end and do not bypass it
       manifests_.push_back(scripted_files(*backend, kFiles));
       backends_.push_back(backend.get());
       tiers_[i].name = i == 0 ? "one" : "two";
@@ -35,7 +34,7 @@ class Sweep : public testing::Test {
     options_.threads = {1, 3};
     options_.repeats = 2;
     options_.seed = 5;
-    options_.ceiling = false;  // its probes take long
+    options_.ceiling = false;  // its probes take too long for a test
   }
 
   ReadSweep sweep() {

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kFiles = 60;
 
-// The engine of one rank, with its own corpus that equals those of the other ranks.
+// The engine of one rank with a corpus of its own, which is equal to those of the others.
 struct Bench {
   ScriptedBackend backend;
   Manifest manifest = scripted_files(backend, kFiles);
@@ -52,8 +52,8 @@ TEST(ReadTeam, PassesAreSharedAndFiguresJoined) {
   });
 }
 
-// Two ranks with different speeds. At the stonewall the slow rank has fewer samples, and reads on until it
-// has as many as the fast one.
+// Of two ranks with different speed, the slow one has read less at the stonewall. It continues until it has
+// read as much as the other.
 TEST(ReadTeam, TheStonewallIsWornOut) {
   for (const unsigned depth : {1U, 4U}) {
     std::array<std::atomic<std::uint64_t>, 2> taken{};
@@ -95,7 +95,7 @@ TEST(ReadTeam, OneRankHasNothingToWearOut) {
   EXPECT_EQ(tally.stonewall_s, tally.wall_s);
 }
 
-// If the passes end before the stonewall, nothing more is read.
+// If all passes end before the stonewall, nothing more is read.
 TEST(ReadTeam, AWallThatIsNotReachedChangesNothing) {
   RankThreads::run(2, [](Communicator& ranks) {
     ReadTeam team(ranks);

@@ -34,7 +34,7 @@ TEST(RunTally, SecondsGoOnOverRunsInTurn) {
   cell.wall_s = 1.4;
   cell.bytes = 14;
   cell.bytes_by_second = {10, 4};
-  RunTally pass;  // starts 0.4 s after the start of a second
+  RunTally pass;  // starts 0.4 s after a full second
   pass.wall_s = 1.2;
   pass.bytes = 12;
   pass.bytes_by_second = {6, 6};

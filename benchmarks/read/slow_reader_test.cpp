@@ -1,5 +1,4 @@
-// This test program is built with a SampleReader that sleeps PENSTOCK_REAP_DELAY_US microseconds at each reap
-// (see benchmarks/CMakeLists.txt).
+// Built with a SampleReader that sleeps PENSTOCK_REAP_DELAY_US in each reap() (benchmarks/CMakeLists.txt).
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -11,13 +10,12 @@
 namespace penstock {
 namespace {
 
-// The yardsticks use loops of their own, not the slow reader. So they still read a sample from memory in a
-// few microseconds.
+// The reference loops read a sample from memory in a few microseconds. They do not use the slow reader, so it
+// lowers only the measured rate.
 TEST(SlowReader, LowersTheFractionOfTheCeiling) {
   for (const unsigned depth : {1U, 2U}) {
     auto backend = std::make_unique<ScriptedBackend>();
-    // So that the yardsticks read through the back end, not by system calls.
-    backend->change_caps().emulated = true;
+    backend->change_caps().emulated = true;  // so that the reference loops use the back end
     const Manifest manifest = scripted_files(*backend, 50);
     const SampleList samples = corpus_samples(manifest).value();
     Tier tier;

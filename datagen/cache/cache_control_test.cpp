@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kFiles = 40;
 
-// A simulated kernel whose page cache works, evicts nothing, or does not report its contents.
+// A simulated kernel whose page cache can obey, refuse to evict, or not report what is resident.
 struct Kernel {
   bool evicts = true;
   bool warms = true;

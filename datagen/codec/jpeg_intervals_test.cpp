@@ -99,7 +99,8 @@ TEST(JpegIntervals, BitsOfAGroupLieTogetherAndInBytesOfTheirOwn) {
   EXPECT_GT(whole, interval.bytes / (2 * kGroups.spacing));
 }
 
-// Tests the skips: far before the next wanted bit, several codes are skipped at once.
+// With a large spacing the search skips several codes at once. It must still find only bits that the exact
+// search finds.
 TEST(JpegIntervals, BitsOfFarGroupsAreAmongThoseOfNearOnes) {
   for (const int percent : {2, 10, 60, 190}) {
     const std::vector<std::byte> jpeg = encode(noisy(640, 64, 5), percent, 4);
@@ -110,7 +111,7 @@ TEST(JpegIntervals, BitsOfFarGroupsAreAmongThoseOfNearOnes) {
     for (const std::size_t spacing : {64U, 300U, 1024U}) {
       const auto some = finder.find(jpeg, interval, 160, {spacing, 4, 64}).value().flippable;
       EXPECT_GE(some.size(), interval.bytes / spacing / 2) << percent << "%, every " << spacing;
-      // Every selected bit must be one of the bits that a search of all bits finds.
+      // Each bit that was found is among those of the exact search.
       for (const FlippableBit& bit : some)
         EXPECT_TRUE(std::any_of(
             all.begin(), all.end(),
@@ -120,7 +121,7 @@ TEST(JpegIntervals, BitsOfFarGroupsAreAmongThoseOfNearOnes) {
   }
 }
 
-// Joins the intervals in this order, without restart markers.
+// Joins the intervals in the given order, without restart markers.
 std::vector<std::byte> joined(std::span<const std::byte> jpeg,
                               const std::vector<std::vector<std::byte>>& intervals,
                               std::span<const std::size_t> order) {
@@ -132,7 +133,7 @@ std::vector<std::byte> joined(std::span<const std::byte> jpeg,
 }
 
 TEST(JpegIntervals, ThatFillTheirLastByteStandBehindEachOtherWithoutMarkers) {
-  constexpr std::uint32_t kWidth = 88;  // half of its last unit is outside of the picture
+  constexpr std::uint32_t kWidth = 88;  // its last unit is half outside the picture
   constexpr std::uint32_t kStrips = 24;
   constexpr std::uint32_t kLines = 32;
   YccImage image = noisy(kWidth, kStrips * kLines, 6);
@@ -166,8 +167,8 @@ TEST(JpegIntervals, ThatFillTheirLastByteStandBehindEachOtherWithoutMarkers) {
     EXPECT_EQ(JpegDecoder().header(all)->restart_interval, 0U);
     const Image after = decode(all);
     ASSERT_EQ(after.pixels.size(), before.pixels.size());
-    // Where strips meet, colours are smoothed across the lines, and the last unit is not exactly grey after
-    // the filling.
+    // Decoders smooth colours across the lines between strips, and the last unit may no longer be exactly
+    // grey. So these are not compared.
     constexpr std::size_t kRow = std::size_t{kWidth} * 3;
     constexpr std::size_t kSeen = (kWidth - 32) * 3;
     for (std::size_t place = 0; place < kStrips; ++place)

@@ -48,7 +48,7 @@ double mean_difference(const Image& a, const Image& b) {
   return sum / static_cast<double>(a.pixels.size());
 }
 
-// JPEGs that Penstock's encoder does not make, directly from the library.
+// Kinds of JPEG that our encoder does not make. The tests make them with the library directly.
 struct Kind {
   J_COLOR_SPACE input = JCS_RGB;
   J_COLOR_SPACE stored = JCS_YCbCr;
@@ -246,7 +246,7 @@ TEST(Jpeg, ShrinksWhileDecoding) {
   EXPECT_EQ(decoder.decode(bytes, decoded, 3).error().code, Errc::invalid_argument);
 }
 
-// The part of a picture that decode() returned.
+// The same part of the picture that decode() gave as a whole.
 Image cut_out(const Image& image, const PicturePart& part) {
   Image cut{part.width, part.height, {}};
   for (std::uint32_t y = part.top; y < part.top + part.height; ++y) {
@@ -290,8 +290,7 @@ TEST(Jpeg, APartHasThePixelsOfTheWhole) {
     ASSERT_TRUE(jpeg.ok());
     expect_parts_of(copy(*jpeg));
   }
-  // More samples than any of these pictures has.
-  const std::vector<std::uint8_t> samples = speckles(61, 47, 3).pixels;
+  const std::vector<std::uint8_t> samples = speckles(61, 47, 3).pixels;  // more samples than any case needs
   expect_parts_of(encode_kind({.progressive = true}, 61, 15, samples));
   expect_parts_of(
       encode_kind({.input = JCS_GRAYSCALE, .stored = JCS_GRAYSCALE, .components = 1}, 61, 15, samples));
@@ -426,7 +425,7 @@ TEST(JpegDamage, ArithmeticCodingIsNoWayAroundThat) {
     EXPECT_EQ(decoder.header(bomb).error().code, Errc::corrupt);
   }
   EXPECT_EQ(decoded.pixels.capacity(), 0U);
-  // One colour, in fewer bytes than any Huffman code needs for it.
+  // Arithmetic coding of one colour needs fewer bytes than any Huffman code.
   const Bytes flat = encode_kind({.arithmetic = true}, 2000, 2000,
                                  std::vector<std::uint8_t>(std::size_t{2000} * 2000 * 3, 99));
   EXPECT_LT(flat.size(), 2000U * 2000 / 2048);

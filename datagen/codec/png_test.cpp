@@ -90,8 +90,8 @@ TEST_F(Png, TruncatedAnywhereIsCorrupt) {
   }
 }
 
-// Each chunk has a checksum. A flip in a chunk with pixels must be an error; other flips must leave the
-// pixels unchanged.
+// Each chunk has a checksum. A flipped bit in a chunk that the decoder uses is found; in other chunks it does
+// not change the pixels.
 TEST_F(Png, FlippedBitsNeverGiveOtherPixels) {
   const Image image = some_picture(40, 30);
   const std::vector<std::byte> png = encoded(image);
@@ -112,7 +112,7 @@ TEST_F(Png, FlippedBitsNeverGiveOtherPixels) {
 TEST_F(Png, AChunkLongerThanTheFileIsRefusedBeforeMemoryIsTaken) {
   constexpr std::size_t kBehindHeader = 8 + 25;
   std::vector<std::byte> png = encoded(some_picture(3, 3));
-  std::vector<std::byte> text(8);  // claims a length of 1 GiB
+  std::vector<std::byte> text(8);  // its header claims 1 GiB
   text[0] = std::byte{0x40};
   std::memcpy(text.data() + 4, "tEXt", 4);
   png.insert(png.begin() + kBehindHeader, text.begin(), text.end());

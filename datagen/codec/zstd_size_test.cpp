@@ -17,7 +17,7 @@ std::vector<std::byte> noise(std::size_t count, std::uint64_t values) {
   return bytes;
 }
 
-// Adds the bytes in pieces of `piece`, `times` times.
+// The compression ratio of the bytes, added `times` times in pieces of `piece` bytes.
 double ratio_of(const std::vector<std::byte>& bytes, std::size_t piece, int times = 1) {
   ZstdSize zstd = ZstdSize::start().value();
   for (int i = 0; i < times; ++i)

@@ -104,7 +104,7 @@ TEST_F(ContentTest, CompressedPicturesAreDecodedAndDamagedOnesNamed) {
 TEST_F(ContentTest, WhatCouldBeSparedIsFound) {
   put(noise(3 * kBlockBytes, 1));
   put(noise(kBlockBytes, 2) + Bytes(2 * kBlockBytes) + noise(3 * kBlockBytes, 1));
-  put(noise(10, 3) + noise(3 * kBlockBytes, 1));  // the same bytes, but shifted, so that no block is equal
+  put(noise(10, 3) + noise(3 * kBlockBytes, 1));  // the same bytes, but shifted so that no block is equal
   const Content content = measure("raw").value();
   EXPECT_EQ(content.blocks.inspected, 3U + 6 + 3);
   EXPECT_EQ(content.blocks.zero, 2U);

@@ -22,7 +22,7 @@ std::string get(Backend& backend, std::string_view name) {
   return text;
 }
 
-// Each test has its own tiers, because memory tiers live as long as the process.
+// Each test has tiers of its own names, since tiers in memory live as long as the process.
 class CopyTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -258,8 +258,8 @@ TEST_F(CopyTest, AnInterruptLeavesWholeObjectsAndNoManifest) {
   expect_complete(from, to);
 }
 
-// Two objects with two samples each and eight bytes of framing around each sample. `whole`: with checksums of
-// objects, not only of samples.
+// Two objects with two samples each and framing bytes around the samples. `whole` selects checksums of
+// objects, else there are only those of samples.
 Corpus shards(const std::string& place, bool whole) {
   const std::string content = "<header>the first<middle>a second<-tail->";
   Tier source = tier(place);
@@ -310,7 +310,7 @@ TEST_F(CopyTest, MendsWhatIsWrongOutsideOfSamples) {
   }
 }
 
-// The space of existing objects counts as available only if they have the names of the copy's objects.
+// Objects that the copy replaces count as free space; other objects do not.
 TEST_F(CopyTest, WhatIsReplacedIsRoom) {
   Corpus from = corpus();
   for (const bool same_names : {true, false}) {

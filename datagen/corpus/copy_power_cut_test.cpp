@@ -1,4 +1,5 @@
-// Tests copies whose disk loses power: objects that must be durable are, also those of an earlier copy.
+// Tests copies to a disk that loses power: what was promised to be durable must survive, also objects of an
+// earlier copy.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -35,7 +36,7 @@ Result<CopyOutcome> copy(Tier& to, Durability durability) {
   return copy_corpus(from, to, {.threads = 1, .durability = durability});
 }
 
-// Whichever objects remain after the power cut, the mark says to which copy they belong.
+// Whatever a power cut leaves of the objects, the next copy recognises its own and continues.
 TEST(CopyPowerCut, OneThatWasCutOffIsGoneOnWith) {
   ASSERT_EQ(corpus().manifest.samples(), 17U);
   std::uint64_t finished = 0;
@@ -68,7 +69,7 @@ class CopyOnDisk : public testing::TestWithParam<const char*> {
     disk_ = *std::move(disk);
   }
   Tier target() const { return open_tier("t=posix:" + (disk_->path() / "copy").string()).value(); }
-  // Requires that no file on the disk is open.
+  // No file of the disk may be open.
   void cut_the_power() {
     ASSERT_OK(disk_->cut());
     ASSERT_OK(disk_->restart());
@@ -77,7 +78,7 @@ class CopyOnDisk : public testing::TestWithParam<const char*> {
     Tier to = target();
     Tier from = open_tier(kSource).value();
     Tree tree = tree_of(to);
-    tree.erase(std::string(kCopyingName));  // a removed file may come back
+    tree.erase(std::string(kCopyingName));  // a removal may be undone by the power cut
     expect_same(tree, tree_of(from));
   }
 
@@ -115,7 +116,7 @@ TEST_P(CopyOnDisk, SoDoesWhatWasHalfDone) {
 INSTANTIATE_TEST_SUITE_P(Kind, CopyOnDisk, testing::Values("ext4", "xfs"),
                          [](const auto& row) { return row.param; });
 
-// In the page cache the first copy is correct, but the device never stored all of it.
+// After the failed first copy the page cache has all bytes, but the device does not.
 TEST(CopyOnFailingDisk, OnlyWhatTheDeviceHasIsKept) {
   const auto disk = LoopDisk::make("xfs", "90M");
   if (!disk && disk.error().code == Errc::unsupported) GTEST_SKIP() << disk.error().message();

@@ -250,7 +250,7 @@ TEST_F(CorpusTest, ObjectsThatClaimEndlessSamplesAreLeftOut) {
   EXPECT_NE(corpus->scan->text.find("claims 268435456 samples"), std::string::npos) << corpus->scan->text;
 }
 
-// Makes an .npz of samples with these labels.
+// Writes an .npz of samples with these labels.
 void put_labelled(const fs::path& root, const std::string& name, const std::vector<std::uint32_t>& labels) {
   fs::create_directories((root / name).parent_path());
   const Tier disk = open_tier("posix:" + root.string()).value();
@@ -276,7 +276,7 @@ TEST_F(CorpusTest, LabelsThatAreNumbersKeepThem) {
   EXPECT_EQ(labels, (std::vector<std::uint32_t>{9, 0, 3, 3, 8, 10}));
   EXPECT_EQ(numbers->manifest.facts().label_names,
             (std::vector<std::string>{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"}));
-  // If numbers are far apart, or any label is not a number, all labels are treated as names.
+  // Labels with large gaps are treated as names. If one label is not a number, all are names.
   put_labelled(root_, "d/validation/a.npz", {3, 70000, 10});
   EXPECT_EQ(scan()->manifest.facts().label_names, (std::vector<std::string>{"0", "10", "3", "70000", "9"}));
   put_labelled(root_, "d/validation/a.npz", {3});
@@ -321,7 +321,7 @@ TEST_F(CorpusTest, NamesThatAreTooLongAreLeftOut) {
   while (folder.size() < 900) folder += "/" + std::string(99, 'f');
   put("a/x.jpg", "12345");
   put(folder + "/" + std::string(180, 'y') + ".jpg", "1");
-  put(folder + "/" + std::string(180, 'y') + ".txt", "1");  // not wanted, whatever its name
+  put(folder + "/" + std::string(180, 'y') + ".txt", "1");  // not a sample in any case
   put(folder + "/" + std::string(180, 'z') + "/x.jpg", "1");
   for (const bool checksum : {false, true}) {
     const auto corpus = scan({.checksum = checksum});
@@ -364,7 +364,7 @@ TEST_F(CorpusTest, WhatGivesNoBytesForItsChecksumIsLeftOut) {
   EXPECT_FALSE(
       open_corpus(root_.string() + ",fail=read:eacces@1", {.scan = true, .checksum = true, .threads = 1})
           .ok());
-  // A device error fails the scan; it must not make the data set smaller.
+  // A read error must fail the scan, and not make the data set smaller.
   const auto broken =
       open_corpus(root_.string() + ",fail=read:eio@#2", {.scan = true, .checksum = true, .threads = 1});
   ASSERT_FALSE(broken.ok());

@@ -1,4 +1,4 @@
-// Tests what every format must do, on every back end that all builds have: format_contract_test NAME.
+// Tests what every format must do, on every back end that is always available: format_contract_test NAME.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ struct Sample {
   std::vector<std::byte> bytes;
 };
 
-// A picture file, and an array for formats that can only store arrays.
+// A picture, and an array for formats that take only arrays.
 const Field kImage{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
 const Field kArray{
     .name = "image", .codec = "raw", .extension = ".bin", .element = Element::u8, .shape = {3, 32, 32}};
@@ -39,7 +39,7 @@ Result<Placement> add(ObjectWriter& writer, const Sample& sample) {
   const std::array pieces{bytes.first(bytes.size() / 3), bytes.subspan(bytes.size() / 3, bytes.size() / 2),
                           bytes.subspan(bytes.size() / 3 + bytes.size() / 2)};
   FieldBytes field{.pieces = pieces, .bytes = bytes.size()};
-  if (sample.label % 2 == 1) field.crc32c = crc32c(bytes);  // some makers already know it
+  if (sample.label % 2 == 1) field.crc32c = crc32c(bytes);  // some makers know the checksum
   return writer.add(
       {.key = sample.key, .label = sample.label, .label_name = sample.label_name, .fields = {&field, 1}});
 }
@@ -64,7 +64,8 @@ std::vector<Sample> make_samples(const Field& field) {
   return samples;
 }
 
-// The default options, other numbers of samples per object if the format has them, and compression.
+// The options to test the format with: none, other numbers of samples per object, and compression, as far as
+// it has them.
 std::vector<std::vector<OptionWord>> variants() {
   std::vector<std::vector<OptionWord>> words{{}};
   const OptionTable table = (*format_registry().find(g_format))->options;
@@ -118,7 +119,7 @@ class FormatContract : public ::testing::TestWithParam<std::string> {
                                 ".jpg");
   }
 
-  // Those of the two fields that the format can store.
+  // Those of the two fields that the format accepts.
   std::vector<const Field*> fields() const {
     std::vector<const Field*> taken;
     for (const Field* field : {&kImage, &kArray})
@@ -134,7 +135,7 @@ class FormatContract : public ::testing::TestWithParam<std::string> {
   std::unique_ptr<Format> format_;
 };
 
-// Writes all samples into objects, and reads them by their placements and by a scan.
+// Writes all samples into objects and reads them back, by their placements and by a scan.
 void FormatContract::round_trip(const Field& field) {
   const std::vector<Sample> samples = make_samples(field);
   const std::uint64_t objects = format_->objects(samples.size());
@@ -194,7 +195,7 @@ void FormatContract::round_trip(const Field& field) {
     for (std::size_t i = 0; i < placed.size(); ++i) {
       EXPECT_EQ(scanned[i].offset, placed[i].offset);
       EXPECT_EQ(scanned[i].length, placed[i].length);
-      // Formats that store labels as numbers have no names for them.
+      // Formats that store label numbers do not have their names.
       if (!labels[i].empty() && labels[i] != std::to_string(samples[begin + i].label)) {
         EXPECT_EQ(labels[i], samples[begin + i].label_name);
       }

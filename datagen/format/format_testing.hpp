@@ -1,4 +1,5 @@
-// For tests only: writes samples with any fields in a format, scans them, and checks that damage is harmless.
+// For tests only: writes objects of any fields with a format and reads them back, and checks that damage is
+// found or harmless.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@
 
 namespace penstock {
 
-// A back end that can only append (no write_at).
+// A back end that can only append.
 class AppendingBackend final : public BackendWrapper {
  public:
   explicit AppendingBackend(std::unique_ptr<Backend> inner)
@@ -115,7 +116,7 @@ inline Result<std::vector<ScannedSample>> scan_object(Backend& backend, const Fo
   return samples;
 }
 
-// Expects that a one-dimensional array is one sample and that a second array of the same length is its time
+// Writes two arrays of the same length. A scan must find one sample, and take the other array as its time
 // axis.
 inline void expect_one_sample_of_two_signals(Backend& backend, std::string_view format) {
   const std::vector<OptionWord> one{{"samples_per_file", "1"}};
@@ -129,8 +130,8 @@ inline void expect_one_sample_of_two_signals(Backend& backend, std::string_view 
   EXPECT_EQ((*scanned)[0].placement.length, 8000U);
 }
 
-// Expects that every truncation fails. Then damages every byte outside [payload_begin, payload_end): flips
-// each bit, and sets the byte to 0x00 and 0xff. ScanFixture::scan checks each result.
+// Checks that a scan fails for every truncation. Also flips bits of every byte outside [payload_begin,
+// payload_end) and sets it to 0x00 and 0xff: the result must pass the checks of ScanFixture.
 inline void expect_hardened(ScanFixture& fixture, std::span<const std::byte> whole, std::size_t payload_begin,
                             std::size_t payload_end) {
   ASSERT_OK(fixture.scan(whole));

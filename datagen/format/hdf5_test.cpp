@@ -42,7 +42,7 @@ class Hdf5 : public ::testing::Test {
   Backend& backend_ = *tier_.backend;
 };
 
-// The test program of lookup3.c prints these values.
+// The test driver of lookup3.c prints these values.
 TEST(Hdf5Checksum, KnownAnswers) {
   EXPECT_EQ(hdf5_checksum({}), 0xdeadbeefU);
   EXPECT_EQ(hdf5_checksum(bytes_of("Four score and seven years ago")), 0x17770551U);
@@ -74,7 +74,7 @@ TEST_F(Hdf5, NumbersInALineAreOneSample) {
 }
 
 TEST_F(Hdf5, TheSameBytesWhereNothingCanBeWrittenOver) {
-  Field chunked = kJpeg;  // a field of variable length is never chunked, even if it asks for it
+  Field chunked = kJpeg;  // a field of varying size is never chunked
   chunked.one_chunk = true;
   const std::vector<Field> fields{chunked, kTrack};
   const auto samples = test_samples(fields, 9);
@@ -101,7 +101,7 @@ TEST_F(Hdf5, RefusesWhatNoFileCanHold) {
                                             .shape = std::vector<std::uint64_t>(32, 1)}}));
 }
 
-// A node has 64 children: tests one leaf, two leaves, and a tree of three levels.
+// A node has 64 children. The counts make one leaf, two leaves, and a tree of three levels.
 TEST_F(Hdf5, ManyChunksAreOneTree) {
   const std::vector<Field> fields{kData};
   for (const std::size_t count : {1U, 64U, 65U, 4101U}) {
@@ -123,7 +123,7 @@ std::string python_with_h5py() {
   return {};
 }
 
-// h5py reads the same arrays: names, shapes, types, chunks and bytes.
+// h5py reads the same names, shapes, types, chunks and bytes as were written.
 TEST_F(Hdf5, H5pyReadsThem) {
   const std::string python = python_with_h5py();
   if (python.empty()) GTEST_SKIP() << "no python3 here has h5py";
@@ -177,8 +177,8 @@ TEST_F(Hdf5, DamageIsAnError) {
   }
 }
 
-// Damage with correct checksums: flips bits in the superblock and in every header, and then computes the
-// checksums.
+// Flips bits in the superblock and in every header and computes the checksums again, as for damage before the
+// checksums were made.
 TEST_F(Hdf5, DamageBehindRightChecksumsIsBounded) {
   ScanFixture fixture("hdf5");
   const std::vector<Field> fields{kData, kStats, kTrack};
@@ -201,9 +201,9 @@ TEST_F(Hdf5, DamageBehindRightChecksumsIsBounded) {
   EXPECT_GT(failed, 100U);
 }
 
-// ---- Files of the oldest version, made byte by byte ----------------------------------------------------
-// Superblock 0; the root's tree, heap and symbol table; one contiguous dataset "d" of three bytes, whose
-// header has a continuation.
+// ---- Files in the oldest format, made by hand ----------------------------------------------------------
+// They have superblock 0, the root's tree, heap and symbol table, and one contiguous dataset "d" of three
+// bytes, whose header has a continuation.
 constexpr std::size_t kTree = 136;
 constexpr std::size_t kSymbols = 176;
 constexpr std::size_t kHeap = 264;
@@ -230,11 +230,11 @@ std::vector<std::byte> old_file(std::uint64_t link = kObject, std::uint64_t more
   file.u16(0x01).u16(16).u32(0).u8(1).u8(1).u16(0).u32(0).u64(3);                   // three elements of
   file.u16(0x03).u16(16).u32(0).u8(0x10).u8(0).u16(0).u32(1).u16(0).u16(8).u32(0);  // one byte
   file.u16(0x10).u16(16).u32(0).u64(more).u64(more == kMore ? 32 : 24);
-  file.u16(0x08).u16(24).u32(0).u8(3).u8(1).u64(kBytes).u64(3).zeros(6);  // at 400: address of the data
+  file.u16(0x08).u16(24).u32(0).u8(3).u8(1).u64(kBytes).u64(3).zeros(6);  // at 400: the offset of the bytes
   return file.zeros(kBytes - file.size()).text("abc").take();
 }
 
-// Scans a dataset with `chunks` chunks of one byte each. The object has at least that number of bytes.
+// Scans a file with `chunks` chunks of one byte. The object is large enough for all of them.
 Result<std::vector<ScannedSample>> scan_chunks(std::uint64_t chunks, std::uint64_t index) {
   auto bytes = old_file();
   const auto set = [&bytes](std::size_t at, std::uint64_t value) {

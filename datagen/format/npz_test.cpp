@@ -171,7 +171,7 @@ TEST_F(Npz, SamplesThatVaryAreRanges) {
     EXPECT_EQ(scanned[i].placement.length, samples[i].fields[0].size());
     EXPECT_EQ(scanned[i].codec, "jpeg");
   }
-  // A back end without write_at gets the same bytes.
+  // A back end that cannot overwrite gets the same bytes.
   Tier tier = open_tier("mem:appending").value();
   AppendingBackend appending(std::move(tier.backend));
   ASSERT_OK(make_object(appending, *format, "v.npz", fields, samples));
@@ -196,7 +196,7 @@ TEST_F(Npz, ALengthMayHaveSidesOfOneBehindIt) {
     EXPECT_EQ((*scanned)[0].placement.offset, made->placed[0].offset);
     EXPECT_EQ((*scanned)[0].placement.length, samples[i].fields[0].size());
   }
-  // Several samples are joined to one one-dimensional array.
+  // Several samples are stored one after another in one array.
   ASSERT_OK(make_object(backend_, *format_of("npz"), "all.npz", fields, samples));
   EXPECT_NE(text_of(content(backend_, "all.npz")).find("'shape': (49,)"), std::string::npos);
   EXPECT_EQ(scan_object(backend_, *format_of("npz"), "all.npz")->size(), 4U);
@@ -262,7 +262,7 @@ TEST_F(Npz, OffsetsThatLeadNowhereAreSaidAsTheyAre) {
               "sample 0 of 'x' from element 0 to -5 of 3");
 }
 
-// Arrays that only Python can read may exist next to the samples. They do not prevent a scan.
+// Arrays that only Python can read are skipped; the samples next to them are found.
 TEST_F(Npz, ArraysThatAreNotReadAreSkipped) {
   constexpr std::string_view kPickled = "{'descr': '|O', 'fortran_order': False, 'shape': (2,), }\n";
   const auto pickle =
@@ -280,7 +280,7 @@ TEST_F(Npz, ArraysThatAreNotReadAreSkipped) {
               "no NumPy array");
 }
 
-// If members could share bytes, a small archive could make a reader work without limit.
+// An archive whose members share bytes is refused: repeated members would make the work unbounded.
 TEST_F(Npz, MembersShareNoBytes) {
   const Field large{.name = "x", .codec = "raw", .extension = ".bin", .shape = {1000}};
   ScanFixture fixture("npz");
@@ -308,7 +308,7 @@ TEST(Zip, LargeArchivesUseZip64) {
   EXPECT_EQ(number_at(directory, directory.size() - 22 - 20, 4), 0x07064b50U);
 }
 
-// A small archive whose directory has the ZIP64 form of a large one.
+// A small archive with the directory entries of a large one.
 TEST(Zip, Zip64IsRead) {
   const auto array = npy_header(Element::u8, std::vector<std::uint64_t>{2, 3});
   const std::uint64_t bytes = array.size() + 6;

@@ -48,14 +48,14 @@ TEST(ChooseSamples, AsTheOtherArraysOfThePayloadDescribe) {
   EXPECT_EQ(chosen({stored("x", {500})}), "1 whole of x");
   EXPECT_EQ(chosen({stored("x", {})}), "1 whole of x");
   EXPECT_EQ(chosen({stored("x", {0, 2, 3}), labels("label", {0})}), "0 rows of x by label");
-  // One sample: it has one label, even if another array has as many entries as there are rows.
+  // A single label means one sample, even if another array has as many entries as this one has rows.
   EXPECT_EQ(chosen({stored("x", {5, 2, 3}), stored("stats", {5}), labels("label", {1})}),
             "1 whole of x by label");
   EXPECT_EQ(chosen({stored("x", {5, 2, 3}), labels("y", {})}), "1 whole of x by y");
-  // A one-dimensional array is one signal, whatever arrays have the same length.
+  // A one-dimensional array is one signal, even if another array has the same length.
   EXPECT_EQ(chosen({stored("signal", {160000}, 8), stored("time", {160000}, 8)}), "1 whole of signal");
   EXPECT_EQ(chosen({stored("signal", {160000}, 8), labels("labels", {160000})}), "1 whole of signal");
-  // The climate files: labels are pictures, and statistics have one row per channel.
+  // Climate files: labels are pictures, and the statistics have one row for each channel.
   EXPECT_EQ(chosen({stored("climate/data", {16, 768, 1152}), labels("climate/labels", {768, 1152}),
                     stored("climate/stats", {16, 4})}),
             "1 whole of climate/data");
@@ -70,7 +70,7 @@ TEST(ChooseSamples, AsTheOtherArraysOfThePayloadDescribe) {
   EXPECT_EQ(chosen({stored("image", {9}, 1, true), labels("image_offsets", {4}), labels("label", {3})}),
             "3 ranges of image by label");
   EXPECT_EQ(chosen({labels("labels", {3}), labels("y", {4})}), "1 whole of y");
-  // Empty rows, or more rows than bytes.
+  // Rows of zero bytes, or more rows than the file has bytes.
   EXPECT_EQ(chosen({stored("x", {UINT64_MAX, 0}), stored("y", {UINT64_MAX}, 0)}), "1 whole of x");
 }
 
@@ -84,7 +84,7 @@ std::string each(const std::vector<StoredArray>& arrays) {
 TEST(ChooseSamples, ArraysAlikeAreASampleEach) {
   EXPECT_EQ(each({stored("arr_0", {9, 8}), stored("arr_10", {9, 8}), stored("arr_2", {9, 8})}),
             "arr_0 arr_2 arr_10 but 0");
-  // Arrays of other sizes count too if their type is the same and their names form a series.
+  // Arrays of other sizes and the same type belong together if their names are a series.
   EXPECT_EQ(
       each({stored("a/img007", {70}, 1, true), stored("a/img7", {90}, 1, true),
             stored("b/img8", {80}, 1, true), stored("a/img10", {12}, 1, true), stored("a/img11", {12})}),
@@ -95,7 +95,7 @@ TEST(ChooseSamples, ArraysAlikeAreASampleEach) {
   // Two fields of one sample.
   EXPECT_EQ(each({stored("signal", {9}, 8), stored("time", {9}, 8)}), "but 1");
   EXPECT_EQ(each({stored("x0", {9, 8}), stored("x1", {9, 8}, 8)}), "but 1");
-  // Labels and offsets decide what samples are. Arrays next to a single label belong to its sample.
+  // Labels and offsets decide what the samples are. Arrays next to a single label belong to its sample.
   EXPECT_EQ(each({stored("x0", {9, 8}), stored("x1", {9, 8}), labels("label", {1})}), "but 0");
   EXPECT_EQ(each({stored("x0", {9, 8}), stored("x1", {9, 8}), labels("label", {9})}), "but 0");
   EXPECT_EQ(
@@ -130,7 +130,7 @@ std::string left_out(const std::vector<StoredArray>& arrays) {
 }
 
 TEST(ChooseSamples, WhatBelongsToNoSampleIsCountedAndNamed) {
-  for (const std::uint64_t rows : {8U, 20U})  // even with the same number of rows it is no second field
+  for (const std::uint64_t rows : {8U, 20U})  // an equal number of rows does not make it a second field
     EXPECT_EQ(left_out({stored("train/x", {20, 4, 4}, 8), labels("train/y", {20}), stored("val/x", {rows, 4}),
                         labels("val/y", {rows}), stored("val/stats", {3})}),
               "2 from val/x");
@@ -140,7 +140,7 @@ TEST(ChooseSamples, WhatBelongsToNoSampleIsCountedAndNamed) {
   EXPECT_EQ(left_out({stored("a", {9}), labels("a_offsets", {3}), labels("label", {2}), stored("b/a", {9}),
                       labels("b/a_offsets", {3}), labels("b/label", {2})}),
             "3 from b/a");
-  // Several arrays of one kind are not fields of one sample.
+  // Several arrays of the same kind are not fields of one sample.
   EXPECT_EQ(left_out({labels("label", {}), stored("img0", {4, 4}), stored("img1", {4, 3}),
                       stored("img2", {4, 4}), stored("factor", {})}),
             "2 from img1");
@@ -151,7 +151,8 @@ TEST(ChooseSamples, WhatBelongsToNoSampleIsCountedAndNamed) {
             "1 from label that do not fit");
   EXPECT_EQ(left_out({stored("x", {9}), labels("x_offsets", {4}), labels("label", {2})}),
             "1 from label that do not fit");
-  // Labels can be a field: one number per step of a signal, per column or per pixel, or regression targets.
+  // Label arrays that are fields: a number for each step of a signal, for each column or for each pixel, or
+  // targets.
   EXPECT_EQ(left_out({stored("x", {100}), labels("label", {7})}), "0");
   EXPECT_EQ(left_out({stored("x", {10, 7, 4}), labels("label", {7})}), "0");
   EXPECT_EQ(left_out({stored("x", {10, 4, 4}), labels("label", {2, 4})}), "0");

@@ -1,4 +1,4 @@
-// Tests compressed TFRecord: writing, scanning and opening samples.
+// Tests compressed TFRecord: how it is written, scanned and opened.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ Bytes framed(std::span<const std::byte> payload) {
   return Bytes(header.begin(), header.end()) + payload + footer;
 }
 
-// A field of a message with its number and content, at most 2^28 bytes.
+// A field of a protobuf message: its number and its content, at most 2^28 bytes.
 Bytes field(unsigned number, std::span<const std::byte> content) {
   Bytes out{static_cast<std::byte>(number << 3U | 2U)};
   for (int shift = 0; shift < 28; shift += 7)
@@ -61,7 +61,7 @@ class TfRecordGzip : public ::testing::Test {
     return out;
   }
 
-  // Three pictures, uncompressed and compressed.
+  // Three pictures as a TFRecord, plain and compressed.
   struct Written {
     Bytes plain;
     Bytes compressed;
@@ -178,7 +178,8 @@ TEST_F(TfRecordGzip, SeveralRecordsInAMemberHaveNoPlaces) {
   EXPECT_EQ(samples.error().code, Errc::unsupported);
   for (const char* word : {"gunzip", "compression=gzip", "more than one record", "at byte 0"})
     EXPECT_NE(samples.error().what.find(word), std::string::npos) << samples.error().what;
-  // The scan stops as soon as this is known, so it does not reach later damage.
+  // A member with several records is refused as soon as the second is found, before the truncated end is
+  // reached.
   Bytes noise(50000);
   const RandomStream random(1, "compressed");
   for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<std::byte>(random.bits(i));
@@ -224,7 +225,7 @@ TEST_F(TfRecordGzip, ANameBehindItsBytesIsTold) {
   const Bytes value = field(2, field(1, field(1, pattern(300000, 1))));
   const Bytes record = framed(field(1, field(1, value + field(1, bytes_of("image/encoded")))));
   ScanFixture fixture("tfrecord");
-  ASSERT_OK(fixture.scan(record));  // in an uncompressed object, features may be read in any order
+  ASSERT_OK(fixture.scan(record));  // objects can be scanned in any order
   const auto samples = fixture.scan(gzip(record));
   ASSERT_FALSE(samples.ok());
   EXPECT_EQ(samples.error().code, Errc::unsupported);
@@ -239,7 +240,7 @@ TEST_F(TfRecordGzip, AbsurdLengthsAndOtherThingsInside) {
     EXPECT_EQ(fixture.scan(member).error().code, Errc::truncated) << length;
     EXPECT_EQ(SampleOpener::make(kCodec).value().open(member).error().code, Errc::truncated) << length;
   }
-  // Zeros compress to one byte per several hundred. They are neither kept in memory nor taken as a record.
+  // One compressed byte makes hundreds of zeros. They must neither be stored nor taken for a record.
   const Bytes zeros = gzip(Bytes(std::size_t{64} << 20U));
   for (const Bytes& member : {zeros, gzip(bytes_of("12 letters!!")), gzip(bytes_of("short"))}) {
     EXPECT_FALSE(fixture.scan(member).ok());

@@ -21,8 +21,8 @@ Bytes from_hex(std::string_view text) {
   return bytes;
 }
 
-// One record with filename "a/b.jpg", label 300 "cat", format "JPEG" and ten bytes of picture at offset 153.
-// Computed from the specifications by a few lines of Python.
+// One record with the filename "a/b.jpg", label 300 "cat", format "JPEG" and ten bytes of picture at offset
+// 153. A few lines of Python computed it from the specifications alone.
 const std::string_view kKnown =
     "9700000000000000e47640f30a94010a1d0a0e696d6167652f66696c656e616d65120b0a090a07612f622e6a70670a1b0a11696d"
     "61"
@@ -83,8 +83,8 @@ TEST(TfRecord, BytesAreThoseOfTheSpecification) {
   EXPECT_EQ(written.placements.at(0).length, 10U);
 }
 
-// The features `image` and `size` as DLIO's reader needs them, whatever the name of the field. A scan finds
-// the same sample.
+// DLIO's reader needs the features `image` and `size`, whatever the field's name is. A scan must find the
+// same samples.
 TEST(TfRecord, FeaturesAreThoseOfDlio) {
   const auto format = format_of("tfrecord", {{"features", "dlio"}});
   const Tier tier = open_tier("mem:tfrecord-test").value();
@@ -100,8 +100,8 @@ TEST(TfRecord, FeaturesAreThoseOfDlio) {
     Bytes whole(static_cast<std::size_t>(writer->publish(Durability::visible).value().bytes));
     ASSERT_TRUE(tier.backend->open("o").value()->read_at(0, whole).ok());
     const std::string text(reinterpret_cast<const char*>(whole.data()), whole.size());
-    // The expected bytes: a key with its length, and a feature. The feature is one byte string, or one number
-    // (the square root of 20, rounded down).
+    // The expected bytes of each feature: its key, then one byte string, or one number (the root of 20,
+    // rounded down).
     EXPECT_EQ(text.find("\x0a\x05image\x12\x18\x0a\x16\x0a\x14" + payload) + 13, placed.offset);
     EXPECT_NE(text.find(std::string("\x0a\x04size\x12\x05\x1a\x03\x0a\x01\x04", 13)), std::string::npos);
     for (const char* other : {"image/", "x/"}) EXPECT_EQ(text.find(other), std::string::npos) << other;
@@ -119,7 +119,7 @@ TEST(TfRecord, AChecksumThatIsKnownIsTaken) {
   const std::string large(100000, 'x');
   const std::uint32_t crc = crc32c(std::as_bytes(std::span(large)));
   EXPECT_EQ(write_picture(crc, large).bytes, write_picture(std::nullopt, large).bytes);
-  // A wrong checksum shows up in the object, so the bytes were not read to compute it.
+  // A wrong checksum is used unchanged, so the bytes were not read to compute it.
   EXPECT_NE(write_picture(crc + 1, large).bytes, write_picture(std::nullopt, large).bytes);
 }
 
@@ -230,7 +230,7 @@ TEST(TfRecord, AbsurdLengths) {
     bytes.resize(16);
     EXPECT_EQ(fixture.scan(bytes).error().code, Errc::truncated) << length;
   }
-  // Inside the message: fields that claim to be longer than their parent, and numbers without an end.
+  // Damage inside the message: fields that claim to be longer than the message, and numbers that do not end.
   for (const char* hex :
        {"0affffffffffffffffff01", "0a7f", "0a020a7f", "0a050a030affff", "ffffffffffffffffffff01",
         "0affffffffffffffffff7f", "80", "00", "0b", "09000000", "0a00ff"}) {

@@ -28,7 +28,7 @@ void seal(Bytes& archive, std::size_t at) {
   for (std::size_t i = 0; i < 7; ++i) archive[at + 148 + i] = static_cast<std::byte>(text[i]);
 }
 
-// Adds a member. A type other than '0' replaces the one in its header.
+// Adds a member to a tar archive, of a normal file or of another type.
 void add(Bytes& out, std::string_view name, std::string_view content, char type = '0') {
   const std::size_t at = out.size();
   put_tar_header(out, name, content.size());
@@ -102,8 +102,8 @@ TEST(Tar, NamesOfEveryLengthAndSizesOfEverySizeComeBack) {
       EXPECT_EQ(reader.next().value()->name, name + ".jpg");
     }
   }
-  // A size of 8 GiB or more is written in base 256. No such object exists, so the error shows the size that
-  // was read.
+  // Sizes of 8 GiB and more use base 256. The archive has no such member, so the error shows that the size
+  // was understood.
   for (const std::uint64_t bytes :
        {std::uint64_t{1} << 33, std::uint64_t{1} << 40, (std::uint64_t{1} << 62) + 5}) {
     Bytes archive;
@@ -135,7 +135,7 @@ TEST(WebDataset, FilesOfASampleShareTheirKey) {
   EXPECT_EQ(samples[2].codec, "png");
 }
 
-// Returns the number of files left out, the first one, and the reason.
+// The number of skipped files, the first of them, and why.
 std::string left_out(const std::vector<std::string>& names) {
   Bytes archive;
   for (const std::string& name : names) add(archive, name, name.ends_with(".cls") ? "7" : "content");
@@ -253,7 +253,7 @@ TEST(WebDataset, RefusesSparseFiles) {
 
 TEST(WebDataset, DamagedExtensionHeadersAreTold) {
   const std::string good = pax("path", "x.jpg");
-  const std::vector<std::string> damaged{"",  // only this one contains nothing
+  const std::vector<std::string> damaged{"",  // the only valid one: it changes nothing
                                          "x",
                                          "9",
                                          "99999999999999999999 path=x\n",

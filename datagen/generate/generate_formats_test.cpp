@@ -1,5 +1,5 @@
-// Tests generate() in every format: any number of threads makes the same tree, also after failures and after
-// damage to the files of an unfinished data set.
+// Tests generate() in every format. The same files must result with any number of threads, after any failure,
+// and from any state that an interrupted run left.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ struct Case {
   friend void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 };
 
-// Formats with several samples per object, where possible. Some have arrays of rows, others have arrays whose
-// length is known only at their end.
+// The formats with several samples per object, if they can: rows of arrays, and arrays whose length is known
+// only at their end.
 std::vector<Case> cases() {
   std::vector<Case> all{
       {"files", "cosmoflow", "files", {{"mean", "2kB"}}},
@@ -70,15 +70,14 @@ class GenerateFormats : public ::testing::TestWithParam<Case> {
     return tier(std::string("formats-") + test->name(), options);
   }
 
-  // Makes the content of the target equal to `tree`.
+  // Restores the tier to the content of `tree`.
   static void restore(Tier& target, const Tree& tree) {
     for (const auto& [name, bytes] : tree_of(target))
       ASSERT_TRUE(target.backend->names().remove(name).ok()) << name;
     for (const auto& [name, bytes] : tree) put(*target.backend, name, bytes);
   }
 
-  // Expects that every object with a final name has its final bytes. All other names are files that --resume
-  // needs.
+  // Every object with a final name is complete. All other objects are state that --resume uses.
   void expect_nothing_half_made(const Tree& tree) const {
     for (const auto& [name, bytes] : tree)
       if (expected_.contains(name)) {
@@ -140,8 +139,7 @@ TEST_P(GenerateFormats, AnObjectIsKeptOnlyByteForByte) {
 TEST_P(GenerateFormats, FailuresAnywhereLeaveWholeObjectsAlone) {
   for (const auto& [fault, code] : {std::pair{"eio@#{}", Errc::io}, {"enospc@#{}..", Errc::no_space}}) {
     std::uint64_t failed = 0;
-    // Rounds in which the fault came after the last operation, or hit one that may fail.
-    std::uint64_t fine = 0;
+    std::uint64_t fine = 0;  // after the last operation, or one whose failure is allowed
     for (std::uint64_t at = 1; fine < 5; at += at < 20 ? 1 : 3) {
       std::string words(fault);
       words.replace(words.find("{}"), 2, std::to_string(at));
@@ -159,7 +157,7 @@ TEST_P(GenerateFormats, FailuresAnywhereLeaveWholeObjectsAlone) {
       const bool complete = check_target(target, generation_.state, true).value_or(false);
       if (!complete) {
         Tree left = tree_of(target);
-        left.erase(std::string(kManifestName));  // complete; a later step failed
+        left.erase(std::string(kManifestName));  // the manifest is whole; a later step failed
         expect_nothing_half_made(left);
       }
       const auto resumed = make(target, generation_, 2, true);
@@ -183,7 +181,7 @@ Tier weather_as(const std::string& format, const std::string& compression = {}) 
   return place;
 }
 
-// The companion describes the samples but contains none. A scan can recognize it only by its name.
+// A companion describes the samples and is not one, although a scan knows only its name.
 TEST(ScanOfFormats, ACompanionHoldsNoSample) {
   for (const char* const format : {"tfrecord", "webdataset"}) {
     Tier place = weather_as(format);
@@ -225,7 +223,7 @@ TEST(ScanOfFormats, WhatIsCalledSoAloneHoldsTheSamples) {
   }
 }
 
-// A record with the name of statistics is a sample if other records of the same object are samples.
+// Several such records in one object are samples.
 TEST(ScanOfFormats, WhatIsCalledSoAmongOthersIsASample) {
   Tier place = weather_as("tfrecord");
   const Tree tree = tree_of(place);

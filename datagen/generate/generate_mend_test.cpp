@@ -1,5 +1,5 @@
-// Tests which objects --resume keeps. In a finished data set, missing objects and those of another size are
-// made again, byte for byte.
+// Tests --resume on a finished data set: missing objects and objects of a wrong size are made again, byte for
+// byte.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// Objects with two samples each, and a companion without samples.
+// A data set of objects with two samples each, and a companion without samples.
 Generation weather(std::uint64_t seed = 7) {
   return plan_generation("climate", "", {{"shape", "2,8,8"}, {"samples_per_file", "2"}}, {.samples = 7}, seed)
       .value();
@@ -164,7 +164,7 @@ TEST(GenerateMend, WhatIsLeftIsSweptWithoutMakingAnything) {
   expect_same(tree_of(target), whole);
 }
 
-// A manifest of another data set next to a state file is removed before any object is made.
+// If the manifest next to a state is of another data set, it is removed before any object is changed.
 TEST(GenerateMend, AManifestOfSomethingElseDoesNotOutliveAnObject) {
   const Generation generation = weather();
   Tier other = tier("mend-else");
@@ -213,7 +213,7 @@ TEST(GenerateMend, WhatIsSaidToBeThereIsWhatResumeKeeps) {
   EXPECT_GT(lost, 0U);
 }
 
-// A data set of seed 8 whose manifest claims seed 7, and that lacks one of its objects.
+// A data set of seed 8 whose manifest claims seed 7. One of its objects is missing; returns its name.
 std::string mislabelled(Tier& target, bool object_checksums) {
   EXPECT_TRUE(make(target, weather(8)).ok());
   const Manifest manifest = Manifest::load(*target.backend, kManifestName).value();
@@ -232,7 +232,7 @@ std::string mislabelled(Tier& target, bool object_checksums) {
   return names[1];
 }
 
-// An object gets the bytes that the manifest's checksum requires, or it is not published.
+// An object gets the bytes that the manifest describes, or it is not made.
 TEST(GenerateMend, OtherBytesThanTheManifestsAreNoMending) {
   for (const bool object_checksums : {true, false}) {
     Tier target = tier("mend-other-" + std::to_string(object_checksums));

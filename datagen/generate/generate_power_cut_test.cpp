@@ -1,5 +1,5 @@
-// Tests data sets whose disk loses power at each operation, right after the end, and after --resume. Also
-// tests a device that fails to store the bytes it was given.
+// Tests data sets on a disk that loses power: at each operation, directly after the end, and after --resume.
+// Also on a device that fails to store data.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -33,15 +33,14 @@ const Tree& expected() {
   return tree;
 }
 
-// Expects a complete data set. Files of its unfinished state may exist, because a power cut can bring removed
-// files back.
+// The data set is complete. State files may be left next to it, because a power cut may undo their removal.
 void expect_whole(Tier& target) {
   Tree tree = tree_of(target);
   std::erase_if(tree, [](const auto& one) { return one.first.starts_with(".penstock/generate."); });
   expect_same(tree, expected());
 }
 
-// If a manifest exists, the data set is complete. Otherwise --resume completes it.
+// If there is a manifest, the data set must be whole. Else --resume must complete it.
 void expect_whole_or_resumed(Tier& target) {
   const bool corpus = Manifest::load(*target.backend, kManifestName).ok();
   if (corpus) expect_whole(target);
@@ -114,8 +113,8 @@ TEST_P(GenerateOnDisk, PowerCutsLeaveAWholeOrAnUnfinishedDataSet) {
 INSTANTIATE_TEST_SUITE_P(Kind, GenerateOnDisk, testing::Values("ext4", "xfs"),
                          [](const auto& row) { return row.param; });
 
-// The first run gets the error when it syncs. The second finds all objects correct in the page cache, and
-// gets no error.
+// The first run gets the device's error when it syncs. The second run finds all objects correct in the page
+// cache and gets no error, so it must not trust the cache.
 TEST(GenerateOnFailingDisk, ResumeKeepsOnlyWhatTheDeviceHas) {
   const auto disk = LoopDisk::make("xfs", "90M");
   if (!disk && disk.error().code == Errc::unsupported) GTEST_SKIP() << disk.error().message();
@@ -142,7 +141,7 @@ TEST(GenerateOnFailingDisk, ResumeKeepsOnlyWhatTheDeviceHas) {
   expect_same(tree_of(target), tree_of(whole));
 }
 
-// A repaired object must be durable before it has its name, because later runs compare only its size.
+// No later run reads the bytes of a repaired object again, so they must be durable before its name is.
 TEST(GeneratePowerCut, WhatIsMendedHasItsBytesOnTheDeviceBeforeItsName) {
   ScratchFolder scratch;
   std::set<std::string> synced;

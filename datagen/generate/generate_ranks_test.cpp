@@ -1,4 +1,5 @@
-// Tests generate() with several ranks: the tree equals that of one process, whichever rank fails.
+// Tests generate() with several ranks: the files must be the same as from one process, whatever happens to a
+// rank.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -41,7 +42,8 @@ struct Outcome {
   Generated made;
 };
 
-// Returns the outcome of each rank. The tier of rank `sick` is opened with `options`.
+// Runs generate() on all ranks and returns each rank's outcome. `options` are for the tier of the rank
+// `sick`.
 std::vector<Outcome> make_over(int ranks, const std::string& path, const Generation& generation,
                                bool resume = false, int sick = -1, const std::string& options = "") {
   std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));
@@ -111,7 +113,7 @@ TEST(GenerateRanks, WhatEachMadeIsKnownOnTheFirst) {
   EXPECT_TRUE(outcomes[1].made.ranks.empty());
 }
 
-// In each round, one operation of one rank and all later ones fail. Then another number of ranks resumes.
+// From each operation on, all operations of one rank fail. Then a job with another number of ranks resumes.
 TEST(GenerateRanks, OneThatFailsLeavesSomethingToResume) {
   const Generation generation = shards();
   const Tree expected = tree_by_one("ranks-fault", generation);
@@ -245,7 +247,7 @@ TEST(GenerateRanks, OnceTheManifestStandsNoneMakesAnythingAgain) {
   EXPECT_GE(behind, 4U);
 }
 
-// A recipe on a machine without memory for the labels.
+// A recipe that has no memory for its labels.
 class WithoutMemory final : public Recipe {
  public:
   explicit WithoutMemory(std::unique_ptr<Recipe> recipe) : recipe_(std::move(recipe)) {}
@@ -262,7 +264,7 @@ class WithoutMemory final : public Recipe {
   const std::unique_ptr<Recipe> recipe_;
 };
 
-// If only one rank returned, the others would wait for it forever.
+// If one rank returned alone, the others would wait for it without end.
 TEST(GenerateRanks, OneWithoutMemoryAtTheStartTakesAllBack) {
   const Generation generation = weather();
   const Tree expected = tree_by_one("ranks-memory", generation);

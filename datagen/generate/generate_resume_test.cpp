@@ -1,5 +1,5 @@
-// Tests how --resume checks existing objects: with all threads, even if each journal segment names few
-// objects.
+// Tests that --resume checks existing objects with all threads, even if each segment of the journal names
+// only a few objects.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ const Generation& small() {
   return generation;
 }
 
-// Reads are slow, and their largest number in flight is recorded.
+// A reader that is slow, and counts how many reads run at the same time.
 class SlowReader final : public ReaderWrapper {
  public:
   struct Seen {
@@ -64,10 +64,10 @@ class SlowBackend final : public BackendWrapper {
   SlowReader::Seen& seen_;
 };
 
-// Makes a data set that lacks its last object. Its journal has one segment per object, and each segment
-// exists `times` times.
+// Makes a data set without its last object. Its journal has one segment for each object, repeated `times`
+// times.
 void begin(const std::string& path, int times) {
-  // Publish number 1 is the state file, so the last object fails.
+  // The first object that is published is the state.
   Tier sick = tier(path, ",fail=publish:eio@#" + std::to_string(kObjects + 2));
   ASSERT_FALSE(make(sick, small(), 1).ok());
   Tier target = tier(path);
@@ -90,7 +90,7 @@ void begin(const std::string& path, int times) {
     for (const JournalSegment& one : rows) ASSERT_OK(journal.append(one));
   Tree tree = tree_of(target);
   std::erase_if(tree, [](const auto& one) { return !one.first.starts_with(kJournalFolder); });
-  // Removes the original segments, which named several objects each.
+  // Remove the original segments, which name several objects each.
   for (const auto& [name, bytes] : tree) {
     if (std::stoull(name.substr(kJournalFolder.size() + 1)) >= read->next_segment) continue;
     ASSERT_OK(target.backend->names().remove(name));
@@ -108,7 +108,7 @@ TEST(GenerateResume, ObjectsOfManySegmentsAreReadAtOnce) {
   EXPECT_GE(seen.most, 3);
 }
 
-// Counts the journal segments that are created.
+// Counts the segments of the journal that are created.
 class CountingBackend final : public BackendWrapper {
  public:
   CountingBackend(std::unique_ptr<Backend> inner, std::atomic<int>& segments)
@@ -123,12 +123,12 @@ class CountingBackend final : public BackendWrapper {
 };
 
 TEST(GenerateResume, TheJournalsEndIsOneForAllThreads) {
-  // A worker flushes after one second, which adds a segment. A run that took that long proves nothing, so it
-  // is repeated.
+  // A thread that has waited for a second writes what it has, so a run that takes so long proves nothing. Try
+  // again.
   for (int tries = 0; tries < 20; ++tries) {
     std::atomic<int> segments{0};
     const std::string name = "generate-resume-segments" + std::to_string(tries);
-    Tier target = tier(name, ",latency=10ms");  // so slow that each thread makes some of the objects
+    Tier target = tier(name, ",latency=10ms");  // so that each thread gets some of the work
     target.backend = std::make_unique<CountingBackend>(std::move(target.backend), segments);
     const auto began = std::chrono::steady_clock::now();
     ASSERT_OK(make(target, small(), 8));

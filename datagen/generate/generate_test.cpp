@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-// One small data set for all tests, because making its scenery takes longer than making its samples.
+// One small data set for all tests, because preparing the recipe takes longer than making its samples.
 const Generation& small() {
   static const Generation generation =
       plan_generation("imagenet", "files", {{"median", "4KB"}, {"classes", "3"}}, {.samples = 17}, 7).value();
@@ -113,8 +113,8 @@ TEST(Generate, CompanionsAreCalledTheSameHoweverSamplesLie) {
     }
 }
 
-// In each round, one operation and all later ones fail, as on a target that is full or has disappeared. Then
-// the target works again, and --resume completes the data set.
+// From each operation on, all operations fail, as on a full, dead or missing target. Then --resume runs on a
+// healthy one.
 TEST(Generate, FailingAnywhereLeavesSomethingToResume) {
   std::uint64_t failed = 0;
   for (std::uint64_t at = 1;; at += at < 40 ? 1 : 7) {
@@ -140,7 +140,7 @@ TEST(Generate, FlippedBitsInReadingDoNotPassForSamples) {
   Tier target = tier("generate-flip", ",fail=publish:eio@#12");
   ASSERT_FALSE(make(target, 1).ok());
   Tier lying = tier("generate-flip", ",fail=flip@0.5");
-  (void)make(lying, 1, true);  // may fail; must not produce wrong objects
+  (void)make(lying, 1, true);  // it may succeed or fail, but must not leave anything wrong
   Tier healthy = tier("generate-flip");
   ASSERT_TRUE(make(healthy, 1, true).ok());
   expect_complete(healthy);
@@ -199,7 +199,7 @@ TEST(Generate, DamagedJournalsCostTimeOnly) {
   Tier target = tier("generate-journal", ",fail=publish:eio@#12");
   ASSERT_FALSE(make(target, 1).ok());
   Tier healthy = tier("generate-journal");
-  // The number of segments depends on the speed of this machine, so the test joins them into one.
+  // The number of segments depends on the speed of the run, so they are joined to one here.
   std::vector<std::string> segments;
   ASSERT_TRUE(healthy.backend->names()
                   .list(kJournalFolder,
@@ -216,8 +216,8 @@ TEST(Generate, DamagedJournalsCostTimeOnly) {
   }
   const std::string segment = std::string(kJournalFolder) + "/00000000";
   ASSERT_GE(bytes.size(), 3 * 32U);
-  bytes[40] ^= 4;                           // a damaged sample, which makes its object invalid
-  bytes += std::string(64, '\0') + "torn";  // and rows at the end that were never written
+  bytes[40] ^= 4;                           // a wrong entry of one sample, which makes its object invalid
+  bytes += std::string(64, '\0') + "torn";  // and an incomplete entry at the end
   put(*healthy.backend, segment, bytes);
   put(*healthy.backend, std::string(kJournalFolder) + "/notes", "of somebody else");
   const auto read =
@@ -321,7 +321,7 @@ TEST(GenerationState, SurvivesItsText) {
        {std::string(), std::string("{"), std::string("[]"), std::string("{\"schema\":3}"),
         std::string("{\"schema\":\"x\"}"), to_text(state).substr(0, 40)})
     EXPECT_EQ(parse_generation_state(text).error().code, Errc::corrupt) << text;
-  // Each version has its own journal format.
+  // Other versions have other journals.
   for (const char* const text : {"{\"schema\":99}", "{\"schema\":2}"}) {
     const auto refused = parse_generation_state(text);
     EXPECT_EQ(refused.error().code, Errc::unsupported);

@@ -1,4 +1,4 @@
-// Shared by tests of generate(): data sets in memory, and comparison of all their bytes.
+// For tests of generate(): data sets in memory, and comparison of all their bytes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ inline Result<Generated> make(Tier& tier, const Generation& generation, unsigned
   return made;
 }
 
-// Does not use EXPECT_EQ on the trees, since a failure would print the bytes of pictures.
+// Compares object by object: EXPECT_EQ on the trees would print pictures.
 inline void expect_same(const Tree& tree, const Tree& expected) {
   for (const auto& [name, bytes] : expected) {
     ASSERT_TRUE(tree.contains(name)) << name;

@@ -1,5 +1,4 @@
-// Tests HDF5's own library with Penstock's back ends: through each of them, it reads a file that it wrote
-// itself.
+// Tests the HDF5 library on our back ends: it must read its own files through any of them.
 #include "datagen/hdf5/hdf5_input.hpp"
 
 #include <hdf5.h>

@@ -1,5 +1,5 @@
-// Tests manifests that are cut short, damaged or forged: they give an error or a harmless result, never a
-// crash. Sanitizer builds also detect wrong accesses.
+// Opens manifests that are truncated, damaged or hostile. The result must be an error or harmless, never a
+// crash (the sanitizer builds check memory).
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -40,7 +40,7 @@ std::vector<std::byte> good_manifest(std::uint64_t samples = 50) {
   return *std::move(bytes);
 }
 
-// Five samples per object, and checksums of objects.
+// A manifest with five samples per object and checksums of the objects.
 std::vector<std::byte> good_shards(std::uint64_t objects = 10) {
   ManifestBuilder builder(with_checksums(true));
   for (std::uint64_t i = 0; i < objects; ++i) {
@@ -57,7 +57,7 @@ std::vector<std::byte> good_shards(std::uint64_t objects = 10) {
   return *std::move(bytes);
 }
 
-// One small manifest of every kind.
+// A small manifest of each kind.
 std::vector<std::vector<std::byte>> good_ones() {
   return {good_manifest(20), good_shards(), as_version_1(good_manifest(20))};
 }
@@ -86,8 +86,8 @@ class HostileManifest : public ::testing::Test {
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     return Manifest::open(path);
   }
-  // Uses the manifest mapped without a check, and from memory with one. Neither may crash. Returns whether
-  // the check passed.
+  // Opens the manifest mapped without a check, and from memory with one: neither may crash. Returns whether
+  // the check accepted it.
   bool survives(const std::vector<std::byte>& bytes) const {
     if (const auto mapped = open(bytes); mapped.ok()) {
       use(*mapped);
@@ -213,8 +213,7 @@ TEST_F(HostileManifest, ForgedEntriesAreRefusedAndHarmlessUnchecked) {
   EXPECT_FALSE(forged([](SampleEntry& e) { e.offset = UINT64_MAX; }));
   EXPECT_FALSE(forged([](SampleEntry& e) { e.offset = 1; }));
   EXPECT_FALSE(forged([](SampleEntry& e) { e.label = 2; }));
-  EXPECT_FALSE(
-      forged([](SampleEntry& e) { e.object = 8; }));  // two samples in one object, which contradicts the flag
+  EXPECT_FALSE(forged([](SampleEntry& e) { e.object = 8; }));  // two samples in one object, against the flag
 }
 
 TEST_F(HostileManifest, ForgedVersion1IsRefusedAndHarmless) {
@@ -236,7 +235,7 @@ TEST_F(HostileManifest, ForgedVersion1IsRefusedAndHarmless) {
   }
 }
 
-// A reader rounds lengths up for its buffers. Near 2^64 this would overflow to zero.
+// A reader rounds lengths up for its buffers, and near 2^64 that overflows to a small number.
 TEST_F(HostileManifest, SizesThatNoFileHasAreRefused) {
   for (const std::uint64_t size : {std::uint64_t{1} << 63, UINT64_MAX - 4095, UINT64_MAX}) {
     ManifestBuilder builder(ManifestFacts{});
@@ -245,7 +244,7 @@ TEST_F(HostileManifest, SizesThatNoFileHasAreRefused) {
   }
 }
 
-// No sample refers to such an object, but copy and verify count its bytes.
+// An object without samples is never read for a sample, but copies and checks count its bytes.
 TEST_F(HostileManifest, SizesOfObjectsWithoutSamplesAreCheckedToo) {
   const auto built = [](std::initializer_list<std::uint64_t> sizes) {
     ManifestBuilder builder(ManifestFacts{});
@@ -262,8 +261,8 @@ TEST_F(HostileManifest, SizesOfObjectsWithoutSamplesAreCheckedToo) {
   EXPECT_FALSE(survives(built({kMost / 2, kMost / 2, kMost / 2, kMost / 2, 5})));
 }
 
-// A reader finds a name by decoding its block. With all names in one block, this would take as long as
-// reading the file.
+// A search for a name reads one block of names. If one block had all names, a search would take as long as
+// the file.
 TEST_F(HostileManifest, BlocksOfMoreNamesAreRefused) {
   auto bytes = good_manifest(20);
   Header header = header_of(bytes);
@@ -293,7 +292,7 @@ std::vector<std::byte> with_facts(std::span<const std::byte> facts) {
   return bytes;
 }
 
-// Without a limit on their number, empty names would take 32 bytes of memory for each byte of the file.
+// Each name takes 32 bytes of memory and one byte of the file, so the number of empty names must be limited.
 TEST_F(HostileManifest, ManyNamesOfNothingAreRefused) {
   const auto labels = [](std::uint64_t count, std::string_view name) {
     std::vector<std::byte> facts(4);  // no recipe, format and codec, seed 0
@@ -378,7 +377,7 @@ TEST_F(HostileManifest, ForgedFactsAreHarmless) {
     }
 }
 
-// Random changes of good files with fixed seeds. Half of them get corrected checksums.
+// Random changes of good files from fixed seeds. In half of them all checksums are computed again.
 TEST_F(HostileManifest, RandomDamageNeverCrashes) {
   const auto good_files = good_ones();
   int passed = 0;
@@ -409,7 +408,7 @@ TEST_F(HostileManifest, RandomDamageNeverCrashes) {
     if (round % 2 == 1) seal(bytes);
     passed += survives(bytes) ? 1 : 0;
   }
-  EXPECT_LT(passed, 400);  // a changed checksum, unused field or letter of a name can pass
+  EXPECT_LT(passed, 400);  // an accepted file has a changed checksum, unused field or letter of a name
 }
 
 TEST_F(HostileManifest, LoadsThroughABackEndAndTellsItsFaults) {

@@ -22,14 +22,14 @@ constexpr std::string_view kShard = "<header>the first<middle>a second, longer o
 constexpr Range kFirst{8, 9};
 constexpr Range kSecond{25, 20};
 const std::vector<std::vector<Range>> kLayouts{
-    {kFirst, kSecond},                   // one directly after the other
-    {kSecond, kFirst},                   // order of a shuffled manifest
+    {kFirst, kSecond},                   // one after the other
+    {kSecond, kFirst},                   // in the order of a shuffled manifest
     {kFirst, {10, 20}, kSecond},         // overlapping
-    {{0, 0}, kFirst, {51, 0}, {45, 6}},  // at the edges, and empty
-    {},                                  // none: an object without samples
+    {{0, 0}, kFirst, {51, 0}, {45, 6}},  // empty samples, also at both ends
+    {},                                  // no sample: a companion
 };
 
-// The correct manifest of the object "shard".
+// A correct manifest of the object "shard".
 Manifest shard_of(const std::vector<Range>& samples, bool whole) {
   ManifestBuilder builder(with_checksums(whole));
   const std::uint32_t object = builder.add_object("shard", kShard.size());

@@ -1,4 +1,4 @@
-// Shared by tests of single objects: a tier, and an object with some text in it.
+// For tests of single objects: a tier with one object that contains a text.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -23,7 +23,7 @@ std::vector<std::uint64_t> sorted(std::vector<std::uint64_t> indices) {
   return indices;
 }
 
-// Resident memory of this process in bytes; 0 if /proc does not have it.
+// The resident memory of this process in bytes; 0 if /proc does not report it.
 std::uint64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   std::uint64_t pages = 0;
@@ -73,14 +73,14 @@ TEST(Sampler, GlobalShuffleGivesARankOtherSamplesEachEpoch) {
   EXPECT_NE(first, all(Sampler(1000, Shuffle::global, 6, 0, 2).epoch(0)));
 }
 
-// Four ranks use each of ten million samples once in every epoch. Three epochs have different orders.
+// In each of three epochs, four ranks use each of ten million samples once. The order differs between epochs.
 TEST(Sampler, GlobalShufflesOfTenMillionArePermutations) {
   constexpr std::uint64_t kSamples = 10'000'000;
   constexpr int kRanks = 4;
   std::vector<std::uint64_t> used(kSamples / 64 + 1);
   std::uint64_t twice = 0;
   std::uint64_t outside = 0;
-  std::uint64_t alike = 0;  // positions with the same sample in two epochs; about one is expected by chance
+  std::uint64_t alike = 0;  // positions with the same sample in two epochs; chance makes about one
   for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
     std::fill(used.begin(), used.end(), 0);
     for (int rank = 0; rank < kRanks; ++rank) {
@@ -111,7 +111,7 @@ TEST(Sampler, AGlobalShuffleOfABillionTakesNoMemory) {
   constexpr std::uint64_t kSamples = 1'000'000'000;
   constexpr std::size_t kLooked = 20'000;
   static_assert(sizeof(Sampler) + sizeof(EpochOrder) < 1024);
-  std::vector<std::uint64_t> seen(kLooked);  // allocated and touched before the measurement
+  std::vector<std::uint64_t> seen(kLooked);  // allocated before the measurement
   const std::uint64_t before = resident_bytes();
   const Sampler sampler(kSamples, Shuffle::global, 5, 17, 1000);
   EpochOrder order = sampler.epoch(0);

@@ -1,4 +1,4 @@
-// Tests recipes of arrays and of text beyond the contract: the figures match the real data sets.
+// Tests the recipes of arrays and text beyond the contract: they must have the figures of the real data sets.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -79,7 +79,7 @@ TEST(Cifar10, IsFiftyThousandAndTenThousandInTenClasses) {
   EXPECT_EQ(recipe->label_names().size(), 10U);
   EXPECT_EQ(recipe->label_names()[6], "frog");
   EXPECT_EQ(field_bytes(recipe->fields().front()), 3072U);
-  // The samples are pictures, not noise: a pixel is similar to the one below it.
+  // The planes are pictures and not noise: a pixel is similar to the one below it.
   const auto maker = recipe->maker().value();
   double squares = 0, steps = 0;
   for (std::uint64_t i = 0; i < 50; ++i) {
@@ -92,7 +92,7 @@ TEST(Cifar10, IsFiftyThousandAndTenThousandInTenClasses) {
       steps += (here - below) * (here - below);
     }
   }
-  EXPECT_LT(steps, squares);  // would be twice `squares` without any similarity
+  EXPECT_LT(steps, squares);  // noise would have twice the squares
 }
 
 TEST(CosmoFlow, SizesAreTheWorkloads) {
@@ -118,7 +118,7 @@ TEST(HepCnn, HasTheNineDataSetsAndBothSplits) {
   const OptionWord split{"split", "validation"};
   EXPECT_EQ(info->format_settings(Options::parse(info->options, {&split, 1}, "setting").value())[0].value,
             "94");
-  // A label in the plan equals the label in the sample's data set.
+  // The plan and the data of a sample have the same label.
   const auto small = recipe_of("hepcnn", {{"shape", "3,8,8"}}, 200);
   const auto maker = small->maker().value();
   SamplePlan plan;
@@ -144,7 +144,7 @@ TEST(Climate, HasTheShapesOfTheRealOne) {
   EXPECT_EQ(recipe->companions()[0].fields[0].name, "climate/stats");
 }
 
-// Computes the moments in the simplest way: element by element.
+// The expected moments, computed in the simplest way.
 std::vector<float> moments_of(const std::vector<float>& values, std::size_t channels) {
   std::vector<float> out;
   const std::size_t each = values.size() / channels;
@@ -169,8 +169,7 @@ std::vector<float> floats_of(const std::vector<std::byte>& bytes) {
 }
 
 TEST(Climate, StatisticsAreThoseOfTheData) {
-  // Shapes whose channels consist of whole blocks or of a part of one, begin within a stamp, or match the
-  // real data set.
+  // Channels of whole blocks and of parts of a block, channels that begin within a stamp, and the real shape.
   for (const char* const shape : {"2,64,64", "5,7,11", "3,1,1027", "4,32,48", "1,1,1", "16,768,1152"}) {
     const auto recipe = recipe_of("climate", {{"shape", shape}}, 3);
     const auto maker = recipe->maker().value();
@@ -207,7 +206,7 @@ TEST(UNet3D, SizesAreTheWorkloads) {
   EXPECT_NEAR(sum / 1024 / 146'600'628, 1.0, 0.01);
   EXPECT_EQ(recipe->fields()[0].name, "x");
   EXPECT_EQ(recipe->fields()[1].name, "y");
-  // DLIO reads x[..., sample].
+  // DLIO's arrays have the sample as their last dimension: x[..., sample].
   EXPECT_EQ(recipe->fields()[0].ones, 2U);
   EXPECT_EQ(recipe->fields()[1].shape, std::vector<std::uint64_t>{1});
 }

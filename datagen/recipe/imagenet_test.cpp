@@ -46,7 +46,7 @@ Made make_samples(const Recipe& recipe, std::uint64_t count) {
 }
 
 #if defined(PENSTOCK_ADDRESS_SANITIZER) || defined(PENSTOCK_THREAD_SANITIZER)
-constexpr std::uint64_t kMany = 512;  // with a sanitizer, one picture takes tens of milliseconds
+constexpr std::uint64_t kMany = 512;  // with a sanitizer a picture takes tens of milliseconds
 #else
 constexpr std::uint64_t kMany = 2000;
 #endif
@@ -59,8 +59,7 @@ TEST(ImageNet, SizesFollowTheDistribution) {
   EXPECT_NEAR(percentile(made.bytes, 10) / (112000.0 * std::exp(-0.4 * z10)), 1.0, 0.05);
   EXPECT_NEAR(percentile(made.bytes, 90) / (112000.0 * std::exp(0.4 * z10)), 1.0, 0.05);
 
-  // In most pictures the longer side is 500. There are landscape and portrait pictures, and several
-  // proportions.
+  // In most pictures the longer side has 500 pixels. Landscape and portrait occur, with several proportions.
   std::size_t usual = 0;
   std::size_t upright = 0;
   std::set<std::pair<std::uint32_t, std::uint32_t>> shapes;
@@ -92,14 +91,14 @@ TEST(ImageNet, MedianAndSigmaAreMet) {
   EXPECT_NEAR(std::log(percentile(made.bytes, 84.13) / percentile(made.bytes, 50)), 1.0, 0.1);
 }
 
-// Checks how far sizes differ from the drawn ones, at the limits of the options and for typical data sets.
-// docs/recipes.md has the same figures.
+// How much the sizes differ from the drawn ones, at the limits of the settings and in the usual range.
+// docs/recipes.md has the same numbers.
 TEST(ImageNet, SizesAreThoseThatWereDrawn) {
   struct Case {
     std::vector<OptionWord> settings;
     std::uint64_t count;
     double rms;
-    double beyond;  // share of samples that differ by more than 5%
+    double beyond;  // fraction of samples that are more than 5% off
     double worst;
   };
   const auto of = [](const char* median, const char* sigma) {
@@ -194,7 +193,7 @@ TEST(ImageNet, SettingsOutOfRangeAreNamed) {
   refused("sigma", "-0.1");
   refused("sigma", "2");
   refused("sigma", "nan");
-  // Pictures that are painted and encoded on their own cannot be this small; composed pictures can.
+  // A fully encoded picture cannot be that small; a composed one can.
   const auto small = imagenet({{"encode", "full"}, {"median", "4kB"}, {"sigma", "0.4"}});
   ASSERT_FALSE(small.ok());
   EXPECT_NE(small.error().what.find("encode=full"), std::string::npos) << small.error().what;
@@ -205,7 +204,7 @@ TEST(ImageNet, SettingsOutOfRangeAreNamed) {
   EXPECT_NE(misspelt.error().what.find("'median'"), std::string::npos) << misspelt.error().what;
 }
 
-// The mean squared difference of pixels at a distance, as a share of the picture's variance.
+// The mean squared difference of pixels at a distance, as a fraction of the picture's variance.
 double variogram(const YccImage& picture, std::size_t distance) {
   double sum = 0, squares = 0, differences = 0;
   std::size_t pairs = 0;
@@ -224,8 +223,8 @@ double variogram(const YccImage& picture, std::size_t distance) {
 }
 
 TEST(Picture, HasTheStatisticsOfPhotographs) {
-  // 61 photographs (docs/recipes.md) have medians of 0.03, 0.12 and 0.33 here. White noise would have 1
-  // everywhere.
+  // For these distances 61 photographs (docs/recipes.md) have medians of 0.03, 0.12 and 0.33; white noise has
+  // 1.
   const Scenery scenery(7);
   PicturePainter painter(scenery);
   YccImage picture;
@@ -244,8 +243,8 @@ TEST(Picture, HasTheStatisticsOfPhotographs) {
 }
 
 TEST(Picture, SamePixelsOnEveryMachine) {
-  // FNV-1a of the visible part of three pictures. A machine or compiler with other values breaks the promise
-  // of recipe.hpp.
+  // FNV-1a hashes of the visible part of three pictures. recipe.hpp promises the same bytes on every machine
+  // and with every compiler.
   const Scenery scenery(7);
   PicturePainter painter(scenery);
   YccImage picture;

@@ -16,7 +16,7 @@ struct Painted {
   bool operator==(const Painted&) const = default;
 };
 
-// The result of many runs at random places, with leaves of all shapes.
+// Paints many pieces of leaves of all shapes at random places, and returns the result.
 template <class Paint>
 Painted paint_many(Paint paint) {
   constexpr int kWidth = 400;

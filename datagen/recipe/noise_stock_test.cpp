@@ -41,7 +41,7 @@ TEST(NoiseArray, KnowsItsChecksumsAtEveryLength) {
   }
 }
 
-// Checks an array that is more than twice as long as the stock, cut at any offset as in a file.
+// An array more than twice as long as the stock, cut into blocks from any start, as a file would contain it.
 TEST(NoiseArray, NoBlockIsLikeAnother) {
   for (const Noise kind : kKinds) {
     const NoiseStock stock(kind, 7);
@@ -105,7 +105,7 @@ TEST(NoiseArray, ClassesAreThree) {
   EXPECT_GT(counts[2], values.size() / 200);
 }
 
-// A machine or compiler with other values breaks the promise of recipe.hpp.
+// recipe.hpp promises the same bytes on every machine and with every compiler.
 TEST(NoiseArray, SameBytesOnEveryMachine) {
   std::vector<std::uint32_t> crcs;
   for (const Noise kind : kKinds) {

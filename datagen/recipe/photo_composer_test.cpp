@@ -68,7 +68,7 @@ TEST(PhotoComposer, ShapesAreThoseOfPhotographs) {
   EXPECT_LT(wide, 290);
 }
 
-// A file system with deduplication would find no equal blocks.
+// Deduplication in a file system must find no equal blocks.
 TEST(PhotoComposer, NoBlockOccursTwice) {
   struct Case {
     double median;
@@ -89,8 +89,8 @@ TEST(PhotoComposer, NoBlockOccursTwice) {
   }
 }
 
-// Only random bits distinguish blocks of the same strip. With 24 bits per block, two of 16 million blocks are
-// equal on average. With 16 bits, 70 blocks of 20,000 pictures were equal.
+// Only random bits make blocks of the same strip different. With 24 bits, 2 of 16 million blocks were equal.
+// 16 bits are too few: in 20,000 pictures 70 blocks were equal.
 TEST(PhotoComposer, EveryBlockOfAStripHasEnoughBitsOfItsOwn) {
   const StripStock stock(scenery(), RandomStream(7, "strips"));
   constexpr std::uint32_t kBlock = kBlockBytes;
@@ -111,8 +111,8 @@ TEST(PhotoComposer, EveryBlockOfAStripHasEnoughBitsOfItsOwn) {
     }
 }
 
-// Strips depend on each other only by the DC values at their ends. The pixels of a strip do not depend on the
-// strip before it.
+// Only the DC values at their ends connect strips: the pixels of a strip do not depend on the strip before
+// it.
 TEST(PhotoComposer, StripsLookTheSameBehindAnyOther) {
   const StripStock stock(scenery(), RandomStream(7, "strips"));
   JpegDecoder decoder;
@@ -139,7 +139,7 @@ TEST(PhotoComposer, StripsLookTheSameBehindAnyOther) {
       for (std::size_t which = 1; which < made.full; ++which) {
         const auto second = picture(which, 0);
         ASSERT_EQ(second.size(), first.size());
-        // At the border of two strips, the decoder smooths colours.
+        // Decoders smooth colours across the lines between strips, so these lines are not compared.
         EXPECT_TRUE(std::equal(first.begin() + static_cast<std::ptrdiff_t>(2 * row),
                                first.begin() + static_cast<std::ptrdiff_t>((lines - 2) * row),
                                second.begin() + static_cast<std::ptrdiff_t>((lines + 2) * row)))
@@ -159,8 +159,8 @@ TEST(PhotoComposer, WhatItMadeBeforeDoesNotMatter) {
     }
 }
 
-// The quantizer is chosen from a table before the picture exists. If the table were wrong, the proportions of
-// pictures would change.
+// The quantizer is chosen by an estimate of the bytes per pixel before a picture exists. If the table of
+// estimates is wrong, pictures get the wrong size.
 TEST(PhotoComposer, PicturesAreAsLargeAsTheirShapeWas) {
   Composer composer(112000);
   JpegDecoder decoder;

@@ -1,5 +1,5 @@
-// Tests what every recipe promises (recipe.hpp): recipe_contract_test NAME. Exits with 77 if this build lacks
-// the recipe.
+// Tests what every recipe promises (recipe.hpp): recipe_contract_test NAME. Exits with 77 if this build does
+// not have the recipe.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -36,29 +36,28 @@ std::vector<OptionWord> option_list(std::span<const RecipeSetting> settings) {
   return words;
 }
 
-// A recipe whose samples are quick to make.
+// The recipe with settings that make its samples quick to make.
 std::unique_ptr<Recipe> make_recipe(std::uint64_t samples, std::uint64_t seed) {
   const Options options = Options::parse(tested->options, option_list(tested->small), "setting").value();
   return tested->make({samples, seed}, options).value();
 }
-// One recipe for all tests that do not compare two recipes, because its stock can take longer than its
-// samples.
+// One recipe for all tests that need only one: preparing it can take longer than making its samples.
 const Recipe& shared_recipe() {
   static const std::unique_ptr<Recipe> recipe = make_recipe(kSamples, 7);
   return *recipe;
 }
-// The recipe with default options.
+// The recipe with its default settings.
 std::unique_ptr<Recipe> full_recipe(std::uint64_t seed) {
   return tested->make({0, seed}, Options::parse(tested->options, {}, "setting").value()).value();
 }
 
-// The recipe's default settings for its own format.
+// The settings that the recipe passes to its own format by default.
 std::vector<OptionWord> own_settings() {
   if (tested->format_settings == nullptr) return {};
   return option_list(tested->format_settings(Options::parse(tested->options, {}, "setting").value()));
 }
 
-// All fields of a sample, one after the other.
+// The bytes of all fields of a sample, one after another.
 Bytes made(SampleMaker& maker, std::uint64_t index) {
   Bytes bytes;
   const std::span<const FieldBytes> sample = maker.make(index).value();
@@ -145,7 +144,7 @@ TEST(RecipeContract, SameBytesInAnyOrderAndByAnyMaker) {
 
 TEST(RecipeContract, SameBytesOnAnyThread) {
   const std::vector<Bytes>& expected = first_samples();
-  const auto recipe = make_recipe(kSamples, 7);  // its stock is made by all threads together
+  const auto recipe = make_recipe(kSamples, 7);  // its stock is made by several threads
   std::vector<Bytes> got(kMade);
   {
     std::vector<std::jthread> threads;
@@ -158,7 +157,7 @@ TEST(RecipeContract, SameBytesOnAnyThread) {
   for (std::uint64_t i = 0; i < kMade; ++i) EXPECT_TRUE(got[i] == expected[i]) << i;
 }
 
-// Ensures that other bytes have another fingerprint.
+// If the bytes of a recipe change, its fingerprint must change.
 TEST(RecipeContract, BytesAreThoseOfTheFingerprint) {
   std::uint32_t crc = 0;
   const auto add = [&](const auto& bytes) { crc = crc32c(std::as_bytes(std::span(bytes)), crc); };
@@ -172,8 +171,8 @@ TEST(RecipeContract, BytesAreThoseOfTheFingerprint) {
     add(companion.name);
     for (const std::vector<std::byte>& bytes : companion.bytes) add(bytes);
   }
-  // Facts that change the objects of the same samples: the shape of an array, and the settings of the
-  // recipe's own format.
+  // Also the things that change objects of the same samples: the shape of an array, and the format's
+  // settings.
   for (const Field& field : shared_recipe().fields())
     if (field.ones != 0) add(std::to_string(field.ones));
   for (const OptionWord& setting : own_settings())
@@ -258,7 +257,7 @@ TEST(RecipeContract, CompanionsAreAsDeclared) {
   }
 }
 
-// Expects that the bytes of a field are valid for its codec.
+// Checks that a field's bytes are valid for its codec.
 void expect_decodes(const Field& field, const std::vector<std::byte>& bytes) {
   if (field.codec == "jpeg" || field.codec == "png") {
     JpegDecoder decoder;
@@ -289,8 +288,7 @@ TEST(RecipeContract, DecodesByItsCodec) {
   }
 }
 
-// Storage could omit blocks of one repeated byte, and blocks that it already has. The samples must not
-// contain such blocks.
+// Storage could compress blocks of one repeated byte, and store equal blocks only once. There must be none.
 TEST(RecipeContract, BlocksAreNeitherEmptyNorAlike) {
   constexpr std::size_t kBlock = 4096;
   std::set<std::string_view> blocks;

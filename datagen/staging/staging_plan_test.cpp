@@ -28,7 +28,7 @@ StagingPlan a_plan() {
   return plan;
 }
 
-// Changes a member and computes a new seal, so that the checksum cannot detect the change.
+// Changes a member of the text and seals it again, so that the checksum is right.
 std::string resealed(std::string text, const std::string& from, const std::string& to) {
   text.replace(text.find(from), from.size(), to);
   return seal_line(text.substr(0, text.find(",\"seal\":")) + "}", 1, 1);

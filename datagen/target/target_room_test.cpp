@@ -1,4 +1,4 @@
-// Tests the space for a data set: bytes, whole blocks, objects.
+// Tests whether a target has room for a data set: bytes, whole blocks, and number of objects.
 #include "datagen/target/target_room.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@
 namespace penstock {
 namespace {
 
-// A path that does not exist yet on a tmpfs with at least 1 GiB free; "" if this machine has none.
+// A folder that does not exist yet, in a tmpfs with at least 1 GiB free; "" if this machine has none.
 std::string place_of_pages() {
   struct statfs system {};
   if (::statfs("/dev/shm", &system) != 0 || system.f_type != TMPFS_MAGIC) return "";

@@ -30,7 +30,7 @@ TEST(TargetSync, MemoryAndObjectStoresHaveNothingToSync) {
   EXPECT_OK(sync->forget("nothing"));
 }
 
-// A device that fails after about 10 MiB of writes; see ci/testbed/loop_disk.
+// A device on which writes fail after about 10 MiB; see ci/testbed/loop_disk.
 class FailingDisk : public testing::Test {
  protected:
   void SetUp() override {
@@ -65,7 +65,7 @@ TEST_F(FailingDisk, ReportedToAnotherProcessIsReportedToUsToo) {
   ASSERT_OK(sync);
   ASSERT_OK(write("object", sync->objects()));
   EXPECT_FALSE(disk_->sync().ok()) << "the device stores all of it";
-  EXPECT_OK(disk_->sync());  // reported once; the system does not report it again to later callers
+  EXPECT_OK(disk_->sync());  // the kernel reports the error only once, so later syncs succeed
   const auto late = TargetSync::begin(*tier_);
   ASSERT_OK(late);
   EXPECT_OK(late->sync());

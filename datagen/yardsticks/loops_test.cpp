@@ -1,4 +1,4 @@
-// Tests that the baseline loop and the probes read all bytes that they report, and end at their limits.
+// Tests the baseline loop and the probes: they read exactly the bytes that they report, and stop when asked.
 #include <sys/resource.h>
 
 #include <algorithm>

@@ -16,7 +16,7 @@ TEST(RandomStream, IsIndexedAndTheSameEverywhere) {
   EXPECT_NE(stream.bits(0), RandomStream(8, std::uint64_t{3}).bits(0));
   EXPECT_NE(stream.bits(0), RandomStream(7, std::uint64_t{4}).bits(0));
   EXPECT_NE(RandomStream(7, "sizes").bits(0), RandomStream(7, "labels").bits(0));
-  // Data sets depend on these numbers: a change here changes every corpus ever made.
+  // Data sets depend on these numbers: a change here changes every corpus that penstock generates.
   EXPECT_EQ(mix64(1), 0x5692161d100b05e5U);
   EXPECT_EQ(RandomStream(7, std::uint64_t{0}).bits(0), 13787737555580495284U);
   EXPECT_EQ(RandomStream(7, std::uint64_t{0}).substream(5).bits(1), 7395422472372694637U);

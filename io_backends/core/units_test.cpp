@@ -40,7 +40,7 @@ TEST(Units, RatesAreSizesPerSecond) {
   EXPECT_EQ(*parse_rate("1GiB/s"), 1073741824U);
   EXPECT_EQ(*parse_rate("100B/s"), 100U);
   EXPECT_EQ(*parse_rate("200k"), 204800U);
-  EXPECT_FALSE(parse_rate("5").ok());  // no unit
+  EXPECT_FALSE(parse_rate("5").ok());  // the unit is missing
   EXPECT_FALSE(parse_rate("5/s").ok());
   EXPECT_FALSE(parse_rate("fast").ok());
 }

@@ -68,7 +68,7 @@ TEST(FaultGrammar, RefusesTheRestWithARemedy) {
 
 class Faulty : public testing::Test {
  protected:
-  // Opens a tier with faults on a store that has one object.
+  // Makes a store with one object, and opens it again with faults.
   static Tier open(const std::string& faults, const std::string& more = "") {
     static int count = 0;
     const std::string store = "t=mem:faulty" + std::to_string(count++);
@@ -280,7 +280,7 @@ TEST_F(Faulty, AHangEndsWhenTheProcessIsAskedToStop) {
   EXPECT_ERRC(Errc::not_found, tier.backend->open("other"));
 }
 
-// Records each publish and sync_dir that the faults pass on to the back end below them.
+// Records each publish() and sync_dir() that reaches the back end below the faults.
 class Asked final : public BackendWrapper {
  public:
   Asked(std::unique_ptr<Backend> inner, std::vector<std::string>& asked)

@@ -1,5 +1,5 @@
-// Tests of throttled tiers. No test fails on a slow machine: a real wait is only checked for being long
-// enough, and the bucket gets made-up times.
+// No test depends on the speed of the machine. A wait must have at least the right length, and the token
+// bucket gets artificial times.
 #include "io_backends/decorators/throttled.hpp"
 
 #include <thread>
@@ -37,7 +37,7 @@ TEST(TokenBucket, NeverPassesMoreThanItsRateOverTime) {
   EXPECT_NEAR(static_cast<double>(bytes) / 150e6, seconds, 0.011);
 }
 
-// As with a disk: the time of a seek is lost for the bytes after it, whatever was read before.
+// As on a disk, no bytes move during a seek, whatever was read before.
 TEST(TokenBucket, OneCallerHasLatencyAndBytesOneAfterTheOther) {
   TokenBucket bucket(1'000'000, 4ms);  // 1 us a byte
   const Clock::time_point start(1h);
@@ -131,7 +131,7 @@ TEST_F(Throttled, OptionsBecomeLimits) {
 
 TEST_F(Throttled, ReadsAndWritesWaitForTheirBytes) {
   const Tier tier = open(",read_limit=10MB/s,write_limit=20MB/s");
-  // 1 MB takes 50 ms to write and 100 ms to read, minus 10 ms of burst.
+  // The time for 1 MB, minus a burst of 10 ms.
   EXPECT_GE(time_of([&] { put(*tier.backend, "object", 1'000'000); }), 40ms);
   std::vector<std::byte> out(1'000'000);
   EXPECT_GE(time_of([&] { EXPECT_OK(tier.backend->read_object("object", 0, out)); }), 90ms);
@@ -155,7 +155,7 @@ TEST_F(Throttled, EveryOperationHasItsLatency) {
   EXPECT_GE(time_of([&] { EXPECT_OK(backend.names().remove("object")); }), 3ms);
 }
 
-// Each operation has its own due time. After 20 ms one poll, which never waits, finds all of them.
+// Each operation has its own due time. After 20 ms a poll, which never waits, finds all of them.
 TEST_F(Throttled, DepthHidesLatency) {
   const Tier tier = open(",latency=20ms");
   constexpr std::size_t kDepth = 32;

@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// Needs a disk, because files in memory (tmpfs) cannot be evicted.
+// Needs a temporary folder on a disk: files in memory cannot be evicted.
 class PageCache : public testing::Test {
  protected:
   void SetUp() override {
@@ -24,7 +24,7 @@ class PageCache : public testing::Test {
 
 TEST_F(PageCache, EvictsAndWarms) {
   const auto path = write("file", 300'000);
-  EXPECT_OK(evict(path));  // dirty pages are evicted, too
+  EXPECT_OK(evict(path));  // dirty pages are evicted too
   auto found = residency(path);
   ASSERT_OK(found);
   ASSERT_TRUE(found->verified);
@@ -52,8 +52,8 @@ TEST_F(PageCache, WhatIsNotThereIsNamed) {
   EXPECT_ERRC(Errc::not_found, residency(path));
 }
 
-// For a file of another user without write permission, the answer is correct or absent. It is never mincore's
-// "all resident".
+// For files of another user, mincore() reports that all pages are resident. A user without rights must get
+// the truth or no answer instead.
 TEST_F(PageCache, SomebodyElsesFileIsUnverifiedOrTrue) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can make files for somebody else";
   const auto path = write("file", 100'000);

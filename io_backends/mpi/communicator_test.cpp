@@ -1,4 +1,4 @@
-// Tests of collective calls over MPI. mpirun starts this program as both ranks of a job of two.
+// Tests collective calls over MPI: mpirun starts this program as both ranks of a job of two.
 #include "io_backends/core/ranks/communicator.hpp"
 
 #include <sys/mman.h>
@@ -16,14 +16,14 @@ namespace {
 
 constexpr std::size_t kGiB = std::size_t{1} << 30U;
 
-// The ranks of the job. A process can join them only once.
+// The job, which is joined once because MPI can be initialised only once.
 Communicator* job() {
   static const auto ranks = join_ranks(look_for_launcher());
   EXPECT_OK(ranks);
   return ranks.ok() ? ranks->get() : nullptr;
 }
 
-// Memory that is never read and therefore takes no physical memory.
+// Memory that is never touched and so takes no pages.
 class Promised {
  public:
   explicit Promised(std::size_t bytes)
@@ -41,7 +41,7 @@ class Promised {
   void* const at_;
 };
 
-// Cases in which all ranks together have too much for an int, and in which one rank alone has.
+// The total is too large for an int, or the part of one rank alone is.
 TEST(MpiRanks, WhatIsTooMuchToGatherFailsOnEveryRank) {
   Communicator* const ranks = job();
   ASSERT_NE(ranks, nullptr);

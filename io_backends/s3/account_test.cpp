@@ -1,4 +1,4 @@
-// Tests of URLs, credentials and regions of object stores.
+// Tests which object store and credentials are used.
 #include "io_backends/s3/account.hpp"
 
 #include <fstream>

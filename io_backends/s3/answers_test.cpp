@@ -1,4 +1,4 @@
-// Tests with correct and with broken answers of object stores.
+// Tests the parsing of answers of object stores, correct and wrong ones.
 #include "io_backends/s3/answers.hpp"
 
 #include "io_backends/testing/testing.hpp"

@@ -1,5 +1,5 @@
-// Tests that the same fault gives the same kind of error on back ends without files as on one with files.
-// file_faults_test.cpp tests all back ends with files.
+// Tests that a fault gives the same kind of error on back ends without files as on those with files.
+// file_faults_test.cpp has the table for the latter.
 #include <unistd.h>
 
 #include <chrono>
@@ -31,14 +31,14 @@ class SameFaults : public testing::TestWithParam<const char*> {
 
   std::string name() const { return GetParam(); }
   std::filesystem::path root() const { return scratch.path() / "root"; }
-  // A new back end for the same objects, without connections and open files.
+  // Another back end with the same objects, still without connections or open files.
   Result<Subject> make() const {
     if (name() == "s3") return Subject::make("t=s3:" + server.url() + "/prefix");
     return Subject::make("t=" + name() + ":" + root().string());
   }
 
-  // Runs `body` on a back end that may not read the objects, and returns whether its expectations hold. Not
-  // for mem, which knows no rights.
+  // Runs `body` on a back end that has no read permission. False for a store in memory, which has no
+  // permissions.
   template <class Body>
   bool without_rights(const Body& body) {
     if (name() == "s3") {
@@ -90,7 +90,7 @@ TEST_P(SameFaults, WhatIsShorterThanItWas) {
   for (const Way way : {Way::reader, Way::queued_reader}) {
     EXPECT_ERRC(Errc::truncated, subject->read(way, "object", out)) << way_name(way);
     EXPECT_ERRC(Errc::truncated, subject->read(way, **reader, 1, out)) << way_name(way);
-    // A reader that opened the former object reads that object or fails.
+    // A reader of the replaced object reads the old bytes, or fails.
     const auto former = subject->read(way, **reader, 0, out);
     if (name() == "s3")
       EXPECT_TRUE(fails_with(Errc::io, former, "replaced")) << way_name(way);
@@ -151,7 +151,7 @@ TEST_P(SameFaults, DescriptorsThatRunOut) {
   }));
 }
 
-// The resolver needs descriptors too. Without them it reports only that the host does not exist.
+// The name resolver needs descriptors too. Without them it only reports that the host is unknown.
 TEST(S3Faults, DescriptorsThatTheResolverLacks) {
   if (const auto known = backend_registry().find("s3"); !known.ok()) GTEST_SKIP() << known.error().what;
 #ifdef PENSTOCK_ADDRESS_SANITIZER

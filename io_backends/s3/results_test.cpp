@@ -1,4 +1,4 @@
-// Tests with answers of status 200 that prove nothing, as a proxy sends them instead of the store.
+// Tests answers with status 200 that prove nothing, as from a proxy that answers instead of the store.
 #include <cstddef>
 #include <cstdlib>
 #include <string>
@@ -70,7 +70,7 @@ TEST_F(S3Results, AnUploadThatStaysOpenIsNamed) {
   }
 }
 
-// The object with this name belongs to another writer, or the server refuses the HEAD.
+// After a failed upload, the name has another writer's object, or cannot be asked for.
 TEST_F(S3Results, AnotherObjectProvesNoUpload) {
   store("large", large);
   server.spoil(Mishap::page, TestServer::kAll, "POST", "uploadId=");
@@ -115,7 +115,7 @@ TEST_F(S3Results, AListingWithoutOneFails) {
   }
 }
 
-// The remedy in the message works.
+// The remedy that the error message gives must work.
 TEST_F(S3Results, AProxyIsPassedByWithNoProxy) {
   TestServer proxy;
   proxy.spoil(Mishap::page, TestServer::kAll);

@@ -1,4 +1,4 @@
-// Tests of the back end s3 with a test server that can be made to fail.
+// Tests the back end s3 with a test server that fails on purpose.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@
 namespace penstock::s3 {
 namespace {
 
-// Expects the same refusal from every operation.
+// Checks that every operation fails with this error.
 void expect_all_refused(Backend& backend, Errc errc, std::string_view words) {
   Bytes out(10);
   const auto all = [](const Entry& /*entry*/) { return true; };
@@ -135,7 +135,7 @@ TEST_F(S3, TriesEndAndSaySo) {
   EXPECT_ERRC(Errc::io, read(), "127.0.0.1");
 }
 
-// The name is longer than a DNS label may be, so no resolver is asked.
+// The host name is too long for a DNS label, so no resolver is asked.
 TEST_F(S3, AHostWithoutAnAddressIsTriedAgain) {
   ::setenv("no_proxy", "*", 1);
   auto made = make("http://" + std::string(70, 'x') + "/bucket", {{"retries", "2"}});
@@ -163,7 +163,7 @@ TEST_F(S3, ASilentServerTimesOut) {
   EXPECT_OK(backend->read_object("object", 1, out));
 }
 
-// Simulates Ctrl-C until it is destroyed.
+// Simulates a signal, and removes it at the end of the scope.
 struct AskedToStop {
   AskedToStop() { simulate_interrupt(SIGINT); }
   ~AskedToStop() { simulate_interrupt(0); }
@@ -214,7 +214,7 @@ TEST_F(S3, CleaningUpGoesOnWhenWeAreAskedToStop) {
   ASSERT_OK((*writer)->append(bytes_of("x")));
   const AskedToStop asked;
   server.spoil(Mishap::lost_answer, 1,
-               "PUT");  // a new connection: libcurl by itself does not repeat a request on it
+               "PUT");  // on a connection on which libcurl itself does not retry
   EXPECT_OK((*writer)->publish(Durability::visible)) << "the object tells whose it is";
   EXPECT_OK(get("small"));
   EXPECT_OK(backend->names().remove("object"));
@@ -238,7 +238,7 @@ TEST_F(S3, AThreadThatWorksOnTriesAgain) {
   EXPECT_OK(backend->read_object("object", 1, out));
 }
 
-// The server fails three times. Each failure costs a request at most two of its seven tries.
+// The server is killed three times. Each time costs a request at most two of its seven tries.
 TEST_F(S3, AServerThatIsKilledAndComesBack) {
   const Bytes bytes = pattern(24 * kMiB);
   ASSERT_OK(put("large", bytes));
@@ -253,7 +253,7 @@ TEST_F(S3, AServerThatIsKilledAndComesBack) {
   EXPECT_EQ(server.deaths_to_come(), 0U);
 }
 
-// No server listens on the port for a while. The thread that drives the queue decides how long.
+// No server listens on the port for a while. The one thread that drives the queue decides how long.
 TEST_F(S3, AServerThatIsAwayForAWhile) {
   const Bytes bytes = pattern(100'000, 3);
   ASSERT_OK(put("small", bytes));
@@ -376,8 +376,8 @@ TEST_F(S3, TheLockOfADeadProcessIsTakenOver) {
   EXPECT_ERRC(Errc::busy, backend->names().lock("other"), "some.other.host");
 }
 
-// Both processes read the old holder before either of them changes the lock. If the server knows conditions,
-// the second one writes after the first has the lock. If not, the second one writes a moment after the first.
+// Two processes have both read the old holder before either changes the lock. If the server supports
+// conditional requests, the second changes it after the first has the lock, else 50 ms later.
 TEST_F(S3, OfTwoWhoTakeOverALockOneHoldsIt) {
   for (const bool conditions : {true, false}) {
     server.knows_conditions = conditions;

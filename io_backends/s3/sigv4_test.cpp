@@ -1,4 +1,4 @@
-// Tests SHA-256, HMAC and signatures with the examples of their standards and of AWS.
+// Tests SHA-256, HMAC and signatures with the examples that their standards and AWS publish.
 #include "io_backends/s3/sigv4.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Tests reads of large objects in several ranged GETs at once, by reader and queue of the back end s3.
+// Tests reads of large objects with several ranged GETs at the same time, by reader and by queue of the back
+// end s3.
 #include <atomic>
 #include <mutex>
 #include <set>
@@ -12,7 +13,7 @@ namespace {
 constexpr std::size_t kPart = 5 * kMiB;
 constexpr std::string_view kSecond = "bytes=5242880-";
 
-// A request waits in pass() until open() is called, at most a minute.
+// Holds requests until it is opened, at most for a minute.
 class Gate {
  public:
   void pass() {
@@ -27,7 +28,7 @@ class Gate {
   std::atomic<bool> open_{false}, expired_{false};
 };
 
-// The call that reads the object, and whether the caller gives the length.
+// How an object is read: by which call, and with a known length or not.
 struct How {
   enum class Call : std::uint8_t { queued_object, object, queued_at, at } call;
   bool known = true;
@@ -50,8 +51,7 @@ class Streams : public S3, public testing::WithParamInterface<How> {
     return GetParam().call == How::Call::queued_object || GetParam().call == How::Call::queued_at;
   }
 
-  // Opens the object if the call reads through a Reader. So the faults of the test hit the reads and not the
-  // open.
+  // Opens a reader if the way to read needs one, so that later faults hit only the reads.
   void open(std::string_view name) {
     if (!by_reader()) return;
     auto opened = backend->open(name);
@@ -78,7 +78,7 @@ class Streams : public S3, public testing::WithParamInterface<How> {
     EXPECT_EQ(queue->in_flight(), 0U);
     return completions[0].bytes;
   }
-  // Reads the whole object with the call of this test.
+  // Reads the whole object in the way of this test, and checks it.
   void expect_read(std::string_view name, const Bytes& bytes) {
     Bytes out(bytes.size() + (GetParam().known ? 0 : 1000));
     const auto got = read(name, out, bytes.size());
@@ -112,7 +112,7 @@ TEST_P(Streams, AreInFlightTogether) {
     const std::lock_guard lock(mutex);
     ranges.insert(range);
   });
-  // For an object of unknown length the other GETs start only after the first bytes of the first one.
+  // Of an object of unknown length, the first range is answered before the others are requested.
   if (GetParam().known) server.gather = 4;
   expect_read("large", bytes);
   EXPECT_EQ(ranges.size(), 5U);
@@ -168,8 +168,8 @@ TEST_P(Streams, AnEmptyObjectAndNone) {
   EXPECT_FALSE(read("folder", out, out.size()).ok());
 }
 
-// The object is replaced while one GET waits for its answer. If the ranges are requested together, all of
-// them have been requested by then.
+// The object is replaced while one range is unanswered, after all of its ranges were requested if that
+// happens at once.
 TEST_P(Streams, NeverMixTwoObjects) {
   const Bytes bytes = pattern(3 * kPart), other = pattern(3 * kPart, 9);
   std::atomic<unsigned> asked{0};
@@ -194,10 +194,10 @@ TEST_P(Streams, NeverMixTwoObjects) {
       EXPECT_ERRC(Errc::io, got, "replaced");
     }
   }
-  server.stop();  // ends the threads that use `asked`
+  server.stop();  // ends the threads that count
 }
 
-// As above, but the first piece has arrived before the second is requested.
+// The same, but the first range is answered before the second is requested.
 TEST_P(Streams, AnObjectReplacedBetweenThem) {
   remake({{"part", "5MiB"}, {"connections", "1"}});
   store("large", pattern(3 * kPart));
@@ -210,8 +210,7 @@ TEST_P(Streams, AnObjectReplacedBetweenThem) {
   EXPECT_ERRC(Errc::io, read("large", out, out.size()), "replaced");
 }
 
-// The object is replaced by an empty one. Its first piece failed and is tried again, and the others have
-// arrived.
+// The object is replaced by an empty one after its first range broke and the others arrived.
 TEST_P(Streams, AnObjectReplacedBetweenTries) {
   store("large", pattern(3 * kPart));
   open("large");
@@ -237,8 +236,7 @@ TEST_P(Streams, AnObjectReplacedBetweenTries) {
   server.stop();
 }
 
-// One connection: otherwise the server may still handle a request of the failed read when the test spoils the
-// next one.
+// With one connection: else the server could still answer a failed read when the next fault is set.
 TEST_P(Streams, AServerThatSendsOtherBytesIsFoundOut) {
   remake({{"part", "5MiB"}, {"connections", "1"}});
   store("large", pattern(3 * kPart));
@@ -256,7 +254,7 @@ TEST_P(Streams, AServerThatSendsOtherBytesIsFoundOut) {
   EXPECT_OK(read("large", out, out.size()));
 }
 
-// One GET fails for good. Bytes that the others receive later must not reach the caller's memory.
+// One range fails finally; the bytes of the others that arrive later are discarded.
 TEST_P(Streams, AFailureEndsThemAll) {
   const Bytes bytes = pattern(4 * kPart);
   store("large", bytes);
@@ -273,7 +271,7 @@ TEST_P(Streams, AFailureEndsThemAll) {
   gate.open();
   expect_read("large", bytes);
   EXPECT_EQ(out, then);
-  server.stop();  // ends the threads of the server
+  server.stop();  // ends the threads that wait at the gate
 }
 
 TEST_P(Streams, AServerThatIsGoneForGood) {
@@ -320,10 +318,10 @@ TEST_F(S3Queues, DestroyedWithStreamsInFlightCutThemOff) {
   gate.open();
   Bytes out(10);
   EXPECT_OK(backend->read_object("large", 10, out));
-  server.stop();  // ends the threads of the server
+  server.stop();  // ends the threads that wait at the gate
 }
 
-// Reads eight objects of three parts each, and returns the largest number of requests in progress at once.
+// Reads eight objects of three parts each, and returns the largest number of simultaneous requests.
 unsigned most_at_once(Backend& backend, TestServer& server) {
   const Bytes bytes = pattern(3 * kPart);
   auto queue = backend.queue(8);

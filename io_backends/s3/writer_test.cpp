@@ -1,4 +1,4 @@
-// Tests of objects that the back end s3 writes in parts while its caller does something else.
+// Tests objects that the back end s3 writes in parts while the caller does something else.
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -16,12 +16,12 @@ namespace {
 
 constexpr std::size_t kPart = 5 * kMiB;
 
-// The thread that made a Starvation; 0: none.
+// The thread that made a Starvation; 0 if there is none.
 std::atomic<pid_t> spared{0};
 constexpr const char* kStarving = "starving";
 
-// While a Starvation exists, operator new fails on threads that the calling thread starts. They inherit its
-// thread name, by which they are recognised.
+// As long as it exists, operator new fails on threads that the calling thread starts. They are recognised by
+// the thread name, which they inherit.
 class Starvation {
  public:
   Starvation() {
@@ -52,7 +52,7 @@ class S3Writers : public S3 {
     S3::SetUp();
     if (backend) remake({{"part", "5MiB"}, {"streams", "2"}});
   }
-  // Waits until the server has received `wanted` PUTs, at most a minute.
+  // Waits until the server has seen `wanted` PUT requests, at most for a minute.
   bool wait_for_puts(unsigned wanted) {
     for (unsigned ms = 0; puts < wanted && ms < 60'000; ++ms)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -85,7 +85,7 @@ TEST_F(S3Writers, HaveNoMorePartsInFlightThanStreams) {
     for (unsigned most = most_held; now > most && !most_held.compare_exchange_weak(most, now);) {
     }
     wait_for_puts(2);
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // a wrong third request would arrive now
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // time in which a third could come
     --held;
   });
   const Bytes bytes = pattern(4 * kPart);
@@ -94,7 +94,8 @@ TEST_F(S3Writers, HaveNoMorePartsInFlightThanStreams) {
   EXPECT_TRUE(*get("large") == bytes);
 }
 
-// Also during publish(): the visitor delays each HEAD of check_name() until all three parts have arrived.
+// The limit of connections holds also during publish(), when checks of the name wait for parts that are still
+// to come.
 TEST_F(S3Writers, KeepToTheirConnections) {
   server.set_visitor([this](const std::string& method, const std::string&) {
     puts += method == "PUT";
@@ -153,8 +154,8 @@ TEST_F(S3Writers, APartsErrorComesOutOfPublishing) {
   }
 }
 
-// Answers with status 200 that prove nothing. The request is tried again, and the writer never reports
-// success for an object that does not exist.
+// Answers with status 200 that prove nothing. The store is asked again, and the upload must not count as done
+// if the object does not exist.
 constexpr Mishap kMisleading[] = {Mishap::page, Mishap::blanks, Mishap::cut_result, Mishap::other_result,
                                   Mishap::late_error};
 
@@ -232,7 +233,7 @@ TEST_F(S3Writers, ARenameWithoutAResultKeepsTheObject) {
 TEST_F(S3Writers, AListingWithoutAResultIsAskedForAgain) {
   ASSERT_OK(put("folder/a", "bytes"));
   for (const Mishap mishap : kMisleading) {
-    if (mishap == Mishap::other_result) continue;  // for a listing this is a real result
+    if (mishap == Mishap::other_result) continue;  // only for listings
     server.spoil(mishap, 1, "GET", "list-type=2");
     const auto entry = backend->names().stat("folder");
     ASSERT_OK(entry) << static_cast<int>(mishap);
@@ -250,8 +251,8 @@ TEST_F(S3Writers, PartsThatFailAreSentAgain) {
   }
 }
 
-// The server holds the parts until the test destroys their writer. Then it holds them until the upload is
-// aborted, at most 200 ms: an abort that does not wait for the parts would come in this time.
+// The server holds the parts until their writer is destroyed. It then continues for as long as an abort would
+// take that does not wait for them.
 TEST_F(S3Writers, DroppedWithPartsInFlightLeaveNothing) {
   std::atomic<bool> dropping{false};
   server.set_visitor([&](const std::string& method, const std::string&) {
@@ -276,7 +277,7 @@ TEST_F(S3Writers, DroppedWithPartsInFlightLeaveNothing) {
   EXPECT_EQ(server.late_parts(), 0U) << "they may stay at the server for good";
 }
 
-// Destroying the writer does not wait for parts that wait for their next try.
+// Parts that wait before one of their thousand retries must not delay the destruction of their writer.
 TEST_F(S3Writers, DroppedWithPartsThatWaitLeaveNothing) {
   remake({{"part", "5MiB"}, {"retries", "1000"}});
   count_puts();
@@ -302,7 +303,8 @@ TEST_F(S3Writers, WithoutMemoryForTheirThreadFail) {
 }  // namespace
 }  // namespace penstock::s3
 
-// Types with extended alignment use the library's own operator new.
+// NOLINTBEGIN(cppcoreguidelines-*,cert-*,misc-*)
+// Over-aligned types use the library's own operator.
 void* operator new(std::size_t bytes) {
   void* memory = penstock::s3::Starvation::strikes() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
   if (memory == nullptr) throw std::bad_alloc();

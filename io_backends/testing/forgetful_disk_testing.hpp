@@ -1,17 +1,17 @@
-// For tests only: a model of a file system whose power can be cut. It knows what is on the disk, what is only
-// in memory, and what a power cut leaves.
+// For tests only: models what is on a disk, what is only in the machine's memory, and what a power cut
+// leaves.
 //
 // The model is the most hostile file system that POSIX permits, except for renaming:
-//   bytes      Synced bytes of an object are on the disk. Of others a cut leaves all, none, zeros, or a part,
-//              which may be filled up with zeros.
-//   names      After a cut each object and folder is at its last place on the disk, or at any later place.
-//              There is no order among different objects.
-//   folders    Syncing a folder puts its entries on the disk, and also that former entries have left it.
-//              If the folder itself is not on the disk, all that is in it is lost with it.
-//   renaming   A rename is atomic: never two names, never none. One exception: the object may be lost if
-//              its old folder was synced and its new one was not. Syncing the new folder is enough.
-//   replacing  Replacing an object by another is atomic: one of the two exists.
-// Only a sync puts anything on the disk before the cut. One thread at a time.
+//  - Bytes of an object are on the disk after a sync. Without one, a power cut leaves all of them, none,
+//    zeros, or a part, which may be filled up with zeros.
+//  - Names: after a cut, each object and folder is where it last was on the disk, or at any place that it got
+//    later. Changes of different objects have no order.
+//  - Folders: a sync puts the entries of a folder on the disk, also the removal of entries. If the folder
+//    itself is not on the disk, a cut loses everything in it.
+//  - Renaming is atomic: an object never has two names or none. The exception: it may be lost if its old
+//    folder was synced and its new folder was not. Syncing the new folder is enough.
+//  - Replacing an object by another is atomic: one of the two exists.
+// Only a sync puts anything on the disk. Use it from one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -31,20 +31,20 @@ class ForgetfulDisk {
   using Blob = std::shared_ptr<const std::vector<std::byte>>;
 
   struct Node;
-  // A place where a node is or was. Without a folder it is nowhere: removed or replaced.
+  // A place that a node has or had. Without a folder: it was removed or replaced.
   struct Place {
     Node* folder = nullptr;
     std::string name{};
-    const Node* replaced_by = nullptr;  // the node that replaced this one
-    std::uint64_t when = 0;             // number of the placement; later ones are larger
+    const Node* replaced_by = nullptr;  // the node that took its place, if any
+    std::uint64_t when = 0;             // the number of this change among all changes
   };
   struct Node {
     std::uint64_t number = 0;
     Blob blob{};  // null for a folder
     bool bytes_synced = true;
-    std::map<std::string, Node*, std::less<>> children{};  // its present entries
+    std::map<std::string, Node*, std::less<>> children{};  // the current entries
     Place on_disk{};
-    std::vector<Place> since{};  // its places since the last sync; the last one is its present place
+    std::vector<Place> since{};  // its later places; the last is the current one
 
     const Place& now() const { return since.empty() ? on_disk : since.back(); }
     bool is_folder() const { return !blob; }
@@ -53,16 +53,16 @@ class ForgetfulDisk {
   ForgetfulDisk();
 
   Node& root() { return *nodes_.begin()->second; }
-  Node* find(std::string_view name);  // or null
+  Node* find(std::string_view name);  // null if there is none
 
-  // These do not check for errors; the caller has checked. A null `blob` makes a folder. add() and move()
-  // replace an existing node.
+  // These do not check whether the change is allowed: the caller has done that. A null `blob` makes a folder.
+  // An existing node of the name is replaced.
   Node& add(Node& folder, std::string_view name, Blob blob, bool bytes_synced);
   void move(Node& node, Node& folder, std::string_view name);
   void remove(Node& node);
   void sync(Node& folder);
 
-  // Applies a cut. lose_all() loses everything that was not synced, lose_some() a random part of it.
+  // What a power cut does to unsynced changes: all are lost, or a random choice of them.
   void lose_all();
   void lose_some(const RandomStream& random);
 

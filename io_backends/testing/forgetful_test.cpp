@@ -18,7 +18,7 @@ class Forgetful : public testing::Test {
     PENSTOCK_TRY(writer->append(bytes_of(text)));
     return writer->publish(wanted);
   }
-  // Returns all names as "name=text" and "folder/", sorted.
+  // Everything on the disk, as "name=text" and "folder/", sorted.
   std::set<std::string> all(const std::string& folder = "") {
     std::set<std::string> found;
     EXPECT_OK(names().list(folder, [&](const Entry& entry) {
@@ -36,7 +36,7 @@ class Forgetful : public testing::Test {
   }
   using Names = std::set<std::string>;
 
-  // Returns all states that a cut after `work` may leave, found with 300 seeds.
+  // All states that a power cut after `work` can leave, from 300 random cuts.
   template <class Work>
   std::set<Names> outcomes(Work work) {
     std::set<Names> seen;
@@ -198,8 +198,7 @@ TEST_F(Forgetful, APublishCanBeCutBetweenItsSteps) {
     machine_.power_on(Kept::none);
     left.push_back(all());
   }
-  // The operations: create, make the folder, write, sync the bytes, give the name, sync folder a, sync the
-  // root.
+  // One row for a cut at each operation: create, folder, write, sync, name, folder a, the root.
   EXPECT_EQ(left, (std::vector<Names>{{}, {}, {}, {}, {}, {}, {}, {"a/", "a/object=x"}}));
 }
 

@@ -14,7 +14,7 @@ Result<void> put(Backend& backend, std::string_view name, Durability wanted) {
   return writer->publish(wanted);
 }
 
-// Whether the object has exactly the bytes that were written.
+// Whether the object exists with the bytes that were written.
 bool is_whole(Backend& backend, std::string_view name) {
   std::vector<std::byte> out(200'000);
   const auto bytes = backend.read_object(name, 0, out);
@@ -29,7 +29,7 @@ TEST(PowerCutAt, EndsEverythingAtThatOperation) {
     int cuts = 0;
     PowerCut power(n, [&] { ++cuts; });
     const auto backend = cut_off(machine.backend("disk" + std::to_string(n)), power);
-    // The operations: create, write, publish, sync the folder, sync the root.
+    // The five operations: create, write, publish, sync of the folder, sync of the root.
     EXPECT_EQ(put(*backend, "a/object", Durability::file_and_name).ok(), n == 6);
     EXPECT_EQ(cuts, n == 6 ? 0 : 1);
     EXPECT_EQ(power.operations(), std::min<std::uint64_t>(n, 5));
@@ -65,7 +65,7 @@ TEST_P(RealDisk, KeepsWhatIsSyncedThroughAPowerCut) {
   ASSERT_OK(disk);
   const std::string path = "t=posix:" + ((*disk)->path() / "tier").string();
   int lost = 0;
-  // On a busy machine an object that is only visible may reach the device by chance, hence five rounds.
+  // A visible but unsynced object may still reach the device on a busy machine. So this tries several times.
   for (int round = 0; round < 5; ++round) {
     const std::string name = "folder" + std::to_string(round) + "/";
     {

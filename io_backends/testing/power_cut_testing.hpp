@@ -1,5 +1,5 @@
-// For tests only: cuts the power of real file systems, makes any back end fail from its n-th operation on,
-// and leaves out syncs.
+// For tests only: cuts the power of real file systems, cuts off any back end at operation n, and leaves out
+// syncs.
 #pragma once
 
 #include <atomic>
@@ -14,17 +14,17 @@
 
 namespace penstock {
 
-// Shuts down the mounted file system of `path`, as if the power had gone: it does no more reads and writes,
-// and unsynced data does not reach the device. Mounting it again shows what survived. Supports ext4, xfs and
-// a few others. permission_denied without root.
+// Shuts down the mounted file system that contains `path`, as a power cut would: no later read or write
+// works, and data that is not yet on the device never gets there. After a new mount the rest is available.
+// For ext4, xfs and a few others; permission_denied without root.
 Result<void> shut_down_file_system(const std::filesystem::path& path);
 
-// A file system on its own loop device (ci/testbed/loop_disk). The destructor removes it.
+// A file system on a loop device (ci/testbed/loop_disk), which the destructor removes.
 class LoopDisk {
  public:
-  // `kind`: ext4 or xfs. `unsupported` if this machine or user cannot make one; the test then skips. `room`
-  // ("100M"): the device stores at most this much, and further writes fail until mend(). xfs needs 65 MiB of
-  // it before the first file. Only xfs continues after such failures.
+  // `kind` is ext4 or xfs. unsupported if this machine or user cannot make one: then skip the test. `room`
+  // ("100M") limits what the device stores. Writes of more fail until mend(). xfs uses 65 MiB of it before
+  // there is a file, and only xfs continues after failed writes.
   static Result<std::unique_ptr<LoopDisk>> make(std::string_view kind, std::string_view room = "");
   ~LoopDisk();
   LoopDisk(const LoopDisk&) = delete;
@@ -33,9 +33,9 @@ class LoopDisk {
   std::filesystem::path path() const { return folder_ / "mount"; }
   Result<void> mend() const;
   Result<void> cut() const { return shut_down_file_system(path()); }
-  // Mounts it again, after a cut or without one. None of its files may be open.
+  // Mounts the file system again, after a cut or without one. No file of it may be open.
   Result<void> restart() const;
-  // Syncs the whole file system to the device.
+  // Puts everything that was written on the device.
   Result<void> sync() const;
 
  private:
@@ -43,11 +43,11 @@ class LoopDisk {
   const std::filesystem::path folder_;
 };
 
-// Counts the operations of all back ends that share it, and makes them fail from the n-th on. Any thread.
+// Counts the operations of all back ends that share it, and fails them from a given one on. Any thread.
 class PowerCut {
  public:
-  // Before operation n, counted from 1, it calls `what` once (n = 0: never). Operation n and all later calls
-  // fail with io, also reads.
+  // Calls `what` once before operation n, counted from 1 (0: never). That operation and everything later,
+  // also reads, fails with io.
   PowerCut(std::uint64_t n, std::function<void()> what) : at_(n), what_(std::move(what)) {}
   std::uint64_t operations() const { return count_; }
   bool happened() const { return at_ != 0 && count_ >= at_; }
@@ -62,11 +62,10 @@ class PowerCut {
 };
 
 // Wraps a back end. Operations are create, each written piece, publish, make_folders, rename, remove,
-// sync_dir and lock. A publish with Durability::file_and_name counts one for the object and one for each
-// folder above it.
+// sync_dir and lock. A publish that syncs the name counts one for the object and one for each folder above.
 std::unique_ptr<Backend> cut_off(std::unique_ptr<Backend> inner, PowerCut& power);
 
-// Wraps a back end. If `skips` returns true for a sync, the sync is not done and success is reported.
+// Wraps a back end that leaves out the syncs for which `skips` returns true, and reports success for them.
 enum class Synced : std::uint8_t { bytes, folder };
 using Skips = std::function<bool(Synced what, std::string_view name)>;
 std::unique_ptr<Backend> lying(std::unique_ptr<Backend> inner, Skips skips);

@@ -36,7 +36,7 @@ CheckpointManifest two_ranks() {
           .writer = "host, \"quoted\""};
 }
 
-// Replaces `old` by `now` in a sealed text and corrects the checksum.
+// Replaces a part of the text, and computes the checksum again.
 std::string sealed_anew(std::string text, std::string_view old, std::string_view now) {
   text.resize(text.rfind("crc32c "));
   const std::size_t at = text.find(old);
@@ -182,8 +182,7 @@ TEST(CheckpointRun, NamesAreShortAndPlain) {
     EXPECT_ERRC(Errc::invalid_argument, check_run_name(run)) << run;
 }
 
-// 18.6 TB with a checksum of 8 digits for each 4 MiB make 35 MB of text; the limit for reading it back is 256
-// MiB.
+// 18.6 TB with a checksum of 8 digits per 4 MiB make 35 MB. Up to 256 MiB are read back.
 TEST(CheckpointManifestSize, OfTheLargestPayloadIsReadBack) {
   const Payload largest = find_payload("llama3-1t").value();
   for (const std::uint64_t ranks : {1U, 1000U}) {

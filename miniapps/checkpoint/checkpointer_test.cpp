@@ -184,7 +184,7 @@ TEST_F(CheckpointerTest, ASlowCopyThatIsCutShortIsWrittenAgain) {
 
 class FullFastTier : public CheckpointerTest {
  protected:
-  // Space for one checkpoint of kBytes with its manifest, not for two.
+  // Has room for one checkpoint of kBytes with its manifest, but not for two.
   Tier small() { return tier("fast", ",capacity=500KB"); }
   Tier stuck() { return tier("slow", ",fail=publish/rank-0.bin:eio@1.0"); }
 };

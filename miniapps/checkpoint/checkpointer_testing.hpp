@@ -1,5 +1,4 @@
-// For tests only: a training that saves to two tiers in a scratch folder, and what the tiers contain
-// afterwards.
+// For tests only: saves of a training to two tiers in a scratch folder, and the resulting contents.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -68,7 +67,7 @@ class CheckpointerTest : public ::testing::Test {
     return all;
   }
 
-  // The bytes of one file of the newest checkpoint.
+  // The bytes of a file of the newest checkpoint.
   static std::vector<std::byte> newest(const Tier& tier, const std::string& file = "rank-0.bin") {
     const auto store = CheckpointStore::open(tier).value();
     std::vector<Listed> found = store->list("default").value();

@@ -1,4 +1,4 @@
-// Tests of reading ahead: chunks arrive in order and checked, whatever else is in flight.
+// Tests reading ahead: chunks must come in order and verified, whatever else is in flight.
 #include "miniapps/checkpoint/chunk_reader.hpp"
 
 #include <gtest/gtest.h>
@@ -15,9 +15,10 @@ namespace {
 
 class ReadingAhead : public testing::TestWithParam<const char*> {
  protected:
-  static constexpr std::uint64_t kChunks = 11;  // more than twice the number of chunks in flight
+  static constexpr std::uint64_t kChunks = 11;  // more than twice the chunks in flight
 
-  // Reads the file, adds its bytes to `taken`, and returns how the read ended.
+  // Reads the file; `taken` gets the chunks one after another. `ends_at` makes the consumer fail at that
+  // offset.
   Result<void> read(const CheckpointStore& store, const CheckpointManifest& manifest,
                     std::vector<std::byte>& taken, std::uint64_t ends_at = UINT64_MAX) {
     return store.read_file("run", manifest.id, manifest.files[0],

@@ -1,4 +1,4 @@
-// Tests of committed checkpoints: how they are listed, read, checked and removed.
+// Tests committed checkpoints, which are in ckpt/: listing, reading, verifying and removing them.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -15,7 +15,7 @@ class CommittedCheckpoint : public testing::TestWithParam<const char*> {
  protected:
   CheckpointManifest saved(std::uint64_t step = 1) { return save(*store_, "run", {step, 0}); }
   std::string at(const std::string& name) { return "ckpt/run/000000000001.0/" + name; }
-  // Saves one checkpoint, calls `how`, which changes its files, and returns how it is then listed.
+  // The list entry of a checkpoint after `how` has changed its files.
   Result<CheckpointManifest> listed_after(const std::function<void()>& how) {
     static_cast<void>(store_->remove("run", {1, 0}));
     saved();
@@ -51,7 +51,8 @@ TEST_P(CommittedCheckpoint, IsListedInOrderOfStepAndGeneration) {
   EXPECT_TRUE(store_->list("none")->empty());
 }
 
-// A training prunes and evicts while other processes list and read.
+// A training may remove checkpoints while another process lists them. A removed one must count as missing and
+// not as corrupt.
 TEST_P(CommittedCheckpoint, ThatIsTakenAwayMeanwhileIsNotThereAndNotWrong) {
   saved(1);
   const CheckpointManifest second = saved(2);
@@ -134,8 +135,7 @@ TEST(CommittedCheckpointLinks, AreNotFollowed) {
   EXPECT_ERRC(Errc::corrupt, store->manifest("run", {1, 0}), "symbolic link");
   EXPECT_ERRC(Errc::corrupt, store->verify("run", first), "symbolic link");
   EXPECT_ERRC(Errc::corrupt, store->list("run")->front().manifest, "symbolic link");
-  // Removing unlinks the symbolic link, not its target. The same holds for a link in place of a checkpoint's
-  // folder.
+  // Removing a link does not remove its target. The same holds for a link in place of a folder.
   std::filesystem::create_directory_symlink(folder, root / CheckpointStore::folder("run", {2, 0}));
   EXPECT_ERRC(Errc::corrupt, store->list("run")->back().manifest, "no folder");
   ASSERT_OK(store->remove("run", {2, 0}));
@@ -188,7 +188,7 @@ TEST_P(CommittedCheckpoint, WithAFlippedBitIsCorruptFromThatChunkOn) {
     static_cast<void>(store_->remove("run", {1, 0}));
     const CheckpointManifest manifest = saved();
     damage(store_.backend(), manifest, "rank-0.bin", where);
-    EXPECT_OK(store_->manifest("run", {1, 0}));  // its size is right
+    EXPECT_OK(store_->manifest("run", {1, 0}));  // the file has the right size
     std::uint64_t seen = 0;
     const auto read = store_->read_file("run", {1, 0}, manifest.files[0], [&](auto, auto bytes) {
       seen += bytes.size();
@@ -235,7 +235,8 @@ TEST_P(CommittedCheckpoint, IsRemovedWhole) {
 
 TEST_P(CommittedCheckpoint, ThatCannotBeUnlinkedIsGoneAllTheSame) {
   saved();
-  const Tier faulty = store_.place().tier("slow", "fail=names:eio@#4..");  // after: make trash, rename, list
+  // The operations: make trash, rename, list, remove.
+  const Tier faulty = store_.place().tier("slow", "fail=names:eio@#4..");
   const auto store = CheckpointStore::open(faulty);
   ASSERT_OK(store);
   EXPECT_ERRC(Errc::io, (*store)->remove("run", {1, 0}));
@@ -255,7 +256,7 @@ TEST_P(CommittedCheckpoint, InQuarantineSaysWhy) {
   EXPECT_EQ(*kept.rbegin(), *kept.begin() + ".why.txt");
   EXPECT_EQ(text_in(store_.backend(), "quarantine/" + *kept.rbegin()), "a bit flipped\n");
   EXPECT_EQ(names_in(store_.backend(), "quarantine/" + *kept.begin()).size(), 3U);
-  saved();  // the checkpoint's name is free again
+  saved();  // its name is free again
   ASSERT_OK(store_->quarantine("run", {1, 0}, "again"));
   EXPECT_EQ(names_in(store_.backend(), "quarantine").size(), 4U);
 }

@@ -14,11 +14,11 @@ namespace {
 
 class CopiedCheckpoint : public testing::TestWithParam<const char*> {
  protected:
-  // One file with more chunks than are read ahead, and one without any.
+  // One file has more chunks than are read ahead, and another has none.
   static TestFiles many_files() {
     return {{"big", pattern(6 * kCheckpointChunk + 3, 4)}, {"empty", {}}, {"small", pattern(100)}};
   }
-  // The destination has neither the checkpoint nor a pending one.
+  // The destination has no part of it, neither committed nor in progress.
   void expect_nothing_there() {
     EXPECT_FALSE(*slow_->has("run", {1, 0}));
     EXPECT_TRUE(names_in(slow_.backend(), "tmp").empty());
@@ -105,13 +105,13 @@ TEST_P(CopiedCheckpoint, EndsWithTheFirstErrorOfEitherSide) {
     ASSERT_OK(to);
     EXPECT_ERRC(code, copy_checkpoint(*fast_, **to, manifest), "store 'slow'") << fault;
     expect_nothing_there();
-    EXPECT_OK(copy_checkpoint(*fast_, **to, manifest)) << fault;  // a second try succeeds
+    EXPECT_OK(copy_checkpoint(*fast_, **to, manifest)) << fault;  // again from the start
     ASSERT_OK(slow_->remove("run", {1, 0}));
   }
 }
 
-// Each operation at the destination fails once, in turn, or flips a bit that is read. An acknowledged copy
-// must be complete.
+// Each operation at the destination in turn fails once, or flips a bit of a read. An acknowledged copy must
+// be whole.
 TEST_P(CopiedCheckpoint, HoldsWhateverFails) {
   CheckpointManifest manifest = save(*fast_, "run", {1, 0});
   for (const std::string kind : {"eio", "flip"}) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kSeed = 7;
-constexpr std::uint64_t kBytes = 9 * kPage + 13;  // the last page has few bytes
+constexpr std::uint64_t kBytes = 9 * kPage + 13;  // the last page has only a few bytes
 
 std::vector<std::byte> copy(std::span<const std::byte> bytes) {
   return {bytes.begin(), bytes.end()};
@@ -35,7 +35,7 @@ TEST(Payload, SizesAreThePublishedOnes) {
   EXPECT_EQ(bytes("alexnet-adam-tensorflow"), 704'390'864U + 1'876U + 153'226U);
   EXPECT_EQ(bytes("resnet50"), 204'669'160U);
   EXPECT_EQ(bytes("unet3d"), 499'153'191U);
-  // MLPerf Storage rounds its figures: 105, 912 and 5,290 "GB" are GiB, but 18 TB are TB.
+  // In MLPerf Storage, 105, 912 and 5,290 "GB" are GiB, but 18 TB are decimal.
   const double gib = 0x1p30;
   EXPECT_NEAR(static_cast<double>(bytes("llama3-8b")) / gib, 105, 105 * 0.01);
   EXPECT_NEAR(static_cast<double>(bytes("llama3-70b")) / gib, 912, 912 * 0.01);
@@ -134,7 +134,7 @@ TEST(TrainedState, WrongStepRankSeedFileAndPlaceAreFound) {
   EXPECT_ERRC(Errc::corrupt, prove_state(bytes, 0, "b.bin", 1, kSeed, 20));
   EXPECT_ERRC(Errc::corrupt, prove_state(bytes, kPage, "a.bin", 1, kSeed, 20), "byte 4096 differs");
   EXPECT_ERRC(Errc::internal, prove_state(bytes, 8, "a.bin", 1, kSeed, 20));
-  // One page of another step among the right pages, as a torn write leaves it.
+  // One page of another step among the right ones, as after a torn write.
   const auto older = copy(bytes);
   state->advance_to(40);
   auto torn = copy(state->file(0));
@@ -158,7 +158,7 @@ TEST(TrainedState, NoPageIsLikeAnotherOfAnyStepFileOrRank) {
   EXPECT_EQ(pages.size(), count);
 }
 
-// Data that can be compressed has words that repeat, or bytes that are more frequent than others.
+// Compressible data has repeated words, or some bytes that are more frequent than others.
 TEST(TrainedState, DoesNotShrink) {
   constexpr std::size_t kWords = 1 << 17;
   const auto state = state_of(0, {{"a.bin", kWords * 8}});

@@ -1,5 +1,4 @@
-// The trials of power_cut_test.cpp on ext4 and xfs. An ioctl cuts the disk's power (ci/testbed/loop_disk),
-// which needs root.
+// The power-cut tests on ext4 and xfs, whose power is cut by an ioctl (ci/testbed/loop_disk). Needs root.
 #include "miniapps/checkpoint/power_cut_trial_testing.hpp"
 
 namespace penstock {
@@ -14,7 +13,7 @@ class OnDisk : public testing::TestWithParam<const char*> {
     disk_ = *std::move(disk);
   }
 
-  // One trial in new folders; returns whether the power was cut before the training ended.
+  // Makes one trial in folders of its own. Returns whether the power cut happened.
   bool trial(std::uint64_t n, const Mutant& mutant, Sweep& swept) {
     const std::filesystem::path root = disk_->path() / std::to_string(trials_++);
     for (const char* tier : {"fast", "slow"}) std::filesystem::create_directories(root / tier);
@@ -63,8 +62,8 @@ TEST_P(OnDisk, PowerCutsLeaveWhatWasAcknowledged) {
   EXPECT_GT(swept.points, 100U);
 }
 
-// Journals keep the order of names, although POSIX does not require it. So on these file systems some missing
-// syncs of folders do no harm.
+// The journals of these file systems order names, which POSIX does not require. So some missing syncs of
+// folders cannot be noticed there.
 TEST_P(OnDisk, SyncsThatAreLeftOutAreMissed) {
   const std::set<std::string> hidden{"no_tmp_dir_fsync", "no_new_parent_fsync", "no_grandparent_fsync",
                                      "no_root_fsync"};

@@ -1,5 +1,5 @@
-// Kills and cuts the power at every operation of two stores. Afterwards every acknowledged checkpoint must
-// exist, and every listed one must be complete. A test with any one required sync left out must fail.
+// Tests stores with kills and power cuts at every operation. Afterwards every acknowledged checkpoint exists,
+// and every listed one is whole. If a required sync is left out, the test must notice.
 #include <sys/mman.h>
 
 #include <csignal>
@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// --- A machine in memory, which loses all that a file system may lose.
+// --- A simulated machine, which loses everything that a file system may lose.
 
 class InMemory : public testing::Test {
  protected:
@@ -37,7 +37,7 @@ class InMemory : public testing::Test {
     EXPECT_TRUE(trial.told.durable.at(kSteps - 1) && trial.told.fast.at(kSteps));
     return trial.machine.operations();
   }
-  // Trains until operation n, and starts again with the files that survive.
+  // Trains until operation n, and starts again with what is left.
   static void train_until(Trial& trial, std::uint64_t n, const Mutant& mutant, Kept kept,
                           std::uint64_t seed) {
     trial.machine.cut_at(n);
@@ -79,7 +79,7 @@ TEST_F(InMemory, EveryPowerCutThatKeepsSomethingByChanceDoesToo) {
   EXPECT_EQ(swept.bad, 0U) << swept.first;
 }
 
-// The process that recovers finds names that the killed process made, and which may not be durable yet.
+// The process that recovers did not make the files that it finds: they may not be on the disk yet.
 TEST_F(InMemory, WhatIsAcknowledgedAfterAKillSurvivesThePowerCutThatFollows) {
   Sweep swept;
   const std::uint64_t last = operations() + 1;
@@ -142,7 +142,7 @@ TEST(Killed, AtEveryOperationARealProcessLeavesWhatWasAcknowledged) {
       PENSTOCK_ASSIGN(Tier fast, open_tier("fast" + path + "fast"));
       PENSTOCK_ASSIGN(Tier slow, open_tier("slow" + path + "slow"));
       for (Tier* tier : {&fast, &slow}) {
-        // A kill loses nothing that the kernel has, so syncs would only take time.
+        // A kill loses no data of the kernel, so syncs are skipped to save time.
         tier->backend = lying(std::move(tier->backend), [](Synced, std::string_view) { return true; });
         if (power != nullptr) tier->backend = cut_off(std::move(tier->backend), *power);
       }

@@ -1,5 +1,4 @@
-// For tests only: a small training that saves to two stores, what was acknowledged to it, and a check that
-// the stores still have that afterwards.
+// For tests only: a training that uses two stores, what it was promised, and checks that the promises hold.
 #pragma once
 
 #include <array>
@@ -19,7 +18,7 @@ namespace penstock {
 inline constexpr std::uint64_t kSteps = 3;
 inline constexpr const char* kRun = "run";
 
-// Whether to run everything, including what takes minutes.
+// Whether to run all tests, also those that take minutes.
 inline bool full() {
   return std::getenv("PENSTOCK_FULL") != nullptr;
 }
@@ -28,13 +27,13 @@ inline std::vector<std::byte> bytes_of_step(std::uint64_t step, unsigned rank) {
   return pattern(rank == 0 ? 30'000 : 1'001, static_cast<unsigned>(step) * 2 + rank);
 }
 
-// The acknowledgements that the training received. The killed process shares this memory with the test.
+// What the training was promised. It is in memory that the killed process shares with the test.
 struct Acknowledged {
   std::array<bool, kSteps + 1> fast{};
   std::array<bool, kSteps + 1> durable{};
 };
 
-// A deliberate mistake; the test must notice it.
+// A deliberate error of the code under test.
 struct Mutant {
   const char* name = "none";
   Skips skips = [](Synced, std::string_view) { return false; };
@@ -65,7 +64,7 @@ inline std::vector<Mutant> mutants() {
           {.name = "evict_before_durable", .evicts_early = true}};
 }
 
-// The two tiers of a trial, opened as by a new process.
+// The two tiers of a trial, newly opened by a process.
 struct Tiers {
   Tier fast;
   Tier slow;
@@ -102,7 +101,7 @@ inline Result<CheckpointManifest> write_files(Staged& staged, std::uint64_t step
   return manifest;
 }
 
-// Copies a saved checkpoint to the slow store, sets `durable`, and then removes it from the fast store.
+// Copies a saved checkpoint to the slow store, acknowledges it, and then removes it from the fast store.
 inline Result<void> drain_and_evict(Stores& stores, const CheckpointManifest& manifest, bool& durable) {
   PENSTOCK_TRY(copy_checkpoint(*stores.fast, *stores.slow, manifest));
   durable = true;
@@ -132,7 +131,7 @@ inline Result<void> train(const Tiers& tiers, const Mutant& mutant, Acknowledged
   return success();
 }
 
-// The start after a crash: drains and evicts all checkpoints of the fast store.
+// The recovery of a start after a crash: everything on the fast store is drained and evicted.
 inline Result<void> recover(const Tiers& tiers, Acknowledged& told) {
   PENSTOCK_ASSIGN(Stores stores, start(tiers));
   PENSTOCK_ASSIGN(const auto listed, stores.fast->list(kRun));
@@ -145,8 +144,7 @@ inline Result<void> recover(const Tiers& tiers, Acknowledged& told) {
 
 using Violations = std::vector<std::string>;
 
-// The steps whose checkpoints are complete and have the right bytes. Each other checkpoint in the list is a
-// violation.
+// The steps whose checkpoint is whole to the byte. Every other listed checkpoint is a violation.
 inline std::set<std::uint64_t> whole_steps(const CheckpointStore& store, Violations& violations) {
   std::set<std::uint64_t> whole;
   const auto listed = store.list(kRun);
@@ -186,7 +184,7 @@ inline Violations check(const Tiers& tiers, const Acknowledged& told) {
   return violations;
 }
 
-// The result of a series of trials: how many cut points there were, and how many had violations.
+// The result of cuts at many operations: their number, and how many had violations.
 struct Sweep {
   std::uint64_t points = 0;
   std::uint64_t bad = 0;

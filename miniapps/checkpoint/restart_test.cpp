@@ -21,7 +21,7 @@ class Restarts : public testing::Test {
     CheckpointStore* const stores[] = {&*slow_, &*fast_};
     return choose_restart(stores, "run", request);
   }
-  // Saves on the fast tier and drains to the slow one.
+  // Saves a checkpoint to the fast store and copies it to the slow one.
   CheckpointManifest on_both(std::uint64_t step) {
     const CheckpointManifest manifest =
         save(*fast_, "run", {step, 0}, two_files(static_cast<unsigned>(step)));
@@ -66,8 +66,8 @@ TEST_F(Restarts, TakeTheNewestWhereverItIs) {
 TEST_F(Restarts, LookAnewWhereSomebodyTakesAwayWhatWasListed) {
   on_both(20);
   const CheckpointManifest newest = save(*fast_, "run", {40, 0}, two_files(40));
-  // A drain ends just after the slow tier was listed: the fast copy is evicted, and the list lacks the slow
-  // one.
+  // A drain ends after the slow tier was listed. So the list does not have the slow copy, and the fast copy
+  // is evicted.
   Tier tier = slow_.place().tier("slow");
   bool drained = false;
   tier.backend =
@@ -188,12 +188,12 @@ class UnreadableRestarts : public Restarts {
 
 TEST_F(UnreadableRestarts, AreNeverFreshStarts) {
   save(*fast_, "run", {40, 0});
-  // Errors of the whole store, of one manifest, and of one file.
+  // Unreadable in turn: the whole store, one manifest, one file.
   EXPECT_ERRC(Errc::io, choose_with("names:eio@#1.."), "store 'fast'");
   EXPECT_ERRC(Errc::io, choose_with("open:eio@#2.."), "store 'fast'");
   EXPECT_ERRC(Errc::io, choose_with("read:eio@#4.."), "store 'fast'");
   EXPECT_ERRC(Errc::io, choose_with("names:eio@#1..", false));
-  EXPECT_TRUE(*fast_->has("run", {40, 0}));  // none of its bytes are known to be wrong
+  EXPECT_TRUE(*fast_->has("run", {40, 0}));  // it may still be whole
 }
 
 TEST_F(UnreadableRestarts, GoOnFromAnotherCopy) {

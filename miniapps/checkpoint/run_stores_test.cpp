@@ -1,4 +1,4 @@
-// Tests that the locks of a run keep other processes out, and that these then change nothing.
+// Tests the locks of a run: only one process works on it, and a process that gets no lock changes nothing.
 #include "miniapps/checkpoint/run_stores.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST_F(Runs, AreTakenWhole) {
   EXPECT_EQ(seen->slow->facts(), first->slow->facts());
 }
 
-// A drain holds the fast store's lock before it has the slow one's, so each single lock must be enough.
+// A drain has the fast store's lock before the slow one's.
 TEST_F(Runs, ThatSomebodyHasAreLeftAsTheyAre) {
   const std::string litter = "tmp/run.save." + std::string(32, 'a');
   const auto slow = CheckpointStore::open_or_make(slow_, StoreRole::slow).value();
@@ -72,8 +72,8 @@ TEST_F(Runs, ThatSomebodyHasAreLeftAsTheyAre) {
   EXPECT_FALSE(is_there("slow/" + litter));
 }
 
-// Every process takes the fast store's locks first and never waits for a lock. So of two processes exactly
-// one gets all locks.
+// Every process takes the fast store's lock first and never waits. So of two processes exactly one gets the
+// run.
 TEST_F(Runs, ThatTwoWantAtOnceAreOnesOfThem) {
   const auto slow = CheckpointStore::open_or_make(slow_, StoreRole::slow).value();
   const auto fast = CheckpointStore::open_or_make(fast_, StoreRole::fast).value();
@@ -88,7 +88,7 @@ TEST_F(Runs, ThatTwoWantAtOnceAreOnesOfThem) {
         trains = taken.ok();
         meet.arrive_and_wait();
       });
-      const std::jthread drain([&] {  // as `penstock checkpoint drain` does
+      const std::jthread drain([&] {  // like `penstock checkpoint drain`
         meet.arrive_and_wait();
         const auto on_fast = fast->lock_run("run", "drain");
         const auto on_slow =

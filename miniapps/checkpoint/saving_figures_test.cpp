@@ -25,8 +25,8 @@ TEST(LostWork, IsSinceTheBeginWhereNothingWasSaved) {
 
 TEST(LostWork, IsSinceTheNewestThatIsLeft) {
   const std::vector<CheckpointTimes> times = {
-      burst(4, 1, 3)};  // fast at 5, durable at 7, for the work until 4
-  // Process failure: the lost work grows from 0 to 5 until time 5, then from 1 to 6 until time 10.
+      burst(4, 1, 3)};  // fast at 5, durable at 7; has the work up to 4
+  // Process failure: from 0 to 5 the lost work grows from 0 to 5, then until 10 from 1 to 6.
   const LostWork process = lost_work(times, 10, Failure::process, false);
   EXPECT_DOUBLE_EQ(process.mean_s, (12.5 + 17.5) / 10);
   EXPECT_DOUBLE_EQ(process.most_s, 6);
@@ -49,7 +49,7 @@ TEST(LostWork, SkippedOnesAreNowhere) {
 }
 
 TEST(DrainOverlap, IsTheShareOfTheDrainsDuringTheTraining) {
-  // Drains from 1 to 11; the second save blocks the training from 6 to 8.
+  // A drain from 1 to 11; the second save blocks the training from 6 to 8.
   std::vector<CheckpointTimes> times = {burst(0, 1, 11)};
   EXPECT_DOUBLE_EQ(*drain_overlap(times), 1);
   times.push_back({.asked_s = 6, .block_s = 2, .fast_s = 2.0});
@@ -67,7 +67,8 @@ TEST(StepInflation, ComparesStepsInADrainWithOthers) {
 }
 
 TEST(StepInflation, ComparesEachDrainWithWhatLiesAroundIt) {
-  // The machine gets slower all the time; during the first two drains steps take 10% longer.
+  // The machine gets slower all the time. During the first two drains steps take a tenth longer than between
+  // them.
   std::vector<CheckpointTimes> times;
   std::vector<Stretch> steps;
   for (int gap = 0; gap < 4; ++gap) {
@@ -94,7 +95,7 @@ TEST(StepInflation, StepsAtTheEdgeOfADrainCountForNeither) {
 
 TEST(CheckpointInterval, YoungAndDaly) {
   EXPECT_DOUBLE_EQ(young_interval_s(2, 3600), 120);
-  // As in Daly's table: with a small cost the correction is small.
+  // Daly's formula: the correction is small if the cost is small.
   EXPECT_NEAR(daly_interval_s(2, 3600), 120 * (1 + std::sqrt(2 / 7200.0) / 3 + 2 / 7200.0 / 9) - 2, 1e-9);
   EXPECT_DOUBLE_EQ(daly_interval_s(300, 100), 100);
 }

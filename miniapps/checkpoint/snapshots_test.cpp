@@ -1,5 +1,4 @@
-// Tests of saves that are written later, from a copy in memory: who waits for the copy, and what happens
-// without space.
+// Tests saves that continue from a copy in memory: who waits for it, and what happens without room.
 #include <csignal>
 #include <filesystem>
 #include <string>
@@ -20,7 +19,7 @@ class Snapshots : public CheckpointerTest {
     CheckpointerTest::SetUp();
     policy_.snapshot = true;
   }
-  // A slow tier on which the write of the first checkpoint takes this time.
+  // A tier on which writing the first checkpoint's file takes this time.
   Tier busy(const std::string& time = "1s") {
     return tier("slow", ",fail=write/rank-0.bin:hang=" + time + "@#1");
   }
@@ -124,7 +123,7 @@ TEST_F(Snapshots, ThatFindTheFastTierFullAreTreatedAsThePolicySays) {
         const Result<void> waited = saver->wait(first.id, Reached::durable, kLong);
         EXPECT_EQ(waited.ok(), policy != OnFull::skip);
       } else {
-        // The result of the first save is known now or, with policies that do not wait, at the end.
+        // The result of the first save is known now, or at the end with policies that do not wait.
         EXPECT_TRUE(save(*saver, 40).ok());
       }
       ASSERT_TRUE(saver->finalize(kLong).ok());
@@ -178,7 +177,7 @@ TEST_F(Snapshots, ThatFindTheSlowTierFullAreTriedOnceMoreAndThenLost) {
   EXPECT_EQ(save(*saver, 80).error().code, Errc::no_space) << "sticky, as all that went wrong behind a save";
 }
 
-// If a rank has no part, the threads of the other ranks must not wait for it.
+// The threads of the other ranks do not wait for a rank that has no part to write.
 TEST_F(Snapshots, OfRanksAreTriedAgainByAllWhereOneFoundNoRoom) {
   const Tier slow = tier("slow");
   const Tier fast = tier("fast", ",fail=write/rank-2.bin:enospc@#1");

@@ -1,5 +1,5 @@
-// Tests of pending checkpoints: what is written, in which order it becomes durable, and what remains after
-// faults.
+// Tests checkpoints that are being written: what is written, in which order it becomes durable, and what
+// faults leave.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -186,7 +186,7 @@ TEST_P(StagedCheckpoint, StopsAtASignal) {
   simulate_interrupt(0);
 }
 
-// Records the operations in the order in which they were made.
+// Records the order in which things become durable.
 struct Journal {
   std::vector<std::string> lines;
 };
@@ -242,7 +242,8 @@ class JournalBackend final : public BackendWrapper {
   JournalNames names_;
 };
 
-// On journalling file systems no fault test finds a wrong order. So the order itself is compared here.
+// Checks the order of syncs itself, since fault tests on journalling file systems cannot find all that a
+// power cut could lose.
 TEST(StagedCheckpointOrder, IsThatOfAPowerCutAtAnyPoint) {
   const TestPlace place;
   Journal journal;
@@ -272,11 +273,11 @@ TEST(StagedCheckpointOrder, IsThatOfAPowerCutAtAnyPoint) {
   EXPECT_TRUE(journal.lines[3].starts_with("remove trash/"));
 }
 
-// Each operation fails once, in turn. An acknowledged checkpoint must be complete, and any other that is
-// listed too. sweep() must remove the rest.
+// Each operation in turn fails once. An acknowledged checkpoint is whole, and an existing one is whole or
+// listed as broken. A sweep removes everything else.
 TEST_P(StagedCheckpoint, HoldsWhateverFails) {
   int failed = 0;
-  for (int n = 1, held = 0; held < 10; ++n) {  // until ten saves in a row have fewer than n operations
+  for (int n = 1, held = 0; held < 10; ++n) {  // until the fault comes after the last operation
     ASSERT_LT(n, 200);
     const CheckpointId id{static_cast<std::uint64_t>(n), 0};
     const Tier faulty = store_.place().tier("slow", "fail=eio@#" + std::to_string(n));
@@ -315,7 +316,8 @@ TEST_P(StagedCheckpoint, IsNeverAcknowledgedWhereASyncFailed) {
     EXPECT_ERRC(Errc::io, saved, "store 'slow'");
     EXPECT_TRUE(names_in(store_.backend(), "tmp").empty()) << n;
   }
-  EXPECT_EQ(n, 8);  // two files, MANIFEST, its folder, ckpt, both parents; then one save without a fault
+  // The syncs of two files, MANIFEST, its folder, ckpt and both parents fail; the eighth save meets none.
+  EXPECT_EQ(n, 8);
 }
 
 TEST_P(StagedCheckpoint, OfATierThatIsFullLeavesNothing) {

@@ -1,4 +1,4 @@
-// Tests of making and opening stores, of their locks and free space, and of sweep().
+// Tests making and opening stores, and their locks, room and sweeping.
 #include "miniapps/checkpoint/store.hpp"
 
 #include <gtest/gtest.h>
@@ -140,7 +140,7 @@ TEST_P(CheckpointStores, ThatAreGoneAreNotWrittenTo) {
   };
   ASSERT_OK(tier.backend->names().remove("STORE.json"));
   refused();
-  // An empty list would be wrong too.
+  // An error is right: an empty list would be wrong.
   EXPECT_ERRC(Errc::io, store.list("another"));
   std::string another = facts;
   const std::size_t uuid = another.find(store.facts().uuid);
@@ -195,8 +195,8 @@ TEST(CheckpointRoom, IsGivenBackByACommit) {
   EXPECT_EQ(*store->room(), before);
 }
 
-// Bytes of a pending checkpoint leave the free space when they are written. They must not count as reserved
-// as well.
+// A checkpoint that is being written uses space of the tier. Its bytes must count once, and not again as
+// promised space.
 TEST(CheckpointRoom, OfWhatIsInTheWritingCountsOnce) {
   constexpr std::uint64_t kMiB = 1U << 20U;
   for (const std::string backend : {"mem", "posix"}) {
@@ -297,7 +297,7 @@ TEST_P(CheckpointStores, AreSweptOfWhatOneRunLeft) {
     for (const std::string& other : others)
       put_text(*tier.backend, folder + other + (folder == "tmp/" ? "/rank-0.bin" : ""), "8\n");
   }
-  // its process died before it made a folder
+  // Its process died before it made a folder.
   put_text(*tier.backend, "reserved/a.save." + std::string(32, '0'), "9\n");
   put_text(*tier.backend, "trash/b.000000000001.0." + uuid + "/deep/down", "x");
   put_text(*tier.backend, "quarantine/b.000000000001.0." + uuid + "/rank-0.bin", "x");
@@ -328,7 +328,7 @@ TEST(CheckpointSweep, FindsWhatListsDoNotShowAndFollowsNoLinks) {
   EXPECT_EQ(text_in(store.backend(), "ckpt/keep/me"), "x");
 }
 
-// `bench` measures in the store's root, and may do so before a store exists.
+// `bench` makes its measurement in the store's folder, even before a store exists.
 TEST(CheckpointSweep, TakesWhatAMeasurementOfTheCeilingLeft) {
   TestPlace place("posix");
   const std::filesystem::path folder = place.path() / "store" / "penstock-ceiling";

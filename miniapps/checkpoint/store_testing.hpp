@@ -1,5 +1,4 @@
-// For tests only: stores on tiers in memory and in a scratch folder, checkpoints in them, and ways to damage
-// them.
+// For tests only: stores on tiers in memory and in a scratch folder, with checkpoints and damage.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,13 +19,13 @@
 
 namespace penstock {
 
-// A scratch root of one test. tier() opens it again with other options, for example with faults.
+// A place for this test alone, which can be opened as several tiers with different options.
 class TestPlace {
  public:
   explicit TestPlace(std::string backend = "mem") : backend_(std::move(backend)) {}
 
   const std::filesystem::path& path() const { return scratch_.path(); }
-  // Options such as "fail=sync:eio@#1".
+  // `options` are like "fail=sync:eio@#1".
   Tier tier(std::string_view name = "fast", std::string_view options = "") const {
     std::string text = std::string(name) + "=" + backend_ + ":" + (path() / "store").string();
     if (!options.empty()) text += "," + std::string(options);
@@ -40,7 +39,7 @@ class TestPlace {
   const std::string backend_;
 };
 
-// A store in a TestPlace. A test that needs faults opens place().tier() with its own options.
+// A store on a TestPlace. To see it with faults, open the place again with other options.
 class TestStore {
  public:
   explicit TestStore(StoreRole role = StoreRole::fast, const std::string& backend = "mem",
@@ -62,8 +61,8 @@ class TestStore {
   std::unique_ptr<CheckpointStore> store_;
 };
 
-// Calls `opening` before an object is opened and `listed` after a folder was listed, so that a test can
-// change something at that moment.
+// Calls a function for each object that is opened and each folder that was listed, so that a test can change
+// something at that moment.
 class WatchedBackend final : public BackendWrapper {
  public:
   using Watch = std::function<void(std::string_view name)>;
@@ -107,7 +106,7 @@ inline CheckpointManifest manifest_of(std::string run, const CheckpointId& id) {
   return manifest;
 }
 
-// Saves the files as the only rank.
+// Saves the files as a checkpoint of a job with one rank.
 inline Result<CheckpointManifest> try_save(CheckpointStore& store, const std::string& run,
                                            const CheckpointId& id, const TestFiles& files = two_files()) {
   std::uint64_t bytes = 0;
@@ -128,7 +127,7 @@ inline CheckpointManifest save(CheckpointStore& store, const std::string& run, c
   return saved.ok() ? *std::move(saved) : CheckpointManifest{};
 }
 
-// The names of the entries in a folder; empty if it does not exist.
+// The names in a folder, without its path; empty if it does not exist.
 inline std::set<std::string> names_in(Backend& backend, const std::string& folder) {
   std::set<std::string> names;
   static_cast<void>(backend.names().list(folder, [&](const Entry& entry) {

@@ -32,8 +32,8 @@ void ignore_move(const Ticket& /*from*/, const Ticket& /*to*/) {
   ADD_FAILURE() << "without holes nothing is moved";
 }
 
-// Runs a plan to its end. Up to `workers` tickets are taken at a time; `timing` decides the order in which
-// they finish.
+// Executes a plan to its end with up to `workers` tickets at a time. `timing` decides in which order they
+// finish.
 Outcome play(const Game& game, const std::set<std::uint64_t>& bad, unsigned timing, std::size_t workers) {
   std::vector<Ticket> in_hand;
   std::map<std::size_t, std::vector<std::uint64_t>> pool;
@@ -159,8 +159,8 @@ TEST(BatchPlan, OpensAtMostTheDepthAhead) {
   }
 }
 
-// Checks a plan with bad samples: no bad sample is in a batch, no sample twice in an epoch, and every sample
-// is counted.
+// Checks a plan with bad samples: batches contain none of them and no sample twice in an epoch, and every
+// sample is accounted for.
 void check_holes(const Game& game, const std::set<std::uint64_t>& bad, const Outcome& outcome) {
   std::map<std::uint64_t, std::multiset<std::uint64_t>> used;
   for (std::size_t b = 0; b < outcome.batches.size(); ++b)
@@ -259,7 +259,7 @@ TEST(BatchPlan, GoodEpochsThatLackASampleGoOn) {
   EXPECT_EQ(result.batches.size(), 6U) << "one batch an epoch is left";
 }
 
-// Stops a run of 3 epochs after each number of batches, and continues it from there.
+// A run of 3 epochs that continues after any number of batches gives the same remaining batches.
 TEST(BatchPlan, GoesOnAsIfItHadNeverStopped) {
   for (const Shuffle shuffle : {Shuffle::none, Shuffle::buffer(5), Shuffle::global}) {
     const Game game{.samples = 22, .prefetch = 2, .limits = {0, 3}, .shuffle = shuffle};
@@ -268,7 +268,7 @@ TEST(BatchPlan, GoesOnAsIfItHadNeverStopped) {
     for (std::uint64_t made = 0; made <= 15; ++made) {
       Game rest = game;
       rest.limits.start = {.batches = made, .epoch = made / 5, .used = made % 5 * 4};
-      if (made > 0 && made % 5 == 0)  // the position after the last step of an epoch
+      if (made > 0 && made % 5 == 0)  // also the position after the last step of an epoch
         rest.limits.start = {.batches = made, .epoch = made / 5 - 1, .used = 20};
       const Outcome result = play(rest, {}, 2, 3);
       EXPECT_EQ(result.end, BatchPlan::Head::ended);

@@ -25,7 +25,7 @@ std::unique_ptr<Burner> calibrated(double cores) {
   return burner;
 }
 
-// Other load of the machine changes the time of the work, but not its amount.
+// Other load changes how long the work takes, but not how much work is done.
 TEST(Burner, WorkIsTheSameHoweverLongItTakes) {
   const std::unique_ptr<Burner> burner = calibrated(2);
   const auto of_each = static_cast<std::uint64_t>(std::llround(0.02 * burner->rounds_per_s()));

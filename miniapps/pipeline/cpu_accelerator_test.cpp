@@ -23,7 +23,7 @@ constexpr std::size_t kSamples = 6;
 constexpr std::uint32_t kSide = 20;
 constexpr std::uint32_t kClasses = 5;
 
-// One layer of each kind, with pools before convolutions and before dense layers, and odd sizes.
+// Has one layer of each kind, pools before convolutions and before dense layers, and odd sizes.
 Network small_network() {
   using Kind = Layer::Kind;
   const Layer pool{.kind = Kind::max_pool, .kernel = 3, .stride = 2};
@@ -42,7 +42,7 @@ PictureTensor picture(Axes axes) {
   return {.width = kSide, .height = kSide, .type = PixelType::f32, .axes = axes};
 }
 
-// The same random pictures for both orders of axes.
+// A batch of noise, with the same values in both orders of axes.
 Batch some_batch(Axes axes, std::size_t samples = kSamples) {
   Batch batch;
   batch.slot_bytes = picture(axes).bytes();
@@ -71,7 +71,7 @@ class CpuAccelerator : public ::testing::Test {
     if (!available.ok()) GTEST_SKIP() << available.error().what;
   }
 
-  // One thread: the thread sanitizer does not understand the threads of OpenMP.
+  // Uses one thread, because the thread sanitizer does not understand those of OpenMP.
   static std::unique_ptr<Accelerator> prepared(Axes axes, std::uint64_t seed = 1,
                                                std::size_t samples = kSamples) {
     auto made = make_training_accelerator(small_network(), 1, seed);
@@ -111,8 +111,8 @@ TEST_F(CpuAccelerator, LearnsABatchByHeart) {
   EXPECT_LT(metrics.at("loss_last").value(), 0.1) << "by chance it were " << std::log(kClasses);
 }
 
-// An independent and slow implementation: the initial weights of a network, and its loss by the formulas of a
-// textbook.
+// Computes a network's initial weights and its loss by the textbook formulas: slowly, and independent of the
+// tested code.
 class Reference {
  public:
   Reference(const Network& network, std::uint64_t seed) : network_(network) {
@@ -145,7 +145,7 @@ class Reference {
     return sum / static_cast<double>(pictures.size());
   }
 
-  std::vector<std::vector<double>> weights;  // of each layer; empty for pools
+  std::vector<std::vector<double>> weights;  // the weights of each layer; empty for pools
   std::vector<std::vector<double>> biases;
 
  private:
@@ -168,7 +168,7 @@ class Reference {
     return values;
   }
 
-  // One output number of layer `i`.
+  // One output value of layer `i`.
   double one(std::size_t i, const std::vector<double>& values, std::size_t channels, std::size_t side,
              std::size_t kernel, std::size_t place, std::size_t out_side) const {
     const Layer& layer = network_.layers[i];
@@ -179,8 +179,7 @@ class Reference {
     double result = pool ? -1e9 : biases[i][output];
     for (std::size_t c = pool ? output : 0; c < (pool ? output + 1 : channels); ++c) {
       for (std::size_t n = 0; n < kernel * kernel; ++n) {
-        // Negative values wrap around and are larger than `side`.
-        const std::size_t y = top + n / kernel - layer.padding;
+        const std::size_t y = top + n / kernel - layer.padding;  // wraps to a large number if negative
         const std::size_t x = left + n % kernel - layer.padding;
         if (y >= side || x >= side) continue;
         const double value = values[(c * side + y) * side + x];
@@ -207,8 +206,7 @@ Network tiny_network() {
               {.kind = Kind::dense, .outputs = 3}}};
 }
 
-// The reference's gradient comes from differences of its loss, so this tests forward, backward and update
-// together.
+// The reference gets its gradient by finite differences, so the test covers forward, backward and update.
 TEST_F(CpuAccelerator, MakesTheStepsOfTheBook) {
   const Network network = tiny_network();
   constexpr std::size_t kPictures = 2;
@@ -345,7 +343,7 @@ TEST_F(CpuAccelerator, IsThereOnceAProcess) {
   EXPECT_EQ(two.error().code, Errc::invalid_argument);
 }
 
-// These tests run without oneDNN.
+// Arguments are checked before oneDNN is needed.
 TEST(CpuAcceleratorArguments, AreChecked) {
   for (const char* wrong : {"cpu:thread=1", "cpu:threads=0", "cpu:threads=5000", "cpu:classes=1",
                             "cpu:classes=2000000", "cpu:step=1ms"}) {

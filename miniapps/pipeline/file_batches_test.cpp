@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kSampleBytes = 16;
 constexpr std::uint64_t kSeed = 5;
 
-// A corpus of files; file i has held[i] samples.
+// A corpus of files with these numbers of samples.
 struct Files {
   Manifest corpus;
   WholeObjects files;
@@ -35,11 +35,11 @@ struct Files {
   }
 };
 
-// Gives the files in order, `epochs` times, like the loader: one in each batch, with its samples in the order
-// of file_order().
+// Delivers the files in order, `epochs` times, as the loader does: one file per batch, with its samples
+// permuted.
 class FileSource final : public BatchSource {
  public:
-  // Starts after the first `given` files, counted over all epochs.
+  // Starts at file `given` of all epochs.
   FileSource(const Files& files, std::uint64_t epochs, std::uint64_t given = 0)
       : files_(files), epochs_(epochs), given_(given) {
     file_.index.resize(1);
@@ -50,7 +50,7 @@ class FileSource final : public BatchSource {
   }
 
   Result<const Batch*> next() override {
-    // Overwrites the last batch, which the caller may no longer use.
+    // Overwrite the bytes that were delivered before.
     std::memset(file_.memory.data(), 0xee, file_.slot_bytes);
     const std::uint64_t files = files_.files.held.size();
     if (given_ == epochs_ * files) return static_cast<const Batch*>(nullptr);
@@ -90,7 +90,7 @@ std::unique_ptr<FileBatches> batches_of(const Files& files, std::uint64_t epochs
       .value();
 }
 
-// The samples of the next batch; empty at the end. Each slot must have the content that its index requires.
+// The samples of the next batch; empty at the end. Checks that each holds the bytes of its index.
 std::vector<std::uint64_t> pull(FileBatches& batches, const Manifest& corpus,
                                 std::uint64_t* epoch = nullptr) {
   const Result<const Batch*> got = batches.next();
@@ -233,7 +233,7 @@ TEST(WholeObjects, SamplesOfOneMustFollowEachOther) {
   EXPECT_ERRC(Errc::unsupported, whole_objects(manifest), "'a'");
 }
 
-// Files of 5, 3 and 7 samples and batches of 4: three batches an epoch, and three samples left over.
+// Files of 5, 3 and 7 samples in batches of four: three batches per epoch, and three samples left over.
 TEST(FileBatches, GoOnInTheMiddleOfAFile) {
   const Files files({5, 3, 7});
   const auto whole = batches_of(files, 2, 4);

@@ -1,4 +1,4 @@
-// Tests the loader on back ends that have samples in memory already: stored samples are used in place.
+// Tests the loader on back ends with the bytes in memory: stored samples are used without a copy.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -38,7 +38,7 @@ class InPlace : public testing::TestWithParam<const char*> {
   static std::string name(std::uint64_t i) { return "s" + std::to_string(i); }
   static std::size_t length(std::uint64_t i) { return 3000 + static_cast<std::size_t>(i) * 501; }
 
-  // Makes objects of `an_object` samples each, after a header.
+  // Makes objects with `an_object` samples each after a header.
   void make(std::uint64_t an_object, std::size_t header = 0) {
     ManifestBuilder builder(ManifestFacts{
         .recipe = "test", .format = "files", .codec = "raw", .settings = {}, .label_names = {}});
@@ -69,7 +69,7 @@ class InPlace : public testing::TestWithParam<const char*> {
         .value();
   }
 
-  // Counts the batches to the end. Each slot must have the sample that its index names.
+  // Counts the batches up to the end, and checks that each slot holds the sample of its index.
   std::uint64_t batches_of(BatchLoader& loader) const {
     std::uint64_t batches = 0;
     for (; true; ++batches) {

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// Records which threads made, used and destroyed its queues, and how many operations were started at a time.
+// Records which threads make, use and destroy its queues, and how many operations are in flight.
 class WatchedBackend final : public Backend {
  public:
   explicit WatchedBackend(ScriptedBackend& inner) : inner_(inner) { caps_.async = true; }
@@ -32,9 +32,9 @@ class WatchedBackend final : public Backend {
     }
   }
 
-  std::atomic<int> foreign{0};       // calls by another thread than the queue's own
+  std::atomic<int> foreign{0};       // calls by another thread than the one that made the queue
   std::atomic<bool> broken{false};   // reap() returns nothing
-  std::atomic<std::size_t> most{0};  // most operations that were started and not reaped
+  std::atomic<std::size_t> most{0};  // the most operations in flight
 
  private:
   class Watched final : public Queue {
@@ -104,7 +104,7 @@ TEST(BatchLoader, WhatIsSubmittedIsStartedBeforeTheNextSampleIsWorkedOn) {
   const auto reader = TicketReader::make(pipe.manifest, watched, objects, 8, false).value();
   std::uint64_t next = 0;
   for (; next < 8; ++next) reader->begin({.index = next});
-  ASSERT_TRUE(reader->next().bytes.ok());  // reap() returned four
+  ASSERT_TRUE(reader->next().bytes.ok());  // four operations have completed
   watched.most = 0;
   reader->begin({.index = next++});
   ASSERT_TRUE(reader->next().bytes.ok());

@@ -1,4 +1,4 @@
-// Tests the spans that the loader records of its workers.
+// Tests the spans that the loader records for its workers.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -157,7 +157,7 @@ TEST(BatchLoader, OpensWhatIsWrapped) {
   EXPECT_NE(why.find("gzip"), std::string::npos) << why;
 }
 
-// Tests by a log of events: which objects' reads had started when each step ended.
+// Checks at the end of each step which objects' reads had started.
 TEST(BatchLoader, WithoutPrefetchingNoSampleOfTheNextBatchBeginsBeforeTheStepEnds) {
   Pipe pipe(64, 8, 0);
   const auto loader = pipe.start({0, 1}, 4);
@@ -167,7 +167,7 @@ TEST(BatchLoader, WithoutPrefetchingNoSampleOfTheNextBatchBeginsBeforeTheStepEnd
     const Result<const Batch*> batch = (*loader)->next();
     ASSERT_TRUE(batch.ok());
     ASSERT_NE(*batch, nullptr);
-    // The step; a worker that reads too early has time to do so.
+    // The step: enough time for a forbidden read to start.
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
     ASSERT_EQ(pipe.scripted.reads().size(), (step + 1) * 8) << "at the end of step " << step;
   }
@@ -239,7 +239,7 @@ TEST(BatchLoader, SkipsAndReplacesDeterministically) {
   }
 }
 
-// At the end of an epoch, samples of a later batch fill the holes of an earlier one.
+// At the end of an epoch, samples of a later batch fill the gaps of an earlier one.
 TEST(BatchLoader, ManyBadSamplesCostOnlyThemselves) {
   for (const std::uint64_t prefetch : {0U, 3U, 10U}) {
     Pipe pipe(200, 20, prefetch);

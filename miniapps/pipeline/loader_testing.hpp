@@ -1,4 +1,4 @@
-// Helps to test the loader: samples that need no decoder, and a pipeline with them.
+// For tests of the loader: samples that need no decoder, and a pipeline for them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@ namespace penstock {
 
 inline constexpr std::size_t kSlotBytes = 8;
 
-// Stores a sample's first byte and its length; fails for samples whose first byte is `refused`. While `gate`
-// is closed, every worker waits in it.
+// Stores a sample's first byte and length, and refuses samples that begin with `refused`. A closed `gate`
+// blocks every worker.
 class CopyingTransform final : public Transform {
  public:
   CopyingTransform()
@@ -104,7 +104,7 @@ struct Pipe {
 
 using Indices = std::vector<std::vector<std::uint64_t>>;
 
-// Gets all batches to the end. Every slot must have the content that its index requires.
+// Takes all batches, and checks that each slot holds the sample of its index.
 inline Indices drain(BatchLoader& loader, const Manifest& manifest) {
   Indices batches;
   while (true) {

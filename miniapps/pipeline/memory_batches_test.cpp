@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kBytes = 16;
 
-// Gives samples 0 to `count` - 1, one in each batch; fails at sample `bad`.
+// Delivers samples 0 to `count` - 1, one per batch. Fails at sample `bad`.
 class SampleSource final : public BatchSource {
  public:
   explicit SampleSource(std::uint64_t count, std::uint64_t bad = UINT64_MAX) : count_(count), bad_(bad) {
@@ -47,7 +47,7 @@ class SampleSource final : public BatchSource {
   Batch sample_;
 };
 
-// MemoryBatches with the memory that they borrow.
+// The batches with the memory that they borrow.
 struct Batches {
   MemoryRoom room;
   MemoryBatches batches;
@@ -65,7 +65,7 @@ std::unique_ptr<Batches> batches_of(std::uint64_t samples, std::size_t batch, Pl
       [=](std::uint64_t count) { return Sampler(count, shuffle, 3, rank, ranks); });
 }
 
-// The samples of all batches to the end, by epoch. Every slot must have the content that its index requires.
+// The samples of all batches by epoch. Checks that each slot holds the sample of its index.
 std::vector<std::vector<std::uint64_t>> drain(Batches& all) {
   MemoryBatches& batches = all.batches;
   std::vector<std::vector<std::uint64_t>> epochs;
@@ -148,7 +148,7 @@ TEST(MemoryBatches, GoOnInTheMiddleOfAnEpoch) {
   EXPECT_TRUE(rest[0].empty());
   EXPECT_EQ(rest[1], std::vector<std::uint64_t>(whole[1].begin() + 8, whole[1].end()));
   EXPECT_EQ(rest[2], whole[2]);
-  limits.start = {.batches = 10, .epoch = 1, .used = 20};  // the position after the last step of the epoch
+  limits.start = {.batches = 10, .epoch = 1, .used = 20};  // as after the last step of the epoch
   EXPECT_EQ(drain(*batches_of(23, 4, limits)).at(2), whole[2]);
   limits.batches = 10;
   EXPECT_TRUE(drain(*batches_of(23, 4, limits)).empty());

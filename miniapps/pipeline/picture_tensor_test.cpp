@@ -52,7 +52,7 @@ TEST(Half, BeyondTheLargestIsInfinity) {
   EXPECT_EQ(half_from_float(std::numeric_limits<float>::infinity()), 0x7C00);
 }
 
-// Writes a picture whose pixel values count up from 0.
+// Writes a picture whose pixels are 0, 1, 2 and so on.
 template <class Number>
 std::vector<Number> written(const PictureTensor& tensor, const Normalisation& normalisation) {
   std::vector<Number> slot(tensor.bytes() / sizeof(Number) + 1, Number{77});

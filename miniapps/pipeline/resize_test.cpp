@@ -26,7 +26,7 @@ double pixel(const PictureView& picture, std::size_t x, std::size_t y, std::size
   return picture.pixels[y * picture.stride + 3 * x + channel];
 }
 
-// Calculates one value by the definition, in double.
+// Bilinear interpolation by its definition: in double, one value at a time.
 double bilinear(const PictureView& picture, Sides out, std::uint32_t x, std::uint32_t y,
                 std::uint32_t channel) {
   const auto place = [](std::uint32_t target, std::uint32_t target_size, std::uint32_t size) {
@@ -45,8 +45,8 @@ double bilinear(const PictureView& picture, Sides out, std::uint32_t x, std::uin
   return top * (1 - fy) + bottom * fy;
 }
 
-// Resizes as Pillow does: first along the lines, then across them. Each pass uses integers with 22 fractional
-// bits and rounds to whole levels.
+// Resizes like Pillow: first along the lines, then across them. Each pass uses whole numbers with 22
+// fractional bits and rounds to a level.
 class AsPillow {
  public:
   AsPillow(const PictureView& picture, Sides out) : width_(out.first) {

@@ -97,7 +97,7 @@ TEST(TrainingTogether, TheLastRankIsCountedStepByStep) {
   EXPECT_EQ(last[0] + last[1], 10U) << "one of both, each time";
 }
 
-// Collective work without one of the ranks would never end.
+// A collective call in which one rank is missing would never end.
 TEST(TrainingTogether, NoRankStartsACollectiveThatOneCannotJoin) {
   RankThreads::run(3, [](Communicator& ranks) {
     ScriptedInput input(9);

@@ -1,4 +1,4 @@
-// Helps to test training: input without a pipeline, and observers made of functions.
+// For tests of training: input without a pipeline, and observers made of functions.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// Gives `batches` batches, each of three samples with 60 bytes in all, and then the end or an error.
+// Delivers `batches` batches, each with three samples of 60 bytes in total, and then the end or an error.
 class ScriptedInput final : public BatchSource {
  public:
   explicit ScriptedInput(int batches, std::optional<Error> then = std::nullopt)

@@ -100,7 +100,7 @@ TEST(Advice, TheIntervalHoldsTheGainAndGrowsWithTheSpread) {
   EXPECT_GT(width(*wide), 3 * width(*narrow));
 }
 
-// With several sizes, noise always favours one tier at some of them.
+// With several sizes, noise always favours one tier at some of them. That must not lead to a plan.
 TEST(Advice, TwoTiersThatAreAlikeAreNotStagedBetween) {
   for (const double noise : {0.01, 0.05, 0.2}) {
     int staged = 0;

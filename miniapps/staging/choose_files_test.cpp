@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// Items whose demand is in seconds, on the first knot of each tier.
+// An item whose demand is in seconds, in knot 0 of the slow and of the fast tier.
 StagingItem item(std::uint64_t bytes, double slow_s, double fast_s, std::int64_t first_ns = 0) {
   StagingItem made{.bytes = bytes, .saved_s = slow_s - fast_s, .first_ns = first_ns};
   made.slow[0] = slow_s;
@@ -19,7 +19,7 @@ StagingItem item(std::uint64_t bytes, double slow_s, double fast_s, std::int64_t
   return made;
 }
 
-// Epoch lengths. One thread: the sum of both tiers. Many threads: the time of the tier that takes longer.
+// The time of an epoch with one thread is the sum; with many threads it is that of the slower tier.
 double sum_of(const Demand& slow, const Demand& fast) {
   return slow[0] + fast[0];
 }
@@ -123,7 +123,8 @@ TEST(ChooseFiles, WhatIsNoFasterThereStays) {
 }
 
 TEST(ChooseFiles, TheFastTierIsNotGivenMoreThanTheSlowOneHasLeft) {
-  // Ten items take 1 s each on the slow tier, 0.5 s on the fast one. Seven moved: 3.5 s. All moved: 5 s.
+  // Ten items of 1 s, or of 0.5 s on the fast tier. With seven there and three here an epoch takes 3.5 s,
+  // with all there 5 s.
   const std::vector<StagingItem> items(10, item(1, 1, 0.5));
   const StagingProblem problem{items, 1000, most_of};
   const Chosen chosen = choose_files(problem, "density");

@@ -27,7 +27,7 @@ class SessionWorkTest : public testing::Test {
     std::ofstream(root() / name, std::ios::binary) << std::string(bytes, 'x');
   }
 
-  // One thread reads the file `times` times from begin to end, in `pieces` pieces.
+  // Counters of a file that one thread read from begin to end `times` times, in `pieces` reads.
   penstock_counters read(std::string_view name, std::uint32_t thread, std::uint32_t times,
                          std::uint32_t pieces, std::uint64_t bytes) {
     penstock_counters counters = bytes_.counters_of(path(name), thread, times * pieces, bytes / pieces);
@@ -85,7 +85,7 @@ TEST_F(SessionWorkTest, ReadsHereAndThereAreManyRequests) {
 TEST_F(SessionWorkTest, CountsThreadsAndTheTimeElsewhere) {
   make("a/1", 1000);
   make("a/2", 1000);
-  // Both are read from 1.001 s to 1.002 s of the session's clock: 1 us in reads, 0.5 us in opens.
+  // Both are from 1.001 s to 1.002 s in the session's clock, with 1 us in reads and 0.5 us in opening.
   bytes_.add(read("a/1", 1, 1, 1, 1000));
   bytes_.add(read("a/2", 2, 1, 1, 1000));
   const auto found = work();
@@ -100,7 +100,7 @@ TEST_F(SessionWorkTest, SpansOfTheProgramGoBeforeItsCalls) {
   make("a/2", 3000);
   bytes_.add(read("a/1", 1, 2, 1, 1000));
   bytes_.add(read("a/2", 1, 2, 1, 3000));
-  // The spans cover half of the reading: three threads in one second, one of which ends after half of it.
+  // Spans cover half of the bytes: one second with three threads, of which one waited half of the time.
   for (const auto& [thread, end] : {std::pair(1, 2'000'000'000), {2, 2'000'000'000}, {3, 1'500'000'000}}) {
     penstock_span span{};
     span.begin_ns = 1'000'000'000;

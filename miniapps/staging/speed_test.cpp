@@ -7,7 +7,8 @@
 namespace penstock {
 namespace {
 
-// A tier with this latency for each read, a shared bandwidth, and no limit on parallel reads.
+// The speed table of a tier with a fixed latency per read, a shared bandwidth, and no limit on parallel
+// reads.
 SpeedTable table_of(double latency_s, double bytes_per_s, std::vector<unsigned> threads = {1, 4, 16}) {
   SpeedTable table;
   table.sizes = {1e5, 1e6, 1e7};
@@ -62,7 +63,7 @@ TEST(Speed, OfOneSizeNoLineIsDrawn) {
 }
 
 TEST(Speed, TimesAreTakenToTheMeanOfAllFiles) {
-  // 1 ms plus 1 us for each byte. Of the large files, larger ones were read than the mean.
+  // The model is 1 ms and 1 us per byte. The large sizes were measured with more bytes than asked for.
   const std::vector<double> times =
       times_at({1'000, 10'000, 50'000}, {{1'000, 2e-3}, {8'000, 9e-3}, {90'000, 91e-3}});
   EXPECT_NEAR(times[0], 2e-3, 1e-9);

@@ -82,7 +82,7 @@ class StagedFiles : public testing::Test {
     return revert_plan(plan, tiers, state, kThreads, false);
   }
 
-  // Changes the state on the tier as an apply would have left it that ended or was killed there.
+  // Stores the staging state as an apply leaves it that ended or was killed.
   static void leave_notes(const StagingPlan& plan, const std::function<void(StagedState&)>& change) {
     StagedTiers tiers = StagedTiers::open(plan).value();
     StagedState state = begin_state(plan, tiers).value();
@@ -90,7 +90,7 @@ class StagedFiles : public testing::Test {
     ASSERT_OK(save_staged_state(*tiers.fast.backend, state));
   }
 
-  // The number of files below the fast tier; each must be a complete copy.
+  // Counts the copies on the fast tier, and checks that each is whole.
   std::size_t whole_copies() const {
     std::size_t count = 0;
     if (!fs::exists(fast())) return 0;
@@ -218,8 +218,8 @@ TEST_F(StagedFiles, WhatWasThereWithOtherBytesIsNobodysToReplace) {
   EXPECT_ERRC(Errc::already_exists, apply(plan()), "is a folder");
 }
 
-// A file blocks a copy and is then removed by hand. The copy that is then made is ours, and revert removes
-// it.
+// A user removed a file that blocked the copy. The copy that is made then belongs to the plan, and revert
+// removes it too.
 TEST_F(StagedFiles, WhatWasInTheWayAndIsGoneIsNotFoundAnyMore) {
   write(fast() / "top", "mine");
   EXPECT_ERRC(Errc::already_exists, apply(plan()), "'top'");
@@ -243,7 +243,7 @@ TEST_F(StagedFiles, WhatWasInTheWayAndIsGoneIsOursAlsoIfApplyIsKilled) {
   expect_nothing_left();
 }
 
-// The state that an earlier version left after the same accident.
+// The state that an earlier version left in the same case.
 TEST_F(StagedFiles, WhatWasCopiedIsOursWhateverWasFoundThere) {
   const StagingPlan all = plan();
   ASSERT_OK(apply(all));
@@ -252,8 +252,8 @@ TEST_F(StagedFiles, WhatWasCopiedIsOursWhateverWasFoundThere) {
   expect_nothing_left();
 }
 
-// After an apply has saved its list of copies, a file that appears later belongs to others, even with equal
-// bytes.
+// After an apply has recorded all its copies, a file that appears later belongs to the user, whatever it
+// contains.
 TEST_F(StagedFiles, WhatSomebodyPutThereLaterStays) {
   EXPECT_FALSE(apply(plan("", ",fail=write/top:eio@1")).ok());
   ASSERT_FALSE(fs::exists(fast() / "top"));
@@ -300,7 +300,7 @@ TEST_F(StagedFiles, WhatSomebodyChangedIsNotRemoved) {
 
 TEST_F(StagedFiles, ACopyThatIsInNoStateIsComparedWithItsOriginal) {
   const StagingPlan all = plan();
-  leave_notes(all, [](StagedState& state) { state.unsure = true; });  // and then apply was killed
+  leave_notes(all, [](StagedState& state) { state.unsure = true; });  // then apply was killed
   write(fast() / "a/1", content("a/1"));
   write(fast() / "top", "not what the original is");
   const auto reverted = revert(all);
@@ -323,7 +323,7 @@ TEST_F(StagedFiles, OneProcessAtATime) {
 }
 
 TEST_F(StagedFiles, WithoutTheRightToWriteItSaysSo) {
-  ASSERT_OK(apply(plan()));  // makes the folders, which are then ours
+  ASSERT_OK(apply(plan()));  // makes the folders
   ASSERT_OK(revert(plan()));
   fs::permissions(fast(), fs::perms(0555));
   EXPECT_TRUE(as_plain_user([&] { EXPECT_ERRC(Errc::permission_denied, apply(plan())); }));

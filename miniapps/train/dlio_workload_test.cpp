@@ -33,7 +33,7 @@ class DlioWorkloadTest : public ::testing::Test {
   std::string file_ = (folder_.path() / "it.yaml").string();
 };
 
-// A workload file in the form that DLIO ships.
+// Workload files in DLIO's format.
 constexpr const char* kUnet = R"(
 model:
   name: unet3d

@@ -46,7 +46,7 @@ TEST(MostFedInARow, GoesDownUntilAllRunsHold) {
   const Result<std::uint64_t> found = most_fed_in_a_row(8, 5, [&](std::uint64_t n) -> Result<bool> {
     asked.push_back(n);
     if (n == 8) return false;
-    if (n == 7) return ++sevens < 5;  // the fifth fails
+    if (n == 7) return ++sevens < 5;  // the fifth time it fails
     return true;
   });
   ASSERT_TRUE(found.ok());

@@ -9,8 +9,7 @@ namespace {
 
 constexpr double kGiga = 1e9;
 
-// A row of a published table. Its seconds and GB/s are rounded: they are exact to half a unit of the last
-// digit.
+// A row of a published table. Its seconds and GB/s are rounded to the last digit.
 struct Row {
   std::uint64_t nodes;
   double read_s;
@@ -33,7 +32,7 @@ constexpr Row kClimate[] = {{64, 1243.21, 20672, 0.294},
                             {256, 402.31, 25856, 1.137},
                             {512, 229.05, 33280, 2.571}};
 
-// Five epochs over 1024 files. With 1024 nodes each rank read one training and one validation file, once.
+// Five epochs over 1024 files. On 1024 nodes each rank read one file of each kind only once.
 HepcnnReads hepcnn(const Row& row) {
   const std::uint64_t training = row.nodes < 1024 ? 5 * 1024 : 1024;
   return {.training = training, .validation = row.reads - training};
@@ -45,9 +44,9 @@ void expect_published(const Row& row, std::uint64_t bytes, double digit) {
   EXPECT_NEAR(rate, row.gb_per_s, digit / 2 + by_seconds) << row.nodes << " nodes, " << row.reads << " reads";
 }
 
-// The number of reads that the programs' own code makes; the published counts agree with it. HEPCNNB with N
-// ranks, five epochs and F training files: 9F + N if it shuffles within ranks, 10F + N if it shuffles over
-// all. CDB, each rank: ten steps and a whole validation in an "epoch", 3 * (validation files / N) + 29.
+// The number of reads that the programs' code makes, which the published counts match. HEPCNNB with N ranks,
+// five epochs and F training files: 9F + N if it shuffles within ranks, 10F + N if over all. CDB makes per
+// rank ten steps and a whole validation per "epoch": 3 * (validation files / N) + 29.
 std::uint64_t hepcnn_expected_reads(std::uint64_t training_files, std::uint64_t ranks, bool global_shuffle) {
   return (global_shuffle ? 10 : 9) * training_files + ranks;
 }
@@ -68,8 +67,7 @@ TEST(PublishedBandwidth, FollowsFromTheReadsOfEveryClimateRow) {
 TEST(CorrectedBandwidth, CountsTrainingFilesAsOftenAsTheyWereRead) {
   const double rate = published_bandwidth(hepcnn_corrected_bytes(hepcnn(kHepcnnLocal[0])), 91.21);
   EXPECT_NEAR(rate / kGiga, 26.5, 0.05);
-  // With 64 to 512 nodes the published bytes are too small by a factor of about 2.6, also with global
-  // shuffling.
+  // The published values for 64 to 512 nodes are about 2.6 times too small, also with global shuffling.
   for (const auto& table : {kHepcnnLocal, kHepcnnGlobal})
     for (const Row& row : {table[0], table[1], table[2], table[3]}) {
       const double times = static_cast<double>(hepcnn_corrected_bytes(hepcnn(row))) /

@@ -32,7 +32,8 @@ Batch batch_of(std::uint64_t epoch, std::size_t samples) {
   return batch;
 }
 
-// Makes steps like run_training(): `of_first` steps in epoch 0, then `of_second` in epoch 1.
+// Makes the steps of a training like run_training(): `of_first` steps of epoch 0, then `of_second` of epoch
+// 1.
 Result<void> make_steps(StepCheckpoints& saves, std::uint64_t of_first, std::uint64_t of_second) {
   for (std::uint64_t step = 1; step <= of_first + of_second; ++step) {
     PENSTOCK_TRY(saves.after_step(step - 1, batch_of(step <= of_first ? 0 : 1, 4)));
@@ -101,7 +102,7 @@ TEST(StepCheckpoints, RanksEachSaveAndProveTheirPart) {
     EXPECT_EQ(resumed->manifest.ranks, 3U);
     EXPECT_EQ(resumed->manifest.trainer.consumed, 2U * 4 * 3) << "over all ranks";
   });
-  // Another number of ranks can read and prove all of it as well.
+  // Another number of ranks reads and verifies all of it too.
   EXPECT_OK(resume_run(saving, *single_process()));
 }
 

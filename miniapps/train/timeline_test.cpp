@@ -106,7 +106,7 @@ TEST(TimelineFigures, CountWhatSeveralDoAtATimeOnce) {
   (*log)[0].add(reading(0, 4 * kS, 100));
   (*log)[1].add(reading(2 * kS, 6 * kS, 200));
   (*log)[1].add(reading(8 * kS, 9 * kS, 50));
-  (*log)[1].add(reading(9 * kS, 11 * kS, 999));  // ended after the wall time
+  (*log)[1].add(reading(9 * kS, 11 * kS, 999));  // ended after the measured time
   penstock_span other = reading(0, 10 * kS, 0);
   other.component = PENSTOCK_LOAD;
   (*log)[0].add(other);

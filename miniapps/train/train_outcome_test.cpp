@@ -32,7 +32,7 @@ TrainOutcome of_rank(int rank) {
   outcome.stages = {{"read", 1, 2, 3}, {"accelerator", 4, 5, 6}};
   outcome.lost = {{"read", 2 + r}, {"straggler", 1}, {"barrier", 0.5}};
   outcome.losses = {.skipped = 6, .dropped_tail = 1, .named = {}};
-  for (std::uint64_t i = 0; i < 6; ++i)  // both ranks have the first of these
+  for (std::uint64_t i = 0; i < 6; ++i)  // both ranks have the first of them
     outcome.losses.named.push_back({.name = i == 0 ? "shard" : std::to_string(rank) + std::to_string(i),
                                     .whole = false,
                                     .offset = static_cast<std::uint64_t>(100 - rank),
@@ -123,7 +123,7 @@ std::vector<std::string_view> headlines_of(std::span<const MetricInfo> table) {
   return names;
 }
 
-// Older records mark no headlines; they are compared by these tables.
+// Records of earlier versions have no headline marks, so they are compared by these tables.
 TEST(TrainMetrics, HeadlinesAreWhatEarlierRecordsAreComparedBy) {
   EXPECT_EQ(headlines_of(train_metrics::kAll),
             (std::vector<std::string_view>{"samples_per_s", "checkpoint_block_s", "checkpoint_bytes", "steps",

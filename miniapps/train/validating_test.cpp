@@ -35,7 +35,7 @@ class CopySampleTransform final : public SampleTransform {
   std::vector<std::uint64_t>& epochs_;
 };
 
-// Copies files unchanged, and notes the epoch of each read: the epoch decides the order of the samples.
+// Copies files unchanged. Notes the epoch in which each was read, which decides the order of its samples.
 Transform copy_transform(std::size_t bytes, std::vector<std::uint64_t>& epochs) {
   static constexpr std::array<std::string_view, 1> kStages{"copy"};
   return {.slot_bytes = bytes,
@@ -46,7 +46,7 @@ Transform copy_transform(std::size_t bytes, std::vector<std::uint64_t>& epochs) 
           }};
 }
 
-// A back end with `files` files for validation, each with `held` samples.
+// Has `files` validation files with `held` samples each.
 struct Place {
   ScriptedBackend backend;
   Manifest samples;
@@ -80,7 +80,7 @@ struct Place {
   }
 
  private:
-  std::vector<std::uint64_t> passes_;  // the pass in which each file was read, in order; by one worker
+  std::vector<std::uint64_t> passes_;  // the pass in which each file was read, by one worker in order
 };
 
 // The first batch of training epoch `epoch`.
@@ -125,7 +125,7 @@ TEST(Validating, ThatGoesOnHoldsTheNextPassesFirstFile) {
   }
 }
 
-// A checkpoint is saved after a step and before the validation that follows the step.
+// A checkpoint is after a step and before the validation that follows the step.
 TEST(Validating, GoesOnAsIfNothingHadEnded) {
   const std::array<Batch, 4> epochs{of_epoch(0), of_epoch(1), of_epoch(2), of_epoch(3)};
   Place place(3, 4);
@@ -136,7 +136,7 @@ TEST(Validating, GoesOnAsIfNothingHadEnded) {
   ASSERT_EQ(whole->figures().passes, 3U);
   const std::vector<std::uint64_t> in_whole = place.passes_read();
   place.forget_passes();
-  // One step an epoch; the checkpoint was saved after the second step.
+  // With one step per epoch, saved after the second step.
   const auto rest = place.start(how, {.batch = 4, .made = 2, .epoch = 1});
   ASSERT_OK(rest->before_step(0, &epochs[2]));
   EXPECT_EQ(rest->figures().passes, 1U);
@@ -213,7 +213,7 @@ TEST(Validating, ABadFileFailsOrIsSkipped) {
   EXPECT_NE(skipping->losses().named[0].why.find("v1"), std::string::npos);
 }
 
-// Batches that were read ahead since the last pass do not make the steps of this pass begin earlier.
+// Samples that were read ahead since the last pass do not make its steps start earlier.
 TEST(Validating, PassesTakeTheirTime) {
   using namespace std::chrono_literals;
   Place place(2, 4);

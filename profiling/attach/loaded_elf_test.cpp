@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// Reads this process's memory as if it were another process.
+// Reads the memory of this process in the way in which another process would.
 bool read_self(std::uint64_t address, void* to, std::size_t bytes) {
   iovec here{to, bytes};
   iovec there{reinterpret_cast<void*>(address), bytes};  // NOLINT(performance-no-int-to-ptr)
@@ -47,7 +47,7 @@ TEST(LoadedElfTest, IsNothingWhereNoObjectLies) {
   EXPECT_FALSE(LoadedElf::at(read_self, reinterpret_cast<std::uint64_t>(zeros.data())));
 }
 
-// With any bytes in the other process's memory, find() returns, and reads only what is readable.
+// The search must end within readable memory, whatever the other process has there.
 TEST(LoadedElfTest, ComesToAnEndWithAnything) {
   std::vector<unsigned char> begin(1 << 16);
   if (!read_self(libc_base(), begin.data(), begin.size())) GTEST_SKIP() << "no process_vm_readv() here";

@@ -1,4 +1,4 @@
-// These tests read the logs by the offsets in Darshan's headers, not by the structs that wrote them.
+// Reads logs back by the offsets of Darshan's headers, not by the structs that wrote them.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -33,7 +33,7 @@ std::string as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// The bytes of a stream of stored blocks, which begin at byte boundaries.
+// The content of a zlib stream that has only stored blocks, which begin at byte boundaries.
 std::string unstored(std::string_view stream) {
   std::string out;
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(stream.at(at)); };
@@ -115,7 +115,7 @@ std::map<std::uint64_t, std::string> names_of(const std::string& text) {
   return names;
 }
 
-// The counter with this index in a record.
+// Counter number `index` of a record.
 std::int64_t counter(std::string_view record, std::size_t index) {
   return Log::at<std::int64_t>(record, 16 + 8 * index);
 }
@@ -172,7 +172,7 @@ TEST_F(DarshanTest, HeaderAndJobAreWhereReadersLook) {
   EXPECT_EQ(Log::at<std::int64_t>(job, 8), 1001);  // started, in seconds since 1970
   EXPECT_EQ(Log::at<std::int64_t>(job, 24), 1011);
   EXPECT_EQ(Log::at<std::int64_t>(job, 40), 1);    // processes
-  EXPECT_EQ(Log::at<std::int64_t>(job, 48), 100);  // the job's number
+  EXPECT_EQ(Log::at<std::int64_t>(job, 48), 100);  // the job's id
   EXPECT_TRUE(std::string(job.c_str() + 56).starts_with("lib_ver=penstock-"));
   const std::string rest = job.c_str() + 1080;
   EXPECT_TRUE(rest.starts_with("tar xf two words\n")) << rest;
@@ -221,7 +221,7 @@ TEST_F(DarshanTest, ProcessesAreRanksAndLaunchedOnesTheLaunchers) {
   third.header().rank = 2;
   third.header().ranks = 3;
   third.add_file("/data/a", 13, 1, 100);
-  SessionBytes child(14);  // of the same rank
+  SessionBytes child(14);  // a child of the same rank
   child.header().rank = 2;
   child.header().ranks = 3;
   child.add_file("/data/a", 14, 1, 1000);

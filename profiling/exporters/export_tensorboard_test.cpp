@@ -1,4 +1,4 @@
-// These tests decode the written files by the protobuf wire format alone.
+// Reads what was written for TensorBoard, using only the protobuf wire format.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -30,7 +30,7 @@ T number_at(std::string_view text, std::size_t offset = 0) {
   return value;
 }
 
-// The fields of a message by number: numbers as their eight bytes, all others unchanged.
+// The fields of a message by number: numbers as eight bytes, everything else unchanged.
 struct Message {
   explicit Message(std::string_view text) {
     while (!text.empty()) {

@@ -107,7 +107,7 @@ TEST_F(RecordingProcessTest, WritesToNothingButASessionOfAProcessThatRuns) {
   bytes.header().control = 1;
   bytes.write(folder_.path());
   EXPECT_ERRC(Errc::not_found, set_trace(process, false));
-  EXPECT_FALSE(is_on(file));  // children may copy the switch from this file
+  EXPECT_FALSE(is_on(file));  // switched off for children that inherit it
   fs::remove(file);
   EXPECT_ERRC(Errc::not_found, set_trace(process, true));
 }
@@ -117,7 +117,7 @@ TEST_F(RecordingProcessTest, AnotherUsersIsLeftAlone) {
   const fs::path file = of_this_process().write(folder_.path());
   const RecordingProcess process = running()[0];
   fs::permissions(folder_.path(), fs::perms(0755));
-  fs::permissions(file, fs::perms(0666));  // even if the file's mode allows it
+  fs::permissions(file, fs::perms(0666));  // writable by its mode
   ASSERT_EQ(::seteuid(65534), 0);
   const Result<void> open_to_all = set_trace(process, true);
   ASSERT_EQ(::seteuid(0), 0);

@@ -1,5 +1,4 @@
-// Helpers for tests of recording processes. This process, or a child that does nothing, plays the part of
-// each of them.
+// For tests of recording processes: this process, or a child that does nothing, plays their part.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +28,7 @@ inline SessionBytes of_this_process() {
   return bytes;
 }
 
-// A process that does nothing until end() or the destructor ends it.
+// A child that does nothing until it is ended.
 class IdleChild {
  public:
   IdleChild() : pid_(::fork()) {

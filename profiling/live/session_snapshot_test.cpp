@@ -28,7 +28,7 @@ TEST_F(SnapshotTest, ASnapshotIsASession) {
   SessionBytes ended(200);
   ended.add_file("/data/b", 1, 2, 10);
   ended.write(folder_.path());
-  // its process is still creating it
+  // A file of a process that is just starting.
   std::ofstream(folder_.path() / "7-7.session") << std::string(100, '\0');
   SessionNote note;
   note.command = {"job"};
@@ -49,7 +49,7 @@ TEST_F(SnapshotTest, ASnapshotIsASession) {
     ASSERT_EQ(::stat(image->path().c_str(), &about), 0);
     EXPECT_EQ(about.st_mode & 0777U, 0600U);
     if (image->header().pid == 200) continue;
-    EXPECT_EQ(image->header().kernel_end_known, 1U);  // from the moment of the copy
+    EXPECT_EQ(image->header().kernel_end_known, 1U);  // known at the time of the copy
   }
   EXPECT_ERRC(Errc::already_exists, snapshot_session(folder_.path(), to));
   EXPECT_ERRC(Errc::not_found, snapshot_session(place.path(), place.path() / "never"));
@@ -80,8 +80,8 @@ TEST_F(SnapshotTest, ASnapshotThatIsInterruptedLeavesNothing) {
   EXPECT_FALSE(fs::exists(to));
 }
 
-// A process that replaces its oldest blocks of calls all the time. All calls of a block contain the number of
-// times that the block was filled.
+// A process that reuses the block of its oldest calls all the time. All calls of a block have the number of
+// its filling.
 class Renewing {
  public:
   static constexpr std::uint64_t kBlocks = 16;
@@ -151,7 +151,7 @@ TEST_F(SnapshotTest, ASnapshotCountsWhatGaveWayWhileItWasMade) {
       });
     }
     EXPECT_GE(all, before);
-    EXPECT_LE(all, after + 2 * Renewing::kCalls);  // both counts include a block that is being emptied
+    EXPECT_LE(all, after + 2 * Renewing::kCalls);  // a block that is being emptied is counted twice
   }
 }
 

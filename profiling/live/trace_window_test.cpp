@@ -30,7 +30,7 @@ TEST_F(TraceWindowTest, AWindowDisarmsWhatItArmed) {
     ASSERT_TRUE(window.look().ok());
     EXPECT_TRUE(window.processes()[0].was_on);
   }
-  EXPECT_TRUE(is_on(file));  // tracing was on before
+  EXPECT_TRUE(is_on(file));  // it was on before
   targets.ranks = {3};
   EXPECT_ERRC(Errc::not_found, TraceWindow(targets).look());
 }
@@ -88,7 +88,7 @@ TEST_F(TraceWindowTest, AWindowDisarmsGrandchildrenWhoseParentsAreGone) {
   targets.folders = {folder_.path()};
   TraceWindow window(targets);
   ASSERT_TRUE(window.look().ok());
-  SessionBytes gone = of_this_process();  // forked and ended between two inspections
+  SessionBytes gone = of_this_process();  // forked and ended between two calls of look()
   gone.header().pid = 999'999'999;
   gone.header().state = PENSTOCK_ENDED;
   gone.header().inherited_from = mine.header().pid;
@@ -108,7 +108,7 @@ TEST_F(TraceWindowTest, AWindowDisarmsGrandchildrenWhoseParentsAreGone) {
   EXPECT_FALSE(window.processes()[1].was_on);
   window.end();
   EXPECT_FALSE(is_on(file));
-  // A process that was traced for another reason stays traced.
+  // A trace that another process switched on stays on.
   const fs::path others = begin_with_word_of(1, 1);
   {
     TraceWindow another(targets);
@@ -130,7 +130,7 @@ TEST_F(TraceWindowTest, AWordIsNotLostBetweenTwoFiles) {
   const fs::path next = folder_.path() / "next.session";
   std::thread goes_on([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    fs::rename(mine.write(aside.path()), next);  // the file appears complete
+    fs::rename(mine.write(aside.path()), next);  // the complete file appears at once
   });
   const auto switched = switch_trace(targets, false);
   goes_on.join();

@@ -129,7 +129,7 @@ TEST_F(SessionJsonTest, ChromeGetsATrackForEachFileAndThread) {
   ASSERT_OK(file);
   const auto events = export_chrome(session_, sums, {}, *file);
   ASSERT_OK(events);
-  EXPECT_EQ(*events, 3U);  // a call, on two tracks, and a span
+  EXPECT_EQ(*events, 3U);  // a call on two tracks, and a span
   ASSERT_OK(file->publish());
   const auto trace = nlohmann::json::parse(text_of_file(path));
   std::vector<nlohmann::json> calls;

@@ -43,7 +43,7 @@ TEST(Access, ATokenComesInTheQueryOrInTheHeader) {
   request.query.emplace_back("token", "secret");
   EXPECT_TRUE(has_token(request, "secret"));
   request.headers.emplace_back("authorization", "Bearer wrong");
-  EXPECT_FALSE(has_token(request, "secret"));  // the header has priority over the query
+  EXPECT_FALSE(has_token(request, "secret"));  // only that header counts
   request.headers.back().second = "Bearer secret";
   EXPECT_TRUE(has_token(request, "secret"));
   request.query.clear();
@@ -84,7 +84,7 @@ TEST(Access, ThePortThatHttpHasByItselfNeedNotBeSaid) {
   EXPECT_FALSE(is_from_here(request_with("localhost"), 8080));
 }
 
-// As a kernel on x86-64 prints it.
+// /proc/net/tcp as the kernel writes it on x86-64.
 constexpr std::string_view kTable =
     "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
     "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 11 1 0 100 "

@@ -82,7 +82,7 @@ TEST(HttpRequest, WhatIsNotExactlyOneIsRefused) {
   EXPECT_EQ(parse_request("GET / HTTP/1.0\r\n\r\n").state, State::whole);
 }
 
-// RFC 9110, 10.1.1: a client that waits gets "100 Continue", unless it has sent the body already or is
+// RFC 9110, 10.1.1: a client that waits gets 100 (Continue), unless it has already sent the body or will be
 // refused.
 TEST(HttpRequest, WhoWaitsToBeToldToGoOnIsKnown) {
   const auto posting = [](std::string_view version, std::string_view expect, std::string_view length) {

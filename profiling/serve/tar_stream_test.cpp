@@ -37,7 +37,7 @@ class TarStreamTest : public testing::Test {
     }
   }
 
-  // Names and contents of the members, read by the headers alone.
+  // The names and contents of an archive, read by its headers alone.
   static std::map<std::string, std::string> members_of(const std::string& archive) {
     std::map<std::string, std::string> members;
     std::size_t at = 0;

@@ -62,8 +62,8 @@ TEST_F(FileSumsTest, ThreadsLayersAndProcessesOfAFileMeet) {
   EXPECT_EQ(files.at("/data/b").layers_used, 1U << PENSTOCK_POSIX);
 }
 
-// The counters of one thread and file may be in two entries. Only the first entry has the thread's first
-// read. The last operation may be a read.
+// A thread may have two entries of counters for a file. Only the first entry has the first read. The last
+// operation may be a read.
 TEST_F(FileSumsTest, AnEntryThatGoesOnIsNoOtherThreads) {
   SessionBytes bytes(100);
   penstock_counters one = bytes.counters_of("/data/a", 100, 3, 100);
@@ -90,7 +90,7 @@ TEST_F(FileSumsTest, TwoNamesOfOneKeyStayApart) {
   one.name = bytes.add_name(one.file, "/data/other");
   one.bytes_read = 7;
   bytes.add(one);
-  one.name = 0;  // has no name, so it could belong to either file
+  one.name = 0;  // of one of the two names: which one is unknown
   one.bytes_read = 1;
   bytes.add(one);
   bytes.write(folder_.path());
@@ -107,7 +107,7 @@ TEST_F(FileSumsTest, WhatHasNoNameTakesThatOfItsKey) {
   penstock_counters counters = first.counters_of("/data/a", 100, 1, 100);
   counters.name = 0;
   first.add(counters);
-  counters.file = 4711;  // no other entry has this key, and the name is another file's
+  counters.file = 4711;  // no other entry has this key, and its name is of another file
   counters.name = first.add_name("/data/c");
   first.add(counters);
   first.write(folder_.path());
@@ -121,7 +121,7 @@ TEST_F(FileSumsTest, WhatHasNoNameTakesThatOfItsKey) {
   EXPECT_EQ(files.at("").file, 4711U);
 }
 
-// open() records a regular file; a stat records the true kind.
+// The first process only opened the pipe and took it for a file. The second one has its type, which wins.
 TEST_F(FileSumsTest, WhoHasLookedKnowsWhatItIs) {
   SessionBytes first(100);
   first.add_file("/run/pipe", 100, 1, 100);
@@ -132,7 +132,7 @@ TEST_F(FileSumsTest, WhoHasLookedKnowsWhatItIs) {
   asked.name = second.add_name("/run/pipe", PENSTOCK_OTHER_FILE);
   second.add(asked);
   penstock_counters folder = second.counters_of("/data/a", 200, 0, 0);
-  folder.name = second.add_name("/data/a", PENSTOCK_DIRECTORY);  // before it became a file
+  folder.name = second.add_name("/data/a", PENSTOCK_DIRECTORY);  // it was a folder before it was a file
   second.add(folder);
   second.write(folder_.path());
   const Session session = opened();

@@ -39,7 +39,7 @@ TEST(Length, OfUnionsAndOfWhatTheyShare) {
   EXPECT_EQ(common_length(a, {}), 0);
 }
 
-// Compares with a count of single points.
+// Compares with counting single points.
 TEST(Length, AgreesWithCounting) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 200; ++round) {

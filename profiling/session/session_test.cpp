@@ -91,7 +91,7 @@ TEST_F(SessionTest, AFileThatWasCutShortIsNamedAndCoversNothing) {
 TEST_F(SessionTest, OfASessionAndItsSnapshotTheLaterStateIsCounted) {
   SessionBytes process(100);
   process.header().state = PENSTOCK_RUNNING;
-  process.header().end_monotonic_ns = 2'000'000'000;  // when the kernel's counts were read
+  process.header().end_monotonic_ns = 2'000'000'000;  // the time of the kernel's counts
   process.add_file("/data/one", 1000, 1, 1);
   const ScratchFolder snapshot;
   process.write(snapshot.path());
@@ -110,8 +110,8 @@ TEST_F(SessionTest, OfASessionAndItsSnapshotTheLaterStateIsCounted) {
   }
 }
 
-// The later state is cut, so the earlier whole one is used, and the missing data are reported. If the earlier
-// state is cut, nothing is missing.
+// If the later file is cut, what it had beyond the snapshot is missing. If the earlier one is cut, the later
+// one has everything.
 TEST_F(SessionTest, AStateThatIsCutIsMissedWhereItIsTheLater) {
   SessionBytes process(100);
   process.header().state = PENSTOCK_RUNNING;
@@ -147,7 +147,7 @@ TEST_F(SessionTest, SaysWhereThereIsNothing) {
   std::ofstream(folder_.path() / "7-7.session") << "torn";
   EXPECT_ERRC(Errc::corrupt, open_session(empty));
   ASSERT_EQ(::mkfifo((folder_.path() / "8-8.session").c_str(), 0600), 0);
-  EXPECT_ERRC(Errc::corrupt, open_session(empty));  // the open does not wait for a writer
+  EXPECT_ERRC(Errc::corrupt, open_session(empty));  // and does not wait for a writer of the FIFO
 }
 
 TEST_F(SessionTest, AFileThatIsCutWhileItIsReadBecomesZeros) {
@@ -244,14 +244,14 @@ TEST_F(SessionTest, TheKernelsLastWordIsWrittenIntoTheNewestImageAlone) {
 
 TEST_F(SessionTest, CoverageTakesReapedChildrenFromTheirParent) {
   SessionBytes parent(100);
-  parent.set_kernel(1000, 10'000);  // 9000 since the library was loaded, of which the child has 6000
+  parent.set_kernel(1000, 10'000);  // 9000 since the start, of which 6000 are the child's
   parent.add_thread(100, 3000, 0);
   parent.write(folder_.path());
   SessionBytes child(200);
   child.header().parent_pid = 100;
   child.header().begin.monotonic_ns = 2'000'000'000;
   child.header().end_monotonic_ns = 3'000'000'000;
-  child.set_kernel(500, 6000);  // the 500 were read before the library was loaded
+  child.set_kernel(500, 6000);  // 500 were read before the library was loaded
   child.add_thread(200, 5500, 0);
   child.write(folder_.path());
   const SessionCoverage coverage = coverage_of(opened());
@@ -283,7 +283,7 @@ TEST_F(SessionTest, AKilledChildIsComparedTogetherWithTheParentThatReapedIt) {
 
 TEST_F(SessionTest, AChildThatWasNotReapedIsToldByItsParentsCounters) {
   SessionBytes parent(100);
-  parent.set_kernel(0, 5000);  // contains only those of the first child
+  parent.set_kernel(0, 5000);  // only those of the first child
   parent.write(folder_.path());
   for (std::uint32_t child = 0; child < 2; ++child) {
     SessionBytes bytes(200 + child);
@@ -317,7 +317,7 @@ TEST_F(SessionTest, AForkThatDidNothingSeparatesNoProcesses) {
   EXPECT_EQ(coverage.rchar.seen, 9000U);
 }
 
-// The kernel adds a child's counts to its parent when the parent waits for the child, not before.
+// The kernel adds a child's counts to its parent only when the parent waits for it.
 TEST_F(SessionTest, AChildThatWasNotReapedIsNotSubtracted) {
   for (const bool waited : {false, true}) {
     SessionBytes parent(100);

@@ -1,5 +1,5 @@
-// For tests only: makes the bytes of session files, as the library in a process writes them, according to
-// session_abi.h.
+// For tests only: sessions like those of the library inside a process, made from the text of session_abi.h
+// alone.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@
 
 namespace penstock {
 
-// A key for a name. It depends only on the text.
+// The key of a name: any hash of the text, as long as all uses have the same one.
 std::uint64_t key_for_test(std::string_view text);
 
 class SessionBytes {
  public:
-  // A file of process 100, which started at tick 1000. That is 1 s of CLOCK_MONOTONIC and 1001 s since 1970.
-  // A tick is a nanosecond, unless the test changes the header.
+  // A session of process 100, which started at tick 1000 = 1 s of CLOCK_MONOTONIC = 1001 s since 1970. A tick
+  // is one nanosecond, unless the test changes the header.
   explicit SessionBytes(std::uint32_t pid = 100, std::uint64_t block_bytes = PENSTOCK_BLOCK_GRANULE);
 
   penstock_session_header& header();
@@ -31,15 +31,14 @@ class SessionBytes {
   // Returns the offset of the name.
   std::uint64_t add_name(std::string_view text, unsigned kind = PENSTOCK_REGULAR);
   std::uint64_t add_name(std::uint64_t key, std::string_view text, unsigned kind = PENSTOCK_REGULAR);
-  void add(const penstock_counters& counters);  // as a penstock_brief if that has all the values
+  void add(const penstock_counters& counters);  // in the brief form if it is enough
   void add(const penstock_brief& counters);
   void add(const penstock_thread& thread);
   void add(const penstock_segment& segment);
   void add(const penstock_span& span);
   void add_event(penstock_event_kind kind, std::uint64_t ticks, std::uint32_t pid, std::string_view text);
 
-  // Counters of a file that was opened, read `reads` times with `bytes_each` bytes, and closed. Adds its name
-  // too.
+  // Counters of a file that was opened, read `reads` times and closed, and adds its name.
   penstock_counters counters_of(std::string_view path, std::uint32_t thread, std::uint32_t reads,
                                 std::uint64_t bytes_each);
   void add_file(std::string_view path, std::uint32_t thread, std::uint32_t reads, std::uint64_t bytes_each,
@@ -48,7 +47,7 @@ class SessionBytes {
 
   const std::vector<std::byte>& bytes() const { return bytes_; }
   std::vector<std::byte>& bytes() { return bytes_; }
-  // Writes <folder>/<pid>-<begin>.session.
+  // Writes the session to <folder>/<pid>-<begin>.session, and returns the path.
   std::filesystem::path write(const std::filesystem::path& folder);
 
  private:
@@ -57,8 +56,7 @@ class SessionBytes {
 
   std::uint64_t block_bytes_;
   std::vector<std::byte> bytes_;
-  // the last block of each kind and size of entries
-  std::map<std::pair<penstock_block_kind, std::size_t>, std::uint64_t> open_;
+  std::map<std::pair<penstock_block_kind, std::size_t>, std::uint64_t> open_;  // also by the size of entries
   std::map<std::uint64_t, std::uint64_t> names_;
 };
 

@@ -241,13 +241,13 @@ TEST(SessionClock, AnotherProcesssReadingMakesTheLineBetter) {
   penstock_session_header header{};
   header.clock = PENSTOCK_CLOCK_TSC;
   header.begin = {1000, 1000};
-  header.ticks_per_s = 2'002'000'000;  // measured for a short time, 0.1% wrong
+  header.ticks_per_s = 2'002'000'000;  // measured over a very short time, wrong by a thousandth
   SessionClock clock(header);
   clock.refine({1000 + 20'000'000'000, 1000 + 10'000'000'000});
   EXPECT_DOUBLE_EQ(clock.duration_ns(2'000'000'000), 1e9);
-  clock.refine({1000 + 2'000'000, 1000 + 1'001'000});  // nearer, so less exact
+  clock.refine({1000 + 2'000'000, 1000 + 1'001'000});  // a closer moment is less exact
   EXPECT_DOUBLE_EQ(clock.duration_ns(2'000'000'000), 1e9);
-  clock.refine({5, 1'000'000'000'000});  // of another machine, or of another boot
+  clock.refine({5, 1'000'000'000'000});  // from another machine or boot
   clock.refine({UINT64_MAX, 1'000'000'000'000});
   clock.refine({1000, INT64_MIN});
   EXPECT_DOUBLE_EQ(clock.duration_ns(2'000'000'000), 1e9);
@@ -283,7 +283,7 @@ TEST(SessionView, CallsThatGaveWayMeanwhileAreNotSeen) {
                                   third = at;
                                   EXPECT_EQ(view.segment_at(at).value().file, 2U);
                                 }
-                                // The process has replaced the block's segments meanwhile.
+                                // Now the process reuses the block.
                                 if (segment.file == 3) reinterpret_cast<penstock_block*>(block)->renewed += 1;
                               });
   EXPECT_EQ(seen, (std::vector<std::uint64_t>{0, 1, 2, 3}));

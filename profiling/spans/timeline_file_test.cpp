@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 class TimelineFileTest : public ::testing::Test {
  protected:
-  // The whole file, for two ranks with the same spans.
+  // The whole file that is written for two ranks with the same spans.
   std::string written(const std::string& name, const std::vector<penstock_span>& spans) {
     const std::string path = (folder_ / name).string();
     auto file = TimelineFile::create(path, timeline_format(path).value()).value();
@@ -82,7 +82,7 @@ TEST_F(TimelineFileTest, CsvHasThePublishedColumnsAndExactTimes) {
 
 TEST_F(TimelineFileTest, ChromeGetsCompleteEventsInMicrosecondsAndNames) {
   penstock_span early = read_span();
-  early.begin_ns = 999'999'999;  // the clock of another rank may be off by this much
+  early.begin_ns = 999'999'999;  // the clock of another rank may differ by that
   const auto trace = nlohmann::json::parse(written("run.json", {read_span(), early}));
   std::vector<nlohmann::json> events, names;
   for (const auto& event : trace["traceEvents"]) (event["ph"] == "X" ? events : names).push_back(event);

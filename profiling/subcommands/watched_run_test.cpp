@@ -50,7 +50,7 @@ TEST(WatchedRun, LeavesDescriptorsAndSignalsAsTheyWere) {
     const std::string file = (folder.path() / "out").string();
     const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT, 0600);
     ASSERT_EQ(::dup2(fd, 9), 9);
-    std::signal(SIGXFSZ, SIG_IGN);  // as the main program does
+    std::signal(SIGXFSZ, SIG_IGN);  // like the main program
     EXPECT_EQ(shell("echo here >&9; grep -q '^SigBlk:[[:space:]]*0*$' /proc/self/status && exit 5").value(),
               5);
     std::ifstream in(file);
@@ -100,7 +100,7 @@ TEST_F(ProgramCheckTest, SaysWhyAProgramCannotBeWatched) {
   std::string narrow = program;
   narrow[4] = 1;
   EXPECT_TRUE(fails_with(Errc::invalid_argument, check_watchable(file("narrow", narrow)), "32-bit"));
-  // Without a program header that names the loader, the program is static.
+  // A program without the header that names the loader is static.
   std::string fixed = program;
   for (std::size_t at = 64; at + 56 <= 2048; at += 56)
     if (fixed[at] == 3 && fixed[at + 1] == 0 && fixed[at + 2] == 0 && fixed[at + 3] == 0) fixed[at] = 0;

@@ -184,7 +184,7 @@ std::string emulation(const Json& facts) {
 
 namespace {
 
-// What the data tier is, besides its name and path; "" where the record does not say.
+// The back end and the options of the data tier; "" if the record does not have them.
 std::string tier_kind(const Record& record) {
   const auto tier = parse_tier(member_text(member_object(record.tiers, "data"), "spec"));
   if (!tier) return "";

@@ -1,5 +1,5 @@
-// What any record says of its tier, corpus, cache and figures. Shared by the sentences (verdicts.hpp), the
-// report page and the views of the commands.
+// Reads facts and figures from a record of any command: tier, corpus, cache, parameters and metrics. Used by
+// the sentences (verdicts.hpp), the report page and the views of the commands.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace penstock {
 
-// What a record says, or "" / nothing where it does not.
-std::string parameter_text(const Record& record, std::string_view name);  // numbers and booleans as text too
+// Each returns "", nullopt or nullptr if the record does not have the value.
+std::string parameter_text(const Record& record, std::string_view name);  // also of numbers and booleans
 std::optional<double> parameter_number(const Record& record, std::string_view name);
 std::optional<double> metric_value(const Record& record, std::string_view name);
 const Metric* find_metric(const Record& record, std::string_view name);
@@ -26,43 +26,44 @@ inline std::optional<double> metric_value(const Record& record, const MetricInfo
 inline const Metric* find_metric(const Record& record, const MetricInfo& metric) {
   return find_metric(record, metric.name);
 }
-// What the record moved per second: payload bytes where it counts them, else samples; nullptr without both.
+// The throughput of the record: payload bytes per second, else samples per second; nullptr if it has neither.
 const Metric* throughput(const Record& record);
-// One metric over another: the median of the repeats' ratios where both have as many repeats.
+// The ratio over / under. If both metrics have the same number of repeats, it is the median of the repeats'
+// ratios. Nothing if a metric is missing or `under` is 0.
 std::optional<double> ratio_of(const Metric* over, const Metric* under);
 std::string cache_text(const Record& record, std::string_view layer);
 std::string environment_text(const Record& record, std::string_view name);
 std::string corpus_text(const Record& record, std::string_view name);
 
-// "disk=old": the labels in one line.
+// All labels in one line: "disk=old".
 std::string label_text(const Record& record);
-// Of rows of words, one for each title: only those words that differ somewhere.
+// Makes a title for each row: only the columns in which the rows differ, joined by commas. All rows have the
+// same columns.
 std::vector<std::string> titles_of(const std::vector<std::vector<std::string>>& words);
 
-// The data tier's name; "data" where none is given.
+// The data tier's name; "data" if the record has none.
 std::string tier_name(const Record& record);
 
-// The name of the tier in a role, "" where the record has none.
+// The name of the tier in a role; "" if the record has no such tier.
 std::string role_name(const Record& record, std::string_view role);
-// Gives data tiers that share no more than their name names of their own, by back end and options: "disk
-// (posix)" and "disk (posix, direct=1)". Their paths may differ: the next run has another folder on the same
-// disk.
+// Renames data tiers that have the same name but another back end or other options: "disk (posix)" and "disk
+// (posix, direct=1)". A different path alone is ignored: the next run uses another folder on the same disk.
 void distinguish_tiers(std::span<Record* const> records);
-// The corpus by its recipe, "data" where none is given.
+// The recipe of the corpus as its name; "data" if the record has none.
 std::string corpus_name(const Record& record);
-// The cache state that was asked for: the `cache` parameter, else what the client's data was.
+// The requested cache state: the parameter `cache`, else the state of the client's data cache.
 std::string cache_name(const Record& record);
-// The state that it was really in: what was asked for, or "in memory", "cache bypassed", "cold unverified"
-// (the machine could not tell).
+// The cache state that was found: the requested one, or "in memory", "cache bypassed", "no client cache", or
+// "cold unverified" if the machine does not report what is cached.
 std::string cache_state(const Record& record);
 
-// The options that make the data tier slower, smaller or faulty than what it stands on: "limit=50MB/s,
-// latency=2ms"; "" for a real one.
+// The options that make the data tier slower, smaller or faulty: "limit=50MB/s, latency=2ms"; "" for a real
+// tier.
 std::string emulation(const Record& record);
-std::string emulation(const Json& tier);  // of one tier of a record
+std::string emulation(const Json& tier);  // the same for the facts of one tier
 
-// Records with the same key belong together; "" leaves a record out. Groups and records in order of
-// appearance.
+// Groups records by `key`; a record whose key is "" is left out. Groups, and the records in them, are in
+// order of appearance.
 using RecordList = std::vector<const Record*>;
 std::vector<RecordList> grouped(std::span<const Record* const> records,
                                 const std::function<std::string(const Record&)>& key);
@@ -70,20 +71,23 @@ std::vector<RecordList> grouped(std::span<const Record> records,
                                 const std::function<std::string(const Record&)>& key);
 RecordList firsts_of(const std::vector<RecordList>& groups);
 
-// Its numbers may be shown and compared: it was measured to the end and nothing about it was wrong.
+// Whether the record's numbers may be shown and compared: the verdict leaves it a number (verdict_exit_code()
+// is 0).
 bool is_usable(const Record& record);
 
-// A whole number of at least `least` that a usable record gives.
+// A parameter as a whole number. Nothing if the record is not usable, or the number is below `least` or above
+// 1e9.
 std::optional<std::uint64_t> whole_number(const Record& record, std::string_view name, double least);
-// Takes `fresh` for the record of a place unless the one there is later.
+// Replaces `there` by `fresh` unless `there` was started later. Used to keep only the newest record of the
+// same work.
 void take_later(const Record*& there, const Record& fresh);
 // "imagenet of 300 samples".
 std::string corpus_title(const Record& record);
 
-// "4 threads", "" where it does not say.
+// "4 threads"; "" if the record does not give the number.
 std::string threads_label(const Record& record);
 
-// A figure as a cell of a table: "-" without it.
+// A figure for a table's cell; "-" if it is absent.
 template <class Format>
 std::string or_dash(const std::optional<double>& value, Format format) {
   return value ? format(*value) : std::string("-");

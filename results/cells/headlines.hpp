@@ -1,4 +1,5 @@
-// The metrics by which records are compared unless others are asked for: those that they mark as headlines.
+// Decides by which metrics records are compared, if the user names none: the metrics that a record marks as
+// headlines.
 #pragma once
 
 #include <set>
@@ -15,12 +16,13 @@ namespace penstock {
 
 using Commands = std::span<const CommandInfo* const>;  // command_registry().present()
 
-// The table of metrics of a command, or of a tool whose results can be imported; empty where neither is
-// known.
+// The table of metrics of a command, or of a tool whose results can be imported. Empty if the name is
+// unknown.
 std::span<const MetricInfo> metrics_of(std::string_view command, Commands commands);
 
-// Of records of one command, with its table. Where a record has no mark (an earlier version made it), the
-// headlines of the table are taken; where there are none either, every metric is one.
+// Collects the headlines of several records of one command. `table` is the command's table. For a record
+// without any mark (an earlier version wrote it), the headlines of the table are added. If no headline is
+// found at all, every metric counts as one.
 class Headlines {
  public:
   explicit Headlines(std::span<const MetricInfo> table) : table_(table) {}
@@ -34,8 +36,9 @@ class Headlines {
   std::vector<MetricInfo> declared_;
 };
 
-// The metric that one figure of the record is shown by: the first of the table that it has, else a headline,
-// else any; never one without a direction. "" where it has none.
+// The name of the metric that represents the record when only one figure is shown. It is the first of `table`
+// that the record has, else a headline, else any metric. Metrics without a direction are skipped. "" if none
+// is left.
 std::string first_metric(const Record& record, std::span<const MetricInfo> table);
 
 }  // namespace penstock

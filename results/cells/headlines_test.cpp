@@ -27,7 +27,7 @@ Record unmarked(Record record) {
   return record;
 }
 
-// The metrics of the first record that are headlines of all of them.
+// The metrics of the first record that count as headlines if all records are added.
 std::vector<std::string> headlines(const std::vector<Record>& records, Commands commands) {
   Headlines all(metrics_of(records[0].command, commands));
   for (const Record& record : records) all.add(record);

@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-constexpr double kRanksApart = 0.1;  // of the median rate: from where on it is said
+constexpr double kRanksApart = 0.1;  // as a fraction of the median rate; smaller differences are not reported
 
 }  // namespace
 

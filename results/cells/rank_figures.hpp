@@ -1,4 +1,4 @@
-// What the ranks of a job did one by one, how a record has it, and how far they lie apart.
+// The rates of the single ranks of a job: how they are measured, stored in a record, read back and described.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ class Trial;
 struct Output;
 struct Record;
 
-// One rank of several, in one run.
+// What one rank did in one run.
 struct RankFigures {
   std::uint64_t bytes = 0;
-  double wall_s = 0;  // by its own clock
+  double wall_s = 0;  // by the rank's own clock
 
   double bytes_per_s() const { return wall_s > 0 ? static_cast<double>(bytes) / wall_s : 0.0; }
 };
@@ -35,11 +35,12 @@ inline constexpr RankMetrics kRanksOfRepeat{{"rank_min_bytes_per_s", "B/s", Bett
                                             {"rank_median_bytes_per_s", "B/s", Better::higher, "repeat"},
                                             {"rank_max_bytes_per_s", "B/s", Better::higher, "repeat"}};
 
-// One sample of each of `metrics`, which may be families with `part` for the star; nothing without ranks.
+// Adds one sample of each of `metrics` to the trial. If the metrics are families, `part` replaces their star.
+// Adds nothing without ranks.
 void record_ranks(std::span<const RankFigures> ranks, const RankMetrics& metrics, Trial& trial,
                   std::string_view part = "");
 
-// Of the slowest, the middle and the fastest rank, in bytes per second; all 0 without ranks.
+// The rates of the slowest, the median and the fastest rank, in bytes per second; all 0 without ranks.
 struct RankRates {
   double least = 0;
   double median = 0;
@@ -48,11 +49,11 @@ struct RankRates {
 
 RankRates rank_rates(std::span<const RankFigures> ranks);
 
-// What record_ranks() put into the record with this prefix: medians of the repeats.
+// Reads back what record_ranks() stored under names with this prefix: the medians of the repeats.
 RankRates rank_rates(const Record& record, std::string_view prefix = "");
 
-// "<whose> lie 30% apart: the slowest at 80.0 MiB/s, the fastest at 110.0"; "" where they end together, as
-// ranks with equal work should, or nothing is known.
+// A sentence if the ranks differ by more than 10% of the median rate: "<whose> lie 30% apart: the slowest at
+// 80.0 MiB/s, the fastest at 110.0". Else "", also if nothing is known.
 std::string ranks_apart(std::string_view whose, const RankRates& rates, const Output& output);
 
 }  // namespace penstock

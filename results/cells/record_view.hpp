@@ -1,6 +1,6 @@
-// How the records of one command are shown: its sentences and its part of the report. A view is a plug-in in
-// the folder of its command; `report` and the sentences under a table use views alone and name no metric.
-// Records of a command without a view are listed metric by metric.
+// The interface by which a command shows its records: its sentences and its part of the report. A view is a
+// plug-in in the folder of its command. `report` and the sentences under a table call only views, and name no
+// metric. Records of a command without a view are listed metric by metric.
 #pragma once
 
 #include <set>
@@ -23,27 +23,28 @@ struct PageState;
 
 using Shown = std::span<const Record* const>;  // the records that tables and charts show
 
-// All functions get records of every command, in any order, and take those that they know.
+// Each function gets the records of all commands, in any order, and uses only those of its own command.
 struct RecordView {
   std::string_view name;  // of the command
-  int order = 0;          // of its sentences and sections among those of other views
-  // One figure of a record is what it moved per second, else the first of these that it has.
+  int order = 0;          // the position of its sentences and sections among those of other views
+  // Represents a record by one figure if it has no throughput: the first of these metrics that it has.
   std::span<const MetricInfo> headline = {};
-  bool compares_arms = false;  // its section compares runs that were measured in turn
+  bool compares_arms = false;  // its section itself compares the arms of an interleaved run
 
-  // The record has a row in the section.
+  // Whether the record has a row in the section.
   bool (*shows)(const Record& record);
-  // Adds the records that are in no group because a later one did the same work.
+  // Adds to `out` the records that the view leaves out because a later record has the same work.
   void (*add_superseded)(std::span<const Record> records, std::set<const Record*>& out);
-  // Names records of the command in a sentence, one name each: "disk cold at 4 threads".
+  // Names for records of this command in a sentence, one for each: "disk cold at 4 threads".
   std::vector<std::string> (*cells)(Shown records);
-  // What tells a record of the command from others in a table, besides app, tier and labels: "4 threads",
+  // The words that distinguish a record from others in a table, besides app, tier and labels: "4 threads",
   // "cold".
   std::vector<std::string> (*label)(const Record& record);
   void (*describe)(std::span<const Record> records, const Output& output, std::vector<Sentence>& out);
-  // The numbers of the first screen (tile_html()).
+  // The tiles of the first screen, made by tile_html().
   std::vector<std::string> (*tiles)(std::span<const Record> records, report::PageState& state);
-  // Finished HTML; its tables and charts are also the files of `report --to csv`. "" without records for it.
+  // The section as finished HTML; "" if there are no records for it. Its tables and charts are also the files
+  // of `report --to csv`.
   std::string (*section)(std::span<const Record> records, report::PageState& state);
 };
 

@@ -57,7 +57,7 @@ using verdicts::enumerate;
 
 using Names = std::map<const Record*, std::string>;
 
-// What to call each record in a sentence: by its command where that has no view.
+// The name of each record in a sentence, from its view. The command's name if it has no view.
 Names names_of(Shown records) {
   std::map<std::string, std::vector<const Record*>> by_command;
   for (const Record* const record : records) by_command[record->command].push_back(record);
@@ -71,7 +71,7 @@ Names names_of(Shown records) {
   return names;
 }
 
-// Each name once, in order.
+// The names of the records in order, without repetitions.
 std::vector<std::string> distinct_names(Shown records, const Names& names) {
   std::vector<std::string> distinct;
   std::set<std::string> known;
@@ -80,7 +80,7 @@ std::vector<std::string> distinct_names(Shown records, const Names& names) {
   return distinct;
 }
 
-// The reason of the records with one verdict when it is the same for all, else that of the first.
+// The reason in brackets if it is the same for all records, else the first record's, marked as the first.
 std::string reason_text(const std::vector<const Record*>& records) {
   std::string reason = records.front()->reason;
   const bool same = std::all_of(records.begin(), records.end(),
@@ -90,7 +90,7 @@ std::string reason_text(const std::vector<const Record*>& records) {
   return same || records.size() == 1 ? " (" + reason + ")" : " (first: " + reason + ")";
 }
 
-// In the order of Verdict.
+// In the order of the enum Verdict.
 constexpr std::string_view kVerdictTexts[] = {"",
                                               "measured for too short a time",
                                               "limited by this machine's own processors, not by the tier",
@@ -118,7 +118,7 @@ void describe_verdicts(Shown records, const Names& names, std::vector<Sentence>&
 }
 
 void describe_unverified(Shown records, std::vector<Sentence>& out) {
-  std::map<std::pair<std::string, std::string>, std::size_t> cells;  // tier, what was asked for
+  std::map<std::pair<std::string, std::string>, std::size_t> cells;  // key: tier and requested cache state
   for (const Record* record : records)
     if (is_usable(*record) && cache_text(*record, "client_data") == "unverified")
       ++cells[{tier_name(*record), cache_name(*record)}];

@@ -1,7 +1,7 @@
-// The sentences about records, printed under a table on stdout and at the top of the report. Every
-// sentence is computed; where the data for one is lacking there is none. The views of the commands say what
-// an experiment came to (record_view.hpp), each by rules of its own; what is said of any record is here:
-//  - Repeats that lie more than 20% apart are noise worth a word.
+// Makes the sentences about records that are printed under a table and at the top of the report. Every
+// sentence is computed; without the data for it there is none. What an experiment showed is described by the
+// view of its command (record_view.hpp). The sentences about any record are made here. One of them: repeats
+// whose spread is above 20% are reported as noise.
 #pragma once
 
 #include <cstddef>
@@ -26,10 +26,10 @@ struct Sentence {
   Tone tone = Tone::finding;
   std::string kind;  // "scaling", "tiers", "prefetch", ...: for tests and for the page's anchors
   std::string text;
-  std::string anchor = {};  // id of what it rests on, on the report page; "" for no place of its own
+  std::string anchor = {};  // id of its numbers on the report page; "" if they have none
 };
 
-// The place of a section's i-th group on the report page, from 0: "reading-1".
+// The id of a section's group on the report page; `index` counts from 0: "reading-1" for index 0.
 std::string group_anchor(std::string_view section, std::size_t index);
 
 inline constexpr double kScalingGain = 0.10;
@@ -40,19 +40,19 @@ inline constexpr double kCeilingTolerance = 1.02;
 // Findings first, then cautions, then failures.
 std::vector<Sentence> sentences(std::span<const Record> records, const Output& output);
 
-// One curve's scaling verdict, for anyone who has rates by thread count. 0 threads: nothing can be said
-// (fewer than two counts, or a rate of 0).
+// How a rate scales with the number of threads. stops_at is 0 if nothing can be concluded: fewer than two
+// points, or a first rate of 0.
 struct Scaling {
-  std::uint64_t stops_at = 0;  // the thread count after which nothing gains; the last when it still gains
-  bool still_gains = false;    // the last step brought 10% and more
-  double lost_after = 0;       // fraction lost from the peak to the last count; 0 below 10%
+  std::uint64_t stops_at = 0;  // more threads than this gain less than 10%; the last count if it still gains
+  bool still_gains = false;    // the last step gained 10% or more
+  double lost_after = 0;       // the fraction lost between the peak and the last count; 0 if it is below 10%
   std::uint64_t peak_at = 0;
-  double gain = 0;  // the rate at stops_at over that at the first count
+  double gain = 0;  // the rate at stops_at divided by the rate at the first count
 };
 struct ScalingPoint {
   std::uint64_t threads = 0;
   double rate = 0;
 };
-Scaling judge_scaling(std::span<const ScalingPoint> curve);  // by rising threads
+Scaling judge_scaling(std::span<const ScalingPoint> curve);  // sorted by threads
 
 }  // namespace penstock

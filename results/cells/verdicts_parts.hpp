@@ -1,4 +1,4 @@
-// What the views make sentences with.
+// Helpers with which the views make sentences.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,22 +15,23 @@
 
 namespace penstock::verdicts {
 
-// "a", "a and b", "a, b and c"; with more than `most`, "a, b and 5 more".
+// Joins texts: "a", "a and b", "a, b and c". If more than one would be left after the first `most`: "a, b and
+// 5 more".
 std::string enumerate(const std::vector<std::string>& words, std::size_t most = 4);
 std::string threads_text(std::uint64_t threads);  // "1 thread", "8 threads"
 std::optional<std::uint64_t> threads_of(const Record& record);
 
-// A sentence of a format string and what it formats.
+// Adds a sentence made from a format string and its arguments.
 template <class... Args>
 void add_sentence(std::vector<Sentence>& out, Tone tone, std::string kind, fmt::format_string<Args...> text,
                   Args&&... args) {
   out.push_back({tone, std::move(kind), fmt::format(text, std::forward<Args>(args)...)});
 }
 
-// Gives what was said since `before` the place that it rests on, where it has none yet.
+// Links the sentences from index `before` on to `anchor`, unless they already have an anchor.
 void rest_on(const std::string& anchor, std::size_t before, std::vector<Sentence>& out);
 
-// `say` for each group of a section; what it says rests on that group's place.
+// Calls `say` for each group of a section, and links the sentences that it adds to that group on the page.
 template <typename Group, typename Say>
 void describe_each(std::string_view section, const std::vector<Group>& groups, std::vector<Sentence>& out,
                    Say say) {

@@ -1,4 +1,4 @@
-// For tests only: which sentences are said of records, by their kind.
+// For tests only: finds the sentences about records by their kind.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kEnoughAsFar = 20;
 
-// Midranks less their mean, so that they add up to 0.
+// Ranks minus their mean, so that they sum to 0. Equal values share the mean of their ranks.
 std::vector<double> centred_ranks(std::span<const double> values) {
   const double mean = (static_cast<double>(values.size()) + 1) / 2;
   std::vector<double> ranks;
@@ -39,7 +39,8 @@ Farthest farthest(std::span<const double> ranks) {
   return found;
 }
 
-// The ring of values, cut into blocks at a drawn place, its blocks shuffled.
+// Writes a random order of the values to `out`: the series, closed to a ring, is cut into blocks from a
+// random start, and the blocks are shuffled. `starts` is scratch space.
 void shuffle_blocks(std::span<const double> ring, std::size_t block, const RandomStream& draw,
                     std::vector<std::size_t>& starts, std::vector<double>& out) {
   const std::size_t n = ring.size();

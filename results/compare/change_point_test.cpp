@@ -12,7 +12,8 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-// Noise whose neighbours resemble each other by `phi`, and a step of `step` deviations in the middle.
+// Noise in which each value depends on the one before by the factor `phi`, with a step of `step` standard
+// deviations in the middle.
 Numbers series(std::size_t n, double phi, double step, std::uint64_t seed) {
   const RandomStream draws(seed, "series");
   Numbers values;
@@ -31,8 +32,8 @@ int flagged(std::size_t n, double phi, double step, double level, int times) {
   return found;
 }
 
-// The annual flow of the Nile at Aswan, 1871 to 1970 (Cobb, The problem of the Nile, Biometrika 65, 1978): it
-// fell after 1898, when the dam was started.
+// The annual flow of the Nile at Aswan, 1871 to 1970 (Cobb, The problem of the Nile, Biometrika 65, 1978). It
+// fell after 1898, when the building of the dam began.
 TEST(ChangePoint, FindsTheDamOfAswan) {
   const Numbers nile{1120, 1160, 963, 1210, 1160, 1160, 813,  1230, 1370, 1140, 995,  935,  1110, 994,  1020,
                      960,  1180, 799, 958,  1140, 1100, 1210, 1150, 1250, 1260, 1220, 1030, 1100, 774,  840,
@@ -71,7 +72,7 @@ TEST(ChangePoint, OfEqualValuesThereIsNone) {
 
 TEST(ChangePoint, RarelySeesOneWhereThereIsNone) {
   EXPECT_LE(flagged(100, 0, 0, 0.01, 400), 8);
-  EXPECT_LE(flagged(100, 0.5, 0, 0.01, 400), 8);  // where a plain permutation would flag a third
+  EXPECT_LE(flagged(100, 0.5, 0, 0.01, 400), 8);  // a permutation of single values would flag a third
   EXPECT_LE(flagged(30, 0, 0, 0.01, 400), 8);
 }
 

@@ -23,14 +23,14 @@ Values values_of(std::span<const Record* const> records, Read read) {
   return values;
 }
 
-// "" where either side does not say.
+// A sentence on how the values of the two sides differ. "" if they are equal, or if a side has none.
 std::string difference(std::string_view what, const Values& base, const Values& candidate) {
   if (base.empty() || candidate.empty() || base == candidate) return "";
   return fmt::format("{}: {} in the base, {} in the candidate", what, fmt::join(base, " and "),
                      fmt::join(candidate, " and "));
 }
 
-// A member of a record's environment, or of an object in it.
+// A member of a record's environment, or of the object `object` in it.
 struct Fact {
   std::string_view words;
   std::string_view name;
@@ -59,7 +59,7 @@ constexpr Fact kRemarked[] = {
     {"the versions", "versions"},
 };
 
-// How the two sides differ in a fact; "" where they do not.
+// A sentence on how the two sides differ in a fact; "" if they do not.
 std::string difference(const Fact& fact, std::span<const Record* const> base,
                        std::span<const Record* const> candidate) {
   const auto read = [&](const Record& record) {
@@ -95,7 +95,7 @@ std::string file_system_difference(const Cell& cell) {
 std::string machine_difference(const Cell& cell) {
   for (const Fact& fact : kMachine)
     if (std::string found = difference(fact, cell.base, cell.candidate); !found.empty()) return found;
-  constexpr double kSameMemory = 0.05;  // kernels keep more or less of it for themselves
+  constexpr double kSameMemory = 0.05;  // kernels reserve different amounts for themselves
   const auto before = memory_of(cell.base);
   const auto now = memory_of(cell.candidate);
   if (before && now && std::abs(*now - *before) > kSameMemory * std::max(*before, *now))

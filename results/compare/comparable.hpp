@@ -1,4 +1,4 @@
-// Whether two sides of a cell may be held against each other, and what else differed between them.
+// Decides whether the two sides of a cell may be compared, and lists what else differs between them.
 #pragma once
 
 #include <span>
@@ -11,18 +11,17 @@
 
 namespace penstock {
 
-// Why the machines are not the same: "other host: a in the base, b in the candidate"; "" where they are, as
-// far as the records tell. What makes a machine: host, machine, cpu, the processors and memory nodes allowed,
-// memory (within 5%), the limits of its control group, and for each tier the kind of file system.
+// Describes the first difference between the machines: "another host: a in the base, b in the candidate"; ""
+// if the records show none. A machine is: host, architecture, processor, the allowed processors and memory
+// nodes, the limits of its control group, memory (within 5%), and for each tier the kind of file system.
 std::string machine_difference(const Cell& cell);
 
-// Why the work was not the same although the same was asked for: other bytes in the corpus, or another cache
-// state;
-// "" where it was.
+// Describes the first difference of the work although the parameters are the same: other bytes in the corpus,
+// or another cache state. "" if there is none.
 std::string work_difference(const Cell& cell);
 
-// What differed that may be the reason of a change but forbids no comparison, a sentence each: kernel,
-// governor, build, versions.
+// Differences that may explain a change but do not forbid a comparison, one sentence each: kernel, operating
+// system, governor, build, versions.
 std::vector<std::string> environment_remarks(std::span<const Record* const> base,
                                              std::span<const Record* const> candidate);
 

@@ -98,7 +98,8 @@ std::string arms_text(const std::set<std::string>& arms) {
   return arms.empty() ? "no arms" : fmt::format("the arms '{}'", fmt::join(arms, "', '"));
 }
 
-// The two arms of one set: those that were named, else two of which one is called "base".
+// The names of the two arms to compare: those given with --arms, else the only two arms if one is called
+// "base".
 Result<std::pair<std::string, std::string>> which_arms(const std::string& named, const RecordSet& set) {
   std::set<std::string> arms;
   for (const StoredRecord& stored : set.records)
@@ -134,7 +135,7 @@ struct Sides {
   std::vector<std::string> remarks;
 };
 
-// What cannot be read may be the very cell that got slower: then nothing is said at all.
+// Reads records, and fails if any of them cannot be read: it may be the one that got slower.
 Result<RecordSet> read_whole(std::span<const fs::path> paths) {
   PENSTOCK_ASSIGN(RecordSet set, read_records(paths));
   if (set.problems.empty()) return set;
@@ -144,7 +145,8 @@ Result<RecordSet> read_whole(std::span<const fs::path> paths) {
                     fmt::format("{}{}; move it away to compare what is left", set.problems[0], more));
 }
 
-// Records that the base has as well (a baseline, and the folder that it names) are no news of the candidate.
+// Removes from the candidate the records that the base has too, such as a baseline and the folder that it
+// refers to. They are not new measurements.
 Result<Sides> without_shared(RecordSet base, RecordSet candidate) {
   std::set<std::string> known;
   for (const StoredRecord& stored : base.records)
@@ -183,7 +185,7 @@ Result<Sides> read_sides(const CommandContext& context) {
   return without_shared(std::move(base), std::move(candidate));
 }
 
-// GitHub reads the summary of a step from the end of a file that all the step's programs write to.
+// Appends to the summary of the GitHub step, a file to which all programs of the step write.
 Result<void> add_to_step_summary(const std::string& text) {
   const char* const path = std::getenv("GITHUB_STEP_SUMMARY");
   if (path == nullptr || *path == '\0') return success();
@@ -196,7 +198,7 @@ Result<void> add_to_step_summary(const std::string& text) {
   return success();
 }
 
-// One comparison in every form that it may be asked for.
+// One comparison in every output format.
 struct Forms {
   std::string text;
   std::string json;
@@ -216,7 +218,7 @@ Result<void> publish(const CommandContext& context, const Forms& forms) {
     print_text(forms.annotations, context.output.json ? stderr : stdout);
     PENSTOCK_TRY(add_to_step_summary(forms.markdown));
   }
-  // Here and not where the process ends: there it would be 1, which says that something got slower.
+  // Flush here: an error at the end of the process would give exit code 1, which means a regression.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     return errno_error(errno, "cannot write the comparison to", "standard output");
   return success();
@@ -263,7 +265,7 @@ Result<int> history(const CommandContext& context) {
   return 0;
 }
 
-// 1 says that something got slower: whatever hinders the comparison itself is 2.
+// Exit code 1 means a regression, so every error of the comparison itself becomes exit code 2.
 Result<int> run_compare(const CommandContext& context) {
   Result<int> code = context.options.flag("history") ? history(context) : compare(context);
   if (!code.ok() && code.error().code != Errc::interrupted) code.error().code = Errc::invalid_argument;

@@ -1,4 +1,4 @@
-// For tests only: two sides of runs to compare.
+// For tests only: makes sets of records to compare.
 #pragma once
 
 #include <cmath>
@@ -31,14 +31,14 @@ inline Record run_of(double mib_per_s, int number = 0) {
   return record;
 }
 
-// As one arm of an interleaved suite.
+// The same as one run of an arm of an interleaved suite.
 inline Record turn_of(const std::string& arm, std::uint64_t index, double mib_per_s) {
   Record record = run_of(mib_per_s, static_cast<int>(index));
   record.pair = Json{{"suite", "s"}, {"index", index}, {"arm", arm}};
   return record;
 }
 
-// `n` numbers around `middle` with 2% of noise.
+// `n` values around `middle` with 2% of noise.
 inline std::vector<double> noise(std::size_t n, double middle, std::uint64_t seed) {
   const RandomStream draws(seed, "noise");
   std::vector<double> values;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kLogOfZero = -1e6;
 
-// The same metric is told by the same words; what differs, else "".
+// Why two samples are not of the same kind, as text; "" if they are.
 std::string mismatch(const Metric& one, const Metric& other) {
   if (one.unit != other.unit)
     return fmt::format("the unit is '{}' here and '{}' there", one.unit, other.unit);
@@ -83,7 +83,8 @@ double log_or_zero(double value) {
 }
 
 std::optional<double> change_of(double shift) {
-  // Half of it is left where one of two averaged differences was beyond measure.
+  // The shift may be the mean of two differences, of which only one has a zero. Then half of the logarithm of
+  // zero remains, so the limit is far below that.
   if (shift > -kLogOfZero / 4) return std::nullopt;
   return std::expm1(std::max(shift, kLogOfZero));
 }

@@ -1,4 +1,4 @@
-// The numbers of one metric of one cell on both sides, as the tests want them.
+// Collects the samples of one metric of one cell from both sides, in the form that the tests need.
 #pragma once
 
 #include <cstddef>
@@ -20,24 +20,25 @@ struct ComparedSamples {
   std::vector<double> candidate;
   std::vector<double> base_runs;  // the median of each run that has one
   std::vector<double> candidate_runs;
-  // Medians of runs of one suite and index, the i-th of one side with that of the other; empty where nothing
-  // was interleaved.
+  // Medians of paired runs: entry i of both vectors is from the same suite and index. Empty if no runs were
+  // interleaved.
   std::vector<double> base_pairs;
   std::vector<double> candidate_pairs;
   std::size_t alone = 0;  // interleaved runs without a partner
 };
 
-// Absent, with the reason in `why`, where unit, direction or what a sample is differ between any two records.
+// Absent, with the reason in `why`, if any two records differ in unit, direction or what one sample is.
 // Records without the metric are skipped.
 std::optional<ComparedSamples> gather_samples(const Cell& cell, const std::string& metric, std::string& why);
 
-// A number of things that were counted, and the same each time in the base: unit "B" or "1", whole numbers.
+// Whether the metric is a count that can be compared exactly: unit "B" or "1", whole numbers, and the same
+// value in every sample of the base.
 bool is_count(const ComparedSamples& samples);
 
-// ln(value), and for 0 a number below all others, so that against it every change is beyond measure and two
-// zeros are equal.
+// ln(value). For 0 it is a very large negative number, so that two zeros are equal and every change from or
+// to zero is beyond measure.
 double log_or_zero(double value);
-// exp(shift) - 1 for a shift of such logarithms; absent where a zero was at one end.
+// exp(shift) - 1 for a difference of such logarithms; absent if one of the two values was zero.
 std::optional<double> change_of(double shift);
 
 }  // namespace penstock

@@ -22,17 +22,18 @@ std::string counted(std::size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-// A row whose figures wait for the number of all tests.
+// A row that can be decided only when the number of all tests is known, since p is adjusted by that number.
 struct Waiting {
   std::size_t row = 0;
   ComparedSamples samples;
-  std::vector<double> differences;  // of pairs, positive is worse
-  std::vector<double> base;         // logarithms, turned so that more is worse
+  std::vector<double> differences;  // of pairs; positive is worse
+  std::vector<double> base;         // logarithms, with the sign turned so that more is worse
   std::vector<double> candidate;
   bool enough = false;
 };
 
-// Removes the records without usable numbers, and says of the first why it has none.
+// Removes the records without usable numbers. Returns how many they are and the first one's verdict and
+// reason, or "" if none was removed.
 std::string remove_unusable(std::vector<const Record*>& records) {
   const std::size_t all = records.size();
   std::string first;
@@ -68,7 +69,7 @@ class Comparing {
   Comparison& comparison_;
   std::vector<Waiting> waiting_;
   std::set<std::string> known_;
-  std::set<std::string> undirected_;  // asked for, but neither more nor less of them is better
+  std::set<std::string> undirected_;  // requested metrics without a better direction
   bool unpaired_ = false;
 };
 

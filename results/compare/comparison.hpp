@@ -1,23 +1,22 @@
-// What changed between two sets of records, cell by cell and metric by metric, and whether it may be
-// believed.
+// Compares two sets of records, cell by cell and metric by metric, and decides which changes are significant.
 //
-// The rules (the statistics are in significance.hpp and hodges_lehmann.hpp, the cells in
-// matched_cells.hpp):
-//  - Where both sides carry `pair` of one suite with different arms, the i-th base is compared with the
-//    i-th candidate, each by the median of its run: d = ln(candidate / base), its sign turned so that
-//    positive is worse. Otherwise a rank-sum test is used, and the comparison says "unpaired: drift
-//    not excluded". It takes one median per run where both sides have enough runs, since the repeats of
-//    one run resemble each other, and else every sample.
-//  - A regression is a one-sided exact p, Holm-adjusted over all M tested metrics, of at most `alpha`
-//    *and* a Hodges-Lehmann effect of at least `least_effect`. Better is the same with the sign turned.
-//  - Fewer than ceil(log2(M / alpha)) values an arm: inconclusive, whatever they say.
-//  - A zero is less than any number and equal to another zero: against it every change is beyond
+// The rules (the statistics are in significance.hpp and hodges_lehmann.hpp, the cells in matched_cells.hpp):
+//  - If both sides have a `pair` of the same suite with different arms, run i of the base is compared with
+//    run i of the candidate, each by its median: d = ln(candidate / base), with the sign turned so that
+//    positive is worse.
+//  - Otherwise a rank-sum test is used, and the comparison remarks "unpaired: drift not excluded". If both
+//    sides have enough runs, it takes one median per run, since the repeats of one run resemble each other.
+//    Else it takes every sample.
+//  - A regression needs both: a one-sided exact p of at most `alpha`, Holm-adjusted over all M tested
+//    metrics, and a Hodges-Lehmann effect of at least `least_effect`. "Better" is the same with the sign
+//    turned.
+//  - Fewer than ceil(log2(M / alpha)) values on a side are inconclusive, whatever the values are.
+//  - A zero is smaller than any other number and equal to another zero: a change from or to it is beyond
 //    measure.
-//  - Counts (unit "B" or "1", whole numbers, the same in every sample of the base) are compared
-//    exactly: another count is a regression where it is worse, better where it is better, and else
-//    differs.
-//  - A cell that only the base has is missing; one whose candidate has a run without usable numbers is
-//    failed; one whose machine, data, unit or direction differs is incomparable.
+//  - Counts (unit "B" or "1", whole numbers, the same in every sample of the base) are compared exactly.
+//    Another count is a regression if it is worse, better if it is better, and else "differs".
+//  - A cell that only the base has is missing. A cell is failed if a run of the candidate has no usable
+//    numbers. It is incomparable if the machine, data, unit or direction differs.
 #pragma once
 
 #include <array>
@@ -37,17 +36,17 @@ namespace penstock {
 
 enum class GateOutcome : std::uint8_t {
   regression,
-  missing,       // the base has it, the candidate lacks it
+  missing,       // the base has it, the candidate does not
   failed,        // the candidate has it without a usable number
   incomparable,  // other machine, data, unit or direction
   inconclusive,  // too few samples to say anything
   better,
-  differs,  // another count, of which neither more nor less is better
-  same,     // no difference that counts; `detectable` says how small a one would have been found
+  differs,  // the count changed, but neither direction is better
+  same,     // no significant change; `detectable` is the smallest change that would have been found
   added,    // only the candidate has it
 };
 
-// How an outcome is called, in the order of GateOutcome.
+// The names of an outcome in each output format, in the order of GateOutcome.
 struct OutcomeNames {
   std::string_view name;     // in JSON and CSV
   std::string_view text;     // in the table of `compare`
@@ -76,44 +75,46 @@ struct CompareSettings {
   std::vector<std::string> metrics =
       {};                       // glob patterns of metric names; empty: the headlines of the records
   bool other_machines = false;  // compare although the machines differ
-  Commands commands = {};  // say what the headlines are of records that do not (results/cells/headlines.hpp)
+  // Their tables define the headlines of records without marks (results/cells/headlines.hpp).
+  Commands commands = {};
 
-  // Whether a metric is to be compared; `headlines` of its records.
+  // Whether to compare a metric. `headlines` are those of the records that have it.
   bool want(const std::string& metric, const Headlines& headlines) const;
 };
 
 struct ComparedMetric {
-  std::string cell;    // "read imagenet, disk, threads 4, cache cold": the same on both sides
-  std::string metric;  // "samples_per_s"; "" where the outcome is of the whole cell
+  std::string cell;    // "read imagenet, disk, threads 4, cache cold": of both sides
+  std::string metric;  // "samples_per_s"; "" if the outcome is of the whole cell
   std::string unit;
   GateOutcome outcome = GateOutcome::same;
-  std::string reason;  // why, where the outcome is not plain from the figures
+  std::string reason;  // "" if the figures explain the outcome
   bool paired = false;
   bool exact = false;  // a count
   std::size_t base_samples = 0;
-  std::size_t candidate_samples = 0;  // of pairs: as many
+  std::size_t candidate_samples = 0;  // of pairs: the same number as base_samples
   double base = 0;                    // medians
   double candidate = 0;
-  // Hodges-Lehmann, as candidate / base - 1: 0.1 is 10% more, be that better or worse. Absent from or beyond
-  // a zero.
+  // Hodges-Lehmann estimate of candidate / base - 1: 0.1 is 10% more, whether that is better or worse. Absent
+  // if one side is zero.
   std::optional<double> change;
   std::optional<Interval> interval;  // of change, at 95%
   std::optional<double> p;           // Holm-adjusted, of the worse direction
-  std::optional<double> detectable;  // the smallest change for the worse that would be found with 90%
+  std::optional<double> detectable;  // the smallest change for the worse that is found with 90% probability
 };
 
 struct Comparison {
-  std::vector<ComparedMetric> rows;  // by outcome, the gravest first; then as the base's records come
-  std::vector<std::string> remarks;  // "unpaired: drift not excluded", what differs besides the figures
-  std::size_t tested = 0;            // M
-  std::size_t least_samples = 0;     // ceil(log2(M / alpha))
-  // 0 none, 1 regression, 3 inconclusive, 4 missing or failed, 5 incomparable; 5 > 4 > 1 > 3.
+  std::vector<ComparedMetric> rows;  // by outcome, regressions first; then in the order of the base's records
+  std::vector<std::string> remarks;  // "unpaired: drift not excluded"; differences other than figures
+  std::size_t tested = 0;            // the number M of tested metrics
+  std::size_t least_samples = 0;     // values that each side needs: ceil(log2(M / alpha))
+  // 0 no regression, 1 regression, 3 inconclusive, 4 missing or failed, 5 incomparable. If several apply, the
+  // first of 5, 4, 1, 3 wins.
   int exit_code() const;
   std::size_t count(GateOutcome outcome) const;
 };
 
-// An Error only where nothing could be compared at all: no record on one side, no metric that matches, or
-// settings that make no sense.
+// An error only if nothing could be compared at all: a side has no record, no metric matches, or the settings
+// are invalid.
 Result<Comparison> compare_records(const RecordSet& base, const RecordSet& candidate,
                                    const CompareSettings& settings);
 

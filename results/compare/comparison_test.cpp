@@ -207,7 +207,7 @@ TEST(Comparison, AFailedRunIsAVerdictWithItsReason) {
   EXPECT_EQ(comparison.exit_code(), 4);
   EXPECT_EQ(comparison.rows[0].outcome, GateOutcome::failed);
   EXPECT_EQ(comparison.rows[0].reason, "1 of 10 runs: wrong_bytes: sample 7");
-  EXPECT_EQ(comparison.rows[1].candidate_samples, 9U);  // the others are compared all the same
+  EXPECT_EQ(comparison.rows[1].candidate_samples, 9U);  // the other samples are still compared
   const Comparison turned = compare(candidate, runs_with(noise(10, 100, 1)));
   EXPECT_EQ(turned.exit_code(), 0);
 }
@@ -318,7 +318,7 @@ TEST(Comparison, CountsAreComparedExactly) {
   EXPECT_EQ(only(more).reason, "1 of 2 samples differ: 13 instead of 12");
   EXPECT_TRUE(only(more).exact);
   EXPECT_EQ(more.tested, 0U);
-  EXPECT_EQ(more.exit_code(), 1);  // no number of runs is needed to count
+  EXPECT_EQ(more.exit_code(), 1);  // a count needs no minimum of runs
   EXPECT_EQ(only(compare(calls(Better::lower, {12, 12}), calls(Better::lower, {11, 11}))).outcome,
             GateOutcome::better);
   EXPECT_EQ(only(compare(calls(Better::higher, {12, 12}), calls(Better::higher, {11, 11}))).outcome,
@@ -328,7 +328,7 @@ TEST(Comparison, CountsAreComparedExactly) {
   EXPECT_EQ(neither.exit_code(), 0);
   EXPECT_EQ(only(compare(calls(Better::lower, {12, 12}), calls(Better::lower, {12}))).outcome,
             GateOutcome::same);
-  // What varies in the base, or is no whole number, is no count.
+  // A number that varies in the base, or that is not whole, is not a count.
   EXPECT_EQ(only(compare(calls(Better::lower, {12, 13}), calls(Better::lower, {12, 14}))).outcome,
             GateOutcome::inconclusive);
   EXPECT_FALSE(only(compare(calls(Better::lower, {1, 1}), calls(Better::lower, {0.999, 0.999}))).exact);

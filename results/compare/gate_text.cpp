@@ -76,7 +76,7 @@ std::string table_text(const Columns& columns, const Rows& rows) {
   return table.text();
 }
 
-// In a cell of a Markdown table or a line of a list.
+// Escapes text for a cell of a Markdown table or an item of a list.
 std::string markdown(const std::string& text) {
   std::string out;
   for (const char c : text) {

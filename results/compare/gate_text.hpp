@@ -1,5 +1,5 @@
-// What a comparison says to people: the table on a terminal and its sentences, and the same in Markdown; and
-// to programs: JSON lines, JUnit's XML, and the commands of GitHub's workflows (gate_formats.cpp).
+// Formats a comparison. For people: a table with sentences on a terminal, and the same in Markdown. For
+// programs: JSON lines, JUnit XML, and workflow commands of GitHub (gate_formats.cpp).
 #pragma once
 
 #include <string>
@@ -18,7 +18,8 @@ std::string change_text(const ComparedMetric& row);
 // The text of a row's outcome, with its reason: "REGRESSION", "no change", "inconclusive: 5 pairs where
 // ...".
 std::string outcome_text(const ComparedMetric& row);
-// "1 regression, 1 missing, 4 the same; 6 metrics tested, ...": how all rows ended and by which rule.
+// "1 regression, 1 missing, 4 without a change; 6 tested: ...": the count of each outcome, and the rule that
+// decided.
 std::string summary_text(const Comparison& comparison, const CompareSettings& settings);
 
 std::string comparison_text(const Comparison& comparison, const CompareSettings& settings,
@@ -31,23 +32,24 @@ std::string change_text(const HistoryRow& row);
 std::string history_text(const History& history, const Output& output);
 std::string history_markdown(const History& history, const Output& output);
 
-// One object a line: `row` for each row, then one `summary`. What is absent or no finite number is null.
+// One JSON object per line: one of kind `row` for each row (`series` for a history), then one of kind
+// `summary`. Absent or not finite numbers are null.
 std::string comparison_json(const Comparison& comparison, const CompareSettings& settings);
 std::string history_json(const History& history, const CompareSettings& settings);
 
-// One test case a row: a regression is a failure; missing, failed and incomparable are errors; inconclusive
+// One test case per row: a regression is a failure; missing, failed and incomparable are errors; inconclusive
 // is skipped.
 std::string comparison_junit(const Comparison& comparison, const CompareSettings& settings,
                              const Output& output);
 
-// "::error title=...::..." for each regression, missing, failed and incomparable row, "::warning ..." for
-// each inconclusive one and one that differs.
+// "::error title=...::..." for each row that is a regression, missing, failed or incomparable, and "::warning
+// ..." for each that is inconclusive or differs.
 std::string comparison_annotations(const Comparison& comparison, const Output& output);
 // "::warning ..." for each change for the worse.
 std::string history_annotations(const History& history);
 
-// As a value and as a property of a workflow command: %, CR and LF, and in a property ':' and ',' as well, by
-// their numbers.
+// Escape text for a workflow command of GitHub, as its value or as a property: '%', CR and LF become '%' and
+// their hexadecimal code. In a property ':' and ',' do too.
 std::string github_value(std::string_view text);
 std::string github_property(std::string_view text);
 

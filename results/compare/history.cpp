@@ -54,7 +54,9 @@ std::vector<RunsInTime> series_of(const RecordSet& set, std::vector<std::string>
   return all;
 }
 
-// Of the latest record's unit and direction: what was measured otherwise before is left out.
+// Makes the row of one metric. Unit and direction are those of the latest record; runs with another unit or
+// direction are left out. Nothing if no run has the metric, or it has no direction. p and `changed` are final
+// only after the adjustment over all series.
 std::optional<HistoryRow> row_of(const RunsInTime& series, const std::string& metric,
                                  const CompareSettings& settings) {
   const Metric* latest = nullptr;

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// One run a day with these rates.
+// Records of one run per day with these rates.
 std::vector<Record> days(const std::vector<double>& rates) {
   std::vector<Record> records;
   for (std::size_t i = 0; i < rates.size(); ++i) {
@@ -101,7 +101,7 @@ TEST(History, WhatAnUpgradeBroughtDoesNotBeginAnotherSeries) {
   EXPECT_TRUE(history.rows[0].changed);
 }
 
-// What that many runs can tell is less than what that many series ask for.
+// A long series is needed for a small p, and hundreds of series ask for a smaller p than these runs can give.
 TEST(History, AmongHundredsOfSeriesAChangeIsASuspicion) {
   constexpr std::uint64_t kSeries = 300;
   std::vector<Record> records;

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// Doubles in their order as whole numbers, so that a search by halves ends at the very number.
+// Maps doubles to whole numbers in the same order, so that a binary search ends at an exact double.
 std::uint64_t place_of(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value + 0.0);  // -0 as 0
   return bits >> 63 == 0 ? bits | (std::uint64_t{1} << 63) : ~bits;
@@ -21,7 +21,8 @@ double at_place(std::uint64_t place) {
   return std::bit_cast<double>(place >> 63 == 1 ? place & ~(std::uint64_t{1} << 63) : ~place);
 }
 
-// The k-th smallest (from 0) of numbers between low and high, told by how many of them are at most a limit.
+// The k-th smallest (from 0) of a set of numbers between `low` and `high`. The set is known only by
+// count_up_to(limit): how many of its numbers are at most `limit`.
 template <class CountUpTo>
 double kth(std::size_t k, double low, double high, CountUpTo count_up_to) {
   std::uint64_t from = place_of(low);
@@ -36,7 +37,7 @@ double kth(std::size_t k, double low, double high, CountUpTo count_up_to) {
   return at_place(from);
 }
 
-// The shift of `count` numbers, of which `leave_out` lie outside the interval on either side.
+// The median of `count` numbers, and the interval that leaves out `leave_out` of them on each side.
 template <class CountUpTo>
 Shift shift_of(std::size_t count, double low, double high, std::optional<std::size_t> leave_out,
                CountUpTo count_up_to) {
@@ -56,7 +57,7 @@ std::optional<Shift> one_sample_shift(std::span<const double> differences, doubl
   const std::size_t n = x.size();
   const auto count_up_to = [&](double limit) {
     std::size_t count = 0;
-    std::size_t above = n;  // x[i] + x[above] and all behind exceed the limit
+    std::size_t above = n;  // for each j >= above, (x[i] + x[j]) / 2 exceeds the limit
     for (std::size_t i = 0; i < n; ++i) {
       while (above > 0 && (x[i] + x[above - 1]) / 2 > limit) --above;
       if (above <= i) break;

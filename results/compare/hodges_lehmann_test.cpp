@@ -38,7 +38,8 @@ TEST(TwoSampleShift, OfTheTextbook) {
   EXPECT_NEAR(shift->interval->high, 0.76, 1e-9);
 }
 
-// The order statistics are found without the n (n + 1) / 2 averages; here they are made and counted.
+// The code finds the order statistics without computing all n (n + 1) / 2 averages. This test computes and
+// sorts them all.
 TEST(OneSampleShift, IsTheMedianOfTheWalshAverages) {
   const RandomStream draws(3, "walsh");
   for (std::size_t n = 1; n <= 40; ++n) {
@@ -105,8 +106,8 @@ TEST(OneSampleShift, CoversAsOftenAsItSays) {
   EXPECT_GE(missed, 60);
 }
 
-// Of suites of 20 pairs with 5% of noise a side, a change of the size that is called detectable is found in
-// about nine of ten, by test and least effect together.
+// Suites of 20 pairs with 5% of noise on each side. A change of the size that is called detectable is found
+// in about nine of ten suites, when both the test and the least effect decide.
 TEST(DetectableShift, IsFoundNineTimesOfTen) {
   const RandomStream draws(6, "power");
   constexpr double kLevel = 0.01 / 8;

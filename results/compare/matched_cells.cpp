@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-// What a cell is called by, the most telling first, with the words that stand before the value.
+// The facts that begin the name of a cell, the most important first, with the words before the value.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstParameters{{
     {"app", ""},
     {"recipe", ""},
@@ -33,7 +33,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstPa
     {"cache", "cache "},
 }};
 
-// Fact -> value, both as text: "threads" -> "4", "tier data" -> "disk (posix)".
+// Fact to value, both as text: "threads" to "4", "tier data" to "disk (posix)".
 using Facts = std::map<std::string, std::string>;
 
 constexpr std::string_view kOptionsOf = "options of ";
@@ -48,7 +48,7 @@ Facts facts_of(const Record& record) {
     facts["corpus"] = corpus;
   }
   for (const auto& [role, tier] : record.tiers.items()) {
-    if (!tier.is_object() || tier.empty() || record.command == "fio") continue;  // fio names paths alone
+    if (!tier.is_object() || tier.empty() || record.command == "fio") continue;  // fio gives only paths
     const std::string name = member_any_text(tier, "name");
     const std::string backend = member_any_text(tier, "backend");
     const auto spec = parse_tier(member_text(tier, "spec"));
@@ -66,7 +66,7 @@ Facts facts_of(const Record& record) {
 // One side's records of one command.
 struct Side {
   std::vector<const Record*> records;
-  std::vector<Facts> facts;  // of each
+  std::vector<Facts> facts;  // of each record
   std::map<std::string, std::set<std::string>> values;
 
   void add(const Record& record) {
@@ -74,7 +74,8 @@ struct Side {
     facts.push_back(facts_of(record));
     for (const auto& [name, value] : facts.back()) values[name].insert(value);
   }
-  // Records say without a word that flags are off: those of another version, of a flag that it had not yet.
+  // Earlier versions recorded a flag only when it was given. A record that lacks such a flag gets the value
+  // "" for it: off.
   void add_silent(const std::string& name) {
     for (std::size_t i = 0; i < records.size(); ++i)
       if (!facts[i].contains(name) && !name.starts_with("tier ") && !name.starts_with(kOptionsOf) &&
@@ -91,7 +92,7 @@ struct Side {
   const std::string& only(const std::string& name) const { return *values.at(name).begin(); }
 };
 
-// Whether a record's command line has the option that the parameter came from.
+// Whether the command line of a record has the option of this parameter.
 bool asked_for(const Side& side, const std::string& name) {
   std::string option = "--" + name;
   std::replace(option.begin(), option.end(), '_', '-');
@@ -109,7 +110,7 @@ std::string shown(const std::string& value) {
   return value.empty() ? "none" : value;
 }
 
-// The names of the facts that tell the cells of one command apart; why others do not, in `remarks`.
+// The names of the facts that distinguish the cells of one command. Adds to `remarks` why others do not.
 std::set<std::string> telling_facts(const Side& base, const Side& candidate, bool arms,
                                     std::vector<std::string>& remarks) {
   std::set<std::string> names;
@@ -120,12 +121,13 @@ std::set<std::string> telling_facts(const Side& base, const Side& candidate, boo
     std::erase_if(names, [&](const std::string& name) {
       if (side.variety(name) > 1) return false;
       if (name.starts_with(kOptionsOf)) return true;
-      // An option that only newer programs know, and that was not given, means what the older ones did.
+      // Only newer programs have this option. If it was not given, it means what the older ones did.
       return !side.known_by_all(name) && !asked_for(side, name);
     });
     return names;
   }
-  std::map<std::string, std::vector<std::string>> unset;  // by the side that says that they have no value
+  // Side -> its parameters without a value, which the other side does not have.
+  std::map<std::string, std::vector<std::string>> unset;
   std::erase_if(names, [&](const std::string& name) {
     const bool varies = base.variety(name) > 1 || candidate.variety(name) > 1;
     const bool one_each = base.variety(name) == 1 && candidate.variety(name) == 1;
@@ -163,7 +165,7 @@ std::set<std::string> telling_facts(const Side& base, const Side& candidate, boo
   return names;
 }
 
-// What the cells of one command are called; `facts` of the first record of each.
+// Names for the cells of one command. `facts` has those of the first record of each cell.
 std::vector<std::string> option_list(const std::string& command, const std::vector<Facts>& facts,
                                      const std::set<std::string>& telling) {
   std::vector<std::string> all;
@@ -203,8 +205,8 @@ std::string key_of(const Facts& facts, const std::set<std::string>& telling) {
   return key;
 }
 
-// What is matched together: of arms, what one suite has, since other suites may tell theirs apart by other
-// options; else everything.
+// The records that are matched together: with arms those of one suite, since arms of other suites may differ
+// in other options; else all.
 struct Sides {
   Side base;
   Side candidate;
@@ -248,7 +250,7 @@ void match_command(const std::string& command, std::map<std::string, Sides>& gro
   }
 }
 
-// What one side has of a suite: which arms, and from when to when.
+// The arms that one side has of a suite, and the time from its first to its last record.
 struct Interleaved {
   std::set<std::string> arms;
   std::string first;
@@ -296,7 +298,7 @@ bool are_arms(std::span<const Record* const> base, std::span<const Record* const
 MatchedCells match_cells(std::span<const Record* const> base, std::span<const Record* const> candidate) {
   const bool arms = are_arms(base, candidate);
   std::vector<std::string> commands;
-  std::map<std::string, std::map<std::string, Sides>> groups;  // of a command, by suite
+  std::map<std::string, std::map<std::string, Sides>> groups;  // command -> suite -> sides
   const auto add = [&](std::span<const Record* const> records, Side Sides::*side) {
     for (const Record* const record : records) {
       const auto [at, fresh] = groups.try_emplace(record->command);

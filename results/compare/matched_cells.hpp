@@ -1,15 +1,15 @@
-// Which records of two sides are of the same work, whoever ran it, where and when.
+// Matches the records of two sides that did the same work, whatever program, machine or day they are from.
 //
-// A cell is: the command; the corpus by recipe, format and samples; each tier by name and back end;
-// every parameter that says what to do. Paths, output files, seeds, labels, how long or how often was
-// measured, and what a run only found out are none of it. Three rules more:
-//  - A parameter that one side's records do not know (an older program wrote them) tells nothing apart,
-//    unless its own side has several values of it or its command line asked for it.
-//  - The options of a tier (limit=, direct=1) tell cells apart only where one side has the same tier
-//    with several.
-//  - Of two arms of one suite, what has one value in either arm, but not the same, is what the arms are
-//    for.
-// What these rules pass over is said in a remark.
+// A cell is identified by the command, the corpus (recipe, format and samples), each tier (name and back
+// end), and every parameter that says what to do. Paths, output files, seeds, labels, how long or how often
+// was measured, and facts that a run only found out do not count. Three more rules:
+//  - A parameter that the records of one side do not know (an older program wrote them) does not distinguish
+//    cells. It does if its own side has several values of it, or asked for it on the command line.
+//  - The options of a tier (limit=, direct=1) distinguish cells only if one side has the same tier with
+//    several options.
+//  - If the sides are two arms of one suite, a parameter with one value in each arm, but not the same, is
+//    what the arms compare. It does not distinguish cells.
+// A remark names each parameter that these rules ignore.
 #pragma once
 
 #include <span>
@@ -22,7 +22,7 @@
 namespace penstock {
 
 struct Cell {
-  std::string words;  // "read imagenet, disk, threads 4, cache cold"; of two cells never the same
+  std::string words;  // "read imagenet, disk, threads 4, cache cold"; unique
   std::vector<const Record*> base;
   std::vector<const Record*> candidate;
 };
@@ -32,14 +32,14 @@ struct MatchedCells {
   std::vector<std::string> remarks;
 };
 
-// The records must outlive what is returned.
+// The result points to the records, which must live longer than it.
 MatchedCells match_cells(std::span<const Record* const> base, std::span<const Record* const> candidate);
 
-// suite and arm of an interleaved record, "" where there are none.
+// The suite and the arm of an interleaved record; "" if it has none.
 std::string suite_of(const Record& record);
 std::string arm_of(const Record& record);
-// Whether the two sides are different arms that ran in turn: they share a suite, none of its arms is on both
-// sides, and the times of the two overlap, for a suite's name alone may be that of another day.
+// Whether the two sides are different arms that were interleaved. They share a suite, no arm of it is on both
+// sides, and their times overlap: the same name alone may be that of a suite of another day.
 bool are_arms(std::span<const Record* const> base, std::span<const Record* const> candidate);
 
 }  // namespace penstock

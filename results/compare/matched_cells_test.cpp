@@ -115,7 +115,7 @@ TEST(MatchedCells, TierOptionsTellApartOnlyWithinOneSide) {
   ASSERT_EQ(matched.remarks.size(), 1U);
   EXPECT_EQ(matched.remarks[0], "the options of disk: none in the base, limit=9MB/s in the candidate");
   EXPECT_EQ(match({plain, limited}, {plain, limited}).cells.size(), 2U);
-  // Options of one tier are nothing to another.
+  // The options of one tier do not matter for another.
   const Record fast = on(read_cell("fast", 4, "cold", 100), "fast=posix:/f,direct=1");
   EXPECT_EQ(match({plain, fast}, {limited, fast}).cells.size(), 2U);
 }

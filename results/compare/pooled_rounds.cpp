@@ -12,8 +12,8 @@
 namespace penstock {
 namespace {
 
-// What tells sweeps, their arms and machines apart; "" for what no sweep made, and for saves, which are held
-// against each other pair by pair.
+// A key that is the same for records of one sweep, arm and machine. "" for a record that no sweep made, and
+// for checkpoint saves, which are compared pair by pair.
 std::string sweep_of(const Record& record) {
   if (!record.label.contains("sweep") || record.command == "checkpoint") return "";
   return record.command + "|" + label_text(record) + "|" + arm_of(record) + "|" +
@@ -29,7 +29,7 @@ void append(Record& pooled, const Record& round) {
   judge(pooled.verdict, pooled.reason, round.verdict, round.reason);
 }
 
-// Of the rounds of one cell, in order of time.
+// Makes one record of the rounds of a cell, which are in order of time.
 Record pooled(const std::vector<const Record*>& rounds) {
   Record all = *rounds.back();
   all.metrics.clear();
@@ -46,7 +46,7 @@ std::size_t pool_rounds(std::vector<StoredRecord>& records) {
   for (const StoredRecord& stored : records)
     if (const std::string sweep = sweep_of(stored.record); !sweep.empty() && is_usable(stored.record))
       sweeps[sweep].push_back(&stored.record);
-  std::map<const Record*, Record> pools;  // by the latest round
+  std::map<const Record*, Record> pools;  // latest round -> pooled record
   std::set<const Record*> gone;
   for (const auto& [sweep, members] : sweeps) {
     for (Cell& cell : match_cells(members, {}).cells) {

@@ -1,5 +1,5 @@
-// The rounds of a sweep as one record a cell: what a sweep measured again and again, each time in a run of
-// its own, has its samples in one place, so that spread and intervals are those of all rounds.
+// Puts the rounds of a sweep together into one record per cell. Each round is a run of its own; together
+// their samples give the spread and the intervals of all rounds.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace penstock {
 
-// Records with the same label `sweep` (and the same other labels and arm, from the same machine) that are of
-// the same work (matched_cells.hpp) and have usable numbers become one, which stands where the latest stood
-// and has its facts; the samples are in order of time, and the verdict is the worst of them. All others stay
-// as they are. Returns how many were pooled into others: 0 where nothing was.
+// Pools the records of one cell: the same label `sweep`, the same other labels, arm and machine, the same
+// work (matched_cells.hpp), and usable numbers. The pooled record replaces the latest one and has its facts.
+// Its samples are in order of time, and its verdict is the worst of all. All other records stay as they are.
+// Returns how many records were merged into others: 0 if none.
 std::size_t pool_rounds(std::vector<StoredRecord>& records);
 
 }  // namespace penstock

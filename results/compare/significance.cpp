@@ -30,7 +30,7 @@ double above(double z) {
   return std::erfc(z / std::sqrt(2.0)) / 2;
 }
 
-// P(the sum of `ranks`, each taken with probability 1/2, is s) for every s.
+// For every s: the probability that the sum is s, if each of `ranks` is added with probability 1/2.
 std::vector<double> sum_of_some(std::span<const std::size_t> ranks) {
   const std::size_t most = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
   std::vector<double> chance(most + 1, 0.0);
@@ -44,11 +44,12 @@ std::vector<double> sum_of_some(std::span<const std::size_t> ranks) {
   return chance;
 }
 
-// P(the sum of `take` of the ranks, all choices being alike, is s) for every s.
+// For every s: the probability that the sum of `take` of the ranks is s, if all choices are equally likely.
 std::vector<double> sum_of_chosen(std::span<const std::size_t> ranks, std::size_t take) {
   const std::size_t most = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
-  // chance[k][s]: of the ranks seen so far k were taken, with the sum s. Rank i joins k others with
-  // probability (take - k) / (those left): the choice is made one by one, so nothing overflows.
+  // chance[k][s] is the probability that k of the ranks seen so far were chosen, with the sum s. Rank i joins
+  // k chosen ones with probability (take - k) / (ranks left). Choosing one by one avoids binomials, which
+  // overflow.
   std::vector<std::vector<double>> chance(take + 1, std::vector<double>(most + 1, 0.0));
   chance[0][0] = 1;
   std::size_t reached = 0;
@@ -74,7 +75,7 @@ double tail_from(const std::vector<double>& chance, std::size_t from) {
   return std::min(tail, 1.0);
 }
 
-// The largest cut whose lower tail, sums of at most cut - 1, stays within (1 - confidence) / 2.
+// The largest cut for which the probability of a sum of at most cut - 1 is within (1 - confidence) / 2.
 std::optional<std::size_t> cut_of(const std::vector<double>& chance, double confidence) {
   double tail = 0;
   std::size_t cut = 0;
@@ -133,7 +134,7 @@ double rank_sum_p(std::span<const double> first, std::span<const double> second)
   if (all.size() <= kExactSamples) return tail_from(sum_of_chosen(ranks, second.size()), sum);
   const auto m = static_cast<double>(first.size());
   const auto n = static_cast<double>(second.size());
-  const double mean = m + n + 1;  // of a doubled rank
+  const double mean = m + n + 1;  // the mean of one doubled rank
   double variance = 0;
   for (const std::size_t rank : ranks)
     variance += (static_cast<double>(rank) - mean) * (static_cast<double>(rank) - mean);
@@ -173,7 +174,7 @@ std::optional<std::size_t> moses_cut(std::size_t first, std::size_t second, doub
   if (first == 0 || second == 0) return std::nullopt;
   if (first + second <= kExactSamples) {
     std::vector<double> chance = sum_of_chosen(first_numbers(first + second), second);
-    // The smallest sum of ranks is U = 0.
+    // Shift the distribution so that the smallest possible sum of ranks is at 0 (the statistic U).
     chance.erase(chance.begin(), chance.begin() + static_cast<std::ptrdiff_t>(second * (second + 1) / 2));
     return cut_of(chance, confidence);
   }

@@ -12,8 +12,8 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-// Reference values: scipy.stats.wilcoxon and mannwhitneyu 1.17.1 with method="exact", and where there are
-// ties the share of all sign changes, or of all choices of samples, counted one by one.
+// Reference values: scipy.stats.wilcoxon and mannwhitneyu 1.17.1 with method="exact". With ties: the fraction
+// of all sign changes, or of all choices of samples, counted one by one.
 TEST(SignedRank, AgreesWithScipy) {
   EXPECT_NEAR(signed_rank_p(Numbers{0.31, -0.12, 0.55, 0.08, -0.27, 0.44, 0.19, 0.73, -0.05, 0.36}),
               0.0322265625, 1e-12);
@@ -26,7 +26,7 @@ TEST(SignedRank, CountsTiesAndZerosExactly) {
   EXPECT_NEAR(signed_rank_p(Numbers{1, -1, 2, 2, 0, -3, 3, 3, 4, 0}), 0.08203125, 1e-12);
   EXPECT_EQ(signed_rank_p(Numbers{0, 0, 0}), 1);
   EXPECT_EQ(signed_rank_p(Numbers{}), 1);
-  EXPECT_EQ(signed_rank_p(Numbers{2, 2, 2, 2}), 1.0 / 16);  // all alike is not nothing
+  EXPECT_EQ(signed_rank_p(Numbers{2, 2, 2, 2}), 1.0 / 16);  // equal differences still count
 }
 
 TEST(SignedRank, TheMostExtremeOutcomeIsOneOfAllSignChanges) {
@@ -45,8 +45,8 @@ TEST(SignedRank, ManyPairsByTheNormalApproximation) {
   EXPECT_NEAR(signed_rank_p(values), 0.02232266899010556, 1e-9);
 }
 
-// 20 pairs of noise without a change, 20,000 times: an exact test at 1% rejects in at most 1%, and not much
-// less.
+// 20 pairs of noise without a change, 20,000 times. An exact test at 1% rejects in at most 1% of them, and
+// not in much less.
 TEST(SignedRank, ErrsAsOftenAsItSays) {
   const RandomStream draws(7, "signed rank");
   int rejected = 0;
@@ -90,7 +90,7 @@ TEST(Holm, AdjustsStepByStepInTheGivenOrder) {
   EXPECT_DOUBLE_EQ(adjusted[3], 0.02);
   EXPECT_DOUBLE_EQ(adjusted[1], 0.03);
   EXPECT_DOUBLE_EQ(adjusted[2], 0.06);
-  EXPECT_DOUBLE_EQ(adjusted[0], 0.06);                // never below a smaller one's
+  EXPECT_DOUBLE_EQ(adjusted[0], 0.06);                // never below the adjusted value of a smaller p
   EXPECT_DOUBLE_EQ(holm(Numbers{0.01}, 30)[0], 0.3);  // of 30 tests, 29 had no p
   EXPECT_EQ(holm(Numbers{0.9, 0.8}, 2), (Numbers{1, 1}));
   EXPECT_TRUE(holm(Numbers{}, 3).empty());

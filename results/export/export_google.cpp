@@ -22,7 +22,7 @@ constexpr double kMostThreads = 1e9;
 
 struct Cell {
   std::string name;
-  std::vector<const Record*> records;  // in order of the set
+  std::vector<const Record*> records;  // in the order of the set
 };
 
 std::string plain(std::string text) {
@@ -39,7 +39,7 @@ std::string short_name(const Record& record) {
   return name;
 }
 
-// All that may tell it from others: its work, and its labels.
+// Everything that may distinguish a cell from others: its work parameters and its labels.
 Json asked(const Record& record) {
   Json all = Json::object();
   for (const std::string& name : work_parameters(record)) all[name] = record.parameters.at(name);
@@ -47,11 +47,11 @@ Json asked(const Record& record) {
   return all;
 }
 
-// Behind a name that several cells have: the parameters in which they differ.
+// Adds to the names of cells with the same name the parameters in which they differ.
 void distinguish(std::vector<Cell*>& cells) {
   std::vector<Json> all;
   for (const Cell* cell : cells) all.push_back(asked(*cell->records.front()));
-  std::map<std::string, std::vector<std::string>> words;  // key -> of each cell
+  std::map<std::string, std::vector<std::string>> words;  // key -> the value of each cell
   for (const Json& one : all)
     for (const auto& [key, value] : one.items()) words[key].resize(cells.size());
   for (auto& [key, of_cells] : words)
@@ -63,7 +63,7 @@ void distinguish(std::vector<Cell*>& cells) {
 
 std::vector<Cell> cells_of(const RecordSet& set) {
   std::vector<Cell> cells;
-  std::map<std::pair<std::string, std::string>, std::size_t> known;  // name, parameters -> which
+  std::map<std::pair<std::string, std::string>, std::size_t> known;  // name, parameters -> index
   for (const StoredRecord& stored : set.records) {
     const std::string name = short_name(stored.record);
     const auto [at, fresh] = known.emplace(std::pair(name, asked(stored.record).dump()), cells.size());
@@ -77,7 +77,7 @@ std::vector<Cell> cells_of(const RecordSet& set) {
   return cells;
 }
 
-// The seconds that stand for a sample.
+// The seconds that represent a sample; nothing if it has no finite value, direction or known unit.
 std::optional<double> seconds_of(const Metric& metric, double sample) {
   if (!std::isfinite(sample) || metric.better == Better::neither) return std::nullopt;
   if (metric.unit == "s") return sample;

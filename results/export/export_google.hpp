@@ -1,9 +1,9 @@
-// Records as Google Benchmark writes them, for tools that read that: its own tools/compare.py above all.
+// Writes records in the JSON of Google Benchmark, for tools that read it, above all its own tools/compare.py.
 //
-// A benchmark is one metric of one cell, a repetition each of its samples. compare.py looks at times alone,
-// so every one has seconds: a metric in s or ns as it is, a rate as the seconds that one unit of it took (of
-// B/s: a MiB), the rate itself next to it as a counter. `cpu_time` repeats `real_time`: records have no
-// processor time. What failed is an entry with its reason.
+// A benchmark is one metric of one cell, and each sample is a repetition. compare.py compares only times, so
+// every sample becomes seconds. A metric in s or ns is converted directly. A rate becomes the seconds for one
+// unit (for B/s: for one MiB), and the rate itself is added as a counter. `cpu_time` repeats `real_time`,
+// since records have no processor time. A failed record becomes an entry with its reason.
 #pragma once
 
 #include <string>
@@ -12,8 +12,9 @@
 
 namespace penstock {
 
-// "read/disk/threads:4/cache:cold/samples_per_s": a cell's name comes of what was asked for, so that the same
-// cells of two sets have the same. Records of one cell are repetitions of it.
+// The whole JSON text. Names are like "read/disk/threads:4/cache:cold/samples_per_s". They are made from the
+// requested parameters, so the same cells of two sets have the same names. Records of one cell are
+// repetitions of it.
 std::string google_benchmark_json(const RecordSet& set);
 
 }  // namespace penstock

@@ -85,7 +85,8 @@ TEST(ExportGoogle, WhatFailedIsAnErrorWithItsReason) {
   EXPECT_EQ(json.at("benchmarks")[0].at("error_message"), "failed: cannot open 'x'");
 }
 
-// For the test of Google's own tool on it: a read of five repeats, that many times as slow as told.
+// Writes the input of the end-to-end test that runs Google's compare.py: a read with five repeats, slowed
+// down by the factor PENSTOCK_SLOWER.
 TEST(ExportGoogle, WritesTheFileOfTheComparison) {
   const char* const path = std::getenv("PENSTOCK_EXPORT");
   if (path == nullptr) GTEST_SKIP() << "PENSTOCK_EXPORT names no file to write";

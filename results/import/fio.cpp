@@ -15,13 +15,13 @@
 namespace penstock {
 namespace {
 
-// "mixed" is all three in one (unified_rw_reporting).
+// "mixed" is the sum of all three (unified_rw_reporting)
 constexpr std::array<std::string_view, 4> kDirections{"read", "write", "trim", "mixed"};
 constexpr std::string_view kSumOfClients = "All clients";
 constexpr double kMostErrno = 4096;
 constexpr double kMostCount = 1e9;
 
-// An option of a job, as it was given or for all jobs; "" where it was not.
+// The value of a job's option: its own, else the global one; "" if it was not given.
 std::string option(const Json& fio, const Json& job, std::string_view name) {
   const std::string own = member_text(member_object(job, "job options"), name);
   return own.empty() ? member_text(member_object(fio, "global options"), name) : own;
@@ -39,16 +39,16 @@ double number_of(const std::string& text) {
   return parsed.ec == std::errc() && number >= 0 ? number : 0;
 }
 
-// Of jobs or of what is in flight: 1 where it says nothing, or nonsense.
+// A number of jobs or of operations in flight; 1 if the text is empty or invalid.
 std::uint64_t count_of(const std::string& text) {
   const double number = number_of(text);
   return number >= 1 && number <= kMostCount ? static_cast<std::uint64_t>(number) : 1;
 }
 
-// Jobs that are clones of one: what each did in one direction.
+// The results of all clones of one job in one direction.
 using Clones = std::vector<const Json*>;
 
-// Before 2.99 bytes were counted in KiB, rates in KiB/s and latencies in microseconds.
+// Before 2.99 fio reported bytes in KiB, rates in KiB/s and latencies in microseconds.
 bool is_early(const Json& direction) {
   return member(direction, "io_kbytes") == nullptr && member(direction, "bw_bytes") == nullptr;
 }
@@ -70,12 +70,13 @@ double seconds_of(const Clones& clones) {
 }
 
 struct Latencies {
-  std::string_view name;  // "lat": from submission; "clat": without the time that submitting took
+  std::string_view name;  // "lat": from submission; "clat": without the time that submission took
   std::vector<const Json*> of;
   double to_ns = 1;
 };
 
-// The total where its percentiles were asked for (lat_percentiles), else that of completion.
+// The total latencies if fio has their percentiles (lat_percentiles), else the completion latencies. Nothing
+// if not all clones have either.
 std::optional<Latencies> latencies_of(const Clones& clones) {
   for (const auto& [ours, theirs, to_ns] :
        {std::tuple("lat", "lat_ns", 1.0), std::tuple("clat", "clat_ns", 1.0),
@@ -91,7 +92,7 @@ std::optional<Latencies> latencies_of(const Clones& clones) {
   return std::nullopt;
 }
 
-// The smallest time within which `percent` of all bins' operations were done.
+// The smallest time in which `percent` of the operations of all clones were done.
 std::optional<double> merged_percentile(const Latencies& latencies, double percent) {
   std::map<double, double> bins;
   double total = 0;
@@ -147,7 +148,7 @@ void add_rates(Record& record, const Clones& clones) {
     bytes_per_s = bytes / seconds;
     ops_per_s = ios / seconds;
   }
-  if (clones.size() == 1) {  // its own words, which are exact to the microsecond
+  if (clones.size() == 1) {  // fio's own rates, which are exact to the microsecond
     const Json& one = *clones.front();
     const auto rate = member_number(one, "bw_bytes");
     bytes_per_s = rate ? *rate : member_number(one, "bw").value_or(bytes_per_s / 1024) * 1024;
@@ -159,7 +160,8 @@ void add_rates(Record& record, const Clones& clones) {
   add_sample(record, kWall, seconds);
 }
 
-// The size of one operation: of several (read, write, trim) the one of this direction; of all in one, all.
+// Records the size of one operation. If fio has one size per direction (read, write, trim), the one of this
+// direction; for "mixed" all of them as text.
 void add_block(Record& record, const std::string& text, std::size_t direction) {
   std::vector<std::string> sizes;
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -176,14 +178,14 @@ void add_block(Record& record, const std::string& text, std::size_t direction) {
 void add_place(Record& record, const Json& fio, const Json& job) {
   const std::string folder = option(fio, job, "directory");
   std::string path = option(fio, job, "filename");
-  path = path.substr(0, path.find(':'));  // the first of several
+  path = path.substr(0, path.find(':'));  // the first of several paths
   if (!folder.empty() && !path.starts_with('/')) path = path.empty() ? folder : folder + "/" + path;
   if (path.empty()) return;
   record.parameters["tier"] = path;
   record.tiers["data"] = Json{{"name", path}, {"backend", option(fio, job, "ioengine")}, {"root", path}};
 }
 
-// What the job was told.
+// Records the options of the job.
 void add_parameters(Record& record, const Json& fio, const Json& job, std::size_t direction,
                     std::size_t clones) {
   add_place(record, fio, job);
@@ -235,7 +237,7 @@ Record record_of(const Json& fio, const std::vector<const Json*>& jobs, std::siz
       utc_time(member_number(first, "job_start").value_or((ended - seconds_of(clones)) * 1e3) * 1e-3);
   add_rates(record, clones);
   add_latencies(record, clones);
-  // Where fio read is its target.
+  // The tier is the target of a job and not part of its work.
   record.work.emplace();
   for (const auto& [name, value] : record.parameters.items())
     if (name != "tier") record.work->push_back(name);
@@ -250,7 +252,7 @@ bool did_something(const std::vector<const Json*>& jobs, std::size_t direction) 
   });
 }
 
-// A job that did nothing at all stands as the direction that it was asked for first.
+// The direction that the job's options ask for first. It is used for the record of a job that did nothing.
 std::size_t asked_for(const Json& fio, const Json& job) {
   const std::string pattern = first_given(fio, job, {"rw", "readwrite"});
   return pattern.find("trim") != std::string::npos ? 2 : pattern.find("write") != std::string::npos ? 1 : 0;

@@ -12,7 +12,7 @@ std::string file_of(const std::string& jobs, const std::string& more = "") {
   return R"({"fio version": "fio-3.33", "timestamp": 1700000000, )" + more + R"("jobs": [)" + jobs + "]\n}\n";
 }
 
-// What a job did in one direction, in two seconds.
+// The JSON of one direction of a job that ran for two seconds.
 std::string did(const std::string& name, double bytes_per_s, const std::string& more = "") {
   return '"' + name + R"(": {"io_bytes": )" + std::to_string(2 * bytes_per_s) +
          R"(, "io_kbytes": 1, "bw_bytes": )" + std::to_string(bytes_per_s) + R"(, "iops": )" +

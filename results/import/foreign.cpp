@@ -13,11 +13,12 @@
 namespace penstock {
 namespace {
 
-constexpr int kMostForeignDepth = 32;        // of JSON nesting; theirs need six
+constexpr int kMostForeignDepth = 32;        // of JSON nesting; these tools need six
 constexpr double kLatest = 32503680000;      // the year 3000
-constexpr std::string_view kOwnMount = "/";  // says of no path where it lies
+constexpr std::string_view kOwnMount = "/";  // the root mount contains every path, so it identifies no tier
 
-// The object that begins with a line and ends with one.
+// The JSON object in the text: from the first '{' at the start of a line to the last '}' at the start of a
+// line.
 std::string_view object_in(std::string_view text) {
   std::size_t begin = 0;
   if (!text.starts_with('{')) {
@@ -30,8 +31,7 @@ std::string_view object_in(std::string_view text) {
                                                       : text.substr(begin, end + 2 - begin);
 }
 
-// Numbers that JSON has no spelling for, which Google Benchmark writes all the same (NaN, -Infinity), as
-// null.
+// Replaces NaN and Infinity by null: Google Benchmark writes them although JSON does not allow them.
 std::string without_odd_numbers(std::string_view text) {
   std::string plain;
   bool quoted = false;
@@ -60,7 +60,7 @@ bool lies_below(const std::filesystem::path& path, const std::filesystem::path& 
 
 using Places = std::map<std::string, std::string>;  // folder -> the name of the tier
 
-// The name of the place that is the nearest one above `path`, "" for none.
+// The tier whose folder is the nearest one above `path`; "" if there is none.
 std::string nearest_place(const Places& places, const std::string& path) {
   std::string_view nearest;
   std::string name;

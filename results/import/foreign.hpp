@@ -1,15 +1,16 @@
-// What other tools measured, as records: the JSON of Google Benchmark and of fio. Content decides, not the
-// name.
+// Turns results of other tools into records: the JSON of Google Benchmark and of fio. The content decides
+// which tool it is, not the file name.
 //
-// Google Benchmark: a record for each run, its repetitions as samples. `real_time_s` and `cpu_time_s` (of an
-// iteration), `payload_bytes_per_s` (its bytes_per_second), `samples_per_s` (items_per_second), and its other
-// counters under their own names. Aggregates are left out: they come from the samples.
+// Google Benchmark: one record for each run, with its repetitions as samples. Metrics are `real_time_s` and
+// `cpu_time_s` (of one iteration), `payload_bytes_per_s` (its bytes_per_second), `samples_per_s` (its
+// items_per_second), and its other counters under their own names. Aggregates are left out, since they are
+// computed from the samples.
 //
-// fio (version 2 on, json and json+, by --client too): a record for each job and direction that it did
-// something in; clones of a job (numjobs without group_reporting) are one record, with the job's own wall
-// time around them all. Rates are bytes and operations a second (`payload_bytes_per_s`, `ops_per_s`);
-// latencies are its own percentiles, merged over clones where json+ has their distributions, and else left
-// out: percentiles are never averaged.
+// fio (version 2 and later, json and json+, also with --client): one record for each job and direction in
+// which the job did something. Clones of a job (numjobs without group_reporting) become one record, and the
+// wall time is that of the slowest clone. Rates are bytes and operations per second (`payload_bytes_per_s`,
+// `ops_per_s`). Latencies are fio's own percentiles. Those of several clones are merged from the
+// distributions of json+. Without these they are left out: percentiles are never averaged.
 #pragma once
 
 #include <optional>
@@ -24,31 +25,33 @@ namespace penstock {
 
 struct Imported {
   std::vector<Record> records;
-  std::vector<std::string> problems;  // what of it could not be taken over, and why
+  std::vector<std::string> problems;  // what could not be imported, and why
 };
 
-// Nothing where `text` is not of these tools. What stands before and behind the JSON (fio's notes) is passed
-// over.
+// Imports the output of either tool; nothing if `text` is from neither. Text before and after the JSON (notes
+// of fio) is skipped.
 std::optional<Imported> import_foreign(std::string_view text);
 
-// The two of them, on JSON that is theirs.
+// The check and the import for each tool. Call import_x() only if is_x() is true. `id` is the prefix of the
+// records' ids.
 bool is_google_benchmark(const Json& json);
 Imported import_google_benchmark(const Json& json, const std::string& id);
 bool is_fio(const Json& json);
 Imported import_fio(const Json& json, const std::string& id);
 
-// Seconds since 1970 as a record has its time, "" for what no clock says.
+// A time in seconds since 1970 in the format of records; "" for an impossible time.
 std::string utc_time(double seconds);
 
-// Operations of fio, which has no samples.
+// The rate of fio's operations; fio does not count samples.
 inline constexpr MetricInfo kOpRate{"ops_per_s", "1/s", Better::higher};
 
-// All metrics that their records can have, in order of importance.
+// All metrics that the records of each tool can have, in order of importance.
 std::span<const MetricInfo> google_benchmark_metrics();
 std::span<const MetricInfo> fio_metrics();
 
-// Of imported records, which know their place by its path alone: the tier is called as the records of a tier
-// on the same place call it (by root, else by mount point), so that a peer is next to it.
+// Names the tiers of fio's records, which have only a path. A tier gets the name that penstock's records of
+// the same place use: by the tier's root, else by the mount point. So results of both tools are next to each
+// other.
 void name_places(std::span<Record* const> records);
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
-// Fuzz target: the input is JSON that another tool wrote, or a baseline. What becomes records of it comes
-// back as it is written, and goes out as Google Benchmark's, which is read again.
+// Fuzz target: the input is JSON of another tool, or a baseline. Imported records must stay the same when
+// they are written and read again. Their export for Google Benchmark must be readable too.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

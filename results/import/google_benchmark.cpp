@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// What an entry says of itself; every other number is a counter.
+// The standard members of an entry; every other number is a counter.
 constexpr std::array<std::string_view, 17> kOwn{"family_index",  "per_family_instance_index",
                                                 "repetitions",   "repetition_index",
                                                 "threads",       "iterations",
@@ -49,7 +49,8 @@ std::string started(const std::string& date) {
   return utc_time(static_cast<double>(midnight + hour * 3600 + minute * 60 + second - offset));
 }
 
-// An aggregate of a version that does not say so: "BM_x_mean" next to "BM_x".
+// Whether an entry is an aggregate. Early versions do not mark them: then "BM_x_mean" is one if "BM_x"
+// exists.
 bool is_aggregate(const Json& entry, const std::set<std::string>& names) {
   if (const std::string type = member_text(entry, "run_type"); !type.empty()) return type != "iteration";
   const std::string name = member_text(entry, "name");
@@ -63,7 +64,8 @@ std::string run_name(const Json& entry) {
   return name.empty() ? member_text(entry, "name") : name;
 }
 
-// An aggregate is of a run, or (complexity) of all runs of a family: "BM_x" of "BM_x/8" and "BM_x/64".
+// Whether `aggregate` belongs to `run`. It is of that run, or of all runs of a family (complexity): "BM_x" of
+// "BM_x/8" and "BM_x/64".
 bool is_of(const std::string& run, const std::string& aggregate) {
   return run == aggregate || run.starts_with(aggregate + "/");
 }
@@ -149,8 +151,8 @@ Imported import_google_benchmark(const Json& json, const std::string& id) {
   const Json& context = json.at("context");
   std::set<std::string> names;
   for (const Json& entry : json.at("benchmarks")) names.insert(member_text(entry, "name"));
-  std::vector<std::string> order;       // of the records, by run name and threads
-  std::vector<std::string> aggregated;  // run names that aggregates stand for
+  std::vector<std::string> order;       // run names of the records
+  std::vector<std::string> aggregated;  // run names that have aggregates
   for (const Json& entry : json.at("benchmarks")) {
     const std::string name = run_name(entry);
     if (name.empty()) {

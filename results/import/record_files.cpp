@@ -1,4 +1,4 @@
-// Reading what the store wrote, and what other tools measured.
+// Finds and reads record files, both penstock's own and those of other tools (declared in store.hpp).
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ constexpr int kMostRecordDepth = 32;  // of JSON nesting; records need five
 
 class Reading {
  public:
-  // `named`: by the user, and not found in a folder of his.
+  // `named` is true if the user named the file, and false if it was found in a folder.
   void file(const fs::path& path, bool named);
   RecordSet done() &&;
 
@@ -38,7 +38,7 @@ class Reading {
   }
 
   RecordSet set_;
-  std::set<std::pair<dev_t, ino_t>> known_;  // a file that is reached by two paths counts once
+  std::set<std::pair<dev_t, ino_t>> known_;  // a file that two paths lead to counts once
 };
 
 void Reading::file(const fs::path& path, bool named) {
@@ -167,7 +167,7 @@ Result<RecordSet> read_records(std::span<const fs::path> paths) {
 }
 
 std::vector<fs::path> with_folders(const fs::path& path) {
-  constexpr int kDeep = 1;  // below its own folders
+  constexpr int kDeep = 1;  // levels of folders below its own folders
   std::vector<fs::path> paths{path};
   std::error_code code;
   if (!fs::is_directory(path, code)) return paths;

@@ -30,7 +30,7 @@ Result<void> check_name(const std::string& name) {
                     fmt::format("'{}' is no name for a baseline: letters, digits, '_', '-' and '.'", name));
 }
 
-// What the file is now.
+// The current size and checksum of a file; its path is left empty.
 Result<Baseline::File> inspect(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return errno_error(errno, "cannot open", path.string());

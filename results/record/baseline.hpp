@@ -1,6 +1,6 @@
-// Baselines: what runs are compared with, by name. A baseline is a reference, not a copy: a small file
-// `baselines/NAME` in a results folder that names record files, and the size and CRC32C that each had. It
-// is replaced at once or not at all, and one whose files are gone or changed does not hold any more.
+// Baselines: names for the records that later runs are compared with. A baseline is a reference and not a
+// copy: a small file `baselines/NAME` in a results folder lists record files with the size and the CRC32C
+// that each had. It is replaced atomically. A baseline whose files are missing or have changed is invalid.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,16 @@
 
 namespace penstock {
 
-// Where "baseline:NAME" looks, and where `penstock` keeps records if it is not told.
+// The folder in which "baseline:NAME" is looked up, and in which commands store records by default.
 inline constexpr const char* kResultsFolder = "penstock-results";
 
-// Letters, digits, '_', '-' and '.', which is not the first: what may be the name of a file or a label.
+// Whether `name` may be the name of a file or a label: letters, digits, '_', '-' and '.', but no '.' at the
+// start.
 bool is_plain_word(std::string_view name);
 
 struct Baseline {
   struct File {
-    std::string path;  // relative to the results folder where it is in it
+    std::string path;  // relative to the results folder if the file is inside it
     std::uint64_t bytes = 0;
     std::uint32_t crc = 0;
   };
@@ -33,28 +34,30 @@ struct Baseline {
   std::vector<File> files;
 };
 
-// Of `paths`, as read_records() takes them: folders as they are now. invalid_argument for a name that is no
-// plain word (letters, digits, '_', '-', '.') and for paths without a record file; corrupt where not all of
-// their records could be read.
+// Saves a baseline of the records in `paths`, as read_records() reads them. A folder stands for the files
+// that it has now. Errors: invalid_argument if is_plain_word(name) is false or `paths` have no record file;
+// corrupt if not all of their records can be read. `step` is for tests (StoreStep).
 Result<Baseline> save_baseline(const std::filesystem::path& folder, const std::string& name,
                                std::span<const std::filesystem::path> paths, const StoreStep& step = {});
 
-// By name; none where the folder has none. One that cannot be read is an error that names it.
+// All baselines of the folder, sorted by name; empty if it has none. A baseline that cannot be read is an
+// error that names it.
 Result<std::vector<Baseline>> list_baselines(const std::filesystem::path& folder);
 
-// not_found where there is none of that name.
+// Removes the baseline, not its records. not_found if there is no baseline of that name.
 Result<void> remove_baseline(const std::filesystem::path& folder, const std::string& name);
 
-// Nothing where all its files are as they were; else corrupt or not_found, naming the baseline and the file.
+// Succeeds if all files of the baseline are as they were. Else corrupt or not_found, with the names of the
+// baseline and the file.
 Result<void> check_baseline(const std::filesystem::path& folder, const Baseline& baseline);
 
-// Whether `path` is written as a baseline: "baseline:NAME" or "FOLDER/baseline:NAME".
+// Whether `path` refers to a baseline: "baseline:NAME" or "FOLDER/baseline:NAME".
 bool is_baseline(const std::filesystem::path& path);
 
-// The files of such a one, checked.
+// The files of the baseline that `path` refers to, after check_baseline().
 Result<std::vector<std::filesystem::path>> baseline_files(const std::filesystem::path& path);
 
-// The text of a baseline's file; corrupt where it is none. `what` names it in messages.
+// Parses the text of a baseline's file; corrupt if it is not one. `what` is its name in messages.
 Result<Baseline> parse_baseline(std::string_view text, const std::string& what);
 
 }  // namespace penstock

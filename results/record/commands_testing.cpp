@@ -1,4 +1,4 @@
-// For tests only: the tables of a few commands, as far as the tests' records know them.
+// For tests only: option tables of a few commands, with the options that the tests' records use.
 #include <vector>
 
 #include "io_backends/core/cli/command.hpp"

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kBlanks = " \t\n";
 
-// The whole file without blanks at its ends; absent when it cannot be read.
+// The text of a file without blanks at both ends; absent if it cannot be read.
 std::optional<std::string> file_text(const fs::path& path) {
   std::ifstream in(path);
   if (!in) return std::nullopt;
@@ -37,7 +37,7 @@ std::optional<std::string> file_text(const fs::path& path) {
   return std::string(trim(text.str(), kBlanks));
 }
 
-// The value behind "key:" or "key=" of the first such line.
+// The value after "key:" or "key=" in the first line with that key; "" if there is none.
 std::string line_value(const fs::path& path, std::string_view key) {
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);) {
@@ -54,7 +54,7 @@ std::string line_value(const fs::path& path, std::string_view key) {
   return "";
 }
 
-// Keeps the tighter of what is there and `number`.
+// Sets `key` to `number` unless it already has a smaller one.
 template <class T>
 void tighten(Json& json, const char* key, T number) {
   if (!json.contains(key) || json[key].get<T>() > number) json[key] = number;
@@ -87,7 +87,7 @@ void inspect_v1(const fs::path& mount, const std::string& controllers, const std
   const auto has = [&](std::string_view name) {
     return wrapped.find("," + std::string(name) + ",") != std::string::npos;
   };
-  // Inside a container the path of the host may not exist; the mounted root is then the own group.
+  // Inside a container the host's path may not exist. The mounted root is then the group of this process.
   const auto own = [&](std::string_view controller) {
     const fs::path base = mount / controller;
     const fs::path folder = base / fs::path(path).relative_path();
@@ -95,7 +95,7 @@ void inspect_v1(const fs::path& mount, const std::string& controllers, const std
     return fs::exists(folder, ignored) ? folder : base;
   };
   if (has("memory")) {
-    // "No limit" is a huge number rounded to pages.
+    // The kernel writes "no limit" as a huge number rounded to pages.
     if (const auto text = file_text(own("memory") / "memory.limit_in_bytes"))
       if (const auto number = parse_digits<std::uint64_t>(*text);
           number && *number < (std::uint64_t{1} << 60))
@@ -128,7 +128,7 @@ int cpu_count() {
 
 std::string cpu_model() {
   std::string model = line_value("/proc/cpuinfo", "model name");
-  if (model.empty()) model = line_value("/proc/cpuinfo", "CPU implementer");  // ARM tells numbers only
+  if (model.empty()) model = line_value("/proc/cpuinfo", "CPU implementer");  // ARM gives only a number
   return model;
 }
 

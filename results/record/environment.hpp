@@ -1,4 +1,5 @@
-// What a measurement ran on: the part of a record that says whether two records may be compared.
+// Describes the machine that a measurement ran on. This part of a record decides whether two records may be
+// compared.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,14 @@ namespace penstock {
 struct CacheState;
 struct Tier;
 
-// host, kernel, cpu, cpus (allowed, "0-3"), cpu_count, numa (allowed memory nodes), governor, memory_bytes,
-// cgroup (limits), build (compiler, type, flags, sanitizer), versions, clock_read_ns. What the machine does
-// not tell is "" or absent. Takes a few milliseconds.
+// An object with: host, kernel, machine, os, cpu, cpus (allowed, "0-3"), cpu_count, numa (allowed memory
+// nodes), governor, memory_bytes, cgroup (limits), build (compiler, type, flags, sanitizer), versions,
+// clock_read_ns. A fact that the machine does not report is "" or absent. Takes a few milliseconds.
 Json inspect_environment();
 
-// The cgroup limits that hold for this process: the tightest on the way to the root, version 1 and 2; {} when
-// there are none. Keys: version, path, memory_bytes, cpus (quota / period), io (the io.max or blkio.throttle
-// lines). `root` replaces "/" in tests.
+// The cgroup limits of this process; {} if there are none. Of version 2 the tightest on the way to the root,
+// of version 1 those of its own group. Keys: version and path (version 2 only), memory_bytes, cpus (quota /
+// period), io (the lines of io.max or blkio.throttle). `root` replaces "/" in tests.
 Json cgroup_limits(const std::filesystem::path& root);
 
 // The median cost of one steady_clock read.
@@ -27,12 +28,13 @@ double clock_read_ns();
 // This machine's memory in bytes, 0 if unknown.
 std::uint64_t memory_bytes();
 
-// What may be taken of it now, as its MemAvailable and the cgroup's limit say, without the system having to
-// end a process for it: page cache gives way, what is in tmpfs does not. 0: unknown.
+// The memory in bytes that this process can use now, so that the system does not have to end a process: the
+// smaller of MemAvailable and the cgroup's limit. Page cache counts as available, files in tmpfs do not. 0 if
+// unknown.
 std::uint64_t memory_left();
 
-// The tier as it is now: what it was opened from, its file system and ceilings, and the times of its calls
-// where they are taken.
+// The current facts of a tier: how it was opened, its file system and ceilings, and the times of its calls if
+// they are measured.
 Json tier_json(const Tier& tier);
 Json cache_json(const CacheState& cache);
 

@@ -1,4 +1,5 @@
-// What the ranks of a job tell each other beyond numbers: JSON from each to rank 0, and one answer to all.
+// Exchanges data between the ranks of a job that is more than numbers: JSON from each rank to rank 0, and one
+// answer to all. Every rank makes these calls in the same order.
 #pragma once
 
 #include <functional>
@@ -12,23 +13,23 @@ namespace penstock {
 
 struct GatheredJson {
   Json json;
-  int signal = 0;  // the first that came to one of the ranks; 0 for none
+  int signal = 0;  // the signal that a rank received, of the lowest such rank; 0 for none
 };
 
-// Collective: `join` makes one of what each rank says, in rank order, on rank 0; every rank gets that. A
-// signal that has come to one rank has come to all when this returns: interrupted() says so on each.
+// Collective: rank 0 calls `join` with the JSON of all ranks, in rank order, and every rank gets the result.
+// If a rank received a signal, interrupted() is true on every rank when this returns.
 Result<GatheredJson> gather_json(Communicator& ranks, const Json& mine,
                                  const std::function<Json(const std::vector<Json>&)>& join);
 
-// Collective: on rank 0 a row for each rank with its number, its `host` and what its clock lies apart from
-// rank 0's; of `before`, the rows of an earlier call, each has the clocks before its own. [] on the other
-// ranks.
+// Collective: returns on rank 0 an array with an entry for each rank: its number, its `host`, its rank on the
+// node, and the offset of its clock from rank 0's. `before` is the result of an earlier call: its clock
+// offsets are put before the new one. Returns [] on the other ranks.
 Result<Json> gather_ranks(Communicator& ranks, const Json& host, const Json& before);
 
 Json packed(const Error& error);
 Error error_of(const Json& json);
 
-// null for none.
+// JSON null stands for an absent number.
 Json packed_number(const std::optional<double>& number);
 std::optional<double> number_of(const Json& json);
 

@@ -1,4 +1,4 @@
-// Reads JSON that anybody may have written: what is not there, or has another type, is nothing.
+// Reads JSON from an untrusted source. A member that is missing or has another type counts as absent.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,7 @@ inline const Json* member(const Json& json, std::string_view name) {
   return at == json.end() ? nullptr : &*at;
 }
 
-// An object, empty where there is none.
+// The member if it is an object, else an empty object.
 inline const Json& member_object(const Json& json, std::string_view name) {
   static const Json kEmpty = Json::object();
   const Json* const found = member(json, name);

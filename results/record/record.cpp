@@ -33,7 +33,7 @@ std::string_view verdict_name(Verdict verdict) {
 }
 
 int verdict_exit_code(Verdict verdict) {
-  if (verdict <= Verdict::degraded) return 0;  // there is a number
+  if (verdict <= Verdict::degraded) return 0;  // the record has a number
   return verdict == Verdict::skipped ? 77 : 1;
 }
 

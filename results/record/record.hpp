@@ -1,4 +1,4 @@
-// A record: one measured cell with everything that someone needs to believe it. Field names are a contract
+// A record: one measured cell with everything that a reader needs to trust it. Field names are a contract
 // (docs/records.md).
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace penstock {
 
-// From harmless to fatal.
+// In order from harmless to fatal.
 enum class Verdict : std::uint8_t {
   ok,
   short_time,  // written "short"
@@ -32,15 +32,15 @@ enum class Verdict : std::uint8_t {
 };
 std::string_view verdict_name(Verdict verdict);
 int verdict_exit_code(Verdict verdict);  // 0, 1 or 77 (docs/records.md)
-// One more verdict on the same thing: the worst stands, with its reason. Where that still leaves a number, a
-// lesser one is named after it: "3 samples were skipped; also client_bound: ...".
+// Adds one more verdict on the same cell: the worst one wins, with its reason. If the worst still leaves a
+// number, the lesser verdict is added to the reason: "3 samples were skipped; also client_bound: ...".
 void judge(Verdict& verdict, std::string& reason, Verdict what, std::string_view why);
 
 struct Metric {
   std::string unit;  // "B/s", "s", "ns", "1/s", "1", "B"
   Better better = Better::higher;
   std::string per;              // what one sample is: "repeat", "step", "run"
-  std::vector<double> samples;  // raw, in order; what is no finite number is null in JSON
+  std::vector<double> samples;  // raw, in order; a sample that is not finite is null in JSON
   bool headline = false;        // MetricInfo::headline
   double value() const;         // the median
 };
@@ -59,7 +59,8 @@ struct Record {
   std::map<std::string, std::string> label;
   std::uint64_t seed = 0;
   Json parameters = Json::object();
-  // Names of the parameters that identify what was measured (results/record/work.hpp); absent in older files.
+  // The names of the parameters that identify what was measured (results/record/work.hpp). Older files do not
+  // have them.
   std::optional<std::vector<std::string>> work;
   Json tiers = Json::object();        // role ("data", "checkpoint", "burst_buffer") -> facts (tier_json)
   Json cache = Json::object();        // cache_json
@@ -72,11 +73,11 @@ struct Record {
   std::string reason;
 };
 
-// One more raw sample; unit, direction, "per" and headline are fixed by the first. Of a family, of its metric
-// with `part` for the star.
+// Adds one more raw sample. The first sample of a metric fixes its unit, direction, "per" and headline. For a
+// family, `part` replaces the star in the metric's name.
 void add_sample(Record& record, const MetricInfo& metric, double value);
 void add_sample(Record& record, const MetricInfo& family, std::string_view part, double value);
-// Whether one of `table` is the declaration of this metric.
+// Whether `table` declares this metric with the same unit, direction, "per" and headline.
 bool is_declared(std::string_view name, const Metric& metric, std::span<const MetricInfo> table);
 
 Json to_json(const Record& record);

@@ -30,8 +30,8 @@ Result<void> before(const StoreStep& step, std::string_view name) {
   return step ? step(name) : success();
 }
 
-// Whether the two are names of one file: a server that gave a name and whose answer was lost is asked again,
-// and says then that the name is taken.
+// Whether both paths are names of the same file. A network file system may make the second name although its
+// answer is lost. The repeated request then fails with EEXIST for the file's own name.
 bool same_file(const fs::path& one, const fs::path& other) {
   struct stat first {};
   struct stat second {};
@@ -39,8 +39,10 @@ bool same_file(const fs::path& one, const fs::path& other) {
          first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-// 0, or an errno. Where the file system cannot rename without replacing, a second name and the first one's
-// end; where it has no second names either, the identifier in the name is all that keeps two apart.
+// Renames without replacing; returns 0 or an errno. If the file system cannot do that in one call, it makes a
+// hard link and then removes the old name. If it has no hard links either, it checks and then renames.
+// Another writer could take the name in between, and then only the random id in the name prevents a
+// collision.
 int rename_noreplace(const fs::path& from, const fs::path& to) {
   if (::syscall(SYS_renameat2, AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
@@ -53,7 +55,8 @@ int rename_noreplace(const fs::path& from, const fs::path& to) {
   return 0;
 }
 
-// "2026-11-20T09:30:00Z" -> "20261120T093000Z"; anything else that could leave the folder is dropped.
+// "2026-11-20T09:30:00Z" becomes "20261120T093000Z". Drops all other characters, so that a name from a record
+// cannot leave the folder.
 std::string name_part(std::string_view text, std::string_view extra) {
   std::string part;
   for (const char c : text) {
@@ -63,7 +66,7 @@ std::string name_part(std::string_view text, std::string_view extra) {
   return part;
 }
 
-// Makes the folder durable under its name too.
+// Makes the folder if it is missing. Syncs its parent, so that the new name is durable too.
 Result<void> make_folder(const fs::path& folder) {
   std::error_code code;
   if (fs::is_directory(folder, code)) return success();
@@ -96,11 +99,13 @@ Result<void> write_all(int fd, std::string_view text, const fs::path& path) {
 
 Result<void> sync_folder(const fs::path& folder) {
   const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // Some network file systems refuse to sync a folder; they make names durable themselves.
+  // Some network file systems refuse to sync a folder, and make names durable themselves.
   if (fd && (::fsync(fd.get()) == 0 || errno == EINVAL || errno == EROFS)) return success();
   return errno_error(errno, "cannot sync", folder.string());
 }
 
+// The order of the steps makes the file whole and durable: the bytes are synced before the name exists, and
+// the name is synced last. A failure before the last step removes the temporary file.
 Result<void> write_whole(const fs::path& folder, const std::string& name, std::string_view text, bool replace,
                          const StoreStep& step) {
   PENSTOCK_TRY(make_folder(folder));
@@ -159,9 +164,9 @@ Result<fs::path> write_records(const fs::path& folder, std::span<const Record> r
 
 namespace {
 
-// 0, or the errno of what could not be made. What is missing of the folder is made below a unique name:
-// another process that checks likewise, or writes, must not meet a folder that is removed again. `made` gets
-// the names of what it made, from the outermost.
+// Makes a file in `folder` and removes it; returns 0 or the errno of the step that failed. Missing folders
+// are made below a unique name: another process that checks or writes must not find a folder that is removed
+// again. `made` gets the folders that were made, the outermost first; the caller removes them.
 int make_file_in(const fs::path& folder, std::vector<fs::path>& made) {
   std::error_code code;
   fs::path at = folder;
@@ -172,7 +177,7 @@ int make_file_in(const fs::path& folder, std::vector<fs::path>& made) {
     if (::mkdtemp(own.data()) == nullptr) return errno;
     made.push_back(at = own);
     for (const fs::path& name : missing) {
-      if (name.empty()) continue;  // behind a slash at the end
+      if (name.empty()) continue;  // after a slash at the end
       at /= name;
       if (::mkdir(at.c_str(), 0777) != 0) return errno;
       made.push_back(at);

@@ -1,12 +1,12 @@
-// The results folder: one immutable file per run, `<utc time>-<command>-<short id>.jsonl`, one record a line,
-// each sealed.
+// Writes record files into the results folder: one immutable file per run, `<utc time>-<command>-<short
+// id>.jsonl`, with one sealed record per line.
 //
-// A file appears whole or not at all: written under a name that no reader takes for a record file, synced,
-// renamed without replacing, and the folder synced. No locks, so it works on network file systems and with
-// many writers.
+// A file appears whole or not at all. It is written under a hidden name that no reader takes for a record
+// file and synced. It is then renamed without replacing another file, and the folder is synced. There are no
+// locks, so this works on network file systems and with many writers.
 //
-// The seal of a line says which of how many lines of its run it is, and the CRC32C of all that is before it.
-// It is the last member of the record's own object, so that every line stays a record:
+// The seal of a line has its number, the number of lines of its run, and the CRC32C of all text before it. It
+// is the last member of the record's own JSON object, so that every line stays a record:
 //
 //   {"schema":1,...,"reason":"","seal":{"line":2,"of":3,"crc32c":"0a1b2c3d"}}
 #pragma once
@@ -23,42 +23,44 @@
 
 namespace penstock {
 
-// A test's way in: called with "create", "write", "sync", "rename", "sync_dir" before that step; an error
-// takes the step's place.
+// A hook for tests: called with "create", "write", "sync", "rename" or "sync_dir" before that step. If it
+// returns an error, the step is not done and fails with that error.
 using StoreStep = std::function<Result<void>(std::string_view step)>;
 
-// Writes the records of one run and returns the file's path once it is durable under its name. Makes the
-// folder when it is not there. `command` and the first record's `started` and `id` make the name; a name that
-// is taken gets another id. After an error nothing is left that reads as a record, except that a failed
-// "sync_dir" leaves the whole file in place.
+// Writes the records of one run, and returns the path once the file is durable under its name. Makes the
+// folder if it is missing. The name is made from `command` and the first record's `started` and `id`; if the
+// name is taken, another id is tried. After an error no file is left that a reader takes for records. The
+// exception is a failed "sync_dir", which leaves the whole file in place.
 Result<std::filesystem::path> write_records(const std::filesystem::path& folder,
                                             std::span<const Record> records, const StoreStep& step = {});
 
-// Whether write_records() could make its file there, asked before anything is measured. Permissions do not
-// tell what a file system takes. So it makes what is missing of the folder, under a unique name next to it,
-// and an empty file in it, and removes both. Other processes may do the same at once.
+// Checks before a measurement that write_records() can make its file in `folder`. Permissions alone do not
+// show what a file system accepts. So this makes the missing folders under a unique name, with an empty file
+// in the innermost, and removes them again. Several processes may do this at the same time.
 Result<void> check_results_folder(const std::filesystem::path& folder);
 
-// `record`, the JSON object of a record in one line, with its seal: it is `line` (from 1) of `of` lines.
+// Adds the seal to `record`, a JSON object in one line: it is line number `line` (from 1) of `of` lines.
 std::string seal_line(std::string_view record, std::size_t line, std::size_t of);
 
-// What ends a sealed line: the CRC32C of `text`, which is all before it.
+// The end of a sealed line: the CRC32C of `text`, which is everything before it.
 std::string seal_end(std::string_view text);
 inline constexpr std::string_view kSumBegins = R"(,"crc32c":")";
 inline constexpr std::string_view kSumEnds = R"("}})";
 
-// Writes `text` as `folder`/`name`, whole or not at all; replaces what is there where `replace` is set, else
-// that is already_exists.
+// Writes `text` as `folder`/`name`, whole or not at all, and durable when it returns. An existing file is
+// replaced if `replace` is set, else the error is already_exists.
 Result<void> write_whole(const std::filesystem::path& folder, const std::string& name, std::string_view text,
                          bool replace, const StoreStep& step = {});
 
-// All of `text` to `fd`, which is of `path`.
+// Writes all of `text` to `fd`. `path` is for messages.
 Result<void> write_all(int fd, std::string_view text, const std::filesystem::path& path);
 
-// Makes the names in `folder` durable, where its file system does not do that itself.
+// Makes the names in `folder` durable. Succeeds without a sync on file systems that do it themselves and
+// refuse the call.
 Result<void> sync_folder(const std::filesystem::path& folder);
 
-// Hexadecimal digits from the system's random source.
+// That many hexadecimal digits from the system's random source. If it fails, from the clock and the process
+// id.
 std::string random_id(std::size_t digits);
 
 }  // namespace penstock

@@ -44,7 +44,7 @@ Record full_record() {
   return record;
 }
 
-// The names that docs/records.md promises, as one text: a renamed field fails here first.
+// The field names that docs/records.md documents, as one text. If a field is renamed, this test fails first.
 TEST(Record, HasExactlyTheDocumentedFields) {
   const Json json = to_json(full_record());
   std::string names;

@@ -1,5 +1,5 @@
-// For tests only: records as `read` and `train` leave them, with nothing but what cells and sentences look
-// at.
+// For tests only: records like those of `read` and `train`, with only the members that cells and sentences
+// use.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace penstock {
 
-// `read`, as far as tests look at it.
+// The metrics of `read` that the tests use.
 inline constexpr MetricInfo kReadMetrics[] = {
     {"samples_per_s", "1/s", Better::higher, "repeat"},
     {"payload_bytes_per_s", "B/s", Better::higher, "repeat", kHeadline},
@@ -85,7 +85,8 @@ inline Record train_cell(int prefetch, double wait_s, int steps = 100) {
   return record;
 }
 
-// One run of an arm of `checkpoint bench`: saves of 100 MB, ceilings of 1 GB/s and 100 MB/s.
+// One run of an arm of `checkpoint bench`, with saves of 100 MB and ceilings of 1 GB/s (fast) and 100 MB/s
+// (slow).
 inline Record saving_cell(const std::string& arm, int pair, std::vector<double> block_s) {
   Record record;
   record.id = "c0ffee-" + std::to_string(pair) + (arm == "direct" ? "0" : "1");

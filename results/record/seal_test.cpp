@@ -55,7 +55,8 @@ TEST(Seal, NumbersThatMakeNoSenseAreNone) {
     EXPECT_FALSE(parse_sealed_line(line_of(line, of)).ok());
 }
 
-// What is said of lines with these seals, one after the other, and at the end.
+// The texts that SealedRuns returns for lines with these seals, and at the end. {0, 0} is a line that could
+// not be read.
 std::vector<std::string> said(std::initializer_list<Seal> seals) {
   SealedRuns runs;
   std::vector<std::string> words;

@@ -8,21 +8,23 @@
 
 namespace penstock {
 
-// Follows the seals through a file and says which lines are not there. Files that were joined are runs one
-// after the other.
+// Follows the seals through a file, line by line, and names the missing lines. A file may have several runs,
+// one after the other.
 class SealedRuns {
  public:
-  // Each returns a text ("line 3 of 3 of a run is missing"), or "" where nothing is missing.
+  // at() takes the seal of the next line, at_end() the end of the file. Each returns a text such as "line 3
+  // of 3 of a run is missing", or "" if no line is missing.
   std::string at(const Seal& seal);
   std::string at_end();
-  // A line that could not be read, which is named elsewhere: it is not missing as well.
+  // Counts a line that could not be read. It is reported elsewhere, so it must not be reported as missing
+  // too.
   void damaged();
 
  private:
   static std::string missing(std::size_t first, std::size_t last, std::size_t of);
 
-  std::size_t next_ = 1;  // the line that is due
-  std::size_t of_ = 0;    // 0 where no run has started
+  std::size_t next_ = 1;  // the number of the line that should come next
+  std::size_t of_ = 0;    // lines of the current run; 0 before its first line
 };
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// Metrics that several commands have alike.
+// Metrics that several commands have in common.
 #pragma once
 
 #include <string_view>
@@ -9,10 +9,10 @@ namespace penstock::shared_metrics {
 
 inline constexpr MetricInfo kWall{"wall_s", "s", Better::lower};
 inline constexpr MetricInfo kPeakMemory{"peak_memory_bytes", "B", Better::lower};
-// All that the job read from the tier: warm-up, baseline, ceilings and manifest included.
+// All bytes that the job read from the tier, including warm-up, baseline, ceilings and manifest.
 inline constexpr MetricInfo kTierBytesRead{"tier_bytes_read", "B", Better::neither};
 
-// What a record of any command or tool moved per second is the first of these that it has.
+// The throughput metrics. The first of them that a record has is its throughput.
 inline constexpr std::string_view kThroughput[] = {"payload_bytes_per_s", "samples_per_s"};
 // The series of bytes delivered in each interval.
 inline constexpr std::string_view kPayloadSeries = "payload_bytes";

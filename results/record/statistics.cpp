@@ -48,8 +48,9 @@ std::optional<Interval> median_interval(std::span<const double> samples, double 
   const std::vector<double> values = sorted_samples(samples);
   const std::size_t n = values.size();
   if (n == 0) return std::nullopt;
-  // Cutting k samples off each end leaves out the median with probability 2 P(Bin(n, 1/2) < k + 1); the terms
-  // are taken through lgamma so that thousands of samples do not underflow.
+  // An interval without the k outermost samples at each end misses the median with probability 2 P(B <= k),
+  // where B is binomial with n trials of 1/2. lgamma keeps the terms from underflowing for thousands of
+  // samples.
   const auto count = static_cast<double>(n);
   double tail = 0;
   std::optional<std::size_t> cut;

@@ -1,5 +1,5 @@
-// What can be said of raw samples without assuming a distribution: medians, percentiles, and intervals from
-// order statistics. Samples that are no finite numbers are left out.
+// Statistics of raw samples that assume no distribution: medians, percentiles, and intervals from order
+// statistics. Samples that are not finite are left out.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,16 @@
 
 namespace penstock {
 
-// The finite ones in their order, and sorted.
+// The finite samples: in their order, and sorted.
 std::vector<double> finite_samples(std::span<const double> samples);
 std::vector<double> sorted_samples(std::span<const double> samples);
 
-// The middle of the sorted samples, the mean of the two middle ones where their number is even; 0 when empty.
+// The middle one of the sorted samples, or the mean of the two middle ones if their number is even; 0 when
+// empty.
 double median(std::span<const double> samples);
 
-// By linear interpolation between order statistics (type 7 of Hyndman and Fan, Sample Quantiles in
-// Statistical Packages, 1996); `percent` in [0, 100]; 0 when empty.
+// A percentile by linear interpolation between order statistics (type 7 of Hyndman and Fan, Sample Quantiles
+// in Statistical Packages, 1996). `percent` is in [0, 100]; 0 when empty.
 double percentile(std::span<const double> samples, double percent);
 
 struct Interval {
@@ -27,21 +28,21 @@ struct Interval {
 
 // A distribution-free interval that covers the median with at least `confidence`: the narrowest symmetric
 // pair of order statistics, from the binomial distribution (David and Nagaraja, Order Statistics, 7.1).
-// Absent when even the whole range covers it with less: below 6 samples at 0.95.
+// Absent if even the range of all samples is not enough: below 6 samples at 0.95.
 std::optional<Interval> median_interval(std::span<const double> samples, double confidence = 0.95);
 
-// (max - min) / median: how far repeats lie apart. 0 for fewer than two samples or a median of 0.
+// (max - min) / median: how much repeats differ. 0 for fewer than two samples or a median of 0.
 double spread(std::span<const double> samples);
 
-// Ratios over / under of repeats that were measured in turn, and what their median says.
+// The median ratio of repeats that were measured in turn, and its interval.
 struct PairedRatio {
   double median = 0;
   std::optional<Interval> interval;  // 95%; absent below 6 pairs
   std::size_t pairs = 0;
 };
 
-// The i-th of `over` is paired with the i-th of `under`; what has no partner, or a partner of 0, is left out.
-// Absent when no pair is left.
+// Pairs sample i of `over` with sample i of `under`. A sample without a partner, or with a partner of 0, is
+// left out. Absent if no pair is left.
 std::optional<PairedRatio> paired_ratio(std::span<const double> over, std::span<const double> under);
 
 }  // namespace penstock

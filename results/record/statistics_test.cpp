@@ -33,7 +33,7 @@ TEST(Statistics, PercentileInterpolates) {
   EXPECT_EQ(percentile(std::vector<double>{}, 50), 0);
 }
 
-// The classical table of 95% intervals of the median from order statistics.
+// The standard table of 95% intervals of the median from order statistics.
 TEST(Statistics, MedianIntervalAgreesWithTheTable) {
   EXPECT_FALSE(median_interval(counting(5)).has_value());
   const struct {

@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-// Reads the fields of one object; `path` is before their names in errors.
+// Reads the fields of one JSON object. `path` comes before the field names in errors.
 class Fields {
  public:
   Fields(const Json& json, std::string path) : json_(json), path_(std::move(path)) {}
@@ -42,13 +42,13 @@ class Fields {
     if (value == nullptr || !value->is_array()) return bad(name, "list of numbers");
     std::vector<double> numbers;
     for (const Json& entry : *value) {
-      // A measurement that is no finite number has no JSON spelling but null.
+      // JSON has no notation for a number that is not finite, so it is null.
       if (!entry.is_number() && !entry.is_null()) return bad(name, "list of numbers");
       numbers.push_back(entry.is_null() ? std::nan("") : entry.get<double>());
     }
     return numbers;
   }
-  // Of a list that is there. `wanted`: "list of words".
+  // For a list that exists. `wanted` describes it in errors: "list of words".
   Result<std::vector<std::string>> texts(std::string_view name, std::string_view wanted) const {
     const Json& value = *find(name);
     if (!value.is_array()) return bad(name, wanted);
@@ -59,7 +59,7 @@ class Fields {
     }
     return texts;
   }
-  // Absent is empty.
+  // A missing object counts as an empty one.
   Result<Json> object(std::string_view name) const {
     const Json* value = find(name);
     if (value == nullptr) return Json(Json::object());

@@ -1,5 +1,5 @@
-// The records of files and folders, as they are read. record_file.hpp writes them; import/record_files.cpp
-// finds and reads the files.
+// Reads records from files and folders. record_file.hpp writes them; import/record_files.cpp finds and reads
+// the files.
 #pragma once
 
 #include <cstddef>
@@ -19,47 +19,47 @@ namespace penstock {
 Result<Record> record_from_json(const Json& json);  // corrupt, naming the field
 Result<Verdict> parse_verdict(std::string_view name);
 
-// Which line of a run's records a line is.
+// The number of a line among the lines of its run.
 struct Seal {
   std::size_t line = 0;  // from 1
   std::size_t of = 0;
 };
 
-// The seal of a line whose JSON is `json`; nothing where it has none (lines of earlier versions, and those
-// that somebody made). corrupt where the line is not what was sealed.
+// Checks the seal of a line; `json` is the parsed line. Nothing if it has no seal: it is from an earlier
+// version or not from penstock. corrupt if the line was changed after it was sealed.
 Result<std::optional<Seal>> check_seal(std::string_view line, const Json& json);
 
 struct StoredRecord {
   Record record;
   std::filesystem::path file;
   std::size_t line = 0;        // from 1
-  std::optional<Seal> seal{};  // of the line, where it has one
+  std::optional<Seal> seal{};  // absent if the line has no seal
 };
 
 struct RecordSet {
   std::vector<StoredRecord> records;  // by file name (so by time), then by line
   std::vector<std::string>
-      problems;  // "runs/x.jsonl:3: not a record: ...": what could not be read, and where
+      problems;  // what could not be read, and where: "runs/x.jsonl:3: not a record: ..."
   std::vector<std::filesystem::path> files;  // all that were read, in order
 };
 
-// Reads *.jsonl files, JSON of other tools (import/foreign.hpp), folders of both (not what lies deeper; other
-// JSON there is skipped), and baselines (baseline.hpp). A line that is no record, or not what was
-// written, becomes a problem and is left out, and so does one that is missing; the rest is kept. A path that
-// is named twice counts once. An Error only where a path itself cannot be read (not_found names it), or where
-// a baseline does not hold any more.
+// Reads *.jsonl files, JSON of other tools (import/foreign.hpp), folders with such files, and baselines
+// (baseline.hpp). Of a folder, deeper folders and unrelated JSON are skipped. A line that is not a record, or
+// that was changed, becomes a problem and is left out. A missing line becomes a problem too. All other
+// records are returned. A path that is named twice counts once. An error only if a path itself cannot be read
+// (not_found names it), or if a baseline is invalid.
 Result<RecordSet> read_records(std::span<const std::filesystem::path> paths);
 
-// `path` itself, and of a folder also its folders and theirs, in order, but for hidden ones: a sweep keeps
-// the records of an arm in RESULTS/NAME/ARM.
+// `path`, and if it is a folder, also its folders and their folders, sorted, without hidden ones. A sweep
+// stores the records of an arm in RESULTS/NAME/ARM.
 std::vector<std::filesystem::path> with_folders(const std::filesystem::path& path);
 
-// One line of a file, checked against its seal: depth and size are bounded, so that a hostile file cannot
-// exhaust the stack. Without file and number.
+// Parses one line and checks its seal. The nesting of the JSON is limited, so that a hostile file cannot
+// exhaust the stack. The result has no file name and no line number.
 Result<StoredRecord> parse_sealed_line(std::string_view line);
 Result<Record> parse_record_line(std::string_view line);
 
-// The record files of a folder, sorted: *.jsonl, and *.json, which may be of other tools.
+// The possible record files of a folder, sorted: *.jsonl, and *.json, which may be from other tools.
 Result<std::vector<std::filesystem::path>> record_files(const std::filesystem::path& folder);
 
 }  // namespace penstock

@@ -117,7 +117,7 @@ TEST_F(Store, WritersAtOnceLoseNothing) {
     writers.reserve(kWriters);
     for (int i = 0; i < kWriters; ++i)
       writers.emplace_back([this] {
-        const std::vector<Record> records{record()};  // the same name for all
+        const std::vector<Record> records{record()};  // all writers try the same file name
         EXPECT_TRUE(write_records(dir_, records).ok());
       });
   }
@@ -233,7 +233,7 @@ TEST_F(Store, AFolderIsTriedAndLeftAsItWas) {
   EXPECT_TRUE(fs::is_empty(dir_));
   std::ofstream(dir_ / "file") << "of somebody";
   fs::create_symlink("nowhere", dir_ / "link");
-  // The last takes no folder from anyone, whatever its permissions say.
+  // Nothing can make a folder in /proc, whatever its permissions are.
   for (const fs::path& folder : {dir_ / "file", dir_ / "file" / "runs", dir_ / "link", dir_ / "link" / "runs",
                                  dir_ / std::string(300, 'x'), fs::path("/proc/penstock-runs")}) {
     const auto refused = check_results_folder(folder);

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What all commands share and is no work has its own field in the record, or none.
+// Options that all commands share, and that are not work, have a field of their own in the record or none.
 bool has_own_field(const OptionSpec& option) {
   if (option.role == OptionRole::work) return false;
   for (const OptionTable table : {common_options(), measuring_options()})
@@ -32,7 +32,8 @@ bool has_own_field(const OptionSpec& option) {
   return false;
 }
 
-// `text`: as Options::visit() has it.
+// The value of an option as JSON of its type. `text` is as Options::visit() passes it: nullptr if the option
+// has no value.
 Json typed_value(OptionType type, const std::string* text) {
   if (text == nullptr) return type == OptionType::flag ? Json(false) : Json();
   switch (type) {
@@ -43,7 +44,7 @@ Json typed_value(OptionType type, const std::string* text) {
     case OptionType::size:
     case OptionType::rate:
     case OptionType::real: {
-      // "4096" and "0.5" are numbers in JSON's own spelling too.
+      // "4096" and "0.5" are also valid JSON numbers.
       Json number = Json::parse(*text, nullptr, false);
       if (number.is_number()) return number;
       break;
@@ -90,7 +91,7 @@ Json pair_json(std::string_view suite, std::uint64_t index, std::string_view arm
   return Json{{"suite", suite}, {"index", index}, {"arm", arm}};
 }
 
-// "SUITE,INDEX,ARM"; a suite may have commas in its name. "" is no pair.
+// Parses "SUITE,INDEX,ARM"; the suite may contain commas. "" is no pair.
 Result<Json> parse_pair(const std::string& text) {
   if (text.empty()) return Json::object();
   const auto behind = text.rfind(',');
@@ -101,7 +102,7 @@ Result<Json> parse_pair(const std::string& text) {
   return make_error(Errc::invalid_argument, "--pair takes SUITE,INDEX,ARM, not '" + text + "'");
 }
 
-// The device of the nearest folder that exists.
+// The device of `path`, or of its nearest parent that exists.
 bool device_of(fs::path path, dev_t& device) {
   std::error_code code;
   path = fs::absolute(path, code);
@@ -220,7 +221,7 @@ void Run::keep(Trial trial) {
 void Run::measured_tier(const Tier& tier) {
   if (root_)
     for (const std::string& remark : tier.remarks()) note(tier.name + ": " + remark);
-  if (tier.facts.memory || tier.facts.fs_type.empty()) return;  // no file system: no place for a folder
+  if (tier.facts.memory || tier.facts.fs_type.empty()) return;  // the results folder cannot be on such a tier
   dev_t here = 0;
   dev_t there = 0;
   if (!device_of(results_, here) || !device_of(tier.root, there) || here != there) return;

@@ -1,8 +1,8 @@
-// Run -> Trial -> Record: the only road from a measurement to a file.
+// The only way from a measurement to a record file: Run, Trial, Record.
 //
-// A Run is one invocation of a measuring command. A Trial is one cell of it: it carries the parameters, takes
-// raw samples, keeps the worst verdict with its reason, and ends as a Record. A failure is a record with a
-// reason, never a missing row.
+// A Run is one call of a measuring command. A Trial is one cell of it: it takes the parameters and raw
+// samples, holds the worst verdict with its reason, and becomes a Record. A failure becomes a record with a
+// reason, so that no row is missing. Neither class is for several threads at once.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ class Trial {
   void tier(std::string_view role, const Tier& tier);
   void cache(Json state) { record_.cache = std::move(state); }    // cache_json()
   void corpus(Json facts) { record_.corpus = std::move(facts); }  // corpus_json()
-  // What was done in each interval of `interval_s`.
+  // The amount of each interval of `interval_s` seconds.
   void series(std::string_view name, double interval_s, std::vector<double> values) {
     record_.series[std::string(name)] = {interval_s, std::move(values)};
   }
   void pair(std::string_view suite, std::uint64_t index, std::string_view arm);
 
-  // One more raw sample of a metric, or of a family's metric with `part` for the star.
+  // Adds one more raw sample of a metric. For a family, `part` replaces the star in the name.
   void sample(const MetricInfo& metric, double value) { sample(metric, "", value); }
   void sample(const MetricInfo& family, std::string_view part, double value);
 
@@ -50,42 +50,43 @@ class Trial {
 
 class Run {
  public:
-  // Looks at the environment once, and whether records can be written at all. `--results`, `--label`,
-  // `--pair` and `--json` come from the context; so do the first parameters: every option with a value,
-  // and those of role `work` without one too (false or null), typed, '-' as '_', durations in seconds with
-  // "_s" at the end of the name. Collective.
+  // Starts a run: inspects the environment once and checks that records can be written. `--results`,
+  // `--label`, `--pair` and `--json` come from the context. So do the first parameters: every option with a
+  // value, and options of role `work` even without one (false or null). They are typed, '-' in a name becomes
+  // '_', and durations are in seconds with "_s" at the end of the name. Collective.
   static Result<Run> begin(const CommandContext& context);
 
   int ranks() const { return communicator_->size(); }
 
-  Trial trial() const;  // a cell with this run's command line, seed, labels, environment and resolved options
-  // Done: its record will be written; with --json it is printed now. All its metrics are in the command's
-  // table.
+  Trial trial() const;  // has this run's command line, seed, labels, environment and resolved options
+  // Takes a finished trial: finish() will write its record, and with --json rank 0 prints it now. All its
+  // metrics must be declared in the command's table (asserted). If the user has stopped the program, its
+  // verdict is `interrupted`.
   void keep(Trial trial);
   std::span<const Record> records() const { return records_; }
 
-  // Where the job has several ranks: who they are and how far their clocks lie apart, which begin() found and
-  // this finds again, for the records that are kept from now on. Collective; call it when the measurement has
-  // ended.
+  // If the job has several ranks: measures the clock offsets of all ranks again, after begin() did so first.
+  // Records that are kept from now on have both. Collective; call it when the measurement has ended.
   Result<void> inspect_ranks();
 
-  // Notes in every record when the results folder lies on this tier. Harmless to the figures, since the file
-  // is written when the measurement has ended, so it is said once: by the run that makes the folder.
+  // Adds a warning to later records if the results folder is on the same device as this tier. The figures are
+  // not affected, since the file is written after the measurement. So the warning is printed only by the run
+  // that makes the folder. Rank 0 also prints the tier's remarks.
   void measured_tier(const Tier& tier);
 
-  // Writes the one immutable record file of this run (nothing, and "", when there is no record or this is not
-  // rank 0) and returns its path; prints it to stderr. A cell that is kept after the user stopped us is
-  // `interrupted`; when none was, a record without metrics that says so comes last.
+  // Writes the record file of this run, prints its path to stderr and returns it. Returns "" without writing
+  // if there is no record or this is not rank 0. If the user has stopped the program and no kept cell is
+  // `interrupted`, it first adds a record without metrics that is.
   Result<std::string> finish();
 
-  // 1 if any verdict asks for that, else 77 if any does, else 0.
+  // The exit code of the command: 1 if the verdict of any record asks for it, else 77 if any does, else 0.
   int exit_code() const;
 
  private:
   Run() = default;
-  std::vector<std::string> work_of(const Json& parameters) const;  // which of them are work, in their order
+  std::vector<std::string> work_of(const Json& parameters) const;  // names of those that are work, in order
   Record prototype_;
-  std::map<std::string, OptionRole> roles_;  // of the options, by the name of their parameter
+  std::map<std::string, OptionRole> roles_;  // parameter name -> role of its option
   std::span<const MetricInfo> metrics_;
   std::span<const std::string_view> findings_;
   std::string results_;

@@ -26,8 +26,8 @@ const OptionSpec* option_of(const CommandInfo& command, std::string_view paramet
   return nullptr;
 }
 
-// Earlier versions recorded the options of all subcommands of a command. Those that the record's own
-// subcommand does not take say nothing of what was measured.
+// Earlier versions recorded the options of all subcommands of a command. Options that the record's own
+// subcommand does not take do not describe what was measured.
 bool is_of_another_subcommand(const Record& record, std::string_view name) {
   const CommandInfo* const command = command_called(record.command);
   if (command == nullptr || command->subcommands == nullptr) return false;
@@ -64,7 +64,7 @@ std::string work_text(const Record& record, std::string_view name) {
 }
 
 std::string work_key(const Record& record, std::span<const std::string_view> but) {
-  // By name: another version's option table may have another order.
+  // Sorted by name, because another version's option table may have another order.
   std::map<std::string, std::string> values;
   for (const std::string& name : work_parameters(record))
     if (std::find(but.begin(), but.end(), name) == but.end())

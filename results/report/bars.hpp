@@ -1,4 +1,4 @@
-// Stacked bars as plain HTML: they need neither script nor library.
+// Draws stacked bars as plain HTML, without script or chart library.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct Bar {
   std::vector<Segment> segments;
 };
 
-// One scale for all; the first bar's segments make the legend. `buttons` (finished HTML) stand behind the
-// caption. "" where nothing lasts.
+// All bars have one scale, and the segments of the first bar make the legend. `buttons` (finished HTML)
+// follow the caption. "" if all bars have length 0.
 std::string bars_html(const std::string& caption, const std::vector<Bar>& bars, const std::string& buttons);
 
 }  // namespace penstock::report

@@ -19,7 +19,7 @@ Json numbers_json(const std::vector<std::optional<double>>& values) {
   return list;
 }
 
-constexpr std::string_view kStrokes[] = {"solid", "dashed", "dotted", "dash_dotted"};  // as Stroke has them
+constexpr std::string_view kStrokes[] = {"solid", "dashed", "dotted", "dash_dotted"};  // as in Stroke
 
 }  // namespace
 

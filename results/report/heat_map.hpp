@@ -1,4 +1,5 @@
-// A heat map that is a table: numbers in cells, and behind them a colour that says nothing more than they do.
+// A heat map as a table: numbers in cells, with a background colour for their size. The colour adds no
+// information, so the map is readable without it.
 #pragma once
 
 #include <optional>
@@ -12,8 +13,8 @@ namespace penstock::report {
 
 struct HeatCell {
   std::optional<double> value;
-  std::string words;               // the number as readers see it
-  const Record* record = nullptr;  // that it comes from
+  std::string words;               // the number as text
+  const Record* record = nullptr;  // the record of the number
 };
 
 struct HeatMap {
@@ -22,13 +23,13 @@ struct HeatMap {
   std::vector<std::string> column_names;
   std::vector<std::string> row_names;
   std::vector<std::vector<HeatCell>> cells;  // by row
-  double full = 1;                           // the value of the brightest step; 0 is the darkest
+  double full = 1;                           // the value with the brightest colour; 0 has the darkest
   std::string zero_text;
   std::string full_text;
 };
 
-// Ten steps of cividis (Nunez, Anderton, Renslow: Optimizing colormaps with consideration for color vision
-// deficiency, 2018), whose lightness rises evenly for all eyes.
+// The colours are ten steps of cividis, whose brightness rises evenly for all readers, also colour-blind ones
+// (Nunez, Anderton, Renslow: Optimizing colormaps with consideration for color vision deficiency, 2018).
 std::string heat_map_html(const HeatMap& map, PageState& state);
 
 }  // namespace penstock::report

@@ -1,4 +1,4 @@
-// Writing HTML so that no text of a record can become markup.
+// Writes HTML so that no text of a record can become markup.
 #pragma once
 
 #include <string>
@@ -9,23 +9,23 @@
 
 namespace penstock::report {
 
-// Text for an element or a quoted attribute: markup characters as entities, control characters and what is no
-// UTF-8 as U+FFFD.
+// Escapes text for an element or a quoted attribute. Markup characters become entities; control characters
+// and invalid UTF-8 become U+FFFD.
 std::string escape(std::string_view text);
 
-// JSON for a <script type="application/json">: ASCII, and without any '<' or '&', so that nothing in it can
-// end the element or start a comment.
+// JSON for a <script type="application/json">: ASCII only, without '<', '>' and '&', so that nothing in it
+// can end the element or start a comment.
 std::string script_json(const Json& json);
 
-// Text as HTML. Only this class, literals and escape() put bytes on the page, so what is not marked is
+// Text that is already HTML. Only this class, literals and escape() write to the page, so all other text is
 // escaped.
 struct Markup {
   std::string html;
-  std::string cell_class = {};  // one of the page's own class names, where it is a table's cell
+  std::string cell_class = {};  // CSS class of a table's cell: one of the page's own class names
 };
 Markup text(std::string_view text);
 
-// A data table with a caption, heads with a scope, and its own horizontal scrolling.
+// A data table with a caption, column heads and its own horizontal scrolling.
 class HtmlTable {
  public:
   enum class Kind { words, number };
@@ -35,12 +35,11 @@ class HtmlTable {
     std::string hint = {};  // what the column means, shown on hover
   };
   HtmlTable(std::string caption, std::vector<Column> columns);
-  // `row_class` is one of the page's own class names, or ""; `id` is ours too.
+  // `row_class` is one of the page's own class names, or "". `id` must not come from a record.
   void row(std::vector<Markup> cells, std::string_view row_class = "", std::string_view id = "");
   void row(const std::vector<std::string>& cells, std::string_view row_class = "");
   bool empty() const { return rows_ == 0; }
-  // More for the whole table: one of the page's own class names, and what stands behind the caption (finished
-  // HTML).
+  // Sets the CSS class of the whole table, and finished HTML that follows the caption.
   void dress(std::string_view table_class, std::string behind_caption);
   std::string html() const;
 

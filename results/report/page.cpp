@@ -34,7 +34,7 @@ std::string describe_set(const std::vector<Record>& records) {
   return text;
 }
 
-// What was read, from the corpora that the records name.
+// Describes the corpora that the records name.
 std::string describe_corpora(const std::vector<Record>& records, const Output& output) {
   std::vector<std::string> corpora;
   for (const Record& record : records) {
@@ -67,7 +67,7 @@ Page make_page(const RecordSet& set, const Output& output, const std::string& ti
   state.output = output;
   state.said = sentences(records, output);
   state.first = records.data();
-  // One after another: the order decides colours, chart numbers and contents.
+  // The calls must stay in this order: it decides colours, chart numbers and contents.
   std::string body = headline_section(records, set.problems, state);
   body += comparison_section(comparisons, state);
   for (const RecordView* const view : ordered_views()) body += view->section(records, state);

@@ -14,12 +14,12 @@
 namespace penstock::report {
 
 struct Page {
-  std::string html;            // deterministic but for the nonce of the script policy
-  std::vector<Sentence> said;  // on it
-  std::vector<Sheet> sheets;   // the numbers of its pictures, in order
+  std::string html;            // always the same, except for the nonce of the script policy
+  std::vector<Sentence> said;  // the sentences on the page
+  std::vector<Sheet> sheets;   // the numbers of its charts, bars and heat maps, in order
 };
 
-// `title` stands on the page's first line.
+// Makes the report of all records of `set`. `title` is the heading of the page.
 Page make_page(const RecordSet& set, const Output& output, const std::string& title,
                const std::vector<NamedComparison>& comparisons = {});
 

@@ -11,7 +11,7 @@ namespace penstock::report {
 namespace {
 
 constexpr std::size_t kUnfolded = 8;
-constexpr std::size_t kRanges = 6;  // of record numbers in one cell
+constexpr std::size_t kRanges = 6;  // ranges of record numbers in one cell of a table
 
 const Sentence* first_of(const std::vector<Sentence>& said, std::string_view kind) {
   for (const Tone tone : {Tone::finding, Tone::caution})

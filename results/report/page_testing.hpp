@@ -1,4 +1,4 @@
-// For tests of views: the page that a report makes of records.
+// For tests of views: makes the report page of some records.
 #pragma once
 
 #include <string>

@@ -81,7 +81,7 @@ TEST(Page, AHostileRecordIsInertWhereverItsTextGoes) {
   std::size_t ends = 0;
   for (std::size_t at = page.find("</script"); at != std::string::npos; at = page.find("</script", at + 1))
     ++ends;
-  EXPECT_EQ(ends, 4U);  // charts, sheets, records, program
+  EXPECT_EQ(ends, 4U);  // charts, sheets, records and the script itself
 }
 
 TEST(Page, HoldsNoAddressToLoadFrom) {

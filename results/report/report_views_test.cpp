@@ -11,7 +11,7 @@
 namespace penstock::report {
 namespace {
 
-// What stands between the tags of the section, to the next one.
+// The HTML of one section, up to the next section.
 std::string section(const std::string& page, const std::string& id) {
   const std::size_t at = page.find("<section id=\"" + id + "\"");
   return at == std::string::npos ? "" : page.substr(at, page.find("</section>", at) - at);

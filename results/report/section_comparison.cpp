@@ -1,4 +1,4 @@
-// What changed between two sets of records, and whether it may be believed.
+// The section that shows what changed between two sets of records, and which changes are significant.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,19 +14,19 @@ namespace {
 
 using Kind = HtmlTable::Kind;
 
-constexpr std::size_t kComparisonRows = 100;  // in one table; the others fold away
+constexpr std::size_t kComparisonRows = 100;  // in one table; more rows are folded
 
 std::string signed_percent(double fraction) {
   const std::string size = format_percent(std::abs(fraction));
   return (fraction < 0 ? "\u2212" : "+") + size;
 }
 
-// Where a change lies on a scale from -reach to +reach, in percent of its width.
+// The position of a change on a scale from -reach to +reach, in percent of the scale's width.
 double place_on(double change, double reach) {
   return 50 + 50 * std::clamp(change / reach, -1.0, 1.0);
 }
 
-// A mark at the change with its interval, and a line at none.
+// A bar with a mark at the change, its interval, and a line at "no change".
 std::string change_bar(const ComparedMetric& row, double reach) {
   if (!row.change || !std::isfinite(*row.change)) return "";
   const double low = place_on(row.interval ? row.interval->low : *row.change, reach);
@@ -54,7 +54,7 @@ std::string change_text(const ComparedMetric& row) {
                     : fmt::format("{} ({})", row.metric, row.cell);
 }
 
-// The first two of an outcome, by name.
+// The names of the first two changes with this outcome, and how many more there are.
 std::string most_of(const Comparison& comparison, GateOutcome outcome) {
   std::vector<std::string> names;
   for (const ComparedMetric& row : comparison.rows)
@@ -101,7 +101,7 @@ std::vector<std::string> sheet_row(const ComparedMetric& row) {
           row.reason};
 }
 
-// Of the worse direction: of what is better it says nothing.
+// p is of the worse direction, so it is not shown for a change for the better.
 std::string p_text(const ComparedMetric& row) {
   if (row.exact) return "exact";
   return row.p && row.outcome != GateOutcome::better ? fmt::format("{:.2g}", *row.p) : "-";

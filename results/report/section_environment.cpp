@@ -1,4 +1,4 @@
-// Where it was measured: tiers and machines, with what differs between them marked.
+// The section about tiers and machines, which marks the facts in which they differ.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,8 @@ std::string fact_value(const std::string& name, const Json& value, const Output&
   return any_text(value);
 }
 
-// "build.flags" -> text. Depth is bounded by what the store reads.
+// Puts the members of nested objects into one map: "build.flags" -> text. The reader of records limits the
+// nesting, so the recursion is bounded.
 void flatten(const Json& json, const std::string& prefix, const Output& output, Facts& facts,
              std::vector<std::string>& order) {
   for (const auto& [key, value] : json.items()) {
@@ -35,7 +36,7 @@ void flatten(const Json& json, const std::string& prefix, const Output& output, 
       flatten(value, name, output, facts, order);
       continue;
     }
-    // These differ from run to run without making two runs incomparable.
+    // These differ between runs, but do not make runs incomparable.
     if (name == "clock_read_ns" || name == "results" || name == "warnings" || name == "ranks") continue;
     const std::string text = fact_value(name, value, output);
     if (text.empty()) continue;
@@ -68,9 +69,9 @@ std::string tiers_html(const std::vector<Record>& records) {
   return table.empty() ? "" : table.html();
 }
 
-// Environments in order of appearance, and which records each has.
+// The distinct environments in order of appearance, each with the numbers of its records.
 struct Machines {
-  std::vector<std::string> order;  // of facts
+  std::vector<std::string> order;  // names of facts, in order of appearance
   std::vector<std::pair<Facts, std::vector<std::size_t>>> all;
 };
 
@@ -100,7 +101,7 @@ constexpr const char* kNotSaid = "<span class=\"none\">not said</span>";
 using Values =
     std::map<std::string, std::vector<std::size_t>>;  // value -> numbers of the records that have it
 
-// What is not the same in all records, by fact.
+// The facts that differ between records, with their values.
 std::vector<std::pair<std::string, Values>> differences(const Machines& machines,
                                                         const std::vector<Record>& records) {
   std::vector<std::pair<std::string, Values>> found;
@@ -146,7 +147,7 @@ std::string differences_html(const std::vector<std::pair<std::string, Values>>& 
 }
 
 std::string machines_html(const Machines& machines) {
-  constexpr std::size_t kColumns = 6;  // more environments make no table: what differs stands above
+  constexpr std::size_t kColumns = 6;  // the table of differences above covers more environments
   if (machines.all.empty()) return "";
   const std::size_t shown = std::min(machines.all.size(), kColumns);
   std::vector<HtmlTable::Column> columns{{"", Kind::words}};

@@ -1,4 +1,4 @@
-// The first screen: the numbers that the experiment was for, and the sentences about the records.
+// The first screen: the most important numbers of the experiment, and the sentences about the records.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace penstock::report {
 namespace {
 
 constexpr std::size_t kTiles = 6;
-constexpr std::size_t kShown = 16;  // sentences of one tone; the others fold away
+constexpr std::size_t kShown = 16;  // sentences of one tone; more are folded
 
 std::string sentence_list(const std::vector<Sentence>& all, Tone tone, std::string_view tone_class,
                           std::string_view title) {

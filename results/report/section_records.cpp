@@ -1,5 +1,5 @@
-// Everything that was measured: byte series, commands without a section of their own, and every record with
-// its verdict.
+// The sections for everything that was measured: byte series, commands without a section of their own, and
+// every record with its verdict.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,8 +22,8 @@ namespace {
 
 using Kind = HtmlTable::Kind;
 
-constexpr std::size_t kIntervals = 5;  // fewer make no picture
-constexpr std::size_t kLines = 8;      // in one chart of byte series; more cannot be told apart
+constexpr std::size_t kIntervals = 5;  // a shorter series gets no chart
+constexpr std::size_t kLines = 8;      // in one chart of byte series; more could not be distinguished
 
 std::string metric_text(const std::string& name, const Metric& metric, const Output& output) {
   const double value = metric.value();
@@ -35,7 +35,7 @@ std::string metric_text(const std::string& name, const Metric& metric, const Out
   return count ? format_count(static_cast<std::uint64_t>(value)) : format_number(value);
 }
 
-// The text of the number that a record is about.
+// The most important number of a record as text; "-" if it has none.
 std::string main_value(const Record& record, const Output& output) {
   if (const Metric* const rate = throughput(record)) return metric_text("", *rate, output);
   if (const RecordView* const view = find_view(record.command))
@@ -49,7 +49,8 @@ std::string main_value(const Record& record, const Output& output) {
 
 using SeriesByWork = std::map<std::string, std::vector<NamedSeries>>;
 
-// Of the full intervals (the last may be cut short), the one that lies furthest below its series' median.
+// A sentence about the series whose slowest interval is furthest below its median. The last interval is
+// ignored, since it may be shorter. "" without series.
 std::string unevenest(const SeriesByWork& charts) {
   double worst = 2;
   std::string name;
@@ -97,7 +98,7 @@ std::string cell_label(const Record& record) {
 }
 
 std::string series_section(const std::vector<Record>& records, PageState& state) {
-  SeriesByWork charts;  // by what their lines have in common
+  SeriesByWork charts;  // key: what the lines of a chart have in common
   for (const Record& record : records) {
     const auto at = record.series.find(std::string(shared_metrics::kPayloadSeries));
     if (at == record.series.end() || at->second.values.size() < kIntervals || at->second.interval_s <= 0)
@@ -185,7 +186,7 @@ std::string other_section(const std::vector<Record>& records, PageState& state) 
 
 namespace {
 
-constexpr std::size_t kRecordRows = 250;  // in one table of records; the others fold away
+constexpr std::size_t kRecordRows = 250;  // in one table of records; more are folded
 
 std::string usable_text(const std::vector<Record>& records) {
   const auto usable = static_cast<std::size_t>(std::count_if(records.begin(), records.end(), is_usable));

@@ -1,5 +1,5 @@
-// The parts of the report page that are of no command; each returns finished HTML, "" when the records have
-// nothing for it.
+// The sections of the report that do not belong to one command. Each returns finished HTML, or "" if the
+// records have nothing for it.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@
 
 namespace penstock::report {
 
-// Two sets of records held against each other.
+// A comparison of two sets of records, with their names.
 struct NamedComparison {
-  std::string base;  // what they are, as text
+  std::string base;  // name of the set
   std::string candidate;
   Comparison comparison;
 };
@@ -25,7 +25,7 @@ std::string comparison_section(const std::vector<NamedComparison>& comparisons, 
 std::string series_section(const std::vector<Record>& records, PageState& state);
 std::string other_section(const std::vector<Record>& records, PageState& state);
 std::string environment_section(const std::vector<Record>& records, PageState& state);
-// `origins` names file and line of each record.
+// `origins` has the file and line of each record, as text.
 std::string records_section(const std::vector<Record>& records, const std::vector<std::string>& origins,
                             PageState& state);
 

@@ -1,4 +1,4 @@
-// The numbers behind every picture of the page, as tables that other programs read: CSV as RFC 4180 has it.
+// The numbers of every picture of the page as tables for other programs: CSV as in RFC 4180.
 #pragma once
 
 #include <string>
@@ -10,27 +10,27 @@
 namespace penstock::report {
 
 struct Sheet {
-  std::string id;    // of the picture on the page; ours, never from a record
-  std::string name;  // of a file: "chart-1-bandwidth-against-threads-cold"
+  std::string id;    // id of the picture on the page, never from a record
+  std::string name;  // name of the file: "chart-1-bandwidth-against-threads-cold"
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;
-  bool of_chart = false;  // the page's script has these numbers already
+  bool of_chart = false;  // the script already has these numbers
 };
 
-// Lines end in CR LF; a field with a comma, a quote or a line break is in quotes.
+// The table as CSV. Lines end in CR LF; a field with a comma, a quote or a line break is quoted.
 std::string csv_text(const Sheet& sheet);
 
-// `words` as part of a file name: lower-case letters, digits and dashes, at most 60 of them.
+// Turns text into a part of a file name: lower-case letters, digits and dashes, at most 60 characters.
 std::string file_text(std::string_view words);
 
-// The shortest digits that are this number again.
+// The shortest text that reads back as exactly this number.
 std::string plain_number(double value);
 
-// A row for each x; of a series with a range, its ends and what they are ("95% of the median", "lowest to
-// highest").
+// The numbers of a chart, one row for each x. A series with a range also has the ends of the range and its
+// kind ("95% of the median", "lowest to highest").
 Sheet chart_sheet(const Chart& chart);
 
-// The button that saves a sheet; needs the script.
+// The button that saves a sheet as CSV. It needs the script.
 std::string csv_button(const Sheet& sheet);
 
 }  // namespace penstock::report

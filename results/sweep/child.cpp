@@ -20,7 +20,9 @@ namespace {
 
 constexpr int kCannotRun = 127;
 
-// Between fork and exec: calls that are safe there alone.
+// The child between fork() and execvp(). It must not allocate or take a lock: another thread of the parent
+// may have held that lock at the fork. The kernel sends SIGTERM when the parent dies. getppid() finds a
+// parent that died before prctl() was called.
 [[noreturn]] void become(char* const* words, int out, int err, pid_t parent) {
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (nothing < 0 || ::dup2(nothing, STDIN_FILENO) < 0 || ::dup2(out, STDOUT_FILENO) < 0 ||
@@ -45,6 +47,7 @@ Result<pid_t> start(std::span<const std::string> argv, int out, int err) {
   return child;
 }
 
+// A temporary file without a name for the output of a tool.
 using File = std::unique_ptr<std::FILE, FreeBy<std::fclose>>;
 
 std::string text_of(const File& file) {

@@ -1,4 +1,4 @@
-// The processes that a sweep starts: runs, and the tools of Slurm.
+// Starts the processes of a sweep: its runs, and the tools of Slurm. Call these from one thread at a time.
 #pragma once
 
 #include <filesystem>
@@ -9,22 +9,22 @@
 
 namespace penstock {
 
-// Runs argv[0] (looked for in PATH) with the rest as its words, nothing to read, and all that it prints going
-// to the file `log`; waits, and returns its exit code (128 + signal if one killed it, 127 where it cannot be
-// run, with the reason in `log`). It does not outlive this process: SIGTERM tells it to end. `stop_signal` as
-// in wait_for_child(). One thread.
+// Runs argv[0] (found in PATH) with the other arguments, waits for it, and returns its exit code. That is 128
+// + signal if a signal killed it, and 127 if it cannot be run; the reason is then in `log`. Its standard
+// input is empty, and all that it prints is appended to the file `log`. It gets SIGTERM if this process dies.
+// `stop_signal` is as in wait_for_child(): the signal that the child gets when this process is asked to stop.
 Result<int> run_child(std::span<const std::string> argv, const std::filesystem::path& log, int stop_signal);
 
 struct ToolAnswer {
   int exit_code = 0;
-  std::string out;  // standard output, without the newline at its end
+  std::string out;  // standard output, without newlines at its end
   std::string err;
 };
 
-// The same for a program that answers soon.
+// Runs a program that ends soon, and returns what it printed.
 Result<ToolAnswer> ask_tool(std::span<const std::string> argv);
 
-// The file in PATH, or "" where there is none.
+// The path of the first executable file of this name in PATH; "" if there is none.
 std::string program_in_path(std::string_view name);
 
 }  // namespace penstock

@@ -17,9 +17,9 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kLeastTurns = 6;  // below, no interval covers the median with 95%
+constexpr std::size_t kLeastTurns = 6;  // with fewer turns no interval covers the median with 95%
 
-// What tells the records of one run from each other.
+// Titles that distinguish the records of one run.
 std::vector<std::string> distinctions(std::span<const StoredRecord> records) {
   std::set<std::string> names;
   for (const StoredRecord& stored : records)
@@ -34,7 +34,7 @@ std::vector<std::string> distinctions(std::span<const StoredRecord> records) {
   return titles_of(words);
 }
 
-// The values of one figure of one arm, by turn.
+// The values of each figure of one arm, by round.
 using Figures = std::map<std::string, std::map<std::uint64_t, double>>;  // what -> round -> value
 
 Figures figures_by_turn(std::span<const SweepTurn* const> turns, std::string_view arm) {
@@ -199,7 +199,7 @@ int sweep_exit_code(const SweepHistory& history) {
   int worst = 0;
   for (const SweepTurn& turn : history.turns)
     for (const SweepRun& run : turn.runs) {
-      // It wrote its record, and then did not end as one does that has.
+      // The run wrote its record, but did not end normally.
       if (run.exit_code != 0 && run.exit_code != 1 && run.exit_code != verdict_exit_code(Verdict::skipped))
         return 1;
       for (const SweepFigure& figure : run.figures) {

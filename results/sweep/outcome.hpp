@@ -1,4 +1,4 @@
-// What came of a sweep's runs: figures, whether they suffice, and how long a run takes.
+// Evaluates the runs of a sweep: their figures, whether there are enough of them, and how long a run takes.
 #pragma once
 
 #include <cstddef>
@@ -18,37 +18,39 @@
 
 namespace penstock {
 
-// One for each record of a run: its value of `metric`, or where that is "" of the first in the command's
-// table (first_metric() in results/cells/headlines.hpp).
+// One figure for each record of a run: the value of `metric`, or if `metric` is "", of the metric that
+// first_metric() chooses (results/cells/headlines.hpp).
 std::vector<SweepFigure> figures_of(std::span<const StoredRecord> records, std::string_view metric,
                                     std::span<const MetricInfo> table);
 
-// The turns of one cell, by round.
+// The turns of one cell, sorted by round.
 std::vector<const SweepTurn*> turns_of(const SweepHistory& history, const SweepCell& cell);
 
-// Whether the 95% interval of the median is narrower than `until` wants it, of every figure of the cell's
-// runs; with arms, of every other arm's ratio to the first, turn by turn. Never before six turns.
+// Whether a cell needs no more turns, because the 95% interval of every median is at most as wide as the
+// sweep's file asks in `until`. The medians are those of every figure of the cell's runs. With arms they are
+// those of the ratios of every other arm to the first, turn by turn. Always false before six turns.
 bool is_settled(const SweepSpec& spec, std::span<const SweepTurn* const> turns);
 
-// One line of the final table: an arm's figure over all turns of a cell.
+// One line of the final table: a figure of an arm over all turns of a cell.
 struct SweepRow {
   const SweepCell* cell = nullptr;
   std::string arm;
-  SweepFigure first;           // what, metric, unit
-  std::vector<double> values;  // one a turn that had one
+  SweepFigure first;           // only its `what`, `metric` and `unit` count
+  std::vector<double> values;  // one for each turn that has one
   std::size_t turns = 0;
   std::optional<Interval> interval;  // of the median
-  Verdict verdict = Verdict::ok;     // the worst
+  Verdict verdict = Verdict::ok;     // the worst of all turns
   std::string reason;
 };
 std::vector<SweepRow> sweep_rows(const SweepSpec& spec, std::span<const SweepCell> cells,
                                  const SweepHistory& history);
 std::string sweep_table(std::span<const SweepRow> rows, const Output& output);
-std::string sweep_row_line(const SweepRow& row);  // as JSON
-// 1 where a run failed, else 77 where one was skipped, else 0.
+std::string sweep_row_line(const SweepRow& row);  // one line of JSON
+// The exit code of a sweep: 1 if a run failed, else 77 if a run was skipped, else 0.
 int sweep_exit_code(const SweepHistory& history);
 
-// How long turns take: the median of the cell's own, else of all, else `guess` of the cell.
+// Estimates how long a turn of a cell takes, in seconds: the median of the cell's own turns. A cell without
+// turns gets the median of all turns or `guess`, whichever is larger.
 class SweepTimes {
  public:
   explicit SweepTimes(const SweepHistory& history);
@@ -63,10 +65,10 @@ class SweepTimes {
   double median_of_all_ = 0;
 };
 
-// The least that a run of these words takes, as far as its options say: 0 where they do not.
+// The shortest time in seconds that a run with these arguments can take, by its options; 0 if unknown.
 double least_seconds(const CommandInfo& command, std::span<const std::string> words);
 
-// "3 min", "45 s", "1 h 20 min".
+// A time as rough text: "45 s", "3 min", "1 h 20 min".
 std::string about_so_long(double seconds);
 
 }  // namespace penstock

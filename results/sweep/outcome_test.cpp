@@ -32,7 +32,7 @@ SweepRun run_of(const std::string& arm, std::optional<double> value, double seco
   return run;
 }
 
-// One turn a value, of the cell without a grid.
+// A history with one turn for each value, of the only cell of a sweep without a grid.
 SweepHistory history_of(const std::vector<double>& values, const std::string& cell = "") {
   SweepHistory history;
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -87,7 +87,7 @@ TEST(SweepRows, HaveMediansIntervalsAndTheWorstVerdict) {
   SweepHistory history = history_of({5, 1, 3, 2, 4, 6}, "threads=2");
   history.add(SweepTurn{"threads=1", 0, {run_of("", 7)}});
   history.add(SweepTurn{"threads=1", 1, {run_of("", std::nullopt)}});
-  history.add(SweepTurn{"threads=9", 1, {run_of("", 1)}});  // not of this grid
+  history.add(SweepTurn{"threads=9", 1, {run_of("", 1)}});  // a cell that the grid does not have
   const auto rows = sweep_rows(spec, cells, history);
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0].cell->title, "threads 1");

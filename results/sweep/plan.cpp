@@ -19,7 +19,8 @@ namespace {
 constexpr std::size_t kMostCells = 1'000'000;
 constexpr std::string_view kArguments = "nouns";
 
-// "fast=posix:/dev/shm/p" is shown as "fast", another long value by its end.
+// Shortens a value for titles: "fast=posix:/dev/shm/p" becomes "fast", another long value its last
+// characters.
 std::string short_value(const std::string& value) {
   const auto equals = value.find('=');
   const auto colon = value.find(':');
@@ -42,14 +43,14 @@ void add_part(SweepCell& cell, const std::string& key, const std::vector<std::st
                                                    : fmt::format("{} {}", key, short_values(values));
 }
 
-// The cell as a job of each number of ranks and nodes that go together.
+// Adds the cell once for each valid combination of ranks and nodes.
 void add_jobs(std::vector<SweepCell>& cells, const SweepCell& cell, const SweepSpec& spec) {
   const std::uint64_t per_node = std::max<std::uint64_t>(1, spec.tasks_per_node);
   const auto add = [&](std::uint64_t ranks, std::uint64_t nodes) {
     SweepCell& job = cells.emplace_back(cell);
     job.ranks = ranks;
     job.nodes = nodes;
-    // In the key only what the file varies: `ranks` that follow from `nodes` say nothing more.
+    // The key has only what the file varies. If the ranks follow from the nodes, they add nothing.
     if (!spec.ranks.empty()) add_part(job, "ranks", {std::to_string(ranks)});
     if (!spec.nodes.empty()) add_part(job, "nodes", {std::to_string(nodes)});
   };
@@ -81,7 +82,7 @@ void add_option(std::vector<std::string>& words, const SweepSetting& setting, co
   for (const std::string& value : setting.values) words.insert(words.end(), {flag, value});
 }
 
-// What an arm says wins over what all cells have, and the grid over both.
+// The settings of one run. An arm's setting replaces the one of all cells, and the grid's replaces both.
 std::vector<SweepSetting> settings_of(const SweepSpec& spec, const SweepCell& cell, std::size_t arm) {
   std::vector<SweepSetting> settings = spec.fixed;
   const auto overlay = [&](const std::vector<SweepSetting>& more) {
@@ -117,7 +118,7 @@ Result<void> check_values(std::string_view what, const Json& before, const Json&
   return success();
 }
 
-// Of a mapping: the same keys with the same values.
+// Fails unless both have the same value or, as mappings, the same keys with the same values.
 Result<void> check_same(std::string_view what, const Json& before, const Json& now) {
   if (before == now) return success();
   if (!before.is_object() || !now.is_object())
@@ -129,7 +130,7 @@ Result<void> check_same(std::string_view what, const Json& before, const Json& n
   }
   for (const auto& [key, value] : now.items())
     if (!before.contains(key)) return changed(fmt::format("{}.{}", what, key), "is new");
-  return success();  // in another order
+  return success();  // only the order differs
 }
 
 constexpr std::array<std::string_view, 3> kPlaces{"{ranks}", "{nodes}", "{tasks-per-node}"};
@@ -153,7 +154,7 @@ std::vector<std::string> srun_arguments(const SweepSpec& spec, const SweepCell& 
     words.push_back(fmt::format("--ntasks-per-node={}", most_on_a_node(spec, cell)));
   }
   if (!spec.slurm.mpi.empty()) words.push_back("--mpi=" + spec.slurm.mpi);
-  // Threads of a rank may use all processors of its node, which is the sweep's alone.
+  // Threads of a rank may use all processors of its node, because the sweep has the node alone.
   words.emplace_back("--cpu-bind=none");
   words.emplace_back("--kill-on-bad-exit=1");
   words.insert(words.end(), spec.slurm.srun.begin(), spec.slurm.srun.end());

@@ -1,10 +1,10 @@
-// Which runs a sweep consists of, in which order they come, and how they are started.
+// Decides which runs a sweep has, in which order they come, and with which command lines they start.
 //
-// A round is one repeat of every cell, in an order drawn anew for each. A turn is one cell of a round: all of
-// its arms, one right behind the other. With two arms their order is AB in one round and BA in the next, or
-// the reverse, by a coin for each two rounds and each cell, so that a drift weighs on both alike. Orders come
-// from the seed and the cell's own key alone: cells that are added later change nothing of those that were
-// there.
+// A round is one repeat of every cell, in a random order that is drawn for each round. A turn is one cell of
+// a round: the runs of all its arms, directly after each other. With two arms the order is AB in one round
+// and BA in the next, or the reverse. A random draw for each cell decides that for every two rounds, so that
+// a drift affects both arms equally. Orders depend only on the seed and the cell's own key, so cells that are
+// added later do not change the order of the others.
 #pragma once
 
 #include <cstddef>
@@ -20,51 +20,53 @@
 namespace penstock {
 
 struct SweepCell {
-  std::string key;    // tells it from all others of its sweep, for as long as the grid only grows: "threads=4
-                      // tier=fast=posix:/p ranks=2"
-  std::string title;  // for people: "4 threads, fast, 2 ranks"
-  std::vector<SweepSetting> settings;  // of the grid
+  // Unique in its sweep as long as the grid only grows: "threads=4 tier=fast=posix:/p ranks=2".
+  std::string key;
+  std::string title;                   // for people: "4 threads, fast, 2 ranks"
+  std::vector<SweepSetting> settings;  // the values of the grid's axes
   std::vector<std::string> arguments;
-  // Of a job of several ranks; both 0: a plain process.
+  // The size of a parallel job; both are 0 for a plain process.
   std::uint64_t ranks = 0;
   std::uint64_t nodes = 0;
 };
 
-// Cells in the grid's own order, the last axis fastest. Ranks and nodes that make no job (fewer ranks than
-// nodes, or more than tasks-per-node allows) are left out.
+// The cells in the grid's order; the last axis changes fastest. Combinations of ranks and nodes that make no
+// job are left out: fewer ranks than nodes, or more than tasks-per-node allows.
 Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec);
 
-// How many runs a turn has: one for each arm, or one.
+// The number of runs of a turn: one for each arm, or one without arms.
 std::size_t arms_of_a_turn(const SweepSpec& spec);
 
-// The cells of a round in their order.
+// The indices of the cells in the order of that round.
 std::vector<std::size_t> round_order(const std::vector<SweepCell>& cells, std::uint64_t seed,
                                      std::uint64_t round);
-// The arms of a cell in that round, in their order; {0} without arms.
+// The indices of the arms in the order of that round for one cell; {0} without arms.
 std::vector<std::size_t> arm_order(const SweepSpec& spec, const SweepCell& cell, std::uint64_t seed,
                                    std::uint64_t round);
 
-// The words after the program's name for one run, without those that single runs get in addition (results,
-// label, pair, seed). Options are spelled by the command's table: lists with commas, flags alone; one that is
-// not in it is repeated once for each value.
+// The arguments after the program's name for one run. Those that each run gets in addition (results, label,
+// pair, seed) are not included. Options are written by the command's table: lists with commas, flags without
+// a value. An option that the table does not have is repeated for each value.
 std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& cell, std::size_t arm,
                                        const CommandInfo& command);
-// The words before the program's name; none for a plain process. {ranks}, {nodes} and {tasks-per-node} in the
-// file's launcher stand for the cell's own. `site`: the launcher of the site files, for a file without one;
-// mpirun where both have none.
+// The arguments before the program's name, that is the launcher; none for a plain process. In the launcher
+// {ranks}, {nodes} and {tasks-per-node} are replaced by the numbers of the cell. `site` is the launcher of
+// the site files, for a sweep without one. Without both it is mpirun.
 std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCell& cell, bool by_srun,
                                             std::span<const std::string> site = {});
 
-// invalid_argument for a launcher with another word in braces, or that is given without ranks or nodes.
+// invalid_argument if the launcher contains another word in braces, or is given without ranks or nodes.
 Result<void> check_launcher(const SweepSpec& spec);
-// The text with {run} replaced by `run`: a word that no other run has, for what each run needs anew.
+// Replaces {run} in the text by `run`, a word that is unique to each run. It makes names that no two runs
+// share.
 std::string with_run(std::string text, std::string_view run);
-// Whether the file gives `key` to this arm's runs itself.
+// Whether the sweep's file sets the option `key` for the runs of this arm.
 bool is_given(const SweepSpec& spec, std::size_t arm, std::string_view key);
 
-// What may not change while a sweep goes on, for its journal.
+// The parts of the sweep's file that a started sweep depends on, for its journal.
 Json sweep_identity(const SweepSpec& spec);
-// invalid_argument, by name, where `now` does not merely add values, ranks, nodes or repeats to `before`.
+// invalid_argument with the name of the key, unless `now` only adds values, ranks, nodes or repeats to
+// `before`.
 Result<void> check_only_added(const Json& before, const Json& now);
 
 }  // namespace penstock

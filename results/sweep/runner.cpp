@@ -33,7 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::string_view kLog = "output";  // of a run, next to its records
+constexpr std::string_view kLog = "output";  // the file with a run's output, next to its records
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -43,7 +43,8 @@ std::string arm_name(const SweepSpec& spec, std::size_t arm) {
   return arm < spec.arms.size() ? spec.arms[arm].name : "";
 }
 
-// The seed of a round's runs, the same for all cells and arms: orders are not what they differ by.
+// The seed of all runs of a round. It is the same for all cells and arms, so that they do not differ by their
+// random orders.
 std::uint64_t round_seed(std::uint64_t seed, std::uint64_t round) {
   return RandomStream(seed, "runs").bits(round) & 0x7fffffffU;
 }
@@ -56,7 +57,7 @@ std::string last_line(const fs::path& file) {
   return last.substr(0, 500);
 }
 
-// What the sweep says to each run itself.
+// The arguments that the sweep adds to each run.
 std::vector<std::string> arguments_of_run(const SweepWork& work, std::size_t arm, std::uint64_t round,
                                           const fs::path& results) {
   const SweepSpec& spec = work.spec;
@@ -73,26 +74,26 @@ std::vector<std::string> arguments_of_run(const SweepWork& work, std::size_t arm
   return words;
 }
 
-// How long a turn takes at least.
+// The shortest time in seconds that a turn can take, by its options.
 double guess_of(const SweepWork& work, const SweepCell& cell) {
   const std::vector<std::string> words = run_arguments(work.spec, cell, 0, *work.command);
   return static_cast<double>(arms_of_a_turn(work.spec)) *
          least_seconds(*work.command, std::span(words).subspan(1));
 }
 
-// Of the arm, or this one.
+// The program of the arm, or this program if it names none.
 std::string program_of(const SweepWork& work, std::size_t arm) {
   const std::vector<SweepArm>& arms = work.spec.arms;
   return arm >= arms.size() || arms[arm].program.empty() ? work.program.string() : arms[arm].program;
 }
 
-// Each program that is run, and what tells it from one that takes its place: bytes and time of change.
+// The programs of all arms, with size and time of change, so that a replaced program is noticed.
 std::map<std::string, std::string> programs_of(const SweepWork& work) {
   std::map<std::string, std::string> programs;
   const auto add = [&](const std::string& program) {
     std::error_code unknown;
     const std::uintmax_t bytes = fs::file_size(program, unknown);
-    if (unknown) return;  // of the search path; or it is not there, which its run will say
+    if (unknown) return;  // found in PATH, or missing: then its run fails with a message
     const auto changed = fs::last_write_time(program, unknown);
     programs[program] = fmt::format("{} bytes, changed {}", bytes, changed.time_since_epoch().count());
   };
@@ -127,7 +128,7 @@ class Runner {
   }
 
  private:
-  // Why it ended before all was done; "" when it did not.
+  // Runs all rounds. Returns why it ended early, "" if it did not.
   Result<std::string> all_rounds() {
     for (std::uint64_t round = 0; round < work_.spec.repeats; ++round) {
       for (const std::size_t index : round_order(work_.cells, work_.seed, round)) {
@@ -160,7 +161,8 @@ class Runner {
                                    about_so_long(seconds_left(work_, history, times_)), cell.title));
   }
 
-  // False where this process was asked to stop.
+  // Runs one turn and enters it in the journal. False if this process was asked to stop: the runs of the turn
+  // are then dropped.
   Result<bool> turn(const SweepCell& cell, std::uint64_t round) {
     show(cell);
     SweepTurn turn{.cell = cell.key, .round = round, .runs = {}};
@@ -179,7 +181,8 @@ class Runner {
     return true;
   }
 
-  // Nothing where this process was asked to stop. A run that somebody else ended is made once more.
+  // Makes one run in a folder of its own. A run that a signal ended is made once more. Nothing if this
+  // process was asked to stop, or is about to be: the run is then dropped.
   Result<std::optional<SweepRun>> one_run(const SweepCell& cell, std::size_t arm, std::uint64_t round) {
     for (int attempt = 0;; ++attempt) {
       PENSTOCK_ASSIGN(const std::string folder, state_.run_folder());
@@ -219,8 +222,8 @@ class Runner {
     return success();
   }
 
-  // A run that was ended by a signal, which its record or its exit code says. In an allocation that ends,
-  // srun fails in other ways, too.
+  // Whether a signal ended the run, by its record or its exit code. When an allocation ends, srun may also
+  // fail with other exit codes.
   bool was_cut(int code, const RecordSet& records) const {
     const bool by_record =
         std::any_of(records.records.begin(), records.records.end(),
@@ -229,8 +232,8 @@ class Runner {
            (!work_.job.empty() && records.records.empty() && code != 0 && code != 2 && code != 77);
   }
 
-  // Whether what ended a run is about to end this process, too: the signals of a terminal, a launcher and a
-  // cluster come one after the other.
+  // Whether the signal that ended a run will soon reach this process too. A terminal, a launcher or a cluster
+  // signals the processes one after the other, so this waits for a short time.
   bool end_is_near() const {
     const auto patience = Clock::now() + std::chrono::seconds(work_.job.empty() ? 1 : 3);
     while (!interrupted() && Clock::now() < patience)
@@ -263,7 +266,8 @@ class Runner {
     return success();
   }
 
-  // A run that left nothing is a record as its command would have written it, with the reason.
+  // Writes the record of a run that left none, with the parameters that its command would have recorded, and
+  // the reason.
   Result<void> write_failure(const fs::path& place, const SweepCell& cell, std::size_t arm,
                              std::uint64_t round, const std::vector<std::string>& line, const Error& why) {
     std::vector<std::string> words = run_arguments(work_.spec, cell, arm, *work_.command);
@@ -280,7 +284,7 @@ class Runner {
     record.verdict = why.code == Errc::unsupported ? Verdict::skipped : Verdict::failed;
     record.reason = why.what;
     record.label = {{"sweep", work_.spec.name}};
-    if (parsed.ok()) {  // another program's options may be unknown here
+    if (parsed.ok()) {  // the options of another program may be unknown here
       const std::unique_ptr<Communicator> alone = single_process();
       const CommandContext context{.options = parsed->options,
                                    .positionals = parsed->arguments,

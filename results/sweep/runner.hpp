@@ -1,4 +1,5 @@
-// Works through a sweep: one run after another, each a process of its own, each turn journalled.
+// Executes a sweep: one run after another, each as a process of its own, with every finished turn in the
+// journal.
 #pragma once
 
 #include <cstdint>
@@ -16,41 +17,42 @@
 
 namespace penstock {
 
-// What may end a session before all is done (SweepEnd::why).
+// Reasons why a sweep process ends before all turns are done (SweepEnd::why).
 inline constexpr std::string_view kByBudget = "the budget";
 inline constexpr std::string_view kByAllocation = "the time of the allocation";
 inline constexpr std::string_view kByInterrupt = "an interrupt";
 
-// What is to be done. Outlives the runner.
+// Everything that a runner needs to know. It must live longer than the runner.
 struct SweepWork {
   SweepSpec spec;
   std::vector<SweepCell> cells;
   std::uint64_t seed = 0;
-  std::string suite;                     // of pairs (SweepHistory)
-  const CommandInfo* command = nullptr;  // that is swept
-  std::filesystem::path program;         // of runs whose arm names none
-  bool no_config = false;                // runs ignore site files, too
+  std::string suite;                     // the name of the pairs' suite (SweepHistory)
+  const CommandInfo* command = nullptr;  // the command that the runs execute
+  std::filesystem::path program;         // the program of arms that name none
+  bool no_config = false;                // runs ignore site files too
   bool by_srun = false;
   std::span<const std::string> launcher = {};  // CommandContext::launcher
-  std::string job;                             // of Slurm, in whose allocation this process runs; "": none
-  // The time of this call, from its begin; the allocation's own end among it.
+  std::string job;  // the Slurm job in whose allocation this process runs; "" if in none
+  // The time limit of this call from its start, in seconds. The end of the allocation counts too.
   std::optional<double> budget_s;
-  std::string_view budget_is = kByBudget;  // or kByAllocation
+  std::string_view budget_is = kByBudget;  // what sets the limit, or kByAllocation
 };
 
-// The whole line of one run; `run` is what its {run} stands for.
+// The complete command line of one run. `run` replaces {run} in it.
 std::vector<std::string> run_line(const SweepWork& work, const SweepCell& cell, std::size_t arm,
                                   std::uint64_t round, const std::filesystem::path& results,
                                   std::string_view run);
 
-// Turns that are not done and whose cell has not settled.
+// The number of turns that are not done and whose cell still needs them.
 std::uint64_t turns_left(const SweepWork& work, const SweepHistory& history);
-// How long they take, as far as can be told.
+// An estimate of the seconds that these turns take.
 double seconds_left(const SweepWork& work, const SweepHistory& history, const SweepTimes& times);
 
-// Until all is done, the budget does not suffice for the next turn, or this process is asked to stop. Runs
-// that fail are records, and the sweep goes on. What ended it is in the journal. With output.json a line for
-// each run on stdout; output.progress: a line on stderr.
+// Runs turns until all are done, the budget does not suffice for the next turn, or this process is asked to
+// stop. A failed run becomes a record, and the sweep continues. The reason for the end is in the journal.
+// With output.json it prints a line for each run to stdout, with output.progress a line to stderr. One
+// thread.
 Result<SweepEnd> run_sweep(const SweepWork& work, SweepState& state, const Output& output);
 
 }  // namespace penstock

@@ -29,12 +29,12 @@ constexpr std::array<std::string_view, 4> kWaiting{"PENDING", "CONFIGURING", "RE
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLook{250};       // at the journal, which is a file
-constexpr milliseconds kAskFirst{1000};  // the controller
+constexpr milliseconds kLook{250};       // between checks of the journal, which is only a file
+constexpr milliseconds kAskFirst{1000};  // between questions to Slurm's controller: the first pause
 constexpr milliseconds kAskLast{10'000};
-constexpr int kPatience = 6;  // answers in a row that know nothing of the job
+constexpr int kPatience = 6;  // answers in a row after which an unknown job counts as over
 
-// What a tool says, or "" where it fails.
+// The output of a tool, or "" if it fails.
 std::string answer_of(const std::vector<std::string>& words) {
   const Result<ToolAnswer> answer = ask_tool(words);
   return answer.ok() && answer->exit_code == 0 ? answer->out : "";
@@ -47,7 +47,7 @@ std::string word_behind(const std::string& text, std::string_view key) {
   return text.substr(begin, text.find_first_of(" \n", begin) - begin);
 }
 
-// As #SBATCH takes it: blanks only in quotes, and a % in a file's name twice.
+// Quotes a value for an #SBATCH line: quotes are only for blanks, and a '%' in a file name is doubled.
 std::string quoted(const std::string& text, bool file_name) {
   std::string value;
   for (const char c : text) value += file_name && c == '%' ? "%%" : std::string(1, c);
@@ -118,7 +118,7 @@ Result<std::string> submit_batch(const fs::path& script) {
   if (answer.exit_code != 0)
     return make_error(Errc::io, fmt::format("sbatch does not take {}: {}", script.string(),
                                             answer.err.empty() ? answer.out : answer.err));
-  // "12" or "12;cluster", behind what a site's filter may say.
+  // The last line is "12" or "12;cluster". A filter of the site may print lines before it.
   const std::string last = answer.out.substr(answer.out.find_last_of('\n') + 1);
   std::string job = last.substr(0, last.find(';'));
   if (job.empty() || job.find_first_not_of("0123456789") != std::string::npos)
@@ -142,7 +142,7 @@ JobPhase job_phase(std::string_view words) {
   if (words.empty()) return JobPhase::unknown;
   if (std::any_of(kOver.begin(), kOver.end(), starts)) return JobPhase::over;
   if (std::any_of(kWaiting.begin(), kWaiting.end(), starts)) return JobPhase::waiting;
-  return JobPhase::running;  // COMPLETING, SUSPENDED and so on: not over
+  return JobPhase::running;  // also COMPLETING, SUSPENDED and others that are not the end
 }
 
 bool is_running(const std::string& job) {
@@ -186,14 +186,14 @@ Result<std::string> follow_job(const std::string& job, const SweepSpec& spec, st
   auto ask_at = Clock::now();
   bool had_ended = false;
   bool ended = false;
-  std::uintmax_t seen = 0;  // bytes of the journal: it only grows
+  std::uintmax_t seen = 0;  // size of the journal at the last look; it only grows
   while (true) {
     PENSTOCK_TRY(check_interrupt());
     std::error_code unreadable;
     const std::uintmax_t bytes =
         std::filesystem::file_size(SweepState::journal_file(spec.results, spec.name), unreadable);
     if (unreadable || bytes == seen) {
-      // nothing that was not known
+      // the journal has not changed
     } else if (const auto history = SweepState::look(spec.results, spec.name); history.ok()) {
       seen = bytes;
       const std::uint64_t done = history->turns.size();

@@ -1,4 +1,4 @@
-// The words that a sweep exchanges with Slurm: a batch script, and questions after jobs.
+// Talks to Slurm for a sweep: writes a batch script, submits it, and asks about jobs.
 #pragma once
 
 #include <cstdint>
@@ -14,35 +14,38 @@
 
 namespace penstock {
 
-// unsupported, saying which program is not here.
+// unsupported if a program of Slurm is missing; the error names it.
 Result<void> check_slurm();
 
-// The job in whose allocation this process runs; "" in none.
+// The job in whose allocation this process runs; "" if in none.
 std::string own_slurm_job();
 
-// The script of a sweep's job, and what the job says.
+// The files of a sweep's job: the script, and its output.
 std::filesystem::path batch_file(const SweepSpec& spec);
 std::filesystem::path batch_log(const SweepSpec& spec);
 
-// One exclusive allocation of the largest number of nodes, in which `line` works through the sweep.
+// A script that asks for one exclusive allocation with the largest number of nodes of any cell, and in it
+// runs the sweep with `line`.
 std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& cells,
                          const std::vector<std::string>& line);
 
-// sbatch: the number of the job.
+// Submits the script with sbatch and returns the number of the job.
 Result<std::string> submit_batch(const std::filesystem::path& script);
 
 enum class JobPhase : std::uint8_t { waiting, running, over, unknown };
-// Slurm's words for the state of a job, "RUNNING" or "PENDING (Resources)"; "" where it knows no such job.
+// The state of a job as Slurm names it: "RUNNING" or "PENDING (Resources)". "" if Slurm does not know the
+// job.
 std::string inspect_job(const std::string& job);
 JobPhase job_phase(std::string_view words);
 bool is_running(const std::string& job);
-// Until the job's time limit; nothing where there is none, or Slurm does not say.
+// The seconds until the job's time limit. Nothing if it has none, or Slurm does not report it.
 std::optional<double> seconds_of_job_left(const std::string& job);
-// "29:59", "1-02:03:04"; nothing for UNLIMITED and the like.
+// Parses Slurm's times "29:59" and "1-02:03:04" to seconds; nothing for UNLIMITED and other text.
 std::optional<double> parse_slurm_time(std::string_view text);
 
-// Waits until the job is over, interrupted, or unknown to Slurm. With `progress` a line on stderr: its phase,
-// and the turns done of `turns`.
+// Waits until the job is over or unknown to Slurm, and returns its last state. Errc::interrupted if this
+// process is asked to stop; the job then continues. With `progress` it shows a line on stderr: the state, and
+// how many of `turns` are done.
 Result<std::string> follow_job(const std::string& job, const SweepSpec& spec, std::uint64_t turns,
                                bool progress);
 

@@ -42,7 +42,7 @@ TEST(Slurm, TheScriptAsksForTheLargestCellAlone) {
     EXPECT_NE(script.find(line), std::string::npos) << line << script;
 }
 
-// Programs that answer in Slurm's place.
+// Replaces the programs of Slurm by scripts that give fixed answers.
 class SlurmTools : public testing::Test {
  protected:
   void SetUp() override {

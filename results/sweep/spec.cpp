@@ -18,9 +18,9 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kTop = "sweep";  // what the whole document is called
+constexpr std::string_view kTop = "sweep";  // the name of the whole document in messages
 constexpr std::uint64_t kMostRepeats = 100'000;
-constexpr std::uint64_t kMostRepeatsUntil = 50;  // where only `until` says when to stop
+constexpr std::uint64_t kMostRepeatsUntil = 50;  // if only `until` decides when to stop
 
 template <class Target>
 struct Key {
@@ -32,7 +32,7 @@ Error wrong(const std::string& where, std::string_view what) {
   return make_error(Errc::invalid_argument, fmt::format("'{}' {}", where, what));
 }
 
-// Hands each pair of a mapping to `take(key, node)`.
+// Calls `take(key, node)` for each pair of a mapping.
 template <class Take>
 Result<void> each_pair(const YAML::Node& node, const std::string& where, Take take) {
   if (!node.IsMap()) return wrong(where, "needs a mapping of keys to values");
@@ -87,7 +87,8 @@ Result<std::uint64_t> number_of(const YAML::Node& node, const std::string& where
   return *number;
 }
 
-// "1..64*2" stands for its members; a path with ".." in it does not read as a range.
+// A range such as "1..64*2" becomes its members. A path that contains ".." cannot be parsed as a range and
+// stays as it is.
 void add_values(std::vector<std::vector<std::string>>& values, const std::string& word) {
   if (word.find("..") != std::string::npos) {
     if (const auto members = parse_list(word); members.ok()) {
@@ -138,7 +139,7 @@ std::string option_name(std::string key) {
   return key;
 }
 
-// What the sweep gives to each run itself.
+// Fails if the key is an option that the sweep itself gives to each run.
 Result<void> check_free(const std::string& key, const std::string& where) {
   static constexpr std::array<std::string_view, 5> kOwn{"results", "pair", "json", "progress", "no-config"};
   if (std::find(kOwn.begin(), kOwn.end(), key) == kOwn.end()) return success();
@@ -158,14 +159,14 @@ Result<std::vector<SweepSetting>> setting_list(const YAML::Node& node, const std
   return settings;
 }
 
-// Reads a key that fills a member of its target.
+// Reads the value of a key into a member of its target.
 template <class Target, auto Member, auto Read>
 Result<void> read_into(Target& target, const YAML::Node& node, const std::string& where) {
   PENSTOCK_ASSIGN(target.*Member, Read(node, where));
   return success();
 }
 
-// The name is part of file names, and a label.
+// The name becomes part of file names, and a label.
 Result<void> read_name(SweepSpec& spec, const YAML::Node& node, const std::string& where) {
   PENSTOCK_ASSIGN(spec.name, word_of(node, where));
   if (!is_plain_word(spec.name) || spec.name.size() > 100)
@@ -223,7 +224,7 @@ Result<void> read_until(SweepSpec& spec, const YAML::Node& node, const std::stri
   return whole ? success() : wrong(where, "needs a metric and an interval");
 }
 
-// Slurm's own spellings ("1-00:00:00", "30") are left as they are.
+// Converts a duration to minutes. Slurm's own formats ("1-00:00:00", "30") stay as they are.
 Result<std::string> slurm_time(const YAML::Node& node, const std::string& where) {
   PENSTOCK_ASSIGN(const std::string word, word_of(node, where));
   if (!word.empty() && word.find_first_not_of("0123456789:-") == std::string::npos) return word;

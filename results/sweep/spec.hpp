@@ -1,4 +1,4 @@
-// What the file of a sweep asks for (docs/sweeps.md has its keys).
+// Reads the file of a sweep (docs/sweeps.md has its keys).
 #pragma once
 
 #include <chrono>
@@ -13,15 +13,15 @@
 
 namespace penstock {
 
-// An option of the swept command as it is in a file: one value, or several of a list or of an option that
-// may be repeated.
+// An option of the swept command as the file has it. It has one value, or several if it takes a list or may
+// be repeated.
 struct SweepSetting {
-  std::string key;  // as on the line: "min-time"
+  std::string key;  // as on the command line: "min-time"
   std::vector<std::string> values;
 };
 
-// One dimension of the grid; each of its values is what one cell's setting holds. One key means the command's
-// arguments.
+// One dimension of the grid. A cell has one entry of `values` as its setting. A special key stands for the
+// command's arguments.
 struct SweepAxis {
   std::string key;
   std::vector<std::vector<std::string>> values;
@@ -30,17 +30,17 @@ struct SweepAxis {
 // One of several programs or settings that are measured in turn.
 struct SweepArm {
   std::string name;
-  std::string program;  // "": this one
+  std::string program;  // "": this program
   std::vector<SweepSetting> fixed;
 };
 
 struct SweepSlurm {
   std::string partition;
   std::string account;
-  std::string time;                  // as sbatch --time takes it; "": the partition's own
-  std::string mpi = "pmix";          // of srun --mpi=; "" leaves it to the site
-  std::vector<std::string> options;  // more words of sbatch
-  std::vector<std::string> srun;     // more words of srun
+  std::string time;                  // in the format of sbatch --time; "": the partition's default
+  std::string mpi = "pmix";          // for srun --mpi=; "": the site's default
+  std::vector<std::string> options;  // more options of sbatch
+  std::vector<std::string> srun;     // more options of srun
 };
 
 struct SweepSpec {
@@ -49,25 +49,25 @@ struct SweepSpec {
   std::vector<std::string> arguments;
   std::vector<SweepSetting> fixed;
   std::vector<SweepAxis> grid;
-  std::vector<SweepArm> arms;        // none, or two and more
-  std::vector<std::uint64_t> ranks;  // of a job; none: plain processes, unless there are nodes
+  std::vector<SweepArm> arms;        // none, or at least two
+  std::vector<std::uint64_t> ranks;  // ranks of a job; empty: plain processes, unless there are nodes
   std::vector<std::uint64_t> nodes;
-  std::uint64_t tasks_per_node = 0;  // 0: as many as there are ranks
+  std::uint64_t tasks_per_node = 0;  // 0: as many as the ranks need
   std::string launcher;              // "mpirun -np {ranks}"; "": srun in an allocation, else mpirun
-  std::string after;                 // a line for sh behind every run, whatever came of it
+  std::string after;                 // a line for sh after every run, whether or not it failed
   std::uint64_t repeats = 1;
   std::optional<std::uint64_t> seed;
   std::optional<std::chrono::nanoseconds> budget;
   std::string until_metric;
-  double until_interval = 0;  // as a fraction of the median; 0: all repeats are made
+  double until_interval = 0;  // as a fraction of the median; 0: make all repeats
   std::string results = "penstock-results";
   SweepSlurm slurm;
 };
 
-// invalid_argument names the file, the key, and the valid keys where it is unknown. What the command makes of
-// its options is not looked at.
+// Reads a sweep's file. invalid_argument names the file and the key, and lists the valid keys if the key is
+// unknown. Whether the command accepts the options is not checked here.
 Result<SweepSpec> read_sweep_file(const std::filesystem::path& file);
-// The same from text; `file` is for messages.
+// The same for text; `file` is for messages.
 Result<SweepSpec> parse_sweep(const std::string& text, std::string_view file);
 
 }  // namespace penstock

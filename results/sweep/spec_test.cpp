@@ -81,7 +81,7 @@ struct Wrong {
 TEST(SweepFile, NamesWhatIsWrong) {
   const Wrong all[] = {
       {"name: a\ncommand: read\nrepets: 3\n", "repeats"},
-      {"name: a\ncommand: read\nrepets: 3\n", "tasks-per-node"},  // the list of all
+      {"name: a\ncommand: read\nrepets: 3\n", "tasks-per-node"},  // the error lists all keys
       {"name: a\ncommand: read\nslurm: {tim: 3m}\n", "did you mean 'time'"},
       {"name: a\ncommand: read\nuntil: {metric: x}\n", "needs a metric and an interval"},
       {"name: a\ncommand: read\nuntil: {metric: x, interval: wide}\n", "share of the median"},

@@ -33,7 +33,7 @@ std::string line_of(const Json& entry) {
   return fmt::format("{:08x} {}\n", crc32c(std::as_bytes(std::span(text))), text);
 }
 
-// The entry of a line without its newline; nothing where the checksum says otherwise.
+// The entry of a line without its newline; nothing if the checksum does not match.
 std::optional<Json> entry_of(std::string_view line) {
   if (line.size() < kSumDigits + 2 || line[kSumDigits] != ' ') return std::nullopt;
   const std::string_view text = line.substr(kSumDigits + 1);
@@ -109,14 +109,14 @@ Result<void> take_entry(SweepHistory& history, const Json& entry) {
     history.end = SweepEnd{entry.at("job").get<std::string>(), entry.at("left").get<std::uint64_t>(),
                            entry.at("why").get<std::string>()};
   }
-  return success();  // what else is there is for people
+  return success();  // all other content is only for people
 }
 
-// What a journal says. `whole`: how many of its bytes are whole entries.
+// Parses a journal. `whole` is set to the number of bytes of whole entries: the caller may cut off the rest.
 Result<SweepHistory> parse_journal(std::string_view text, const fs::path& file, std::size_t& whole) {
   SweepHistory history;
   std::size_t number = 0;
-  std::size_t torn = 0;  // the first line that is no entry
+  std::size_t torn = 0;  // number of the first line that is not an entry
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);
     const std::optional<Json> entry =
@@ -149,14 +149,16 @@ Result<std::string> text_of_file(const fs::path& file) {
   return text;
 }
 
-// Waits as long as it is said, for a run that a killed sweep left has the lock too.
+// Takes the exclusive lock of the journal, and waits for it up to `patience_s` seconds. After a sweep was
+// killed, its last run has the inherited lock until it ends. Ends early if this process is asked to stop.
+// Succeeds without a lock if the file system has none.
 Result<void> lock(int fd, const fs::path& file, double patience_s) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
                                                             std::chrono::duration<double>(patience_s));
   bool said = false;
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
-    if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP) return success();  // as this place allows
+    if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP) return success();  // it has no locks
     if (errno != EWOULDBLOCK) return errno_error(errno, "cannot lock", file.string());
     if (std::chrono::steady_clock::now() >= until)
       return make_error(Errc::busy,
@@ -211,7 +213,8 @@ Result<SweepState> SweepState::open(const fs::path& results, std::string_view na
   std::error_code failed;
   fs::create_directories(state.work_, failed);
   if (failed) return errno_error(failed.value(), "cannot make the folder", state.work_.string());
-  // Children keep it open, and with it the lock.
+  // Without O_CLOEXEC: runs inherit the descriptor and with it the lock. So a run that outlives a killed
+  // sweep still keeps other processes out.
   state.fd_ = Fd(::open(state.journal_.c_str(), O_RDWR | O_CREAT | O_APPEND, 0666));
   if (!state.fd_) return errno_error(errno, "cannot open", state.journal_.string());
   PENSTOCK_TRY(lock(state.fd_.get(), state.journal_, patience_s));
@@ -219,12 +222,15 @@ Result<SweepState> SweepState::open(const fs::path& results, std::string_view na
   PENSTOCK_ASSIGN(const std::string text, text_of_file(state.journal_));
   std::size_t whole = 0;
   PENSTOCK_ASSIGN(state.history_, parse_journal(text, state.journal_, whole));
+  // With the lock no other process appends, so bytes after the last whole entry are from a crash.
   if (whole < text.size() && ::ftruncate(state.fd_.get(), static_cast<off_t>(whole)) != 0)
     return errno_error(errno, "cannot cut off the torn end of", state.journal_.string());
   PENSTOCK_TRY(state.tidy());
   return state;
 }
 
+// Closes the journal, which releases the lock unless a child still has it. Removes the work folder if it is
+// empty.
 SweepState::~SweepState() {
   if (!fd_) return;
   fd_.close();
@@ -234,6 +240,8 @@ SweepState::~SweepState() {
 
 Result<void> SweepState::append(const Json& entry) {
   const std::string line = line_of(entry);
+  // Only this process appends, because it has the lock. After a failed write it removes the partial line.
+  // The history changes only when the entry is durable.
   const off_t before = ::lseek(fd_.get(), 0, SEEK_END);
   if (Result<void> wrote = write_all(fd_.get(), line, journal_); !wrote.ok()) {
     if (before >= 0 && ::ftruncate(fd_.get(), before) != 0)
@@ -266,7 +274,8 @@ Result<void> SweepState::started(const std::string& job, const std::map<std::str
 }
 
 Result<void> SweepState::done(SweepTurn turn) {
-  // The names of the runs' folders have to be as durable as their files.
+  // The names of the runs' folders must be durable before the entry that names them. Their files already are:
+  // the runs synced them. A crash before the entry is durable leaves folders that tidy() removes.
   PENSTOCK_TRY(sync_folder(work_));
   PENSTOCK_TRY(sync_folder(results_));
   PENSTOCK_TRY(append(turn_json(turn)));
@@ -291,6 +300,9 @@ void SweepState::drop(const std::string& folder) const {
   fs::remove_all(work_ / folder, ignored);
 }
 
+// Moves the records of a counted turn to the results folder and syncs it. Does not replace a file: a name
+// that is taken gets the run's folder added. Safe to repeat after a crash: files that are already moved are
+// skipped, and a run's folder is removed last.
 Result<void> SweepState::move_records(const SweepTurn& turn) const {
   for (const SweepRun& run : turn.runs) {
     const fs::path folder = records_folder(results_, name_, run.arm);
@@ -299,7 +311,7 @@ Result<void> SweepState::move_records(const SweepTurn& turn) const {
     if (failed) return errno_error(failed.value(), "cannot make the folder", folder.string());
     for (const std::string& file : run.files) {
       const fs::path from = work_ / run.folder / file;
-      if (!fs::exists(from, failed)) continue;  // it was moved before
+      if (!fs::exists(from, failed)) continue;  // moved before a crash
       fs::path to = folder / file;
       if (fs::exists(to, failed))
         to.replace_filename(fmt::format("{}-{}.jsonl", to.stem().string(), run.folder));
@@ -316,6 +328,8 @@ Result<void> SweepState::move_records(const SweepTurn& turn) const {
   return success();
 }
 
+// Repairs the work folder after a crash: finishes the moves of counted turns, and removes all other folders.
+// open() calls it with the lock held.
 Result<void> SweepState::tidy() const {
   for (const SweepTurn& turn : history_.turns) {
     const bool here = std::any_of(turn.runs.begin(), turn.runs.end(), [&](const SweepRun& run) {

@@ -1,12 +1,21 @@
-// What a sweep has done, so that it goes on where it was stopped: a journal next to the records.
+// The journal of a sweep: it stores which turns are done, so that a stopped sweep can continue.
 //
-// RESULTS/sweep-NAME.state has one entry a line, each behind its own checksum, written whole and synced
-// before anything builds on it; what a crash leaves of the last line is cut off. A run writes its records
-// into a folder of its own below RESULTS/.sweep-NAME. A turn counts from the moment when its entry is
-// durable: that names the runs' folders and files, which are then moved to RESULTS (with arms to
-// RESULTS/NAME/ARM, so that sides can be compared), and moved again by the next opening where a crash came
-// between. Folders that no entry names are runs that never counted; they are removed. So whatever is killed
-// and when, each turn's records are in RESULTS once or not at all.
+// RESULTS/sweep-NAME.state has one entry per line, each after its own checksum. An entry is written whole and
+// synced before anything depends on it. If a crash leaves a part of the last line, the next open() cuts it
+// off.
+//
+// A run writes its records into a folder of its own below RESULTS/.sweep-NAME. done() makes a turn count in
+// this order:
+//  - It syncs the names of the runs' folders.
+//  - It appends the turn's entry, which names these folders and the record files, and syncs the journal. From
+//    then on the turn counts.
+//  - It moves the files to RESULTS (with arms to RESULTS/NAME/ARM, so that arms can be compared), and syncs
+//    those folders.
+// After a crash the next open() moves the files that are left. It removes folders that no entry names, since
+// their runs never counted. So after any kill, the records of each turn are in RESULTS once or not at all.
+//
+// Use an object from one thread. open() locks the journal with flock() until the object is destroyed and all
+// children that inherited the lock have ended.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +33,13 @@
 
 namespace penstock {
 
-// One record of a run, as far as the sweep looks at it.
+// The part of one record of a run that the sweep needs.
 struct SweepFigure {
-  std::string what;  // tells it from the other records of its run: "fast, 4 threads"
+  std::string what;  // distinguishes it from other records of its run: "fast, 4 threads"
   std::string metric;
   std::string unit;
   Better better = Better::neither;
-  std::optional<double> value;  // none: nothing usable
+  std::optional<double> value;  // absent if the record has no usable number
   Verdict verdict = Verdict::ok;
   std::string reason;
 };
@@ -39,8 +48,8 @@ Json figure_json(const SweepFigure& figure);
 
 struct SweepRun {
   std::string arm;                 // "" without arms
-  std::string folder;              // of the run, below the work folder
-  std::vector<std::string> files;  // of records, by name
+  std::string folder;              // name of the run's folder in the work folder
+  std::vector<std::string> files;  // names of the record files
   double seconds = 0;
   int exit_code = 0;
   std::vector<SweepFigure> figures;
@@ -52,21 +61,21 @@ struct SweepTurn {
   std::vector<SweepRun> runs;  // in the order in which they ran
 };
 
-// How a session of work ended by itself.
+// How a sweep process ended, if it was not killed.
 struct SweepEnd {
-  std::string job;         // of Slurm, "" without
-  std::uint64_t left = 0;  // turns
-  std::string why;         // "" when all is done
+  std::string job;         // of Slurm; "" if in none
+  std::uint64_t left = 0;  // turns that are not done
+  std::string why;         // "" if all turns are done
 };
 
 struct SweepHistory {
-  Json identity;  // sweep_identity() as it was last; null: nothing was started
+  Json identity;  // sweep_identity() of the last start; null if the sweep was never started
   std::uint64_t seed = 0;
-  std::string suite;  // of its pairs: its name and something that no other beginning has
+  std::string suite;  // the suite of its pairs: the sweep's name and a random part, unique to each new sweep
   std::vector<SweepTurn> turns;
-  std::map<std::string, std::string> programs;  // that the last session ran, and what tells theirs apart
-  std::string job;                              // of Slurm, submitted last; "": none
-  std::optional<SweepEnd> end;  // of the last session that ended by itself and was the last to write
+  std::map<std::string, std::string> programs;  // program -> its size and time of change, at the last start
+  std::string job;                              // the Slurm job that was submitted last; "" if none was
+  std::optional<SweepEnd> end;                  // only if the journal's last entry is an end
   bool has(const std::string& cell, std::uint64_t round) const { return done_.contains({cell, round}); }
   void add(SweepTurn turn);
 
@@ -76,19 +85,20 @@ struct SweepHistory {
 
 class SweepState {
  public:
-  // Where a sweep keeps its things.
+  // The paths of a sweep's journal and work folder.
   static std::filesystem::path journal_file(const std::filesystem::path& results, std::string_view name);
   static std::filesystem::path work_folder(const std::filesystem::path& results, std::string_view name);
-  // Where the records of an arm are; "" is no arm.
+  // The folder with the records of an arm; `arm` is "" without arms.
   static std::filesystem::path records_folder(const std::filesystem::path& results, std::string_view name,
                                               std::string_view arm);
 
-  // Changes nothing, so it may run while another process works on it. not_found where there is no sweep;
-  // corrupt names the line that is no entry though good ones follow it.
+  // Reads the history without a lock and without any change, so another process may work on the sweep.
+  // not_found if there is no sweep. corrupt names a line that is not an entry although valid entries follow.
   static Result<SweepHistory> look(const std::filesystem::path& results, std::string_view name);
 
-  // Makes the folder and the journal where there are none, waits for up to `patience_s` where another process
-  // has it (busy then), cuts off what a crash left half written, and finishes moves.
+  // Opens a sweep for work: makes its folder and journal if they are missing, and locks the journal. If
+  // another process has the lock, waits up to `patience_s` seconds, and then fails with busy. Cuts off a torn
+  // last line, finishes moves, and removes the folders of runs that do not count.
   static Result<SweepState> open(const std::filesystem::path& results, std::string_view name,
                                  double patience_s);
   ~SweepState();
@@ -97,18 +107,18 @@ class SweepState {
 
   const SweepHistory& history() const { return history_; }
 
-  // Each is durable when it returns.
+  // Each appends an entry, and is durable when it returns.
   Result<void> begin(const Json& identity, std::uint64_t seed);
   Result<void> submitted(const std::string& job);
-  // A session, in that job or "", with these programs: SweepHistory::programs.
+  // A sweep process starts, in that job or "", with these programs (SweepHistory::programs).
   Result<void> started(const std::string& job, const std::map<std::string, std::string>& programs = {});
-  Result<void> done(SweepTurn turn);  // and its records are in the results folder
+  Result<void> done(SweepTurn turn);  // also moves its records to the results folder
   Result<void> ended(const SweepEnd& end);
 
-  // A new folder for one run's records and words: its name below the work folder.
+  // Makes a folder for the records and the output of one run. Returns its name in the work folder.
   Result<std::string> run_folder();
   std::filesystem::path path_of(const std::string& folder) const { return work_ / folder; }
-  // What a run that does not count left.
+  // Removes the folder of a run that does not count.
   void drop(const std::string& folder) const;
 
  private:
@@ -121,7 +131,7 @@ class SweepState {
   std::string name_;
   std::filesystem::path work_;
   std::filesystem::path journal_;
-  Fd fd_;  // of the journal; its lock is ours and our children's
+  Fd fd_;  // the journal; this process and its children share its lock
   SweepHistory history_;
 };
 

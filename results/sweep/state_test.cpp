@@ -27,7 +27,7 @@ class SweepJournal : public testing::Test {
     return SweepState::open(results(), "s", patience_s);
   }
 
-  // One turn with a run of each arm, whose records are written as a child would.
+  // A turn with one run for each arm, whose records are written as a real run writes them.
   static SweepTurn turn(SweepState& state, const std::string& cell, std::uint64_t round,
                         const std::vector<std::string>& arms = {""}) {
     SweepTurn turn{.cell = cell, .round = round, .runs = {}};
@@ -50,7 +50,7 @@ class SweepJournal : public testing::Test {
     return turn;
   }
 
-  // "cell/round/arm" of every record there is, which must each be there once.
+  // "cell/round/arm" of every record; checks that none exists twice.
   std::set<std::string> records(const fs::path& folder) const {
     const auto set = read_records(std::span(&folder, 1));
     EXPECT_OK(set);
@@ -119,7 +119,8 @@ TEST_F(SweepJournal, ArmsHaveFoldersOfTheirOwn) {
   EXPECT_EQ(records(SweepState::records_folder(results(), "s", "new")), std::set<std::string>{"a/0/new"});
 }
 
-// Wherever a write was torn, what was whole before counts, what was not does not, and its records are gone.
+// Cuts the journal at every byte of its last entry. Whole entries count, the torn one does not, and the
+// records of its turn are removed.
 TEST_F(SweepJournal, ATornLineIsCutOffWherever) {
   {
     auto state = open();
@@ -137,7 +138,7 @@ TEST_F(SweepJournal, ATornLineIsCutOffWherever) {
     EXPECT_FALSE(state->history().has("b", 0)) << cut;
     EXPECT_EQ(text(), whole.substr(0, last));
   }
-  // A crash may leave the length without the bytes.
+  // After a crash a file may have its new length, but zeros as content.
   write(whole.substr(0, last) + std::string(whole.size() - last, '\0'));
   auto state = open();
   ASSERT_OK(state);
@@ -172,7 +173,8 @@ TEST_F(SweepJournal, RunsThatNoEntryNamesAreGone) {
   EXPECT_EQ(records(results()), std::set<std::string>{"a/0/"});
 }
 
-// Killed between the entry and the moves: the next opening makes up for them, and once is enough.
+// A sweep was killed after the entry was durable and before the files were moved. The next open() moves them,
+// and a second one changes nothing.
 TEST_F(SweepJournal, MovesAreMadeUpFor) {
   SweepTurn moved;
   {
@@ -181,7 +183,7 @@ TEST_F(SweepJournal, MovesAreMadeUpFor) {
     fs::copy(state->path_of(moved.runs[0].folder), scratch_.path() / "kept", fs::copy_options::recursive);
     ASSERT_OK(state->done(moved));
   }
-  // As if the first run had not been moved.
+  // Put the first run's record back, as if it had not been moved.
   const fs::path base = SweepState::records_folder(results(), "s", "base");
   fs::remove(base / moved.runs[0].files[0]);
   fs::create_directories(SweepState::work_folder(results(), "s"));
@@ -217,11 +219,11 @@ TEST_F(SweepJournal, OneProcessWorksOnIt) {
   EXPECT_ERRC(Errc::busy, open());
 }
 
-// SIGKILL at any instant, again and again: every turn is there once.
+// SIGKILL at many different moments: in the end the records of every turn exist once.
 TEST_F(SweepJournal, SurvivesKillsAtAnyInstant) {
   constexpr std::uint64_t kTurns = 60;
   for (int attempt = 0; attempt < 400; ++attempt) {
-    int steps[2];  // a byte for opening, and one for every turn
+    int steps[2];  // the child writes a byte after open() and after every turn
     ASSERT_EQ(::pipe(steps), 0);
     const pid_t child = ::fork();
     if (child == 0) {
@@ -236,8 +238,9 @@ TEST_F(SweepJournal, SurvivesKillsAtAnyInstant) {
       ::_exit(0);
     }
     ::close(steps[1]);
-    // One in three may be killed while it still opens what its forerunners left, one from then on, and one
-    // after its first turn: how long either takes differs by a hundred times between builds and machines.
+    // A third of the children may be killed while open() repairs the state. A third may be killed at any time
+    // after open(), and a third after the first turn. The test waits for the child's bytes and not for a
+    // fixed time, because the times differ by a factor of 100 between builds and machines.
     char byte = 0;
     for (int step = 0; step < attempt % 3; ++step) {
       EXPECT_LE(::read(steps[0], &byte, 1), 1);

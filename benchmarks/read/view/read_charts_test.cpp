@@ -12,7 +12,7 @@
 namespace penstock::report {
 namespace {
 
-// The part of the page from the section's tag to its end.
+// The HTML of one section, up to its end tag.
 std::string section(const std::string& page, const std::string& id) {
   const std::size_t at = page.find("<section id=\"" + id + "\"");
   return at == std::string::npos ? "" : page.substr(at, page.find("</section>", at) - at);

@@ -94,7 +94,7 @@ TEST(Sentences, OfAnOpenLoopWhetherTheTierKeptUp) {
 TEST(Sentences, ScalingIsPairedRepeatByRepeat) {
   Record one = read_cell("disk", 1, "warm", 100);
   Record two = read_cell("disk", 2, "warm", 100);
-  one.metrics["samples_per_s"].samples = {100, 1000, 10000};  // both rows have the same drift
+  one.metrics["samples_per_s"].samples = {100, 1000, 10000};  // the same drift as in the other row
   two.metrics["samples_per_s"].samples = {150, 1500, 20000};
   const std::vector<Record> records{one, two};
   EXPECT_TRUE(
@@ -257,7 +257,7 @@ TEST(Sentences, AtMostNAcceleratorsIsNotMeasured) {
 
 TEST(Sentences, BaselineIsPairedRepeatByRepeat) {
   Record record = read_cell("disk", 2, "warm", 100);
-  record.metrics["samples_per_s"].samples = {98, 980, 9800};  // both arms have the same drift
+  record.metrics["samples_per_s"].samples = {98, 980, 9800};  // the same drift as in the other arm
   record.metrics["baseline_samples_per_s"] = {"1/s", Better::higher, "repeat", {100, 1000, 10000}};
   EXPECT_EQ(only({record}, "baseline"), "The client reached 98% of the baseline on disk (warm).");
 }

@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Keeps what a benchmark reports.
+// Stores the runs that a benchmark reports.
 class Kept final : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context&) override { return true; }

@@ -5,7 +5,7 @@
 namespace penstock {
 namespace {
 
-// The check value of the CRC catalogue, and zlib's CRC of 32 bytes of zeros and of ones.
+// The check value of the CRC catalogue, and zlib's results for 32 bytes of zeros and of ones.
 TEST(Crc32, KnownAnswers) {
   for (const auto crc : {crc32, crc32_portable}) {
     EXPECT_EQ(crc(bytes_of("123456789"), 0), 0xcbf43926U);

@@ -17,7 +17,7 @@ std::array<std::byte, N> bytes_of(const std::array<int, N>& values) {
   return bytes;
 }
 
-// Every event file of TensorBoard starts with this header: its first record has 24 bytes.
+// The first bytes of every event file of TensorBoard: its first record has 24 bytes.
 TEST(TfRecordFraming, HeadersAreThoseOfTensorFlow) {
   EXPECT_EQ(tfrecord_header(24), bytes_of<12>({0x18, 0, 0, 0, 0, 0, 0, 0, 0xa3, 0x7f, 0x4b, 0x22}));
   EXPECT_EQ(tfrecord_header(0), bytes_of<12>({0, 0, 0, 0, 0, 0, 0, 0, 0x29, 0x03, 0x98, 0x07}));

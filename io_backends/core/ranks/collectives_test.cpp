@@ -138,8 +138,7 @@ TEST(Collectives, ASignalIsHeardWhateverARankIsAt) {
     EXPECT_EQ(interrupt_signal(), SIGTERM);
   });
   RankThreads::run(2,
-                   // The signal from above is still set. The root reports it to the other rank.
-                   [](Communicator& ranks) {
+                   [](Communicator& ranks) {  // the signal is still pending, and its rank reports it
                      if (ranks.root()) {
                        const SignalsForAll signals(ranks);
                        EXPECT_TRUE(ranks.barrier().ok());

@@ -1,4 +1,4 @@
-// For tests of collective work: a job of several ranks in one process, each on its own thread.
+// For tests of collective work: a job of several ranks in one process, each on a thread of its own.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace penstock {
 
 class RankThreads {
  public:
-  // Runs `body` on every rank of a job, and returns when all have returned.
+  // Runs `body` on every rank of a job, and returns when all have ended.
   static void run(int ranks, const std::function<void(Communicator&)>& body) {
     Shared shared(ranks);
     std::vector<std::jthread> threads;

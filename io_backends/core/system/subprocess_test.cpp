@@ -26,7 +26,7 @@ TEST(Subprocess, GivesTheExitCode) {
 }
 
 TEST(Subprocess, TheChildIsToldToStopToo) {
-  // The child creates a file when it is ready for the signal.
+  // The child makes this file when it is ready for the signal.
   const std::filesystem::path ready =
       std::filesystem::temp_directory_path() / ("penstock-ready-" + std::to_string(::getpid()));
   std::jthread asker([&](const std::stop_token& stop) {

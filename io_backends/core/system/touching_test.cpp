@@ -14,7 +14,7 @@ using Touch = void (*)(std::span<const std::byte>);
 
 class Touching : public testing::TestWithParam<Touch> {
  protected:
-  // Touches a part of new memory, and returns the numbers of the pages that are then resident.
+  // The pages that become resident when a part of fresh memory is touched.
   static std::vector<std::size_t> pages_behind(std::size_t offset, std::size_t length) {
     const auto page = static_cast<std::size_t>(::getpagesize());
     constexpr std::size_t kPages = 16;
@@ -45,7 +45,7 @@ TEST_P(Touching, ReachesThePagesOfTheBytesAndNoOthers) {
   EXPECT_EQ(pages_behind(page + 100, 5 * page - 99), Pages({1, 2, 3, 4, 5, 6}));
 }
 
-// The units of `unit` bytes in which `each` reads a byte, as numbers from the begin of the memory.
+// The bytes that are touched, as numbers of units from the start.
 template <class Each>
 std::set<std::uintptr_t> units_touched(Each each, std::size_t unit, std::size_t offset, std::size_t length) {
   alignas(kTouchedPage) static const std::byte bytes[6 * kTouchedPage]{};

@@ -1,5 +1,5 @@
-// Rows 19 to 22, 25, 27 and 39 to 42: devices that fail, tiers that disappear, interrupted calls, and threads
-// that die.
+// Rows 19 to 22, 25, 27 and 39 to 42 of the fault matrix: failing devices, missing tiers, short calls, dying
+// threads.
 #include <sys/resource.h>
 #include <sys/time.h>
 
@@ -75,7 +75,7 @@ TEST_F(FaultMatrix, Row22SlowTierIsGone) {
   };
   refused();
   std::filesystem::remove_all(slow_root());
-  std::filesystem::create_directory(slow_root());  // an empty mount point
+  std::filesystem::create_directory(slow_root());  // the folder below a mount point
   refused();
   EXPECT_TRUE(std::filesystem::is_empty(slow_root())) << "nothing is written there";
   std::filesystem::remove(slow_root());
@@ -92,7 +92,8 @@ TEST_F(FaultMatrix, Row22SlowTierIsReadOnlyForATime) {
   expect_nothing_lost_without_fast_tier();
 }
 
-// A timer signal without SA_RESTART that interrupts the process 10,000 times a second.
+// A timer that interrupts the process ten thousand times a second, with a handler that does not restart
+// calls.
 class Storm {
  public:
   Storm() {
@@ -141,7 +142,7 @@ TEST_F(FaultMatrix, Row27NoDescriptors) {
 TEST_F(FaultMatrix, Row39BufferChangedBehindTheSave) {
   for (const bool snapshot : {false, true}) {
     fresh();
-    policy_.snapshot = snapshot;  // run() overwrites the state as soon as save() returns
+    policy_.snapshot = snapshot;  // run() overwrites the saved memory as soon as save() returns
     EXPECT_TRUE(train({.steps = {20, 40}, .slow_options = ",fail=write/rank-0:hang=20ms@1.0"}).all_well());
     EXPECT_EQ(restart_step(), 40U);
     expect_nothing_lost_without_fast_tier();
@@ -170,8 +171,8 @@ TEST_F(FaultMatrix, Row40DrainingThreadDies) {
   expect_nothing_lost();
 }
 
-// Lets drains begin only after the signal. Then one checkpoint becomes durable, and no other until the grace
-// period is over.
+// Blocks every drain until the signal has come, then lets one checkpoint through, and no other until the
+// grace period is over.
 class GraceTier final : public BackendWrapper {
  public:
   GraceTier(std::unique_ptr<Backend> inner, std::function<bool()> one_is_durable)
@@ -190,7 +191,7 @@ class GraceTier final : public BackendWrapper {
   const std::chrono::steady_clock::time_point give_up_ = std::chrono::steady_clock::now() + 60s;
 };
 
-// ci/e2e/test_train_checkpoint.py tests that the program then ends with 143.
+// ci/e2e/test_train_checkpoint.py checks that the program then ends with 143.
 TEST_F(FaultMatrix, Row41GraceShorterThanTheDrain) {
   const auto one_is_durable = [this] { return last_acknowledged(Reached::durable) >= 20; };
   wrap_ = [&](Tier& tier) {

@@ -1,4 +1,4 @@
-// Rows 1 to 11, 38 and 44: killed processes, power failures, and a fast tier that disappears.
+// Rows 1 to 11, 38 and 44 of the fault matrix: killed processes, power failures, a lost fast tier.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -75,7 +75,7 @@ TEST_F(FaultMatrix, Row09KillInRecovery) {
   for (int times = 1; times <= 5; ++times)
     EXPECT_TRUE(train_is_killed({.steps = {}, .fast_options = ",fail=names/tmp/:kill@#1"}))
         << "recovery is killed again and again, each time at its first operation";
-  // Then at later and later operations, until the recovery has fewer operations than that.
+  // Kill later and later in the recovery, until a recovery ends before its kill.
   std::uint64_t n = 2;
   while (n < 100 &&
          train_is_killed({.steps = {}, .fast_options = ",fail=names/tmp/:kill@#" + std::to_string(n)}))

@@ -1,4 +1,4 @@
-// Row 10: the power fails at any operation of a save, a drain, an eviction or a prune.
+// Row 10 of the fault matrix: the power fails at each operation of saving, draining, evicting and pruning.
 #include <string>
 
 #include "io_backends/testing/forgetful_testing.hpp"
@@ -18,8 +18,8 @@ class PowerCuts : public FaultMatrix {
   Trained three(std::function<bool()> off) {
     return {.steps = {20, 40, 60}, .slow_options = "", .fast_options = "", .hopeless = std::move(off)};
   }
-  // After the power is back, everything acknowledged must exist, with the fast tier and without it. The disk
-  // of the fast tier lost the same power.
+  // After the power cut, every acknowledged checkpoint exists, with the fast tier (whose disk lost the same
+  // power) and without it.
   void expect_all_is_there(std::uint64_t operation) {
     SCOPED_TRACE("cut at operation " + std::to_string(operation));
     expect_nothing_lost();
@@ -27,7 +27,7 @@ class PowerCuts : public FaultMatrix {
   }
 };
 
-// On tmpfs a power cut would lose everything, so a disk in memory is used that loses only what was not
+// Memory loses everything at a power cut. It is represented by a simulated disk that loses what was not
 // synced.
 TEST_F(PowerCuts, Row10OfADiskInMemory) {
   if (disk() != nullptr) GTEST_SKIP() << "on a real disk";

@@ -1,4 +1,4 @@
-// Rows 12 to 18, 23, 24, 26 and 37: tiers that are full, small, slow or shared.
+// Rows 12 to 18, 23, 24, 26 and 37 of the fault matrix: tiers that are full, small, slow or shared.
 #include <sys/resource.h>
 
 #include <filesystem>
@@ -15,13 +15,13 @@ using namespace std::chrono_literals;
 
 class FullTier : public FaultMatrix {
  protected:
-  // Options for a fast tier with space for `checkpoints` and a half.
+  // The capacity option for a fast tier that holds that many checkpoints and a half.
   std::string room_for(std::uint64_t checkpoints) const {
     return ",capacity=" + std::to_string(checkpoints * bytes_of_all() + bytes_of_all() / 2);
   }
   static constexpr const char* kNoDrain = ",fail=publish/drain.:eio@1.0";
 
-  // With each policy, no acknowledged byte is lost, and the training gets an error or a skip.
+  // Runs the fault with each policy: no acknowledged byte may be lost, and the training must get the error.
   void under_each_policy(const std::string& fault) {
     for (const OnFull policy : {OnFull::block, OnFull::skip, OnFull::writethrough}) {
       SCOPED_TRACE(static_cast<int>(policy));
@@ -125,7 +125,7 @@ TEST_F(FullTier, Row17RoomForExactlyOne) {
   expect_nothing_lost();
 }
 
-// A file of another user next to the stores, which leaves only `bytes` bytes free.
+// A file of another program next to the stores, which leaves a given number of bytes free.
 class Hog {
  public:
   explicit Hog(const std::filesystem::path& file) : file_(file) {}
@@ -148,14 +148,14 @@ class Hog {
   const std::filesystem::path file_;
 };
 
-// Drains fail here, so that only the training and the file change the free space.
+// No checkpoint is drained, so only the training and this file use or free space.
 TEST_F(FullTier, Row18ForeignFileTakesRoom) {
   if (!own_file_system()) GTEST_SKIP() << "needs a file system of its own";
   const char* const stuck = ",fail=open/drain.:eio@1.0";
   policy_.on_full = OnFull::skip;
   Hog hog(fast_root().parent_path() / "hog");
-  // The free space is checked before each save, so the write of the second one, which would fail, must not
-  // happen.
+  // The free space is measured again before each save. Else the first write of the second checkpoint would
+  // fail.
   const Outcome outcome = train({.steps = {20, 40},
                                  .slow_options = stuck,
                                  .fast_options = ",fail=write/rank-0:eio@#3",
@@ -170,7 +170,7 @@ TEST_F(FullTier, Row18ForeignFileTakesRoom) {
   EXPECT_TRUE(outcome.saves[1]->skipped);
   EXPECT_EQ(whole_steps(fast()), std::vector<std::uint64_t>{20});
 
-  // The space that the file frees must not be used twice: another run has reserved most of it.
+  // Space that the file frees must not be promised twice: another run has already been promised most of it.
   hog.go();
   const Tier tier = fast();
   const auto store = CheckpointStore::open(tier).value();
@@ -236,7 +236,7 @@ TEST_F(FullTier, Row24SlowTierAHundredTimesSlower) {
   EXPECT_EQ(outcome.saves.size(), 500U) << outcome.complaint();
   EXPECT_GE(outcome.counts.skips, 400U);
   EXPECT_LE(outcome.counts.backlog_most, 5 * bytes_of_all()) << "bounded by the fast tier";
-#ifndef PENSTOCK_ADDRESS_SANITIZER  // it keeps freed memory for a while
+#ifndef PENSTOCK_ADDRESS_SANITIZER  // the sanitizer keeps freed memory for a while
   EXPECT_LE(peak_memory_kib(), early + 8192) << "memory is flat";
 #endif
 }

@@ -1,4 +1,4 @@
-// Rows 28 to 36 and 43: bytes that are wrong, torn, missing or hostile, on either tier.
+// Rows 28 to 36 and 43 of the fault matrix: wrong, torn, missing or hostile bytes on either tier.
 #include <filesystem>
 #include <fstream>
 #include <iomanip>
@@ -20,7 +20,7 @@ class WrongBytes : public FaultMatrix {
     FaultMatrix::SetUp();
     policy_.keep_fast = 5;
   }
-  // Saves and drains, so that each step is durable and on both tiers.
+  // Saves these steps, durable on both tiers.
   void save(std::vector<std::uint64_t> steps) {
     const Outcome outcome = train({.steps = std::move(steps)});
     ASSERT_TRUE(outcome.all_well()) << outcome.complaint();
@@ -28,8 +28,7 @@ class WrongBytes : public FaultMatrix {
   static void write_file(const std::filesystem::path& file, const std::string& text) {
     std::ofstream(file, std::ios::binary | std::ios::trunc) << text;
   }
-  // Replaces a word of a sealed text and corrects the checksum: the text's last nine bytes are eight digits
-  // and a line end.
+  // Replaces a word, and computes the checksum again. It is the last nine bytes: eight digits and a newline.
   static std::string resealed(std::string text, const std::string& from, const std::string& to) {
     const std::size_t at = text.find(from);
     EXPECT_NE(at, std::string::npos) << text;

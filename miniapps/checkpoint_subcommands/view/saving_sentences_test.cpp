@@ -29,7 +29,7 @@ void give(Record& record, const std::string& name, std::vector<double> samples) 
 }
 
 TEST(SavingSentences, ShorterIsByTheMedianOverThePairs) {
-  // Pairs: 4x, 5x and 8x. The ratio of the medians of all saves is different.
+  // The pairs give 4x, 5x and 8x; the medians of all saves would give another ratio.
   const std::vector<Record> records{
       saving_cell("direct", 0, {2, 2, 9}), saving_cell("burst-buffer", 1, {0.4}),
       saving_cell("direct", 1, {2}),       saving_cell("burst-buffer", 0, {0.5}),
@@ -105,7 +105,7 @@ TEST(SavingSentences, ACopyInMemoryIsNotHeldAgainstATier) {
 
 TEST(SavingSentences, AGainWithSkippedSavesOrBeyondTheCeilingsIsNamed) {
   const Record direct = saving_cell("direct", 0, {2});
-  Record burst = saving_cell("burst-buffer", 0, {0.1});  // 20x, and the ceilings allow 10x
+  Record burst = saving_cell("burst-buffer", 0, {0.1});  // 20x, but the ceilings allow only 10x
   EXPECT_NE(only({direct, burst}, "saving.block").find("a ceiling was measured too low"), std::string::npos);
   burst = saving_cell("burst-buffer", 0, {0.5});
   EXPECT_EQ(only({direct, burst}, "saving.block").find("too low"), std::string::npos);

@@ -25,7 +25,7 @@ TEST(Waterfall, FallsFromTheWallToWhatTheAcceleratorComputed) {
     record.metrics[name] = {"s", Better::lower, "run", std::move(samples)};
   };
   put("wall_s", {20});
-  put("step_s", {5, 5, 5});  // jitter: longer than the mean time that the accelerators computed
+  put("step_s", {5, 5, 5});  // jitter: longer than the mean time of the accelerators
   put("stage_busy_s.accelerator", {23.6});
   record.parameters["ranks"] = 2;
   put("lost_s.decode", {4});

@@ -1,4 +1,4 @@
-// Tests operations of signal handlers that interrupt an update of their own thread.
+// Tests operations of a signal handler that interrupts an update of its own thread.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -25,8 +25,8 @@ TEST_F(Deferred, AnOperationWithinAnUpdateIsCountedBehindIt) {
   ASSERT_NE(c, nullptr);
   const Operation read{.call = PENSTOCK_CALL_READ, .offset = 0, .length = 5, .begin = 1, .end = 2};
   {
-    log->updating =
-        reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());  // above every frame
+    // Above every stack frame, so an update seems to run.
+    log->updating = reinterpret_cast<const char*>(std::numeric_limits<std::uintptr_t>::max());
     count_in(*log, *c, read);
     EXPECT_EQ(in_brief(*c).reads, 0U);
     EXPECT_EQ(log->deferred_count, 1U);
@@ -36,14 +36,14 @@ TEST_F(Deferred, AnOperationWithinAnUpdateIsCountedBehindIt) {
   EXPECT_EQ(in_brief(*c).reads, 2U);
   EXPECT_EQ(c->bytes_read, 10U);
   EXPECT_EQ(log->deferred_count, 0U);
-  // A mark that was left by longjmp() is below this frame and is ignored.
+  // A longjmp() may leave a mark of an update. It is below this stack frame, and is ignored.
   log->updating = reinterpret_cast<const char*>(1);
   count_in(*log, *c, read);
   EXPECT_EQ(in_brief(*c).reads, 3U);
   EXPECT_EQ(log->updating, nullptr);
 }
 
-// A handler uses a descriptor that was opened before recording began.
+// Operations of a handler on a descriptor that was opened before recording began.
 class HandlersDescriptor : public InSession {
  protected:
   void SetUp() override {
@@ -108,14 +108,14 @@ TEST_F(HandlersDescriptor, IsAskedOfBehindAnUpdateThatKnowsItsCounters) {
 }
 
 TEST_F(HandlersDescriptor, ReadFromItsPosition) {
-  ASSERT_EQ(lseek(fd_, 105, SEEK_SET), 105);  // the position after the read
+  ASSERT_EQ(lseek(fd_, 105, SEEK_SET), 105);  // the file position after the read
   read_in_handler(-1);
   end_update();
   const penstock_counters* c = counters();
   ASSERT_NE(c, nullptr);
   EXPECT_EQ(in_brief(*c).last_read, 104U);
   EXPECT_EQ(described(fd_)->position.load(), 105);
-  // A read of 0 bytes at the end moves nothing.
+  // A read of 0 bytes at the end changes nothing.
   forget(fd_);
   read_in_handler(-1, 0);
   end_update();
@@ -151,7 +151,7 @@ TEST_F(HandlersDescriptor, WhichIsAPipeIsNoFiles) {
   close(ends[1]);
 }
 
-// The log's session has ended and no other one runs, so there is no file for names.
+// The session of the log has ended and no new one runs, so there is no file for names.
 TEST_F(HandlersDescriptor, IsADropWhereTheSessionEndsMeanwhile) {
   read_in_handler(0);
   log_->retired = true;

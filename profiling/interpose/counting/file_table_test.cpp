@@ -9,7 +9,7 @@
 namespace penstock::interpose {
 namespace {
 
-// The table reads only the file and the layer of an entry.
+// The table uses only the file and the layer of an entry.
 struct alignas(32) Entry {
   std::uint64_t file;
   std::uint64_t name;
@@ -31,11 +31,10 @@ void insert(FileTable& table, const Entry& entry) {
   table.set(slot, counters(entry));
 }
 
-// In a table with more than two million slots, the bits of the hash in a slot are not enough to find its
-// place.
+// With more than two million slots, the hash bits in a slot are too few to find its place in a larger table.
 TEST(FileTable, FindsEveryFileHoweverOftenItHasGrown) {
-  constexpr std::uint64_t kFiles =
-      1'600'000;  // more than three quarters of 2^21, so the table grows to 2^22 slots
+  // Just above three quarters of 2^21, so that the table grows to 2^22 slots.
+  constexpr std::uint64_t kFiles = 1'600'000;
   std::vector<Entry> entries(kFiles);
   FileTable table;
   for (std::uint64_t i = 0; i < kFiles; ++i) {

@@ -1,5 +1,5 @@
-// Tests the parts of the library that need not be loaded into another process. ci/e2e/test_profile_*.py test
-// the whole library.
+// Tests the parts of the library that need no process to be loaded into. ci/e2e/test_profile_*.py test the
+// whole.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ TEST(SizeBucket, IsThatOfTheLimits) {
   EXPECT_EQ(size_bucket(std::numeric_limits<std::uint64_t>::max()), 9U);
 }
 
-// Counters in one of their two forms, so that one test can check both.
+// Asks for the results of reads in both forms of counters.
 struct Kept {
   explicit Kept(penstock_form form) { c.form = static_cast<std::uint8_t>(form); }
   template <typename Work>
@@ -73,17 +73,16 @@ TEST(ReadRules, AreDarshans) {
   for (const penstock_form form : {PENSTOCK_WHOLE, PENSTOCK_BRIEF}) {
     Kept kept(form);
     penstock_counters& c = kept.c;
-    add_read(c, 0, 100, 10,
-             20);  // the first read of a file is neither: byte 0 counts as the last byte before it
+    add_read(c, 0, 100, 10, 20);  // the first read of a file is neither: its last byte counts as byte 0
     EXPECT_EQ(kept.sequential(), 0U);
     EXPECT_EQ(kept.consecutive(), 0U);
-    add_read(c, 100, 0, 20, 25);  // at the end of the file
+    add_read(c, 100, 0, 20, 25);  // at the end of the first read
     EXPECT_EQ(kept.sequential(), 1U);
     EXPECT_EQ(kept.consecutive(), 1U);
     add_read(c, 500, 10, 30, 31);  // after a gap
     EXPECT_EQ(kept.sequential(), 2U);
     EXPECT_EQ(kept.consecutive(), 1U);
-    add_read(c, 40, 10, 40, 41);  // back
+    add_read(c, 40, 10, 40, 41);  // at a lower offset
     EXPECT_EQ(kept.sequential(), 2U);
     EXPECT_EQ(c.bytes_read, 120U);
     EXPECT_EQ(kept.size(), 510U);
@@ -112,7 +111,7 @@ TEST(ReadRules, WhatMovesNothingSaysNothingOfTheSize) {
   add_read(c, 1'000'000'000'000, 0, 20, 30);
   add_write(c, 1'000'000'000'000, 0, 30, 40);
   EXPECT_EQ(c.size, 100U);
-  add_read(c, 200, 50, 40, 50);  // 50 bytes of a larger request
+  add_read(c, 200, 50, 40, 50);  // a short read
   EXPECT_EQ(c.size, 250U);
 }
 
@@ -128,13 +127,12 @@ TEST(Descriptors, ShareWhatDupMadeOfOne) {
   const std::uint64_t serial = description->serial.load();
   forget_range(901, 5000);
   EXPECT_EQ(described(901), nullptr);
-  EXPECT_NE(description->serial.load(), serial);  // so a thread that cached it sees that it has ended
+  EXPECT_NE(description->serial.load(), serial);  // a thread that caches it must notice
   EXPECT_EQ(described(-1), nullptr);
   EXPECT_EQ(described(std::numeric_limits<int>::max()), nullptr);
 }
 
-// The order of a close: the file of the handle is taken out first, because another thread may get the same
-// handle.
+// The order of a close: the handle's entry is removed first, because another thread may get the same number.
 TEST(Handles, AClosedHandleGivesWhatItReferredToAndItsNumberMayBeUsedAgain) {
   constexpr unsigned kKind = 7;
   remember_handle(kKind, 41, {.file = 5, .name = 64});
@@ -149,7 +147,7 @@ TEST(Handles, AClosedHandleGivesWhatItReferredToAndItsNumberMayBeUsedAgain) {
   EXPECT_EQ(forget_handle(kKind, 41).file, 0U);
 }
 
-// A duplicate refers to the original's description as long as that is open; otherwise it is not described.
+// As long as it is open, a duplicate refers to one description or to none.
 TEST(Descriptors, ADuplicateOfWhatIsClosedMeanwhileNeverGetsAnotherUse) {
   constexpr int kFrom = 920;
   constexpr int kTo = 921;
@@ -187,7 +185,7 @@ TEST(Descriptors, AreSparedForTheNextWithoutBeingTheSame) {
   EXPECT_EQ(described(911), first);
   EXPECT_EQ(first->serial.load(), serial);
   Description* second = spare.make();
-  EXPECT_NE(second, first);  // `first` is still in use
+  EXPECT_NE(second, first);  // the first is still in use
   describe(910, second);
   spare.forget(911);
   EXPECT_EQ(first->serial.load(), 0U);
@@ -197,7 +195,7 @@ TEST(Descriptors, AreSparedForTheNextWithoutBeingTheSame) {
   EXPECT_EQ(first->file, 0U);
   drop_reference(first);
   spare.forget(910);
-  spare.forget(910);  // it is not described any more
+  spare.forget(910);  // it is already forgotten
 }
 
 TEST(WatchedEnvironment, AddsWhatIsMissing) {
@@ -224,7 +222,7 @@ TEST(WatchedEnvironment, AddsWhatIsMissing) {
   EXPECT_EQ(environment({preload.c_str(), "PENSTOCK_PROFILE_SESSION=/x"}).front(), preload);
 }
 
-// The suite's session has its own folder. Later tests of this process use the same session.
+// Tests with a session in a folder of its own, which this process has from here on.
 TEST_F(InSession, KeepsAsManyFilesAsThereAre) {
   ThreadLog* log = thread_log();
   ASSERT_NE(log, nullptr);
@@ -264,13 +262,12 @@ TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
   }
   penstock_counters* whole = now();
   ASSERT_NE(whole, brief);
-  EXPECT_EQ(whole->form, PENSTOCK_FURTHER);  // earlier reads are in another entry
+  EXPECT_EQ(whole->form, PENSTOCK_FURTHER);  // its first read is not the thread's first one of the file
   EXPECT_EQ(whole->name, brief->name);
   EXPECT_EQ(in_brief(*brief).reads, kMostInBrief);
   EXPECT_EQ(in_brief(*brief).read_sizes[0], kMostInBrief);
   EXPECT_EQ(brief->bytes_read, 100U * kMostInBrief);
-  add_read(*whole, std::int64_t{kMostInBrief} * 100, 100, 3,
-           4);  // begins where the last read of the other entry ended
+  add_read(*whole, std::int64_t{kMostInBrief} * 100, 100, 3, 4);  // continues at the end of the other
   EXPECT_EQ(whole->consecutive_reads, 1U);
   whole->reads = kMostOperations;
   penstock_counters* another = now();
@@ -292,7 +289,7 @@ TEST_F(InSession, BriefOnesTakeNoMoreThanTheyCanCount) {
     EXPECT_FALSE(fits(*brief, call));
     penstock_counters* whole = counters_of(*log, record, PENSTOCK_POSIX, call, 2);
     ASSERT_NE(whole, brief);
-    EXPECT_EQ(whole->form, PENSTOCK_WHOLE);  // nothing was read before
+    EXPECT_EQ(whole->form, PENSTOCK_WHOLE);  // no read was counted before
     EXPECT_EQ(brief->form, PENSTOCK_CONTINUED);
   }
   for (const penstock_call call : {PENSTOCK_CALL_OPEN, PENSTOCK_CALL_CLOSE, PENSTOCK_CALL_READ,
@@ -331,10 +328,10 @@ TEST_F(InSession, WhatIsOnlyReadTakesLessRoomUntilItIsWritten) {
   ASSERT_NE(whole, nullptr);
   EXPECT_EQ(whole->form, PENSTOCK_FURTHER);
   EXPECT_EQ(whole->name, part->name);
-  EXPECT_EQ(part->form, PENSTOCK_CONTINUED);  // so a thread that cached it searches again
+  EXPECT_EQ(part->form, PENSTOCK_CONTINUED);  // a thread that caches it asks again
   EXPECT_FALSE(fits(*part, PENSTOCK_CALL_READ));
   EXPECT_EQ(counters_of(*log, file, PENSTOCK_POSIX, PENSTOCK_CALL_READ, 4), whole);
-  add_read(*whole, 100, 100, 4, 5);  // begins where the last read of the first entry ended
+  add_read(*whole, 100, 100, 4, 5);  // continues at the end of the part
   EXPECT_EQ(whole->consecutive_reads, 1U);
   add_write(*whole, 0, 10, 6, 7);
   EXPECT_EQ(whole->read_write_switches, 1U);
@@ -352,8 +349,7 @@ TEST_F(InSession, ADescriptorsCountersFitWhatIsDoneToIt) {
       count(*log, kDescriptor, {.call = PENSTOCK_CALL_READ, .offset = 0, .length = 5, .begin = 2, .end = 3});
   ASSERT_NE(c, nullptr);
   EXPECT_EQ(c->form, PENSTOCK_BRIEF);
-  count_moved<PENSTOCK_CALL_WRITE>(*log, kDescriptor, PENSTOCK_POSIX, 5, 7, 3,
-                                   4);  // a write to a file opened for reading, by an ioctl for example
+  count_moved<PENSTOCK_CALL_WRITE>(*log, kDescriptor, PENSTOCK_POSIX, 5, 7, 3, 4);  // for example by an ioctl
   const penstock_counters* later =
       count(*log, kDescriptor, {.call = PENSTOCK_CALL_READ, .offset = 5, .length = 5, .begin = 5, .end = 6});
   ASSERT_NE(later, nullptr);
@@ -372,8 +368,7 @@ TEST_F(InSession, ADescriptorsCountersFitWhatIsDoneToIt) {
   EXPECT_EQ(forget_counted(*log, kDescriptor), c);
 }
 
-// A description's name is copied once, even if it has several descriptors. A second copy would read the old
-// file at the new offset, which has no name.
+// A name is copied once, however many descriptors refer to it: at the new offset the old file has no name.
 TEST_F(InSession, ADescriptionsNameIsTakenAlongOnce) {
   constexpr int kDescriptor = 703;
   ThreadLog* log = thread_log();

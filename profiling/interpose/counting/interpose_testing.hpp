@@ -1,4 +1,4 @@
-// For tests only: parts of the library, with a session that is being recorded.
+// For tests only: parts of the library with a running session.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace penstock::interpose {
 
-// One session for all tests of a suite. Its folder is removed after the last test.
+// One session for all tests of a suite, in a folder that is removed afterwards.
 class InSession : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -20,7 +20,7 @@ class InSession : public ::testing::Test {
     folder_ = ::mkdtemp(folder);
     ::setenv("PENSTOCK_PROFILE_SESSION", folder_.c_str(), 1);
     open_session();
-    retire_logs();  // logs of the previous suite
+    retire_logs();  // of the previous suite
   }
   static void TearDownTestSuite() { std::filesystem::remove_all(folder_); }
   void SetUp() override { ASSERT_EQ(session.state.load(), SessionState::running); }

@@ -38,7 +38,7 @@ TEST(AbsoluteName, HasNoEmptyPartsAndNoDots) {
   EXPECT_EQ(absolute(nullptr), "?");
 }
 
-// A simple version for comparison: splits at slashes, skips "" and ".", and removes the last part at "..".
+// The expected result, part by part: "" and "." are left out, and ".." removes the part before it.
 std::string by_parts(const std::string& path) {
   std::vector<std::string> parts;
   for (std::size_t from = 0; from < path.size();) {
@@ -53,8 +53,8 @@ std::string by_parts(const std::string& path) {
   return text.empty() ? "/" : text;
 }
 
-// Long names are copied sixteen bytes at a time. Parts across the border of two pieces must be found, and no
-// byte after the end may be read.
+// Long names are copied in pieces of sixteen bytes. Parts across the border of two pieces must be handled,
+// and no byte after the end may be read.
 TEST(AbsoluteName, IsTheSameWhereverItsPartsLie) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   void* memory = ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -95,7 +95,7 @@ TEST(AbsoluteName, SameTextSameKeyOtherTextOther) {
   EXPECT_NE(a.file, b.file);
 }
 
-// Two pages, of which the second one cannot be read.
+// Two pages of memory; the second one cannot be read.
 class CutMemory {
  public:
   CutMemory()

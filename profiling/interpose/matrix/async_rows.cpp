@@ -12,7 +12,7 @@
 #include "profiling/interpose/matrix/matrix.hpp"
 
 #ifdef PENSTOCK_WITH_LIBAIO
-// Functions of libaio, whose header may not be installed.
+// Declared here because libaio's header may not be installed.
 extern "C" {
 int io_setup(int most, aio_context_t* context);
 int io_submit(aio_context_t context, long count, iocb** blocks);

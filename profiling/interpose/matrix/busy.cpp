@@ -1,10 +1,11 @@
-// A test program to which the profiler attaches. Some threads read files whose every byte is known: they
-// check each byte, and log each call. Other threads allocate memory, load and unload a library, start and
-// end, or are interrupted by a handler that reads. The main thread obeys commands on stdin:
+// A busy program for tests that attach the profiler to a running process. Three threads read files whose
+// bytes are all known, check each byte, and log each call. Other threads allocate memory, load and unload a
+// library, and start and end short threads. A signal handler interrupts them and reads too. The main thread
+// executes commands from stdin:
 //
-//   batch N      reads N times 4,096 bytes; prints how many bytes that were
-//   plugin N     the same, but a library that it loads now reads them
-//   quit         ends; prints how many bytes were wrong, and writes the log
+//   batch N      reads N times 4,096 bytes and prints how many bytes it got
+//   plugin N     the same, by a library that it loads for that
+//   quit         ends, prints how many bytes were wrong, and writes the log
 //
 //   penstock_profile_busy FOLDER PLUGIN LOG
 #include <dlfcn.h>
@@ -73,7 +74,8 @@ void check(const char* bytes, ssize_t count, std::size_t wanted, std::size_t fil
     if (bytes[i] != content(file, at + i)) ++wrong;
 }
 
-// Reads in turn by a descriptor that stays open, by one that is opened each time, and by a stream.
+// Reads a file until the end of the program, in turn by a descriptor that stays open, a newly opened
+// descriptor and a stream.
 void read_on(std::size_t file, std::vector<Call>& log) {
   std::vector<char> bytes(kAtOnce);
   const int kept = open(name_of(file).c_str(), O_RDONLY);

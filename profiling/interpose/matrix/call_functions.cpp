@@ -1,9 +1,8 @@
-// A test program that calls functions of libc, and syscall() itself, each a known number of times. Exits with
-// 0 if each of them returned what the kernel returns, errno included. Otherwise it exits with the number of
-// the step that did not.
+// Calls functions of libc, and syscall() itself, a known number of times. Exits with 0 if each returns what
+// the kernel returns, errno included; else with the number of the failed step.
 //
-//   penstock_profile_calls FILE   6 writes and 3 reads of 100 bytes, 2 maps of 600 bytes; then a forked
-//                                 child executes this program for FILE.child
+//   penstock_profile_calls FILE   6 writes and 3 reads of 100 bytes, 2 maps of 600; then writes FILE.child in
+//                                 a forked child that executes this program again
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

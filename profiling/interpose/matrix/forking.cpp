@@ -1,13 +1,13 @@
-// A test program in which two threads fork all the time while the profiler attaches. One uses fork(), and its
-// children load a library. The other uses calls for which libc runs no handlers. Each child opens and reads
-// FILE.
+// A program whose two threads fork all the time while the profiler attaches to it. One uses fork(), and its
+// children load a library. The other uses _Fork() or the system call, which run no fork handlers. Each child
+// opens and reads FILE.
 //
-//   penstock_profile_forking FILE PLUGIN   prints "ready"; after each line of stdin it prints how many
-//                                          children started, ended, hung and failed, and how many
-//                                          forks were tried during a walk
+//   penstock_profile_forking FILE PLUGIN   prints "ready". For each line of input it prints the numbers of
+//                                          children started, ended, hung and failed, and of walks in which
+//                                          both threads tried to fork
 //
-// It has a dl_iterate_phdr() of its own, which is called instead of libc's. After the first object it stops
-// the walk until both threads have tried to fork.
+// Its dl_iterate_phdr() replaces libc's. In a walk over the loaded objects it waits after the first one, up
+// to 0.2 s, until both threads have tried to fork.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -70,7 +70,7 @@ int visit_slowly(dl_phdr_info* about, std::size_t bytes, void* with) {
 }
 
 [[noreturn]] void be_child(bool loads) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a child that hangs is killed when its parent ends
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // a hung child ends with its parent
   char bytes[4096];
   const int fd = open(file, O_RDONLY);
   bool right = fd >= 0 && read(fd, bytes, sizeof(bytes)) == sizeof(bytes) && close(fd) == 0;

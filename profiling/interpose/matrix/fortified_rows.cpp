@@ -1,5 +1,5 @@
-// Rows that are built with _FORTIFY_SOURCE. libc's headers then replace the called functions by those whose
-// names end in _chk, and by __open64_2.
+// Rows for the checked functions of libc, whose names end in _chk, and for __open64_2. This file is built
+// with _FORTIFY_SOURCE, which makes libc's headers use them.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ namespace penstock::matrix {
 
 namespace {
 
-// Values that the compiler cannot know, so that the check is made when the program runs.
+// volatile hides the size from the compiler, so that the check is made at run time.
 volatile std::size_t whole = kBytes;
 volatile int read_only = O_RDONLY;
 char room[kBytes];

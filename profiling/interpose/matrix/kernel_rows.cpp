@@ -1,4 +1,4 @@
-// Rows for copies within the kernel, mapped files, and system calls by their numbers.
+// Rows for data that the kernel moves itself, for mapped files, and for system calls by their numbers.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
@@ -28,7 +28,7 @@ bool mapped(const std::string& path, bool writes) {
   return true;
 }
 
-// Copies the row's file to another one next to it, whose name ends in ".to".
+// Copies the row's file with `move` to another file, whose name ends in ".to".
 template <typename Move>
 bool copied(const std::string& path, Move move) {
   const int from = ::open(path.c_str(), O_RDONLY);
@@ -54,7 +54,7 @@ bool by_number(const std::string& path, bool writes, Move move) {
   return true;
 }
 
-// A system call by an instruction in the program itself, without a library's function.
+// A read by a machine instruction in the program, so that no library function is called.
 bool inline_read(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY);
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
-// A test library that replaces functions of libc, and makes each call by syscall(), as tcmalloc does for
-// mmap() and munmap().
+// A library that replaces functions of libc and implements each with syscall(), as tcmalloc does for mmap()
+// and munmap().
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/syscall.h>

@@ -1,6 +1,6 @@
-// penstock_profile_matrix list               prints group and name of each row, one a line
-// penstock_profile_matrix run FOLDER ROW...  runs each row on FOLDER/ROW; prints which were skipped
-// penstock_profile_matrix read PATH          reads PATH; rows execute this as another program
+// penstock_profile_matrix list               prints the rows: group and name, one per line
+// penstock_profile_matrix run FOLDER ROW...  runs each row on FOLDER/ROW; names those that are not available
+// penstock_profile_matrix read PATH          reads the file: rows execute this program so
 #include <fcntl.h>
 #include <unistd.h>
 

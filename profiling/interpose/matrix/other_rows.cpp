@@ -1,4 +1,4 @@
-// Rows for metadata, and for the ways in which processes begin and end.
+// Rows for metadata calls, and for the ways in which processes begin and end.
 #include <dirent.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -67,8 +67,7 @@ constexpr Row kMetadata[] = {
      [](const std::string& path) { return ::mkdir((path + ".folder").c_str(), 0700) == 0; }},
 };
 
-// Runs `work` in a forked child. Checks that the child exits with `expect_exit`, or ends by `expect_signal`
-// if that is not 0.
+// Runs `work` in a child, which must end by `work` itself, with this exit code or signal.
 template <typename Work>
 bool in_child(Work work, int expect_exit, int expect_signal = 0) {
   const pid_t child = ::fork();

@@ -1,4 +1,4 @@
-// A library that penstock_profile_busy loads while the profiler is attached to it.
+// A library that penstock_profile_busy loads while the profiler is attached.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -14,7 +14,7 @@ namespace {
 constexpr auto kWhole = static_cast<ssize_t>(kBytes);
 constexpr int kNew = O_WRONLY | O_CREAT | O_TRUNC;
 
-// Opens a file with `open`, reads or writes the block with `move`, and closes the file.
+// Opens the file with `open`, reads or writes the block with `move`, and closes it.
 template <typename Open, typename Move>
 bool moved(Open open, Move move) {
   const int fd = open();
@@ -43,7 +43,7 @@ std::array<iovec, 2> halves() {
           iovec{.iov_base = block + 1000, .iov_len = kBytes - 1000}};
 }
 
-// A path as a descriptor of its folder and the name in it.
+// Splits a path into an open descriptor of its folder and the name in it.
 struct Folder {
   explicit Folder(const std::string& path)
       : fd(::open(path.substr(0, path.rfind('/')).c_str(), O_RDONLY | O_DIRECTORY)),
@@ -57,7 +57,7 @@ struct Folder {
   const std::string name;
 };
 
-// Reads or writes by a copy of the descriptor, after the original is closed.
+// Makes a duplicate of the descriptor with `copy`, and reads or writes by it.
 template <typename Copy, typename Move>
 ssize_t by_copy(int fd, Copy copy, Move move) {
   const int other = copy(fd);
@@ -79,7 +79,7 @@ constexpr int kHigh = 900;
 
 bool direct(const std::string& path, int flags) {
   const int fd = ::open(path.c_str(), flags | O_DIRECT, 0600);
-  if (fd < 0 && errno == EINVAL) return false;  // not supported by this file system
+  if (fd < 0 && errno == EINVAL) return false;  // this file system has no direct I/O
   MATRIX_CHECK(fd >= 0);
   MATRIX_CHECK((((flags & O_ACCMODE) == O_RDONLY) ? read_it(fd) : write_it(fd)) == kWhole);
   MATRIX_CHECK(::close(fd) == 0);

@@ -1,5 +1,5 @@
-// Rows with many random calls. The test knows how many bytes a ring must give. For streams it compares what
-// the kernel moved with what the profiler reports.
+// Rows with many random calls. The test knows the right result: for rings the bytes that they read, for
+// streams what the kernel read and wrote below them.
 #ifdef PENSTOCK_WITH_URING
 #include <liburing.h>
 #endif
@@ -65,8 +65,7 @@ void read_somehow(std::FILE* file, Dice& dice) {
 }
 
 void write_somehow(std::FILE* file, Dice& dice, const std::vector<char>& data) {
-  MATRIX_CHECK(std::fseek(file, 0, SEEK_CUR) ==
-               0);  // the C standard requires a seek between a read and a write
+  MATRIX_CHECK(std::fseek(file, 0, SEEK_CUR) == 0);  // the C standard requires it between a read and a write
   switch (dice.below(4)) {
     case 0:
       std::fwrite(data.data(), 1, dice.below(300), file);
@@ -113,7 +112,7 @@ bool streams(const std::string& path) {
   return std::fclose(file) == 0;
 }
 
-// One stream from which several threads read; some hold its lock while they read, others do not.
+// Several threads read from one stream at the same time.
 bool shared_stream(const std::string& path) {
   Dice dice(6);
   const std::vector<char> data = text(dice, kMost);
@@ -136,8 +135,8 @@ bool shared_stream(const std::string& path) {
 }
 
 #ifdef PENSTOCK_WITH_URING
-// Reads of all sizes through rings of several kinds, one ring for each thread. Completions are taken without
-// calls, and many requests have the same user_data.
+// Reads of random sizes through a ring; each thread has a ring of another kind. Completions are taken from
+// memory without a call, and many requests have the same user data.
 std::uint64_t read_by_ring(const std::string& path, unsigned kind) {
   constexpr std::array kFlags{0U, unsigned{IORING_SETUP_SQPOLL}, unsigned{IORING_SETUP_CLAMP}};
   io_uring ring{};

@@ -65,7 +65,7 @@ bool plain(const std::string& path, bool writes, unsigned flags = 0) {
   return true;
 }
 
-// Completions are taken without a call, so a profiler can see them only in the ring's memory.
+// Takes completions from the ring's memory without a call, so a profiler must find them in the ring itself.
 bool without_calls(const std::string& path) {
   Ring ring;
   if (!ring.there()) return false;
@@ -103,7 +103,8 @@ bool registered(const std::string& path) {
   return true;
 }
 
-// Opens, reads and closes by one chain, which has one completion. The file never has a descriptor.
+// Opens, reads and closes a file by one chain of requests with one completion. The process never has a
+// descriptor of the file.
 bool chain(const std::string& path) {
   Ring ring;
   if (!ring.there() || ::io_uring_register_files_sparse(&ring.get(), 4) != 0) return false;
@@ -136,7 +137,7 @@ bool opened_by_ring(const std::string& path) {
   return true;
 }
 
-// Requests that the kernel refuses because of a bad address, before it reads a file.
+// Requests with bad addresses, which the kernel must refuse; then a normal read.
 bool bad_addresses(const std::string& path) {
   Ring ring;
   if (!ring.there()) return false;
@@ -155,7 +156,7 @@ bool bad_addresses(const std::string& path) {
   return ::close(none) == 0 && plain(path, false);
 }
 
-// A ring that the program maps and fills by itself.
+// Maps and fills the ring without liburing.
 bool by_number(const std::string& path, bool writes) {
   io_uring_params about{};
   const int ring = static_cast<int>(::syscall(SYS_io_uring_setup, 4U, &about));

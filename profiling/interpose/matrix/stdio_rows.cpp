@@ -28,7 +28,7 @@ bool through(std::FILE* file, Move move) {
     return through(std::fopen(path.c_str(), "w"), []([[maybe_unused]] std::FILE* file) { body; }); \
   }
 
-// Reads kBytes bytes by `get`, one at a time, and then the end of the file.
+// Reads kBytes bytes with `get`, which returns one byte, and then the end of the file.
 template <typename Get>
 void get_all(Get get) {
   for (std::size_t i = 0; i < kBytes; ++i) MATRIX_CHECK(get() == block[i]);
@@ -72,8 +72,7 @@ bool by_descriptor(const std::string& path, bool writes) {
   });
 }
 
-bool not_closed(const std::string& path) {  // bytes that were read count, even if the process ends without
-                                            // closing the stream
+bool not_closed(const std::string& path) {  // bytes that were read before the process ended count too
   std::FILE* file = std::fopen(path.c_str(), "r");
   MATRIX_CHECK(file != nullptr);
   get_all([&] { return getc_unlocked(file); });
