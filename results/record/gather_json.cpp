@@ -19,6 +19,8 @@ int first_signal(const std::vector<int>& signals) {
 
 Result<GatheredJson> gather_json(Communicator& ranks, const Json& mine,
                                  const std::function<Json(const std::vector<Json>&)>& join) {
+  // Each rank sends its signal with its JSON, and the answer has the first signal of any rank. So every rank
+  // knows of a signal when this call returns, and the ranks can stop together.
   const std::vector<std::uint8_t> words = Json::to_cbor(Json::array({interrupt_signal(), mine}));
   PENSTOCK_ASSIGN(const auto gathered, ranks.gather(std::as_bytes(std::span(words))));
   std::vector<std::byte> answer;
@@ -37,6 +39,7 @@ Result<GatheredJson> gather_json(Communicator& ranks, const Json& mine,
   PENSTOCK_TRY(ranks.broadcast(answer));
   Json said = Json::from_cbor(answer);
   GatheredJson all{std::move(said[1]), said[0].get<int>()};
+  // Simulate the signal on the ranks that did not receive it.
   if (all.signal != 0 && !interrupted()) simulate_interrupt(all.signal);
   return all;
 }
@@ -47,6 +50,7 @@ Result<Json> gather_ranks(Communicator& ranks, const Json& host, const Json& bef
                   {"host", host},
                   {"rank_on_node", ranks.rank_on_node()},
                   {"clock", {{"offset_ns", clock.offset_ns}, {"error_ns", clock.error_ns}}}};
+  // Rank 0 gets one entry for each rank; the others get none and return [].
   const std::vector<std::uint8_t> words = Json::to_cbor(mine);
   PENSTOCK_ASSIGN(const auto all, ranks.gather(std::as_bytes(std::span(words))));
   Json rows = Json::array();

@@ -37,6 +37,7 @@ constexpr int kCannotRun = 127;
 }
 
 Result<pid_t> start(std::span<const std::string> argv, int out, int err) {
+  // Made before the fork, because the child must not allocate.
   std::vector<char*> words;
   for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -65,6 +66,7 @@ Result<int> run_child(std::span<const std::string> argv, const std::filesystem::
   const int fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd < 0) return errno_error(errno, "cannot open", log.string());
   const Result<pid_t> child = start(argv, fd, fd);
+  // The child has the file as its standard output and standard error.
   ::close(fd);
   PENSTOCK_TRY(child);
   return wait_for_child(*child, argv[0], stop_signal);

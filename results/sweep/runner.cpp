@@ -175,6 +175,7 @@ class Runner {
       turn.runs.push_back(*std::move(run));
     }
     times_.add(turn);
+    // The turn counts only when done() has made it durable.
     PENSTOCK_TRY(state_.done(turn));
     progress_.advance(1);
     if (output_.json) print(cell, turn);
@@ -198,6 +199,7 @@ class Runner {
       PENSTOCK_TRY(clean_up(cell, folder));
       PENSTOCK_ASSIGN(RecordSet records, read_records(std::span(&place, 1)));
       const bool cut = was_cut(code, records);
+      // A run that was cut off does not count: the next sweep process makes its turn again.
       if (interrupted() || (cut && end_is_near())) {
         state_.drop(folder);
         return std::optional<SweepRun>();
