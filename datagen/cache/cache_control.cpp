@@ -18,6 +18,7 @@
 #include "io_backends/core/parallel/parallel.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/files/mounts.hpp"
+#include "results/record/environment.hpp"
 #include "results/record/gather_json.hpp"
 #include "results/record/json_members.hpp"
 

@@ -8,6 +8,7 @@
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 #include "results/cells/cells.hpp"
+#include "results/record/environment.hpp"
 
 namespace penstock {
 namespace {

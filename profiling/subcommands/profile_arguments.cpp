@@ -12,6 +12,7 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/ranks/module.hpp"
 #include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/utc_time.hpp"
 #include "profiling/report/session_text.hpp"
 #include "profiling/session/process_number.hpp"
 #include "results/record/json_members.hpp"
