@@ -4,6 +4,9 @@
 #include <vector>
 
 #include "io_backends/testing/testing.hpp"
+#include "miniapps/train/miniapp.hpp"
+#include "miniapps/train/train_plan.hpp"
+#include "results/record/trial.hpp"
 
 namespace penstock {
 namespace {
