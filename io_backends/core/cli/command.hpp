@@ -32,9 +32,10 @@ struct CommandContext {
   Communicator& communicator;
   std::span<const MetricInfo> metrics = {};         // CommandInfo::metrics
   std::span<const std::string_view> findings = {};  // CommandInfo::findings
-  // From the site files: names with their TIERs, and the words of the launcher, which contain {ranks} (empty
-  // if no file has it).
+  // The named tiers of the site files: NAME -> TIER.
   std::span<const OptionWord> named_tiers = {};
+  // From the site files: the words that start ranks, one of which contains {ranks}. Empty if no file has
+  // them.
   std::span<const std::string> launcher = {};
 };
 
