@@ -3,6 +3,8 @@
 // Lock: the local mutex of ask() guards the sums of all files. It is not held during a system call.
 // Ctrl-C: helpers check for it before each file, and prepare() then fails with `interrupted`. A file that is
 // being read is read to its end.
+// Memory: paths, errors and JSON allocate.
+// Crash: no file changes. Dirty pages may have been written back.
 // Ranks: only prepare_together() communicates. A rank that fails still takes part in its collective call.
 #include "datagen/cache/cache_control.hpp"
 
