@@ -1,3 +1,11 @@
+// Threads: the test's thread calls everything. run() starts a thread for each rank and joins them all.
+// Fork: train_is_killed() forks. The child runs the training and ends by _exit(), so it runs no destructor of
+// the test.
+// Locks: none here.
+// Memory: the child allocates after the fork, so no other thread may exist at the fork.
+// Signals: the fault `kill` ends the child with SIGKILL. The parent only waits for the child.
+// Crash: append_synced() makes a line durable before the acknowledgement returns. So after a kill the log has
+// every level that was acknowledged.
 #include "miniapps/checkpoint/faults/world_testing.hpp"
 
 #include <fcntl.h>
