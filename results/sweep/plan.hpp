@@ -55,7 +55,8 @@ std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& c
 std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCell& cell, bool by_srun,
                                             std::span<const std::string> site = {});
 
-// invalid_argument if the launcher contains another word in braces, or is given without ranks or nodes.
+// invalid_argument if the launcher has a brace outside {ranks}, {nodes} and {tasks-per-node}, or if it is
+// given without `ranks` and `nodes`.
 Result<void> check_launcher(const SweepSpec& spec);
 // Replaces {run} in the text by `run`, a word that is unique to each run. It makes names that no two runs
 // share.
