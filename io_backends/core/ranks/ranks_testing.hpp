@@ -33,7 +33,7 @@ class RankThreads {
 
   struct Shared {
     explicit Shared(int ranks) : said(static_cast<std::size_t>(ranks)), all_here(ranks) {}
-    std::vector<Bytes> said;  // the bytes of each rank
+    std::vector<Bytes> said;  // the bytes that each rank gave to exchange()
     std::barrier<> all_here;
     std::atomic<int> signal = 0;
   };
