@@ -125,7 +125,7 @@ constexpr std::uint64_t most_label_names(std::uint64_t facts_bytes) {
   return 1 + 256 + 65536 + facts_bytes / 4;
 }
 
-// All except the checksum settings, which are flags.
+// Encodes all facts except the checksum settings, which are flags of the header.
 std::vector<std::byte> encode_facts(const ManifestFacts& facts);
 bool decode_facts(std::span<const std::byte> bytes, ManifestFacts& out);
 
