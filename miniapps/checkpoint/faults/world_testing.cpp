@@ -109,6 +109,7 @@ void FaultMatrix::TearDown() {
 }
 
 void FaultMatrix::forget_stores() {
+  // A store borrows its tier, so the stores are closed first.
   kept_stores_.clear();
   kept_tiers_.clear();
 }
@@ -202,6 +203,7 @@ Outcome FaultMatrix::train(const Trained& trained) {
 }
 
 bool FaultMatrix::train_is_killed(const Trained& trained) {
+  // The child opens the stores anew. It shares with the parent only the files.
   const pid_t child = ::fork();
   if (child == 0) {
     run(trained);
