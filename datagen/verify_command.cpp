@@ -1,4 +1,11 @@
 // penstock verify: checks that every object exists and that every byte is correct.
+//
+// Threads: the main thread calls everything except `check` in check_all(). The threads of parallel_for() call
+// that, each with its own Buffer and name.
+// Lock: the local mutex of check_all() guards findings.problems. It is not held during a read.
+// Memory: a Buffer grows to 1 MiB. Names, verdicts and errors allocate, the list of problems under the lock.
+// Ctrl-C: ends the check before the next object or piece. The findings so far are printed, as not complete.
+// Crash: files are only read.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -65,8 +72,8 @@ bool knows_whole_objects(const Manifest& manifest) {
   return manifest.facts().object_checksums || (manifest.one_object_a_sample() && manifest.facts().checksums);
 }
 
-// parallel_for() calls `check` on `threads` threads, each with its own Buffer and name. Ctrl-C ends the loop
-// before the next object; the result is then not complete. Files are only read.
+// Reads and checks all objects with `threads` threads. Names the first `most` wrong objects that they find.
+// After Ctrl-C the result is not complete, which is no error.
 Result<Findings> check_all(Corpus& corpus, unsigned threads, std::uint64_t most, bool progress) {
   const auto start = std::chrono::steady_clock::now();
   const std::uint64_t read_before = corpus.tier.backend->moved_bytes().read;

@@ -2,7 +2,10 @@
 //
 // Threads: any thread calls the back end and an MmapReader.
 // Lock: KeptMappings::mutex_ guards the kept mappings. It is not held during an access to mapped bytes.
+// Memory: open() allocates, with keep=1 also under the lock. A read allocates only for an error.
 // Signals: an access to lost bytes raises SIGBUS. Its handler is in files/mapped_file.cpp.
+// Ctrl-C: not checked. An access to mapped bytes waits for the device, and a signal does not end the wait.
+// Crash: mapped files are only read. Objects are written as by the back end posix.
 #include <sys/mman.h>
 #include <sys/stat.h>
 

@@ -4,6 +4,11 @@
 // Threads: any thread calls the back end. If MPI allows only one thread at a time (MPI_THREAD_SERIALIZED),
 // the calls of other threads wait.
 // Ranks: read_at_all() is collective. All ranks of the job must call it, and it may block until they do.
+// Lock: none in this file. The lock of MPI's calls is in mpi/files.cpp (Turns).
+// Memory: opening a file and errors allocate. MPI may allocate in any call.
+// Ctrl-C: no call ends because of it.
+// Crash: reads write nothing. Objects are written as by the back end posix. The other ranks wait for a dead
+// rank until the launcher ends the job.
 #include <algorithm>
 #include <atomic>
 #include <memory>

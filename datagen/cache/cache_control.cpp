@@ -3,6 +3,8 @@
 // Lock: the local mutex of ask() guards the sums of all files. It is not held during a system call.
 // Ctrl-C: helpers check for it before each file, and prepare() then fails with `interrupted`. A file that is
 // being read is read to its end.
+// Memory: paths, errors and JSON allocate.
+// Crash: no file changes. Dirty pages may have been written back.
 // Ranks: only prepare_together() communicates. A rank that fails still takes part in its collective call.
 #include "datagen/cache/cache_control.hpp"
 
@@ -122,6 +124,8 @@ bool CacheControl::fixed(CacheState& state) const {
   return false;
 }
 
+// The helper threads ask for one file each at a time. With `warm_what_is_not` a file that is not completely
+// cached is read first. A missing file is skipped. Any other error makes the census unverified.
 Result<Residency> CacheControl::ask(bool warm_what_is_not) {
   Residency census{.verified = true};
   std::mutex mutex;
@@ -152,7 +156,7 @@ Result<Residency> CacheControl::ask(bool warm_what_is_not) {
 
 bool CacheControl::drop_all(CacheState& state) {
   if (method_ != ColdMethod::drop) return false;
-  ::sync();
+  ::sync();  // the kernel drops only clean pages
   if (const Result<void> dropped = calls_.drop(); !dropped.ok()) {
     fallback_ = dropped.error().message();
     method_ = ColdMethod::evict;
@@ -223,6 +227,7 @@ Result<CacheOutcome> prepare_together(Communicator& ranks, CacheControl& cache) 
     const Result<CacheOutcome> outcome = cache.prepare();
     mine = outcome.ok() ? Json{{"outcome", packed(*outcome)}} : Json{{"error", packed(outcome.error())}};
   }
+  // Every rank makes this call, also after an error, because the others wait in it.
   PENSTOCK_ASSIGN(const GatheredJson all, gather_json(ranks, mine, joined));
   if (all.json.contains("error")) return error_of(all.json["error"]);
   CacheOutcome outcome = parse_outcome(all.json["outcome"]);

@@ -46,8 +46,9 @@ struct CacheOutcome {
   bool stopped = false;  // set by prepare_together(): one of the ranks received a signal
 };
 
-// Checks whether the tier can reach the requested state. Fails with invalid_argument if it cannot: a tier
-// with `keep=1` keeps objects mapped, so they stay in memory, for the other tiers too.
+// Checks whether the tier can reach the requested state. invalid_argument for `cold` on a tier of the back
+// end mmap with keep=1: mapped pages cannot be dropped from the page cache. They stay warm for other tiers on
+// the same files, too.
 Result<void> check_cache_request(const Tier& tier, CacheRequest requested);
 
 // Prepares the cache for one corpus on one tier. prepare() runs before every repeat and is never part of the

@@ -1,3 +1,10 @@
+// Threads: the main thread calls the functions of the header. In kept_of_started() the threads of
+// parallel_for() call `look`, which only adds to two atomics.
+// Lock: none.
+// Memory: everything allocates.
+// Ctrl-C: parallel_for() checks for it before each object. measure_making() does not check; it usually takes
+// half a second.
+// Crash: nothing is written.
 #include "datagen/commands/dry_run.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // Threads: the thread of `penstock copy` calls run() and all steps that are not per object. The threads of
-// parallel_for() call one_object() and its helpers, each with its own Worker. The counts are atomics. There
-// is no lock, and nothing prevents another process from writing to the same target.
+// parallel_for() call one_object() and its helpers, each with its own Worker. The counts are atomics.
+// Lock: none. Nothing prevents another process from writing to the same target.
 // Memory: a Worker has a buffer of 1 MiB. Opening, creating and messages allocate.
 // Ctrl-C: checked before each object and between pieces of 1 MiB. The unfinished object is dropped, and the
 // outcome is not complete. This is no error.

@@ -61,7 +61,7 @@ struct OpenCorpus {
 // first such error is returned. note() reports the objects that were left out.
 Result<Corpus> open_corpus(std::string_view corpus, const OpenCorpus& how);
 
-// As records have it.
+// The facts of the corpus, as a record stores them.
 Json corpus_json(const Manifest& manifest);
 
 // Writes into the record which corpus was measured, and how many objects could not be scanned.

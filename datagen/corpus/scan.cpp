@@ -1,3 +1,10 @@
+// Threads: one thread of a command calls scan_tier(). It starts threads (parallel_for) that scan objects or
+// compute checksums, each with its own objects and buffer, and joins them.
+// Lock: the local mutex of with_checksums(), for `unreadable`. It is not held during a read.
+// Memory: everything allocates. A std::bad_alloc on one of these threads becomes an error of the scan.
+// Ctrl-C: checked before each object and, for checksums, between pieces. The scan then fails with
+// `interrupted`.
+// Crash: nothing is written.
 #include "datagen/corpus/scan.hpp"
 
 #include <fmt/format.h>

@@ -26,11 +26,11 @@ struct ZipMember {
 // same members give the same bytes.
 inline constexpr std::size_t kZipAlignment = 64;  // alignment of the members' bytes
 
-// Comes at offset member.header and ends before the member's first byte.
+// The local header of a member. It begins at offset member.header and ends before the member's first byte.
 std::vector<std::byte> zip_local_header(const ZipMember& member);
-// Comes after the bytes of a streamed member.
+// The trailer of a streamed member. It follows the member's bytes.
 std::vector<std::byte> zip_trailer(const ZipMember& member);
-// Comes at `offset` as the archive's last part.
+// The directory. It begins at `offset` and is the archive's last part.
 std::vector<std::byte> zip_directory(std::span<const ZipMember> members, std::uint64_t offset);
 
 // The members whose name ends in `suffix`, in the order of the directory. All are inside the object.

@@ -47,7 +47,8 @@ Result<TargetState> begin_target(const Generation& generation, Tier& tier, bool 
   return TargetState::started;
 }
 
-// Finds a rank whose target is not the one that rank 0 uses.
+// Called on all ranks but 0. not_found if this rank's target is not the place where rank 0 began: its state
+// file is missing there or belongs to another data set.
 Result<void> check_same_place(const Generation& generation, Tier& tier) {
   PENSTOCK_ASSIGN(const std::optional<GenerationState> started,
                   read_generation_state(*tier.backend, tier.root));

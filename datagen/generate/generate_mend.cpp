@@ -1,5 +1,6 @@
 // Threads: the thread of a rank calls mend_finished() and run(). The threads of parallel_for() call
-// make_as_it_was(), each with its own Worker. They share only stopped_ and Progress; no lock is needed.
+// make_as_it_was(), each with its own Worker. They share only stopped_ and Progress.
+// Lock: none here. Rank 0 holds the target's lock (generate.cpp).
 // Memory: everything allocates; all_ok() turns a failed allocation into an error on every rank.
 // Ctrl-C: parallel_for() checks before each object. An object in work is finished.
 // Crash: an old object is removed before it is made again. The new one gets its name only when its bytes are

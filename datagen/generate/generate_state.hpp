@@ -26,7 +26,7 @@ inline constexpr std::string_view kJournalFolder = ".penstock/generate.journal";
 // The parameters that decide every byte of a data set.
 struct GenerationState {
   std::string recipe;
-  // Of the recipe's bytes in the build that started it; 0 for a finished data set.
+  // RecipeInfo::fingerprint in the build that started the data set; 0 for a finished one.
   std::uint32_t fingerprint = 0;
   std::string format;
   std::uint64_t seed = 0;

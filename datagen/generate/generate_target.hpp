@@ -38,8 +38,8 @@ Result<bool> check_target(Tier& tier, const GenerationState& wanted, bool resume
 // Succeeds if the back end cannot report free space.
 Result<void> check_room(Tier& tier, const Generation& generation, bool started);
 
-// The same for a finished data set whose `wrong` objects are made again. Counts only the bytes that they
-// lack.
+// Like check_room(), for a finished data set whose `wrong` objects are made again. Counts only the bytes that
+// these objects lack.
 Result<void> check_room_to_mend(Tier& tier, const Manifest& manifest, std::span<const ObjectVerdict> wrong);
 
 // Removes leftovers from a complete data set, if a process was killed after it wrote the manifest: journal,

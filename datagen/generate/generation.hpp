@@ -34,7 +34,7 @@ struct Generation {
   std::uint64_t objects = 0;
   std::uint64_t payload_expected = 0;  // bytes of all fields, from the plans of at most 16384 samples
   std::uint64_t bytes_expected = 0;    // of all objects, with the bytes that the format adds around samples
-  // Bytes_expected is the size without compression, because the format compresses.
+  // True: the format compresses, so `bytes_expected` is an upper limit, the size without compression.
   bool bytes_at_most = false;
   std::string how_many{};   // how HowMany::size_for led to the number; "" without it
   std::string sized_for{};  // application of HowMany::size_for; "" without it

@@ -4,7 +4,8 @@
 // called with it held. It is held during the library's file I/O, so a slow read makes every other file wait.
 // The Reader is called with the lock held, so it must not use HDF5.
 // Memory: the library and the errors here allocate, with the lock held.
-// Ctrl-C: this code does not check for a signal. The caller checks between reads. Crash: files are only read.
+// Ctrl-C: this code does not check for a signal. The caller checks between reads.
+// Crash: files are only read.
 #include "datagen/hdf5/library_input.hpp"
 
 #include <fmt/format.h>

@@ -45,8 +45,8 @@ int penstock_hdf5_compare(const H5FD_t* a, const H5FD_t* b) {
 }
 
 herr_t penstock_hdf5_query(const H5FD_t* /*file*/, unsigned long* flags) {
-  // The same features as sec2: metadata is read in large pieces, small raw data through the library's sieve
-  // buffer.
+  // The same features as HDF5's default driver (sec2). The library then reads metadata in large pieces, and
+  // small raw data through its sieve buffer.
   if (flags != nullptr)
     *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
              H5FD_FEAT_AGGREGATE_SMALLDATA;

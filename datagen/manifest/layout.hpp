@@ -118,14 +118,14 @@ class Cursor {
 // Appends `name`, front-coded against `previous` ("" at the start of a block).
 void put_name(std::vector<std::byte>& out, std::string_view previous, std::string_view name);
 
-// The most label names that facts of this size may contain. This bounds the memory of decoded names to a
-// small multiple of the facts. A list of different names never has more: only 1 + 256 + 65536 of them take
-// less than four bytes.
+// The upper limit on label names in facts of this many bytes. It bounds the memory of decoded names to a
+// small multiple of the facts. A list of different names never exceeds it: only 1 + 256 + 65536 of them take
+// less than 4 bytes each, and all others take at least 4.
 constexpr std::uint64_t most_label_names(std::uint64_t facts_bytes) {
   return 1 + 256 + 65536 + facts_bytes / 4;
 }
 
-// All except the checksum settings, which are flags.
+// Encodes all facts except the checksum settings, which are flags of the header.
 std::vector<std::byte> encode_facts(const ManifestFacts& facts);
 bool decode_facts(std::span<const std::byte> bytes, ManifestFacts& out);
 

@@ -131,8 +131,9 @@ class ManifestBuilder {
   std::uint32_t add_object(std::string_view name, std::uint64_t bytes);  // returns its index
   void add_sample(const SampleEntry& entry) { entries_.push_back(entry); }
 
-  // For callers that know the samples before their sizes. resize_samples() makes entries for `count` samples
-  // in total. Then any thread may set any entry, and the size and checksum of any object that was added.
+  // For callers that know how many samples exist before they know the size of each. resize_samples() makes
+  // entries for `count` samples in total. Then any thread may set any entry, and the size and checksum of any
+  // object that was added.
   void resize_samples(std::uint64_t count) { entries_.resize(count); }
   void set_sample(std::uint64_t index, const SampleEntry& entry) { entries_.at(index) = entry; }
 

@@ -1,7 +1,9 @@
 // Threads: any thread may call these functions, each with its own Reader and Buffer. A Manifest and an
-// ObjectIndex are immutable and shared. Only check_object_sizes() has a lock.
+// ObjectIndex are immutable and shared.
+// Lock: only check_object_sizes() has one.
 // Memory: a Buffer of capacity 0 grows to 1 MiB. Verdicts and errors allocate.
-// Ctrl-C: checked between pieces, and between objects. Crash: files are only read.
+// Ctrl-C: checked between pieces, and between objects.
+// Crash: files are only read.
 #include "datagen/objects/object_check.hpp"
 
 #include <fmt/format.h>

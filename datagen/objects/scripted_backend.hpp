@@ -23,6 +23,7 @@
 
 namespace penstock {
 
+// Any thread reads. put(), fail_on() and change_caps() are for the test's thread, before other threads start.
 class ScriptedBackend final : public Backend, private Namespace {
  public:
   ScriptedBackend() { caps_.native_path = true; }
@@ -113,11 +114,11 @@ class ScriptedBackend final : public Backend, private Namespace {
   Result<std::uint64_t> free_bytes() override { return refuse(); }
 
   Caps caps_;
-  std::atomic<int> queues_ = 0;
+  std::atomic<int> queues_ = 0;  // queues that were made
   std::map<std::string, std::vector<std::byte>, std::less<>> objects_;
   std::set<std::string, std::less<>> failing_;
   std::atomic<std::uint64_t> moved_{0};
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards reads_; not held while bytes are copied
   std::vector<std::string> reads_;
 };
 

@@ -2,7 +2,8 @@
 // Locks: SampleSource::mutex_ is taken between two passes, Arrivals::mutex_ for each due time. Both are held
 // for a few computations, and never at the same time.
 // Memory: PassOrder allocates at the first sample of a pass or window. The shared classes allocate nothing.
-// Ctrl-C: not checked, since no function waits for long. Crash: nothing is written.
+// Ctrl-C: not checked, since no function waits for long.
+// Crash: nothing is written.
 #include "datagen/reading/sample_order.hpp"
 
 #include <algorithm>

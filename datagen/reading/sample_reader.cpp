@@ -1,8 +1,9 @@
 // Threads: any thread calls HeldObjects. A SampleReader belongs to one worker, and is used by one thread at
 // a time.
 // Lock: HeldObjects::mutex_ guards open_. It is not held during an open or a read. find() takes no lock.
-// Ctrl-C: not checked in this file. The callers check interrupted() between samples. Crash: nothing is
-// written.
+// Memory: HeldObjects::open() allocates, for open_ under the lock. use_queue() allocates.
+// Ctrl-C: not checked in this file. The callers check interrupted() between samples.
+// Crash: nothing is written.
 #include "datagen/reading/sample_reader.hpp"
 
 #include <chrono>

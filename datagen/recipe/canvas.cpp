@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-// Doubles the size; the field wraps around at its edges. Each new point lies at a quarter or three quarters
+// Doubles the size; the field wraps around at its edges. Each new point is at a quarter or three quarters
 // between two old ones, and is interpolated.
 std::vector<std::int32_t> twice(const std::vector<std::int32_t>& small, std::uint32_t side) {
   const std::uint32_t mask = side - 1;

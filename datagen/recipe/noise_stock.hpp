@@ -57,10 +57,10 @@ class NoiseStock {
   std::uint32_t crc32_behind(std::uint32_t crc, std::size_t block) const {
     return body_crc32_shift_.combine(crc, body_crc32s_[block]);
   }
-  // Of a body. Only for `floats`.
+  // The moments of the body of `block`. Only for `floats`.
   const Moments& moments(std::size_t block) const { return body_moments_[block]; }
-  // Of the whole stock. Every element of every array is in [least, most], whatever its stamps are. Only for
-  // `floats`.
+  // The moments of the whole stock. Every element of every array is in [least, most], whatever its stamps
+  // are. Only for `floats`.
   Moments moments() const;
   // Makes the stamp that replaces the start of a block. It consists of valid elements, close to those that
   // they replace, and contains at least 64 random bits of `stamps`.

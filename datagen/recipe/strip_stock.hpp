@@ -38,7 +38,7 @@ namespace penstock {
 // encoders.
 constexpr std::uint32_t strip_rows(std::uint32_t width) {
   constexpr std::uint32_t kMostRows = 16;
-  // Across; 65500 is the most pixels that a JPEG may have.
+  // The most coding units across a picture: a JPEG has at most 65500 pixels in a line.
   constexpr std::uint32_t kMostUnits = (65500 + 15) / 16;
   static_assert(kMostRows * kMostUnits <= 65535);
   return std::min((width + 249) / 250, kMostRows);

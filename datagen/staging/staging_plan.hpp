@@ -59,7 +59,7 @@ struct StagingPlan {
   std::uint64_t bytes() const;
 };
 
-// The content of "predicted" in a plan. Members have their own names.
+// The JSON object "predicted" of a plan. Its keys are the names of the members.
 Json predicted_json(const PredictedGain& gain);
 // One line of JSON, sealed with its CRC32C (results/record/record_file.hpp), with a newline.
 std::string staging_plan_text(const StagingPlan& plan);

@@ -24,7 +24,8 @@ struct Room {
 // report free space.
 Result<Room> room_of(Backend& backend);
 
-// The same error. If the tier has no free inodes, the message says so.
+// Returns `error`. If it means a full device, and the tier has free bytes but no free inodes, adds that to
+// the message.
 Error describe_full_tier(Backend& backend, Error error);
 
 }  // namespace penstock

@@ -28,11 +28,11 @@ struct LoopShape {
   std::string name() const;
 };
 
-// The probes to try for `threads` clients. They are: more threads (two and four times as many), readahead
-// (whole objects read by system calls), streams (samples that are ranges) and queues (asynchronous or
-// emulated tiers). The first probe is the baseline. There are at most five, so that there is time for each.
-// Mapped files are not tried. For whole files their page faults make them slower than read(2), and a file
-// that shrinks would kill the process.
+// The probes to try for `threads` clients. More threads (two and four times as many) are always tried.
+// Readahead is tried for whole objects that are read by system calls, streams for samples that are ranges,
+// and queues for asynchronous or emulated tiers. The first probe is the baseline. There are at most five, so
+// that there is time for each. Mapped files are not tried. For whole files their page faults make them slower
+// than read(2), and a file that shrinks would kill the process.
 std::vector<LoopShape> ceiling_probes(const ReadPlan& plan, unsigned threads);
 
 // Runs one probe any number of times. The first run makes its queues and their memory, and later runs use

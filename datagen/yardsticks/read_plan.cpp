@@ -1,3 +1,9 @@
+// Threads: one thread calls LoopControl::run(), which starts threads and joins them. They call next() and
+// fail().
+// Lock: LoopControl::mutex_ guards failed_. It is not held during a read. next() takes no lock.
+// Memory: run() allocates before the loop. next() and read_whole() allocate only for errors.
+// Ctrl-C: next() returns false after a signal. Reads in flight are finished, and repeated after EINTR.
+// Crash: nothing is written.
 #include "datagen/yardsticks/read_plan.hpp"
 
 #include <fcntl.h>

@@ -267,18 +267,22 @@ Result<void> check_object_name(std::string_view name);
 // As check_object_name, but "" (the root) is allowed, too.
 Result<void> check_folder_name(std::string_view name);
 
-// Helpers for authors of back ends.
-// check_read_object: what every ReadObject must satisfy before a back end does anything.
-// check_fits: `length` bytes fit into `room`. check_queue_depth: 1 to 65536.
-// truncated_error: the error of a read beyond the end.
-// spent_error: the error of a Writer that has failed or published.
-// out_of: the memory of an operation. perform: does one operation of a queue and waits for it.
+// The functions below are helpers for authors of back ends. Any thread.
+//
+// invalid_argument unless `name` is an object name and `length_hint` bytes fit into `room` bytes. Each back
+// end checks this before it does anything for a ReadObject.
 Result<void> check_read_object(std::string_view name, std::uint64_t length_hint, std::size_t room);
+// invalid_argument unless `length` bytes of the object fit into `room` bytes of memory.
 Result<void> check_fits(std::string_view name, std::uint64_t length, std::size_t room);
+// invalid_argument unless the depth is 1 to 65536.
 Result<void> check_queue_depth(std::size_t depth);
+// The error of a read of `length` bytes from `offset` that ends after the end of the object.
 Error truncated_error(std::string_view name, std::uint64_t offset, std::uint64_t length);
+// The error of a call to a Writer that has failed or published.
 Error spent_error(std::string_view name);
+// The memory that the operation fills.
 std::span<std::byte> out_of(const Operation& operation);
+// Does one operation of a queue by blocking calls. Returns the number of bytes read.
 Result<std::uint64_t> perform(Backend& backend, const Operation& operation);
 
 // A Queue over any Backend: `depth` threads, each with one blocking read. `exhausted` if the system cannot

@@ -3,7 +3,9 @@
 // threads run work(), each with one blocking read at a time.
 // Lock: mutex_ guards waiting_, done_ and wanted_. It is not held during a read.
 // Memory: submit() and reap() allocate nothing; a read may. If a read throws, the process ends.
-// Ctrl-C: no wait here ends because of it. reap() returns when the reads do.
+// Ctrl-C: no wait here ends because of it. reap() returns when the reads do. The destructor waits for all
+// reads.
+// Crash: nothing is written.
 #include <algorithm>
 #include <condition_variable>
 #include <cstddef>

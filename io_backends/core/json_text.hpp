@@ -9,7 +9,7 @@ namespace penstock {
 
 using Json = nlohmann::ordered_json;
 
-// Without a newline.
+// The JSON on one line, without a newline at the end.
 inline std::string one_line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -19,7 +19,8 @@ inline std::string ascii_line(const Json& json) {
   return json.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
-// A member a line, each level `indent` blanks further in. Without a newline at the end.
+// The JSON with one member on each line. Each level is indented by `indent` more blanks. No newline at the
+// end.
 inline std::string indented(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }

@@ -90,7 +90,7 @@ class Options {
   // 4KiB, "10000000ns" for 10ms, "1,2,4" for 1..4*2. A repeated option gets a call for each value. `text` is
   // null if the option was not given and has no default.
   void visit(const std::function<void(const OptionSpec& option, const std::string* text)>& take) const;
-  // The same texts, of the options that have a value.
+  // The options that have a value, each with the text that visit() passes.
   std::vector<OptionWord> resolved() const;
 
  private:

@@ -49,9 +49,9 @@ struct Error {
 // Builds an Error from errno, which decides its kind. `operation` has the form "cannot open".
 Error errno_error(int sys_errno, std::string_view operation, std::string_view object);
 Error make_error(Errc code, std::string what);
-// What a thrown exception says, for places that no exception may cross: memory that is not there and threads
-// that the system refuses are `exhausted`, other codes of the system what errno_error() makes of them, and
-// what nothing was meant to throw is `internal`.
+// Turns a caught exception into an error, at a place that no exception may cross. If memory or threads ran
+// out, it is `exhausted`. A std::system_error with another errno has the kind that errno_error() chooses. Any
+// other exception is `internal`, because no code throws it on purpose.
 Error error_of(const std::exception& thrown);
 
 // Either a T or an Error. The compiler warns if a caller ignores it. Reading the value of a failed Result
@@ -114,7 +114,7 @@ inline Result<void> success() {
   return {};
 }
 
-// The outcome alone of a Result with a value.
+// The outcome of `result`, without its value.
 template <class T>
 Result<void> outcome_of(const Result<T>& result) {
   return result.ok() ? success() : Result<void>(result.error());

@@ -35,12 +35,12 @@ Result<std::vector<std::uint64_t>> parse_list(std::string_view text);
 
 // Formats for people, with at least two significant digits: "1.8 GiB", "112 KiB", "512 B".
 std::string format_size(std::uint64_t bytes);
-// Of any number of bytes that is finite; `si`: "1.8 GB".
+// Like format_size(), for any finite number of bytes. With `si` in powers of 1000: "1.8 GB".
 std::string scaled_size(double bytes, bool si);
 std::string format_duration(std::chrono::nanoseconds duration);
 // Groups digits by blanks, as in tables: 16384 becomes "16 384".
 std::string format_count(std::uint64_t count);
-// The same of a number as text, of the digits before its point: "-16384.5" -> "-16 384.5".
+// Groups the digits before the point of a number that is given as text: "-16384.5" becomes "-16 384.5".
 std::string grouped_digits(std::string_view number);
 
 // The name in `names` that is nearest to `word` by edit distance; "" if none is near enough.

@@ -8,7 +8,8 @@
 
 namespace penstock {
 
-// As "2026-11-20T09:30:00Z", or as another `format` of strftime() says, in at most 31 bytes.
+// Formats a time: "2026-11-20T09:30:00Z", or by another `format` of strftime(). "" if it needs more than 31
+// bytes.
 [[gnu::format(strftime, 2, 0)]] inline std::string utc_text(std::time_t when,
                                                             const char* format = "%Y-%m-%dT%H:%M:%SZ") {
   std::tm parts{};

@@ -1,6 +1,7 @@
 // Threads: any thread calls the back end and its Namespace. One thread at a time calls a Writer.
 // Lock: Meter::mutex_ guards counted_. begin() holds it while it lists all objects, so that other first calls
 // wait for the sum. used_ is an atomic that changes without the lock.
+// Memory: names, listings and errors allocate, in begin() under the lock.
 // Ctrl-C: nothing here checks for a signal.
 // Crash: the count is in memory only. The next process adds up the objects again.
 #include "io_backends/decorators/capped.hpp"
@@ -31,6 +32,8 @@ class Meter {
     return success();
   }
 
+  // Counts `bytes` more, or fails with no_space and counts none. Any thread, without the lock: the exchange
+  // fails if another thread has changed used_ since the test, and then the test is repeated.
   Result<void> take(std::uint64_t bytes, std::string_view name) {
     std::uint64_t used = used_.load();
     do {
@@ -72,7 +75,7 @@ class Meter {
   Namespace& names_;
   const std::uint64_t capacity_;
   std::atomic<std::uint64_t> used_{0};
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards counted_
   bool counted_ = false;
 };
 
@@ -81,6 +84,7 @@ class CappedWriter final : public DecoratedWriter<CappedWriter> {
  public:
   CappedWriter(std::unique_ptr<Writer> inner, std::string_view name, Meter& meter)
       : DecoratedWriter(std::move(inner), name, *this), meter_(meter) {}
+  // If the object was not published, its bytes are free again. publish() sets taken_ to 0.
   ~CappedWriter() override { meter_.give_back(taken_); }
 
   template <class Inner>

@@ -1,5 +1,6 @@
 // Threads: any thread calls the back end, its Readers and its Namespace. One thread at a time calls a Writer
-// or a Queue. Each rule counts its operations in an atomic. There is no lock here.
+// or a Queue. Each rule counts its operations in an atomic.
+// Lock: none.
 // Memory: after a Reader, Writer or Queue is made, only injected errors allocate here.
 // Ctrl-C: an injected hang ends with `interrupted`. Nothing else here checks for a signal.
 // Crash: the fault `kill` ends the process before the wrapped back end is called.

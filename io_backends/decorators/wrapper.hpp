@@ -65,7 +65,7 @@ class DecoratedReader : public Reader {
       done = true;
       return inner_->read_at_all(offset, out);
     });
-    // Take part without bytes, because the other ranks wait for this one.
+    // The hook did not make the call. Takes part without bytes, because the other ranks wait for this one.
     if (!done) PENSTOCK_TRY(inner_->read_at_all(offset, {}));
     return result;
   }

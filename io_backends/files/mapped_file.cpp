@@ -1,3 +1,13 @@
+// Threads: any thread makes, reads and destroys a MappedFile. on_sigbus() runs on the thread whose access
+// failed, or on any thread if a process sent the signal.
+// Lock: the spin lock of Mappings guards its map. add(), remove() and the handler take it. No mapped memory
+// is read while it is held.
+// Memory: add() allocates before it takes the lock, and remove() frees after it. The handler allocates
+// nothing.
+// Signals: SIGBUS only. Its handler replaces lost pages by zeros. It passes any other SIGBUS to the earlier
+// handler, or to the system, which ends the process.
+// Ctrl-C: not checked, because nothing waits except for the lock.
+// Crash: files are only read.
 #include "io_backends/files/mapped_file.hpp"
 
 #include <sys/mman.h>

@@ -13,11 +13,11 @@ namespace penstock {
 
 // A mapping of the first `bytes` bytes (at least 1) of a file. It exists as long as this object. Any thread.
 //
-// If a byte is not available when it is read, the handler of SIGBUS replaces its page and all later bytes of
-// the mapping by zeros. lost() is true from then on. So the caller checks lost() after it has used the bytes.
-// The handler is installed by the first mapping. It passes other SIGBUS signals to the earlier handler, or to
-// the system, which ends the process. A program that installs its own handler later must pass signals that it
-// does not know to this one.
+// A byte may be unavailable when it is read. Then the handler of SIGBUS replaces its page and all later bytes
+// of the mapping by zeros. lost() is true from then on. So the caller checks lost() after it has used the
+// bytes. The handler is installed by the first mapping. It passes other SIGBUS signals to the earlier
+// handler, or to the system, which ends the process. A program that installs its own handler later must pass
+// signals that it does not know to this one.
 class MappedFile {
  public:
   MappedFile() = default;

@@ -1,3 +1,9 @@
+// Threads: any thread. The functions share nothing that changes.
+// Lock: none.
+// Memory: paths and errors allocate. warm() has a buffer of 256 KiB. by_mincore() maps up to 65,536 pages at
+// a time.
+// Ctrl-C: not checked. An open or a read is repeated after EINTR. The caller checks between files.
+// Crash: no file changes. evict() writes dirty pages back, but not so that they survive a power cut.
 #include "io_backends/files/page_cache.hpp"
 
 #include <fcntl.h>

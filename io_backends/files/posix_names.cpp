@@ -1,3 +1,9 @@
+// Threads: any thread calls any function at any time.
+// Lock: this file has no mutex. lock() takes a lock of the system on a file, and does not wait for it. The
+// lock ends when its descriptor is closed, also after a kill.
+// Memory: names, entries and errors allocate.
+// Ctrl-C: not checked. Only calls that may fail with EINTR are repeated.
+// Crash: a power cut may undo a rename or a removal until sync_dir() has synced the folder.
 #include "io_backends/files/posix_names.hpp"
 
 #include <dirent.h>

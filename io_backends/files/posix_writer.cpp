@@ -1,5 +1,6 @@
 // Threads: one thread at a time uses a PosixWriter. All writers of a back end share PosixWriting. Its two
-// flags are hints: a thread that reads an old value only makes one more system call. This file has no lock.
+// flags are hints: a thread that reads an old value only makes one more system call.
+// Lock: none.
 // Memory: a writer with direct I/O allocates stage_, a buffer of 1 MiB, in begin(). An append allocates
 // nothing.
 // Ctrl-C: not checked, and a call is repeated after EINTR. A publish() that has started runs to its end. The

@@ -1,3 +1,10 @@
+// Threads: any thread calls start_mpi(). The first call starts MPI, and others wait for it. The thread that
+// calls exit() runs end_mpi().
+// Lock: Turns::everyone() is the only mutex, one for the process. It is not held while MPI starts or ends.
+// Memory: errors allocate, and MPI may allocate in any call.
+// Ctrl-C: not checked. MPI_Init_thread() and MPI_Finalize() do not end because of it.
+// Fork: a forked child does not finalize MPI.
+// Crash: MPI is not finalized. The other ranks wait for the dead one until the launcher ends the job.
 #include "io_backends/mpi/lifetime.hpp"
 
 #include <mpi.h>

@@ -1,4 +1,12 @@
 // The names of a bucket below a prefix. S3 has no folders: each part of a key before a '/' counts as one.
+//
+// Threads: any thread calls any function at any time.
+// Lock: this file has no mutex. A lock of lock() is an object that names its holder. lock() may sleep for 0.5
+// s before it knows whether this process has the lock.
+// Memory: names, requests and errors allocate.
+// Ctrl-C: a request that a signal ends returns `interrupted` (transfers.hpp).
+// Crash: the lock of a dead process remains. A process on the same host replaces it. On other hosts it stays
+// `busy` until the user removes the object.
 #include <unistd.h>
 
 #include <cerrno>

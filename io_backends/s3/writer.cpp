@@ -147,7 +147,7 @@ class S3Writer final : public Writer {
     give_up(outcome);
   }
 
-  // As above. If the upload cannot be aborted, the text of the error in `outcome` says so.
+  // Like give_up(). If `outcome` is an error and the upload could not be aborted, adds that to its text.
   void give_up(Result<void>& outcome) {
     spent_ = true;
     parts_.reset();

@@ -4,6 +4,9 @@
 // steps, so only a cut that cut_at() planned comes between them.
 // Atomic: `boots` is read without the lock. A Reader, Writer or Lock remembers its value from its creation.
 // If the value has changed, the power was cut in between, and the call fails.
+// Memory: everything allocates, also with the mutex held. An exception releases it.
+// Ctrl-C: not checked, because nothing waits except for the mutex.
+// Crash: all disks are in memory and end with the process.
 #include "io_backends/testing/forgetful_testing.hpp"
 
 #include <algorithm>
@@ -55,6 +58,7 @@ struct ForgetfulMachine::State {
   bool off() const { return boots % 2 == 0; }
 
   Disk& disk(std::string_view name) { return disks.try_emplace(std::string(name)).first->second; }
+  // The caller holds the mutex.
   void cut() {
     if (!off()) ++boots;
   }
@@ -65,6 +69,7 @@ struct ForgetfulMachine::State {
     if (!off() && ++operations >= cut_at) cut();
     return alive(operation, name, boot);
   }
+  // EIO if the machine is off, or was switched off since `boot`. Needs no mutex.
   Result<void> alive(std::string_view operation, std::string_view name, std::uint64_t boot = 0) const {
     if (off() || (boot != 0 && boot != boots)) return off_error(operation, name);
     return success();
@@ -94,6 +99,7 @@ Result<Node*> make_folder(State& state, Disk& disk, std::string_view folder) {
   return node;
 }
 
+// Counts one operation and puts the entries of the folder on the disk. The caller holds the mutex.
 Result<void> sync_folder(State& state, Disk& disk, std::string_view folder, std::uint64_t boot = 0) {
   PENSTOCK_TRY(state.step("cannot sync folder", folder, boot));
   Node* node = disk.files.find(folder);
@@ -102,6 +108,7 @@ Result<void> sync_folder(State& state, Disk& disk, std::string_view folder, std:
   return success();
 }
 
+// Takes no lock: it shares the bytes with the disk, and they never change.
 class ForgetfulReader final : public Reader {
  public:
   ForgetfulReader(State& state, Blob blob, std::string_view name, MovedCounter& moved)
@@ -143,6 +150,8 @@ class ForgetfulWriter final : public Writer {
     return put(offset, bytes);
   }
 
+  // The order: the sync of the bytes, the name, then the sync of each folder above. Each is one operation. A
+  // planned cut before an operation leaves the ones before it done.
   Result<void> publish(Durability wanted, IfExists if_exists) override {
     const std::lock_guard lock(state_.mutex);
     if (spent_) return spent_error(name_);
@@ -175,6 +184,7 @@ class ForgetfulWriter final : public Writer {
         return on;
       }
     }
+    // Without the lock: the bytes belong to this Writer until publish().
     if (offset + bytes.size() > bytes_.size()) bytes_.resize(offset + bytes.size());
     std::copy(bytes.begin(), bytes.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(offset));
     moved_.add_written(bytes.size());
@@ -197,6 +207,7 @@ class ForgetfulLock final : public Lock {
       : state_(state), disk_(disk), boot_(state.boots), name_(name) {}
   ~ForgetfulLock() override {
     const std::lock_guard lock(state_.mutex);
+    // After a cut the lock has ended already, and another holder may have it.
     if (boot_ == state_.boots) disk_.locked.erase(name_);
   }
 
@@ -382,6 +393,7 @@ bool ForgetfulMachine::off() const {
 
 void ForgetfulMachine::power_on(Kept kept, std::uint64_t seed) {
   const std::lock_guard lock(state_->mutex);
+  // A machine that is on is cut first, so `boots` always grows by two from one boot to the next.
   state_->cut();
   std::uint64_t number = 0;
   for (auto& [name, disk] : state_->disks) {

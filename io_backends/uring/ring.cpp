@@ -1,3 +1,9 @@
+// Threads: the thread that owns the ring calls set_up() and cut_off(). The kernel works on the requests
+// meanwhile.
+// Lock: none.
+// Memory: only set_up() allocates: the ring and its table of files. No function throws.
+// Ctrl-C: cut_off() repeats its wait after EINTR, because the kernel may still write to memory of reads.
+// Crash: the kernel ends the requests with the process. This file writes no files.
 #include "io_backends/uring/ring.hpp"
 
 #include <fcntl.h>

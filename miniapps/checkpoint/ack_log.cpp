@@ -1,3 +1,12 @@
+// Threads: the thread that opens the Checkpointer calls log_acknowledgements(). write_line() runs on the
+// thread that committed or drained, one call at a time.
+// Lock: none in this file. The caller of write_line() holds the ledger's lock for acknowledgements
+// (telling_).
+// Memory: each line and each error allocates.
+// Ctrl-C: not checked. Every call but the fsync of the folder is repeated after EINTR.
+// Crash: the folder is synced before the first line. Each line is one write(), which fdatasync() makes
+// durable before the level is acknowledged. So a torn line was never acknowledged, and the next opening
+// removes it.
 #include "miniapps/checkpoint/ack_log.hpp"
 
 #include <fcntl.h>

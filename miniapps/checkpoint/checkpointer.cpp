@@ -1,5 +1,10 @@
-// Threads: the training thread, and write_snapshot() on the snapshot thread; any for counts(), times(),
-// now_s(). Locks: only those of the ledger, the drainer and the snapshot writer.
+// Threads: the training thread runs everything, with two exceptions. The snapshot thread runs
+// write_snapshot() and the functions that it calls. Any thread calls counts(), times() and now_s().
+// Locks: those of the ledger, the drainer and the snapshot writer; in stage() the store's lock, a file.
+// Memory: every function may allocate.
+// Ctrl-C: ends save() and wait() with `interrupted`. finalize() still waits, at most for its patience.
+// Crash: a checkpoint is visible only when it is complete and durable (Staged::commit()). Only then commit()
+// acknowledges it, and only then older ones are removed.
 #include "miniapps/checkpoint/checkpointer.hpp"
 
 #include <unistd.h>
@@ -28,11 +33,9 @@
 
 namespace penstock {
 namespace {
-
 using Clock = std::chrono::steady_clock;
 using Memory = SnapshotWriter::State;
 using Wait = SnapshotWriter::Wait;
-
 constexpr std::chrono::milliseconds kPollInterval{50};  // how often a waiting thread checks again
 
 std::string this_process() {
@@ -76,7 +79,6 @@ class TieredCheckpointer final : public Checkpointer {
   Result<void> write_together(SaveWork& work);
   Result<void> commit(SaveWork& work, std::vector<CheckpointFile> files);
 
-  // Rank 0's part of agree_on(): decides where the checkpoint goes.
   Result<void> choose(SaveWork& work);
   Result<std::uint64_t> next_generation(const SaveWork& work) const;
   Result<void> admit(SaveWork& work);
@@ -160,9 +162,8 @@ Result<bool> TieredCheckpointer::clear_memory(Clock::time_point until, Wait wait
   return memory == Memory::busy;
 }
 
-// Collective. Called if the tier was full when the snapshot was to be written. All ranks still have the bytes
-// in memory. The checkpoint is treated as any other that finds no free space. If that takes too long, the
-// bytes stay in memory for the next try.
+// Collective. Called if the tier was full when the snapshot was written. All ranks still have the bytes in
+// memory, so this saves them like a new checkpoint. If that takes too long, they stay for the next try.
 Result<void> TieredCheckpointer::write_again(Clock::time_point until) {
   SaveWork& work = snapshots_->taken();
   work.until = until;
@@ -299,7 +300,9 @@ Result<bool> TieredCheckpointer::fits_ever(std::uint64_t bytes) const {
   return most >= bytes && most - bytes >= policy_.headroom;
 }
 
-// False if there is no free space now.
+// Rank 0, on the training thread, no mutex held. Reserves the space and makes the folder (work.staged). False
+// if free space or quota do not suffice now. `busy` if another process holds the store's lock for 5 s; Ctrl-C
+// ends that wait with `interrupted`.
 Result<bool> TieredCheckpointer::take_fast_room(SaveWork& work) {
   if (policy_.quota != 0 && drainer_->held_bytes() + work.bytes > policy_.quota) return false;
   Result<std::unique_ptr<Staged>> staged =
@@ -383,8 +386,7 @@ Result<bool> TieredCheckpointer::write(SaveWork& work, bool from_memory) {
   }
 }
 
-// save() still reads the id and the tier of `work` after this move, which leaves such plain members as they
-// are.
+// save() still reads the id and the tier of `work` after this move, which does not change plain members.
 Result<void> TieredCheckpointer::hand_over(SaveWork& work) {
   PENSTOCK_TRY(all_ok(ranks_, snapshots_->make_room(work)));
   snapshots_->take(std::move(work));
@@ -480,7 +482,6 @@ Result<SaveWork> TieredCheckpointer::work_of(const SaveRequest& request) {
   PENSTOCK_TRY(check_manifest_bytes(sums[0], sums[1], sums[2]));
   return work;
 }
-
 }  // namespace
 
 std::string_view reached_name(Reached level) {
@@ -495,5 +496,4 @@ Result<std::unique_ptr<Checkpointer>> Checkpointer::open(const CheckpointPolicy&
   PENSTOCK_TRY(made->begin(slow, fast));
   return std::unique_ptr<Checkpointer>(std::move(made));
 }
-
 }  // namespace penstock

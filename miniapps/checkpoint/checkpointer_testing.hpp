@@ -87,7 +87,7 @@ class CheckpointerTest : public ::testing::Test {
   ScratchFolder dir_;
   std::unique_ptr<Communicator> alone_ = single_process();
   CheckpointPolicy policy_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards reached_
   std::vector<std::pair<std::uint64_t, Reached>> reached_;
 };
 

@@ -1,4 +1,12 @@
 // The committed checkpoints of a store, in ckpt/: how they are listed, read and removed.
+//
+// Threads: any thread calls any function at any time.
+// Lock: none in this file. Another process may remove a checkpoint during a read, which then returns
+// not_found.
+// Memory: everything allocates. Only hint_latest() catches std::bad_alloc.
+// Ctrl-C: ends the read of a file between two chunks.
+// Crash: put_aside() renames a checkpoint and syncs its old folder. Only then are its files unlinked. So a
+// checkpoint in ckpt/ is complete.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// Threads: one thread at a time uses a TrainedState. make() starts threads that fill its memory, and joins
+// them. They share only the atomic `next`. Any thread calls the other functions.
+// Lock: none.
+// Memory: make() maps all memory of the state. advance_to() and file() allocate nothing. Errors and names do.
+// Ctrl-C: not checked in this file.
+// Crash: nothing is written.
 #include "miniapps/checkpoint/payload.hpp"
 
 #include <fmt/format.h>

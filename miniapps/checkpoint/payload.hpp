@@ -58,9 +58,9 @@ class TrainedState {
   std::unique_ptr<Memory, void (*)(Memory*)> memory_;
 };
 
-// Checks that `bytes`, which start at `offset` of the file, are those of that state at `step`. `offset` is a
-// multiple of 4 KiB. corrupt, naming the first byte that differs. Works on any part of a file, and needs no
-// memory for the rest.
+// Checks that `bytes`, which start at `offset` of the file, are those that the TrainedState of (`rank`,
+// `seed`) has at `step`. `offset` must be a multiple of 4 KiB. `corrupt` names the first byte that differs.
+// Works on any part of a file, and needs no memory for the rest. Any thread.
 Result<void> prove_state(std::span<const std::byte> bytes, std::uint64_t offset, std::string_view file,
                          std::uint64_t rank, std::uint64_t seed, std::uint64_t step);
 

@@ -1,3 +1,9 @@
+// Threads: any thread, such as the drainer's thread and a thread that commits.
+// Lock: one_at_a_time, held during the whole call with its I/O. So another thread that prunes waits for it.
+// Memory: the list of checkpoints allocates, with the lock held. An exception releases the lock.
+// Ctrl-C: this file does not check for a signal.
+// Crash: CheckpointStore::remove() first renames a checkpoint into trash/ and syncs its old folder. So each
+// checkpoint is complete or removed.
 #include "miniapps/checkpoint/retention.hpp"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// Threads: any thread calls a CheckpointStore; one thread uses a TakenRoom.
+// Lock: lock_space() takes the store's lock, a file. stage() holds it while it counts and reserves bytes.
+// room() alone needs no lock.
+// Memory: names, texts and errors allocate.
+// Ctrl-C: ends the wait for the lock.
+// Crash: reservations and notes of a dead process remain until the next sweep() of its run.
 #include "miniapps/checkpoint/room.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,9 @@
+// Threads: one thread of rank 0 calls take_run(); one thread of each other rank calls see_run().
+// Locks: files, taken without waiting. The order is the fast store, then the slow one; in each store "save",
+// then "drain". RunStores holds them until it is destroyed.
+// Memory: everything allocates. An exception releases the locks.
+// Ctrl-C: not checked in this file.
+// Crash: the locks end with the process. The next take_run() removes what it left (sweep()).
 #include "miniapps/checkpoint/run_stores.hpp"
 
 #include <fmt/format.h>

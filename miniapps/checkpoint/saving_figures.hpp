@@ -35,10 +35,10 @@ LostWork lost_work(std::span<const CheckpointTimes> times, double wall_s, Failur
 // if nothing was drained.
 std::optional<double> drain_overlap(std::span<const CheckpointTimes> times);
 
-// The factor by which a drain makes steps longer. For each drain (drains without a gap count as one): the
-// median of the steps with at least half of their time in the drain, divided by the median of the steps in
-// the gaps before and after it. Returns the median of these ratios; nothing if no drain has three steps of
-// each kind.
+// The factor by which a drain makes steps longer. Drains without a gap between them count as one. For each
+// drain it takes two medians: of the steps with at least half of their time in the drain, and of the steps in
+// the gaps before and after it. Returns the median of the ratios of the first to the second. Nothing if no
+// drain has three steps of each kind.
 std::optional<double> step_inflation(std::span<const Stretch> steps, std::span<const CheckpointTimes> times);
 
 // The seconds between checkpoints with the least total loss. C = cost_s is how long a save blocks the

@@ -62,13 +62,14 @@ class SnapshotWriter {
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 
   // make_room(): allocates the memory for a snapshot (exhausted if there is none). take(): copies the bytes
-  // there and makes the thread write them; the snapshot before is overwritten. Not while busy.
+  // to that memory, over the snapshot before, and makes the thread write them. Call neither while the state
+  // is busy.
   Result<void> make_room(const SaveWork& work);
   void take(SaveWork work);
 
   // Collective. Waits until the last snapshot is written. free: it is written, or it failed. full: the tier
-  // had no free space. busy: only if `wait` is never; else the error is timed_out, or with until_stopped also
-  // interrupted.
+  // had no free space. busy: it is not written yet; only Wait::never returns this. The other waits fail with
+  // timed_out after `until`, and until_stopped with `interrupted` after a signal.
   enum class Wait : std::uint8_t { never, until_stopped, through_signals };
   Result<State> clear(Communicator& ranks, std::chrono::steady_clock::time_point until, Wait wait);
 

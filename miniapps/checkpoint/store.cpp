@@ -4,6 +4,7 @@
 // thread, which reads the caller's bytes and ends before write() returns.
 // Locks: stage() holds the lock of the store while it counts and reserves bytes; other processes wait for it.
 // The caller holds the run's lock.
+// Memory: write() allocates a checksum for each chunk. Names, texts and errors allocate.
 // Ctrl-C: ends a write() between two chunks. write_pieces() leaves that to its caller.
 // Crash: the order in publish() is what makes a checkpoint complete. Bytes, MANIFEST and folder are durable
 // before the rename, and the rename is durable before commit() returns.

@@ -1,4 +1,12 @@
 // Removes from a store what dead processes left.
+//
+// Threads: any thread.
+// Locks: the caller of sweep() holds the run's lock for `what`. sweep_ceiling() needs none, because it
+// removes only files that did not change for an hour.
+// Memory: names and entries allocate.
+// Ctrl-C: not checked.
+// Crash: ckpt/ is synced before anything in trash/ is unlinked. Otherwise a power cut could bring back a name
+// in ckpt/ whose files are lost. A sweep that was cut off is repeated by the next one.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>

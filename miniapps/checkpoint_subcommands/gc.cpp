@@ -84,8 +84,8 @@ Result<std::uint64_t> prune(CheckpointStore& slow, const std::string& run, std::
   return pruned;
 }
 
-// Removes copies on the fast tier that the slow store also has. It must be the store that the run drains to,
-// since the run looks nowhere else. The slow copy is read first.
+// Removes copies on the fast tier that the slow store also has, except the `stay` newest. Skips a checkpoint
+// if this slow store is not the one that the run drains to. Verifies the slow copy before the removal.
 Result<std::uint64_t> evict(std::span<CheckpointStore* const> stores, const std::string& run,
                             std::uint64_t stay) {
   PENSTOCK_ASSIGN(const std::vector<FoundCheckpoint> all, find_checkpoints(stores, run));

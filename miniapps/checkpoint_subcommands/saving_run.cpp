@@ -1,3 +1,12 @@
+// Threads: the main thread of a rank calls run_saving() and write_ceiling(). ByteSeries has its own thread,
+// which reads only the byte counters of the tiers.
+// Lock: ByteSeries::mutex_ guards over_. No I/O happens while it is held.
+// Ranks: run_saving(), train(), finish() and write_ceiling() are collective. A rank with an error still takes
+// part in the next collective call, because the others wait there.
+// Memory: the thread of ByteSeries allocates for its series. If that fails, the process ends.
+// Ctrl-C: ends the steps and the wait for the drain. Then the run is removed from both stores, as after an
+// error.
+// Crash: the run remains in the stores. The next `checkpoint bench` removes the runs of dead benches.
 #include "miniapps/checkpoint_subcommands/saving_run.hpp"
 
 #include <algorithm>

@@ -5,7 +5,8 @@
 // visible to the next owner.
 // Memory: after make() only calibrate() allocates.
 // Ctrl-C: the signal handler only sets a flag. Workers test it every few microseconds of work and end their
-// job early. Crash: nothing is written.
+// job early.
+// Crash: nothing is written.
 #include "miniapps/pipeline/burner.hpp"
 
 #include <algorithm>

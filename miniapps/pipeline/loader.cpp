@@ -2,18 +2,18 @@
 // close(). Each worker thread runs work(), serve(), wait_for_room(), take(), fill(), transform() and
 // settle(). Any thread may call times(), losses(), lost() and stalled().
 // Lock: mutex_, one for all. Nothing holds it during a read, a transform or the consumer's step. BatchPlan
-// moves samples between batches with it held.
+// moves samples between batches with it held. A TicketReader is of one worker; HeldObjects has its own lock.
 // Slots of a batch: a slot belongs to one worker from take() to settle(), then to the plan. The batch belongs
 // to the consumer from the return of next() to its next call. Each change of owner takes the lock, which
 // makes the bytes visible to the next owner. So the bytes need no other lock.
-// TicketReader: needs no lock, since only its worker uses it. Workers share HeldObjects, which has its own
-// lock. Memory: workers allocate buffers and names that grow, and errors. If memory runs out,
-// TicketReader::begin() fails that sample. TicketReader::next() throws std::bad_alloc, which ends the worker
-// and the run. Under the lock the code allocates the order of an epoch, names of bad objects, errors and
-// small lists. Ctrl-C: the signal handler only sets a flag. Workers do not test it. next() tests it every 50
-// ms and returns `interrupted`; the consumer then calls close(). Crash: nothing is written. Stop: close() and
-// the destructor request it. A waiting worker wakes at once; another one ends after its current sample. The
-// worker's reader then waits for the reads in flight or cancels them.
+// Memory: workers allocate buffers, names and errors. Without memory TicketReader::begin() fails that sample;
+// TicketReader::next() throws std::bad_alloc, which ends the run. Under the lock the code allocates the order
+// of an epoch, names of bad objects, errors and small lists.
+// Ctrl-C: the handler only sets a flag. Workers do not test it. next() tests it every 50 ms and returns
+// `interrupted`; the consumer then calls close().
+// Stop: close() and the destructor request it. A worker stops waiting at once, or ends after its sample. Its
+// reader then waits for the reads in flight or cancels them.
+// Crash: nothing is written.
 #include "miniapps/pipeline/loader.hpp"
 
 #include <algorithm>
@@ -432,7 +432,8 @@ Result<const Batch*> BatchLoader::next() try {
   return make_error(Errc::exhausted, "no memory left for the order of an epoch");
 }
 
-// By the consumer, with the lock held. It cannot end a worker that hangs in the back end: see close().
+// By the consumer, with the lock held. Sets failure_ (timed_out) and stalled_ if no sample came for
+// `patience`, and allocates only then. Cannot end a worker that hangs in the back end: see close().
 void BatchLoader::check_progress(StageTimer::Clock::time_point waiting_since) {
   const auto since = std::max(waiting_since, last_sample_);
   if (settings_.patience.count() == 0 || StageTimer::Clock::now() - since < settings_.patience) return;

@@ -38,7 +38,7 @@ class CopyingTransform final : public Transform {
   bool throws = false;
   mutable std::atomic<std::uint64_t> applied{0};
 
-  void close_gate() { gate_closed_ = true; }
+  void close_gate() { gate_closed_ = true; }  // call it before any worker starts
   void open_gate() {
     {
       const std::lock_guard lock(mutex_);
@@ -73,7 +73,7 @@ class CopyingTransform final : public Transform {
   };
 
   static constexpr std::array<std::string_view, 2> kStages{"decode", "resize"};
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards gate_closed_
   mutable std::condition_variable gate_;
   bool gate_closed_ = false;
 };

@@ -48,7 +48,7 @@ inline RandomStream augment_stream(std::uint64_t seed, const SampleKey& key) {
 }
 
 // For JPEG and PNG, which it tells apart by their first bytes. A PNG is always decoded in full. The stages
-// are "decode" and "resize"; the latter also crops, mirrors and normalises, in one pass.
+// are "decode" and "resize"; "resize" also crops, mirrors and normalises, in one pass.
 Transform picture_transform(const PictureSettings& settings);
 
 }  // namespace penstock

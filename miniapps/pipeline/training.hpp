@@ -64,7 +64,7 @@ std::unique_ptr<Accelerator> no_accelerator();
 // One thread of each rank calls it, and every rank makes the same calls in the same order. The clocks of the
 // ranks are not compared. A rank reports how long ago the ranks were last together. That moment is the same
 // on all ranks, except for the time until a rank learns of it: some tenths of a millisecond over MPI, whose
-// wait polls that often. Which rank was last by less than that is chance.
+// wait polls that often. If two ranks arrive within that time, chance decides which one counts as last.
 class StepBarrier {
  public:
   explicit StepBarrier(Communicator& ranks) : ranks_(ranks) {}

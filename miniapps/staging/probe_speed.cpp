@@ -1,3 +1,11 @@
+// Threads: one thread of the command calls the functions of the header. write_part() and baseline_read()
+// start threads and join them. The writing threads share only the atomic `next`.
+// Lock: the probe's folder has a lock file (ProbeFolder), so that no other probe removes it.
+// Memory: each writing thread has a buffer of 1 MiB. Names and errors allocate.
+// Ctrl-C: checked between written pieces of 1 MiB and after each measurement. The probe's folder is removed,
+// as after an error.
+// Crash: the folder remains on the fast tier. sweep_dead_probes() of the next probe removes it, but not on a
+// network file system.
 #include "miniapps/staging/probe_speed.hpp"
 
 #include <fmt/format.h>

@@ -34,11 +34,10 @@ struct SessionWork {
   double think_s = 0;     // of one epoch: the sum of the seconds that these threads did not read
   bool by_spans = false;  // true: the program itself reported its reading; false: from its calls
   // Numbers of files that were left out, by reason.
-  std::uint64_t gone = 0;
-  std::uint64_t changed = 0;  // shorter than in the session
-  std::uint64_t written = 0;  // by the program itself: a copy would be out of date at once
-  // The name is no UTF-8, or too long.
-  std::uint64_t odd_names = 0;
+  std::uint64_t gone = 0;       // no regular file of that name exists now
+  std::uint64_t changed = 0;    // shorter than in the session
+  std::uint64_t written = 0;    // by the program itself: a copy would be out of date at once
+  std::uint64_t odd_names = 0;  // the name is not UTF-8 or is too long
 
   std::uint64_t bytes() const;
   double cached_bytes() const;

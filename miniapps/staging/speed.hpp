@@ -37,7 +37,7 @@ struct SpeedTable {
   // [size]: seconds for a durable write by the copying threads. Empty: not measured.
   std::vector<double> write_s;
 
-  // One read of this many bytes. Above the largest size it extrapolates from the two largest.
+  // The demand of one read of `bytes` bytes. Above the largest size it extrapolates from the two largest.
   Demand reads_of(double bytes) const;
 };
 

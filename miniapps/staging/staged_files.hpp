@@ -38,11 +38,11 @@ struct ApplyOutcome {
   bool complete = false;                  // false: interrupted; all existing copies are complete
 };
 
-// For each file: copies it into a file without a name (or with a hidden one), syncs it, gives it its name,
-// syncs its folder, reads it back and compares. Keeps existing files with the right bytes. Copies get the
-// mode and times of their originals.
-// `state` is new, or from an earlier apply. It is saved before the first copy and after the last one, also
-// after a failure, so that the same call can continue.
+// For each file: copies it into a file without a name (or with a hidden one) and syncs it. Then it gives the
+// file its name, syncs its folder, reads the copy back and compares. Keeps existing files with the right
+// bytes. Copies get the mode and times of their originals. `state` is new, or from an earlier apply. It is
+// saved before the first copy and after the last one, also after a failure, so that the same call can
+// continue.
 //
 // no_space: the files do not fit (before anything is written), or the tier is full. already_exists: a file
 // of the same name has other bytes. corrupt: the tier returned other bytes than were written.

@@ -10,8 +10,9 @@
 namespace penstock {
 namespace {
 
-// Converts a limit in steps to a limit in files. Possible only if all files hold the same number of samples
-// and none can be skipped. Otherwise there is no limit in files: FileBatches ends the run.
+// Converts a limit in steps to a limit in files. Possible only if all files hold the same number of samples,
+// bad samples are not skipped, and the run does not resume. Otherwise there is no limit in files: FileBatches
+// ends the run.
 PlanLimits limits_in_files(const TrainPlan& plan, const FileInput& input, const PlanLimits& limits) {
   const WholeObjects& files = input.training.files;
   PlanLimits bound{.epochs = limits.epochs};

@@ -51,8 +51,8 @@ TrainedWork trained_work(const TrainPlan& plan);
 // cannot be determined.
 Result<void> check_resumable(const TrainPlan& plan);
 
-// For a plan with checkpoints: finds where it continues, or checks that its run is new. Errors as above.
-// Collective.
+// For a plan with checkpoints. With --resume it finds where the run continues; the errors are those of
+// resume_run() and check_resumable(). Otherwise it checks that the run is new (check_unused()). Collective.
 Result<void> find_run(TrainPlan& plan);
 
 // Opens the checkpoints that continue there. Errors as StepCheckpoints::open(). Collective. Borrows the plan.

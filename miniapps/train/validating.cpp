@@ -62,7 +62,8 @@ Result<void> Validating::begin() {
   figures_ = figures();
   losses_ = losses();
   source_.reset();
-  // A source that continues gives every file another order in each pass (file_order()), as in each epoch.
+  // starts_anew: one pass, always in the order of epoch 0. Otherwise the source continues from `epoch_`, and
+  // each pass orders the samples of a file differently (file_order()).
   const PlanLimits limits =
       how_.starts_anew ? PlanLimits{.epochs = 1} : PlanLimits{.start = {.epoch = epoch_.value_or(0)}};
   PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader,

@@ -1,3 +1,6 @@
+// Ranks: gather_json() and gather_ranks() are collective. One thread of each rank calls them.
+// Memory: everything allocates. If rank 0 throws before the broadcast, the other ranks wait.
+// Ctrl-C: no call ends because of it. gather_json() passes a signal at one rank on to all.
 #include "results/record/gather_json.hpp"
 
 #include <cstdint>

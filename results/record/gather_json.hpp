@@ -1,5 +1,5 @@
-// Exchanges data between the ranks of a job that is more than numbers: JSON from each rank to rank 0, and one
-// answer to all. Every rank makes these calls in the same order.
+// Exchanges JSON between the ranks of a job: each rank sends its JSON to rank 0, and all get one answer.
+// Every rank makes these calls in the same order.
 #pragma once
 
 #include <functional>

@@ -1,3 +1,9 @@
+// Threads: any thread. The functions share nothing that changes.
+// Lock: none. Names have a random part, so several processes can write to one folder.
+// Memory: texts, paths and errors allocate. An exception removes the temporary file.
+// Ctrl-C: not checked. A write is repeated after EINTR. A file is always written to its end.
+// Crash: write_whole() syncs the bytes, then renames the temporary file, then syncs the folder. A kill leaves
+// the complete file, or none and perhaps a temporary file ".NAME.ID.tmp".
 #include "results/record/record_file.hpp"
 
 #include <fcntl.h>

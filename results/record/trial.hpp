@@ -27,7 +27,7 @@ class Trial {
   void tier(std::string_view role, const Tier& tier);
   void cache(Json state) { record_.cache = std::move(state); }    // cache_json()
   void corpus(Json facts) { record_.corpus = std::move(facts); }  // corpus_json()
-  // The amount of each interval of `interval_s` seconds.
+  // Adds a series: `values` has one amount for each interval of `interval_s` seconds.
   void series(std::string_view name, double interval_s, std::vector<double> values) {
     record_.series[std::string(name)] = {interval_s, std::move(values)};
   }
@@ -75,8 +75,8 @@ class Run {
   void measured_tier(const Tier& tier);
 
   // Writes the record file of this run, prints its path to stderr and returns it. Returns "" without writing
-  // if there is no record or this is not rank 0. If the user has stopped the program and no kept cell is
-  // `interrupted`, it first adds a record without metrics that is.
+  // if there is no record or this is not rank 0. If the user has stopped the program and no kept record has
+  // the verdict `interrupted`, it first adds a record with that verdict and without metrics.
   Result<std::string> finish();
 
   // The exit code of the command: 1 if the verdict of any record asks for it, else 77 if any does, else 0.

@@ -9,7 +9,7 @@ namespace penstock::report {
 extern const std::string_view page_css;
 extern const std::string_view page_js;
 
-// uPlot, or empty.
+// The chart library uPlot; empty if the build did not find it.
 extern const std::string_view chart_library_js;
 extern const std::string_view chart_library_css;
 extern const std::string_view chart_library_licence;

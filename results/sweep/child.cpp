@@ -1,3 +1,11 @@
+// Threads: one thread at a time calls these functions, and waits for its child.
+// Lock: none.
+// Memory: the parent makes the list of arguments before the fork. The child allocates nothing before
+// execvp().
+// Signals: run_child() passes a signal of this process on to the child as `stop_signal` says, and still waits
+// for its end. ask_tool() passes the signal on unchanged.
+// Crash: if the thread that called fork() ends, the kernel sends SIGTERM to the child (PR_SET_PDEATHSIG). The
+// log has what the child wrote; it is not synced.
 #include "results/sweep/child.hpp"
 
 #include <fcntl.h>

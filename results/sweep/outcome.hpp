@@ -26,9 +26,9 @@ std::vector<SweepFigure> figures_of(std::span<const StoredRecord> records, std::
 // The turns of one cell, sorted by round.
 std::vector<const SweepTurn*> turns_of(const SweepHistory& history, const SweepCell& cell);
 
-// Whether a cell needs no more turns, because the 95% interval of every median is at most as wide as the
-// sweep's file asks in `until`. The medians are those of every figure of the cell's runs. With arms they are
-// those of the ratios of every other arm to the first, turn by turn. Always false before six turns.
+// Whether a cell needs no more turns. That is so if the 95% interval of every median is at most as wide as
+// the sweep's file asks in `until`. The medians are those of every figure of the cell's runs. With arms they
+// are those of the ratios of every other arm to the first, turn by turn. Always false before six turns.
 bool is_settled(const SweepSpec& spec, std::span<const SweepTurn* const> turns);
 
 // One line of the final table: a figure of an arm over all turns of a cell.

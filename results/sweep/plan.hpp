@@ -37,10 +37,10 @@ Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec);
 // The number of runs of a turn: one for each arm, or one without arms.
 std::size_t arms_of_a_turn(const SweepSpec& spec);
 
-// The indices of the cells in the order of that round.
+// The indices of `cells` in the order in which that round runs them.
 std::vector<std::size_t> round_order(const std::vector<SweepCell>& cells, std::uint64_t seed,
                                      std::uint64_t round);
-// The indices of the arms in the order of that round for one cell; {0} without arms.
+// The indices of the arms in the order in which that round runs them for one cell; {0} without arms.
 std::vector<std::size_t> arm_order(const SweepSpec& spec, const SweepCell& cell, std::uint64_t seed,
                                    std::uint64_t round);
 
@@ -55,7 +55,8 @@ std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& c
 std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCell& cell, bool by_srun,
                                             std::span<const std::string> site = {});
 
-// invalid_argument if the launcher contains another word in braces, or is given without ranks or nodes.
+// invalid_argument if the launcher has a brace outside {ranks}, {nodes} and {tasks-per-node}, or if it is
+// given without `ranks` and `nodes`.
 Result<void> check_launcher(const SweepSpec& spec);
 // Replaces {run} in the text by `run`, a word that is unique to each run. It makes names that no two runs
 // share.

@@ -1,3 +1,11 @@
+// Threads: one thread calls everything. It has at most one child process at a time.
+// Lock: the caller holds the lock of the journal (SweepState).
+// Memory: everything allocates.
+// Ctrl-C: a plain run gets the same signal, and the launcher of ranks gets SIGTERM. The runner waits for the
+// end of the run. It drops the runs of the unfinished turn, and run_sweep() returns why it ended. The command
+// `after` gets no signal.
+// Crash: a turn counts only after SweepState::done() has synced it. The next sweep process makes other turns
+// again.
 #include "results/sweep/runner.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,10 @@
+// Threads: one thread at a time uses a SweepState.
+// Lock: flock() on the journal, taken by open(). Runs inherit it by their descriptor. So it is released when
+// the object is destroyed and all runs have ended. look() takes no lock.
+// Memory: everything allocates.
+// Ctrl-C: ends only the wait for the lock, with `interrupted`. A write is always completed.
+// Crash: append() syncs an entry before the history has it. done() syncs the runs' folders before the entry
+// that names them, and moves the records after it. open() cuts off a torn line and finishes moves.
 #include "results/sweep/state.hpp"
 
 #include <fcntl.h>

@@ -107,10 +107,11 @@ class SweepState {
 
   const SweepHistory& history() const { return history_; }
 
-  // Each appends an entry, and is durable when it returns.
+  // Each of the next five functions appends an entry, which is durable when the function returns.
   Result<void> begin(const Json& identity, std::uint64_t seed);
   Result<void> submitted(const std::string& job);
-  // A sweep process starts, in that job or "", with these programs (SweepHistory::programs).
+  // Records the start of this sweep process: its Slurm job ("" if in none) and its programs
+  // (SweepHistory::programs).
   Result<void> started(const std::string& job, const std::map<std::string, std::string>& programs = {});
   Result<void> done(SweepTurn turn);  // also moves its records to the results folder
   Result<void> ended(const SweepEnd& end);

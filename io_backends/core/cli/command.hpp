@@ -32,9 +32,10 @@ struct CommandContext {
   Communicator& communicator;
   std::span<const MetricInfo> metrics = {};         // CommandInfo::metrics
   std::span<const std::string_view> findings = {};  // CommandInfo::findings
-  // From the site files: names with their TIERs, and the words of the launcher, which contain {ranks} (empty
-  // if no file has it).
+  // The named tiers of the site files: NAME -> TIER.
   std::span<const OptionWord> named_tiers = {};
+  // From the site files: the words that start ranks, one of which contains {ranks}. Empty if no file has
+  // them.
   std::span<const std::string> launcher = {};
 };
 
@@ -57,7 +58,7 @@ struct CommandInfo {
   std::string_view arguments = {};
   bool measures = false;  // also has the options of measuring_options()
   bool ranks = false;     // may run as one job over several ranks
-  bool pinned = false;    // has only placement_options() of these
+  bool pinned = false;    // has placement_options(), but not the other options of measuring commands
   // The subcommands, for a command whose first argument is one. They have the options, the arguments and
   // `run`. `measures`, `ranks`, `findings` and `metrics` of the command cover all of them.
   std::span<const CommandInfo* const> (*subcommands)() = nullptr;
@@ -70,9 +71,9 @@ struct CommandInfo {
 
 const Registry<CommandInfo>& command_registry();
 
-// The options of all commands (--json, --units, --progress, --config ...), and those of measuring commands
-// (--results, --label, --pair, --seed, --cpus, --numa).
+// The options that every command has: --json, --units, --progress, --config ...
 OptionTable common_options();
+// The options that measuring commands have in addition: --results, --label, --pair, --seed, --cpus, --numa.
 OptionTable measuring_options();
 // Only --cpus and --numa.
 OptionTable placement_options();

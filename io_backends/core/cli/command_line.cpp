@@ -24,7 +24,7 @@ std::string flag_names(const OptionSpec& spec) {
   return names;
 }
 
-// The values that CLI11 collects for one row.
+// The values that CLI11 collects for one option (`spec`).
 struct Collected {
   const OptionSpec* spec = nullptr;
   std::vector<std::string> values = {};

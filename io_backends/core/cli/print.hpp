@@ -9,7 +9,7 @@
 namespace penstock {
 
 void print_text(std::string_view text, std::FILE* to = stdout);
-// In one line on stdout; bytes that are no UTF-8 become U+FFFD.
+// Prints JSON on one line of stdout. Bytes that are not UTF-8 become U+FFFD.
 void print_json(const Json& json);
 
 }  // namespace penstock

@@ -3,6 +3,7 @@
 // Locks: Progress::mutex_ guards note_ and one redraw. noted_mutex guards `noted`. Neither is held while the
 // other is taken.
 // Memory: every print allocates its line. A signal handler must not call these functions.
+// Ctrl-C: not checked. A print may wait for the terminal.
 #include "io_backends/core/cli/progress.hpp"
 
 #include <fmt/format.h>

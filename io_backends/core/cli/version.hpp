@@ -31,8 +31,7 @@ void add_plugins(const Registry<Info>& registry, std::vector<VersionRow>& rows) 
 
 // The build, `rows` and the optional libraries, one line each. With `json` each is a JSON object.
 std::string version_text(std::vector<VersionRow> rows, bool json);
-// The build, the plug-ins of the registries and the optional libraries, a line each; `json`: a JSON object
-// each.
+// The same, with a row for each plug-in of the registries.
 template <class... Infos>
 std::string version_text(bool json, const Registry<Infos>&... registries) {
   std::vector<VersionRow> rows;

@@ -39,8 +39,9 @@ inline IndexRun take_run(std::atomic<std::uint64_t>& next, std::uint64_t count, 
   return {count, count};
 }
 
-// Calls each(worker, index) for every index below `count`, in runs of up to `run` indices. Stops at the first
-// error and returns it.
+// Calls each(thread, index) for every index below `count`, on up to `threads` threads. Each thread takes up
+// to `run` consecutive indices at a time. After an error the other threads finish the indices that they have
+// and take no more. Returns the first error.
 template <class Each>
 Result<void> for_each_index(std::uint64_t count, unsigned threads, std::uint64_t run, Each each) {
   std::atomic<std::uint64_t> next{0};
@@ -63,7 +64,8 @@ Result<void> for_each_index(std::uint64_t count, unsigned threads, std::uint64_t
   return on_threads(threads, work, IfFewer::go_on, stop);
 }
 
-// As above, and also stops when the process is asked to stop (Errc::interrupted).
+// Like for_each_index(). Each thread also checks before each index whether the process is asked to stop, and
+// then returns `interrupted`.
 template <class Each>
 Result<void> parallel_for(std::uint64_t count, unsigned threads, std::uint64_t run, Each each) {
   return for_each_index(count, threads, run, [&](unsigned worker, std::uint64_t index) -> Result<void> {

@@ -1,9 +1,11 @@
-// Threads and ranks: one thread of every rank makes these calls, in the same order on all ranks. A rank that
-// leaves out a call blocks the others in theirs. Long work (all_ok with `stop`) has its own thread, which
-// makes no collective call. Locks: each BackgroundWork has one, for its outcome. None is held during a
-// collective call. Memory: every function may allocate. Ctrl-C: no collective call ends because of it.
-// all_ok() of long work passes a signal at one rank on to all. The work looks for it and returns
-// `interrupted`, and then the ranks meet as usual.
+// Threads: one thread of every rank makes these calls, in the same order on all ranks. A rank that leaves out
+// a call blocks the others in theirs. Long work (all_ok with `stop`) has its own thread, which makes no
+// collective call.
+// Locks: each BackgroundWork has one, for its outcome. None is held during a collective call.
+// Memory: every function may allocate.
+// Ctrl-C: no collective call ends because of it. all_ok() of long work passes a signal at one rank on to all.
+// The work checks for the signal and returns `interrupted`, and then the ranks meet as usual.
+// Crash: the other ranks wait for a dead rank until the launcher ends the job.
 #include "io_backends/core/ranks/collectives.hpp"
 
 #include <algorithm>

@@ -83,14 +83,15 @@ template <class T>
 Result<void> all_ok(Communicator& ranks, const Result<T>& mine) {
   return all_ok(ranks, outcome_of(mine));
 }
-// As above, for the outcome of `work`, which every rank calls.
+// Calls `work` on every rank, and then does the same for its outcome.
 template <class Work>
 requires std::is_invocable_v<Work> Result<void> all_ok(Communicator& ranks, Work work) {
   return all_ok(ranks, outcome_of(guarded(work)));
 }
-// Likewise of long work without collective calls: it runs on a thread of each rank. About ten times a second
-// the ranks exchange their state. When one has failed, each calls `stop`, on the thread that called this,
-// perhaps more than once, and the work returns success soon. A signal at one rank reaches all.
+// The same for long work without collective calls, which runs on its own thread on each rank (with only one
+// rank: on the calling thread). About ten times a second the ranks exchange their state. When one has failed,
+// each rank calls `stop` on the thread that called all_ok(), perhaps more than once. Then `work` must soon
+// return success. A signal at one rank reaches all.
 Result<void> all_ok(Communicator& ranks, const std::function<Result<void>()>& work,
                     const std::function<void()>& stop);
 

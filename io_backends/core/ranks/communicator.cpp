@@ -1,5 +1,8 @@
 // Threads: a SignalsForAll has its own thread, which makes no collective call.
-// Ctrl-C: no collective call ends because of it. A SignalsForAll passes a signal at one rank on to all.
+// Lock: only the local mutex of pass_signals_on(), for its timed wait.
+// Memory: pass_signals_on() itself allocates nothing. MPI may allocate in report_signal() and heard_signal().
+// Ctrl-C: no collective call ends because of it. A SignalsForAll passes the first signal at one rank on to
+// all. It ignores later signals.
 // Crash: the other ranks wait for a dead rank until the launcher ends the job.
 #include "io_backends/core/ranks/communicator.hpp"
 
@@ -32,8 +35,9 @@ class SingleProcess final : public Communicator {
   void abandon(int) override {}
 };
 
-// The thread of a SignalsForAll. It ends with the first signal or the destructor. The lock is only needed for
-// the wait: no other thread takes it, so calls to `ranks` while it is held block no one.
+// The thread of a SignalsForAll. It ends with the first signal or the destructor. So a second signal is not
+// passed on. The lock is only needed for the wait: no other thread takes it, so no thread waits for it during
+// the calls to `ranks`.
 void pass_signals_on(Communicator& ranks, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any stopping;

@@ -24,8 +24,8 @@ struct MpiModule {
   const char* version;  // of the build; the classes of another build may have another layout
   // Whether MPI can join the ranks, found without starting MPI. Every rank of the job gets the same answer.
   Result<void> (*can_meet)(const Launch& launch);
-  // Both start MPI in this process if it is not running. MPI ends with the process. `files` returns
-  // `unsupported` if several threads cannot use this MPI.
+  // join() and files() start MPI in this process if it is not running. MPI is finalized when the process
+  // exits. files() returns `unsupported` if MPI allows calls only from one thread.
   Result<std::unique_ptr<Communicator>> (*join)();
   Result<std::unique_ptr<MpiFiles>> (*files)(MpiHints hints);
 };

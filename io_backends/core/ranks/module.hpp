@@ -13,7 +13,7 @@ namespace penstock {
 Result<std::string> module_path(const char* file);
 
 // Opens such a file with RTLD_NOW and `flags`, and returns the address of `symbol` in it. The file stays
-// open. `unsupported` as above. Any thread.
+// open. `unsupported` as for module_path(). Any thread.
 Result<void*> module_symbol(const char* file, const char* symbol, int flags);
 
 }  // namespace penstock

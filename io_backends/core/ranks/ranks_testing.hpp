@@ -33,9 +33,9 @@ class RankThreads {
 
   struct Shared {
     explicit Shared(int ranks) : said(static_cast<std::size_t>(ranks)), all_here(ranks) {}
-    std::vector<Bytes> said;  // the bytes of each rank
-    std::barrier<> all_here;
-    std::atomic<int> signal = 0;
+    std::vector<Bytes> said;      // the bytes that each rank gave to exchange()
+    std::barrier<> all_here;      // every exchange passes it twice; it makes `said` visible to all ranks
+    std::atomic<int> signal = 0;  // the first signal that a rank reported
   };
 
   class Member final : public Communicator {

@@ -1,8 +1,10 @@
 // Signals: remember() and lost_mapping() are the signal handlers. They run on any thread at any point. So
 // they allocate nothing, take no lock, and use only lock-free atomics and async-signal-safe calls
-// (clock_gettime, write, _exit).
-// Threads: any thread calls the other functions, except catch_interrupts(). There is no lock. Each thread has
-// its own working_on.
+// (clock_gettime, write, _exit). A second SIGINT or SIGTERM, at least 1 s after the first, ends the process
+// at once.
+// Threads: any thread calls the other functions, except catch_interrupts(). Each thread has its own
+// working_on.
+// Lock: none.
 // Memory: only check_interrupt() allocates, for the error.
 #include "io_backends/core/system/interrupt.hpp"
 

@@ -10,13 +10,14 @@
 
 namespace penstock {
 
-// Pins the calling thread and every thread that it starts later. invalid_argument for a processor that does
-// not exist or is not allowed; the message lists the allowed ones.
+// Each function pins the calling thread, and every thread that it starts later, to some processors.
+// invalid_argument if one of them does not exist or is not allowed; the message lists the allowed ones.
 Result<void> run_on_cpus(std::span<const std::uint64_t> cpus);
 Result<void> run_on_numa_node(std::uint64_t node);
 
-// The processors that this process may use, in ascending order; and the same as text: "0-3,8".
+// The processors that this process may use, in ascending order.
 std::vector<std::uint64_t> allowed_cpus();
+// Such a list as text: "0-3,8".
 std::string cpu_ranges(std::span<const std::uint64_t> cpus);
 
 }  // namespace penstock

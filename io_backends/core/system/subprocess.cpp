@@ -1,3 +1,9 @@
+// Threads: one thread makes each call, and waits for its child.
+// Lock: none.
+// Memory: the list of arguments and errors allocate.
+// Signals: after the first signal that asks this process to stop, the child gets one signal, within 250 ms. A
+// signal also ends poll(), so usually the child gets it at once.
+// Crash: if this process dies, the child continues.
 #include "io_backends/core/system/subprocess.hpp"
 
 #include <fcntl.h>

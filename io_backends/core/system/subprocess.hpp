@@ -17,8 +17,9 @@ namespace penstock {
 Result<int> run_program(std::span<const std::string> argv, bool discard_stdout = false);
 
 // Waits for a child of this process and returns its exit code, as run_program(). Messages contain `name`. If
-// this process is asked to stop meanwhile, the child gets `stop_signal`, and this still waits. 0: the signal
-// that arrived. kNotSignalled: no signal, because the child must finish its work. One thread.
+// this process is asked to stop meanwhile, it sends `stop_signal` to the child and still waits. With
+// `stop_signal` 0 it sends the signal that arrived. With kNotSignalled it sends none, because the child must
+// finish its work. One thread.
 inline constexpr int kNotSignalled = -1;
 Result<int> wait_for_child(pid_t child, const std::string& name, int stop_signal = 0);
 

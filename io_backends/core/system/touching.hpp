@@ -32,8 +32,8 @@ void each_line(std::span<const std::byte> bytes, Look look) {
   look(bytes.back());
 }
 
-// Reads one byte of each page, so that all pages of a mapping are in memory. This is the state after a device
-// has written there by itself. Any thread, as touch_lines().
+// Reads one byte of each page, so that all pages of a mapping are in memory. Most of their bytes are in no
+// cache of the processor, as after a device has read them from storage. Any thread, as touch_lines().
 void touch_pages(std::span<const std::byte> bytes);
 
 // Reads one byte of each cache line, so that all lines pass through this processor, as in a copy that writes

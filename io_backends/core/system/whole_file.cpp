@@ -1,3 +1,10 @@
+// Threads: one thread uses a WholeFile. Two WholeFiles of one process must not have the same path, because
+// their temporary files would have the same name.
+// Lock: none.
+// Memory: paths, the stream and errors allocate.
+// Ctrl-C: publish() checks for it before the rename, and then an existing file stays.
+// Crash: a kill leaves the existing file and perhaps a temporary file. Nothing is synced, so a power cut may
+// lose the new file.
 #include "io_backends/core/system/whole_file.hpp"
 
 #include <fcntl.h>

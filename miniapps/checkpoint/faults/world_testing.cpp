@@ -1,3 +1,11 @@
+// Threads: the test's thread calls everything. run() starts a thread for each rank and joins them all.
+// Fork: train_is_killed() forks. The child runs the training and ends by _exit(), so it runs no destructor of
+// the test.
+// Locks: none here.
+// Memory: the child allocates after the fork, so no other thread may exist at the fork.
+// Signals: the fault `kill` ends the child with SIGKILL. The parent only waits for the child.
+// Crash: append_synced() makes a line durable before the acknowledgement returns. So after a kill the log has
+// every level that was acknowledged.
 #include "miniapps/checkpoint/faults/world_testing.hpp"
 
 #include <fcntl.h>
@@ -101,6 +109,7 @@ void FaultMatrix::TearDown() {
 }
 
 void FaultMatrix::forget_stores() {
+  // A store borrows its tier, so the stores are closed first.
   kept_stores_.clear();
   kept_tiers_.clear();
 }
@@ -194,6 +203,7 @@ Outcome FaultMatrix::train(const Trained& trained) {
 }
 
 bool FaultMatrix::train_is_killed(const Trained& trained) {
+  // The child opens the stores anew. It shares with the parent only the files.
   const pid_t child = ::fork();
   if (child == 0) {
     run(trained);

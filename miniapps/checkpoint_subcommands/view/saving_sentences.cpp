@@ -23,7 +23,7 @@ std::string shorter_or_longer(double ratio) {
                     : fmt::format("{} longer", format_ratio(1 / ratio));
 }
 
-// How sure the ratio is: that it is from one pair, or the range of several pairs.
+// Returns "from one pair", or the number of pairs and the range of their ratios.
 std::string spread_of(const ShorterBy& by) {
   return by.ratio.pairs == 1 ? "from one pair"
                              : fmt::format("by the median of {} pairs, which lie between {} and {}",
