@@ -1,3 +1,12 @@
+// Reads about a target process in /proc, and reads and writes its memory.
+//
+// Threads: any thread. Most calls come from a command's main thread. The live view's inspecting thread calls
+// running_session(). One thread at a time uses a Target.
+// Locks: none.
+// Memory: everything may allocate: this is penstock's own process.
+// Ctrl-C: not checked here. Nothing waits for the target, except that the kernel may delay a read of /proc.
+// Target: only Target::write() changes it. All other functions only read /proc, its memory and its session's
+// file.
 #include "profiling/attach/target.hpp"
 
 #include <elf.h>

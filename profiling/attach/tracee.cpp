@@ -1,14 +1,16 @@
 // Stops one thread of the target at a safe point, and makes it call functions.
 //
-// All code runs in the helper process's only thread, the tracer. It may allocate and use stdio, and holds no
-// locks. What matters is which locks the target's thread holds. It must be stopped where it holds no lock of
-// malloc or of the loader, because the functions that it is made to call (mmap(), pthread_create()) may need
-// these locks. ptrace stops this one thread only. A lock that another thread of the target holds is released
-// in time.
-//
-// Signals to the target's thread: until prepare() they are delivered as usual (to_stop(), to_system_call()).
-// From prepare() to detach() the thread has all of them blocked, so no handler of the program runs on the
-// borrowed stack. If another thread of the target forks meanwhile, the child has only that other thread.
+// Threads: all code runs in the helper process's only thread, the tracer. ptrace stops one thread of the
+// target; its other threads run.
+// Locks: the helper holds none. The target's thread must be stopped where it holds no lock of malloc or of
+// the loader, because the functions that it is made to call (mmap(), pthread_create()) may need these locks.
+// A lock that another thread of the target holds is released in time, because that thread runs.
+// Memory: the helper may allocate and use stdio.
+// Signals: until prepare(), signals to the target's thread are delivered as usual (to_stop(),
+// to_system_call()). From prepare() to detach() the thread has all of them blocked, so no handler of the
+// program runs on the borrowed stack.
+// Forks: if another thread of the target forks meanwhile, the child has only that other thread.
+// Crash: if the helper dies, the kernel detaches from the thread (tracee.hpp).
 #include "profiling/attach/tracee.hpp"
 
 #if defined(__x86_64__)

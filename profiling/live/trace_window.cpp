@@ -1,7 +1,11 @@
-// Switches traces in several rounds, until every target process has the wanted state.
-//
-// The code runs in one thread of a penstock command, takes no locks and may allocate. A target may end, fork
+// Switches traces in several rounds, until every target process has the wanted state. A target may end, fork
 // or begin a new file between two rounds. That is why each round lists the processes again.
+//
+// Threads: one thread of a penstock command.
+// Locks: none.
+// Memory: may allocate.
+// Ctrl-C: not checked here. switch_trace() and end() take about 0.5 s at most if processes keep changing
+// (Rounds).
 #include "profiling/live/trace_window.hpp"
 
 #include <fmt/format.h>

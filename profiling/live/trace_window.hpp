@@ -34,8 +34,9 @@ struct TracedProcess {
   std::string failed;      // why its trace could not be switched; "" if it could
 };
 
-// Switches the trace of all running targets, including the files they continue with and the children they
-// fork during this call. Error: not_found if no target runs.
+// Switches the trace of all running targets. Scans again until nothing new is found. So session files that a
+// target begins, and children that it forks, during the call are switched too. Error: not_found if no target
+// runs.
 Result<std::vector<TracedProcess>> switch_trace(const TraceTargets& targets, bool on);
 
 // Keeps tracing on as long as this object exists. A child that is forked from a traced process is traced from

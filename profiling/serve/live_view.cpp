@@ -1,9 +1,11 @@
 // The live view's thread and what it publishes.
 //
-// work() and all functions that it calls run in the inspecting thread, without mutex_ unless a comment names
-// it. json() and end() run in the server's main thread (live_view.hpp). Everything may allocate: this is
-// penstock's own process. It only reads the files of the observed processes. No signal handler calls this
-// code.
+// Threads: work() and all functions that it calls run in the inspecting thread. json() and end() run in the
+// server's main thread (live_view.hpp).
+// Locks: mutex_ is not held, unless a comment names it.
+// Memory: everything may allocate: this is penstock's own process.
+// Signals: no handler calls this code.
+// It only reads the files of the observed processes.
 #include "profiling/serve/live_view.hpp"
 
 #include <fmt/format.h>

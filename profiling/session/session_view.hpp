@@ -33,15 +33,16 @@ struct SessionBlock {
 // valid if this number is the same before and after the read.
 std::uint64_t renewals_of(const std::byte* block);
 
-// Converts ticks to CLOCK_MONOTONIC, and that to CLOCK_REALTIME, by straight lines.
+// Converts ticks to CLOCK_MONOTONIC, and that to CLOCK_REALTIME, by linear interpolation.
 class SessionClock {
  public:
   SessionClock() = default;
   explicit SessionClock(const penstock_session_header& header);
 
-  // Uses a reading of the same two clocks by another process of this machine. The reading replaces a point of
-  // the line if it is further from `begin` than all other readings and agrees with the present rate. A longer
-  // line is more exact.
+  // Uses a reading of the same two clocks by another process of this machine. The interpolation uses two
+  // points: `begin` and the reading that is furthest from it. So this reading becomes the second point if it
+  // is further from `begin` than all others, and agrees with the present rate. A longer distance is more
+  // exact.
   void refine(const penstock_moment& moment);
 
   std::int64_t monotonic_ns(std::uint64_t ticks) const;

@@ -263,8 +263,8 @@ class OuterUpdate {
   ThreadLog& log_;
 };
 
-// The rare cases of count(): a descriptor that is not described, an update that is marked, counters that are
-// full.
+// Called when count() cannot use its cached counters. Either the descriptor is not in the table, or the
+// counters are another file's or full, or this thread is already inside an Update (a handler).
 [[gnu::noinline]] penstock_counters* count_slowly(ThreadLog& log, int fd,
                                                   const Operation& operation) noexcept;
 // The rest of count() if calls are traced (--trace).

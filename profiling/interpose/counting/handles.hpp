@@ -1,9 +1,10 @@
 // A table that has the file of each handle of another library (MPI_File, hid_t): the file's key and name. Few
 // are open at a time, and opening one takes longer than a linear search, so this is a table under a lock.
 //
-// Callers: wrappers of MPI and HDF5, in any thread; count_handle() also for asynchronous I/O, under the lock
-// of its ring or table. No memory is allocated for the table, and errno does not change. A handler that
-// interrupts its own thread here finds no handle.
+// Threads: wrappers of MPI and HDF5, in any thread. Asynchronous I/O also calls count_handle().
+// Locks: the caller of count_handle() may hold the lock of a ring or of Blocks; all other callers hold none.
+// Memory: static memory. errno does not change.
+// Signals: a handler that interrupts its own thread here finds no handle.
 #pragma once
 
 #include <cstdint>

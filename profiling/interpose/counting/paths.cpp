@@ -1,8 +1,13 @@
 // Builds the absolute names of files, without a lock and without heap memory, in the program's wrapped calls.
 //
-// All functions run in the program's thread, within an Update (paths.hpp). Only functions of libc are called
-// that POSIX allows in handlers, or that only read memory (strchrnul, memmem). Everything else is direct
-// system calls, which are not counted. snprintf() is avoided, so that neither stdio nor the locale is used.
+// Threads: the program's thread that makes the call. All functions run within an Update of its log, except
+// note_working_directory(), inspect(), is_readable() and is_readable_path(), which any code may call.
+// Locks: none. `directory` is the only variable that several threads write.
+// Memory: static buffers and the caller's. Only functions of libc are called that POSIX allows in handlers,
+// or that only read memory (strchrnul, memmem). snprintf() is avoided, so that neither stdio nor the locale
+// is used.
+// Signals: a nested handler does not build names, because the log's buffer is in use.
+// Everything else is direct system calls, which are not counted.
 #include "profiling/interpose/counting/paths.hpp"
 
 #include <errno.h>

@@ -1,10 +1,11 @@
 // A file's absolute name as the program gave it: from the root, without "//", "." and "..". Symbolic links
 // are not followed.
 //
-// Callers: the counting code, within an Update of the calling thread's log, so never in a nested handler. The
-// log's `name` is the buffer. note_working_directory() and inspect() need no Update and may be called
-// anywhere. No lock is taken and nothing is allocated; stdio and the locale are not used. errno does not
-// change.
+// Threads: the functions that fill an AbsoluteName run within an Update of the calling thread's log, whose
+// `name` is the buffer. So they never run in a nested handler. All other functions need no Update, and any
+// thread or handler may call them.
+// Locks: none.
+// Memory: nothing is allocated; stdio and the locale are not used. errno does not change.
 #pragma once
 
 #include <sys/stat.h>

@@ -10,12 +10,13 @@
 // A request may succeed without a completion (IOSQE_CQE_SKIP_SUCCESS). The completion of a later request in
 // its chain shows that it did.
 //
-// Threads: wrappers call these functions in any thread of the program, with none of this library's locks
-// held. Each function takes the lock of its ring. Memory comes from the kernel, not from the program's heap,
-// and errno does not change.
+// Threads: wrappers call these functions in any thread of the program.
+// Locks: none of this library's locks is held on entry. Each function takes the lock of its ring; any_rings()
+// takes none. forget_rings() (asynchronous.hpp) resets the locks without taking them.
+// Memory: from the kernel, not from the program's heap. errno does not change.
 // Signals: a handler may call them. If its own thread is inside one of them, it cannot take the ring's lock:
 // the handler's call is made, and its requests are missed.
-// Forks: a child forgets its parent's rings (forget_rings(), asynchronous.hpp).
+// Forks: a child forgets its parent's rings (forget_rings()).
 #pragma once
 
 #include <cstddef>

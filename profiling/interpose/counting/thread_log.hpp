@@ -153,9 +153,9 @@ struct ThreadLog {
   SpareDescription spare;
 
   // Everything that the log points to is in the session whose mapping begins at `base`. That mapping stays as
-  // long as `base` does not change. When the session has ended, the log is `retired`: an update that was
-  // running may still count there if there is room. The next update moves the log to the session that runs
-  // then.
+  // long as `base` does not change. `retired`: that session has ended. The next Update moves the log to the
+  // session that runs then. Until it does, a call may still be counted in the old mapping, if its blocks have
+  // room.
   char* base = nullptr;
   volatile bool retired = false;
   volatile bool ending = false;  // its thread is ending

@@ -1,9 +1,14 @@
 // Keeps walks and forks apart by two counters instead of a lock: walks that are running, and forks that are
 // running.
 //
-// A mutex cannot be used: a walk may be interrupted by a handler that forks, and a fork's handlers may walk,
-// both in one thread. Waiting is by polling with a limit, so a child only has to reset the counters. They are
-// sequentially consistent, which the order in the next comment needs.
+// Threads: any thread, in a wrapped call or around its fork.
+// Locks: none of ours. A mutex cannot be used: a walk may be interrupted by a handler that forks, and a
+// fork's handlers may walk, both in one thread. dl_iterate_phdr() holds the loader's lock while it visits.
+// Waiting is by polling with a limit of 5 s, so no deadlock is possible. The counters are sequentially
+// consistent, which the order in the next comment needs.
+// Memory: nothing is allocated, except by find_lock() at the first walk of a process.
+// Signals: not blocked. A handler may walk or fork inside a walk of its own thread; the counters nest.
+// Forks: a child resets the counters and inspects the loader's lock (forget_parents_walks()).
 #include "profiling/interpose/hooks/loader_walk.hpp"
 
 #include <dlfcn.h>

@@ -27,8 +27,9 @@ int walk_objects(Visit visit, void* with) noexcept;
 // True if no fork is running and the lock can be taken. Wrapped calls ask this first, and skip the walk
 // rather than wait.
 bool may_walk_objects() noexcept;
-// True in a child in which the lock is, or may be, held for ever. Nothing can be loaded or unloaded in such a
-// child.
+// True in a child in which the lock is held for ever, or in which its state is not known. Callers must not
+// walk there. If the lock is held, nothing can be loaded or unloaded in the child. If its state is only
+// unknown, threads of the child may load objects.
 bool loader_is_stuck() noexcept;
 
 // Called around each fork by the thread that forks. In the child, forget_parents_walks() is called instead of

@@ -1,9 +1,14 @@
 // Rewrites and restores slots. slots.hpp says who calls what.
 //
-// State: `names`, `slots`, `objects`, `own_base` and `complete` are used with Control held and are plain
-// variables. The atomics after them are read by any thread in wrapped calls, without a lock.
+// Threads: rewrite_slots(), restore_slots() and what they call run in the holder of Control, with all signals
+// blocked. All other functions run in any thread, in wrapped calls.
+// Locks: Control for the plain variables `names`, `slots`, `objects`, `own_base` and `complete`. The atomics
+// after them are used without a lock. Callbacks of a walk run under the loader's lock.
 // Memory: Grown takes it from the kernel, because it grows under the loader's lock, where malloc may wait for
-// a thread that waits for that lock.
+// a thread that waits for that lock. make_names() and find_real() may call malloc, outside of any walk.
+// Signals: a handler may call is_preloaded(), will_load(), worth_a_look() and has_unseen_objects(), which
+// hold no lock of ours.
+// Forks: none happens during a walk (loader_walk.hpp).
 #include "profiling/interpose/hooks/slots.hpp"
 
 #include <dlfcn.h>
@@ -327,10 +332,10 @@ bool is_preloaded() noexcept {
   return known != 2;
 }
 
-// Control is held and all signals are blocked, but no walk runs on entry: find_real() calls dlsym(), which
-// would take the loader's locks in the wrong order inside a walk. Order: a load that begins now is announced
-// first; functions are found before slots lead to their wrappers, or a wrapper called at once would have to
-// search.
+// The caller holds Control, has blocked all signals and is not inside a walk: find_real() calls dlsym(),
+// which would take the loader's locks in the wrong order inside a walk.
+// Order: will_load() comes first, so that a load that is running now leads to another search. Functions are
+// found before slots are rewritten: otherwise a wrapper that is called at once would have to search.
 SlotCounts rewrite_slots() noexcept {
   make_names();
   if (objects.count == 0) {

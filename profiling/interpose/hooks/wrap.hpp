@@ -33,11 +33,14 @@ namespace penstock::interpose {
 // Finds the function that a wrapper calls, and stores it in `found`. It is the next one of that name in the
 // libraries after this one. If these have none, libraries are searched that were loaded for private use
 // (dlopen() with RTLD_LOCAL), as Python loads MPI and HDF5. If this library itself was loaded later
-// (slots.hpp), it is the first function of that name in any other library. Null if there is none.
+// (slots.hpp), it is the first function of that name in any other library. Null if no library has it.
 //
-// Any thread. dlsym() takes the loader's recursive lock and may call malloc; two threads that search at the
-// same time find the same function. In a child that libc's fork() has not made, that lock may be held for
-// ever. There, libc's symbol table is read instead (libc_names.hpp), which takes no lock.
+// Threads: any thread. Two threads that search at the same time find the same function.
+// Locks: dlsym() takes the loader's recursive lock.
+// Memory: dlsym() may call malloc.
+// Forks: in a child that libc's fork() has not made, the loader's lock may be held for ever. There, a
+// function of libc is found in libc's symbol table (libc_names.hpp), without a lock. For a function of
+// another library, such as MPI, dlsym() is called all the same, and may wait for ever.
 [[gnu::cold]] void* find_real(const char* name, std::atomic<void*>& found) noexcept;
 
 // Whether `function` has the name of a libc function but is another library's, such as an allocator's mmap().

@@ -1,4 +1,9 @@
-// Wrappers of calls that make, copy, move and close descriptors.
+// Wrappers of calls that make, copy, move and close descriptors, and of fsync() and its relatives.
+//
+// Threads, locks, memory and signals: the rules of wrap.hpp. The code around the calls is in
+// descriptor_calls.hpp.
+// Forks: a child has its parent's table of descriptors. A close() in a child that has counted nothing is not
+// counted (closed()).
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/stat.h>

@@ -1,8 +1,9 @@
 // Wrappers of liburing. It makes its system calls inline, and much of it is inline in its header, that is, in
 // the program itself. So the rings are read around liburing's exported functions.
 //
-// Threads: each wrapper runs in the program's thread that makes the call, with no lock of this library held.
-// It waits for the ring's own lock if another thread is reading the ring.
+// Threads: each wrapper runs in the program's thread that makes the call.
+// Locks: none of this library is held on entry. The wrapper waits for the ring's own lock if another thread
+// is reading the ring.
 // Memory: nothing is allocated but a Ring, from the kernel. No stdio, no locale. liburing returns -errno, so
 // errno is not used; the functions of rings.hpp do not change it.
 // Signals: liburing is not made for handlers. If a handler uses it all the same, and its own thread holds the

@@ -1,8 +1,10 @@
 // Wrappers of stdio's functions that open, close, position and flush streams.
 //
-// Threads: any thread of the program. OnStream holds the FILE's lock around the call. closing() holds it only
-// while it reads the stream's state, because fclose() frees the FILE. Nothing is allocated. errno is that of
-// the call.
+// Threads: any thread of the program.
+// Locks: OnStream holds the FILE's lock around the call. closing() holds it only while it reads the stream's
+// state, because fclose() frees the FILE.
+// Memory: nothing is allocated. errno is that of the call.
+// Signals: see streams.hpp.
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -8,6 +8,10 @@
 //   quit         ends, prints how many bytes were wrong, and writes the log
 //
 //   penstock_profile_busy FOLDER PLUGIN LOG
+//
+// Threads: each reading thread has its own file and its own log.
+// Locks: none; shared variables are atomic, or constant once the threads run.
+// Signals: SIGALRM every 2 ms, in any thread. Its handler only calls pread() and adds to atomics.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>

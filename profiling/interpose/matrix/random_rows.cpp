@@ -1,5 +1,7 @@
 // Rows with many random calls. The test knows the right result: for rings the bytes that they read, for
 // streams what the kernel read and wrote below them.
+// Threads: streams() has one. shared_stream() and rings() have three each, which add to an atomic sum. Of
+// rings(), each thread has its own ring. No locks but stdio's own.
 #ifdef PENSTOCK_WITH_URING
 #include <liburing.h>
 #endif

@@ -1,4 +1,4 @@
-// Rows for io_uring, through liburing and by system call numbers.
+// Rows for io_uring, through liburing and by system call numbers. One thread uses each ring; no locks.
 #ifdef PENSTOCK_WITH_URING
 #include <fcntl.h>
 #include <liburing.h>

@@ -1,6 +1,13 @@
-// How the session's file grows. file_lock is held in all functions (session_file.hpp), by a thread of the
-// program in a wrapped call, perhaps inside malloc: so there are only direct system calls, no heap, and no
-// stdio. A signal may come at any instruction; its handler gets no block while its own thread is here.
+// How the session's file grows.
+//
+// Threads: a thread of the program in a wrapped call, perhaps inside malloc.
+// Locks: new_block(), set_later_moment() and next_segment_block() take file_lock. All other functions are for
+// its holder (session_file.hpp). No lock is taken under it.
+// Memory: direct system calls only; no heap and no stdio.
+// Signals: a signal may come at any instruction. Its handler gets no block while its own thread is here.
+// Forks: a child that was forked by a call without a wrapper gets no block (is_own_session()).
+// Crash: zeros are written to the file before a part of it is mapped, and a block's header before `file_end`
+// (grow_to(), add_block()).
 #include "profiling/interpose/writer/session_file.hpp"
 
 #include <errno.h>
