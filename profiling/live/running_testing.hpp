@@ -1,4 +1,5 @@
-// For tests of recording processes: this process, or a child that does nothing, plays their part.
+// For tests of recording processes: builds sessions of a process that really runs. It is this process, or an
+// idle child.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -59,9 +59,14 @@ class TraceWindow {
   const std::vector<TracedProcess>& processes() const { return traced_; }
 
  private:
+  // True if the process inherited its trace switch from a process in which this object switched it on.
   bool has_word_of_armed(const RecordingProcess& process) const;
+  // Handles one recording process that was found: switches its trace on if it is a target.
   void meet(const RecordingProcess& process);
+  // Marks the processes that are not in `running` as ended.
   void note_ended(const std::vector<RecordingProcess>& running);
+  // Both switch the trace off, in running processes and in files of ended ones. True if nothing was left to
+  // do.
   bool disarm_all(const std::vector<RecordingProcess>& running);
   bool disarm_ended();
 

@@ -1,5 +1,5 @@
-// Inspects sessions while they run, through their files only. The target processes are neither stopped nor
-// asked.
+// Inspects sessions while they run, through their files only. The recorded processes are not stopped, and no
+// request is sent to them.
 #pragma once
 
 #include <chrono>

@@ -30,7 +30,7 @@ class TarStream : public BodySource {
 
  private:
   struct Member {
-    std::string path;    // to open it by
+    std::string path;    // of the file on disk
     std::string header;  // already formatted
     std::uint64_t size = 0;
     std::uint64_t device = 0;

@@ -57,7 +57,7 @@ class SessionClock {
  private:
   penstock_moment begin_{};
   std::int64_t begin_realtime_ns_ = 0;
-  std::int64_t baseline_ns_ = 0;  // between the two moments of the line
+  std::int64_t baseline_ns_ = 0;  // between the two points of the interpolation
   double ns_per_tick_ = 1;
   bool ticks_are_ns_ = true;
   bool known_ = true;

@@ -2,10 +2,12 @@
 // file description: it has the file and the position. A descriptor shares it with the duplicates that dup()
 // makes.
 //
-// Threads: any thread, in a wrapper. Looking a descriptor up takes no lock. Descriptions are never unmapped,
-// so a pointer stays readable when another thread closes the descriptor. If the memory is then used for
-// another description, its serial changes. Memory comes from the kernel. Nothing calls malloc or stdio, and
-// errno does not change.
+// Threads: any thread, in a wrapper.
+// Locks: finding a description by its descriptor takes none. Making and dropping one takes the lock of a list
+// for a few instructions.
+// Memory: from the kernel. Nothing calls malloc or stdio, and errno does not change. Descriptions are never
+// unmapped, so a pointer stays readable when another thread closes the descriptor. If the memory is then used
+// for another description, its serial changes.
 // Signals: all functions but SpareDescription's may be called in a handler.
 // Forks: a child has the parent's table as it was at the fork.
 //

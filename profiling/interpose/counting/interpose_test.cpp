@@ -1,5 +1,5 @@
 // Tests the parts of the library that need no process to be loaded into. ci/e2e/test_profile_*.py test the
-// whole.
+// whole. One test starts a second thread, which shares only the table of descriptors and an atomic flag.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -2,8 +2,9 @@
 // totals.
 //
 // Threads: only the log's own thread writes to it, inside a wrapper. The thread that changes the session
-// (recording.cpp) reads and retires the logs of the others; it holds Control. Locks are taken only for a new
-// block of the session's file or a new log, which is less than once in thousands of operations.
+// (recording.cpp) reads and retires the logs of the others; it holds Control.
+// Locks: taken only for a new block of the session's file or a new log, which is less than once in thousands
+// of operations.
 // Memory: a log, its table and its blocks come from the kernel (private_memory(), the session's mapped file).
 // Nothing here calls malloc or uses a FILE or the locale, because the program may be inside malloc.
 // Signals: a handler may come at any instant and do I/O of its own. If its thread is inside an update, its

@@ -217,7 +217,7 @@ void before_fork() noexcept {
   forks_here += 1;
   forks.fetch_add(1);
   if (walks_here == 0) {
-    wait_for_none(walks);  // after 5 s the child finds the lock held, and never walks
+    wait_for_none(walks);  // after 5 s it forks all the same: the child finds the lock held, and never walks
   }
 }
 

@@ -5,12 +5,17 @@
 // - no fork happens while this library walks, and no walk begins while a fork is running. Each waits for the
 //   other, but at most kPatienceNs (loader_walk.cpp). So this waiting can never become a deadlock, whatever
 //   other locks are held;
-// - a child inspects the lock without taking it, and walks only if no thread held it at the fork. The
-//   program's own threads may have held it.
+// - a child inspects the lock without taking it, and does not walk if a thread held it at the fork. The
+//   program's own threads may have held it. If the lock could not be found, its state is not known:
+//   may_walk_objects() and loader_is_stuck() then tell callers not to walk.
 //
 // New threads and the children of vfork() and posix_spawn() share this memory and this lock. They do not
-// count as forks here. Any thread and any handler may call these functions. Nothing is allocated, with one
-// exception: the first walk calls dlsym(), which may allocate. That is usually in this library's constructor.
+// count as forks here.
+//
+// Threads: any thread, and any handler.
+// Locks: none of this library. walk_objects() holds the loader's lock while it visits.
+// Memory: nothing is allocated, with one exception: the first walk calls dlsym(), which may allocate. That is
+// usually in this library's constructor.
 #pragma once
 
 #include <link.h>

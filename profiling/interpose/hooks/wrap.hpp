@@ -6,16 +6,17 @@
 //     ... real_pread(fd, out, bytes, offset) ...
 //   }
 //
-// Rules for every wrapper: it runs in the program's thread, on the program's stack, with no lock of this
-// library held, before main() and after exit() as well. It may be called inside malloc, in a signal handler,
-// and in a fork's or vfork's child. So it must not call malloc, wrapped functions or anything that takes a
-// lock of libc's, and must leave errno as the call left it. Exception: at its first call a wrapper searches
-// for the function that it replaces (find_real()). Wrappers of stdio also lock the program's FILE, like the
-// call itself.
-//
-// If the thread has no log (nothing is recorded, or it is a vfork's child), the wrapper only makes the call.
-// Signals: if a handler interrupts the counting, the handler's calls are counted after it (Update,
-// counting.hpp).
+// Rules for every wrapper:
+// Threads: it runs in the program's thread, on the program's stack, before main() and after exit() as well.
+// It may be called inside malloc.
+// Locks: none of this library is held on entry. It must not call anything that takes a lock of libc's.
+// Exceptions: wrappers of stdio lock the program's FILE, like the call itself; and at its first call a
+// wrapper searches for the function that it replaces (find_real()).
+// Memory: it must not call malloc or wrapped functions, and must leave errno as the call left it.
+// Signals: it may be called in a handler. If a handler interrupts the counting, the handler's calls are
+// counted after it (Update, counting.hpp).
+// Forks: it may be called in a fork's or vfork's child. If the thread has no log (nothing is recorded, or it
+// is a vfork's child), the wrapper only makes the call.
 #pragma once
 
 #include <dlfcn.h>

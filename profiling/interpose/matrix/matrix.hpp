@@ -21,7 +21,7 @@ struct Row {
 std::span<const Row> posix_rows();
 std::span<const Row> stdio_rows();
 std::span<const Row> fortified_rows();
-std::span<const Row> kernel_rows();  // moved by the kernel, mapped, and by number
+std::span<const Row> kernel_rows();  // bytes that the kernel moves, mapped files, system calls by number
 std::span<const Row> async_rows();
 std::span<const Row> ring_rows();
 std::span<const Row> metadata_rows();
