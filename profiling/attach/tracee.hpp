@@ -2,10 +2,11 @@
 // a function, and then continues where it was. The other threads of the process run all the time. x86-64
 // only.
 //
-// The tracer must be one thread of one process: the kernel binds a tracee to the thread that seized it. That
-// is the helper process of remote_thread.cpp. If the helper dies, the kernel detaches, and the thread
-// continues with the registers of that moment. Before prepare() and after detach() that is harmless. Between
-// the two the target may crash.
+// Threads: the tracer must be one thread of one process, because the kernel binds a tracee to the thread that
+// seized it. That is the helper process of remote_thread.cpp.
+// Signals: tracee.cpp says which signals the stopped thread gets.
+// Crash: if the helper dies, the kernel detaches, and the thread continues with the registers of that moment.
+// Before prepare() and after detach() that is harmless. Between the two the target may crash.
 #pragma once
 
 #include <sys/types.h>

@@ -29,7 +29,8 @@ inline SessionBytes of_this_process() {
   return bytes;
 }
 
-// A child that does nothing until it is ended.
+// A child that does nothing until it is ended. It only calls pause(), so it needs no lock that another thread
+// may have held at the fork.
 class IdleChild {
  public:
   IdleChild() : pid_(::fork()) {

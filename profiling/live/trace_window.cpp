@@ -102,7 +102,7 @@ class Rounds {
   bool after(bool quiet, bool between_files) {
     constexpr int kLeast = 3;  // rounds, even on a slow machine where each takes long
     constexpr auto kPause = std::chrono::milliseconds(10);
-    // a process that is not watched any more begins no file
+    // the limit for a process between two files: if its recording has ended, it begins no other file
     constexpr auto kPatience = std::chrono::milliseconds(500);
     ++rounds_;
     if (quiet && !between_files) return false;

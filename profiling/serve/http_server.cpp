@@ -36,7 +36,7 @@ struct HttpServer::Connection {
   std::uint64_t id = 0;
   Fd fd;
   State state = State::reading;
-  bool refused = false;  // over the limit of connections; it only gets an error
+  bool refused = false;  // another user's, or over the limit of connections; it only gets an error
   bool head_alone = false;
   Clock::time_point due;
   std::string received;
@@ -53,7 +53,7 @@ struct HttpServer::Connection {
       case State::sending:
         return POLLOUT;
       default:
-        return POLLRDHUP;  // a client that closes only its sending half counts as gone
+        return POLLRDHUP;  // a client that closes only its sending half counts as closed
     }
   }
 };

@@ -15,7 +15,7 @@ namespace penstock {
 namespace {
 
 constexpr std::uint32_t kMostGranule = 1U << 30U;
-// from this length on, a line through two readings is more exact than ticks_per_s
+// if two readings are this far apart, interpolation between them is more exact than ticks_per_s
 constexpr std::int64_t kLongEnoughNs = 1'000'000;
 constexpr double kMostNsPerTick = 1e9;
 

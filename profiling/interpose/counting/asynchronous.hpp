@@ -1,4 +1,7 @@
 // Asynchronous I/O, which runs without a wrapped call: POSIX aio, the kernel's aio and io_uring.
+//
+// Threads: the thread that ends the process, forks or changes the recording.
+// Memory: nothing is allocated on the program's heap.
 #pragma once
 
 namespace penstock::interpose {

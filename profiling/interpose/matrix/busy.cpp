@@ -139,6 +139,7 @@ void come_and_go() {
   }
 }
 
+// The handler of SIGALRM. It may interrupt any thread, also inside malloc or dlopen(): no lock, no memory.
 void on_alarm(int) {
   char bytes[64];
   const ssize_t count = pread(handlers_file, bytes, sizeof bytes, 0);

@@ -73,6 +73,7 @@ int fail() {
   return syscall(SYS_execve, "/nowhere/at/all", none, none) == -1 && errno == ENOENT ? 0 : 11;
 }
 
+// Forks; the child executes this program again, with another file.
 int become(char* program, const char* path) {
   std::string name = std::string(path) + ".child";
   char child[] = "child";

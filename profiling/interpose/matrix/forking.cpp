@@ -74,6 +74,8 @@ int visit_slowly(dl_phdr_info* about, std::size_t bytes, void* with) {
   return result;
 }
 
+// Runs in the child. Other threads of the parent may have held locks at the fork; after fork() dlopen() must
+// work all the same. It ends by _exit(), so no handler of exit() runs.
 [[noreturn]] void be_child(bool loads) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // a hung child ends with its parent
   char bytes[4096];
@@ -126,6 +128,7 @@ void fork_children(unsigned kind) {
 
 }  // namespace
 
+// In children the walk is not slowed down: their parent's other threads do not exist there.
 extern "C" __attribute__((visibility("default"))) int dl_iterate_phdr(Visit visit, void* with) {
   if (getpid() != first_process) {
     return real_iterate(visit, with);

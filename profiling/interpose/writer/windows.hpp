@@ -1,8 +1,10 @@
 // The current file as a window: its number in this process, and its label. The label comes from the program,
 // or it names the training steps in the file.
 //
-// Called by the holder of Control (recording.hpp). Exceptions: note_step() is for any thread, and
-// name_last_steps() is also called when the process ends.
+// Threads: the holder of Control (recording.hpp), with all signals blocked. Exceptions: note_step() is for
+// any thread, and name_last_steps() is also called when the process ends.
+// Locks: none of its own.
+// Memory: nothing is allocated on the program's heap.
 #pragma once
 
 #include <atomic>
