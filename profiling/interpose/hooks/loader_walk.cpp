@@ -4,7 +4,7 @@
 // Threads: any thread, in a wrapped call or around its fork.
 // Locks: none of ours. A mutex cannot be used: a walk may be interrupted by a handler that forks, and a
 // fork's handlers may walk, both in one thread. dl_iterate_phdr() holds the loader's lock while it visits.
-// Waiting is by polling with a limit of 5 s, so no deadlock is possible. The counters are sequentially
+// Waiting is by polling with a limit of 5 s, so this waiting cannot deadlock. The counters are sequentially
 // consistent, which the order in the next comment needs.
 // Memory: nothing is allocated, except by find_lock() at the first walk of a process.
 // Signals: not blocked. A handler may walk or fork inside a walk of its own thread; the counters nest.
@@ -217,7 +217,8 @@ void before_fork() noexcept {
   forks_here += 1;
   forks.fetch_add(1);
   if (walks_here == 0) {
-    wait_for_none(walks);  // after 5 s it forks all the same: the child finds the lock held, and never walks
+    wait_for_none(
+        walks);  // after 5 s it forks all the same: if the child finds the lock held, it never walks
   }
 }
 

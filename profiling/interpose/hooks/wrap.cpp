@@ -4,7 +4,8 @@
 // Threads: the program's thread that calls the function for the first time. That thread may be inside malloc,
 // in a handler or in a fork's child. rewrite_slots() (slots.cpp) calls find_real() with Control held.
 // Locks: the loader's lock, which is recursive, so a handler in its own thread does not hang. In wrapped
-// calls only this file and slots.cpp call the loader (dlopen(), dlsym(), dladdr()).
+// calls only this file and slots.cpp call the loader (dlopen(), dlsym(), dladdr()), and find_lock()
+// (loader_walk.cpp) once.
 // Memory: the loader's functions may call malloc. This file allocates nothing itself.
 // Signals: not blocked. A handler may search for the same function and stores the same result.
 // Forks: in a child that was not forked by libc's fork(), libc's symbol table is read first (find_real()).
