@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kChunk = 256U << 10U;
-constexpr int kMostChunks = 4;  // for one answer in one step
+constexpr int kMostChunks = 4;  // pieces of one answer that one step sends
 // limit for bytes that a client sends after the answered request
 constexpr std::size_t kMostDrained = 1U << 20U;
 constexpr std::chrono::seconds kMostDrainTime{1};  // time limit for these bytes

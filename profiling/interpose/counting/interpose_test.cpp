@@ -267,7 +267,7 @@ TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
   EXPECT_EQ(in_brief(*brief).reads, kMostInBrief);
   EXPECT_EQ(in_brief(*brief).read_sizes[0], kMostInBrief);
   EXPECT_EQ(brief->bytes_read, 100U * kMostInBrief);
-  add_read(*whole, std::int64_t{kMostInBrief} * 100, 100, 3, 4);  // continues at the end of the other
+  add_read(*whole, std::int64_t{kMostInBrief} * 100, 100, 3, 4);  // continues at the end of the other entry
   EXPECT_EQ(whole->consecutive_reads, 1U);
   whole->reads = kMostOperations;
   penstock_counters* another = now();

@@ -164,7 +164,8 @@ SlotCounts take_slots() noexcept {
 // Called by wrapped calls, in any thread, with no lock held; also in a fork's child, where a thread that does
 // not exist may hold the loader's lock. It must not be called inside malloc, which a holder of Control may
 // need; only the wrappers of open() and dlsym() and their variants call it. A handler may call it: it never
-// interrupts a holder of Control, where signals are blocked. Cheap checks come first, without a lock. Control
+// interrupts a holder of Control, where signals are blocked. But a handler that interrupted malloc must not
+// come here after a load: rewrite_slots() may call malloc. Cheap checks come first, without a lock. Control
 // is taken only if there is something new.
 void look_for_objects() noexcept {
   if (!may_walk_objects()) {

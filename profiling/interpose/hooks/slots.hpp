@@ -7,11 +7,13 @@
 // is rewritten only if it has the function that the wrapper replaces, or if the loader has not bound it yet.
 // A slot with another library's function of that name is not changed.
 //
-// Locks: rewrite_slots() and restore_slots() are for the thread that holds Control (recording.hpp), which
-// blocks all signals. The other functions are for any thread and any handler, with no lock held.
+// Threads: rewrite_slots() and restore_slots() are for the thread that holds Control (recording.hpp), which
+// blocks all signals. The other functions are for any thread and any handler.
+// Locks: look_for_objects() takes Control. The other functions take no lock of this library; walks take the
+// loader's lock.
 // Memory: from the kernel, but rewrite_slots() calls dlsym() and dlopen(), which may call malloc. So it must
-// not be called in a handler or by an allocator; look_for_objects() (recording.cpp) explains how that is
-// avoided.
+// not run inside malloc: of all wrappers, only those of open() and dlsym() and their variants call
+// look_for_objects(), and allocators do not call these.
 // Forks: none happens during a walk over the objects (loader_walk.hpp).
 #pragma once
 
