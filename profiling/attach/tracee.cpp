@@ -56,8 +56,9 @@ constexpr std::int64_t kWithRestartBlock = -516;
 constexpr std::array kWaits{SYS_restart_syscall,  // any of these, or a futex wait, with a timeout
                             SYS_nanosleep,       SYS_clock_nanosleep, SYS_poll,  SYS_ppoll,
                             SYS_select,          SYS_pselect6,        SYS_wait4, SYS_waitid};
-// Also never made by malloc and the loader. But an interruption would make these calls return early or with
-// EINTR. So the thread is stopped only at the begin of one, before the kernel has done anything.
+// More system calls that malloc and the loader never make. But an interruption would make these calls return
+// early or with EINTR. So the thread is stopped only at the begin of one, before the kernel has done
+// anything.
 constexpr std::array kOthers{SYS_write,      SYS_writev,     SYS_pwrite64,   SYS_pwritev,     SYS_pwritev2,
                              SYS_pread64,    SYS_preadv,     SYS_preadv2,    SYS_readv,       SYS_lseek,
                              SYS_fstat,      SYS_newfstatat, SYS_statx,      SYS_fsync,       SYS_fdatasync,
@@ -368,9 +369,9 @@ Result<std::uint64_t> Tracee::call(std::uint64_t function, std::span<const std::
   return run_to(scratch_, Clock::now() + kStopPatience);
 }
 
-// Also called by the destructor, after any error. Registers can be restored only while the thread is stopped,
-// so it is stopped first. Signals are unblocked after the registers are restored. They are delivered once the
-// thread runs.
+// Restores the thread and lets it run. The destructor calls it too, after any error. Registers can be
+// restored only while the thread is stopped, so it is stopped first. Signals are unblocked after the
+// registers are restored. They are delivered once the thread runs.
 void Tracee::detach() {
   if (thread_ <= 0) return;
   if (!stopped_) {

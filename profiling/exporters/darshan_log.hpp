@@ -71,7 +71,8 @@ struct PosixRecord {
   std::array<double, 4> of_shared_files{};
 };
 
-// The same for streams of stdio: 14 counters and 15 times.
+// What one rank did to one file through streams of stdio: 14 counters and 15 times, in Darshan's order. A
+// moment counts from the job's begin; 0 means never.
 struct StdioRecord {
   std::uint64_t id = 0;
   std::int64_t rank = 0;

@@ -65,8 +65,8 @@ class TraceWindow {
   void meet(const RecordingProcess& process);
   // Marks the processes that are not in `running` as ended.
   void note_ended(const std::vector<RecordingProcess>& running);
-  // Both switch the trace off, in running processes and in files of ended ones. True if nothing was left to
-  // do.
+  // disarm_all() switches the trace off in running processes, disarm_ended() in the files of ended ones. True
+  // if nothing was left to do.
   bool disarm_all(const std::vector<RecordingProcess>& running);
   bool disarm_ended();
 

@@ -1,11 +1,10 @@
-// The live view's thread and what it publishes.
+// The live view's thread and what it publishes. It only reads the files of the recorded processes.
 //
 // Threads: work() and all functions that it calls run in the inspecting thread. json() and end() run in the
 // server's main thread (live_view.hpp).
 // Locks: mutex_ is not held, unless a comment names it.
 // Memory: everything may allocate: this is penstock's own process.
 // Signals: no handler calls this code.
-// It only reads the files of the observed processes.
 #include "profiling/serve/live_view.hpp"
 
 #include <fmt/format.h>

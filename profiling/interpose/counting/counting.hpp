@@ -228,8 +228,8 @@ class Update {
   bool nested() const noexcept { return nested_; }
   // For a handler: takes no lock and no memory. If there is no room, the operation is dropped.
   void defer(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept;
-  // The same for a descriptor that is not described: /proc is asked after the update. The operation is
-  // dropped if the descriptor refers to another file by then. An offset of -1 means the descriptor's
+  // For a handler, and for a descriptor that is not described: /proc is asked after the update. The operation
+  // is dropped if the descriptor refers to another file by then. An offset of -1 means the descriptor's
   // position.
   void defer(int fd, const Operation& operation) noexcept;
 
@@ -358,8 +358,8 @@ penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file, const O
 // The descriptor's counters that fit `call`, for an operation that is counted after the descriptor is closed.
 // Null: none.
 penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;
-// The same for a descriptor that is about to be closed. The descriptor is forgotten at once: after the close
-// another thread may get the same number for another file.
+// The counters for the close of a descriptor; null: none. Called before the close. The descriptor is
+// forgotten at once: after the close another thread may get the same number for another file.
 penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept;
 [[gnu::always_inline]] inline void count_in(ThreadLog& log, penstock_counters& counters,
                                             const Operation& operation) noexcept {

@@ -178,7 +178,7 @@ Description* SpareDescription::make() noexcept {
   return started(made, next_serial_++);
 }
 
-// The same rule: within an update, never in a nested handler.
+// Called within an update, never in a nested handler.
 void SpareDescription::forget(int fd) noexcept {
   Description* before = taken_away(fd);
   if (before == nullptr || !was_last(before)) {

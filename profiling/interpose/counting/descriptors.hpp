@@ -89,7 +89,8 @@ void forget_range(unsigned first, unsigned last) noexcept;
 
 // Calls `visit` for each descriptor that is described, while other threads continue.
 void for_each_living_description(void (*visit)(Description& description, void* with), void* with) noexcept;
-// The same in a fork's child, whose other threads, if any, are waiting. It resets locks first.
+// Calls `visit` for each descriptor that is described, in a fork's child whose other threads, if any, are
+// waiting. It resets locks first.
 void for_each_description(void (*visit)(Description& description, void* with), void* with) noexcept;
 
 }  // namespace penstock::interpose

@@ -87,9 +87,9 @@ bool copy_plain(char* to, const char* path, std::size_t length) noexcept {
   return (halves[0] | halves[1]) == 0;
 }
 
-// The same as append_parts(), but faster. Most paths can be copied as they are: they have neither "//" nor a
-// part that begins with ".", nor "/" at the end. `path` is the program's memory. If another thread changes it
-// meanwhile, the text is undefined, and so is what the kernel read.
+// Does what append_parts() does, but faster. Most paths can be copied as they are: they have neither "//" nor
+// a part that begins with ".", nor "/" at the end. `path` is the program's memory. If another thread changes
+// it meanwhile, the text is undefined, and so is what the kernel read.
 bool append(AbsoluteName& name, const char* path) noexcept {
   const std::size_t length = strlen(path);
   const std::size_t slash = *path == '/' ? 0 : 1;

@@ -42,7 +42,8 @@ void note_working_directory() noexcept;
 
 // Whether the program's memory at `from` can be read. For pointers that the kernel has not checked yet.
 bool is_readable(const void* from, std::size_t bytes) noexcept;
-// The same for a text up to its NUL. False also if there is no NUL within PATH_MAX bytes.
+// Whether the program's text at `text` can be read up to its NUL. False also if there is no NUL within
+// PATH_MAX bytes.
 bool is_readable_path(const char* text) noexcept;
 
 }  // namespace penstock::interpose

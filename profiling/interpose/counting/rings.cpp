@@ -184,8 +184,8 @@ void with_ring(int fd, Do what) noexcept {
   }
 }
 
-// The same for a ring of liburing, which is known by its memory: liburing may have closed the descriptor and
-// use a registered number instead.
+// Calls `what` under the lock of a ring of liburing. The ring is found by its memory: liburing may have
+// closed the descriptor and use a registered number instead. No lock is held on entry.
 template <typename Do>
 void with_library_ring(const LibraryRing& library, Do what) noexcept {
   ThreadLog* log = any_rings() ? thread_log() : nullptr;
@@ -201,7 +201,8 @@ void with_library_ring(const LibraryRing& library, Do what) noexcept {
   }
 }
 
-// The same for each ring that has a descriptor. The locks are taken one after the other, never two at once.
+// Calls `what` for each ring that has a descriptor, under its lock. The locks are taken one after the other,
+// never two at once.
 template <typename Do>
 void with_all_rings(Do what) noexcept {
   ThreadLog* log = any_rings() ? thread_log() : nullptr;

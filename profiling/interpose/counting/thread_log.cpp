@@ -131,7 +131,8 @@ void fetch_for_writing(const char* at, std::uint64_t bytes, std::uint64_t room) 
 
 }  // namespace
 
-// Also for a log without an owner (take_names_along()). The text is written before use() makes it visible.
+// Called for the log's own thread, and for a log without an owner (take_names_along()). The text is written
+// before use() makes it visible.
 std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
                        penstock_file_kind kind) noexcept {
   const std::uint64_t bytes = sizeof(penstock_name) + (length + 7) / 8 * 8;

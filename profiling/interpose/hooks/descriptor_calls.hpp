@@ -90,7 +90,7 @@ inline int fresh(int fd) noexcept {
   }
   return fd;
 }
-// The same for the two descriptors that one call made, if it succeeded.
+// fresh() for the two descriptors that one call made, such as pipe(), if it succeeded.
 inline int fresh_pair(int result, const int ends[2]) noexcept {
   if (result == 0) {
     fresh(ends[0]);

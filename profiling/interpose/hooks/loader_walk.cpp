@@ -32,8 +32,8 @@ constexpr std::int64_t kPatienceNs = 5'000'000'000;
 // enter.
 constinit std::atomic<unsigned> walks{0};
 constinit std::atomic<unsigned> forks{0};
-// This thread's own share of the counters. It must not wait for itself: a handler may fork during a walk of
-// its thread, and a handler of fork() may walk.
+// This thread's own share of the counters. The thread must not wait for its own share: a handler may fork
+// during a walk of its thread, and a handler of fork() may walk.
 constinit thread_local unsigned walks_here __attribute__((tls_model("initial-exec"))) = 0;
 constinit thread_local unsigned forks_here __attribute__((tls_model("initial-exec"))) = 0;
 

@@ -10,9 +10,10 @@ namespace penstock::interpose {
 // In a fork's child: from now on it writes nothing to its parent's session. Its own session begins with its
 // first counted call. The child has one thread.
 void after_fork_in_child() noexcept;
-// The same in a child that was not forked by libc's fork(): libc has renewed no locks there. The code around
-// such a fork calls before_fork() and after_fork_in_parent() itself (loader_walk.hpp). For libc's fork(),
-// before_fork(), after_fork_in_parent() and after_fork_in_child() are handlers of pthread_atfork().
+// after_fork_in_child() for a child that was not forked by libc's fork(): libc has renewed no locks there.
+// The code around such a fork calls before_fork() and after_fork_in_parent() itself (loader_walk.hpp). For
+// libc's fork(), before_fork(), after_fork_in_parent() and after_fork_in_child() are handlers of
+// pthread_atfork().
 void after_raw_fork_in_child() noexcept;
 // Before the process ends or executes another program: counts what its streams, asynchronous I/O and rings
 // have moved without a wrapped call.

@@ -99,7 +99,8 @@ std::atomic<unsigned> looks_left{0};
 std::atomic<std::int64_t> load_ns{0};       // when the last load began
 std::atomic<std::int64_t> late_look_ns{0};  // when the last of those searches began
 
-// Also called under the loader's lock, where no function may be called but strcmp().
+// The first index in name_table to search for a name: its hash. Callbacks of a walk call it under the
+// loader's lock, where no function may be called but strcmp().
 std::size_t place_of(const char* name) noexcept {
   std::uint32_t hash = 2166136261U;
   for (; *name != 0; ++name) {
@@ -191,7 +192,7 @@ std::size_t find_object(const dl_phdr_info& about, std::uintptr_t end) noexcept 
   return i;
 }
 
-// The same, but adds the object if it is not known; ~0U without memory.
+// The index of an object, which is added if it is not known; ~0U if there is no memory to add it.
 std::uint32_t index_of(const dl_phdr_info& about, std::uintptr_t end) noexcept {
   const std::size_t index = find_object(about, end);
   const Object fresh{

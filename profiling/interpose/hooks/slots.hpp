@@ -26,7 +26,7 @@ namespace penstock::interpose {
 bool is_preloaded() noexcept;
 
 struct SlotCounts {
-  std::uint64_t slots = 0;  // slots that were rewritten, or have their first value again
+  std::uint64_t slots = 0;  // rewritten slots, or (restore_slots()) slots with their first value again
   std::uint64_t objects = 0;
   std::uint64_t differing =
       0;  // restore_slots(): slots that do not have their first value or the replaced function

@@ -57,7 +57,7 @@ struct StreamPage {
 extern std::atomic<StreamPage*> stream_pages[kStreamPages];
 // The Stream of `fd`, created if necessary; null if there is no memory. Takes no lock. Pages are never freed.
 Stream* stream_at(int fd) noexcept;
-// The same, but null if its page was never created.
+// The Stream of `fd`; null if its page was never created. Takes no lock.
 inline Stream* known_stream(int fd) noexcept {
   const auto number = static_cast<unsigned>(fd);
   if (number >= kStreamPages * kStreamsPerPage) [[unlikely]] {

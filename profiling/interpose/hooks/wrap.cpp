@@ -38,10 +38,10 @@ int list(dl_phdr_info* about, std::size_t, void* with) noexcept {
   return 0;
 }
 
-// The same without dl_iterate_phdr(), for a child in which the lock of dl_iterate_phdr() is, or may be, held
-// for ever. dlopen() uses another lock, which libc's fork() renews; search() takes that one later. If the
-// state of the first lock is only unknown (Loader::unknown), another thread may change the list meanwhile.
-// Allocates nothing.
+// Lists the libraries without dl_iterate_phdr(), for a child in which the lock of dl_iterate_phdr() is, or
+// may be, held for ever. dlopen() uses another lock, which libc's fork() renews; search() takes that one
+// later. If the state of the first lock is only unknown (Loader::unknown), another thread may change the list
+// meanwhile. Allocates nothing.
 void list_as_they_are(Libraries& libraries) noexcept {
   for (const link_map* at = _r_debug.r_map; at != nullptr; at = at->l_next) {
     dl_phdr_info about{};

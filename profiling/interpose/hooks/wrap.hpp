@@ -191,7 +191,8 @@ auto counted(penstock_call kind, int fd, auto call, std::int64_t size = -1) noex
   });
 }
 
-// The same for a call on a name.
+// Makes and counts a call on a name, such as unlink(). `at`: the directory of a relative name. A negative
+// result means that it failed.
 auto counted_path(int at, const char* path, penstock_file_kind file_kind, auto call) noexcept {
   return timed(PENSTOCK_CALL_OTHER, call, [=](ThreadLog& log, auto result, Operation& operation) {
     const int saved = errno;

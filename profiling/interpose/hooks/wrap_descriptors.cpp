@@ -54,7 +54,7 @@ PENSTOCK_WRAP_TWINS(int, __openat_2, __openat64_2, (int at, const char* path, in
                     opened(at, path, flags, [&] { return real(at, path, flags); }))
 PENSTOCK_WRAP_TWINS(int, creat, creat64, (const char* path, mode_t mode),
                     opened(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, [&] { return real(path, mode); }))
-// These calls make the name: after the call, the template in `path` has it.
+// mkstemp() and its variants choose the name: after the call, `path` has it.
 PENSTOCK_WRAP_TWINS(int, mkstemp, mkstemp64, (char* path),
                     opened(AT_FDCWD, path, O_RDWR, [&] { return real(path); }))
 PENSTOCK_WRAP_TWINS(int, mkostemp, mkostemp64, (char* path, int flags),

@@ -323,8 +323,8 @@ PENSTOCK_WRAP(int, execveat,
   return after_failed_exec(real_execveat(at, path, arguments, watched.get(), flags));
 }
 
-// execl() and its variants: the list becomes an array on the stack, for the same reason.
-// NOLINTBEGIN(cert-dcl50-cpp): these are variadic
+// execl() and its variants: the list becomes an array on the stack, because malloc is not allowed between
+// fork and exec. NOLINTBEGIN(cert-dcl50-cpp): these are variadic
 #define PENSTOCK_ARGUMENTS(first)                                                        \
   va_list more;                                                                          \
   va_start(more, first);                                                                 \

@@ -56,7 +56,8 @@ int registered(int result, const LibraryRing& ring, const int* files, unsigned c
   }
   return result;
 }
-// The same for a call that replaced `result` entries, from `first` on.
+// After a call that replaced `result` registered files, from entry `first` on. The kernel has read the list,
+// so its memory is valid.
 int updated(int result, const LibraryRing& ring, unsigned first, const int* files) noexcept {
   if (result > 0) {
     ring_files_updated(ring.fd, first, files, static_cast<unsigned>(result));
@@ -109,8 +110,8 @@ PENSTOCK_WRAP(int, __io_uring_get_cqe,
                sigset_t* signals)) {
   return inspected(*ring, [&] { return real___io_uring_get_cqe(ring, completion, submit, count, signals); });
 }
-// It submits nothing, so only completions are read: before the call, because it may tell the kernel to fill
-// the ring again, and after it.
+// io_uring_peek_batch_cqe() submits nothing, so only completions are read: before the call, because it may
+// tell the kernel to fill the ring again, and after it.
 PENSTOCK_WRAP(unsigned, io_uring_peek_batch_cqe,
               (LibraryRing * ring, RingCompletion** completions, unsigned count)) {
   look_behind(*ring);

@@ -20,7 +20,7 @@ extern std::atomic<std::uint32_t> steps_per_window;
 void begin_window() noexcept;
 // Writes a label to the file. At the first call the file also gets its number. Null or "": no label.
 void label_window(const char* label) noexcept;
-// The same for a label from the program, which name_last_steps() does not replace.
+// Writes a label that the program gave; name_last_steps() does not replace it. Null or "": no label.
 void name_window(const char* label) noexcept;
 
 // Step `number` has ended, and belongs to the current file. Step last_cut_step() is ignored: it belongs to
