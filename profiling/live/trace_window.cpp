@@ -100,7 +100,7 @@ class Rounds {
   // True if another round is needed. `quiet`: the last round changed nothing. `between_files`: some process
   // has stopped its file and may begin another.
   bool after(bool quiet, bool between_files) {
-    constexpr int kLeast = 3;  // rounds, even on a slow machine where each takes long
+    constexpr int kLeast = 3;  // least number of rounds, for a slow machine where each takes long
     constexpr auto kPause = std::chrono::milliseconds(10);
     // the limit for a process between two files: if its recording has ended, it begins no other file
     constexpr auto kPatience = std::chrono::milliseconds(500);

@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kViewInterval{1};
 constexpr int kViewShare = 4;             // an inspection takes at most 1/4 of the time
-constexpr std::size_t kMostPoints = 600;  // ten minutes
+constexpr std::size_t kMostPoints = 600;  // limit of the history: ten minutes, if a look takes one second
 constexpr double kMostDrawn = 300;        // points for a whole run
 constexpr std::size_t kMostFiles = 50;
 constexpr std::size_t kMostNamedProcesses = 1000;  // limit for the list of processes

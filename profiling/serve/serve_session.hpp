@@ -58,7 +58,7 @@ class ServeSession {
   static const std::array<Page, 7> kPages;
   struct Job {
     SideJob job;
-    std::vector<std::uint64_t> waiting;  // connections
+    std::vector<std::uint64_t> waiting;  // connections that get the job's answer
     std::filesystem::path makes;         // the folder of a new snapshot
   };
 

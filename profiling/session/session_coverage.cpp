@@ -210,7 +210,7 @@ SessionCoverage coverage_of(const Session& session) {
                         process.last().header().state != PENSTOCK_STOPPED && !lives(process.last(), host) &&
                         !tree.left_alone(*parent, i);
     if (!reaped) continue;
-    if (shares[i].broken) shares[*parent].broken = true;  // it contains bytes of an unknown process
+    if (shares[i].broken) shares[*parent].broken = true;  // its counts contain bytes of an unknown process
     const penstock_kernel_io given = handed_on(process, host);
     shares[*parent].kernel_read -= given.rchar;
     shares[*parent].kernel_written -= given.wchar;

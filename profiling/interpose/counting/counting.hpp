@@ -35,9 +35,10 @@ inline const char* stack_top() noexcept {
   return top;
 }
 
-// Among numbers with the same number of binary digits there is at most one limit between two buckets.
+// The buckets of all sizes that have the same number of binary digits. These sizes are in one bucket or in
+// two: at most one limit is among them.
 struct SizeBucket {
-  std::uint64_t limit = 0;  // the next bucket begins above it
+  std::uint64_t limit = 0;  // sizes above it are in the bucket after `bucket`
   std::uint64_t bucket = 0;
 };
 extern const std::array<SizeBucket, 65> size_buckets;
@@ -47,7 +48,8 @@ inline std::size_t size_bucket(std::uint64_t bytes) noexcept {
   return at.bucket + (bytes > at.limit ? 1 : 0);
 }
 
-// Most files have counters in brief form (penstock_brief); the others have whole ones.
+// Whether the counters have the brief form (penstock_brief), which is enough for most files; the others have
+// the whole form.
 inline bool is_brief(const penstock_counters& c) noexcept {
   return c.form == PENSTOCK_BRIEF || c.form == PENSTOCK_CONTINUED;
 }
@@ -125,7 +127,7 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
 // Adds a call that is neither a read nor a write.
 [[gnu::always_inline]] inline void add_other(penstock_counters& c, const Operation& operation) noexcept {
   if (operation.call == PENSTOCK_CALL_SYNC) {
-    c.syncs += 1;  // whole counters only, as in add_write()
+    c.syncs += 1;  // only whole counters get here (only_whole()); brief ones have no `syncs`
   } else if (operation.call == PENSTOCK_CALL_MAP) {
     c.maps += 1;
     c.mapped_bytes += static_cast<std::uint64_t>(operation.length);

@@ -46,7 +46,7 @@ bool watching = false;
 constinit OwnedLock logs_lock;
 constinit OwnedLock begin_lock;
 constinit ThreadLog* free_logs = nullptr;
-constinit ThreadLog* all_logs = nullptr;  // that were ever made; none is given back
+constinit ThreadLog* all_logs = nullptr;  // all logs that were ever made; no log is freed
 constinit penstock_block* threads_block = nullptr;
 
 // The thread's totals in the session's file. Takes logs_lock and, for a new block, file_lock. Null if there

@@ -79,7 +79,7 @@ bool FileTable::grow() noexcept {
 namespace {
 
 constexpr std::uint64_t kMostBlock = 256U << 10U;
-constexpr std::uint64_t kUsualName = 128;  // bytes
+constexpr std::uint64_t kUsualName = 128;  // usual length of a name, in bytes
 
 // A new block with room for `bytes`, twice as large as the last. Null if there is no room, and for a retired
 // log: the file of its blocks has ended, and a new block would be in the next file.

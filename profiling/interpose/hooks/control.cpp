@@ -132,7 +132,7 @@ void step_ended(std::uint64_t number) noexcept {
     return;
   }
   const Control control;
-  if (number == last_cut_step() || !is_running()) {  // another accelerator has reported this step already
+  if (number == last_cut_step() || !is_running()) {  // another accelerator was first, or recording ended
     return;
   }
   const std::uint64_t before = last_cut_step();

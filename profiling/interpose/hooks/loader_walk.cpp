@@ -217,8 +217,8 @@ void before_fork() noexcept {
   forks_here += 1;
   forks.fetch_add(1);
   if (walks_here == 0) {
-    wait_for_none(
-        walks);  // after 5 s it forks all the same: if the child finds the lock held, it never walks
+    // After 5 s it forks all the same. If the child finds the lock held, it never walks.
+    wait_for_none(walks);
   }
 }
 

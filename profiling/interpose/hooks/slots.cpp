@@ -46,7 +46,7 @@ struct Name {
 };
 Name names[kMostNames];
 std::size_t name_count = 0;
-std::uint16_t name_table[kNameTable];  // index + 1
+std::uint16_t name_table[kNameTable];  // index into `names` + 1; 0: free
 
 struct Slot {
   std::uintptr_t* at;
@@ -97,7 +97,7 @@ std::atomic<unsigned long long> loads_seen{kIncomplete};
 // (worth_a_look()).
 std::atomic<unsigned> looks_left{0};
 std::atomic<std::int64_t> load_ns{0};       // when the last load began
-std::atomic<std::int64_t> late_look_ns{0};  // when the last of those searches began
+std::atomic<std::int64_t> late_look_ns{0};  // when the last search for a load that takes long began
 
 // The first index in name_table to search for a name: its hash. Callbacks of a walk call it under the
 // loader's lock, where no function may be called but strcmp().

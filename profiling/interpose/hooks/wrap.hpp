@@ -71,7 +71,7 @@ class WithinNext {
 };
 
 template <typename Result>
-Result no_such_function() noexcept {  // like a call that the kernel does not have
+Result no_such_function() noexcept {  // what a call returns that does not exist; errno is ENOSYS
   errno = ENOSYS;
   if constexpr (std::is_void_v<Result>) {
     return;

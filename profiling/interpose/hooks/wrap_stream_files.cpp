@@ -105,7 +105,7 @@ auto closing(FILE* file, bool opens_again, auto call) noexcept {
   const int saved = errno;
   if (has_failed(result)) {
     operation.failed = saved;
-    held = 0;  // not known; taken as none
+    held = 0;  // how many of the bytes in the buffer were written is not known: counted as 0
   }
   std::int64_t more = 0;  // bytes of wide characters
   if (twin >= 0) {

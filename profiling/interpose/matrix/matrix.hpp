@@ -8,13 +8,13 @@
 
 namespace penstock::matrix {
 
-constexpr std::size_t kBytes = 4096;  // of each file
+constexpr std::size_t kBytes = 4096;  // size of each file
 
 struct Row {
   const char* group;
   const char* name;
   // `path` is a file of kBytes bytes in lines of 64. If the row's name ends in "_write", the file does not
-  // exist yet. Returns false if the row needs something that is not available here.
+  // exist yet. Returns false if the row needs something that this machine does not have.
   bool (*run)(const std::string& path);
 };
 

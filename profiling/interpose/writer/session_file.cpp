@@ -89,7 +89,7 @@ long open_own(int flags) noexcept {
   if (known && (flags & O_CREAT) != 0) {
     file.device = about.st_dev;
     file.number = about.st_ino;
-    system_call(SYS_fchmod, fd, 0600);  // whatever the umask is
+    system_call(SYS_fchmod, fd, 0600);  // the umask may have removed bits
   } else if (!known || file.device != about.st_dev || file.number != about.st_ino) {
     system_call(SYS_close, fd);
     return -ENOENT;
@@ -123,7 +123,8 @@ bool write_zeros(long fd, std::uint64_t from, std::uint64_t bytes) noexcept {
     done += static_cast<std::uint64_t>(n);
     file.own_written += static_cast<std::uint64_t>(n);
     if (session.header != nullptr && file.bytes != 0) {
-      session.header->kernel_begin.wchar += static_cast<std::uint64_t>(n);  // it is not the program's
+      session.header->kernel_begin.wchar +=
+          static_cast<std::uint64_t>(n);  // these bytes are not the program's
     }
   }
   return true;
