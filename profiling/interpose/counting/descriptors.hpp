@@ -60,6 +60,7 @@ inline Description* described(int fd) noexcept {
 
 // A new description, with one reference; null if there is no memory. `serial` is set.
 Description* make_description() noexcept;
+// Gives one reference back. The last one makes the memory free for another description.
 void drop_reference(Description* description) noexcept;
 
 // One description that a thread keeps for its next open(): most files are opened, read and closed by one

@@ -95,12 +95,12 @@ inline int descriptor_of(const FILE& f) noexcept {
   return (f._flags & kIsFile) != 0 ? f._fileno : -1;
 }
 
-// unread(): bytes in the buffer that the program has not received yet. unwritten(): bytes in the buffer that
-// the kernel has not received yet.
+// Bytes in the buffer that the program has not received yet.
 inline std::int64_t unread(const FILE& f) noexcept {
   return f._IO_read_end - f._IO_read_ptr +
          ((f._flags & kInBackup) != 0 ? f._IO_save_end - f._IO_save_base : 0);
 }
+// Bytes in the buffer that the kernel has not received yet.
 inline std::int64_t unwritten(const FILE& f) noexcept {
   return f._IO_write_ptr - f._IO_write_base;
 }

@@ -386,9 +386,9 @@ int spawned(pid_t* pid, const char* path, Spawn spawn) noexcept {
 PENSTOCK_SPAWN(posix_spawn)
 PENSTOCK_SPAWN(posix_spawnp)
 
-// Children that were waited for: from then on the kernel's counters of this process include theirs, so the
-// event is needed to compare the counters. Added after the call, with errno kept; the wait itself may block,
-// and no lock is held then.
+// Adds an event for a child that was waited for. From then on the kernel's counters of this process include
+// those of the child, so the event is needed to compare the counters. Added after the call, with errno kept;
+// the wait itself may block, and no lock is held then.
 namespace {
 void note_reaped(pid_t pid) noexcept {
   if (pid > 0 && !log_suspended()) {

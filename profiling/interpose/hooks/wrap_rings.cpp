@@ -84,7 +84,7 @@ PENSTOCK_WRAP(int, io_uring_queue_init_mem,
 PENSTOCK_WRAP(int, io_uring_queue_mmap, (int fd, RingParameters* parameters, LibraryRing* ring)) {
   return started(real_io_uring_queue_mmap(fd, parameters, ring), *ring, *parameters);
 }
-// Before the call: it unmaps what ring_ends() reads.
+// ring_ends() comes before the call, which unmaps the memory that ring_ends() reads.
 PENSTOCK_WRAP(void, io_uring_queue_exit, (LibraryRing * ring)) {
   ring_ends(*ring);
   real_io_uring_queue_exit(ring);

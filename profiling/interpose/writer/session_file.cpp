@@ -123,8 +123,8 @@ bool write_zeros(long fd, std::uint64_t from, std::uint64_t bytes) noexcept {
     done += static_cast<std::uint64_t>(n);
     file.own_written += static_cast<std::uint64_t>(n);
     if (session.header != nullptr && file.bytes != 0) {
-      session.header->kernel_begin.wchar +=
-          static_cast<std::uint64_t>(n);  // these bytes are not the program's
+      // These bytes are not the program's.
+      session.header->kernel_begin.wchar += static_cast<std::uint64_t>(n);
     }
   }
   return true;

@@ -29,9 +29,9 @@ void note_step(std::uint64_t number) noexcept;
 // When the file ends: labels it with the steps that ended in it, unless the program gave it a label.
 void name_last_steps() noexcept;
 
+constexpr std::uint64_t kNoStep = ~std::uint64_t{0};  // the result of last_cut_step() before the first cut
 // The step after which the last file was ended. If another accelerator reports the same step later, it
 // belongs to the previous file.
-constexpr std::uint64_t kNoStep = ~std::uint64_t{0};  // no step
 std::uint64_t last_cut_step() noexcept;
 void set_last_cut_step(std::uint64_t number) noexcept;
 
