@@ -39,9 +39,9 @@ class Tracee {
   // stopped, and detach() releases it.
   Result<bool> stop_at_safe_point(std::chrono::milliseconds patience, int calls);
 
-  // To be used at a safe point. system_call() makes a system call with up to six arguments, call() calls a
-  // function with up to four. Both return the result.
+  // At a safe point: makes a system call with up to six arguments in the thread. Returns its result.
   Result<std::uint64_t> system_call(long number, std::span<const std::uint64_t> words);
+  // At a safe point: calls a function with up to four arguments in the thread. Returns its result.
   Result<std::uint64_t> call(std::uint64_t function, std::span<const std::uint64_t> words);
   // 512 bytes on the thread's stack that no call uses, for results that functions write.
   std::uint64_t scratch() const { return scratch_; }

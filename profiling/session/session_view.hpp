@@ -88,9 +88,10 @@ class SessionView {
   };
   Name name_at(std::uint64_t offset) const;
 
-  // The entry at an offset that each() passed. All zeros if the bytes end before it. segment_at() returns
-  // nullopt if the writer has replaced the segment by a newer one.
+  // The counters at an offset that each() passed. All zeros if the bytes end before it.
   penstock_counters counters_at(std::uint64_t offset) const;
+  // The segment at an offset that each() passed. All zeros if the bytes end before it; nullopt if the writer
+  // has replaced it by a newer one.
   std::optional<penstock_segment> segment_at(std::uint64_t offset) const;
 
   // Calls `each(entry, offset)` for all entries of a kind. If an entry is longer than `Entry`, its end is

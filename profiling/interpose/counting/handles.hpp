@@ -27,9 +27,10 @@ HandleFile forget_handle(unsigned kind, std::uint64_t handle) noexcept;
 // In a fork's child: frees the lock, which a thread of the parent may have held.
 void free_handles_after_fork() noexcept;
 
-// Count an operation in a layer above POSIX, on a named file or on a handle's file. count_named() returns
-// that file; its `file` is 0 if the operation was not counted.
+// Counts an operation on a named file, in a layer above POSIX. Returns the file; its `file` is 0 if the
+// operation was not counted.
 HandleFile count_named(ThreadLog& log, const char* path, const struct Operation& operation) noexcept;
+// Counts an operation on the file of a handle, or on the file of an asynchronous operation.
 void count_handle(ThreadLog& log, const HandleFile& file, const Operation& operation) noexcept;
 
 }  // namespace penstock::interpose

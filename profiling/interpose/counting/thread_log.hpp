@@ -203,6 +203,7 @@ bool is_written_to(const char* base) noexcept;
 // A child of vfork() runs in its parent's memory, and uses the thread-local variables of its parent's thread.
 // But its descriptors are its own. It records nothing: between these two calls the thread has no log.
 void suspend_log() noexcept;
+// Called in the parent when the child has called exec() or ended: the thread has its log again.
 void restore_log() noexcept;
 // Whether this is such a child. Then its descriptors must not be described either: they are not the parent's.
 bool log_suspended() noexcept;
@@ -224,10 +225,11 @@ penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_
 // an Update.
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;
 
-// room_left(): bytes of a block that no entry uses yet; 0 for null. free_part(): where they begin.
+// The bytes of a block that no entry uses yet; 0 for null.
 inline std::uint64_t room_left(const penstock_block* block) noexcept {
   return block == nullptr ? 0 : block->bytes - sizeof(penstock_block) - block->used;
 }
+// Where the bytes of a block begin that no entry uses yet.
 inline char* free_part(penstock_block* block) noexcept {
   return reinterpret_cast<char*>(block) + sizeof(penstock_block) + block->used;
 }
@@ -240,10 +242,9 @@ inline void use(penstock_block* block, std::uint64_t bytes) noexcept {
 // for a log that no thread uses.
 std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
                        penstock_file_kind kind) noexcept;
-// Within an update: adds one traced call, or one span of the program. If there is no room, it counts as
-// dropped.
+// Within an update: adds one traced call. If there is no room, it counts as dropped.
 void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept;
-
+// Within an update: adds one span of the program. If there is no room, it counts as dropped.
 void add_span(ThreadLog& log, const penstock_span& span) noexcept;
 
 }  // namespace penstock::interpose

@@ -33,10 +33,11 @@ struct KernelEvent {
 };
 static_assert(sizeof(KernelBlock) == 64 && sizeof(KernelEvent) == 32);
 
-// block_begins() runs before the kernel gets the block. block_dropped(): the kernel did not accept it.
-// blocks_ended(): the program has received these events.
+// Called before the kernel gets the block.
 void block_begins(ThreadLog& log, const KernelBlock& block) noexcept;
+// Called if the kernel did not accept the block.
 void block_dropped(const KernelBlock& block) noexcept;
+// Called when the program has received these events.
 void blocks_ended(const KernelEvent* events, long count) noexcept;
 
 // True while this thread is inside io_submit(). libaio may make its system call by syscall(), which is

@@ -105,11 +105,12 @@ inline std::int64_t unwritten(const FILE& f) noexcept {
   return f._IO_write_ptr - f._IO_write_base;
 }
 
-// The program's position in the part of the buffer that came from the file, and the end of that part. Bytes
-// that were pushed back are not in it.
+// The program's position in the part of the buffer that came from the file. Bytes that were pushed back are
+// not in that part.
 inline const char* place_in_buffer(const FILE& f) noexcept {
   return (f._flags & kInBackup) != 0 ? f._IO_save_base : f._IO_read_ptr;
 }
+// The end of the part of the buffer that came from the file.
 inline const char* end_in_buffer(const FILE& f) noexcept {
   return (f._flags & kInBackup) != 0 ? f._IO_save_end : f._IO_read_end;
 }
