@@ -73,6 +73,7 @@ template <typename Count>
   count = static_cast<Count>(count + (is_so ? 1U : 0U));
 }
 
+// Stores the file's size if it is larger than the known one.
 [[gnu::always_inline]] inline void note_size(penstock_counters& c, std::uint64_t size) noexcept {
   as_kept(c, [size](auto& kept) { kept.size = size > kept.size ? size : kept.size; });
 }
@@ -158,6 +159,7 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
   });
 }
 
+// Adds an operation to counters that fit it (fits()). A failed one counts only as a failure.
 [[gnu::always_inline]] inline void add_to(penstock_counters& c, const Operation& operation) noexcept {
   if (operation.failed != 0) [[unlikely]] {
     as_kept(c, [](auto& kept) { kept.failures += 1; });
@@ -277,6 +279,8 @@ class OuterUpdate {
 inline std::uint64_t cache_tag(std::uint64_t serial, penstock_layer layer) noexcept {
   return serial * 8 + static_cast<std::uint64_t>(layer);
 }
+// The entry of the log's cache for this descriptor and layer. It may have another one's counters: the tag
+// decides.
 inline ThreadLog::Cached& cached(ThreadLog& log, int fd, penstock_layer layer) noexcept {
   return log.cache[(static_cast<unsigned>(fd) + unsigned{layer} * 97U) % ThreadLog::kCached];
 }
@@ -315,6 +319,7 @@ inline std::uint32_t whole_calls_of(const penstock_counters& c, penstock_call ca
       return calls_of(c, call);
   }
 }
+// Whether only whole counters can count this kind of call.
 inline bool only_whole(penstock_call call) noexcept {
   return call == PENSTOCK_CALL_WRITE || call == PENSTOCK_CALL_SYNC || call == PENSTOCK_CALL_MAP;
 }
@@ -429,6 +434,8 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
 [[gnu::cold]] void note_other_file(ThreadLog& log, int fd) noexcept;
 // Asks /proc for a descriptor's file. Null if /proc has no answer, and in a nested handler.
 [[gnu::cold]] Description* learned_description(ThreadLog& log, int fd) noexcept;
+// The description of a descriptor, from the table or from /proc; null if neither has it. Any thread, in a
+// wrapper; may wait in Update.
 inline Description* known_description(ThreadLog& log, int fd) noexcept {
   Description* description = described(fd);
   return description != nullptr ? description : learned_description(log, fd);

@@ -52,6 +52,7 @@ extern std::atomic<DescriptorPage*> more_descriptors[kDescriptorPages];
 
 // Null for a descriptor that is not described (yet).
 Description* described_further(unsigned fd) noexcept;
+// The description of `fd`; null if it is not described (yet). Any thread and any handler; takes no lock.
 inline Description* described(int fd) noexcept {
   const auto number = static_cast<unsigned>(fd);
   return number < kDescriptorsPerPage ? first_descriptors[number].load(std::memory_order_acquire)

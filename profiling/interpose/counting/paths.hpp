@@ -28,6 +28,7 @@ struct AbsoluteName {
 bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept;
 // Whether it is a name for an open file of the process: /dev/stdin, /dev/fd/3, /proc/self/fd/3.
 bool is_descriptors_name(const AbsoluteName& name) noexcept;
+// Does what is_descriptors_name() does; most names are decided without a call.
 inline bool names_descriptor(const AbsoluteName& name) noexcept {
   const auto begins = [&name](const char* four) { return __builtin_memcmp(name.text, four, 4) == 0; };
   return (begins("/dev") || begins("/pro")) && is_descriptors_name(name);

@@ -35,7 +35,10 @@ struct Ring {
   PendingTable pending;
 };
 
+// Called before the kernel gets the request: adds it to the ring's table of requests.
 void request_begins(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept;
+// Called once for each completion: counts its request, and removes it from the table after its last
+// completion.
 void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept;
 // Called when the ring ends, and in settle_rings(): before the process ends, before an exec that may fail,
 // and when recording ends. In the last two cases the ring continues. Requests that succeed without a

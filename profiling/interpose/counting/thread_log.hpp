@@ -171,8 +171,11 @@ struct ThreadLog {
 
 extern constinit thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec")));
 
-// The caller's log, made at the first call; null if nothing is recorded. errno does not change.
+// Makes the caller's log, or finds its former one; null if nothing is recorded. Takes logs_lock for a new
+// log, and file_lock for a new block. errno does not change.
 [[gnu::cold]] ThreadLog* begin_log() noexcept;
+// The caller's log; null if nothing is recorded. Any thread and any handler; the first call of a thread may
+// take locks (begin_log()).
 inline ThreadLog* thread_log() noexcept {
   ThreadLog* log = own_log;
   if (log != nullptr) [[likely]] {

@@ -37,15 +37,17 @@ bool may_walk_objects() noexcept;
 // unknown, threads of the child may load objects.
 bool loader_is_stuck() noexcept;
 
-// Called around each fork by the thread that forks. In the child, forget_parents_walks() is called instead of
-// after_fork_in_parent().
+// Called before each fork by the thread that forks. Waits until no walk is running, at most 5 s.
 void before_fork() noexcept;
+// Called after the fork in the parent, by the same thread.
 void after_fork_in_parent() noexcept;
+// Called after the fork in the child, by its only thread, before it may walk.
 void forget_parents_walks() noexcept;
 
 // note_raw_fork() is called in a child that was not forked by libc's fork(). Only fork() renews the lock that
 // dlsym() and dlopen() use, so in such a child that lock may be held for ever.
 void note_raw_fork() noexcept;
+// True after note_raw_fork(). Any thread and any handler; takes no lock.
 bool is_raw_child() noexcept;
 
 }  // namespace penstock::interpose

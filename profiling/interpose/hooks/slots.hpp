@@ -37,12 +37,13 @@ struct SlotCounts {
 SlotCounts rewrite_slots() noexcept;
 SlotCounts restore_slots() noexcept;
 
-// look_for_objects() rewrites the slots of objects that were loaded since the last search. The wrappers of
-// open() and dlsym() call it while session.may_have_loaded is set, because the program is likely to use new
-// objects next. worth_a_look() says whether another search is worth its time; has_unseen_objects() says
-// whether new objects exist. Any thread. errno may change.
+// Whether another search for new objects is worth its time. Any thread; takes no lock of this library.
 bool worth_a_look() noexcept;
+// Whether objects exist that were loaded since the last search. Any thread; walks over the objects.
 bool has_unseen_objects() noexcept;
+// Rewrites the slots of objects that were loaded since the last search. The wrappers of open() and dlsym()
+// call it while session.may_have_loaded is set, because the program is likely to use new objects next. Any
+// thread; takes Control. errno may change.
 [[gnu::cold]] void look_for_objects() noexcept;
 
 }  // namespace penstock::interpose
