@@ -308,7 +308,7 @@ std::optional<FoundSession> running_session(pid_t pid) {
   return std::nullopt;
 }
 
-// Reads the header from the target's memory, because the file has no name any more.
+// Reads the header from the target's memory, because the file was deleted.
 std::optional<FoundSession> removed_session(const Target& target) {
   for (const TargetMapping& one : target.mappings()) {
     if (!one.removed || one.offset != 0 || !is_session_of(one.path, target.pid())) continue;

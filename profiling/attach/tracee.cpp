@@ -3,7 +3,7 @@
 // Threads: all code runs in the helper process's only thread, the tracer. ptrace stops one thread of the
 // target; its other threads run.
 // Locks: the helper holds none. The target's thread must be stopped where it holds no lock of malloc or of
-// the loader, because the functions that it is made to call (mmap(), pthread_create()) may need these locks.
+// the loader. The functions that it is made to call (mmap(), pthread_create()) may need these locks.
 // A lock that another thread of the target holds is released in time, because that thread runs.
 // Memory: the helper may allocate and use stdio.
 // Signals: until prepare(), signals to the target's thread are delivered as usual (to_stop(),

@@ -4,7 +4,7 @@
 // executes commands from stdin:
 //
 //   batch N      reads N times 4,096 bytes and prints how many bytes it got
-//   plugin N     the same, by a library that it loads for that
+//   plugin N     does that by a library, which it loads for it
 //   quit         ends, prints how many bytes were wrong, and writes the log
 //
 //   penstock_profile_busy FOLDER PLUGIN LOG
