@@ -56,7 +56,7 @@ enum penstock_asked { PENSTOCK_ASKED_ATTACH = 1, PENSTOCK_ASKED_DETACH = 2 };
 
 struct penstock_request {
   uint32_t asked;  // enum penstock_asked
-  uint32_t trace;  // attach: 1 records segments
+  uint32_t trace;  // attach: 1: each call is recorded as a segment
   uint32_t done;   // 1: the answer is complete; stored last
   int32_t failed;  // 0, or errno
   uint64_t slots;  // attach: slots that were rewritten; detach: slots that were restored to their first value

@@ -1,13 +1,23 @@
-// limited_fs SOURCE MOUNT --bytes-per-second RATE [--latency TIME] [--foreground]: a FUSE file system that
-// shows SOURCE at MOUNT, for reading only, and no faster than RATE. Whoever reads there shares one link: each
-// request takes its place behind those that came before it, for as long as its bytes take at RATE. With a
-// latency its answer comes by so much later, during which the link serves others. Files are opened with
-// direct I/O: nothing that was read stays in the page cache, so that a second pass is as slow as the first.
-// Names and attributes cost nothing extra.
+// limited_fs SOURCE MOUNT --bytes-per-second RATE [--latency TIME] [--foreground]
+// A FUSE file system that shows SOURCE at MOUNT, read-only, and no faster than RATE. It imitates a slow
+// network link for tests. All readers share one link, which serves requests in the order of their arrival. A
+// request occupies the link as long as its bytes take at RATE. The latency is added to each answer; meanwhile
+// the link serves others. Files are opened with direct I/O: no data stays in the page cache, so a second pass
+// is as slow as the first. Names and attributes are not slowed down.
 //
-// Without --foreground it goes on in the background as soon as it is mounted. SIGINT, SIGTERM and
-// `fusermount3 -u MOUNT` unmount and end it. Exits 0, 1 after a failure, 2 for words that it does not know,
-// 77 where there is no FUSE. In the foreground it prints a line once it is mounted.
+// Without --foreground it continues in the background once it is mounted. SIGINT, SIGTERM and
+// `fusermount3 -u MOUNT` unmount it and end it. Exits with 0; 1 after a failure; 2 for arguments that it does
+// not know; 77 if the machine has no FUSE. In the foreground it prints a line once it is mounted.
+//
+// Threads: the main thread mounts, and then waits in fuse_loop_mt(). FUSE's callbacks (get_attributes() to
+// begin()) run on up to 256 threads of libfuse.
+// Locks: Link::mutex_, held only to compute a request's end, never during a sleep or a read. All else that
+// callbacks share is constant.
+// Memory: callbacks may allocate.
+// Signals: libfuse's handlers of SIGINT and SIGTERM only end the loop. A request that sleeps is not cut
+// short: fuse_loop_mt() lets its thread finish the request, and then returns.
+// Crash: SOURCE is only read. After a kill, MOUNT stays mounted and fails with ENOTCONN until
+// `fusermount3 -u MOUNT`.
 #define FUSE_USE_VERSION 312
 #include <dirent.h>
 #include <fcntl.h>
@@ -41,10 +51,10 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
 constexpr int kLacking = 77;
-// A request that waits holds a thread.
+// The limit of requests in progress: each occupies a thread while it sleeps.
 constexpr unsigned kMostThreads = 256;
-// What the link may make up for after it stood still: threads wake up late, and it would fall behind the
-// rate.
+// How far the link may fall behind the rate and still catch up. Sleeping threads wake up late; without this
+// allowance the link would be slower than the rate.
 constexpr nanoseconds kBurst = std::chrono::milliseconds(2);
 
 struct Wanted {
@@ -54,13 +64,14 @@ struct Wanted {
   bool foreground = false;
 };
 
-// A link that serves one request after another. Any thread.
+// The link that all requests share. Any thread may call pass().
 class Link {
  public:
   explicit Link(const Wanted& wanted)
       : rate_(static_cast<double>(wanted.bytes_per_second)), latency_(wanted.latency) {}
 
-  // Returns when that many bytes have come through, in the order of the calls.
+  // Sleeps until the link has transferred `bytes`, after those of all earlier calls, and the latency has
+  // passed. mutex_ is released before the sleep.
   void pass(std::size_t bytes) {
     const auto takes = nanoseconds(static_cast<std::int64_t>(static_cast<double>(bytes) * 1e9 / rate_));
     const Clock::time_point now = Clock::now();
@@ -127,7 +138,7 @@ int list_folder(const char* path, void* out, fuse_fill_dir_t fill, off_t, fuse_f
 
 int open_file(const char* path, fuse_file_info* file) {
   if ((file->flags & O_ACCMODE) != O_RDONLY) return -EROFS;
-  // Not with its O_DIRECT: the source may be in memory.
+  // Without the caller's O_DIRECT: SOURCE may be on tmpfs, where many kernels refuse it.
   const int fd = ::open(below_source(path).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return -errno;
   file->fh = static_cast<std::uint64_t>(fd);
@@ -135,6 +146,8 @@ int open_file(const char* path, fuse_file_info* file) {
   return 0;
 }
 
+// In a thread of libfuse, with no lock held. Reads first, at full speed, and then sleeps until the link has
+// transferred these bytes. SIGINT and SIGTERM do not shorten the sleep.
 int read_file(const char*, char* out, std::size_t size, off_t offset, fuse_file_info* file) {
   std::size_t done = 0;
   while (done < size) {
@@ -157,6 +170,7 @@ int file_system_room(const char* path, struct statvfs* out) {
   return negative_errno(::statvfs(below_source(path).c_str(), out));
 }
 
+// Called once by libfuse, before the first request.
 void* begin(fuse_conn_info*, fuse_config* config) {
   config->use_ino = 1;
   Mounted& it = mounted();
@@ -183,7 +197,7 @@ int complain(int status, const std::string& words) {
   return status;
 }
 
-// The complaint, or "".
+// Parses the command line. Returns an error message, or "".
 std::string parse_line(int argc, char** argv, Wanted& out) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
@@ -215,7 +229,8 @@ std::string parse_line(int argc, char** argv, Wanted& out) {
   return "";
 }
 
-// Relative names would be lost behind the move to the background, which is to "/".
+// Makes the path absolute: fuse_daemonize() changes the working directory to "/". False, with errno, if it is
+// not a folder.
 bool make_absolute(std::string& folder) {
   char whole[PATH_MAX];
   struct stat found {};
@@ -225,6 +240,8 @@ bool make_absolute(std::string& folder) {
   return S_ISDIR(found.st_mode);
 }
 
+// Main thread. Serves requests until a signal or an unmount, and returns the exit status. fuse_daemonize()
+// forks, so it comes before any thread is started.
 int serve(fuse* it, const Wanted& wanted) {
   if (fuse_daemonize(wanted.foreground ? 1 : 0) != 0) return complain(1, "cannot go to the background");
   fuse_session* const session = fuse_get_session(it);

@@ -1,10 +1,15 @@
 // The requests that attach and detach send to the library in the target, and how the library gets into the
 // target.
 //
-// All C++ code runs in the main thread of the command, without locks; it may allocate. A SIGINT or SIGTERM
-// only sets a flag (interrupt.hpp). The assembler code runs in the target, in a thread that was started for
-// it. That thread has all signals blocked. It holds no lock of the program and waits for none, except those
-// that dlopen() itself takes.
+// Threads: all C++ code runs in the main thread of the command. The assembler code runs in the target, in a
+// thread that was started for it.
+// Locks: the command uses none. The thread in the target holds no lock of the program, and waits for none
+// except those that dlopen() itself takes.
+// Memory: the command may allocate. The thread in the target uses memory that the command has filled before;
+// dlopen() calls the target's malloc.
+// Signals: a SIGINT or SIGTERM only sets a flag in the command (interrupt.hpp). begin_thread_in() checks it;
+// answer() does not. The thread in the target has all signals blocked.
+// Crash: if the command is killed, the thread in the target still finishes its request.
 #include "profiling/attach/attach.hpp"
 
 #include <dlfcn.h>

@@ -1,10 +1,14 @@
 // Starts a thread in the target, by means of a helper process.
 //
-// begin_thread_in() and hear() run in the command's main thread. All other functions run in the helper, which
-// is forked from the command and has one thread. The helper allocates and uses streams. That is safe, because
-// the command has no other thread that could hold a lock at the fork. No locks are used. On Ctrl-C the
-// command forwards the signal to the helper. The helper stops only between two attempts (check_interrupt()),
-// never while a thread of the target is stopped.
+// Threads: begin_thread_in() and hear() run in the command's main thread. All other functions run in the
+// helper, which is forked from the command and has one thread.
+// Locks: none.
+// Memory: the helper allocates and uses streams. That is safe, because the command has no other thread that
+// could hold a lock at the fork.
+// Ctrl-C: the command forwards the signal to the helper. The helper stops only between two attempts
+// (check_interrupt()), never while a thread of the target is stopped.
+// Crash: the helper finishes even if the command is killed (setsid()). If the helper itself is killed between
+// prepare() and detach(), the target may crash (tracee.hpp).
 #include "profiling/attach/remote_thread.hpp"
 
 #include <fmt/format.h>

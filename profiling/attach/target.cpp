@@ -1,3 +1,12 @@
+// Reads about a target process in /proc, and reads and writes its memory.
+//
+// Threads: any thread. Most calls come from a command's main thread. The live view's inspecting thread calls
+// running_session(). One thread at a time uses a Target.
+// Locks: none.
+// Memory: everything may allocate: this is penstock's own process.
+// Ctrl-C: not checked here. Nothing waits for the target, except that the kernel may delay a read of /proc.
+// Target: only Target::write() changes it. All other functions only read /proc, its memory and its session's
+// file.
 #include "profiling/attach/target.hpp"
 
 #include <elf.h>
@@ -42,6 +51,8 @@ bool is_libc_part(std::string_view path) {
          name.starts_with("libdl.so.2") || name.starts_with("libdl-2.");
 }
 
+// Parses /proc/PID/maps. The target may change its mappings during the read, so a line may be out of date.
+// Errors: not_found if the process does not exist; those of not_traceable() if it may not be read.
 Result<std::vector<TargetMapping>> read_mappings(pid_t pid) {
   errno = 0;
   std::ifstream in(proc(pid, "maps"));
@@ -93,6 +104,7 @@ std::string status_of(pid_t pid, std::string_view field) {
   return "";
 }
 
+// getpwuid() returns static memory, so the name is copied at once.
 std::string user_name(uid_t uid) {
   const struct passwd* const known = ::getpwuid(uid);
   return known != nullptr ? known->pw_name : fmt::format("user {}", uid);
@@ -154,6 +166,8 @@ Error not_traceable(pid_t pid, int sys_errno) {
                   pid, why));
 }
 
+// Reads only /proc, so the process may end between two of these checks. Whether its id was given to another
+// process meanwhile is checked by lives(), which compares start_.
 Result<Target> Target::look(pid_t pid) {
   Target target;
   target.pid_ = pid;
@@ -255,6 +269,7 @@ bool Target::has_library() const {
                      [](const TargetMapping& one) { return base_name(one.path) == kLibrary; });
 }
 
+// One system call each; the target is not stopped. Other threads of it may change the bytes meanwhile.
 bool Target::read(std::uint64_t address, void* to, std::size_t bytes) const {
   iovec here{to, bytes};
   iovec there{reinterpret_cast<void*>(address), bytes};  // an address in the other process
@@ -276,6 +291,8 @@ bool Target::lives() const {
   return process_start(static_cast<std::uint32_t>(pid_)) == start_ && !status_of(pid_, "VmSize:").empty();
 }
 
+// Finds the file in the process's mappings, and reads its header from the file. In any thread, without a
+// lock. The header may change at any time, because the process writes it.
 std::optional<FoundSession> running_session(pid_t pid) {
   const auto mappings = read_mappings(pid);
   if (!mappings.ok()) return std::nullopt;
@@ -291,6 +308,7 @@ std::optional<FoundSession> running_session(pid_t pid) {
   return std::nullopt;
 }
 
+// Reads the header from the target's memory, because the file was deleted.
 std::optional<FoundSession> removed_session(const Target& target) {
   for (const TargetMapping& one : target.mappings()) {
     if (!one.removed || one.offset != 0 || !is_session_of(one.path, target.pid())) continue;

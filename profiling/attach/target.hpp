@@ -21,7 +21,7 @@ struct TargetMapping {
   std::uint64_t end = 0;
   bool writable = false;
   bool executable = false;
-  std::uint64_t offset = 0;  // in its file
+  std::uint64_t offset = 0;  // offset of `begin` in the mapped file
   std::string path;          // "" for memory without a file; without " (deleted)"
   bool removed = false;      // the file was deleted or renamed
 };

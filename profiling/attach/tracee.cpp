@@ -1,14 +1,16 @@
 // Stops one thread of the target at a safe point, and makes it call functions.
 //
-// All code runs in the helper process's only thread, the tracer. It may allocate and use stdio, and holds no
-// locks. What matters is which locks the target's thread holds. It must be stopped where it holds no lock of
-// malloc or of the loader, because the functions that it is made to call (mmap(), pthread_create()) may need
-// these locks. ptrace stops this one thread only. A lock that another thread of the target holds is released
-// in time.
-//
-// Signals to the target's thread: until prepare() they are delivered as usual (to_stop(), to_system_call()).
-// From prepare() to detach() the thread has all of them blocked, so no handler of the program runs on the
-// borrowed stack. If another thread of the target forks meanwhile, the child has only that other thread.
+// Threads: all code runs in the helper process's only thread, the tracer. ptrace stops one thread of the
+// target; its other threads run.
+// Locks: the helper holds none. The target's thread must be stopped where it holds no lock of malloc or of
+// the loader. The functions that it is made to call (mmap(), pthread_create()) may need these locks.
+// A lock that another thread of the target holds is released in time, because that thread runs.
+// Memory: the helper may allocate and use stdio.
+// Signals: until prepare(), signals to the target's thread are delivered as usual (to_stop(),
+// to_system_call()). From prepare() to detach() the thread has all of them blocked, so no handler of the
+// program runs on the borrowed stack.
+// Forks: if another thread of the target forks meanwhile, the child has only that other thread.
+// Crash: if the helper dies, the kernel detaches from the thread (tracee.hpp).
 #include "profiling/attach/tracee.hpp"
 
 #if defined(__x86_64__)
@@ -54,8 +56,9 @@ constexpr std::int64_t kWithRestartBlock = -516;
 constexpr std::array kWaits{SYS_restart_syscall,  // any of these, or a futex wait, with a timeout
                             SYS_nanosleep,       SYS_clock_nanosleep, SYS_poll,  SYS_ppoll,
                             SYS_select,          SYS_pselect6,        SYS_wait4, SYS_waitid};
-// Also never made by malloc and the loader. But an interruption would make these calls return early or with
-// EINTR. So the thread is stopped only at the begin of one, before the kernel has done anything.
+// More system calls that malloc and the loader never make. But an interruption would make these calls return
+// early or with EINTR. So the thread is stopped only at the begin of one, before the kernel has done
+// anything.
 constexpr std::array kOthers{SYS_write,      SYS_writev,     SYS_pwrite64,   SYS_pwritev,     SYS_pwritev2,
                              SYS_pread64,    SYS_preadv,     SYS_preadv2,    SYS_readv,       SYS_lseek,
                              SYS_fstat,      SYS_newfstatat, SYS_statx,      SYS_fsync,       SYS_fdatasync,
@@ -366,9 +369,9 @@ Result<std::uint64_t> Tracee::call(std::uint64_t function, std::span<const std::
   return run_to(scratch_, Clock::now() + kStopPatience);
 }
 
-// Also called by the destructor, after any error. Registers can be restored only while the thread is stopped,
-// so it is stopped first. Signals are unblocked after the registers are restored. They are delivered once the
-// thread runs.
+// Restores the thread and lets it run. The destructor calls it too, after any error. Registers can be
+// restored only while the thread is stopped, so it is stopped first. Signals are unblocked after the
+// registers are restored. They are delivered once the thread runs.
 void Tracee::detach() {
   if (thread_ <= 0) return;
   if (!stopped_) {

@@ -2,10 +2,11 @@
 // a function, and then continues where it was. The other threads of the process run all the time. x86-64
 // only.
 //
-// The tracer must be one thread of one process: the kernel binds a tracee to the thread that seized it. That
-// is the helper process of remote_thread.cpp. If the helper dies, the kernel detaches, and the thread
-// continues with the registers of that moment. Before prepare() and after detach() that is harmless. Between
-// the two the target may crash.
+// Threads: the tracer must be one thread of one process, because the kernel binds a tracee to the thread that
+// seized it. That is the helper process of remote_thread.cpp.
+// Signals: tracee.cpp says which signals the stopped thread gets.
+// Crash: if the helper dies, the kernel detaches, and the thread continues with the registers of that moment.
+// Before prepare() and after detach() that is harmless. Between the two the target may crash.
 #pragma once
 
 #include <sys/types.h>
@@ -38,9 +39,9 @@ class Tracee {
   // stopped, and detach() releases it.
   Result<bool> stop_at_safe_point(std::chrono::milliseconds patience, int calls);
 
-  // To be used at a safe point. system_call() makes a system call with up to six arguments, call() calls a
-  // function with up to four. Both return the result.
+  // At a safe point: makes a system call with up to six arguments in the thread. Returns its result.
   Result<std::uint64_t> system_call(long number, std::span<const std::uint64_t> words);
+  // At a safe point: calls a function with up to four arguments in the thread. Returns its result.
   Result<std::uint64_t> call(std::uint64_t function, std::span<const std::uint64_t> words);
   // 512 bytes on the thread's stack that no call uses, for results that functions write.
   std::uint64_t scratch() const { return scratch_; }

@@ -23,7 +23,7 @@ namespace penstock::darshan {
 enum Module : unsigned { kPosix = 1, kStdio = 9, kDxtPosix = 10, kHeatmap = 15 };
 inline constexpr std::size_t kModules = 64;
 
-inline constexpr std::int64_t kNotMonitored = -1;  // as a value of any counter or time
+inline constexpr std::int64_t kNotMonitored = -1;  // the value of a counter or time that is not recorded
 // Readers find heatmaps by these ids, which are Darshan's hashes of the heatmaps' names.
 inline constexpr std::uint64_t kPosixHeatmapId = 16592106915301738621ULL;
 inline constexpr std::uint64_t kStdioHeatmapId = 3989511027826779520ULL;
@@ -71,7 +71,8 @@ struct PosixRecord {
   std::array<double, 4> of_shared_files{};
 };
 
-// The same for streams of stdio: 14 counters and 15 times.
+// What one rank did to one file through streams of stdio: 14 counters and 15 times, in Darshan's order. A
+// moment counts from the job's begin; 0 means never.
 struct StdioRecord {
   std::uint64_t id = 0;
   std::int64_t rank = 0;

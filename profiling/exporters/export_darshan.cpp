@@ -123,7 +123,8 @@ class Exporter {
     return module(darshan::kStdio, 2, incomplete, &darshan::FileOfRank::stdio);
   }
 
-  // A session that is still being written may have new files by the time the records are written.
+  // Whether the log has a name for this id. While a session is still written, files may appear after the
+  // names were written. Their records are left out.
   bool is_named(std::uint64_t id) const { return std::binary_search(named_.begin(), named_.end(), id); }
 
   template <class Record>
@@ -144,7 +145,7 @@ class Exporter {
     darshan::each_file_of_rank(sums_, filter_, ranks_, begin_ns_, each);
   }
 
-  // Reads and writes on descriptors. Darshan has no single calls on streams.
+  // The recorded reads and writes on descriptors. Darshan's format has no record for single calls on streams.
   std::vector<SegmentPlace> places() const {
     std::vector<SegmentPlace> all;
     const NamedFiles wanted(session_, sums_, filter_);
@@ -249,7 +250,7 @@ class Exporter {
     return log_.end_region();
   }
 
-  // Rounds each bin so that the sum of all bins stays the same.
+  // Writes the bins as whole numbers, which are rounded so that their sum stays the same.
   Result<void> whole_bytes(std::vector<double>& bins, std::size_t points) {
     bins.resize(points);
     std::vector<std::int64_t> rounded;

@@ -61,7 +61,8 @@ struct Event {
   std::uint16_t failed = 0;
 };
 
-// Viewers count in picoseconds. A session over half a year is cut there.
+// The format has times in picoseconds. A 64-bit number of them covers about half a year; later times are cut
+// to that.
 std::uint64_t picoseconds(std::int64_t ns, std::int64_t begin_ns) {
   constexpr double kMost = 1.6e19;
   const double since = static_cast<double>(ns) - static_cast<double>(begin_ns);

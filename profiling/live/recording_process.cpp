@@ -1,9 +1,13 @@
 // Finds recording processes and writes their trace switch.
 //
 // Two processes share a session's file: the recorded process has it mapped and writes it; the code here reads
-// it with pread(). The only write here is the one in set_trace(). All of it runs in a penstock command, takes
-// no locks and may allocate. The library's side of the switch is in
+// it with pread(). The only write here is the one in set_trace(). The library's side of the switch is in
 // profiling/interpose/writer/session_lifetime.cpp.
+//
+// Threads: any thread of a penstock command; the live view's inspecting thread too.
+// Locks: none.
+// Memory: may allocate.
+// Crash: the switch is one write, so it is on or off, never half written.
 #include "profiling/live/recording_process.hpp"
 
 #include <fcntl.h>

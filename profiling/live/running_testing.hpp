@@ -1,4 +1,5 @@
-// For tests of recording processes: this process, or a child that does nothing, plays their part.
+// For tests of recording processes: builds sessions of a process that really runs. It is this process, or an
+// idle child.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +29,8 @@ inline SessionBytes of_this_process() {
   return bytes;
 }
 
-// A child that does nothing until it is ended.
+// A child that does nothing until it is ended. It only calls pause(), so it needs no lock that another thread
+// may have held at the fork.
 class IdleChild {
  public:
   IdleChild() : pid_(::fork()) {

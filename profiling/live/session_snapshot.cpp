@@ -1,9 +1,11 @@
 // Copies the files of a session while their processes write to them.
 //
-// All code runs in the main thread of a penstock command, takes no locks and may allocate. The recorded
-// processes do not wait for the copy, and do not know of it. So a file may change during the copy. The code
-// copies, compares and copies again until the parts match. Ctrl-C sets a flag that copy_bytes() checks; the
-// unfinished copy is then removed.
+// Threads: the main thread of a penstock command. The recorded processes do not wait for the copy, and do not
+// notice it. So a file may change during the copy. The code copies, compares and copies again until the parts
+// match.
+// Locks: none.
+// Memory: may allocate.
+// Ctrl-C: sets a flag that copy_bytes() checks; the unfinished copy is then removed.
 #include "profiling/live/session_snapshot.hpp"
 
 #include <fcntl.h>

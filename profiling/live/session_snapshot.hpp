@@ -14,7 +14,9 @@ namespace penstock {
 // interrupted; or the system's error for a file that cannot be read or written. On an error the unfinished
 // copy is removed.
 Result<void> snapshot_session(const std::filesystem::path& folder, const std::filesystem::path& to);
-// The same for the newest file of one process.
+// Copies the file `process.file` (the newest one of a process) to a new session at `to`, which must not exist
+// or must be empty. Errors: interrupted; already_exists; or the system's error for a file that cannot be read
+// or written. On an error the unfinished copy is removed.
 Result<void> snapshot_process(const RecordingProcess& process, const std::filesystem::path& to);
 
 }  // namespace penstock

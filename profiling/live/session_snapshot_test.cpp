@@ -1,3 +1,5 @@
+// Tests snapshots of sessions. Renewing has a thread that writes to a session's file while the test copies
+// it. The two share the file's mapping, through atomic stores, and atomics; no lock.
 #include "profiling/live/session_snapshot.hpp"
 
 #include <fcntl.h>
@@ -80,8 +82,9 @@ TEST_F(SnapshotTest, ASnapshotThatIsInterruptedLeavesNothing) {
   EXPECT_FALSE(fs::exists(to));
 }
 
-// A process that reuses the block of its oldest calls all the time. All calls of a block have the number of
-// its filling.
+// Imitates a process that empties the block of its oldest calls and fills it again, all the time. All calls
+// in a block have the same offset: the number of this filling. So a test can see a block that is half old and
+// half new.
 class Renewing {
  public:
   static constexpr std::uint64_t kBlocks = 16;

@@ -1,7 +1,11 @@
-// Switches traces in several rounds, until every target process has the wanted state.
-//
-// The code runs in one thread of a penstock command, takes no locks and may allocate. A target may end, fork
+// Switches traces in several rounds, until every target process has the wanted state. A target may end, fork
 // or begin a new file between two rounds. That is why each round lists the processes again.
+//
+// Threads: one thread of a penstock command.
+// Locks: none.
+// Memory: may allocate.
+// Ctrl-C: not checked here. switch_trace() and end() take about 0.5 s at most if processes keep changing
+// (Rounds).
 #include "profiling/live/trace_window.hpp"
 
 #include <fmt/format.h>
@@ -96,9 +100,9 @@ class Rounds {
   // True if another round is needed. `quiet`: the last round changed nothing. `between_files`: some process
   // has stopped its file and may begin another.
   bool after(bool quiet, bool between_files) {
-    constexpr int kLeast = 3;  // rounds, even on a slow machine where each takes long
+    constexpr int kLeast = 3;  // least number of rounds, for a slow machine where each takes long
     constexpr auto kPause = std::chrono::milliseconds(10);
-    // a process that is not watched any more begins no file
+    // the limit for a process between two files: if its recording has ended, it begins no other file
     constexpr auto kPatience = std::chrono::milliseconds(500);
     ++rounds_;
     if (quiet && !between_files) return false;

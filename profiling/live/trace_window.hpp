@@ -34,8 +34,9 @@ struct TracedProcess {
   std::string failed;      // why its trace could not be switched; "" if it could
 };
 
-// Switches the trace of all running targets, including the files they continue with and the children they
-// fork during this call. Error: not_found if no target runs.
+// Switches the trace of all running targets. Scans again until nothing new is found. So session files that a
+// target begins, and children that it forks, during the call are switched too. Error: not_found if no target
+// runs.
 Result<std::vector<TracedProcess>> switch_trace(const TraceTargets& targets, bool on);
 
 // Keeps tracing on as long as this object exists. A child that is forked from a traced process is traced from
@@ -58,9 +59,14 @@ class TraceWindow {
   const std::vector<TracedProcess>& processes() const { return traced_; }
 
  private:
+  // True if the process inherited its trace switch from a process in which this object switched it on.
   bool has_word_of_armed(const RecordingProcess& process) const;
+  // Handles one recording process that was found: switches its trace on if it is a target.
   void meet(const RecordingProcess& process);
+  // Marks the processes that are not in `running` as ended.
   void note_ended(const std::vector<RecordingProcess>& running);
+  // disarm_all() switches the trace off in running processes, disarm_ended() in the files of ended ones. True
+  // if nothing was left to do.
   bool disarm_all(const std::vector<RecordingProcess>& running);
   bool disarm_ended();
 

@@ -18,7 +18,7 @@ void append_json_text(std::string& out, std::string_view text);
 void append_session_json(std::string& out, const Session& session, const SessionSummary& summary);
 void append_file_json(std::string& out, const FileSum& file);
 void append_process_json(std::string& out, const ProcessSum& process);
-// `kind`: "mount" or "directory".
+// Appends one line for a mount or a folder. `kind`: "mount" or "directory".
 void append_roll_up_json(std::string& out, std::string_view kind, const RollUp& row);
 
 // Writes a line for every wanted file, in the order of FileSums. Several threads make the lines.

@@ -39,7 +39,7 @@ std::string printable_path(std::string_view path);
 std::string not_shown_text(const Rows& rows);
 // Example: "5,461 calls of the trace, the oldest (--trace-limit)".
 std::string dropped_calls_text(const Drops& drops);
-// A rate in the usual unit. A rate that would be a small fraction of it gets a smaller unit.
+// A rate in the unit that `output` selects, such as MiB/s. Below 1 MiB/s it has a smaller unit.
 std::string bytes_per_s_text(double bytes_per_s, const Output& output);
 // The part of the kernel's bytes (`word`: "read" or "written") that was recorded. It is a percentage. If only
 // some KiB are missing, their number is given instead.

@@ -63,7 +63,7 @@ Look inspect(Session session, const SessionFilter& filter) {
     look.points.push_back(
         {file.file, file.all.bytes_read, file.all.bytes_written, file.all.operations(), file.path});
   });
-  // Two names with one key count as one file here: a rate does not need to distinguish them.
+  // Two files whose names have the same key: only the first is kept here. `all` includes both.
   const auto same = [](const Look::Point& a, const Look::Point& b) { return a.file == b.file; };
   std::stable_sort(look.points.begin(), look.points.end(),
                    [](const Look::Point& a, const Look::Point& b) { return a.file < b.file; });

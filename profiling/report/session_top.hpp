@@ -1,5 +1,5 @@
-// Inspects sessions while they run, through their files only. The target processes are neither stopped nor
-// asked.
+// Inspects sessions while they run, through their files only. The recorded processes are not stopped, and no
+// request is sent to them.
 #pragma once
 
 #include <chrono>
@@ -27,8 +27,8 @@ struct Look {
   };
   Session session;
   std::chrono::steady_clock::time_point when;
-  std::vector<Point> points;  // sorted by key, each key once
-  Point all;                  // the sum of `points`
+  std::vector<Point> points;  // sorted by `file`, the key of the name; each key once
+  Point all;                  // the sum of all files, also of a second file with the same key
   std::size_t processes = 0;  // processes that run
   double running_s = 0;       // seconds since the first process began
 };

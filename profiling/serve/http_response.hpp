@@ -30,7 +30,7 @@ Result<std::unique_ptr<BodySource>> file_body(Fd fd);
 struct HttpResponse {
   int status = 200;
   std::string type = "text/plain; charset=utf-8";
-  std::vector<std::pair<std::string, std::string>> headers;  // in addition to those of every answer
+  std::vector<std::pair<std::string, std::string>> headers;  // besides those that every answer has
   std::string text;
   std::unique_ptr<BodySource> body;  // if not null, sent instead of `text`
   // The Content-Security-Policy: what a browser lets the body do. The default is the strictest.

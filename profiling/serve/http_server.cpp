@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kChunk = 256U << 10U;
-constexpr int kMostChunks = 4;  // for one answer in one step
+constexpr int kMostChunks = 4;  // pieces of one answer that one step sends
 // limit for bytes that a client sends after the answered request
 constexpr std::size_t kMostDrained = 1U << 20U;
 constexpr std::chrono::seconds kMostDrainTime{1};  // time limit for these bytes
@@ -36,7 +36,7 @@ struct HttpServer::Connection {
   std::uint64_t id = 0;
   Fd fd;
   State state = State::reading;
-  bool refused = false;  // over the limit of connections; it only gets an error
+  bool refused = false;  // another user's, or over the limit of connections; it only gets an error
   bool head_alone = false;
   Clock::time_point due;
   std::string received;
@@ -53,7 +53,7 @@ struct HttpServer::Connection {
       case State::sending:
         return POLLOUT;
       default:
-        return POLLRDHUP;  // a client that closes only its sending half counts as gone
+        return POLLRDHUP;  // a client that closes only its sending half counts as closed
     }
   }
 };

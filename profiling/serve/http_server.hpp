@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-constexpr std::size_t kMostConnections = 32;  // any more get 503
+constexpr std::size_t kMostConnections = 32;  // further connections get status 503
 constexpr std::chrono::seconds kMostRequestTime{10};
 constexpr std::chrono::seconds kMostIdleTime{60};  // limit for a client that does not read its answer
 

@@ -1,9 +1,10 @@
-// The live view's thread and what it publishes.
+// The live view's thread and what it publishes. It only reads the files of the recorded processes.
 //
-// work() and all functions that it calls run in the inspecting thread, without mutex_ unless a comment names
-// it. json() and end() run in the server's main thread (live_view.hpp). Everything may allocate: this is
-// penstock's own process. It only reads the files of the observed processes. No signal handler calls this
-// code.
+// Threads: work() and all functions that it calls run in the inspecting thread. json() and end() run in the
+// server's main thread (live_view.hpp).
+// Locks: mutex_ is not held, unless a comment names it.
+// Memory: everything may allocate: this is penstock's own process.
+// Signals: no handler calls this code.
 #include "profiling/serve/live_view.hpp"
 
 #include <fmt/format.h>
@@ -25,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kViewInterval{1};
 constexpr int kViewShare = 4;             // an inspection takes at most 1/4 of the time
-constexpr std::size_t kMostPoints = 600;  // ten minutes
+constexpr std::size_t kMostPoints = 600;  // limit of the history: ten minutes, if a look takes one second
 constexpr double kMostDrawn = 300;        // points for a whole run
 constexpr std::size_t kMostFiles = 50;
 constexpr std::size_t kMostNamedProcesses = 1000;  // limit for the list of processes

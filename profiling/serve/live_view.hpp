@@ -3,10 +3,13 @@
 // object describes the whole run.
 //
 // Threads: the server's main thread makes the view, calls json() and ends it. The inspecting thread (work())
-// is the only one that uses the members from before_ to exact_, so these need no lock. mutex_ guards only
-// members_ and ended_. It is held while a pointer is copied, never while files are read. Both threads may
-// allocate. Only the main thread forks, to execute helpers (side_job.hpp). Signals: SIGINT and SIGTERM set a
-// flag that the main thread reads (interrupt.hpp). No handler uses this class.
+// is the only one that uses the members from before_ to exact_, so these need no lock. Only the main thread
+// starts processes (side_job.hpp).
+// Locks: mutex_ guards only members_ and ended_. It is held while a pointer is copied, never while files are
+// read.
+// Memory: both threads may allocate.
+// Signals: SIGINT and SIGTERM set a flag that the main thread reads (interrupt.hpp). No handler uses this
+// class.
 #pragma once
 
 #include <condition_variable>

@@ -5,7 +5,7 @@
 
 namespace penstock {
 
-extern const std::string_view serve_html;  // the content of the body
+extern const std::string_view serve_html;  // the content of the page's <body>
 extern const std::string_view serve_css;
 extern const std::string_view serve_js;
 

@@ -51,14 +51,14 @@ class ServeSession {
   enum class Kind { page, json, snapshot };
   struct Page {
     std::string_view path;
-    bool changes;             // must be requested by POST
+    bool changes;             // it changes something, so only POST is accepted
     std::optional<Kind> job;  // the job that makes the answer; nullopt: the page is answered at once
     HttpResponse (ServeSession::*answer)(const HttpRequest& request);
   };
   static const std::array<Page, 7> kPages;
   struct Job {
     SideJob job;
-    std::vector<std::uint64_t> waiting;  // connections
+    std::vector<std::uint64_t> waiting;  // connections that get the job's answer
     std::filesystem::path makes;         // the folder of a new snapshot
   };
 

@@ -1,9 +1,12 @@
 // Starts and ends the processes of side jobs.
 //
-// All functions run in the server's main thread; they allocate and take no locks. posix_spawn() runs no code
-// of this program in the child. So locks that the inspecting thread (live_view.hpp) holds at that moment do
-// not matter. The server's signal handlers only set a flag (interrupt.hpp). A job cannot ignore the SIGKILL
-// from the destructor.
+// Threads: the server's main thread.
+// Locks: none. posix_spawn() runs no code of this program in the child. So locks that the inspecting thread
+// (live_view.hpp) holds at that moment do not matter.
+// Memory: may allocate.
+// Signals: the server's handlers only set a flag (interrupt.hpp). A job cannot ignore the SIGKILL from the
+// destructor.
+// Crash: if the server is killed, a job continues, and its temporary folder remains.
 #include "profiling/serve/side_job.hpp"
 
 #include <fcntl.h>

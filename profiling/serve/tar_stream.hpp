@@ -30,8 +30,8 @@ class TarStream : public BodySource {
 
  private:
   struct Member {
-    std::string path;    // to open it by
-    std::string header;  // already formatted
+    std::string path;    // of the file on disk
+    std::string header;  // as it is in the archive
     std::uint64_t size = 0;
     std::uint64_t device = 0;
     std::uint64_t inode = 0;

@@ -98,7 +98,8 @@ class FileSums {
   // during the call.
   using Each = std::function<void(const FileSum&)>;
   void each(const FileWanted& wanted, const Each& each, const Each& left_out = {}) const;
-  // The same for one of `parts` equal parts of the files.
+  // each() for one part of the files: part number `part`, from 0, of `parts` parts of equal size. Together
+  // the parts are all files.
   void each_of_part(std::size_t part, std::size_t parts, const FileWanted& wanted, const Each& each,
                     const Each& left_out = {}) const;
   // Calls `each` for every single entry: what one thread of one process did to a file.
@@ -123,7 +124,7 @@ class FileSums {
 
 // Names of the buckets of read_sizes and write_sizes: "0_100", "100_1k", ...
 std::string_view size_bucket_name(std::size_t bucket);
-// The same as text for people: "up to 100 B", ...
+// The name of a bucket of sizes in text for people: "up to 100 B", ...
 std::string_view size_bucket_text(std::size_t bucket);
 // The largest size in a bucket, in bytes; UINT64_MAX for the last bucket.
 std::uint64_t size_bucket_end(std::size_t bucket);

@@ -19,9 +19,9 @@ struct TimeInterval {
 // The union of all intervals, sorted by begin. No interval in it is empty, and none overlap or touch.
 std::vector<TimeInterval> merged(std::vector<TimeInterval> intervals);
 
-// length() takes a result of merged() and returns its total length. common_length() takes two such results
-// and returns the length of the time that is in both.
+// The total length of a result of merged().
 std::int64_t length(std::span<const TimeInterval> merged);
+// The length of the time that is in both of two results of merged().
 std::int64_t common_length(std::span<const TimeInterval> merged, std::span<const TimeInterval> other);
 
 }  // namespace penstock

@@ -58,13 +58,14 @@ class RollUps {
 // The folder of a path: "/a" for "/a/b"; "/" for "/b"; "" for a path without a slash.
 std::string_view folder_of(std::string_view path);
 
-// What each process did to the files that the filter wants, in the order of the session's processes.
+// What one process did to the files that the filter wants.
 struct ProcessSum {
   const SessionProcess* process = nullptr;
   std::uint64_t files = 0;
   std::uint32_t threads = 0;  // threads that did any I/O
   LayerSum all;
 };
+// One entry for each process of the session, in the same order.
 std::vector<ProcessSum> sum_by_process(const Session& session, const FileSums& sums,
                                        const SessionFilter& filter);
 

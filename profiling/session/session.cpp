@@ -115,7 +115,7 @@ Result<std::set<fs::path>> files_of(std::span<const fs::path> paths) {
 }
 
 // All processes of a machine have the same two clocks. The earliest and the latest reading of any of them
-// give the most exact line. A process that ran long and was killed may otherwise have only its own measured
+// give the most exact rate. A process that ran long and was killed may otherwise have only its own measured
 // rate.
 void refine_clocks(Session& session) {
   std::map<std::string_view, std::vector<penstock_moment>> hosts;

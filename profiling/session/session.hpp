@@ -100,7 +100,8 @@ bool has_entries(const Session& session, penstock_block_kind kind);
 // them already. Never creates or lengthens a file.
 Result<void> complete_image(const std::filesystem::path& folder, std::uint32_t pid,
                             const penstock_kernel_io& kernel_end, std::int64_t end_monotonic_ns);
-// The same for one file.
+// Writes kernel_end and end_monotonic_ns into the header of one file, also if it has them already. The
+// process must have ended. Never creates or lengthens the file.
 Result<void> complete_file(const std::filesystem::path& file, const penstock_kernel_io& kernel_end,
                            std::int64_t end_monotonic_ns);
 

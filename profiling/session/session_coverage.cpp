@@ -67,8 +67,8 @@ class Tree {
     }
   }
 
-  // The process that started `child`. If that one only forked, it left no file. Then the result is the
-  // process that recorded the start of that one.
+  // The process that started `child`. If that process left no file (it only forked), the result is the
+  // recorded process that started it.
   std::optional<std::size_t> parent_of(std::size_t child) const {
     const SessionImage& born = processes_[child].first();
     const auto parent = key(born, born.header().parent_pid);
@@ -87,8 +87,9 @@ class Tree {
   using Key = std::pair<std::string_view, std::uint32_t>;
   static Key key(const SessionImage& image, std::uint32_t pid) { return {image.host(), pid}; }
 
-  // Among the processes with this id, the one that began last before the child. The begin of a process
-  // counts, not its first I/O: that may be later than the end of the child.
+  // The newest process with this id that is not later than the child. Pids are used again, so there may be
+  // several. The begin of a process is compared, not its first I/O: that may be later than the end of the
+  // child.
   std::optional<std::size_t> latest(const std::multimap<Key, std::size_t>& among, const Key& pid,
                                     std::size_t child) const {
     std::optional<std::size_t> best;
@@ -209,7 +210,7 @@ SessionCoverage coverage_of(const Session& session) {
                         process.last().header().state != PENSTOCK_STOPPED && !lives(process.last(), host) &&
                         !tree.left_alone(*parent, i);
     if (!reaped) continue;
-    if (shares[i].broken) shares[*parent].broken = true;  // it contains bytes of an unknown process
+    if (shares[i].broken) shares[*parent].broken = true;  // its counts contain bytes of an unknown process
     const penstock_kernel_io given = handed_on(process, host);
     shares[*parent].kernel_read -= given.rchar;
     shares[*parent].kernel_written -= given.wchar;

@@ -18,7 +18,7 @@ inline constexpr int kSessionOpenFlags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O
 // if the folder cannot be read.
 Result<std::vector<std::filesystem::path>> session_files(const std::filesystem::path& folder);
 // Reads the header; neither closes the descriptor nor moves its file position. False if it is no session file
-// of this version and byte order. `header` then has whatever bytes were read.
+// of this version and byte order. `header` then contains the bytes that could be read.
 bool read_header(int fd, penstock_session_header& header);
 
 }  // namespace penstock

@@ -38,12 +38,12 @@ struct Drops {
 Drops drops_of(const Session& session);
 
 struct SessionSummary {
-  FilesSum in;
+  FilesSum in;                                                    // files that the filter wants
   FilesSum left_out;                                              // files that the filter left out
   std::uint64_t tried_in_vain = 0;                                // names for which every call failed
   std::array<std::uint64_t, PENSTOCK_SIZE_BUCKETS> file_sizes{};  // of files that were read or written
   std::int64_t begin_ns = 0;                                      // realtime: the first process's begin
-  // seconds from there to the last process's end
+  // seconds from begin_ns to the last process's end
   double span_s = 0;
   double wall_s = 0;  // seconds in which any session ran: span_s without the time between sessions
   double io_s = 0;

@@ -1,5 +1,5 @@
-// For tests only: sessions like those of the library inside a process, made from the text of session_abi.h
-// alone.
+// For tests only: builds the bytes of a session from the definitions in session_abi.h, without the library
+// that writes real sessions.
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,7 @@ namespace penstock {
 namespace {
 
 constexpr std::uint32_t kMostGranule = 1U << 30U;
-// from this length on, a line through two readings is more exact than ticks_per_s
+// if two readings are this far apart, interpolation between them is more exact than ticks_per_s
 constexpr std::int64_t kLongEnoughNs = 1'000'000;
 constexpr double kMostNsPerTick = 1e9;
 
@@ -87,7 +87,8 @@ SessionClock::SessionClock(const penstock_session_header& header)
 }
 
 void SessionClock::refine(const penstock_moment& moment) {
-  constexpr double kAgrees = 0.005;  // a measured rate is exact to a thousandth
+  // Two rates agree if their relative difference is at most this. A measured rate is exact to 0.001.
+  constexpr double kAgrees = 0.005;
   if (ticks_are_ns_ || !known_ || moment.ticks == begin_.ticks) return;
   std::int64_t passed = 0;
   if (__builtin_sub_overflow(moment.monotonic_ns, begin_.monotonic_ns, &passed) || passed == INT64_MIN)

@@ -33,15 +33,16 @@ struct SessionBlock {
 // valid if this number is the same before and after the read.
 std::uint64_t renewals_of(const std::byte* block);
 
-// Converts ticks to CLOCK_MONOTONIC, and that to CLOCK_REALTIME, by straight lines.
+// Converts ticks to CLOCK_MONOTONIC, and that to CLOCK_REALTIME, by linear interpolation.
 class SessionClock {
  public:
   SessionClock() = default;
   explicit SessionClock(const penstock_session_header& header);
 
-  // Uses a reading of the same two clocks by another process of this machine. The reading replaces a point of
-  // the line if it is further from `begin` than all other readings and agrees with the present rate. A longer
-  // line is more exact.
+  // Uses a reading of the same two clocks by another process of this machine. The interpolation uses two
+  // points: `begin` and the reading that is furthest from it. So this reading becomes the second point if it
+  // is further from `begin` than all others, and agrees with the present rate. A longer distance is more
+  // exact.
   void refine(const penstock_moment& moment);
 
   std::int64_t monotonic_ns(std::uint64_t ticks) const;
@@ -56,7 +57,7 @@ class SessionClock {
  private:
   penstock_moment begin_{};
   std::int64_t begin_realtime_ns_ = 0;
-  std::int64_t baseline_ns_ = 0;  // between the two moments of the line
+  std::int64_t baseline_ns_ = 0;  // between the two points of the interpolation
   double ns_per_tick_ = 1;
   bool ticks_are_ns_ = true;
   bool known_ = true;
@@ -87,9 +88,10 @@ class SessionView {
   };
   Name name_at(std::uint64_t offset) const;
 
-  // The entry at an offset that each() passed. All zeros if the bytes end before it. segment_at() returns
-  // nullopt if the writer has replaced the segment by a newer one.
+  // The counters at an offset that each() passed. All zeros if the bytes end before it.
   penstock_counters counters_at(std::uint64_t offset) const;
+  // The segment at an offset that each() passed. All zeros if the bytes end before it; nullopt if the writer
+  // has replaced it by a newer one.
   std::optional<penstock_segment> segment_at(std::uint64_t offset) const;
 
   // Calls `each(entry, offset)` for all entries of a kind. If an entry is longer than `Entry`, its end is

@@ -1,5 +1,5 @@
-// The windows of a session. A window is a file that starts and ends while its process continues. The reason
-// is a user who attached to the process, or the program or its steps, which asked for a window.
+// The windows of a session. A window is a file that starts and ends while its process continues: because a
+// user attached to the process, or because the program or its training steps asked for a window.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,8 @@
 // Collects the spans (span_abi.h) of a run in memory until it ends. Each thread has a buffer of a fixed size.
-// Adding a span takes no lock, allocates nothing and reads no clock.
+//
+// Threads: one thread adds to a buffer. Any thread may read it meanwhile.
+// Locks: none.
+// Memory: taken when the log is made. Adding a span allocates nothing and reads no clock.
 #pragma once
 
 #include <atomic>

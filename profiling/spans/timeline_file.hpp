@@ -35,7 +35,7 @@ Result<TimelineFormat> timeline_format(std::string_view path);
 struct TimelineNames {
   std::vector<std::string> stages;         // of the transform: "decode", "resize"
   std::string read = "File Read";          // name of the action; "HDF5 File Read" for HDF5, as in TimeLogger
-  std::string shuffle = "Global Shuffle";  // the same for a shuffle
+  std::string shuffle = "Global Shuffle";  // name of the action of a shuffle
   // The object that contains a sample; the function may build the text in `scratch`.
   std::function<std::string_view(std::uint64_t sample, std::string& scratch)> object;
   std::int64_t start_ns = 0;         // the run's time 0, on the clock of the spans

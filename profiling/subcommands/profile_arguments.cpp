@@ -1,3 +1,7 @@
+// What the subcommands of `penstock profile` share. All of it runs in the command's main thread, without
+// locks.
+// Signals: end_with_terminal() installs a handler for SIGHUP. It only sets the flag of interrupt.hpp, as for
+// SIGINT. A SIGHUP that was ignored at the start (nohup) stays ignored.
 #include "profiling/subcommands/profile_arguments.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,10 @@
 // penstock profile attach PID
+//
+// Threads: the command's main thread, the only one: attach_to() forks a helper (remote_thread.hpp).
+// Locks: none.
+// Ctrl-C: a signal while a thread of the target is sought ends the command with `interrupted`. Once a new
+// thread runs in the target, the command waits for its answer, and then undo() detaches again. undo() ignores
+// the request to stop (WorkOn).
 #include <fmt/format.h>
 #include <unistd.h>
 

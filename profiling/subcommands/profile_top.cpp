@@ -34,7 +34,7 @@ Result<std::vector<fs::path>> folders_of(ProfileArguments arguments) {
     PENSTOCK_ASSIGN(const int pid, process_number(argument));
     fs::path folder = recording_folder_of(static_cast<std::uint32_t>(pid));
     if (std::error_code failed; folder.empty() || !fs::is_directory(folder, failed)) {
-      // If it has none, this returns the error with the reason.
+      // If the process records into no folder, this returns the error with the reason.
       PENSTOCK_ASSIGN(const RecordingProcess process, recording_process(pid));
       folder = fs::path(process.file).parent_path();
     }

@@ -1,8 +1,11 @@
 // Runs the program as a child and forwards signals to it.
 //
-// All code runs in one thread, without locks, and may allocate. The signals of kForwarded and SIGCHLD are
-// blocked as long as HeldSignals exists. sigwaitinfo() takes them one by one, so no signal handler runs. The
-// child gets the old signal mask back.
+// Threads: one thread runs all of it.
+// Locks: none.
+// Memory: may allocate.
+// Signals: those of kForwarded and SIGCHLD are blocked as long as HeldSignals exists. sigwaitinfo() takes
+// them one by one, so no signal handler runs. The child gets the old signal mask back.
+// Crash: if this process is killed, the child continues.
 #include "profiling/subcommands/watched_run.hpp"
 
 #include <spawn.h>

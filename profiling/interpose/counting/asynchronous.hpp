@@ -1,10 +1,14 @@
 // Asynchronous I/O, which runs without a wrapped call: POSIX aio, the kernel's aio and io_uring.
+//
+// Threads: the thread that ends the process, forks or changes the recording.
+// Memory: nothing is allocated on the program's heap.
 #pragma once
 
 namespace penstock::interpose {
 
 // Before the process ends or executes another program, and before recording ends: counts operations that have
-// ended but whose results the program has not asked for.
+// ended but whose results the program has not asked for. No lock is held on entry; each table's lock is
+// taken, and the counting may wait in Update.
 void settle_aio() noexcept;
 void settle_kernel_aio() noexcept;
 void settle_rings() noexcept;
@@ -14,7 +18,7 @@ inline void settle_asynchronous() noexcept {
   settle_rings();
 }
 // In a fork's child, and when recording begins: forgets all operations. Those of a parent do not belong to
-// its child.
+// its child. The tables' locks are reset, not taken: their owners may not exist, or may wait for this thread.
 void forget_aio() noexcept;
 void forget_kernel_aio() noexcept;
 void forget_rings() noexcept;

@@ -1,8 +1,9 @@
 // Asynchronous operations in flight, each known by its control block in the program's memory (aiocb, iocb).
 // An operation is in this table from its submission until the program learns that it has ended.
 //
-// Any thread and any handler. Each function takes the table's lock; a handler whose own thread holds it does
-// nothing, or counts a drop.
+// Threads: any thread.
+// Locks: each function takes the table's lock, except forget_all(), which resets it.
+// Signals: any handler may call it. If its own thread holds the lock, it does nothing, or counts a drop.
 #pragma once
 
 #include "profiling/interpose/counting/pending.hpp"
@@ -20,11 +21,11 @@ class Blocks {
   void end(ThreadLog& log, const void* block, std::int64_t result) noexcept;
   // Removes an operation that has not started after all.
   void drop(const void* block) noexcept;
-  // Before the process ends: empties the table. `ended` tells of each operation whether it has ended, and its
-  // result; then it is counted. The others count as dropped.
+  // Before the process ends: empties the table. `ended` returns whether an operation has ended, and stores
+  // its result; then the operation is counted. The others count as dropped.
   void settle(ThreadLog& log, bool (*ended)(const Pending& one, std::int64_t& result)) noexcept;
-  // In a fork's child, whose parent's operations these are, and when recording begins: empties the table and
-  // frees the lock.
+  // Empties the table and frees the lock. Called in a fork's child, where the operations in the table are the
+  // parent's, and when recording begins.
   void forget_all() noexcept;
 
  private:

@@ -1,7 +1,12 @@
 // The rare paths of counting: names, descriptors that are not known, operations of signal handlers, and the
-// change from one session to the next. counting.hpp says which thread and which locks: the log's own thread,
-// inside a wrapper, with no lock held. Nothing here calls malloc, stdio or the locale. System calls are made
-// directly (system_call()), so they are not counted and do not change errno.
+// change from one session to the next.
+//
+// Threads: the log's own thread, inside a wrapper.
+// Locks: none is held on entry, except that of a Ring or of Blocks if asynchronous I/O is counted. A new
+// block takes file_lock.
+// Memory: nothing here calls malloc, stdio or the locale. System calls are made directly (system_call()), so
+// they are not counted and do not change errno.
+// Signals: a handler that interrupts an update of its own thread only defers its operation (Update::defer()).
 #include "profiling/interpose/counting/counting.hpp"
 
 #include <fcntl.h>

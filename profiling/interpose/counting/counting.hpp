@@ -3,11 +3,12 @@
 // writes.
 //
 // Threads: all functions run in a wrapper, in the thread that the log belongs to, before or after the
-// program's call. No lock is held on entry, except that of a Ring or of Blocks if asynchronous I/O is
-// counted.
+// program's call.
+// Locks: none is held on entry, except that of a Ring or of Blocks if asynchronous I/O is counted. The rare
+// paths take file_lock.
 // Memory: the common path (count(), count_moved(), count_in()) only adds to memory that is mapped already.
-// The rare paths take blocks of the session's file (file_lock) and memory from the kernel. Nothing calls
-// malloc, or uses a FILE or the locale. errno does not change.
+// The rare paths take blocks of the session's file, and memory from the kernel. Nothing calls malloc, or uses
+// a FILE or the locale. errno does not change.
 // Signals: a handler may come at any instruction and do I/O that is counted by the same log. Update detects
 // that and defers the handler's operation. There are no atomic operations on counters: only this thread and
 // its handlers write them, and other processes read them as they are.
@@ -34,9 +35,10 @@ inline const char* stack_top() noexcept {
   return top;
 }
 
-// Among numbers with the same number of binary digits there is at most one limit between two buckets.
+// The buckets of all sizes that have the same number of binary digits. These sizes are in one bucket or in
+// two: at most one limit is among them.
 struct SizeBucket {
-  std::uint64_t limit = 0;  // the next bucket begins above it
+  std::uint64_t limit = 0;  // sizes above it are in the bucket after `bucket`
   std::uint64_t bucket = 0;
 };
 extern const std::array<SizeBucket, 65> size_buckets;
@@ -46,7 +48,8 @@ inline std::size_t size_bucket(std::uint64_t bytes) noexcept {
   return at.bucket + (bytes > at.limit ? 1 : 0);
 }
 
-// Most files have counters in brief form (penstock_brief); the others have whole ones.
+// Whether the counters have the brief form (penstock_brief), which is enough for most files; the others have
+// the whole form.
 inline bool is_brief(const penstock_counters& c) noexcept {
   return c.form == PENSTOCK_BRIEF || c.form == PENSTOCK_CONTINUED;
 }
@@ -70,6 +73,7 @@ template <typename Count>
   count = static_cast<Count>(count + (is_so ? 1U : 0U));
 }
 
+// Stores the file's size if it is larger than the known one.
 [[gnu::always_inline]] inline void note_size(penstock_counters& c, std::uint64_t size) noexcept {
   as_kept(c, [size](auto& kept) { kept.size = size > kept.size ? size : kept.size; });
 }
@@ -124,7 +128,7 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
 // Adds a call that is neither a read nor a write.
 [[gnu::always_inline]] inline void add_other(penstock_counters& c, const Operation& operation) noexcept {
   if (operation.call == PENSTOCK_CALL_SYNC) {
-    c.syncs += 1;  // whole counters only, as in add_write()
+    c.syncs += 1;  // only whole counters get here (only_whole()); brief ones have no `syncs`
   } else if (operation.call == PENSTOCK_CALL_MAP) {
     c.maps += 1;
     c.mapped_bytes += static_cast<std::uint64_t>(operation.length);
@@ -155,6 +159,7 @@ inline void add_write(penstock_counters& c, std::int64_t offset, std::int64_t by
   });
 }
 
+// Adds an operation to counters that fit it (fits()). A failed one counts only as a failure.
 [[gnu::always_inline]] inline void add_to(penstock_counters& c, const Operation& operation) noexcept {
   if (operation.failed != 0) [[unlikely]] {
     as_kept(c, [](auto& kept) { kept.failures += 1; });
@@ -227,8 +232,8 @@ class Update {
   bool nested() const noexcept { return nested_; }
   // For a handler: takes no lock and no memory. If there is no room, the operation is dropped.
   void defer(std::uint64_t file, std::uint64_t name, const Operation& operation) noexcept;
-  // The same for a descriptor that is not described: /proc is asked after the update. The operation is
-  // dropped if the descriptor refers to another file by then. An offset of -1 means the descriptor's
+  // For a handler, and for a descriptor that is not described: /proc is asked after the update. The operation
+  // is dropped if the descriptor refers to another file by then. An offset of -1 means the descriptor's
   // position.
   void defer(int fd, const Operation& operation) noexcept;
 
@@ -263,8 +268,8 @@ class OuterUpdate {
   ThreadLog& log_;
 };
 
-// The rare cases of count(): a descriptor that is not described, an update that is marked, counters that are
-// full.
+// Called when count() cannot use its cached counters. Either the descriptor is not in the table, or the
+// counters are another file's or full, or this thread is already inside an Update (a handler).
 [[gnu::noinline]] penstock_counters* count_slowly(ThreadLog& log, int fd,
                                                   const Operation& operation) noexcept;
 // The rest of count() if calls are traced (--trace).
@@ -274,6 +279,8 @@ class OuterUpdate {
 inline std::uint64_t cache_tag(std::uint64_t serial, penstock_layer layer) noexcept {
   return serial * 8 + static_cast<std::uint64_t>(layer);
 }
+// The entry of the log's cache for this descriptor and layer. It may have another one's counters: the tag
+// decides.
 inline ThreadLog::Cached& cached(ThreadLog& log, int fd, penstock_layer layer) noexcept {
   return log.cache[(static_cast<unsigned>(fd) + unsigned{layer} * 97U) % ThreadLog::kCached];
 }
@@ -312,6 +319,7 @@ inline std::uint32_t whole_calls_of(const penstock_counters& c, penstock_call ca
       return calls_of(c, call);
   }
 }
+// Whether only whole counters can count this kind of call.
 inline bool only_whole(penstock_call call) noexcept {
   return call == PENSTOCK_CALL_WRITE || call == PENSTOCK_CALL_SYNC || call == PENSTOCK_CALL_MAP;
 }
@@ -357,8 +365,8 @@ penstock_counters* count_of_file(ThreadLog& log, const FileRecord& file, const O
 // The descriptor's counters that fit `call`, for an operation that is counted after the descriptor is closed.
 // Null: none.
 penstock_counters* counters_now(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;
-// The same for a descriptor that is about to be closed. The descriptor is forgotten at once: after the close
-// another thread may get the same number for another file.
+// The counters for the close of a descriptor; null: none. Called before the close. The descriptor is
+// forgotten at once: after the close another thread may get the same number for another file.
 penstock_counters* forget_counted(ThreadLog& log, int fd) noexcept;
 [[gnu::always_inline]] inline void count_in(ThreadLog& log, penstock_counters& counters,
                                             const Operation& operation) noexcept {
@@ -426,6 +434,8 @@ void count_open(ThreadLog& log, int at, const char* path, int flags, int fd,
 [[gnu::cold]] void note_other_file(ThreadLog& log, int fd) noexcept;
 // Asks /proc for a descriptor's file. Null if /proc has no answer, and in a nested handler.
 [[gnu::cold]] Description* learned_description(ThreadLog& log, int fd) noexcept;
+// The description of a descriptor, from the table or from /proc; null if neither has it. Any thread, in a
+// wrapper; may wait in Update.
 inline Description* known_description(ThreadLog& log, int fd) noexcept {
   Description* description = described(fd);
   return description != nullptr ? description : learned_description(log, fd);

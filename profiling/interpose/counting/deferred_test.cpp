@@ -1,4 +1,5 @@
-// Tests operations of a signal handler that interrupts an update of its own thread.
+// Tests operations of a signal handler that interrupts an update of its own thread. There is one thread and
+// no real signal: the tests set the mark of an update themselves.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

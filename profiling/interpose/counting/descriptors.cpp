@@ -1,10 +1,12 @@
 // The table of descriptors and the pool of descriptions.
 //
-// Called by wrappers in any thread, also in handlers and in a fork's child. The table has no lock: each entry
-// is one atomic pointer. Stores release and loads acquire, so that a thread that finds a description finds it
-// filled. The pool's locks are held for a few instructions; under one of them, memory for a new batch may be
-// requested from the kernel. Nothing calls malloc. A child that is forked while another thread holds a list's
-// lock uses another list.
+// Threads: any thread, in wrappers.
+// Locks: the table has none: each entry is one atomic pointer. Stores release and loads acquire, so that a
+// thread that finds a description finds it filled. The locks of the pool's lists are held for a few
+// instructions; no thread waits for one list (Taken).
+// Memory: from the kernel, possibly under a list's lock. Nothing calls malloc.
+// Signals: a handler may call this. It takes another list if its own thread has one locked.
+// Forks: a child that is forked while another thread holds a list's lock uses another list.
 #include "profiling/interpose/counting/descriptors.hpp"
 
 #include <new>
@@ -176,7 +178,7 @@ Description* SpareDescription::make() noexcept {
   return started(made, next_serial_++);
 }
 
-// The same rule: within an update, never in a nested handler.
+// Called within an update, never in a nested handler.
 void SpareDescription::forget(int fd) noexcept {
   Description* before = taken_away(fd);
   if (before == nullptr || !was_last(before)) {

@@ -2,10 +2,12 @@
 // file description: it has the file and the position. A descriptor shares it with the duplicates that dup()
 // makes.
 //
-// Threads: any thread, in a wrapper. Looking a descriptor up takes no lock. Descriptions are never unmapped,
-// so a pointer stays readable when another thread closes the descriptor. If the memory is then used for
-// another description, its serial changes. Memory comes from the kernel. Nothing calls malloc or stdio, and
-// errno does not change.
+// Threads: any thread, in a wrapper.
+// Locks: finding a description by its descriptor takes none. Making and dropping one takes the lock of a list
+// for a few instructions.
+// Memory: from the kernel. Nothing calls malloc or stdio, and errno does not change. Descriptions are never
+// unmapped, so a pointer stays readable when another thread closes the descriptor. If the memory is then used
+// for another description, its serial changes.
 // Signals: all functions but SpareDescription's may be called in a handler.
 // Forks: a child has the parent's table as it was at the fork.
 //
@@ -50,6 +52,7 @@ extern std::atomic<DescriptorPage*> more_descriptors[kDescriptorPages];
 
 // Null for a descriptor that is not described (yet).
 Description* described_further(unsigned fd) noexcept;
+// The description of `fd`; null if it is not described (yet). Any thread and any handler; takes no lock.
 inline Description* described(int fd) noexcept {
   const auto number = static_cast<unsigned>(fd);
   return number < kDescriptorsPerPage ? first_descriptors[number].load(std::memory_order_acquire)
@@ -58,6 +61,7 @@ inline Description* described(int fd) noexcept {
 
 // A new description, with one reference; null if there is no memory. `serial` is set.
 Description* make_description() noexcept;
+// Gives one reference back. The last one makes the memory free for another description.
 void drop_reference(Description* description) noexcept;
 
 // One description that a thread keeps for its next open(): most files are opened, read and closed by one
@@ -87,7 +91,8 @@ void forget_range(unsigned first, unsigned last) noexcept;
 
 // Calls `visit` for each descriptor that is described, while other threads continue.
 void for_each_living_description(void (*visit)(Description& description, void* with), void* with) noexcept;
-// The same in a fork's child, whose other threads, if any, are waiting. It resets locks first.
+// Calls `visit` for each descriptor that is described, in a fork's child whose other threads, if any, are
+// waiting. It resets locks first.
 void for_each_description(void (*visit)(Description& description, void* with), void* with) noexcept;
 
 }  // namespace penstock::interpose

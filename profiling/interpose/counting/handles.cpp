@@ -1,7 +1,11 @@
-// The table of handles. Callers hold no lock of this folder. The exception is count_handle(), whose caller
-// may hold the lock of a ring or of pending operations. handles_lock is held for a search and never while
-// something is counted. A handler whose own thread holds it gets held() == false and does nothing. Static
-// memory only.
+// The table of handles.
+//
+// Threads: any thread, in wrappers of MPI and HDF5.
+// Locks: callers hold no lock of this folder, except that the caller of count_handle() may hold the lock of a
+// ring or of Blocks. handles_lock is held for a search, and never while something is counted.
+// Memory: static memory only.
+// Signals: a handler whose own thread holds handles_lock gets held() == false and does nothing.
+// Forks: a child resets the lock (free_handles_after_fork()).
 #include "profiling/interpose/counting/handles.hpp"
 
 #include <fcntl.h>

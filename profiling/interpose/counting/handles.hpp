@@ -1,9 +1,10 @@
 // A table that has the file of each handle of another library (MPI_File, hid_t): the file's key and name. Few
 // are open at a time, and opening one takes longer than a linear search, so this is a table under a lock.
 //
-// Callers: wrappers of MPI and HDF5, in any thread; count_handle() also for asynchronous I/O, under the lock
-// of its ring or table. No memory is allocated for the table, and errno does not change. A handler that
-// interrupts its own thread here finds no handle.
+// Threads: wrappers of MPI and HDF5, in any thread. Asynchronous I/O also calls count_handle().
+// Locks: the caller of count_handle() may hold the lock of a ring or of Blocks; all other callers hold none.
+// Memory: static memory. errno does not change.
+// Signals: a handler that interrupts its own thread here finds no handle.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +27,10 @@ HandleFile forget_handle(unsigned kind, std::uint64_t handle) noexcept;
 // In a fork's child: frees the lock, which a thread of the parent may have held.
 void free_handles_after_fork() noexcept;
 
-// Count an operation in a layer above POSIX, on a named file or on a handle's file. count_named() returns
-// that file; its `file` is 0 if the operation was not counted.
+// Counts an operation on a named file, in a layer above POSIX. Returns the file; its `file` is 0 if the
+// operation was not counted.
 HandleFile count_named(ThreadLog& log, const char* path, const struct Operation& operation) noexcept;
+// Counts an operation on the file of a handle, or on the file of an asynchronous operation.
 void count_handle(ThreadLog& log, const HandleFile& file, const Operation& operation) noexcept;
 
 }  // namespace penstock::interpose

@@ -1,5 +1,5 @@
 // Tests the parts of the library that need no process to be loaded into. ci/e2e/test_profile_*.py test the
-// whole.
+// whole. One test starts a second thread, which shares only the table of descriptors and an atomic flag.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -267,7 +267,7 @@ TEST_F(InSession, ARecordThatIsFullIsFollowedByAnother) {
   EXPECT_EQ(in_brief(*brief).reads, kMostInBrief);
   EXPECT_EQ(in_brief(*brief).read_sizes[0], kMostInBrief);
   EXPECT_EQ(brief->bytes_read, 100U * kMostInBrief);
-  add_read(*whole, std::int64_t{kMostInBrief} * 100, 100, 3, 4);  // continues at the end of the other
+  add_read(*whole, std::int64_t{kMostInBrief} * 100, 100, 3, 4);  // continues at the end of the other entry
   EXPECT_EQ(whole->consecutive_reads, 1U);
   whole->reads = kMostOperations;
   penstock_counters* another = now();

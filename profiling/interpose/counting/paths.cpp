@@ -1,8 +1,13 @@
 // Builds the absolute names of files, without a lock and without heap memory, in the program's wrapped calls.
 //
-// All functions run in the program's thread, within an Update (paths.hpp). Only functions of libc are called
-// that POSIX allows in handlers, or that only read memory (strchrnul, memmem). Everything else is direct
-// system calls, which are not counted. snprintf() is avoided, so that neither stdio nor the locale is used.
+// Threads: the program's thread that makes the call. All functions run within an Update of its log, except
+// note_working_directory(), inspect(), is_readable() and is_readable_path(), which any code may call.
+// Locks: none. `directory` is the only variable that several threads write.
+// Memory: static buffers and the caller's. Only functions of libc are called that POSIX allows in handlers,
+// or that only read memory (strchrnul, memmem). snprintf() is avoided, so that neither stdio nor the locale
+// is used.
+// Signals: a nested handler does not build names, because the log's buffer is in use.
+// Everything else is direct system calls, which are not counted.
 #include "profiling/interpose/counting/paths.hpp"
 
 #include <errno.h>
@@ -82,9 +87,9 @@ bool copy_plain(char* to, const char* path, std::size_t length) noexcept {
   return (halves[0] | halves[1]) == 0;
 }
 
-// The same as append_parts(), but faster. Most paths can be copied as they are: they have neither "//" nor a
-// part that begins with ".", nor "/" at the end. `path` is the program's memory. If another thread changes it
-// meanwhile, the text is undefined, and so is what the kernel read.
+// Does what append_parts() does, but faster. Most paths can be copied as they are: they have neither "//" nor
+// a part that begins with ".", nor "/" at the end. `path` is the program's memory. If another thread changes
+// it meanwhile, the text is undefined, and so is what the kernel read.
 bool append(AbsoluteName& name, const char* path) noexcept {
   const std::size_t length = strlen(path);
   const std::size_t slash = *path == '/' ? 0 : 1;

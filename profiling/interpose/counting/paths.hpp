@@ -1,10 +1,11 @@
 // A file's absolute name as the program gave it: from the root, without "//", "." and "..". Symbolic links
 // are not followed.
 //
-// Callers: the counting code, within an Update of the calling thread's log, so never in a nested handler. The
-// log's `name` is the buffer. note_working_directory() and inspect() need no Update and may be called
-// anywhere. No lock is taken and nothing is allocated; stdio and the locale are not used. errno does not
-// change.
+// Threads: the functions that fill an AbsoluteName run within an Update of the calling thread's log, whose
+// `name` is the buffer. So they never run in a nested handler. All other functions need no Update, and any
+// thread or handler may call them.
+// Locks: none.
+// Memory: nothing is allocated; stdio and the locale are not used. errno does not change.
 #pragma once
 
 #include <sys/stat.h>
@@ -27,6 +28,7 @@ struct AbsoluteName {
 bool absolute_name(int at, const char* path, AbsoluteName& name) noexcept;
 // Whether it is a name for an open file of the process: /dev/stdin, /dev/fd/3, /proc/self/fd/3.
 bool is_descriptors_name(const AbsoluteName& name) noexcept;
+// Does what is_descriptors_name() does; most names are decided without a call.
 inline bool names_descriptor(const AbsoluteName& name) noexcept {
   const auto begins = [&name](const char* four) { return __builtin_memcmp(name.text, four, 4) == 0; };
   return (begins("/dev") || begins("/pro")) && is_descriptors_name(name);
@@ -41,7 +43,8 @@ void note_working_directory() noexcept;
 
 // Whether the program's memory at `from` can be read. For pointers that the kernel has not checked yet.
 bool is_readable(const void* from, std::size_t bytes) noexcept;
-// The same for a text up to its NUL. False also if there is no NUL within PATH_MAX bytes.
+// Whether the program's text at `text` can be read up to its NUL. False also if there is no NUL within
+// PATH_MAX bytes.
 bool is_readable_path(const char* text) noexcept;
 
 }  // namespace penstock::interpose

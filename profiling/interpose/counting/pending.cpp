@@ -1,5 +1,9 @@
-// A hash table with chains of indices. Its owner holds a lock in all functions (pending.hpp). make() takes
-// all memory from the kernel at once, so nodes never move. A key that equals kFree is stored as 0.
+// A hash table with chains of indices.
+//
+// Threads: one at a time.
+// Locks: the owner of the table holds its own lock in all functions (pending.hpp).
+// Memory: make() takes all of it from the kernel at once, so nodes never move.
+// A key that equals kFree is stored as 0.
 #include "profiling/interpose/counting/pending.hpp"
 
 #include <bit>

@@ -1,5 +1,8 @@
 // A table of operations in flight, with what was known about each when it began. An operation is found by a
 // key that its completion has as well. If several have the same key, the oldest one is found first.
+//
+// Locks: the table has none. Its owner holds a lock, so that only one thread or handler uses it at a time.
+// Memory: from the kernel.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +28,7 @@ struct Pending {
   std::uint32_t next = 0;  // next operation with the same hash, or next free entry
 };
 
-// Its owner makes sure that only one thread uses it at a time.
+// Used under the lock of its owner: Blocks::lock_ or Ring::lock.
 class PendingTable {
  public:
   // The first call takes memory from the kernel. Without memory the table has no room.
@@ -40,6 +43,7 @@ class PendingTable {
   void remove(std::uint32_t index) noexcept;
   Pending& at(std::uint32_t index) noexcept { return nodes_[index]; }
   std::uint32_t reached() const noexcept { return used_; }  // no index is above it
+  // Whether the entry is in use.
   bool holds(std::uint32_t index) const noexcept { return nodes_[index].key != kFree; }
 
  private:

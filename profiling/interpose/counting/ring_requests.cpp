@@ -1,11 +1,13 @@
-// Requests of io_uring. Ring::lock is held in all functions (ring_requests.hpp); no other lock is held on
-// entry. A handler of the same thread cannot run this code, because it does not get the lock. In a fork's
-// child the parent's requests are never used again (forget_rings()).
+// Requests of io_uring.
 //
-// Memory that the program gave the kernel (paths, iovecs, open_how) is read here before the kernel has
-// checked it. io_uring wants it valid until the request is submitted, and this is just before that. The
-// pointer is checked first (is_readable()), so a bad one does not crash here, and the program gets its
-// EFAULT.
+// Threads: any thread, in a wrapper, or when it ends the process.
+// Locks: the caller holds Ring::lock, and no other lock.
+// Memory: nothing is allocated. Memory that the program gave the kernel (paths, iovecs, open_how) is read
+// here before the kernel has checked it. io_uring wants it valid until the request is submitted, and this is
+// just before that. The pointer is checked first (is_readable()), so a bad one does not crash here, and the
+// program gets its EFAULT.
+// Signals: a handler of the same thread cannot run this code, because it does not get the lock.
+// Forks: a child never uses its parent's requests again (forget_rings()).
 #include "profiling/interpose/counting/ring_requests.hpp"
 
 #include <fcntl.h>

@@ -1,8 +1,9 @@
 // Counts the requests of a ring, from their submission to their completion.
 //
-// All functions: in a wrapper, in any thread, with Ring::lock held by the caller (rings.cpp), which excludes
-// other threads and handlers of the same thread. They may wait in Update for a change of the session and take
-// its file_lock; they allocate nothing and do not change errno.
+// Threads: any thread, in a wrapper.
+// Locks: the caller holds Ring::lock (rings.cpp), which excludes other threads and handlers of the same
+// thread. The functions may wait in Update for a change of the session, and may take its file_lock.
+// Memory: nothing is allocated, and errno does not change.
 #pragma once
 
 #include "profiling/interpose/counting/pending.hpp"
@@ -34,10 +35,14 @@ struct Ring {
   PendingTable pending;
 };
 
+// Called before the kernel gets the request: adds it to the ring's table of requests.
 void request_begins(ThreadLog& log, Ring& ring, const RingEntry& entry) noexcept;
+// Called once for each completion: counts its request, and removes it from the table after its last
+// completion.
 void request_completed(ThreadLog& log, Ring& ring, const RingCompletion& completion) noexcept;
-// The ring ends: no more completions of its requests will be read. Requests that succeed without a completion
-// (IOSQE_CQE_SKIP_SUCCESS) are taken as completed.
+// Called when the ring ends, and in settle_rings(): before the process ends, before an exec that may fail,
+// and when recording ends. In the last two cases the ring continues. Requests that succeed without a
+// completion (IOSQE_CQE_SKIP_SUCCESS) are taken as completed.
 void requests_end(ThreadLog& log, Ring& ring) noexcept;
 
 }  // namespace penstock::interpose

@@ -1,12 +1,14 @@
 // The rings of io_uring: the list of rings, where their memory is, and how far each was read.
 //
-// All functions run in a thread of the program: in a wrapper around its call, or when the process ends or
-// forks. None of them calls malloc or stdio; memory comes from private_memory(). Two kinds of locks are used,
-// never both at once: rings_lock (the list) and Ring::lock (all members of a ring but `next` and `fd`). Under
-// a ring's lock the counting may take the session's file_lock, and may wait in Update while another thread
-// changes the session. That thread must therefore not wait for a ring's lock while session.changes is set.
-//
-// A signal handler whose own thread holds the lock gets Hold::held() == false and counts nothing.
+// Threads: a thread of the program, in a wrapper around its call, or when it ends the process. settle_rings()
+// and forget_rings() name other callers.
+// Locks: rings_lock (the list) and Ring::lock (all members of a ring but `next` and `fd`), never both at
+// once. Under a ring's lock the counting may take the session's file_lock, and may wait in Update while
+// another thread changes the session. That thread must therefore not wait for a ring's lock while
+// session.changes is set.
+// Memory: from private_memory(). Nothing calls malloc or stdio.
+// Signals: a handler whose own thread holds the lock gets Hold::held() == false and counts nothing.
+// Forks: a child resets both kinds of locks, and never uses the parent's rings again (forget_rings()).
 #include "profiling/interpose/counting/rings.hpp"
 
 #include <new>
@@ -182,8 +184,8 @@ void with_ring(int fd, Do what) noexcept {
   }
 }
 
-// The same for a ring of liburing, which is known by its memory: liburing may have closed the descriptor and
-// use a registered number instead.
+// Calls `what` under the lock of a ring of liburing. The ring is found by its memory: liburing may have
+// closed the descriptor and use a registered number instead. No lock is held on entry.
 template <typename Do>
 void with_library_ring(const LibraryRing& library, Do what) noexcept {
   ThreadLog* log = any_rings() ? thread_log() : nullptr;
@@ -199,7 +201,8 @@ void with_library_ring(const LibraryRing& library, Do what) noexcept {
   }
 }
 
-// The same for each ring that has a descriptor. The locks are taken one after the other, never two at once.
+// Calls `what` for each ring that has a descriptor, under its lock. The locks are taken one after the other,
+// never two at once.
 template <typename Do>
 void with_all_rings(Do what) noexcept {
   ThreadLog* log = any_rings() ? thread_log() : nullptr;
@@ -374,8 +377,8 @@ void ring_registered(int fd, unsigned what, const void* argument, unsigned count
 }
 
 // Called before the process ends, executes another program, or recording ends, in the thread that does so.
-// Other threads may still use their rings. Completions are read before and after the requests: a request that
-// was not seen yet may have completed already.
+// Other threads may still use their rings, and after an exec that fails the rings continue. Completions are
+// read before and after the requests: a request that was not seen yet may have completed already.
 void settle_rings() noexcept {
   with_all_rings([](ThreadLog& log, Ring& ring) {
     take_completions(log, ring);
@@ -385,9 +388,11 @@ void settle_rings() noexcept {
   });
 }
 
-// Waits for no lock. In a fork's child the thread that held one does not exist. In begin_recording() the
-// thread that holds one may be waiting for this thread. The value is not kFree: a thread of the parent may
-// have been changing the ring at the fork, so the ring is never used again.
+// Callers: a fork's child before its first counted call; and begin_recording(), which holds Control (all
+// signals blocked) while session.changes is set. Resets the locks without taking them. In a fork's child the
+// thread that held one does not exist. In begin_recording() the thread that holds one may be waiting for this
+// thread. The descriptor becomes kForgotten, not kFree: a thread may have been changing the ring, so the ring
+// is never used again.
 void forget_rings() noexcept {
   rings_lock.reset();
   for (Ring* ring = first_ring.load(std::memory_order_acquire); ring != nullptr; ring = ring->next) {

@@ -10,12 +10,14 @@
 // A request may succeed without a completion (IOSQE_CQE_SKIP_SUCCESS). The completion of a later request in
 // its chain shows that it did.
 //
-// Threads: wrappers call these functions in any thread of the program, with none of this library's locks
-// held. Each function takes the lock of its ring. Memory comes from the kernel, not from the program's heap,
-// and errno does not change.
+// Threads: wrappers call these functions in any thread of the program.
+// Locks: none of this library's locks is held on entry. Each function takes the lock of its ring.
+// ring_begins() and ring_set_up() take the lock of the list, and that of an older ring with the same
+// descriptor. any_rings() takes none. forget_rings() (asynchronous.hpp) resets the locks without taking them.
+// Memory: from the kernel, not from the program's heap. errno does not change.
 // Signals: a handler may call them. If its own thread is inside one of them, it cannot take the ring's lock:
 // the handler's call is made, and its requests are missed.
-// Forks: a child forgets its parent's rings (forget_rings(), asynchronous.hpp).
+// Forks: a child forgets its parent's rings (forget_rings()).
 #pragma once
 
 #include <cstddef>
@@ -25,9 +27,11 @@
 
 namespace penstock::interpose {
 
-// A ring of liburing: ring_begins() after liburing has set it up, ring_ends() before liburing unmaps it.
+// Called after liburing has set a ring up.
 void ring_begins(const LibraryRing& ring, const RingParameters& parameters) noexcept;
+// Called before liburing unmaps a ring.
 void ring_ends(const LibraryRing& ring) noexcept;
+// Called before the descriptor of a ring is closed. Does nothing for other descriptors.
 void ring_ends(int fd) noexcept;
 // A ring that the program set up by itself. Its memory is known once the program maps it (ring_mapped()).
 void ring_set_up(int fd, const RingParameters& parameters) noexcept;
@@ -36,20 +40,27 @@ inline bool any_rings() noexcept {
   return session.rings_seen;
 }
 
-// Around a call that submits requests or waits for completions. look_before() reads completions and then
-// requests, look_behind() reads only completions, inspect() both. An `fd` of -1 means all rings.
+// Before a call that submits requests or waits for completions: reads completions and then requests.
 void look_before(const LibraryRing& ring) noexcept;
+// After a call that submits requests or waits for completions: reads only completions.
 void look_behind(const LibraryRing& ring) noexcept;
+// For a ring that the program fills by itself, before and after a call that submits requests or waits for
+// completions: reads completions and then requests. An `fd` of -1 means all rings.
 void inspect(int fd) noexcept;
 
-// The ring's own table of registered files, after the kernel has accepted it. A null `fds` means empty
+// Notes the ring's own table of registered files, after the kernel has accepted it. A null `fds` means empty
 // entries.
 void ring_files(int fd, const int* fds, std::uint32_t count) noexcept;
+// Notes `count` entries of the ring's table of registered files, from entry `first` on, after the kernel has
+// replaced them.
 void ring_files_updated(int fd, std::uint32_t first, const int* fds, std::uint32_t count) noexcept;
+// Called after io_uring_register(fd, what, argument, count) has succeeded: notes changes of the ring's table
+// of registered files.
 void ring_registered(int fd, unsigned what, const void* argument, unsigned count) noexcept;
 
-// After mmap() and before munmap(). ring_mapped() returns whether `fd` is a ring.
+// Called after mmap(): notes where a ring's memory is. Returns whether `fd` is a ring.
 bool ring_mapped(int fd, std::int64_t offset, void* at) noexcept;
+// Called before munmap(): ends the rings whose memory is in that range.
 void ring_unmapped(const void* at, std::size_t bytes) noexcept;
 
 }  // namespace penstock::interpose

@@ -1,18 +1,20 @@
 // Gives each thread its log: at its first call, at its end, across forks, and from one session to the next.
 //
-// Three kinds of threads run this code:
+// Threads: three kinds run this code:
 // - a thread of the program, in a wrapper (begin_log(), suspend_log()) or at its end (end_thread());
-// - the thread that changes the session, with Control held and all signals blocked, between session.changes =
-//   true and = false (wait_for_updates(), retire_logs(), take_names_along(), is_written_to());
+// - the thread that changes the session, with Control held, between session.changes = true and = false
+//   (wait_for_updates(), retire_logs(), take_names_along(), is_written_to());
 // - in a fork's child its only thread (forget_parents_logs()), or the one that makes the first counted call
 //   (take_parents_names_along()).
-//
 // Locks: logs_lock for the lists of logs and the block of threads, begin_lock for the begin of a child's
 // session. They are never held together; the session's file_lock may be taken under either.
 // wait_for_updates() releases logs_lock between two checks, because updates of other threads may need it.
-// Memory comes from the kernel; logs are never freed. No malloc and no FILE of stdio: a wrapper may be called
-// by malloc itself. All thread-local variables are "initial-exec", because another model may allocate at the
+// Memory: from the kernel; logs are never freed. No malloc and no FILE of stdio: a wrapper may be called by
+// malloc itself. All thread-local variables are "initial-exec", because another model may allocate at the
 // first access.
+// Signals: Control blocks them in the thread that changes the session. In other threads a handler finds no
+// log while `beginning` is set.
+// Forks: a child resets both locks without taking them (forget_parents_logs()).
 #include <errno.h>
 #include <pthread.h>
 #include <sys/uio.h>
@@ -44,7 +46,7 @@ bool watching = false;
 constinit OwnedLock logs_lock;
 constinit OwnedLock begin_lock;
 constinit ThreadLog* free_logs = nullptr;
-constinit ThreadLog* all_logs = nullptr;  // that were ever made; none is given back
+constinit ThreadLog* all_logs = nullptr;  // all logs that were ever made; no log is freed
 constinit penstock_block* threads_block = nullptr;
 
 // The thread's totals in the session's file. Takes logs_lock and, for a new block, file_lock. Null if there

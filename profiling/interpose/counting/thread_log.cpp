@@ -1,11 +1,14 @@
 // Writes to a thread's log: blocks, names, counters, segments and spans.
 //
-// All functions run within an Update of the log, in its own thread; the exception is add_name() for
-// take_names_along(), in the thread that changes the session, with a log that no thread uses. No lock is held
-// on entry. A new block takes file_lock in new_block(). No malloc, no stdio, no locale.
-//
-// Other processes read the file while it is written, and the process may be killed at any instruction. So an
-// entry is complete before use() adds it to its block. A name that it refers to is in the file before it.
+// Threads: the log's own thread, within an Update. Exception: take_names_along() calls add_name() in the
+// thread that changes the session, with a log that no thread uses.
+// Locks: none is held on entry, except that of a Ring or of Blocks if asynchronous I/O is counted.
+// new_block() takes file_lock.
+// Memory: from the kernel and the session's file. No malloc, no stdio, no locale.
+// Signals: a handler never enters here while its own thread does: its operation is deferred (Update).
+// Crash: other processes read the file while it is written, and the process may be killed at any instruction.
+// So an entry is complete before use() adds it to its block, and a name that it refers to is in the file
+// before it.
 #include "profiling/interpose/counting/thread_log.hpp"
 
 #include <string.h>
@@ -76,7 +79,7 @@ bool FileTable::grow() noexcept {
 namespace {
 
 constexpr std::uint64_t kMostBlock = 256U << 10U;
-constexpr std::uint64_t kUsualName = 128;  // bytes
+constexpr std::uint64_t kUsualName = 128;  // usual length of a name, in bytes
 
 // A new block with room for `bytes`, twice as large as the last. Null if there is no room, and for a retired
 // log: the file of its blocks has ended, and a new block would be in the next file.
@@ -128,7 +131,8 @@ void fetch_for_writing(const char* at, std::uint64_t bytes, std::uint64_t room) 
 
 }  // namespace
 
-// Also for a log without an owner (take_names_along()). The text is written before use() makes it visible.
+// Called for the log's own thread, and for a log without an owner (take_names_along()). The text is written
+// before use() makes it visible.
 std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
                        penstock_file_kind kind) noexcept {
   const std::uint64_t bytes = sizeof(penstock_name) + (length + 7) / 8 * 8;

@@ -2,8 +2,9 @@
 // totals.
 //
 // Threads: only the log's own thread writes to it, inside a wrapper. The thread that changes the session
-// (recording.cpp) reads and retires the logs of the others; it holds Control. Locks are taken only for a new
-// block of the session's file or a new log, which is less than once in thousands of operations.
+// (recording.cpp) reads and retires the logs of the others; it holds Control.
+// Locks: taken only for a new block of the session's file or a new log, which is less than once in thousands
+// of operations.
 // Memory: a log, its table and its blocks come from the kernel (private_memory(), the session's mapped file).
 // Nothing here calls malloc or uses a FILE or the locale, because the program may be inside malloc.
 // Signals: a handler may come at any instant and do I/O of its own. If its thread is inside an update, its
@@ -153,9 +154,9 @@ struct ThreadLog {
   SpareDescription spare;
 
   // Everything that the log points to is in the session whose mapping begins at `base`. That mapping stays as
-  // long as `base` does not change. When the session has ended, the log is `retired`: an update that was
-  // running may still count there if there is room. The next update moves the log to the session that runs
-  // then.
+  // long as `base` does not change. `retired`: that session has ended. The next Update moves the log to the
+  // session that runs then. Until it does, a call may still be counted in the old mapping, if its blocks have
+  // room.
   char* base = nullptr;
   volatile bool retired = false;
   volatile bool ending = false;  // its thread is ending
@@ -170,8 +171,11 @@ struct ThreadLog {
 
 extern constinit thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec")));
 
-// The caller's log, made at the first call; null if nothing is recorded. errno does not change.
+// Makes the caller's log, or finds its former one; null if nothing is recorded. Takes logs_lock for a new
+// log, and file_lock for a new block. errno does not change.
 [[gnu::cold]] ThreadLog* begin_log() noexcept;
+// The caller's log; null if nothing is recorded. Any thread and any handler; the first call of a thread may
+// take locks (begin_log()).
 inline ThreadLog* thread_log() noexcept {
   ThreadLog* log = own_log;
   if (log != nullptr) [[likely]] {
@@ -202,6 +206,7 @@ bool is_written_to(const char* base) noexcept;
 // A child of vfork() runs in its parent's memory, and uses the thread-local variables of its parent's thread.
 // But its descriptors are its own. It records nothing: between these two calls the thread has no log.
 void suspend_log() noexcept;
+// Called in the parent when the child has called exec() or ended: the thread has its log again.
 void restore_log() noexcept;
 // Whether this is such a child. Then its descriptors must not be described either: they are not the parent's.
 bool log_suspended() noexcept;
@@ -223,10 +228,11 @@ penstock_counters* counters_of(ThreadLog& log, const FileRecord& file, penstock_
 // an Update.
 penstock_counters* find_counters(ThreadLog& log, int fd, penstock_layer layer, penstock_call call) noexcept;
 
-// room_left(): bytes of a block that no entry uses yet; 0 for null. free_part(): where they begin.
+// The bytes of a block that no entry uses yet; 0 for null.
 inline std::uint64_t room_left(const penstock_block* block) noexcept {
   return block == nullptr ? 0 : block->bytes - sizeof(penstock_block) - block->used;
 }
+// Where the bytes of a block begin that no entry uses yet.
 inline char* free_part(penstock_block* block) noexcept {
   return reinterpret_cast<char*>(block) + sizeof(penstock_block) + block->used;
 }
@@ -239,10 +245,9 @@ inline void use(penstock_block* block, std::uint64_t bytes) noexcept {
 // for a log that no thread uses.
 std::uint64_t add_name(ThreadLog& log, std::uint64_t file, const char* text, std::uint32_t length,
                        penstock_file_kind kind) noexcept;
-// Within an update: adds one traced call, or one span of the program. If there is no room, it counts as
-// dropped.
+// Within an update: adds one traced call. If there is no room, it counts as dropped.
 void add_segment(ThreadLog& log, std::uint64_t file, const Operation& operation) noexcept;
-
+// Within an update: adds one span of the program. If there is no room, it counts as dropped.
 void add_span(ThreadLog& log, const penstock_span& span) noexcept;
 
 }  // namespace penstock::interpose

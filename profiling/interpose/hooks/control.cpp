@@ -1,11 +1,12 @@
 // The functions of penstock_profile.h, and windows by training steps.
 //
-// Threads: any thread of the program, with no lock held and not inside an Update. start(), stop() and the
-// functions that they call run with Control held, so with all signals blocked. step_ended() takes Control
-// only if a window ends.
-// Memory: paths are on the stack. take_slots() may call malloc (dlopen()); that is outside of any change of
+// Threads: any thread of the program, not inside an Update.
+// Locks: none is held on entry. start(), stop() and the functions that they call run with Control held.
+// step_ended() takes Control only if a window ends.
+// Memory: paths are on the stack. take_slots() may call malloc (dlopen()). That is outside of any change of
 // the session, because another thread may be waiting inside malloc then. getenv() reads the program's
 // environment.
+// Signals: Control blocks all of them in this thread.
 #include "profiling/interpose/hooks/control.hpp"
 
 #include <errno.h>
@@ -131,7 +132,7 @@ void step_ended(std::uint64_t number) noexcept {
     return;
   }
   const Control control;
-  if (number == last_cut_step() || !is_running()) {  // another accelerator has reported this step already
+  if (number == last_cut_step() || !is_running()) {  // another accelerator was first, or recording ended
     return;
   }
   const std::uint64_t before = last_cut_step();

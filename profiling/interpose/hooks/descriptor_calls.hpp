@@ -13,6 +13,8 @@
 
 namespace penstock::interpose {
 
+// A call that opens `path` from the directory `at`. `flags`: those of open(). It may search for new slots
+// (look_for_objects()).
 int opened(int at, const char* path, int flags, auto call) noexcept {
   return timed(PENSTOCK_CALL_OPEN, call, [=](ThreadLog& log, int fd, Operation& operation) {
     const int saved = errno;
@@ -25,6 +27,7 @@ int opened(int at, const char* path, int flags, auto call) noexcept {
   });
 }
 
+// A call that closes `fd`. The descriptor is forgotten before the call.
 int closed(int fd, auto call) noexcept {
   // A fork's child often closes descriptors before it executes another program. That alone must not begin a
   // session in the child.
@@ -70,6 +73,7 @@ inline int duplicated(int from, int to) noexcept {
   return to;
 }
 
+// After fcntl() with this result: notes a duplicate of `fd`, or its new O_APPEND flag.
 inline int after_fcntl(int fd, int command, void* argument, int result) noexcept {
   if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
     return duplicated(fd, result);
@@ -90,7 +94,7 @@ inline int fresh(int fd) noexcept {
   }
   return fd;
 }
-// The same for the two descriptors that one call made, if it succeeded.
+// fresh() for the two descriptors that one call made, such as pipe(), if it succeeded.
 inline int fresh_pair(int result, const int ends[2]) noexcept {
   if (result == 0) {
     fresh(ends[0]);

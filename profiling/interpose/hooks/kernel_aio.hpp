@@ -1,5 +1,11 @@
 // Counts the kernel's asynchronous I/O (io_submit, io_getevents), whether the program uses libaio or
 // syscall(). The layouts of the structs are the kernel's.
+//
+// Threads: any thread, in a wrapper.
+// Locks: none is held on entry. The table of operations takes its own (blocks.hpp).
+// Memory: from the kernel.
+// Signals: if a handler interrupts io_submit() of its own thread, its own io_submit() is made and not
+// counted.
 #pragma once
 
 #include "profiling/interpose/counting/blocks.hpp"
@@ -27,10 +33,11 @@ struct KernelEvent {
 };
 static_assert(sizeof(KernelBlock) == 64 && sizeof(KernelEvent) == 32);
 
-// block_begins() runs before the kernel gets the block. block_dropped(): the kernel did not accept it.
-// blocks_ended(): the program has received these events. Any thread, in a wrapper.
+// Called before the kernel gets the block.
 void block_begins(ThreadLog& log, const KernelBlock& block) noexcept;
+// Called if the kernel did not accept the block.
 void block_dropped(const KernelBlock& block) noexcept;
+// Called when the program has received these events.
 void blocks_ended(const KernelEvent* events, long count) noexcept;
 
 // True while this thread is inside io_submit(). libaio may make its system call by syscall(), which is

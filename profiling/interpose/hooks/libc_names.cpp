@@ -1,3 +1,9 @@
+// Reads libc's symbol table, in libc's mapping.
+//
+// Threads: any thread, any handler and any fork's child. note_libc() runs only in the library's constructor.
+// Locks: libc_function() takes none. note_libc() calls dladdr1(), which takes the loader's lock.
+// Memory: nothing is allocated. libc is never unloaded, so `libc` and all addresses in its mapping stay
+// valid.
 #include "profiling/interpose/hooks/libc_names.hpp"
 
 #include <dlfcn.h>
@@ -13,7 +19,7 @@ namespace penstock::interpose {
 
 namespace {
 
-constinit std::atomic<const link_map*> libc{nullptr};  // never unloaded
+constinit std::atomic<const link_map*> libc{nullptr};  // stored once, by note_libc()
 
 std::uint32_t gnu_hash(const char* name) noexcept {
   std::uint32_t hash = 5381;

@@ -1,4 +1,11 @@
 // What this library does when it is loaded into a process, and when the process exits.
+//
+// Threads: loaded() runs in the thread that loads the library, before main() or inside dlopen(). unloaded()
+// runs in the thread that calls exit(); other threads may still run.
+// Locks: inside dlopen() this thread holds the loader's recursive lock.
+// Memory: keep_environment() and pthread_atfork() may call malloc.
+// Signals: not blocked. A handler, or another thread, may run wrappers before loaded() has ended.
+// Forks: pthread_atfork() registers the handlers that run around each later fork().
 #include <pthread.h>
 
 #include "profiling/interpose/counting/paths.hpp"
@@ -15,7 +22,8 @@ namespace penstock::interpose {
 
 namespace {
 
-// Runs in the thread that loads the library: before main(), or inside dlopen().
+// The constructor of the library. An attached library (is_preloaded() is false) opens no session here: the
+// request of `penstock profile attach`, or penstock_profile_start(), does that later.
 __attribute__((constructor)) void loaded() noexcept {
   note_libc();
   keep_environment();
@@ -30,7 +38,7 @@ __attribute__((constructor)) void loaded() noexcept {
   note_window_steps();
 }
 
-// Runs at exit(). Other threads may still run and add to the session's file.
+// Other threads may still add to the session's file after end_session().
 __attribute__((destructor)) void unloaded() noexcept {
   settle();
   end_session(PENSTOCK_ENDED);

@@ -1,9 +1,14 @@
 // Keeps walks and forks apart by two counters instead of a lock: walks that are running, and forks that are
 // running.
 //
-// A mutex cannot be used: a walk may be interrupted by a handler that forks, and a fork's handlers may walk,
-// both in one thread. Waiting is by polling with a limit, so a child only has to reset the counters. They are
-// sequentially consistent, which the order in the next comment needs.
+// Threads: any thread, in a wrapped call or around its fork.
+// Locks: none of ours. A mutex cannot be used: a walk may be interrupted by a handler that forks, and a
+// fork's handlers may walk, both in one thread. dl_iterate_phdr() holds the loader's lock while it visits.
+// Waiting is by polling with a limit of 5 s, so this waiting cannot deadlock. The counters are sequentially
+// consistent, which the order in the next comment needs.
+// Memory: nothing is allocated, except by find_lock() at the first walk of a process.
+// Signals: not blocked. A handler may walk or fork inside a walk of its own thread; the counters nest.
+// Forks: a child resets the counters and inspects the loader's lock (forget_parents_walks()).
 #include "profiling/interpose/hooks/loader_walk.hpp"
 
 #include <dlfcn.h>
@@ -27,8 +32,8 @@ constexpr std::int64_t kPatienceNs = 5'000'000'000;
 // enter.
 constinit std::atomic<unsigned> walks{0};
 constinit std::atomic<unsigned> forks{0};
-// This thread's own share of the counters. It must not wait for itself: a handler may fork during a walk of
-// its thread, and a handler of fork() may walk.
+// This thread's own share of the counters. The thread must not wait for its own share: a handler may fork
+// during a walk of its thread, and a handler of fork() may walk.
 constinit thread_local unsigned walks_here __attribute__((tls_model("initial-exec"))) = 0;
 constinit thread_local unsigned forks_here __attribute__((tls_model("initial-exec"))) = 0;
 
@@ -212,7 +217,8 @@ void before_fork() noexcept {
   forks_here += 1;
   forks.fetch_add(1);
   if (walks_here == 0) {
-    wait_for_none(walks);  // after 5 s the child finds the lock held, and never walks
+    // After 5 s it forks all the same. If the child finds the lock held, it never walks.
+    wait_for_none(walks);
   }
 }
 

@@ -9,6 +9,7 @@
 
 namespace penstock::interpose {
 
+// A call that maps a file, or the memory of a ring of io_uring.
 void* mapped(int fd, int flags, std::size_t bytes, off64_t offset, auto call) noexcept {
   // Anonymous memory is not counted and must not make a log: an allocator may map it while this thread's
   // first log is being made.
@@ -36,6 +37,7 @@ void* mapped(int fd, int flags, std::size_t bytes, off64_t offset, auto call) no
   return at;
 }
 
+// A call that unmaps memory. Rings in that memory end before the call.
 int unmapped(void* at, std::size_t bytes, auto call) noexcept {
   if (any_rings() && !log_suspended()) {
     ring_unmapped(at, bytes);

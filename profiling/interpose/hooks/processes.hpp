@@ -1,14 +1,19 @@
 // What the library does when the process forks, ends or executes another program.
+//
+// Threads: the thread that makes the call, perhaps in a handler. After a fork, the child's only thread.
+// Locks: none is held on entry. In a child locks are reset, not waited for.
+// Memory: nothing is allocated on the program's heap.
 #pragma once
 
 namespace penstock::interpose {
 
 // In a fork's child: from now on it writes nothing to its parent's session. Its own session begins with its
-// first counted call. The child has one thread; locks are reset, not waited for.
+// first counted call. The child has one thread.
 void after_fork_in_child() noexcept;
-// The same in a child that was not forked by libc's fork(): libc has renewed no locks there. The code around
-// such a fork calls before_fork() and after_fork_in_parent() itself (loader_walk.hpp). For libc's fork(), all
-// of these are handlers of pthread_atfork().
+// after_fork_in_child() for a child that was not forked by libc's fork(): libc has renewed no locks there.
+// The code around such a fork calls before_fork() and after_fork_in_parent() itself (loader_walk.hpp). For
+// libc's fork(), before_fork(), after_fork_in_parent() and after_fork_in_child() are handlers of
+// pthread_atfork().
 void after_raw_fork_in_child() noexcept;
 // Before the process ends or executes another program: counts what its streams, asynchronous I/O and rings
 // have moved without a wrapped call.

@@ -1,5 +1,9 @@
-// Begins and ends recording, and cuts it: ends one file and begins the next. All functions but
-// look_for_objects() are for the holder of Control: one thread at a time, with all signals blocked.
+// Begins and ends recording, and cuts it: ends one file and begins the next.
+//
+// Threads: the holder of Control, one at a time. look_for_objects() is for any thread.
+// Locks: Control is held by the caller; look_for_objects() takes it.
+// Signals: Control blocks all of them in its thread.
+// Memory: take_slots() may call malloc, outside of change().
 //
 // How a change works: session.changes is set, a barrier runs in all threads, and then this thread waits until
 // no log is inside an update. From then on no thread writes to the session; threads that want to write wait
@@ -7,7 +11,7 @@
 //
 // - make an Update;
 // - wait for a lock that a thread may hold while it waits in Update (a ring's, or that of pending
-// operations);
+//   operations);
 // - call malloc, because a thread may be waiting inside malloc.
 #include "profiling/interpose/hooks/recording.hpp"
 
@@ -160,12 +164,13 @@ SlotCounts take_slots() noexcept {
 // Called by wrapped calls, in any thread, with no lock held; also in a fork's child, where a thread that does
 // not exist may hold the loader's lock. It must not be called inside malloc, which a holder of Control may
 // need; only the wrappers of open() and dlsym() and their variants call it. A handler may call it: it never
-// interrupts a holder of Control, where signals are blocked. Cheap checks come first, without a lock. Control
+// interrupts a holder of Control, where signals are blocked. But a handler that interrupted malloc must not
+// come here after a load: rewrite_slots() may call malloc. Cheap checks come first, without a lock. Control
 // is taken only if there is something new.
 void look_for_objects() noexcept {
   if (!may_walk_objects()) {
     if (loader_is_stuck()) {
-      session.may_have_loaded.store(false);  // nothing can be loaded here, so no search is needed
+      session.may_have_loaded.store(false);  // no search is possible without a walk
     }
     return;
   }

@@ -54,6 +54,7 @@ extern Recording recording;
 // Begins recording in `folder`, an absolute path of a folder that exists. `segments`: whether calls are
 // traced.
 int begin_recording(const char* folder, penstock_begun started, bool segments) noexcept;
+// Ends recording, and the current file. The program continues without being recorded.
 int end_recording() noexcept;
 // Ends the current file and begins another one. No call is lost between them.
 int cut(penstock_begun started) noexcept;

@@ -1,10 +1,12 @@
 // Serves the requests of `penstock profile attach` and `detach` in a process that has this library
 // (process_abi.h, penstock_request). attach() begins recording and detach() ends it.
 //
-// Threads: all of it runs in a thread that the requesting process started here, with Control held, so with
-// all signals blocked.
+// Threads: all of it runs in a thread that the requesting process started here.
+// Locks: Control is held, and taken before all others of this library (recording.hpp).
 // Memory: on the stack; snprintf() is used only for numbers and texts. take_slots() may call malloc
 // (dlopen()).
+// Signals: Control blocks all of them in this thread.
+// Order: `done` is stored last, so that the requesting process reads a complete answer.
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,9 +1,13 @@
 // Reads the dynamic section of a loaded object, and changes one slot of it while the program runs.
 //
-// The members of SlotObject run under the loader's lock (slot_objects.hpp). If they blocked, or called
-// malloc, dlsym() or any counted function, they could deadlock with a thread that waits for that lock. So
-// they only read mapped memory and make direct system calls. Slots are changed only with Control held, which
-// blocks all signals. Other threads run the code whose slots are changed.
+// Threads: the thread that walks over the objects, usually the holder of Control. Other threads run the code
+// whose slots are changed.
+// Locks: the members of SlotObject run under the loader's lock (slot_objects.hpp). Slots are changed only
+// with Control held.
+// Memory: nothing is allocated. These functions only read mapped memory and make direct system calls. If they
+// blocked, or called malloc, dlsym() or any counted function, they could deadlock with a thread that waits
+// for the loader's lock.
+// Signals: Control has blocked all of them while slots are changed.
 #include "profiling/interpose/hooks/slot_objects.hpp"
 
 #include <dlfcn.h>

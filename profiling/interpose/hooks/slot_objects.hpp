@@ -15,6 +15,7 @@
 
 namespace penstock::interpose {
 
+// One slot of the object, as its relocations describe it.
 struct SlotPlace {
   std::uintptr_t* at;
   const char* name;
@@ -25,7 +26,9 @@ struct SlotPlace {
 class SlotObject {
  public:
   explicit SlotObject(const dl_phdr_info& about) noexcept;
+  // Calls `visit` for each slot.
   void each(void (*visit)(const SlotPlace& place, void* with), void* with) const noexcept;
+  // Whether the address is in code of this object.
   bool has_code_at(std::uintptr_t address) const noexcept;
   // Whether `at` is in the part that the loader makes read-only after it has bound all slots in it (RELRO).
   bool is_protected(const void* at) const noexcept;

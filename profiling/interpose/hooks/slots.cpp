@@ -1,9 +1,14 @@
 // Rewrites and restores slots. slots.hpp says who calls what.
 //
-// State: `names`, `slots`, `objects`, `own_base` and `complete` are used with Control held and are plain
-// variables. The atomics after them are read by any thread in wrapped calls, without a lock.
+// Threads: rewrite_slots(), restore_slots() and what they call run in the holder of Control, with all signals
+// blocked. All other functions run in any thread, in wrapped calls.
+// Locks: Control for the plain variables `names`, `slots`, `objects`, `own_base` and `complete`. The atomics
+// after them are used without a lock. Callbacks of a walk run under the loader's lock.
 // Memory: Grown takes it from the kernel, because it grows under the loader's lock, where malloc may wait for
-// a thread that waits for that lock.
+// a thread that waits for that lock. make_names() and find_real() may call malloc, outside of any walk.
+// Signals: a handler may call is_preloaded(), will_load(), worth_a_look() and has_unseen_objects(), which
+// hold no lock of ours.
+// Forks: none happens during a walk (loader_walk.hpp).
 #include "profiling/interpose/hooks/slots.hpp"
 
 #include <dlfcn.h>
@@ -41,7 +46,7 @@ struct Name {
 };
 Name names[kMostNames];
 std::size_t name_count = 0;
-std::uint16_t name_table[kNameTable];  // index + 1
+std::uint16_t name_table[kNameTable];  // index into `names` + 1; 0: free
 
 struct Slot {
   std::uintptr_t* at;
@@ -92,9 +97,10 @@ std::atomic<unsigned long long> loads_seen{kIncomplete};
 // (worth_a_look()).
 std::atomic<unsigned> looks_left{0};
 std::atomic<std::int64_t> load_ns{0};       // when the last load began
-std::atomic<std::int64_t> late_look_ns{0};  // when the last of those searches began
+std::atomic<std::int64_t> late_look_ns{0};  // when the last search for a load that takes long began
 
-// Also called under the loader's lock, where no function may be called but strcmp().
+// The first index in name_table to search for a name: its hash. Callbacks of a walk call it under the
+// loader's lock, where no function may be called but strcmp().
 std::size_t place_of(const char* name) noexcept {
   std::uint32_t hash = 2166136261U;
   for (; *name != 0; ++name) {
@@ -186,7 +192,7 @@ std::size_t find_object(const dl_phdr_info& about, std::uintptr_t end) noexcept 
   return i;
 }
 
-// The same, but adds the object if it is not known; ~0U without memory.
+// The index of an object, which is added if it is not known; ~0U if there is no memory to add it.
 std::uint32_t index_of(const dl_phdr_info& about, std::uintptr_t end) noexcept {
   const std::size_t index = find_object(about, end);
   const Object fresh{
@@ -327,10 +333,10 @@ bool is_preloaded() noexcept {
   return known != 2;
 }
 
-// Control is held and all signals are blocked, but no walk runs on entry: find_real() calls dlsym(), which
-// would take the loader's locks in the wrong order inside a walk. Order: a load that begins now is announced
-// first; functions are found before slots lead to their wrappers, or a wrapper called at once would have to
-// search.
+// The caller holds Control, has blocked all signals and is not inside a walk: find_real() calls dlsym(),
+// which would take the loader's locks in the wrong order inside a walk.
+// Order: will_load() comes first, so that a load that is running now leads to another search. Functions are
+// found before slots are rewritten: otherwise a wrapper that is called at once would have to search.
 SlotCounts rewrite_slots() noexcept {
   make_names();
   if (objects.count == 0) {

@@ -7,11 +7,13 @@
 // is rewritten only if it has the function that the wrapper replaces, or if the loader has not bound it yet.
 // A slot with another library's function of that name is not changed.
 //
-// Locks: rewrite_slots() and restore_slots() are for the thread that holds Control (recording.hpp), which
-// blocks all signals. The other functions are for any thread and any handler, with no lock held.
+// Threads: rewrite_slots() and restore_slots() are for the thread that holds Control (recording.hpp), which
+// blocks all signals. The other functions are for any thread and any handler.
+// Locks: look_for_objects() takes Control. The other functions take no lock of this library; walks take the
+// loader's lock.
 // Memory: from the kernel, but rewrite_slots() calls dlsym() and dlopen(), which may call malloc. So it must
-// not be called in a handler or by an allocator; look_for_objects() (recording.cpp) explains how that is
-// avoided.
+// not run inside malloc: of all wrappers, only those of open() and dlsym() and their variants call
+// look_for_objects(), and allocators do not call these.
 // Forks: none happens during a walk over the objects (loader_walk.hpp).
 #pragma once
 
@@ -24,7 +26,7 @@ namespace penstock::interpose {
 bool is_preloaded() noexcept;
 
 struct SlotCounts {
-  std::uint64_t slots = 0;  // slots that were rewritten, or have their first value again
+  std::uint64_t slots = 0;  // rewritten slots, or (restore_slots()) slots with their first value again
   std::uint64_t objects = 0;
   std::uint64_t differing =
       0;  // restore_slots(): slots that do not have their first value or the replaced function
@@ -35,12 +37,13 @@ struct SlotCounts {
 SlotCounts rewrite_slots() noexcept;
 SlotCounts restore_slots() noexcept;
 
-// look_for_objects() rewrites the slots of objects that were loaded since the last search. The wrappers of
-// open() and dlsym() call it while session.may_have_loaded is set, because the program is likely to use new
-// objects next. worth_a_look() says whether another search is worth its time; has_unseen_objects() says
-// whether new objects exist. Any thread. errno may change.
+// Whether another search for new objects is worth its time. Any thread; takes no lock of this library.
 bool worth_a_look() noexcept;
+// Whether objects exist that were loaded since the last search. Any thread; walks over the objects.
 bool has_unseen_objects() noexcept;
+// Rewrites the slots of objects that were loaded since the last search. The wrappers of open() and dlsym()
+// call it while session.may_have_loaded is set, because the program is likely to use new objects next. Any
+// thread; takes Control. errno may change.
 [[gnu::cold]] void look_for_objects() noexcept;
 
 }  // namespace penstock::interpose

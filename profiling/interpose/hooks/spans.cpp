@@ -1,5 +1,7 @@
-// Adds a span that the program reports to its thread's log: penstock_profile_span() of span_abi.h. Any
-// thread, with no lock held. The Update ends before step_ended() is called, because step_ended() may wait
+// Adds a span that the program reports to its thread's log: penstock_profile_span() of span_abi.h.
+//
+// Threads: any thread.
+// Locks: none is held on entry. The Update ends before step_ended() is called, because step_ended() may wait
 // until no thread is inside an update.
 #include "profiling/interpose/counting/counting.hpp"
 #include "profiling/interpose/hooks/control.hpp"

@@ -24,6 +24,7 @@ inline unsigned mode_in(const struct statx& about) noexcept {
   return about.stx_mode;
 }
 
+// A stat call on a descriptor. `about` has the result if the call returned 0.
 int stat_of_descriptor(int fd, const auto* about, auto call) noexcept {
   return timed(PENSTOCK_CALL_STAT, call, [=](ThreadLog& log, int result, Operation& operation) {
     operation.failed = failure_of(result);
@@ -39,6 +40,7 @@ int stat_of_descriptor(int fd, const auto* about, auto call) noexcept {
   });
 }
 
+// A stat call on a name, from the directory `at`. `about` has the result if the call returned 0.
 int stat_of_name(int at, const char* path, const auto* about, auto call) noexcept {
   if (at != AT_FDCWD && path != nullptr && *path == 0) {  // AT_EMPTY_PATH
     return stat_of_descriptor(at, about, call);
@@ -58,6 +60,7 @@ int stat_of_name(int at, const char* path, const auto* about, auto call) noexcep
   });
 }
 
+// After chdir() or fchdir() with this result: the working directory's name is read again.
 inline int directory_changed(int result) noexcept {
   if (result == 0 && !log_suspended()) {  // a vfork's child changes only its own directory
     note_working_directory();

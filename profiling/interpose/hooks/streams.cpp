@@ -1,9 +1,12 @@
 // The table of streams, and the slow parts of deriving what a call has moved.
 //
-// Called by wrappers of stdio in any thread. The members of OnStream run under the FILE's lock if there may
-// be other threads; stream_at() takes no lock; settle_streams() takes none either, on purpose. Memory comes
-// from the kernel. Nothing calls malloc, and stdio is never called: its calls would be counted, and might
+// Threads: any thread, in wrappers of stdio. settle_streams() runs in the thread that ends the process.
+// Locks: the members of OnStream run under the FILE's lock if there may be other threads. stream_at() and
+// settle_streams() take no lock; settle_streams() says why.
+// Memory: from the kernel. Nothing calls malloc. stdio is never called: its calls would be counted, and might
 // wait for a lock.
+// Signals: a handler that uses the FILE of its interrupted thread may make the counts wrong (streams.hpp).
+// Forks: stream_process changes in a child, so it knows no streams at first.
 #include "profiling/interpose/hooks/streams.hpp"
 
 #include "profiling/interpose/counting/blocks.hpp"

@@ -57,7 +57,7 @@ struct StreamPage {
 extern std::atomic<StreamPage*> stream_pages[kStreamPages];
 // The Stream of `fd`, created if necessary; null if there is no memory. Takes no lock. Pages are never freed.
 Stream* stream_at(int fd) noexcept;
-// The same, but null if its page was never created.
+// The Stream of `fd`; null if its page was never created. Takes no lock.
 inline Stream* known_stream(int fd) noexcept {
   const auto number = static_cast<unsigned>(fd);
   if (number >= kStreamPages * kStreamsPerPage) [[unlikely]] {
@@ -95,21 +95,22 @@ inline int descriptor_of(const FILE& f) noexcept {
   return (f._flags & kIsFile) != 0 ? f._fileno : -1;
 }
 
-// unread(): bytes in the buffer that the program has not received yet. unwritten(): bytes in the buffer that
-// the kernel has not received yet.
+// Bytes in the buffer that the program has not received yet.
 inline std::int64_t unread(const FILE& f) noexcept {
   return f._IO_read_end - f._IO_read_ptr +
          ((f._flags & kInBackup) != 0 ? f._IO_save_end - f._IO_save_base : 0);
 }
+// Bytes in the buffer that the kernel has not received yet.
 inline std::int64_t unwritten(const FILE& f) noexcept {
   return f._IO_write_ptr - f._IO_write_base;
 }
 
-// The program's position in the part of the buffer that came from the file, and the end of that part. Bytes
-// that were pushed back are not in it.
+// The program's position in the part of the buffer that came from the file. Bytes that were pushed back are
+// not in that part.
 inline const char* place_in_buffer(const FILE& f) noexcept {
   return (f._flags & kInBackup) != 0 ? f._IO_save_base : f._IO_read_ptr;
 }
+// The end of the part of the buffer that came from the file.
 inline const char* end_in_buffer(const FILE& f) noexcept {
   return (f._flags & kInBackup) != 0 ? f._IO_save_end : f._IO_read_end;
 }

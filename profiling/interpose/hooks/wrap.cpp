@@ -1,9 +1,14 @@
-// Finds the functions that wrappers call. This code runs at the first call of a function, in the program's
-// thread that makes the call. That thread may be inside malloc, in a handler or in a fork's child.
+// Finds the functions that wrappers call. A result is stored, so that each function is searched for only
+// once.
 //
-// Only this file and slots.cpp call the loader (dlopen(), dlsym(), dladdr()) in wrapped calls. These
-// functions take the loader's lock, which is recursive, so a handler in its own thread does not hang; and
-// they may call malloc. A result is stored, so that each function is searched for only once.
+// Threads: the program's thread that calls the function for the first time. That thread may be inside malloc,
+// in a handler or in a fork's child. rewrite_slots() (slots.cpp) calls find_real() with Control held.
+// Locks: the loader's lock, which is recursive, so a handler in its own thread does not hang. In wrapped
+// calls only this file and slots.cpp call the loader (dlopen(), dlsym(), dladdr()), and find_lock()
+// (loader_walk.cpp) once.
+// Memory: the loader's functions may call malloc. This file allocates nothing itself.
+// Signals: not blocked. A handler may search for the same function and stores the same result.
+// Forks: in a child that was not forked by libc's fork(), libc's symbol table is read first (find_real()).
 #include "profiling/interpose/hooks/wrap.hpp"
 
 #include <link.h>
@@ -33,8 +38,10 @@ int list(dl_phdr_info* about, std::size_t, void* with) noexcept {
   return 0;
 }
 
-// The same in a child that must not take the loader's lock. No thread of the child can take it either, so the
-// list of objects cannot change while it is read.
+// Lists the libraries without dl_iterate_phdr(), for a child in which the lock of dl_iterate_phdr() is, or
+// may be, held for ever. dlopen() uses another lock, which libc's fork() renews; search() takes that one
+// later. If the state of the first lock is only unknown (Loader::unknown), another thread may change the list
+// meanwhile. Allocates nothing.
 void list_as_they_are(Libraries& libraries) noexcept {
   for (const link_map* at = _r_debug.r_map; at != nullptr; at = at->l_next) {
     dl_phdr_info about{};
@@ -89,7 +96,8 @@ bool is_another_librarys(const char* name, const void* function) noexcept {
 // Relaxed stores are enough: a function's address refers to code that was mapped before, and every thread
 // finds the same one. errno may change here, before the call is made.
 void* find_real(const char* name, std::atomic<void*>& found) noexcept {
-  // This comes first: in a child that was not forked by libc's fork(), dlsym() may wait for ever.
+  // libc's table comes first: in a child that was not forked by libc's fork(), dlsym() may wait for ever. For
+  // a name that libc does not have, dlsym() is called all the same.
   void* function = is_raw_child() ? libc_function(name) : nullptr;
   if (function != nullptr) {
     found.store(function, std::memory_order_relaxed);

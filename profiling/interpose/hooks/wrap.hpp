@@ -6,16 +6,17 @@
 //     ... real_pread(fd, out, bytes, offset) ...
 //   }
 //
-// Rules for every wrapper: it runs in the program's thread, on the program's stack, with no lock of this
-// library held, before main() and after exit() as well. It may be called inside malloc, in a signal handler,
-// and in a fork's or vfork's child. So it must not call malloc, wrapped functions or anything that takes a
-// lock of libc's, and must leave errno as the call left it. Exception: at its first call a wrapper searches
-// for the function that it replaces (find_real()). Wrappers of stdio also lock the program's FILE, like the
-// call itself.
-//
-// If the thread has no log (nothing is recorded, or it is a vfork's child), the wrapper only makes the call.
-// Signals: if a handler interrupts the counting, the handler's calls are counted after it (Update,
-// counting.hpp).
+// Rules for every wrapper:
+// Threads: it runs in the program's thread, on the program's stack, before main() and after exit() as well.
+// It may be called inside malloc.
+// Locks: none of this library is held on entry. It must not call anything that takes a lock of libc's.
+// Exceptions: wrappers of stdio lock the program's FILE, like the call itself; and at its first call a
+// wrapper searches for the function that it replaces (find_real()).
+// Memory: it must not call malloc or wrapped functions, and must leave errno as the call left it.
+// Signals: it may be called in a handler. If a handler interrupts the counting, the handler's calls are
+// counted after it (Update, counting.hpp).
+// Forks: it may be called in a fork's or vfork's child. If the thread has no log (nothing is recorded, or it
+// is a vfork's child), the wrapper only makes the call.
 #pragma once
 
 #include <dlfcn.h>
@@ -33,11 +34,14 @@ namespace penstock::interpose {
 // Finds the function that a wrapper calls, and stores it in `found`. It is the next one of that name in the
 // libraries after this one. If these have none, libraries are searched that were loaded for private use
 // (dlopen() with RTLD_LOCAL), as Python loads MPI and HDF5. If this library itself was loaded later
-// (slots.hpp), it is the first function of that name in any other library. Null if there is none.
+// (slots.hpp), it is the first function of that name in any other library. Null if no library has it.
 //
-// Any thread. dlsym() takes the loader's recursive lock and may call malloc; two threads that search at the
-// same time find the same function. In a child that libc's fork() has not made, that lock may be held for
-// ever. There, libc's symbol table is read instead (libc_names.hpp), which takes no lock.
+// Threads: any thread. Two threads that search at the same time find the same function.
+// Locks: dlsym() takes the loader's recursive lock.
+// Memory: dlsym() may call malloc.
+// Forks: in a child that libc's fork() has not made, the loader's lock may be held for ever. There, a
+// function of libc is found in libc's symbol table (libc_names.hpp), without a lock. For a function of
+// another library, such as MPI, dlsym() is called all the same, and may wait for ever.
 [[gnu::cold]] void* find_real(const char* name, std::atomic<void*>& found) noexcept;
 
 // Whether `function` has the name of a libc function but is another library's, such as an allocator's mmap().
@@ -67,7 +71,7 @@ class WithinNext {
 };
 
 template <typename Result>
-Result no_such_function() noexcept {  // like a call that the kernel does not have
+Result no_such_function() noexcept {  // what a call returns that does not exist; errno is ENOSYS
   errno = ENOSYS;
   if constexpr (std::is_void_v<Result>) {
     return;
@@ -187,7 +191,8 @@ auto counted(penstock_call kind, int fd, auto call, std::int64_t size = -1) noex
   });
 }
 
-// The same for a call on a name.
+// Makes and counts a call on a name, such as unlink(). `at`: the directory of a relative name. A negative
+// result means that it failed.
 auto counted_path(int at, const char* path, penstock_file_kind file_kind, auto call) noexcept {
   return timed(PENSTOCK_CALL_OTHER, call, [=](ThreadLog& log, auto result, Operation& operation) {
     const int saved = errno;

@@ -1,9 +1,13 @@
 // Wrappers of POSIX asynchronous I/O, whose reads and writes are made by threads of libc, without any
 // wrapper. An operation is counted once: when the program learns that it has ended, or when the program ends.
 //
-// Threads: any thread, and any handler, because aio_error() and aio_return() are allowed in handlers.
-// `blocks` takes a lock of its own, which is not held during the program's call (blocks.hpp). Memory comes
-// from the kernel. errno is that of the program's call.
+// Threads: any thread that calls these functions.
+// Locks: none is held on entry. `blocks` takes a lock of its own, which is not held during the program's call
+// (blocks.hpp).
+// Memory: from the kernel. errno is that of the program's call.
+// Signals: aio_error() and aio_return() are allowed in handlers. If a handler's own thread holds the lock of
+// `blocks`, its operation is not counted.
+// Forks: a child forgets its parent's operations (forget_aio()).
 #include <aio.h>
 
 #include "profiling/interpose/counting/asynchronous.hpp"

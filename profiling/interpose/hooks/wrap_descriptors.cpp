@@ -1,4 +1,9 @@
-// Wrappers of calls that make, copy, move and close descriptors.
+// Wrappers of calls that make, copy, move and close descriptors, and of fsync() and its relatives.
+//
+// Threads, locks, memory and signals: the rules of wrap.hpp. The code around the calls is in
+// descriptor_calls.hpp.
+// Forks: a child has its parent's table of descriptors. A close() in a child that has counted nothing is not
+// counted (closed()).
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -49,7 +54,7 @@ PENSTOCK_WRAP_TWINS(int, __openat_2, __openat64_2, (int at, const char* path, in
                     opened(at, path, flags, [&] { return real(at, path, flags); }))
 PENSTOCK_WRAP_TWINS(int, creat, creat64, (const char* path, mode_t mode),
                     opened(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, [&] { return real(path, mode); }))
-// These calls make the name: after the call, the template in `path` has it.
+// mkstemp() and its variants choose the name: after the call, `path` has it.
 PENSTOCK_WRAP_TWINS(int, mkstemp, mkstemp64, (char* path),
                     opened(AT_FDCWD, path, O_RDWR, [&] { return real(path); }))
 PENSTOCK_WRAP_TWINS(int, mkostemp, mkostemp64, (char* path, int flags),

@@ -1,8 +1,13 @@
 // Wrappers of libaio, and the counting of the kernel's asynchronous I/O (kernel_aio.hpp).
 //
-// Threads: any thread and any handler, in a wrapper; kernel_blocks takes a lock of its own, which is not held
-// during the program's call. Memory comes from the kernel. When the process ends, it is not known whether
-// operations in flight have ended, so they count as dropped.
+// Threads: any thread, in a wrapper.
+// Locks: none is held on entry. kernel_blocks takes a lock of its own, which is not held during the program's
+// call.
+// Memory: from the kernel.
+// Signals: a handler may call these. If its thread is inside io_submit(), its operations are made and not
+// counted.
+// Forks: a child forgets its parent's operations. When the process ends, it is not known whether operations
+// in flight have ended, so they count as dropped.
 #include <signal.h>
 #include <time.h>
 

@@ -1,5 +1,6 @@
 // Wrappers of calls that map files. The mapped bytes are counted. Only the kernel knows which of them the
 // program touches.
+// Threads, locks, memory and signals: the rules of wrap.hpp.
 #include "profiling/interpose/hooks/mapping_calls.hpp"
 
 using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions

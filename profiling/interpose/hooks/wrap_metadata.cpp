@@ -1,5 +1,6 @@
 // Wrappers of metadata calls: the stat family (of current and of old versions of libc), directories, and
 // calls that rename, link and remove.
+// Threads, locks, memory and signals: the rules of wrap.hpp.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -3,6 +3,9 @@
 // registers, so they are handed on unchanged.
 //
 // This layer is above POSIX: what the MPI library does with descriptors is counted in that layer as well.
+//
+// Threads, memory and signals: the rules of wrap.hpp.
+// Locks: finding a handle's file takes handles_lock (handles.hpp), before or after the program's call only.
 #include "profiling/interpose/counting/handles.hpp"
 #include "profiling/interpose/hooks/wrap.hpp"
 

@@ -1,7 +1,7 @@
 // Wrappers of calls that make, replace, end and wait for processes.
 //
-// Threads: each wrapper runs in the program's thread that makes the call, with no lock of this library held.
-// Events take the session's file_lock briefly.
+// Threads: each wrapper runs in the program's thread that makes the call.
+// Locks: none of this library is held on entry. Events take the session's file_lock briefly.
 // Memory: nothing is allocated; programs call these functions between fork and exec, and _exit() in handlers.
 // stdio's streams are not used.
 // Signals: a handler may call all of these. If its thread is inside an update or holds file_lock, what it
@@ -167,8 +167,8 @@ __attribute__((used)) void penstock_before_vfork(void* back) noexcept {
   penstock_vfork_program[0] = 0;
   suspend_log();
 }
-// Called in the parent's thread, when the child has executed or ended, or the call has failed. restore_log()
-// comes first: add_event() and log_suspended() must see the parent's state.
+// Called in the parent's thread, when the child has called exec() or ended, or vfork() has failed.
+// restore_log() comes first: add_event() and log_suspended() must see the parent's state.
 __attribute__((used)) VforkEnd penstock_after_vfork(long result) noexcept {
   restore_log();
   void* back = penstock_vfork_back[--penstock_vforks % kVforks];
@@ -323,8 +323,8 @@ PENSTOCK_WRAP(int, execveat,
   return after_failed_exec(real_execveat(at, path, arguments, watched.get(), flags));
 }
 
-// execl() and its variants: the list becomes an array on the stack, for the same reason.
-// NOLINTBEGIN(cert-dcl50-cpp): these are variadic
+// execl() and its variants: the list becomes an array on the stack, because malloc is not allowed between
+// fork and exec. NOLINTBEGIN(cert-dcl50-cpp): these are variadic
 #define PENSTOCK_ARGUMENTS(first)                                                        \
   va_list more;                                                                          \
   va_start(more, first);                                                                 \
@@ -386,9 +386,9 @@ int spawned(pid_t* pid, const char* path, Spawn spawn) noexcept {
 PENSTOCK_SPAWN(posix_spawn)
 PENSTOCK_SPAWN(posix_spawnp)
 
-// Children that were waited for: from then on the kernel's counters of this process include theirs, so the
-// event is needed to compare the counters. Added after the call, with errno kept; the wait itself may block,
-// and no lock is held then.
+// Adds an event for a child that was waited for. From then on the kernel's counters of this process include
+// those of the child, so the event is needed to compare the counters. Added after the call, with errno kept;
+// the wait itself may block, and no lock is held then.
 namespace {
 void note_reaped(pid_t pid) noexcept {
   if (pid > 0 && !log_suspended()) {

@@ -1,8 +1,9 @@
 // Wrappers of liburing. It makes its system calls inline, and much of it is inline in its header, that is, in
 // the program itself. So the rings are read around liburing's exported functions.
 //
-// Threads: each wrapper runs in the program's thread that makes the call, with no lock of this library held.
-// It waits for the ring's own lock if another thread is reading the ring.
+// Threads: each wrapper runs in the program's thread that makes the call.
+// Locks: none of this library is held on entry. The wrapper waits for the ring's own lock if another thread
+// is reading the ring.
 // Memory: nothing is allocated but a Ring, from the kernel. No stdio, no locale. liburing returns -errno, so
 // errno is not used; the functions of rings.hpp do not change it.
 // Signals: liburing is not made for handlers. If a handler uses it all the same, and its own thread holds the
@@ -55,7 +56,8 @@ int registered(int result, const LibraryRing& ring, const int* files, unsigned c
   }
   return result;
 }
-// The same for a call that replaced `result` entries, from `first` on.
+// After a call that replaced `result` registered files, from entry `first` on. The kernel has read the list,
+// so its memory is valid.
 int updated(int result, const LibraryRing& ring, unsigned first, const int* files) noexcept {
   if (result > 0) {
     ring_files_updated(ring.fd, first, files, static_cast<unsigned>(result));
@@ -82,7 +84,7 @@ PENSTOCK_WRAP(int, io_uring_queue_init_mem,
 PENSTOCK_WRAP(int, io_uring_queue_mmap, (int fd, RingParameters* parameters, LibraryRing* ring)) {
   return started(real_io_uring_queue_mmap(fd, parameters, ring), *ring, *parameters);
 }
-// Before the call: it unmaps what ring_ends() reads.
+// ring_ends() comes before the call, which unmaps the memory that ring_ends() reads.
 PENSTOCK_WRAP(void, io_uring_queue_exit, (LibraryRing * ring)) {
   ring_ends(*ring);
   real_io_uring_queue_exit(ring);
@@ -108,8 +110,8 @@ PENSTOCK_WRAP(int, __io_uring_get_cqe,
                sigset_t* signals)) {
   return inspected(*ring, [&] { return real___io_uring_get_cqe(ring, completion, submit, count, signals); });
 }
-// It submits nothing, so only completions are read: before the call, because it may tell the kernel to fill
-// the ring again, and after it.
+// io_uring_peek_batch_cqe() submits nothing, so only completions are read: before the call, because it may
+// tell the kernel to fill the ring again, and after it.
 PENSTOCK_WRAP(unsigned, io_uring_peek_batch_cqe,
               (LibraryRing * ring, RingCompletion** completions, unsigned count)) {
   look_behind(*ring);

@@ -1,8 +1,10 @@
 // Wrappers of stdio's functions that open, close, position and flush streams.
 //
-// Threads: any thread of the program. OnStream holds the FILE's lock around the call. closing() holds it only
-// while it reads the stream's state, because fclose() frees the FILE. Nothing is allocated. errno is that of
-// the call.
+// Threads: any thread of the program.
+// Locks: OnStream holds the FILE's lock around the call. closing() holds it only while it reads the stream's
+// state, because fclose() frees the FILE.
+// Memory: nothing is allocated. errno is that of the call.
+// Signals: see streams.hpp.
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -103,7 +105,7 @@ auto closing(FILE* file, bool opens_again, auto call) noexcept {
   const int saved = errno;
   if (has_failed(result)) {
     operation.failed = saved;
-    held = 0;  // not known; taken as none
+    held = 0;  // how many of the bytes in the buffer were written is not known: counted as 0
   }
   std::int64_t more = 0;  // bytes of wide characters
   if (twin >= 0) {

@@ -1,5 +1,5 @@
-// Wrappers of stdio's functions for formatted text and for wide characters. Locks, memory and signals: see
-// streams.hpp.
+// Wrappers of stdio's functions for formatted text and for wide characters.
+// Threads, locks, memory and signals: see streams.hpp.
 #include <stdarg.h>
 #include <wchar.h>
 

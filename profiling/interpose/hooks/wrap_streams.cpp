@@ -1,9 +1,11 @@
 // Wrappers of stdio's functions that read and write bytes: fread(), fgets(), getline(), getc() and similar
 // ones.
 //
-// Threads: any thread of the program. The fast path holds the FILE's lock (Locked) while it uses the buffer;
-// all other paths hold it in OnStream, also during the program's call. Nothing is allocated. Signals: see
-// streams.hpp.
+// Threads: any thread of the program.
+// Locks: the fast path holds the FILE's lock (Locked) while it uses the buffer. All other paths hold it in
+// OnStream, also during the program's call.
+// Memory: nothing is allocated.
+// Signals: see streams.hpp.
 #include <stdint.h>
 #include <string.h>
 

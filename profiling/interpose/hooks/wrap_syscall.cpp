@@ -2,10 +2,12 @@
 //
 // Each call goes directly to the kernel, not to the function of that name: the next library may define that
 // function by syscall() (tcmalloc's mmap()), and then the two would call each other for ever.
-// Threads: any thread of the program makes the call, with no lock of this library held; also inside malloc,
-// so nothing here allocates from the program's heap or uses stdio or the locale.
-// Signals: may be called in handlers. A handler's call is made first, and its counting is deferred if its
-// thread is inside an update (Update, counting.hpp).
+// Threads: any thread of the program makes the call, also inside malloc.
+// Locks: none of this library is held on entry.
+// Memory: nothing here allocates from the program's heap or uses stdio or the locale.
+// Signals: may be called in handlers. A handler's call is made first. If its thread is inside an update, the
+// call is counted after that update (Update, counting.hpp). Not so for asynchronous I/O: there a nested
+// handler's requests are made and not counted (rings.hpp, kernel_aio.hpp).
 // Forks: a fork by number runs no handlers of pthread_atfork(); of_processes() does the same as they do.
 // Calls that make a thread, or a child in the same memory, do not reach C++ code at all (wrap_syscall()
 // below).
@@ -90,7 +92,8 @@ long of_processes(const Arguments& made) noexcept {
   }
 }
 
-// Asynchronous I/O: requests are read before the call, completions after it. errno stays that of the call.
+// Asynchronous I/O: requests are read before the call, completions after it. errno stays that of the call. In
+// a handler, requests are not counted if its own thread holds the ring's lock or is inside io_submit().
 long of_queues(const Arguments& made) noexcept {
   switch (made.number) {
     case SYS_io_submit:

@@ -1,5 +1,6 @@
 // Wrappers of read(), write() and similar calls: at the descriptor's position or at an offset, of one part or
 // several, fortified, and between two descriptors.
+// Threads, locks, memory and signals: the rules of wrap.hpp.
 #include "profiling/interpose/hooks/wrap_transfers.hpp"
 
 #include <sys/types.h>

@@ -4,10 +4,14 @@
 // executes commands from stdin:
 //
 //   batch N      reads N times 4,096 bytes and prints how many bytes it got
-//   plugin N     the same, by a library that it loads for that
+//   plugin N     does that by a library, which it loads for it
 //   quit         ends, prints how many bytes were wrong, and writes the log
 //
 //   penstock_profile_busy FOLDER PLUGIN LOG
+//
+// Threads: each reading thread has its own file and its own log.
+// Locks: none; shared variables are atomic, or constant once the threads run.
+// Signals: SIGALRM every 2 ms, in any thread. Its handler only calls pread() and adds to atomics.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -135,6 +139,7 @@ void come_and_go() {
   }
 }
 
+// The handler of SIGALRM. It may interrupt any thread, also inside malloc or dlopen(): no lock, no memory.
 void on_alarm(int) {
   char bytes[64];
   const ssize_t count = pread(handlers_file, bytes, sizeof bytes, 0);

@@ -3,6 +3,8 @@
 //
 //   penstock_profile_calls FILE   6 writes and 3 reads of 100 bytes, 2 maps of 600; then writes FILE.child in
 //                                 a forked child that executes this program again
+//
+// Threads: one thread, so its child may do anything between fork() and execve().
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -71,6 +73,7 @@ int fail() {
   return syscall(SYS_execve, "/nowhere/at/all", none, none) == -1 && errno == ENOENT ? 0 : 11;
 }
 
+// Forks; the child executes this program again, with another file.
 int become(char* program, const char* path) {
   std::string name = std::string(path) + ".child";
   char child[] = "child";

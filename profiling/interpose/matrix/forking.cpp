@@ -8,6 +8,11 @@
 //
 // Its dl_iterate_phdr() replaces libc's. In a walk over the loaded objects it waits after the first one, up
 // to 0.2 s, until both threads have tried to fork.
+//
+// Threads: the main thread answers input, two threads fork. The profiler's own thread walks.
+// Locks: none; all shared variables are atomic, or constant once the threads run.
+// Forks: children of fork() call dlopen(), which is what the test is about. The other children only use
+// direct calls. A child that hangs is killed after 60 s, or with its parent (PR_SET_PDEATHSIG).
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -69,6 +74,8 @@ int visit_slowly(dl_phdr_info* about, std::size_t bytes, void* with) {
   return result;
 }
 
+// Runs in the child. Other threads of the parent may have held locks at the fork; after fork() dlopen() must
+// work all the same. It ends by _exit(), so no handler of exit() runs.
 [[noreturn]] void be_child(bool loads) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // a hung child ends with its parent
   char bytes[4096];
@@ -121,6 +128,7 @@ void fork_children(unsigned kind) {
 
 }  // namespace
 
+// In children the walk is not slowed down: their parent's other threads do not exist there.
 extern "C" __attribute__((visibility("default"))) int dl_iterate_phdr(Visit visit, void* with) {
   if (getpid() != first_process) {
     return real_iterate(visit, with);

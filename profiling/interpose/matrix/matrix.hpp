@@ -8,20 +8,20 @@
 
 namespace penstock::matrix {
 
-constexpr std::size_t kBytes = 4096;  // of each file
+constexpr std::size_t kBytes = 4096;  // size of each file
 
 struct Row {
   const char* group;
   const char* name;
   // `path` is a file of kBytes bytes in lines of 64. If the row's name ends in "_write", the file does not
-  // exist yet. Returns false if the row needs something that is not available here.
+  // exist yet. Returns false if the row needs something that this machine does not have.
   bool (*run)(const std::string& path);
 };
 
 std::span<const Row> posix_rows();
 std::span<const Row> stdio_rows();
 std::span<const Row> fortified_rows();
-std::span<const Row> kernel_rows();  // moved by the kernel, mapped, and by number
+std::span<const Row> kernel_rows();  // bytes that the kernel moves, mapped files, system calls by number
 std::span<const Row> async_rows();
 std::span<const Row> ring_rows();
 std::span<const Row> metadata_rows();

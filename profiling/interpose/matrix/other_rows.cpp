@@ -1,4 +1,10 @@
 // Rows for metadata calls, and for the ways in which processes begin and end.
+//
+// Threads: the rows run one after the other in one thread. The row "thread" starts another one and joins it
+// at once.
+// Locks: none.
+// Forks: the process has one thread at each fork, so a child may call any function.
+// Signals: some children end by a signal that they send to themselves.
 #include <dirent.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -83,6 +89,7 @@ bool in_child(Work work, int expect_exit, int expect_signal = 0) {
   return true;
 }
 
+// The child reads by a descriptor that its parent opened.
 bool inherited(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY);
   MATRIX_CHECK(fd >= 0);
@@ -95,6 +102,8 @@ bool inherited(const std::string& path) {
   return ::close(fd) == 0;
 }
 
+// A child executes this program, which reads the file. vfork(): until execv() the child runs in this
+// process's memory, so it only calls execv() and _exit().
 bool executed(const std::string& path, bool spawns) {
   const std::string program = own_program();
   std::string words[] = {program, "read", path};

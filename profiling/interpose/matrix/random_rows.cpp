@@ -1,5 +1,10 @@
 // Rows with many random calls. The test knows the right result: for rings the bytes that they read, for
 // streams what the kernel read and wrote below them.
+//
+// Threads: streams() has one. shared_stream() and rings() have three each, which add to an atomic sum. In
+// rings() each thread has a ring of its own.
+// Locks: only those of stdio's FILE.
+// Signals and forks: none.
 #ifdef PENSTOCK_WITH_URING
 #include <liburing.h>
 #endif
@@ -37,6 +42,7 @@ std::vector<char> text(Dice& dice, std::size_t bytes) {
   return made;
 }
 
+// One thread calls this: getc_unlocked() takes no lock. Each case reads in another way, also by macros.
 void read_somehow(std::FILE* file, Dice& dice) {
   static thread_local std::array<char, 40000> room;
   switch (dice.below(7)) {
@@ -112,7 +118,7 @@ bool streams(const std::string& path) {
   return std::fclose(file) == 0;
 }
 
-// Several threads read from one stream at the same time.
+// Several threads read from one stream at the same time; the FILE's lock orders their reads.
 bool shared_stream(const std::string& path) {
   Dice dice(6);
   const std::vector<char> data = text(dice, kMost);

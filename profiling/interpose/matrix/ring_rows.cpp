@@ -1,4 +1,8 @@
 // Rows for io_uring, through liburing and by system call numbers.
+//
+// Threads: one thread uses each ring. With IORING_SETUP_SQPOLL a thread of the kernel takes its requests.
+// Locks: none; program and kernel share the ring's memory (by_number() stores its tail with release).
+// Memory: `block` must not change while a request is in flight, so each row waits for all its completions.
 #ifdef PENSTOCK_WITH_URING
 #include <fcntl.h>
 #include <liburing.h>
@@ -50,6 +54,7 @@ class Ring {
   bool there_;
 };
 
+// One request and its completion. False if the kernel has no io_uring, or not with these flags.
 bool plain(const std::string& path, bool writes, unsigned flags = 0) {
   Ring ring(flags);
   if (!ring.there()) return false;
@@ -90,6 +95,7 @@ bool without_calls(const std::string& path) {
   return ::close(fd) == 0;
 }
 
+// Reads by an index of a registered file, after its descriptor was closed.
 bool registered(const std::string& path) {
   Ring ring;
   if (!ring.there()) return false;
@@ -120,6 +126,7 @@ bool chain(const std::string& path) {
   return true;
 }
 
+// Opens, reads at the descriptor's position, and closes, each as a request of its own.
 bool opened_by_ring(const std::string& path) {
   Ring ring;
   if (!ring.there()) return false;
@@ -156,7 +163,8 @@ bool bad_addresses(const std::string& path) {
   return ::close(none) == 0 && plain(path, false);
 }
 
-// Maps and fills the ring without liburing.
+// Maps and fills the ring without liburing. The tail is stored last, with release: the kernel takes all
+// requests before it.
 bool by_number(const std::string& path, bool writes) {
   io_uring_params about{};
   const int ring = static_cast<int>(::syscall(SYS_io_uring_setup, 4U, &about));

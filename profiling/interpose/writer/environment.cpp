@@ -1,6 +1,11 @@
-// keep_environment() runs once, in the library's constructor, and calls malloc (strdup()); its strings are
-// never freed. All other functions run between fork and exec, also in a vfork's child and in handlers. They
-// only read memory, and write to memory on the caller's stack. No lock is taken.
+// Builds the environment of a program that this one executes, so that the profiler is loaded there too.
+//
+// Threads: keep_environment() runs once, in the library's constructor. All other functions run in any thread,
+// between fork and exec, also in a vfork's child.
+// Locks: none.
+// Memory: keep_environment() calls malloc (strdup()); its strings are never freed. All other functions only
+// read memory, and write to memory on the caller's stack.
+// Signals: a handler may execute a program, and so call these.
 #include "profiling/interpose/writer/environment.hpp"
 
 #include <dlfcn.h>

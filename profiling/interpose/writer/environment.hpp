@@ -1,13 +1,17 @@
 // Adds to the environment of an executed program what it needs to be watched as well: this library in
 // LD_PRELOAD, and the variables that begin with PENSTOCK_PROFILE_. Their values are those of the time when
 // this library was loaded.
+//
+// Threads: any thread that executes a program, also between fork and exec and in a vfork's child.
+// Locks: none.
+// Memory: only keep_environment() may call malloc.
 #pragma once
 
 #include <cstddef>
 
 namespace penstock::interpose {
 
-// Remembers these variables. Called once, when the library is loaded; it may call malloc.
+// Remembers these variables. Called once, in the library's constructor.
 void keep_environment() noexcept;
 
 // The environment that the program gave, with the remembered variables that it lacks. All memory is on the

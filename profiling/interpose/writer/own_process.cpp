@@ -1,5 +1,9 @@
-// file_lock is held, or no other thread records (own_process.hpp). No function of libc is called that takes a
-// lock or allocates: a fork's child calls this too.
+// Reads /proc about this process.
+//
+// Threads: any thread.
+// Locks: file_lock is held, or no other thread records (own_process.hpp).
+// Memory: buffers on the stack.
+// Forks: a fork's child calls this too, so no function of libc is called that takes a lock or allocates.
 #include "profiling/interpose/writer/own_process.hpp"
 
 #include <fcntl.h>

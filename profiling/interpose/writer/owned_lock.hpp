@@ -1,6 +1,11 @@
 // A spin lock that knows its owner. If a signal handler wants a lock that its own interrupted thread holds,
 // it does not wait for ever: Hold::held() is false, and the handler must skip its work. Other threads wait.
-// The lock is usually held for microseconds. It makes no system call unless a thread has to wait.
+//
+// Threads: any thread, and any handler.
+// Memory: nothing is allocated; the owner is the address of a thread-local variable.
+// Signals: not blocked. The lock is usually held for microseconds. It makes no system call unless a thread
+// has to wait.
+// Forks: a child resets the lock.
 #pragma once
 
 #include <atomic>

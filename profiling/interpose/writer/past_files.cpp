@@ -1,5 +1,7 @@
 // Session files that have ended. They stay mapped, because running calls may still write to them
-// (session_lifetime.hpp). All functions are for the holder of Control while session.changes is set.
+// (session_lifetime.hpp).
+//
+// Threads: the holder of Control, with all signals blocked, while session.changes is set.
 #include <sys/mman.h>
 
 #include "profiling/interpose/writer/session_file.hpp"

@@ -1,5 +1,8 @@
-// The clock of a session. It is chosen when the library is loaded, before a call is counted, or by the holder
-// of Control when recording begins later. No lock is held; getenv() reads the program's environment.
+// The clock of a session. It is chosen when the library is loaded, before a call is counted, or when
+// recording begins later.
+//
+// Threads: the one that loads the library, or the holder of Control.
+// Locks: none is needed: no other thread reads `uses_tsc` yet. getenv() reads the program's environment.
 #include "profiling/interpose/writer/session.hpp"
 
 #include <stdlib.h>

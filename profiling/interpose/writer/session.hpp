@@ -95,6 +95,7 @@ inline std::int64_t nanoseconds(clockid_t clock) noexcept {
   return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
+// The time, in the session's ticks. Any thread and any handler.
 inline std::uint64_t ticks() noexcept {
 #if defined(__x86_64__)
   if (session.uses_tsc) [[likely]] {
@@ -108,9 +109,10 @@ inline std::uint64_t ticks() noexcept {
 // =monotonic overrides the choice. Called once, before anything is counted.
 std::uint64_t start_ticks() noexcept;
 
-// Stores a newer pair of readings of both clocks if the last pair is older than 1/8 s. Only then it takes
-// file_lock; a handler that cannot take the lock stores nothing.
+// Stores a newer pair of readings of both clocks. Takes file_lock; a handler that cannot take the lock stores
+// nothing. Within an update.
 [[gnu::cold]] void set_later_moment() noexcept;
+// Calls set_later_moment() if the last pair is older than 1/8 s. Within an update.
 inline void note_moment(std::uint64_t now) noexcept {
   const penstock_session_header& h = *session.header;
   const std::uint32_t newest = __atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U;

@@ -1,6 +1,13 @@
-// How the session's file grows. file_lock is held in all functions (session_file.hpp), by a thread of the
-// program in a wrapped call, perhaps inside malloc: so there are only direct system calls, no heap, and no
-// stdio. A signal may come at any instruction; its handler gets no block while its own thread is here.
+// How the session's file grows.
+//
+// Threads: a thread of the program in a wrapped call, perhaps inside malloc.
+// Locks: new_block(), set_later_moment() and next_segment_block() take file_lock. All other functions are for
+// its holder (session_file.hpp). No lock is taken under it.
+// Memory: direct system calls only; no heap and no stdio.
+// Signals: a signal may come at any instruction. Its handler gets no block while its own thread is here.
+// Forks: a child that was forked by a call without a wrapper gets no block (is_own_session()).
+// Crash: zeros are written to the file before a part of it is mapped, and a block's header before `file_end`
+// (grow_to(), add_block()).
 #include "profiling/interpose/writer/session_file.hpp"
 
 #include <errno.h>
@@ -82,7 +89,7 @@ long open_own(int flags) noexcept {
   if (known && (flags & O_CREAT) != 0) {
     file.device = about.st_dev;
     file.number = about.st_ino;
-    system_call(SYS_fchmod, fd, 0600);  // whatever the umask is
+    system_call(SYS_fchmod, fd, 0600);  // the umask may have removed bits
   } else if (!known || file.device != about.st_dev || file.number != about.st_ino) {
     system_call(SYS_close, fd);
     return -ENOENT;
@@ -116,7 +123,8 @@ bool write_zeros(long fd, std::uint64_t from, std::uint64_t bytes) noexcept {
     done += static_cast<std::uint64_t>(n);
     file.own_written += static_cast<std::uint64_t>(n);
     if (session.header != nullptr && file.bytes != 0) {
-      session.header->kernel_begin.wchar += static_cast<std::uint64_t>(n);  // it is not the program's
+      // These bytes are not the program's.
+      session.header->kernel_begin.wchar += static_cast<std::uint64_t>(n);
     }
   }
   return true;
@@ -262,7 +270,7 @@ constexpr std::uint64_t kUsualLimit = 256U << 20U;
 constexpr std::uint64_t kLeastLimit = 8 * std::uint64_t{PENSTOCK_BLOCK_GRANULE};
 constexpr std::uint64_t kMostBlock = 256U << 10U;
 constexpr std::uint64_t kBlocksOfALimit =
-    16;  // a limit has at least this many blocks; one of them is lost at a time
+    16;  // the trace limit allows at least this many blocks, so emptying one loses at most 1/16 of the calls
 
 // The size of the next block: twice the last one, but not more than a fraction of the limit.
 std::uint64_t wanted_bytes(std::uint64_t last_bytes, std::uint64_t limit) noexcept {

@@ -1,11 +1,15 @@
-// Begins and ends a session's file. session_lifetime.hpp says who may call what.
+// Begins and ends a session's file.
 //
-// file_lock is held by begin_session(), begin_kernel_counters(), end_session() and add_event().
+// Threads: session_lifetime.hpp names the callers of each function.
+// Locks: file_lock is held by begin_session(), begin_kernel_counters(), end_session() and add_event().
 // open_session() and begin_forked() need none: in the library's constructor, and in a child's first call
-// under begin_lock, no other thread writes to the session. No lock is taken under file_lock. The program's
-// heap is not used, except by strerror() in open_session(), which runs when the library is loaded. getenv()
-// is called when a file begins; a program that changes its environment in another thread at that time races
-// with it.
+// under begin_lock, no other thread writes to the session. No lock is taken under file_lock.
+// Memory: the program's heap is not used, except by strerror() in open_session(), which runs when the library
+// is loaded. getenv() is called when a file begins; a program that changes its environment in another thread
+// at that time races with it.
+// Signals: if a handler's own thread holds file_lock, the handler does not wait (Hold::held()).
+// Forks: a child never writes to its parent's file (leave_parents_session(), begin_forked()).
+// Crash: the file is mapped, so a killed process leaves what it had counted.
 #include "profiling/interpose/writer/session_lifetime.hpp"
 
 #include <errno.h>

@@ -12,11 +12,12 @@ namespace penstock::interpose {
 // Called in the library's constructor: begins a file in the folder PENSTOCK_PROFILE_SESSION. Without that
 // variable, or if no file can be made, nothing is recorded. In the second case a line is written to stderr.
 void open_session() noexcept;
-// leave_parents_session() is called in a fork's child: from then on nothing is written to its parent's file.
-// begin_forked() begins the child's own file, at its first counted call. It calls `take_along`, which copies
-// what the child needs from the parent's file, and then unmaps that file. `take_along` gets null if another
-// thread of the parent was switching files at the fork: then nothing can be copied.
+// Called in a fork's child: from then on nothing is written to its parent's file.
 void leave_parents_session() noexcept;
+// Called in a fork's child at its first counted call: begins the child's own file. It calls `take_along`,
+// which copies what the child needs from the parent's file, and then unmaps that file. `take_along` gets null
+// if another thread of the parent was switching files at the fork: then nothing can be copied. False if no
+// file can be made.
 bool begin_forked(void (*take_along)(const char* parents_base)) noexcept;
 
 // Begins a file in `folder` (an absolute path), and recording with it. Called while session.changes is set

@@ -1,5 +1,9 @@
-// windows.hpp says who may call what. The plain variables are used with Control held, or when the process
-// ends. Any thread uses the atomics, relaxed, because only labels depend on them.
+// Numbers and labels of windows. windows.hpp says who may call what.
+//
+// Threads: the plain variables are used by the holder of Control, or when the process ends. Any thread uses
+// the atomics.
+// Locks: none of its own. The atomics are relaxed, because only labels depend on them.
+// Forks: a child starts without windows (forget_parents_windows()).
 #include "profiling/interpose/writer/windows.hpp"
 
 #include <stdio.h>
