@@ -29,7 +29,7 @@ namespace {
 constexpr std::uint32_t kSheets = 6;       // pictures from which a class is cut
 constexpr std::uint32_t kEnds = 5;         // for each height that ends have
 constexpr std::uint32_t kMostEndRows = 3;  // number of such heights
-constexpr std::uint32_t kStripLines = 16;       // in a row of coding units
+constexpr std::uint32_t kStripLines = 16;  // in a row of coding units
 
 // crc32c_power() of 0, 1, 2 ... bytes. These distances are enough for most flips.
 std::array<std::uint32_t, 4 * kFlipGroups.spacing> short_powers() {
@@ -119,7 +119,8 @@ class StripStock::CutMaker {
  private:
   Result<void> cut(RandomStream picture, std::uint32_t rows) {
     painter_.paint(picture, width_, rows * kStripLines, image_);
-    for (std::uint32_t end = std::min(rows, rows_); end <= rows; end += rows_) grey_last_unit(end * kStripLines);
+    for (std::uint32_t end = std::min(rows, rows_); end <= rows; end += rows_)
+      grey_last_unit(end * kStripLines);
     PENSTOCK_ASSIGN(const std::span<const std::byte> jpeg, encoder_.encode(image_, percent_, rows_));
     PENSTOCK_ASSIGN(const JpegLayout layout, jpeg_layout(jpeg));
     PENSTOCK_ASSIGN(made_.header, header_without_restarts(jpeg));

@@ -7,9 +7,8 @@
 #include <cerrno>
 #include <map>
 
-#include "results/record/json_members.hpp"
-
 #include "io_backends/core/json_text.hpp"
+#include "results/record/json_members.hpp"
 
 namespace penstock {
 namespace {
