@@ -136,12 +136,17 @@ DescriptorPage* page_at(unsigned number) noexcept {
 // The page of a descriptor, made if necessary; null if there is no memory, or if the number is too large. If
 // two threads make it at once, the second one's exchange fails, and it uses the first one's page.
 DescriptorPage* page_of(unsigned fd) noexcept {
+  if (fd < kDescriptorsPerPage) [[likely]] {
+    return &first_descriptors;
+  }
   const unsigned number = fd / kDescriptorsPerPage;
   DescriptorPage* page = page_at(number);
-  void* memory =
-      page == nullptr && number < kDescriptorPages ? private_memory(sizeof(DescriptorPage)) : nullptr;
-  if (memory == nullptr) {
+  if (page != nullptr || number >= kDescriptorPages) {
     return page;
+  }
+  void* memory = private_memory(sizeof(DescriptorPage));
+  if (memory == nullptr) {
+    return nullptr;
   }
   auto* fresh = new (memory) DescriptorPage;
   if (more_descriptors[number].compare_exchange_strong(page, fresh, std::memory_order_acq_rel)) {
