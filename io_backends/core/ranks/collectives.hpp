@@ -19,8 +19,8 @@
 
 namespace penstock {
 
-// Returns the outcome of `work`. An exception becomes an error (error_of): a rank that threw
-// would leave the other ranks waiting.
+// Returns the outcome of `work`. An exception becomes an error (error_of): a rank that threw would leave the
+// other ranks waiting.
 template <class Work>
 std::invoke_result_t<Work> guarded(Work work) {
   try {
@@ -83,15 +83,15 @@ template <class T>
 Result<void> all_ok(Communicator& ranks, const Result<T>& mine) {
   return all_ok(ranks, outcome_of(mine));
 }
-// Calls `work` on every rank, and then does the same for its outcome.
+// Calls `work` on every rank, and then all_ok() with its outcome.
 template <class Work>
 requires std::is_invocable_v<Work> Result<void> all_ok(Communicator& ranks, Work work) {
   return all_ok(ranks, outcome_of(guarded(work)));
 }
-// The same for long work without collective calls, which runs on its own thread on each rank (with only one
-// rank: on the calling thread). About ten times a second the ranks exchange their state. When one has failed,
-// each rank calls `stop` on the thread that called all_ok(), perhaps more than once. Then `work` must soon
-// return success. A signal at one rank reaches all.
+// As all_ok(ranks, work), for long work without collective calls. It runs on its own thread on each rank
+// (with only one rank: on the calling thread). About ten times a second the ranks exchange their state. When
+// one has failed, each rank calls `stop` on the thread that called all_ok(), perhaps more than once. Then
+// `work` must soon return success. A signal at one rank reaches all.
 Result<void> all_ok(Communicator& ranks, const std::function<Result<void>()>& work,
                     const std::function<void()>& stop);
 
