@@ -54,9 +54,9 @@ Error make_error(Errc code, std::string what);
 // other exception is `internal`, because no code throws it on purpose.
 Error error_of(const std::exception& thrown);
 
-// Either a T or an Error. The compiler warns if a caller ignores it. Reading the value of a failed Result is a
-// bug in the caller. It throws std::bad_variant_access, which ends the program, or becomes an `internal` error
-// if error_of() gets it.
+// Either a T or an Error. The compiler warns if a caller ignores it. Reading the value of a failed Result is
+// a bug in the caller. It throws std::bad_variant_access, which ends the program, or becomes an `internal`
+// error if error_of() gets it.
 template <class T>
 class [[nodiscard]] Result {
  public:
