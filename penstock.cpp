@@ -41,14 +41,15 @@ ArgumentChoices argument_choices() {
   return {{"generate", plugin_names(recipe_registry())}, {"train", plugin_names(miniapp_registry())}};
 }
 
-Result<std::uint64_t> resolve_seed(const CommandInfo& command, const Options& options) {
-  if (find_option(command, kSeedOption.name) == nullptr) return std::uint64_t{0};
+// --seed, or a random one. Each rank would draw another, so rank 0 draws for all.
+std::uint64_t choose_seed(const CommandInfo& command, const Options& options) {
+  if (find_option(command, kSeedOption.name) == nullptr) return 0;
   if (options.given("seed")) return static_cast<std::uint64_t>(options.integer("seed"));
   std::random_device entropy;
-  return static_cast<std::uint64_t>(entropy() & 0x7fffffffU);
+  return entropy() & 0x7fffffffU;
 }
 
-Result<void> place(const CommandInfo& command, const Options& options) {
+Result<void> pin_to_cpus(const CommandInfo& command, const Options& options) {
   if (!command.measures && !command.pinned) return success();
   if (options.given("numa"))
     PENSTOCK_TRY(run_on_numa_node(static_cast<std::uint64_t>(options.integer("numa"))));
@@ -59,37 +60,6 @@ Result<void> place(const CommandInfo& command, const Options& options) {
   return success();
 }
 
-// Returns rank 0's seed on every rank, because each rank draws a random seed of its own. Collective: every
-// rank calls it.
-Result<std::uint64_t> same_seed(Communicator& ranks, std::uint64_t seed) {
-  std::uint64_t agreed = ranks.root() ? seed : 0;
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&agreed, 1), Reduction::max));
-  return agreed;
-}
-
-Result<int> run_over(Communicator& ranks, const CommandInfo& command, const CommandLine& line,
-                     const Config& config, std::span<const std::string> argv) {
-  PENSTOCK_ASSIGN(const std::uint64_t drawn, resolve_seed(*line.command, line.options));
-  PENSTOCK_ASSIGN(const std::uint64_t seed, same_seed(ranks, drawn));
-  PENSTOCK_TRY(all_ok(ranks, place(*line.command, line.options)));
-  const std::string& progress = line.options.text("progress");
-  const bool terminal = progress == "always" || (progress == "auto" && ::isatty(STDERR_FILENO) == 1);
-  const CommandContext context{.options = line.options,
-                               .positionals = line.arguments,
-                               .argv = argv,
-                               .command = command.name,
-                               .output = {.json = line.options.flag("json"),
-                                          .si_units = line.options.text("units") == "si",
-                                          .progress = terminal && ranks.root()},
-                               .seed = seed,
-                               .communicator = ranks,
-                               .metrics = command.metrics,
-                               .findings = command.findings,
-                               .named_tiers = config.tiers,
-                               .launcher = config.launcher};
-  return line.command->run(context);
-}
-
 Error one_process_only(const CommandInfo& command, int ranks) {
   return make_error(Errc::invalid_argument,
                     fmt::format("'penstock {}' runs as one process and was launched as {} ranks: start it "
@@ -97,18 +67,33 @@ Error one_process_only(const CommandInfo& command, int ranks) {
                                 command.name, ranks));
 }
 
+// Collective: every rank calls it.
 Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::span<const std::string> argv) {
-  const std::span<const std::string> words = argv.subspan(2);
-  Config config;
-  const auto read_line = [&]() -> Result<CommandLine> {
-    PENSTOCK_ASSIGN(config, read_config(command, words, command_registry().present()));
-    PENSTOCK_ASSIGN(CommandLine line, parse_with_config(command, words, config));
-    if (ranks.size() > 1 && !line.command->ranks) return one_process_only(*line.command, ranks.size());
-    return line;
-  };
-  const Result<CommandLine> line = read_line();
+  auto line = read_command_line(command, argv.subspan(2), command_registry().present(), note);
+  if (line.ok() && ranks.size() > 1 && !line->command->ranks)
+    line = one_process_only(*line->command, ranks.size());
   PENSTOCK_TRY(all_ok(ranks, line));
-  return run_over(ranks, command, *line, config, argv);
+  const Options& options = line->options;
+  PENSTOCK_ASSIGN(const std::uint64_t seed, on_root(ranks, [&]() -> Result<std::uint64_t> {
+                    return choose_seed(*line->command, options);
+                  }));
+  PENSTOCK_TRY(all_ok(ranks, pin_to_cpus(*line->command, options)));
+  const std::string& progress = options.text("progress");
+  const bool terminal = progress == "always" || (progress == "auto" && ::isatty(STDERR_FILENO) == 1);
+  const CommandContext context{.options = options,
+                               .positionals = line->arguments,
+                               .argv = argv,
+                               .command = command.name,
+                               .output = {.json = options.flag("json"),
+                                          .si_units = options.text("units") == "si",
+                                          .progress = terminal && ranks.root()},
+                               .seed = seed,
+                               .communicator = ranks,
+                               .metrics = command.metrics,
+                               .findings = command.findings,
+                               .named_tiers = line->named_tiers,
+                               .launcher = line->launcher};
+  return line->command->run(context);
 }
 
 // Waits until all ranks have finished the command, and returns the first error of any rank on every rank.
@@ -116,7 +101,7 @@ Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::sp
 // A rank that failed waits only 10 seconds: the others may be blocked in a collective call that this rank
 // never reaches. It then prints its own error and ends the whole job with abandon(). A rank that succeeded
 // waits without a limit.
-Result<int> leave_together(Communicator& ranks, std::string_view command, Result<int> result) {
+Result<int> finish_ranks(Communicator& ranks, std::string_view command, Result<int> result) {
   constexpr std::chrono::seconds kLeftAlone{10};
   constexpr std::chrono::hours kForever{24 * 365 * 100};
   const std::chrono::milliseconds patience = result.ok() ? std::chrono::milliseconds(kForever) : kLeftAlone;
@@ -148,23 +133,21 @@ int finish(Result<int> result, std::string_view command) {
   return interrupted() ? 128 + interrupt_signal() : code;
 }
 
-// Runs the command on this rank. Only rank 0 prints, and its exit code is the job's. The other ranks return
-// 0, unless they cannot join the job.
-int finish_job(const Launch& launch, const CommandInfo& command, const std::vector<std::string>& argv) {
-  if (launch.rank != 0) leave_output_to_another_rank();
-  if (launch.ranks > 1 && !command.ranks) {
-    if (launch.rank != 0) return 0;
-    return finish(one_process_only(command, launch.ranks), command.name);
-  }
-  const auto here = [&](Error error) {
-    return launch.rank == 0 ? finish(std::move(error), command.name) : exit_code(error.code);
-  };
-  if (Result<void> joinable = check_launch(launch); !joinable.ok()) return here(std::move(joinable).error());
-  Result<std::unique_ptr<Communicator>> ranks = join_ranks(launch);
+// Joins the job that a launcher started, and runs the command on this rank. Only rank 0 prints, and its exit
+// code is the job's. The other ranks return 0, unless they cannot join the job.
+int finish_job(const CommandInfo& command, const std::vector<std::string>& argv) {
+  const auto launch = look_for_launcher();
+  const bool root = launch.rank == 0;
+  if (!root) leave_output_to_another_rank();
+  if (launch.ranks > 1 && !command.ranks)
+    return root ? finish(one_process_only(command, launch.ranks), command.name) : 0;
+  if (const Result<void> joinable = check_launch(launch); !joinable.ok())
+    return root ? finish(joinable.error(), command.name) : exit_code(joinable.error().code);
+  const auto ranks = join_ranks(launch);
   // No rank 0 is known, so every rank prints the error.
-  if (!ranks.ok()) return finish(std::move(ranks).error(), command.name);
-  Result<int> result = leave_together(**ranks, command.name, run_command(**ranks, command, argv));
-  return launch.rank == 0 ? finish(std::move(result), command.name) : 0;
+  if (!ranks.ok()) return finish(ranks.error(), command.name);
+  Result<int> result = finish_ranks(**ranks, command.name, run_command(**ranks, command, argv));
+  return root ? finish(std::move(result), command.name) : 0;
 }
 
 int main_program(const std::vector<std::string>& argv) {
@@ -197,7 +180,7 @@ int main_program(const std::vector<std::string>& argv) {
     print_text(command_help(command_asked_for(**command, std::span(argv).subspan(2))));
     return finish(0, "");
   }
-  return finish_job(look_for_launcher(), **command, argv);
+  return finish_job(**command, argv);
 }
 
 }  // namespace

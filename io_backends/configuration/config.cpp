@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "io_backends/configuration/config_file.hpp"
-#include "io_backends/core/cli/progress.hpp"
 
 namespace penstock {
 namespace {
@@ -54,7 +53,7 @@ SiteNames known_names(std::span<const CommandInfo* const> all) {
 }
 
 // The defaults whose flags this command has.
-std::vector<OptionWord> that_it_takes(const CommandInfo& command, std::vector<OptionWord> words) {
+std::vector<OptionWord> flags_it_has(const CommandInfo& command, std::vector<OptionWord> words) {
   std::vector<std::string_view> names;
   add_names(command, names);
   std::erase_if(words, [&](const OptionWord& word) {
@@ -65,32 +64,33 @@ std::vector<OptionWord> that_it_takes(const CommandInfo& command, std::vector<Op
 
 }  // namespace
 
-Result<Config> read_config(const CommandInfo& command, std::span<const std::string> words,
-                           std::span<const CommandInfo* const> all) {
-  Config found;
+Result<CommandLine> read_command_line(const CommandInfo& command, std::span<const std::string> words,
+                                      std::span<const CommandInfo* const> all,
+                                      const std::function<void(std::string_view)>& log) {
+  SiteFile found;     // what the files say together
+  std::string files;  // the files of the flags: "'a.yaml', 'b.yaml'"
   if (const std::string file = raw_value(words, "config"); !file.empty()) {
-    PENSTOCK_ASSIGN(found.words, read_config_file(file));
-    found.files = fmt::format("'{}'", file);
+    PENSTOCK_ASSIGN(found.flags, read_config_file(file));
+    files = fmt::format("'{}'", file);
   }
-  if (std::find(words.begin(), words.end(), "--no-config") != words.end()) return found;
-  for (const fs::path& path : site_files()) {
-    note(fmt::format("flags from {} (--no-config ignores it)", path.string()));
+  const bool read_site_files = std::find(words.begin(), words.end(), "--no-config") == words.end();
+  for (const fs::path& path : read_site_files ? site_files() : std::vector<fs::path>()) {
+    log(fmt::format("flags from {} (--no-config ignores it)", path.string()));
     PENSTOCK_ASSIGN(SiteFile site, read_site_file(path, command.name, known_names(all)));
-    add_missing(site.flags, that_it_takes(command, std::move(site.defaults)));
-    add_missing(found.words, site.flags);
-    if (!site.flags.empty())
-      found.files += fmt::format("{}'{}'", found.files.empty() ? "" : ", ", path.string());
+    add_missing(site.flags, flags_it_has(command, std::move(site.defaults)));
+    add_missing(found.flags, site.flags);
+    if (!site.flags.empty()) files += fmt::format("{}'{}'", files.empty() ? "" : ", ", path.string());
     add_missing(found.tiers, site.tiers);
     if (found.launcher.empty()) found.launcher = std::move(site.launcher);
   }
-  return found;
-}
-
-Result<CommandLine> parse_with_config(const CommandInfo& command, std::span<const std::string> words,
-                                      const Config& config) {
-  Result<CommandLine> line = parse_command_line(command, words, config.words);
-  if (line.ok() || config.words.empty() || !parse_command_line(command, words, {}).ok()) return line;
-  return make_error(line.error().code, fmt::format("in {}: {}", config.files, line.error().what));
+  Result<CommandLine> line = parse_command_line(command, words, found.flags);
+  if (line.ok()) {
+    line->named_tiers = std::move(found.tiers);
+    line->launcher = std::move(found.launcher);
+  } else if (!found.flags.empty() && parse_command_line(command, words, {}).ok()) {
+    return make_error(line.error().code, fmt::format("in {}: {}", files, line.error().what));
+  }
+  return line;
 }
 
 std::vector<std::string> site_tier_names(std::span<const CommandInfo* const> all) {

@@ -16,6 +16,10 @@ struct CommandLine {
   const CommandInfo* command = nullptr;  // the command or subcommand to run
   Options options = {};
   std::vector<std::string> arguments = {};  // without the subcommand
+  // From the site files, which parse_command_line() does not read: names and their TIERs (if two files have a
+  // name, that of the nearer file), and the words of the nearest file that start ranks.
+  std::vector<OptionWord> named_tiers = {};
+  std::vector<std::string> launcher = {};
 };
 
 // The option tables of `command`: its own, those of measuring commands if it measures, and the common ones.
