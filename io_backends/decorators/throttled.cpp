@@ -2,7 +2,7 @@
 // or a Queue. All of them share one Pace, whose two buckets are atomics. There is no lock here.
 // Memory: after a Reader, Writer or Queue is made, only errors allocate here.
 // Ctrl-C: every sleep ends within 50 ms with `interrupted`. A call with a latency that starts after the
-// signal fails at once, also one that cleans up, unless its thread has a WorkOn.
+// signal fails at once, also one that cleans up, unless its thread has an IgnoreInterrupt.
 // Crash: the state is in memory only. What the wrapped back end promises still holds.
 #include "io_backends/decorators/throttled.hpp"
 

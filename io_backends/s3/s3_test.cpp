@@ -233,7 +233,7 @@ TEST_F(S3, AThreadThatWorksOnTriesAgain) {
   server.spoil(Mishap::internal_error, 1, "GET");
   EXPECT_ERRC(Errc::io, backend->read_object("object", 1, out), "500");
   const std::atomic<bool> over{false};
-  const WorkOn to_the_end(over);
+  const IgnoreInterrupt to_the_end(over);
   server.spoil(Mishap::internal_error, 2, "GET");
   EXPECT_OK(backend->read_object("object", 1, out));
 }

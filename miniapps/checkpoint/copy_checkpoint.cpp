@@ -48,7 +48,7 @@ class ReadAhead {
   Result<void> start(const std::atomic<bool>* over) {
     try {
       thread_ = std::jthread([this, over](const std::stop_token& stop) {
-        std::optional<WorkOn> works_on;
+        std::optional<IgnoreInterrupt> works_on;
         if (over != nullptr) works_on.emplace(*over);
         finish(read_all(stop));
       });

@@ -21,7 +21,7 @@ struct CopyRequest {
   bool read_back = false;     // the copy is read and checked before it is committed
   bool read_there = false;    // a copy that already exists is read and checked before it counts
   bool interruptible = true;  // false: a signal does not end it, only an error of `gone_on`
-  // If not interruptible: a signal stops the reading thread only after this is set (WorkOn).
+  // If not interruptible: a signal stops the reading thread only after this is set (IgnoreInterrupt).
   const std::atomic<bool>* over = nullptr;
   std::uint64_t headroom = 0;
   CopyMemory* memory = nullptr;  // null: it uses buffers of its own

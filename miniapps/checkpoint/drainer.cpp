@@ -6,8 +6,8 @@
 // ledger's lock may be taken under it, never the other way round.
 // Memory: manifests are copied and queued, also with the lock held. A std::bad_alloc in the thread ends the
 // thread, and the ledger reports that.
-// Ctrl-C: does not end a drain (WorkOn, interruptible = false). finalize() waits for it as long as its
-// patience lasts; the destructor then stops it.
+// Ctrl-C: does not end a drain (IgnoreInterrupt, interruptible = false). finalize() waits for it as long as
+// its patience lasts; the destructor then stops it.
 // Crash: the slow copy is committed by one rename, and the fast copy is removed only after that. begin() of
 // the next process finds the rest: it drains a checkpoint again that is only on the fast tier.
 #include "miniapps/checkpoint/drainer.hpp"
@@ -262,7 +262,7 @@ bool Drainer::sleep_unless_stopped(std::chrono::nanoseconds length) {
 // pending_: idle() must be false until it is durable. Only this thread removes from pending_, so the later
 // pop_front() removes the same checkpoint.
 void Drainer::work() noexcept {
-  const WorkOn in_grace(over_);
+  const IgnoreInterrupt in_grace(over_);
   try {
     for (;;) {
       CheckpointManifest next;

@@ -122,7 +122,7 @@ class Drainer {
   std::chrono::nanoseconds pause_{0};
   std::uint64_t ended_ = 0;  // drains that have ended, with or without success
   bool stop_ = false;
-  std::atomic<bool> over_{false};  // for WorkOn, which reads it without the lock
+  std::atomic<bool> over_{false};  // for IgnoreInterrupt, which reads it without the lock
   std::jthread thread_;            // last: it is joined before what it uses is destroyed
 };
 

@@ -4,8 +4,8 @@
 // state_ is busy, the training's thread otherwise. Each change of state_, made with the lock held, passes
 // them on.
 // Memory: make_room() allocates; if there is no memory, it returns an error. take() copies into that memory.
-// Ctrl-C: does not end a write (WorkOn). After a signal the destructor ends it; without one, the destructor
-// waits for its end.
+// Ctrl-C: does not end a write (IgnoreInterrupt). After a signal the destructor ends it; without one, the
+// destructor waits for its end.
 // Crash: a snapshot that is only in memory is lost. The next process removes its folder in tmp/ (sweep()).
 #include "miniapps/checkpoint/snapshot_writer.hpp"
 
@@ -113,7 +113,7 @@ void SnapshotWriter::abandon() {
 // The writer's thread: one write after the other, without the lock. An exception ends that write, not the
 // thread. A signal ends neither, before the destructor sets over_.
 void SnapshotWriter::work() noexcept {
-  const WorkOn through_signals(over_);
+  const IgnoreInterrupt through_signals(over_);
   for (;;) {
     {
       std::unique_lock lock(mutex_);

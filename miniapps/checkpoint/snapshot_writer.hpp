@@ -51,9 +51,9 @@ class SnapshotWriter {
   // memory for another try. failed: any other error.
   enum class State : std::uint8_t { free, busy, full, failed };
 
-  // The writer's thread calls `write`; a signal does not end it (WorkOn). An exception or an error of it,
-  // except no_space, goes to `failed`. Once `given_up` is set, `write` must not wait for the parts of other
-  // ranks: one of them has none.
+  // The writer's thread calls `write`; a signal does not end it (IgnoreInterrupt). An exception or an error
+  // of it, except no_space, goes to `failed`. Once `given_up` is set, `write` must not wait for the parts of
+  // other ranks: one of them has none.
   using Write = std::function<Result<void>(SaveWork&, const std::atomic<bool>& given_up)>;
   using Failed = std::function<void(Error)>;
   SnapshotWriter(Write write, Failed failed);

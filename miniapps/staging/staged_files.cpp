@@ -148,11 +148,11 @@ Result<void> Apply::make_folders() {
   return success();
 }
 
-// Called after the threads have ended, so without the lock. Ctrl-C does not stop it (WorkOn).
+// Called after the threads have ended, so without the lock. Ctrl-C does not stop it (IgnoreInterrupt).
 Result<void> Apply::save_what_is_there(bool all_inspected) {
   state_.unsure = unsure_ || (was_unsure_ && !all_inspected);
   const std::atomic<bool> over{false};
-  const WorkOn to_the_end(over);
+  const IgnoreInterrupt to_the_end(over);
   return save_staged_state(*fast_.backend, state_);
 }
 

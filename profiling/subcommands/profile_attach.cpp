@@ -4,7 +4,7 @@
 // Locks: none.
 // Ctrl-C: a signal while a thread of the target is sought ends the command with `interrupted`. Once a new
 // thread runs in the target, the command waits for its answer, and then undo() detaches again. undo() ignores
-// the request to stop (WorkOn).
+// the request to stop (IgnoreInterrupt).
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -51,7 +51,7 @@ Result<fs::path> folder_for(const Target& target, const Options& options) {
 // False if that failed.
 bool undo(const Target& target, const fs::path& folder) {
   const std::atomic<bool> over{false};
-  const WorkOn to_the_end(over);
+  const IgnoreInterrupt to_the_end(over);
   const auto detached = [&]() -> Result<AttachOutcome> {
     // read again, because it has loaded the library since
     PENSTOCK_ASSIGN(const Target now, Target::look(target.pid()));

@@ -3,7 +3,7 @@
 // (clock_gettime, write, _exit). A second SIGINT or SIGTERM, at least 1 s after the first, ends the process
 // at once.
 // Threads: any thread calls the other functions, except catch_interrupts(). Each thread has its own
-// working_on.
+// ignored_until.
 // Lock: none.
 // Memory: only check_interrupt() allocates, for the error.
 #include "io_backends/core/system/interrupt.hpp"
@@ -24,8 +24,8 @@ std::atomic<int> caught{0};
 std::atomic<std::int64_t> caught_at_ns{0};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
 
-// this thread ignores the signal until this is set; null: it does not
-thread_local const std::atomic<bool>* working_on = nullptr;
+// This thread ignores the signal until this is set; null: it does not. Only IgnoreInterrupt writes it.
+thread_local const std::atomic<bool>* ignored_until = nullptr;
 
 // Handler of SIGINT and SIGTERM. Two signals at once: only one of them wins the exchange and stores its
 // number.
@@ -72,7 +72,7 @@ int interrupt_signal() {
 
 Result<void> check_interrupt() {
   const int signal = interrupt_signal();
-  if (signal == 0 || (working_on != nullptr && !working_on->load())) return success();
+  if (signal == 0 || (ignored_until != nullptr && !ignored_until->load())) return success();
   return make_error(Errc::interrupted, signal == SIGINT ? "interrupted" : "terminated");
 }
 
@@ -86,12 +86,12 @@ Result<void> sleep_until(std::chrono::steady_clock::time_point due) {
   return success();
 }
 
-WorkOn::WorkOn(const std::atomic<bool>& over) {
-  working_on = &over;
+IgnoreInterrupt::IgnoreInterrupt(const std::atomic<bool>& over) {
+  ignored_until = &over;
 }
 
-WorkOn::~WorkOn() {
-  working_on = nullptr;
+IgnoreInterrupt::~IgnoreInterrupt() {
+  ignored_until = nullptr;
 }
 
 void simulate_interrupt(int signal) {

@@ -24,21 +24,24 @@ inline bool interrupted() {
   return interrupt_signal() != 0;
 }
 
-// Errc::interrupted if the process was asked to stop, unless this thread has a WorkOn. Any thread.
+// Errc::interrupted if the process was asked to stop, unless this thread has an IgnoreInterrupt. Any thread.
 Result<void> check_interrupt();
 
 // Sleeps until `due`. If the process is asked to stop, returns Errc::interrupted within 50 ms, unless this
-// thread has a WorkOn. Any thread.
+// thread has an IgnoreInterrupt. Any thread.
 Result<void> sleep_until(std::chrono::steady_clock::time_point due);
 
 // While it exists, check_interrupt() and sleep_until() on this thread ignore the request to stop until `over`
 // is set. For work that gets some time to finish after the signal. At most one per thread.
-class WorkOn {
+// It belongs to the thread and is no argument: what must not stop is deep below the work, in back ends (a
+// retry of s3, a delay of a throttled tier). An argument would go through every call of Backend, Reader,
+// Writer and Namespace.
+class IgnoreInterrupt {
  public:
-  explicit WorkOn(const std::atomic<bool>& over);
-  ~WorkOn();
-  WorkOn(const WorkOn&) = delete;
-  WorkOn& operator=(const WorkOn&) = delete;
+  explicit IgnoreInterrupt(const std::atomic<bool>& over);
+  ~IgnoreInterrupt();
+  IgnoreInterrupt(const IgnoreInterrupt&) = delete;
+  IgnoreInterrupt& operator=(const IgnoreInterrupt&) = delete;
 };
 
 // Behaves as if `signal` had arrived; 0 cancels it. For tests, and for a signal that arrived at another rank

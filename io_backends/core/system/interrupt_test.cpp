@@ -41,7 +41,7 @@ TEST(Interrupt, WhoWorksOnIsAskedWhenThatIsOver) {
   simulate_interrupt(SIGTERM);
   std::atomic<bool> over{false};
   {
-    const WorkOn work(over);
+    const IgnoreInterrupt work(over);
     EXPECT_OK(check_interrupt());
     EXPECT_OK(sleep_until(Clock::now() + 1ms));
     std::thread([] { EXPECT_ERRC(Errc::interrupted, check_interrupt()); }).join();
