@@ -138,7 +138,7 @@ int finish(Result<int> result, std::string_view command) {
 int finish_job(const CommandInfo& command, const std::vector<std::string>& argv) {
   const auto launch = look_for_launcher();
   const bool root = launch.rank == 0;
-  if (!root) leave_output_to_another_rank();
+  if (!root) silence_notes();
   if (launch.ranks > 1 && !command.ranks)
     return root ? finish(one_process_only(command, launch.ranks), command.name) : 0;
   if (const Result<void> joinable = check_launch(launch); !joinable.ok())

@@ -1,7 +1,6 @@
-// Threads: any thread calls all functions, except leave_output_to_another_rank(), which runs before other
-// threads start.
-// Locks: Progress::mutex_ guards note_ and one redraw. noted_mutex guards `noted`. Neither is held while the
-// other is taken.
+// Threads: any thread calls all functions, except silence_notes(), which runs before other threads start.
+// Locks: Progress::mutex_ guards note_ and one redraw. Terminal::mutex guards Terminal::noted. Neither is
+// held while the other is taken.
 // Memory: every print allocates its line. A signal handler must not call these functions.
 // Ctrl-C: not checked. A print may wait for the terminal.
 #include "io_backends/core/cli/progress.hpp"
@@ -25,19 +24,23 @@ std::int64_t now_ns() {
 }
 
 constexpr std::string_view kWipe = "\r\x1b[K";
-std::atomic<bool> line_stands{false};  // a progress line is on the terminal
 
-bool silent = false;
+// What stderr shows. A process has one stderr, so it has one Terminal, which this file owns. It cannot belong
+// to one command or one Progress: a note of any thread must first erase the progress line of another thread.
+struct Terminal {
+  std::atomic<bool> progress_shown{false};   // a progress line is on the terminal
+  bool silent = false;                       // another rank prints the notes; written before threads start
+  std::mutex mutex;                          // guards `noted`
+  std::set<std::string, std::less<>> noted;  // texts of note_once()
 
-std::mutex noted_mutex;
-std::set<std::string, std::less<>> noted;  // texts of note_once()
-
-void print_line(std::string_view kind, std::string_view text) {
-  if (silent) return;
-  const std::string line =
-      fmt::format("{}penstock: {}{}\n", line_stands.exchange(false) ? kWipe : "", kind, printable(text));
-  std::fwrite(line.data(), 1, line.size(), stderr);
-}
+  void print_line(std::string_view kind, std::string_view text) {
+    if (silent) return;
+    const std::string line =
+        fmt::format("{}penstock: {}{}\n", progress_shown.exchange(false) ? kWipe : "", kind, printable(text));
+    std::fwrite(line.data(), 1, line.size(), stderr);
+  }
+};
+Terminal terminal;
 
 }  // namespace
 
@@ -47,7 +50,7 @@ Progress::Progress(bool shown, std::string_view what, std::uint64_t total, std::
 }
 
 Progress::~Progress() {
-  if (line_stands.exchange(false)) std::fwrite(kWipe.data(), 1, kWipe.size(), stderr);
+  if (terminal.progress_shown.exchange(false)) std::fwrite(kWipe.data(), 1, kWipe.size(), stderr);
 }
 
 void Progress::advance(std::uint64_t by) {
@@ -87,25 +90,25 @@ void Progress::draw(bool force) {
   }
   if (!note_.empty()) line += "  " + note_;
   std::fwrite(line.data(), 1, line.size(), stderr);
-  line_stands = true;
+  terminal.progress_shown = true;
 }
 
 void warn(std::string_view text) {
-  print_line("warning: ", text);
+  terminal.print_line("warning: ", text);
 }
 void note(std::string_view text) {
-  print_line("", text);
+  terminal.print_line("", text);
 }
 void note_once(std::string_view text) {
   {
-    const std::lock_guard lock(noted_mutex);
-    if (!noted.emplace(text).second) return;
+    const std::lock_guard lock(terminal.mutex);
+    if (!terminal.noted.emplace(text).second) return;
   }
   note(text);
 }
 
-void leave_output_to_another_rank() {
-  silent = true;
+void silence_notes() {
+  terminal.silent = true;
 }
 
 }  // namespace penstock

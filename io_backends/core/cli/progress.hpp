@@ -45,6 +45,6 @@ void note(std::string_view text);
 void note_once(std::string_view text);  // prints each text only once in this process
 // Silences these functions, for ranks of a job whose messages another rank prints. Call it before any thread
 // starts.
-void leave_output_to_another_rank();
+void silence_notes();
 
 }  // namespace penstock
