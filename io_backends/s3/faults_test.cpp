@@ -42,9 +42,9 @@ class SameFaults : public testing::TestWithParam<const char*> {
   template <class Body>
   bool without_rights(const Body& body) {
     if (name() == "s3") {
-      server.spoil(Mishap::forbidden, TestServer::kAll);
+      server.inject_faults(ServerFault::forbidden, TestServer::kAll);
       body(*subject);
-      server.forgive();
+      server.clear_faults();
       return true;
     }
     namespace fs = std::filesystem;

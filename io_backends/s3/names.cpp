@@ -180,12 +180,12 @@ class S3Names final : public Namespace {
   }
 
   // The ETag of a lock whose holder has ended; no value if no lock exists; busy if a process holds the lock.
-  Result<std::optional<std::string>> left_behind(std::string_view name);
+  Result<std::optional<std::string>> stale_lock_etag(std::string_view name);
 
   Store& store_;
 };
 
-Result<std::optional<std::string>> S3Names::left_behind(std::string_view name) {
+Result<std::optional<std::string>> S3Names::stale_lock_etag(std::string_view name) {
   std::vector<std::byte> bytes(1024);
   PENSTOCK_ASSIGN(Answer answer, store_.perform({.key = store_.key(name), .out = bytes}));
   if (answer.status == 404) return std::optional<std::string>();
@@ -205,7 +205,7 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   PENSTOCK_TRY(store_.check_parents(name, "cannot lock"));
   PENSTOCK_ASSIGN(const bool folder, store_.has_folder(name));
   if (folder) return errno_error(EISDIR, "cannot lock", name);
-  PENSTOCK_ASSIGN(const std::optional<std::string> left, left_behind(name));
+  PENSTOCK_ASSIGN(const std::optional<std::string> stale_etag, stale_lock_etag(name));
   const Holder self{draw_mark(), host_name(), static_cast<long>(::getpid())};
   const std::string text = text_of(self);
   // The lock of an ended process is replaced, never removed, because another process may hold it by this
@@ -215,15 +215,15 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
                   .headers = {{std::string(kMark), self.mark}},
                   .body = std::as_bytes(std::span(text))};
   const Request plain = request;
-  if (!left) request.headers.emplace_back("if-none-match", "*");
-  if (left && !left->empty()) request.headers.emplace_back("if-match", *left);
+  if (!stale_etag) request.headers.emplace_back("if-none-match", "*");
+  if (stale_etag && !stale_etag->empty()) request.headers.emplace_back("if-match", *stale_etag);
   PENSTOCK_ASSIGN(Answer answer, store_.perform(request));
-  bool alone = !left;  // if no lock existed, another writer at the same time is unlikely
+  bool alone = !stale_etag;  // if no lock existed, another writer at the same time is unlikely
   if (answer.status == 501) {
     PENSTOCK_ASSIGN(answer, store_.perform(plain));
     alone = false;
   }
-  const bool too_late = answer.status == 412 || (left && answer.status == 404);
+  const bool too_late = answer.status == 412 || (stale_etag && answer.status == 404);
   if (!answer.ok() && !too_late && !answer.lacks_result)
     return refused(answer, store_.settings(), "cannot lock", name);
   // A server that ignores conditions accepts every write, and the last writer has the lock. So a process that

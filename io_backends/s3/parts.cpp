@@ -1,9 +1,9 @@
 // Threads: the writer's thread calls make(), send(), state(), finish() and the destructor. The thread that
-// make() starts runs work(), start(), collect(), arrived() and run_out(). Only that thread uses transfers_,
-// except that any thread may call wake().
+// make() starts runs work(), start(), collect(), record_outcome() and out_of_memory(). Only that thread uses
+// transfers_, except that any thread may call wake().
 // Lock: mutex_ guards waiting_, parts_, spare_, etags_ and failed_. It is never held during network I/O.
 // Memory: every function may allocate, also while it holds the lock. A std::bad_alloc in the thread ends in
-// run_out(). A std::bad_alloc in send() reaches the writer's caller.
+// out_of_memory(). A std::bad_alloc in send() reaches the writer's caller.
 // Ctrl-C: no wait here ends because of it. Transfers then makes no more tries, so a part in flight gets its
 // answer or its timeout. That ends the waits. The writer's caller sees the signal and destroys the writer.
 // Crash: the parts that arrived stay at the server as an incomplete upload. No object becomes visible.
@@ -32,7 +32,7 @@ Result<std::unique_ptr<Parts>> Parts::make(Store& store, std::string_view name, 
       try {
         raw->work(stop);
       } catch (const std::bad_alloc&) {
-        raw->run_out();
+        raw->out_of_memory();
       }
     });
   } catch (const std::system_error& error) {
@@ -102,7 +102,7 @@ void Parts::work(const std::stop_token& stop) {
   }
   // The destructor stopped the thread. A completely sent part gets its answer first: S3 may keep a part that
   // arrives after the abort.
-  transfers_->wind_up();
+  transfers_->stop_retries();
   while (transfers_->in_flight() > 0) {
     transfers_->drive(true);
     collect();
@@ -111,7 +111,7 @@ void Parts::work(const std::stop_token& stop) {
 
 // The thread has no memory left and ends. The exception has released the lock. The text is short enough to
 // need no allocation. Without this function the writer would wait for ever.
-void Parts::run_out() {
+void Parts::out_of_memory() {
   {
     const std::lock_guard lock(mutex_);
     if (!failed_) failed_ = make_error(Errc::exhausted, "out of memory");
@@ -141,7 +141,7 @@ void Parts::collect() {
       // Store the outcome before the part leaves parts_: finish() returns once parts_ is empty, and then
       // reads failed_ and etags_.
       const std::lock_guard lock(mutex_);
-      Result<void> outcome = arrived(number, done.answer);
+      Result<void> outcome = record_outcome(number, done.answer);
       if (!outcome.ok() && !failed_) failed_ = outcome.error();
       spare_.push_back(std::move(parts_.extract(number).mapped()));
       spare_.back().clear();
@@ -151,7 +151,7 @@ void Parts::collect() {
 }
 
 // The caller holds the lock, because send() may be growing etags_.
-Result<void> Parts::arrived(std::size_t number, Result<Answer>& answer) {
+Result<void> Parts::record_outcome(std::size_t number, Result<Answer>& answer) {
   const std::string operation = "cannot write part " + std::to_string(number) + " of";
   if (!answer.ok()) {
     answer.error().what = operation + " '" + name_ + "': " + answer.error().what;

@@ -49,10 +49,10 @@ class Parts {
   Parts(Store& store, std::string_view name, std::string_view upload);
 
   void work(const std::stop_token& stop);
-  void run_out();
+  void out_of_memory();
   void start(std::size_t number);
   void collect();
-  Result<void> arrived(std::size_t number, Result<Answer>& answer);
+  Result<void> record_outcome(std::size_t number, Result<Answer>& answer);
   Result<void> failure() const { return failed_ ? Result<void>(*failed_) : success(); }
 
   Store& store_;

@@ -1,7 +1,7 @@
 // Threads: one thread at a time uses a Reads. Bytes move only inside drive(), on that thread. There is no
 // lock.
-// Memory: every function may allocate. Elements of reads_ never move, because pieces_ and unasked_ point to
-// them.
+// Memory: every function may allocate. Elements of reads_ never move, because pieces_ and needing_gets_ point
+// to them.
 // Ctrl-C: Transfers cuts off the GETs (transfers.hpp). Their reads then end with `interrupted`.
 #include "io_backends/s3/reads.hpp"
 
@@ -33,7 +33,7 @@ void Reads::start(std::uint64_t tag, Wanted wanted) {
   read.split = store_.settings().streams > 1 && wanted.out.size() > store_.settings().part;
   if (!wanted.whole) read.length = wanted.out.size();
   read.wanted = std::move(wanted);
-  unasked_.push_back(&read);
+  needing_gets_.push_back(&read);
   start_pieces();
 }
 
@@ -51,34 +51,34 @@ void Reads::drive(bool wait) {
 }
 
 void Reads::start_pieces() {
-  const auto all_asked_for = [](const Read* read) {
-    return read->asked > 0 && (read->length ? read->requested == *read->length : !read->split);
+  const auto all_gets_started = [](const Read* read) {
+    return read->gets_started > 0 && (read->length ? read->bytes_requested == *read->length : !read->split);
   };
   // The size of a whole object is known after the first bytes of its first piece. Until then no second piece
   // starts.
   const auto has_next = [&](const Read* read) {
-    return read->asked == 0 || (read->length && read->streams < store_.settings().streams);
+    return read->gets_started == 0 || (read->length && read->streams < store_.settings().streams);
   };
-  std::erase_if(unasked_, all_asked_for);
+  std::erase_if(needing_gets_, all_gets_started);
   while (transfers_->in_flight() < requests_) {
-    const auto next = std::find_if(unasked_.begin(), unasked_.end(), has_next);
-    if (next == unasked_.end()) return;
+    const auto next = std::find_if(needing_gets_.begin(), needing_gets_.end(), has_next);
+    if (next == needing_gets_.end()) return;
     start_piece(**next);
-    if (all_asked_for(*next)) unasked_.erase(next);
+    if (all_gets_started(*next)) needing_gets_.erase(next);
   }
 }
 
 void Reads::start_piece(Read& read) {
   const Wanted& wanted = read.wanted;
-  const std::uint64_t rest = read.length.value_or(wanted.out.size()) - read.requested;
+  const std::uint64_t rest = read.length.value_or(wanted.out.size()) - read.bytes_requested;
   const std::size_t length = read.split ? std::min<std::uint64_t>(rest, store_.settings().part) : rest;
-  const Piece piece{&read, read.requested, length};
-  Request request{.key = store_.key(wanted.name), .out = wanted.out.subspan(read.requested, length)};
-  if (!wanted.whole || read.split) request.from = wanted.offset + read.requested;
+  const Piece piece{&read, read.bytes_requested, length};
+  Request request{.key = store_.key(wanted.name), .out = wanted.out.subspan(read.bytes_requested, length)};
+  if (!wanted.whole || read.split) request.from = wanted.offset + read.bytes_requested;
   if (!wanted.etag.empty()) request.headers.emplace_back("if-match", wanted.etag);
   if (read.split) request.on_head = [this, piece](const Answer& answer) { on_head(piece, answer); };
-  read.requested += length;
-  ++read.asked;
+  read.bytes_requested += length;
+  ++read.gets_started;
   ++read.streams;
   pieces_.emplace(next_piece_, piece);
   transfers_->start(next_piece_++, std::move(request));
@@ -99,7 +99,7 @@ void Reads::on_head(const Piece& piece, const Answer& answer) {
                                  "the server does not say how large '" + std::string(wanted.name) + "' is"));
   const Result<void> fits = check_fits(wanted.name, answer.total, wanted.out.size());
   if (!fits.ok()) return fail(read, fits.error());
-  if (!read.length) read.requested = std::min(read.requested, answer.total);
+  if (!read.length) read.bytes_requested = std::min(read.bytes_requested, answer.total);
   read.length = answer.total;
 }
 
@@ -166,7 +166,7 @@ void Reads::finish(Read& read, Result<std::uint64_t> bytes) {
       if (piece.second.read == &read) transfers_->cancel(piece.first);
       return piece.second.read == &read;
     });
-  std::erase(unasked_, &read);
+  std::erase(needing_gets_, &read);
   if (bytes.ok()) store_.moved().add_read(*bytes);
   done_.push_back({read.tag, std::move(bytes)});
   reads_.erase(read.self);

@@ -57,8 +57,8 @@ class Reads {
     std::list<Read>::iterator self;
     std::optional<std::uint64_t> length;  // empty for a whole object before its first bytes arrive
     bool split = false;                   // read in parts
-    std::size_t asked = 0;                // number of GETs started
-    std::uint64_t requested = 0;          // bytes that these GETs cover
+    std::size_t gets_started = 0;
+    std::uint64_t bytes_requested = 0;  // by these GETs
     std::uint64_t filled = 0;
     std::size_t streams = 0;  // GETs in flight
     std::optional<Error> failed;
@@ -80,7 +80,7 @@ class Reads {
   Store& store_;
   const std::size_t requests_;
   std::list<Read> reads_;
-  std::deque<Read*> unasked_;  // reads that still need GETs
+  std::deque<Read*> needing_gets_;  // reads that still need GETs
   std::map<std::uint64_t, Piece> pieces_;
   std::uint64_t next_piece_ = 0;
   std::vector<Read*> failed_;  // failed by the first bytes of a GET; collect() finishes them

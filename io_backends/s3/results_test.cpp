@@ -19,53 +19,54 @@ class S3Results : public S3 {
 };
 
 TEST_F(S3Results, RequestsWithoutThemAreSentAgain) {
-  server.spoil(Mishap::page, 1, "PUT", "small");
+  server.inject_faults(ServerFault::page, 1, "PUT", "small");
   ASSERT_OK(put("small", "bytes"));
   EXPECT_EQ(text_of(*get("small")), "bytes");
-  server.spoil(Mishap::page, 1, "PUT", "partNumber=1");
+  server.inject_faults(ServerFault::page, 1, "PUT", "partNumber=1");
   ASSERT_OK(put("large", large));
   EXPECT_TRUE(*get("large") == large);
-  server.spoil(Mishap::page, 1, "DELETE", "large");
+  server.inject_faults(ServerFault::page, 1, "DELETE", "large");
   EXPECT_OK(backend->names().remove("large"));
   EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
 }
 
 TEST_F(S3Results, ARemovalWithoutOneIsNotDone) {
   ASSERT_OK(put("small", "bytes"));
-  for (const Mishap mishap : {Mishap::page, Mishap::blanks}) {
-    server.spoil(mishap, TestServer::kAll, "DELETE");
+  for (const ServerFault fault : {ServerFault::page, ServerFault::blanks}) {
+    server.inject_faults(fault, TestServer::kAll, "DELETE");
     EXPECT_ERRC(Errc::io, backend->names().remove("small"), "'small'");
-    server.forgive();
+    server.clear_faults();
     EXPECT_OK(backend->names().stat("small"));
   }
-  server.spoil(Mishap::page_after, TestServer::kAll, "DELETE");
+  server.inject_faults(ServerFault::page_after, TestServer::kAll, "DELETE");
   EXPECT_OK(backend->names().remove("small"));
   EXPECT_ERRC(Errc::not_found, backend->names().stat("small"));
 }
 
 TEST_F(S3Results, AnUploadThatCannotBeCreatedIsNone) {
-  for (const Mishap mishap : {Mishap::page, Mishap::blanks, Mishap::cut_result, Mishap::late_error}) {
-    server.spoil(mishap, TestServer::kAll, "POST", "uploads");
-    EXPECT_ERRC(Errc::io, put("large", large), "'large'") << static_cast<int>(mishap);
-    server.forgive();
+  for (const ServerFault fault :
+       {ServerFault::page, ServerFault::blanks, ServerFault::cut_result, ServerFault::late_error}) {
+    server.inject_faults(fault, TestServer::kAll, "POST", "uploads");
+    EXPECT_ERRC(Errc::io, put("large", large), "'large'") << static_cast<int>(fault);
+    server.clear_faults();
     EXPECT_EQ(server.uploads(), 0U);
   }
 }
 
 TEST_F(S3Results, AnAbortWithoutOneIsSentAgain) {
-  server.spoil(Mishap::page, TestServer::kAll, "POST", "uploadId=");
-  server.spoil(Mishap::page, 1, "DELETE", "uploadId=");
+  server.inject_faults(ServerFault::page, TestServer::kAll, "POST", "uploadId=");
+  server.inject_faults(ServerFault::page, 1, "DELETE", "uploadId=");
   EXPECT_ERRC(Errc::io, put("large", large), "'large'");
   EXPECT_EQ(server.uploads(), 0U);
 }
 
 TEST_F(S3Results, AnUploadThatStaysOpenIsNamed) {
   std::size_t open = 0;
-  for (const Mishap mishap : {Mishap::page, Mishap::blanks}) {
-    server.spoil(Mishap::page, TestServer::kAll, "POST", "uploadId=");
-    server.spoil(mishap, TestServer::kAll, "DELETE", "uploadId=");
+  for (const ServerFault fault : {ServerFault::page, ServerFault::blanks}) {
+    server.inject_faults(ServerFault::page, TestServer::kAll, "POST", "uploadId=");
+    server.inject_faults(fault, TestServer::kAll, "DELETE", "uploadId=");
     EXPECT_ERRC(Errc::io, put("large", large), "'upload/" + std::to_string(++open) + "'");
-    server.forgive();
+    server.clear_faults();
     EXPECT_EQ(server.uploads(), open);
   }
 }
@@ -73,32 +74,32 @@ TEST_F(S3Results, AnUploadThatStaysOpenIsNamed) {
 // After a failed upload, the name has another writer's object, or cannot be asked for.
 TEST_F(S3Results, AnotherObjectProvesNoUpload) {
   store("large", large);
-  server.spoil(Mishap::page, TestServer::kAll, "POST", "uploadId=");
+  server.inject_faults(ServerFault::page, TestServer::kAll, "POST", "uploadId=");
   EXPECT_ERRC(Errc::io, put("large", large), "'large'");
-  server.forgive();
-  server.spoil(Mishap::page_after, TestServer::kAll, "POST", "uploadId=");
-  server.spoil(Mishap::forbidden, TestServer::kAll, "HEAD");
+  server.clear_faults();
+  server.inject_faults(ServerFault::page_after, TestServer::kAll, "POST", "uploadId=");
+  server.inject_faults(ServerFault::forbidden, TestServer::kAll, "HEAD");
   EXPECT_ERRC(Errc::io, put("large", large), "'large'");
-  server.forgive();
+  server.clear_faults();
   EXPECT_EQ(server.uploads(), 0U);
 }
 
 TEST_F(S3Results, ACopyThatIsThereIsARename) {
   const Bytes bytes = pattern(100);
   ASSERT_OK(put("from", bytes));
-  server.spoil(Mishap::page_after, TestServer::kAll, "PUT", "to");
+  server.inject_faults(ServerFault::page_after, TestServer::kAll, "PUT", "to");
   ASSERT_OK(backend->names().rename_noreplace("from", "to"));
-  server.forgive();
+  server.clear_faults();
   EXPECT_ERRC(Errc::not_found, backend->names().stat("from"));
   EXPECT_EQ(*get("to"), bytes);
 }
 
 TEST_F(S3Results, ALockIsHeldWhenItIsThere) {
-  server.spoil(Mishap::page, TestServer::kAll, "PUT", "lock");
+  server.inject_faults(ServerFault::page, TestServer::kAll, "PUT", "lock");
   EXPECT_ERRC(Errc::io, backend->names().lock("lock"), "'lock'");
-  server.forgive();
+  server.clear_faults();
   EXPECT_ERRC(Errc::not_found, backend->names().stat("lock"));
-  server.spoil(Mishap::page_after, TestServer::kAll, "PUT", "lock");
+  server.inject_faults(ServerFault::page_after, TestServer::kAll, "PUT", "lock");
   const auto held = backend->names().lock("lock");
   ASSERT_OK(held);
   EXPECT_ERRC(Errc::busy, backend->names().lock("lock"));
@@ -107,10 +108,11 @@ TEST_F(S3Results, ALockIsHeldWhenItIsThere) {
 TEST_F(S3Results, AListingWithoutOneFails) {
   ASSERT_OK(put("small", "bytes"));
   const auto list = [&] { return backend->names().list("", [](const Entry&) { return true; }); };
-  for (const Mishap mishap : {Mishap::page, Mishap::blanks, Mishap::cut_result, Mishap::late_error}) {
-    server.spoil(mishap, TestServer::kAll, "GET", "list-type=2");
-    EXPECT_ERRC(Errc::io, list()) << static_cast<int>(mishap);
-    server.forgive();
+  for (const ServerFault fault :
+       {ServerFault::page, ServerFault::blanks, ServerFault::cut_result, ServerFault::late_error}) {
+    server.inject_faults(fault, TestServer::kAll, "GET", "list-type=2");
+    EXPECT_ERRC(Errc::io, list()) << static_cast<int>(fault);
+    server.clear_faults();
     EXPECT_OK(list());
   }
 }
@@ -118,7 +120,7 @@ TEST_F(S3Results, AListingWithoutOneFails) {
 // The remedy that the error message gives must work.
 TEST_F(S3Results, AProxyIsPassedByWithNoProxy) {
   TestServer proxy;
-  proxy.spoil(Mishap::page, TestServer::kAll);
+  proxy.inject_faults(ServerFault::page, TestServer::kAll);
   const std::string url = proxy.url();
   ::setenv("http_proxy", url.substr(0, url.rfind('/')).c_str(), 1);
   ::unsetenv("no_proxy");

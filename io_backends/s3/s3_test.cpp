@@ -106,17 +106,17 @@ TEST_F(S3, ListsPageAfterPage) {
 TEST_F(S3, FailuresOfServerAndNetworkAreTriedAgain) {
   const Bytes bytes = pattern(300'000);
   Bytes out(bytes.size());
-  for (const Mishap mishap :
-       {Mishap::internal_error, Mishap::slow_down, Mishap::cut, Mishap::hang_up, Mishap::lost_answer}) {
-    server.spoil(mishap, 2, "PUT");
+  for (const ServerFault fault : {ServerFault::internal_error, ServerFault::slow_down, ServerFault::cut,
+                                  ServerFault::hang_up, ServerFault::lost_answer}) {
+    server.inject_faults(fault, 2, "PUT");
     ASSERT_OK(put("object", bytes));
-    server.spoil(mishap, 2, "GET");
+    server.inject_faults(fault, 2, "GET");
     ASSERT_OK(backend->read_object("object", bytes.size(), out));
     EXPECT_EQ(out, bytes);
     std::fill(out.begin(), out.end(), std::byte{0});
-    server.spoil(mishap, 2, "HEAD");
+    server.inject_faults(fault, 2, "HEAD");
     EXPECT_OK(backend->names().stat("object"));
-    server.spoil(mishap, 1, "GET", "list-type");
+    server.inject_faults(fault, 1, "GET", "list-type");
     EXPECT_OK(backend->names().list("", [](const Entry&) { return true; }));
   }
 }
@@ -126,9 +126,9 @@ TEST_F(S3, TriesEndAndSaySo) {
   remake({{"retries", "1"}});
   Bytes out(1'000);
   const auto read = [&] { return backend->read_object("object", 1'000, out); };
-  server.spoil(Mishap::internal_error, 2, "GET");
+  server.inject_faults(ServerFault::internal_error, 2, "GET");
   EXPECT_ERRC(Errc::io, read(), "500");
-  server.spoil(Mishap::cut, 2, "GET");
+  server.inject_faults(ServerFault::cut, 2, "GET");
   EXPECT_ERRC(Errc::io, read(), "2 times");
   EXPECT_OK(read());
   server.stop();
@@ -158,7 +158,7 @@ TEST_F(S3, ASilentServerTimesOut) {
   ASSERT_OK(put("object", "x"));
   remake({{"retries", "0"}, {"timeout", "1s"}});
   Bytes out(1);
-  server.spoil(Mishap::silence, 1, "GET");
+  server.inject_faults(ServerFault::silence, 1, "GET");
   EXPECT_ERRC(Errc::timed_out, backend->read_object("object", 1, out));
   EXPECT_OK(backend->read_object("object", 1, out));
 }
@@ -184,7 +184,7 @@ TEST_F(S3, WhatASilentServerIsAskedEndsWhenWeAreAskedToStop) {
     return std::move(completion.bytes);
   };
   const auto interrupted_soon = [&](const auto& work) {
-    server.spoil(Mishap::silence, 1);
+    server.inject_faults(ServerFault::silence, 1);
     std::jthread user([] {
       std::this_thread::sleep_for(std::chrono::milliseconds(200));
       simulate_interrupt(SIGINT);
@@ -213,14 +213,14 @@ TEST_F(S3, CleaningUpGoesOnWhenWeAreAskedToStop) {
   ASSERT_OK(writer);
   ASSERT_OK((*writer)->append(bytes_of("x")));
   const AskedToStop asked;
-  server.spoil(Mishap::lost_answer, 1,
-               "PUT");  // on a connection on which libcurl itself does not retry
+  server.inject_faults(ServerFault::lost_answer, 1,
+                       "PUT");  // on a connection on which libcurl itself does not retry
   EXPECT_OK((*writer)->publish(Durability::visible)) << "the object tells whose it is";
   EXPECT_OK(get("small"));
   EXPECT_OK(backend->names().remove("object"));
   lock->reset();
   EXPECT_ERRC(Errc::not_found, backend->names().stat("lock"));
-  server.spoil(Mishap::silence, 1, "HEAD");
+  server.inject_faults(ServerFault::silence, 1, "HEAD");
   const auto began = std::chrono::steady_clock::now();
   EXPECT_ERRC(Errc::interrupted, backend->names().stat("small"));
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(3'500));
@@ -230,11 +230,11 @@ TEST_F(S3, AThreadThatWorksOnTriesAgain) {
   ASSERT_OK(put("object", "x"));
   const AskedToStop asked;
   Bytes out(1);
-  server.spoil(Mishap::internal_error, 1, "GET");
+  server.inject_faults(ServerFault::internal_error, 1, "GET");
   EXPECT_ERRC(Errc::io, backend->read_object("object", 1, out), "500");
   const std::atomic<bool> over{false};
   const IgnoreInterrupt to_the_end(over);
-  server.spoil(Mishap::internal_error, 2, "GET");
+  server.inject_faults(ServerFault::internal_error, 2, "GET");
   EXPECT_OK(backend->read_object("object", 1, out));
 }
 
@@ -244,13 +244,13 @@ TEST_F(S3, AServerThatIsKilledAndComesBack) {
   ASSERT_OK(put("large", bytes));
   const auto reader = backend->open("large");
   ASSERT_OK(reader);
-  server.die(3, 3);
+  server.crash_every(3, 3);
   for (unsigned round = 0; round < 4; ++round) {
     Bytes out(bytes.size());
     ASSERT_OK((*reader)->read_at(0, out));
     ASSERT_EQ(out, bytes);
   }
-  EXPECT_EQ(server.deaths_to_come(), 0U);
+  EXPECT_EQ(server.crashes_left(), 0U);
 }
 
 // No server listens on the port for a while. The one thread that drives the queue decides how long.
@@ -281,8 +281,8 @@ TEST_F(S3, AServerThatIsAwayForAWhile) {
 TEST_F(S3, LargeObjectsGoInParts) {
   remake({{"part", "5MiB"}});
   const Bytes bytes = pattern(17 * kMiB + 11);
-  server.spoil(Mishap::internal_error, 1, "PUT", "partNumber=2");
-  server.spoil(Mishap::cut, 1, "GET");
+  server.inject_faults(ServerFault::internal_error, 1, "PUT", "partNumber=2");
+  server.inject_faults(ServerFault::cut, 1, "GET");
   {
     const auto writer = backend->create("large");
     ASSERT_OK(writer);
@@ -323,11 +323,11 @@ TEST_F(S3, ADroppedWriterAbortsItsUpload) {
 }
 
 TEST_F(S3, APublishingWhoseAnswerWasLostIsOurs) {
-  server.spoil(Mishap::lost_answer, 1, "PUT");
+  server.inject_faults(ServerFault::lost_answer, 1, "PUT");
   EXPECT_OK(put("small", bytes_of("x"), IfExists::fail));
   EXPECT_ERRC(Errc::already_exists, put("small", bytes_of("y"), IfExists::fail));
   remake({{"part", "5MiB"}});
-  server.spoil(Mishap::lost_answer, 1, "POST", "uploadId");
+  server.inject_faults(ServerFault::lost_answer, 1, "POST", "uploadId");
   const Bytes bytes = pattern(6 * kMiB);
   EXPECT_OK(put("large", bytes, IfExists::fail));
   EXPECT_TRUE(*get("large") == bytes);
@@ -443,7 +443,7 @@ TEST_F(S3, OneThreadKeepsManyReadsInFlight) {
   std::vector<Operation> operations;
   for (std::uint64_t i = 0; i < kDepth; ++i)
     operations.push_back({ReadObject{"object", bytes.size(), outs[i]}, i});
-  server.gather = kDepth;
+  server.min_at_once = kDepth;
   ASSERT_EQ((*queue)->submit(operations), kDepth);
   std::vector<Completion> completions(kDepth);
   ASSERT_EQ((*queue)->reap(completions, kDepth), kDepth);

@@ -41,12 +41,13 @@ Result<Answer> Store::perform(Request request) {
   return transfers->next().answer;
 }
 
-Result<Answer> Store::head(std::string_view name, bool settles) {
-  PENSTOCK_ASSIGN(Answer answer, perform({.method = Method::head, .key = key(name), .settles = settles}));
+Result<Answer> Store::head(std::string_view name, bool confirms_change) {
+  PENSTOCK_ASSIGN(Answer answer,
+                  perform({.method = Method::head, .key = key(name), .confirms_change = confirms_change}));
   if (answer.ok() || answer.status == 404) return answer;
   Request same{.key = key(name), .headers = {{"range", "bytes=0-0"}}, .wants_text = true};
-  PENSTOCK_ASSIGN(Answer wordy, perform(std::move(same)));
-  if (!wordy.ok()) answer.refusal = std::move(wordy.refusal);
+  PENSTOCK_ASSIGN(Answer with_text, perform(std::move(same)));
+  if (!with_text.ok()) answer.refusal = std::move(with_text.refusal);
   return answer;
 }
 

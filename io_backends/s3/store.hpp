@@ -46,8 +46,8 @@ class Store {
   std::string key(std::string_view name) const { return settings().endpoint.prefix + std::string(name); }
 
   // Sends a HEAD. A missing object has status 404. For any other refusal it also sends a GET of one byte,
-  // because only that answer has the server's error text. `settles` as in Request.
-  Result<Answer> head(std::string_view name, bool settles = false);
+  // because only that answer has the server's error text. `confirms_change` as in Request.
+  Result<Answer> head(std::string_view name, bool confirms_change = false);
   // Lists one page of the objects below `folder`, at most `most` entries. With `level` it lists only one
   // level and groups deeper objects by their folder. `token` is Listing::next of the previous page, or "".
   Result<Listing> page(std::string_view folder, unsigned most, bool level, const std::string& token);

@@ -113,7 +113,7 @@ TEST_P(Streams, AreInFlightTogether) {
     ranges.insert(range);
   });
   // Of an object of unknown length, the first range is answered before the others are requested.
-  if (GetParam().known) server.gather = 4;
+  if (GetParam().known) server.min_at_once = 4;
   expect_read("large", bytes);
   EXPECT_EQ(ranges.size(), 5U);
   if (GetParam().known) {
@@ -125,10 +125,10 @@ TEST_P(Streams, OneThatBreaksIsTriedAgain) {
   const Bytes bytes = pattern(3 * kPart + 5);
   store("large", bytes);
   open("large");
-  for (const Mishap mishap :
-       {Mishap::cut, Mishap::slow_down, Mishap::hang_up, Mishap::lost_answer, Mishap::internal_error}) {
-    server.spoil(mishap, 2, "GET", std::string(kSecond));
-    server.spoil(mishap, 1, "GET", "bytes=0-");
+  for (const ServerFault fault : {ServerFault::cut, ServerFault::slow_down, ServerFault::hang_up,
+                                  ServerFault::lost_answer, ServerFault::internal_error}) {
+    server.inject_faults(fault, 2, "GET", std::string(kSecond));
+    server.inject_faults(fault, 1, "GET", "bytes=0-");
     expect_read("large", bytes);
   }
 }
@@ -225,7 +225,7 @@ TEST_P(Streams, AnObjectReplacedBetweenTries) {
       store("large", {});
     }
   });
-  server.spoil(Mishap::cut, 1, "GET", "bytes=0-");
+  server.inject_faults(ServerFault::cut, 1, "GET", "bytes=0-");
   Bytes out(3 * kPart);
   const auto got = read("large", out, out.size());
   if (by_reader() || !GetParam().known) {
@@ -242,15 +242,15 @@ TEST_P(Streams, AServerThatSendsOtherBytesIsFoundOut) {
   store("large", pattern(3 * kPart));
   open("large");
   Bytes out(3 * kPart);
-  const auto spoiled = [&](Mishap mishap, std::string_view range) {
-    server.spoil(mishap, 1, "GET", std::string(range));
+  const auto read_with = [&](ServerFault fault, std::string_view range) {
+    server.inject_faults(fault, 1, "GET", std::string(range));
     return read("large", out, out.size());
   };
-  EXPECT_ERRC(Errc::corrupt, spoiled(Mishap::wrong_range, kSecond), "other bytes");
-  EXPECT_ERRC(Errc::corrupt, spoiled(Mishap::wrong_range, "bytes=0-"), "other bytes");
-  EXPECT_ERRC(Errc::corrupt, spoiled(Mishap::unsaid_range, kSecond), "other bytes");
-  EXPECT_ERRC(Errc::corrupt, spoiled(Mishap::short_range, kSecond), "large");
-  EXPECT_ERRC(Errc::unsupported, spoiled(Mishap::no_ranges, kSecond), "Range");
+  EXPECT_ERRC(Errc::corrupt, read_with(ServerFault::wrong_range, kSecond), "other bytes");
+  EXPECT_ERRC(Errc::corrupt, read_with(ServerFault::wrong_range, "bytes=0-"), "other bytes");
+  EXPECT_ERRC(Errc::corrupt, read_with(ServerFault::no_content_range, kSecond), "other bytes");
+  EXPECT_ERRC(Errc::corrupt, read_with(ServerFault::short_range, kSecond), "large");
+  EXPECT_ERRC(Errc::unsupported, read_with(ServerFault::no_ranges, kSecond), "Range");
   EXPECT_OK(read("large", out, out.size()));
 }
 
@@ -263,7 +263,7 @@ TEST_P(Streams, AFailureEndsThemAll) {
   server.set_visitor([&](const std::string&, const std::string& range) {
     if (!range.starts_with(kSecond) && !range.starts_with("bytes=0-")) gate.pass();
   });
-  server.spoil(Mishap::forbidden, 1, "GET", std::string(kSecond));
+  server.inject_faults(ServerFault::forbidden, 1, "GET", std::string(kSecond));
   Bytes out(4 * kPart);
   EXPECT_ERRC(Errc::permission_denied, read("large", out, out.size()), "large");
   EXPECT_FALSE(gate.expired()) << "waits for streams whose bytes are not needed";
@@ -278,8 +278,8 @@ TEST_P(Streams, AServerThatIsGoneForGood) {
   remake({{"part", "5MiB"}, {"retries", "1"}});
   store("large", pattern(3 * kPart));
   open("large");
-  server.die(1, 2);  // with one or two streams in flight
-  server.spoil(Mishap::hang_up, TestServer::kAll);
+  server.crash_every(2, 1);  // with one or two streams in flight
+  server.inject_faults(ServerFault::hang_up, TestServer::kAll);
   Bytes out(3 * kPart);
   EXPECT_ERRC(Errc::io, read("large", out, out.size()), "2 times");
   server.stop();
@@ -341,7 +341,7 @@ unsigned most_at_once(Backend& backend, TestServer& server) {
 TEST_F(S3Queues, HaveNoMoreRequestsInFlightThanTheyAreDeep) {
   remake({{"part", "5MiB"}});
   store("large", pattern(3 * kPart));
-  server.gather = 8;
+  server.min_at_once = 8;
   EXPECT_EQ(most_at_once(*backend, server), 8U);
 }
 

@@ -134,19 +134,19 @@ TestServer::Reply TestServer::get(const Request& request, const Object& object) 
   return reply;
 }
 
-void TestServer::spoil_range(Mishap mishap, Reply& reply) {
+void TestServer::change_range(ServerFault fault, Reply& reply) {
   std::string& said = reply.headers.back().second;
   const ContentRange range = parse_content_range(said);
   const std::string whole = "/" + std::to_string(*range.whole);
-  if (mishap == Mishap::wrong_range)
+  if (fault == ServerFault::wrong_range)
     said = "bytes " + std::to_string(*range.first + 1) + "-" +
            std::to_string(*range.first + reply.body.size()) + whole;
-  if (mishap == Mishap::short_range) {
+  if (fault == ServerFault::short_range) {
     reply.body.resize(reply.body.size() / 2);
     said = "bytes " + std::to_string(*range.first) + "-" +
            std::to_string(*range.first + reply.body.size() - 1) + whole;
   }
-  if (mishap == Mishap::unsaid_range) reply.headers.pop_back();
+  if (fault == ServerFault::no_content_range) reply.headers.pop_back();
 }
 
 TestServer::Reply TestServer::put(const Request& request, const std::string& key) {

@@ -1,7 +1,7 @@
 // Threads: the thread of the test calls the public functions. acceptor_ runs accept(). Each connection has a
 // thread in workers_, which runs serve(). stop() joins all of them.
-// Lock: mutex_ guards objects_, uploads_, aborted_, spoiled_, visitor_, sockets_, workers_ and the members of
-// die(). It is not held while a socket is read or written, or while the visitor runs.
+// Lock: mutex_ guards objects_, uploads_, aborted_, faults_, visitor_, sockets_, workers_ and the members of
+// crash_every(). It is not held while a socket is read or written, or while the visitor runs.
 #include "io_backends/s3/test_server.hpp"
 
 #include <arpa/inet.h>
@@ -120,39 +120,39 @@ void TestServer::stop() {
   workers_.clear();
 }
 
-void TestServer::spoil(Mishap mishap, unsigned count, std::string method, std::string part) {
+void TestServer::inject_faults(ServerFault fault, unsigned count, std::string method, std::string part) {
   const std::lock_guard lock(mutex_);
-  spoiled_.push_back({mishap, count, std::move(method), std::move(part)});
+  faults_.push_back({fault, count, std::move(method), std::move(part)});
 }
 
-void TestServer::forgive() {
+void TestServer::clear_faults() {
   const std::lock_guard lock(mutex_);
-  spoiled_.clear();
+  faults_.clear();
 }
 
-void TestServer::die(unsigned times, unsigned every) {
+void TestServer::crash_every(unsigned every, unsigned times) {
   const std::lock_guard lock(mutex_);
-  deaths_ = times;
-  every_ = until_death_ = every;
+  crashes_left_ = times;
+  every_ = until_crash_ = every;
 }
 
-unsigned TestServer::deaths_to_come() {
+unsigned TestServer::crashes_left() {
   const std::lock_guard lock(mutex_);
-  return deaths_;
+  return crashes_left_;
 }
 
-bool TestServer::dies() {
+bool TestServer::crash_if_due() {
   const std::lock_guard lock(mutex_);
-  if (deaths_ == 0 || --until_death_ > 0) return false;
-  --deaths_;
-  until_death_ = every_;
-  turns_away_ = true;
+  if (crashes_left_ == 0 || --until_crash_ > 0) return false;
+  --crashes_left_;
+  until_crash_ = every_;
+  reset_next_ = true;
   for (const int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
   return true;
 }
 
-bool TestServer::turns_away(int socket) {
-  if (!std::exchange(turns_away_, false)) return false;
+bool TestServer::reset_if_due(int socket) {
+  if (!std::exchange(reset_next_, false)) return false;
   const linger at_once{1, 0};  // close() then sends a reset, as a port without a listener does
   ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   ::close(socket);
@@ -187,7 +187,7 @@ void TestServer::accept() {
     const int yes = 1;
     ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     const std::lock_guard lock(mutex_);
-    if (turns_away(socket)) continue;
+    if (reset_if_due(socket)) continue;
     ++connections_;
     sockets_.insert(socket);
     workers_.emplace_back([this, socket] { serve(socket); });
@@ -204,15 +204,15 @@ void TestServer::serve(int socket) {
 
 namespace {
 
-TestServer::Reply misleading(Mishap mishap) {
-  switch (mishap) {
-    case Mishap::blanks:
+TestServer::Reply misleading_reply(ServerFault fault) {
+  switch (fault) {
+    case ServerFault::blanks:
       return {200, {}, " \n \n  "};
-    case Mishap::cut_result:
+    case ServerFault::cut_result:
       return {200, {}, "<CompleteMultipartUploadResult><ETag>x</ETag>"};
-    case Mishap::other_result:
+    case ServerFault::other_result:
       return {200, {}, "<ListBucketResult></ListBucketResult>"};
-    case Mishap::late_error:
+    case ServerFault::late_error:
       return {200, {}, " \n<Error><Code>InternalError</Code><Message>try again</Message></Error>"};
     default:
       return {200, {}, "<html><body>Welcome</body></html>"};
@@ -234,54 +234,55 @@ bool TestServer::serve_one(int socket, std::string& pending) {
   request.body = pending.substr(0, length);
   pending.erase(0, length);
 
-  if (dies()) return false;
+  if (crash_if_due()) return false;
   ++requests_;
   const unsigned now = ++at_once_;
   for (unsigned most = most_at_once_; now > most && !most_at_once_.compare_exchange_weak(most, now);) {
   }
-  for (unsigned ms = 0; most_at_once_ < gather && !stopping_ && ms < 10'000; ++ms)
+  for (unsigned ms = 0; most_at_once_ < min_at_once && !stopping_ && ms < 10'000; ++ms)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  const Mishap mishap = mishap_of(request);
+  const ServerFault fault = fault_for(request);
   Reply reply;
   if (const auto visitor = visitor_now()) visitor(request.method, request.header("range"));
-  if (mishap == Mishap::silence) std::this_thread::sleep_for(std::chrono::seconds(4));
-  if (mishap == Mishap::internal_error) {
+  if (fault == ServerFault::silence) std::this_thread::sleep_for(std::chrono::seconds(4));
+  if (fault == ServerFault::internal_error) {
     reply = Reply::refuse(500, "InternalError");
-  } else if (mishap == Mishap::slow_down) {
+  } else if (fault == ServerFault::slow_down) {
     reply = Reply::refuse(503, "SlowDown");
-  } else if (mishap == Mishap::forbidden) {
+  } else if (fault == ServerFault::forbidden) {
     reply = Reply::refuse(403, "AccessDenied");
-  } else if (mishap >= Mishap::page && mishap < Mishap::page_after) {
-    reply = misleading(mishap);
-  } else if (mishap != Mishap::hang_up && mishap != Mishap::silence) {
+  } else if (fault >= ServerFault::page && fault < ServerFault::page_after) {
+    reply = misleading_reply(fault);
+  } else if (fault != ServerFault::hang_up && fault != ServerFault::silence) {
     reply = check_signature(request);
-    if (mishap == Mishap::no_ranges) request.headers.erase("range");
+    if (fault == ServerFault::no_ranges) request.headers.erase("range");
     if (reply.status == 200) reply = answer(request);
-    if (reply.status == 206) spoil_range(mishap, reply);
-    if (mishap == Mishap::page_after) reply = misleading(mishap);
+    if (reply.status == 206) change_range(fault, reply);
+    if (fault == ServerFault::page_after) reply = misleading_reply(fault);
   }
   --at_once_;
-  if (mishap == Mishap::hang_up || mishap == Mishap::silence || mishap == Mishap::lost_answer) return false;
+  if (fault == ServerFault::hang_up || fault == ServerFault::silence || fault == ServerFault::lost_answer)
+    return false;
   std::string head = "HTTP/1.1 " + std::to_string(reply.status) + " Word\r\n";
   for (const auto& [name, value] : reply.headers) head += name + ": " + value + "\r\n";
   if (reply.status != 204 && request.method != "HEAD")
     head += "Content-Length: " + std::to_string(reply.body.size()) + "\r\n";
   head += "\r\n";
   if (request.method == "HEAD" || reply.status == 204) reply.body.clear();
-  if (mishap == Mishap::cut) reply.body.resize(reply.body.size() / 2);
-  return send_all(socket, head + reply.body) && mishap != Mishap::cut;
+  if (fault == ServerFault::cut) reply.body.resize(reply.body.size() / 2);
+  return send_all(socket, head + reply.body) && fault != ServerFault::cut;
 }
 
-Mishap TestServer::mishap_of(const Request& request) {
+ServerFault TestServer::fault_for(const Request& request) {
   const std::lock_guard lock(mutex_);
-  for (Spoiled& one : spoiled_) {
+  for (InjectedFault& one : faults_) {
     const bool meant = (one.method.empty() || one.method == request.method) &&
                        (request.target + " " + request.header("range")).find(one.part) != std::string::npos;
     if (!meant || one.count == 0) continue;
     --one.count;
-    return one.mishap;
+    return one.fault;
   }
-  return Mishap::none;
+  return ServerFault::none;
 }
 
 }  // namespace penstock::s3

@@ -21,25 +21,25 @@
 
 namespace penstock::s3 {
 
-enum class Mishap : std::uint8_t {
+enum class ServerFault : std::uint8_t {
   none,
-  internal_error,  // 500
-  slow_down,       // 503
-  forbidden,       // 403
-  cut,             // the connection closes in the middle of the answer's body
-  hang_up,         // the connection closes before any answer
-  lost_answer,     // the server does the request, then as hang_up
-  silence,         // no byte for four seconds, then as hang_up
-  no_ranges,       // ignores the header Range and sends the whole object
-  wrong_range,     // Content-Range names bytes one further than the requested ones
-  short_range,     // half of the requested bytes, and Content-Range names them
-  unsaid_range,    // no header Content-Range
-  page,            // status 200 and a page of HTML; the server does nothing
-  blanks,          // status 200 and white space, as a server sends while it works; the server does nothing
-  cut_result,      // status 200 and the beginning of the result; the server does nothing
-  other_result,    // status 200 and the result of a listing; the server does nothing
-  late_error,      // status 200 and an error; the server does nothing
-  page_after,      // the server does the request, then answers as for page
+  internal_error,    // 500
+  slow_down,         // 503
+  forbidden,         // 403
+  cut,               // the connection closes in the middle of the answer's body
+  hang_up,           // the connection closes before any answer
+  lost_answer,       // the server does the request, then as hang_up
+  silence,           // no byte for four seconds, then as hang_up
+  no_ranges,         // ignores the header Range and sends the whole object
+  wrong_range,       // Content-Range names bytes one further than the requested ones
+  short_range,       // half of the requested bytes, and Content-Range names them
+  no_content_range,  // no header Content-Range
+  page,              // status 200 and a page of HTML; the server does nothing
+  blanks,            // status 200 and white space, as a server sends while it works; the server does nothing
+  cut_result,        // status 200 and the beginning of the result; the server does nothing
+  other_result,      // status 200 and the result of a listing; the server does nothing
+  late_error,        // status 200 and an error; the server does nothing
+  page_after,        // the server does the request, then answers as for page
 };
 
 class TestServer {
@@ -62,16 +62,16 @@ class TestServer {
   // on a reused connection. So one try of the back end may use up several of hang_up, lost_answer and
   // silence. A test in which all tries must fail passes kAll.
   static constexpr unsigned kAll = std::numeric_limits<unsigned>::max();
-  void spoil(Mishap mishap, unsigned count, std::string method = "", std::string part = "");
-  // Cancels all spoil() calls.
-  void forgive();
+  void inject_faults(ServerFault fault, unsigned count, std::string method = "", std::string part = "");
+  // Cancels all inject_faults() calls.
+  void clear_faults();
   // stop() behaves as a killed server. start() listens on the same port again, with the same objects.
   void stop();
   void start();
   // Fails at each `every`th request, `times` times: it cuts all connections, resets the next new connection,
   // and then serves again. It counts requests instead of time, so the load of the machine does not matter.
-  void die(unsigned times, unsigned every);
-  unsigned deaths_to_come();
+  void crash_every(unsigned every, unsigned times);
+  unsigned crashes_left();
 
   // Called with each request before the answer. It runs on the thread that answers the request.
   using Visitor = std::function<void(const std::string& method, const std::string& range)>;
@@ -87,7 +87,7 @@ class TestServer {
   std::atomic<bool> knows_conditions{true};  // false: it ignores If-None-Match and a writer's If-Match
   std::atomic<unsigned> page{1000};          // largest number of keys in one listing
   // Each request waits until this many were in progress at once, at most ten seconds.
-  std::atomic<unsigned> gather{0};
+  std::atomic<unsigned> min_at_once{0};
 
   struct Request {
     std::string method, target, path;  // path: decoded
@@ -118,14 +118,14 @@ class TestServer {
   void accept();
   void serve(int socket);
   bool serve_one(int socket, std::string& pending);
-  bool dies();
+  bool crash_if_due();
   Visitor visitor_now();
-  bool turns_away(int socket);
-  Mishap mishap_of(const Request& request);
+  bool reset_if_due(int socket);
+  ServerFault fault_for(const Request& request);
   Reply answer(const Request& request);
   Reply answer_key(const Request& request, const std::string& key);
   Reply get(const Request& request, const Object& object);
-  static void spoil_range(Mishap mishap, Reply& reply);
+  static void change_range(ServerFault fault, Reply& reply);
   Reply put(const Request& request, const std::string& key);
   Reply copy(const Request& request, const std::string& key);
   Reply complete(const Request& request, const std::string& key);
@@ -141,15 +141,15 @@ class TestServer {
   std::map<std::string, Upload> uploads_;
   std::set<std::string> aborted_;
   unsigned next_upload_ = 0, replaced_ = 0;
-  struct Spoiled {
-    Mishap mishap = Mishap::none;
+  struct InjectedFault {
+    ServerFault fault = ServerFault::none;
     unsigned count = 0;
     std::string method, part;
   };
-  std::vector<Spoiled> spoiled_;
+  std::vector<InjectedFault> faults_;
   Visitor visitor_;
-  unsigned deaths_ = 0, every_ = 0, until_death_ = 0;
-  bool turns_away_ = false;
+  unsigned crashes_left_ = 0, every_ = 0, until_crash_ = 0;
+  bool reset_next_ = false;
   std::set<int> sockets_;
   std::vector<std::thread> workers_;
   std::thread acceptor_;

@@ -28,7 +28,7 @@ constexpr long kReceiveBuffer = 512L << 10U;                  // the largest val
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{10'000};
 constexpr std::chrono::seconds kConnectTimeout{10};  // unless Settings::timeout is shorter
-constexpr std::chrono::seconds kLastPatience{2};     // for reads after the process was asked to stop
+constexpr std::chrono::seconds kStopTimeout{2};      // for reads after the process was asked to stop
 
 const char* method_name(Method method) {
   constexpr const char* kNames[] = {"GET", "HEAD", "PUT", "POST", "DELETE"};
@@ -64,10 +64,10 @@ int lacks_descriptors(CURL* easy, CURLcode code) {
       code != CURLE_SSL_CONNECT_ERROR && code != CURLE_SSL_CACERT_BADFILE)
     return 0;
   const auto is_lack = [](long number) { return number == EMFILE || number == ENFILE; };
-  long told = 0;
-  ::curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &told);
-  if (is_lack(told)) return static_cast<int>(told);
-  if (told != 0) return 0;
+  long os_errno = 0;
+  ::curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &os_errno);
+  if (is_lack(os_errno)) return static_cast<int>(os_errno);
+  if (os_errno != 0) return 0;
   const Fd another(::open("/", O_PATH | O_CLOEXEC));
   return !another && is_lack(errno) ? errno : 0;
 }
@@ -118,10 +118,10 @@ void Transfers::start(std::uint64_t tag, Request request) {
   slot.request = std::move(request);
   if (slot.request.method != Method::get) slot.request.wants_text = true;
   slot.answer = {};
-  slot.flies = true;
-  slot.waits = slot.last = false;
-  slot.cut_off.reset();
-  if (asked_to_stop()) slot.cut_off = Clock::now() + kLastPatience;
+  slot.in_flight = true;
+  slot.awaits_retry = slot.no_retry = false;
+  slot.deadline.reset();
+  if (asked_to_stop()) slot.deadline = Clock::now() + kStopTimeout;
   // TLS detects changes on the way, so a body sent through it needs no checksum.
   slot.payload_hash = settings_.endpoint.tls && !slot.request.body.empty() ? std::string(kUnsignedPayload)
                                                                            : hex(sha256(slot.request.body));
@@ -137,19 +137,19 @@ Transfers::Done Transfers::next() {
 
 void Transfers::cancel(std::uint64_t tag) {
   for (const auto& slot : slots_) {
-    if (!slot->flies || slot->tag != tag) continue;
-    if (slot->waits) --waiting_;
-    if (!slot->waits) ::curl_multi_remove_handle(multi_, slot->easy);
-    free(*slot);
+    if (!slot->in_flight || slot->tag != tag) continue;
+    if (slot->awaits_retry) --waiting_;
+    if (!slot->awaits_retry) ::curl_multi_remove_handle(multi_, slot->easy);
+    release_slot(*slot);
   }
   std::erase_if(done_, [tag](const Done& done) { return done.tag == tag; });
 }
 
-void Transfers::wind_up() {
+void Transfers::stop_retries() {
   for (const auto& slot : slots_) {
-    if (!slot->flies) continue;
-    slot->last = true;
-    if (slot->waits || slot->sent < slot->request.body.size()) cancel(slot->tag);
+    if (!slot->in_flight) continue;
+    slot->no_retry = true;
+    if (slot->awaits_retry || slot->sent < slot->request.body.size()) cancel(slot->tag);
   }
 }
 
@@ -162,9 +162,9 @@ void Transfers::begin(Slot& slot) {
   slot.answer = {};
   slot.answer.tries = tries;
   slot.sent = 0;
-  slot.headed = slot.astray = false;
+  slot.head_seen = slot.wrong_range = false;
   slot.range = {};
-  slot.words[0] = '\0';
+  slot.error_text[0] = '\0';
   if (slot.easy == nullptr || multi_ == nullptr)
     return finish(slot, errno_error(ENOMEM, "cannot ask", settings_.endpoint.server));
   const std::string path =
@@ -178,7 +178,7 @@ void Transfers::begin(Slot& slot) {
   ::curl_easy_setopt(slot.easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   // Without signals, because SIGALRM of a resolver timeout is unsafe with threads.
   ::curl_easy_setopt(slot.easy, CURLOPT_NOSIGNAL, 1L);
-  ::curl_easy_setopt(slot.easy, CURLOPT_ERRORBUFFER, slot.words);
+  ::curl_easy_setopt(slot.easy, CURLOPT_ERRORBUFFER, slot.error_text);
   ::curl_easy_setopt(slot.easy, CURLOPT_BUFFERSIZE, kReceiveBuffer);
   ::curl_easy_setopt(slot.easy, CURLOPT_CONNECTTIMEOUT,
                      static_cast<long>(std::min(settings_.timeout, kConnectTimeout).count()));
@@ -253,8 +253,8 @@ void Transfers::set_headers(Slot& slot, const std::string& path, const std::stri
 std::size_t Transfers::on_body(char* bytes, std::size_t size, std::size_t count, void* to) {
   Slot& slot = *static_cast<Slot*>(to);
   const std::size_t length = size * count;
-  if (!slot.headed) inspect_head(slot);
-  if (slot.astray) return 0;
+  if (!slot.head_seen) inspect_head(slot);
+  if (slot.wrong_range) return 0;
   if (slot.request.wants_text || !slot.answer.ok()) {
     if (slot.answer.text.size() + length > kLongestText) return 0;
     slot.answer.text.append(bytes, length);
@@ -271,7 +271,7 @@ std::size_t Transfers::on_body(char* bytes, std::size_t size, std::size_t count,
 
 void Transfers::inspect_head(Slot& slot) {
   Answer& answer = slot.answer;
-  slot.headed = true;
+  slot.head_seen = true;
   ::curl_easy_getinfo(slot.easy, CURLINFO_RESPONSE_CODE, &answer.status);
   curl_off_t length = -1;
   ::curl_easy_getinfo(slot.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
@@ -279,9 +279,9 @@ void Transfers::inspect_head(Slot& slot) {
   if (!answer.ok()) return;
   if (slot.request.from) {
     if (answer.status == 206) answer.total = slot.range.whole.value_or(0);
-    slot.astray = answer.status == 206 ? slot.range.first != slot.request.from : *slot.request.from > 0;
+    slot.wrong_range = answer.status == 206 ? slot.range.first != slot.request.from : *slot.request.from > 0;
   }
-  if (!slot.astray && slot.request.on_head) slot.request.on_head(answer);
+  if (!slot.wrong_range && slot.request.on_head) slot.request.on_head(answer);
 }
 
 std::size_t Transfers::on_header(char* bytes, std::size_t size, std::size_t count, void* to) {
@@ -319,8 +319,8 @@ void Transfers::start_due() {
   if (waiting_ == 0) return;
   const auto now = Clock::now();
   for (const auto& slot : slots_) {
-    if (!slot->waits || (slot->due > now && !asked_to_stop())) continue;
-    slot->waits = false;
+    if (!slot->awaits_retry || (slot->retry_at > now && !asked_to_stop())) continue;
+    slot->awaits_retry = false;
     --waiting_;
     if (const Result<void> go_on = check_interrupt(); !go_on.ok())
       finish(*slot, go_on.error());
@@ -336,9 +336,9 @@ void Transfers::cut_off() {
   const auto now = Clock::now();
   for (const auto& slot : slots_) {
     const Method method = slot->request.method;
-    if (!slot->flies || slot->waits || (method != Method::get && method != Method::head)) continue;
-    if (!slot->cut_off) slot->cut_off = slot->request.settles ? now + kLastPatience : now;
-    if (*slot->cut_off > now) continue;
+    if (!slot->in_flight || slot->awaits_retry || (method != Method::get && method != Method::head)) continue;
+    if (!slot->deadline) slot->deadline = slot->request.confirms_change ? now + kStopTimeout : now;
+    if (*slot->deadline > now) continue;
     ::curl_multi_remove_handle(multi_, slot->easy);
     finish(*slot, make_error(go_on.error().code, "cannot " + std::string(method_name(method)) + " '" +
                                                      slot->request.key + "': " + go_on.error().what));
@@ -346,7 +346,7 @@ void Transfers::cut_off() {
 }
 
 void Transfers::drive(bool wait) {
-  constexpr std::chrono::milliseconds kPatience{100};  // longest wait before the next check for a signal
+  constexpr std::chrono::milliseconds kLongestWait{100};  // longest wait before the next check for a signal
   start_due();
   int running = 0;
   ::curl_multi_perform(multi_, &running);
@@ -361,11 +361,11 @@ void Transfers::drive(bool wait) {
   collect();
   cut_off();
   if (!wait || any_done() || in_flight_ == 0) return;
-  auto pause = kPatience;
+  auto pause = kLongestWait;
   const auto now = Clock::now();
   for (const auto& slot : slots_)
-    if (slot->waits)
-      pause = std::clamp(std::chrono::ceil<std::chrono::milliseconds>(slot->due - now), {}, pause);
+    if (slot->awaits_retry)
+      pause = std::clamp(std::chrono::ceil<std::chrono::milliseconds>(slot->retry_at - now), {}, pause);
   ::curl_multi_poll(multi_, nullptr, 0, static_cast<int>(pause.count()), nullptr);
   start_due();
   ::curl_multi_perform(multi_, &running);
@@ -375,7 +375,7 @@ void Transfers::drive(bool wait) {
 
 void Transfers::ended(Slot& slot, CURLcode code) {
   Answer& answer = slot.answer;
-  if (!slot.headed) inspect_head(slot);
+  if (!slot.head_seen) inspect_head(slot);
   const int lack = lacks_descriptors(slot.easy, code);
   ::curl_multi_remove_handle(multi_, slot.easy);
   // Another try would fail the same way, unless this process closes descriptors. So do not retry.
@@ -384,7 +384,7 @@ void Transfers::ended(Slot& slot, CURLcode code) {
         slot, errno_error(lack, std::string("cannot ") + method_name(slot.request.method), slot.request.key));
   // on_body() stopped the transfer because `out` is full. The caller judges that by Answer::more.
   if (code == CURLE_WRITE_ERROR && answer.more) code = CURLE_OK;
-  if (code == CURLE_OK && slot.astray) code = CURLE_WRITE_ERROR;
+  if (code == CURLE_OK && slot.wrong_range) code = CURLE_WRITE_ERROR;
   if (answer.total == 0 && answer.status != 206) answer.total = answer.bytes;
   const bool maybe_refused = !answer.text.empty() && (!answer.ok() || slot.request.method != Method::get ||
                                                       !slot.request.result.empty());
@@ -398,7 +398,7 @@ void Transfers::ended(Slot& slot, CURLcode code) {
   }
   answer.lacks_result = code == CURLE_OK && answer.ok() && !has_result(slot.request, answer);
   if (try_again(slot, code)) return;
-  if (code != CURLE_OK) return finish(slot, broken(slot, code));
+  if (code != CURLE_OK) return finish(slot, transport_error(slot, code));
   finish(slot, std::move(answer));
 }
 
@@ -407,7 +407,7 @@ bool Transfers::try_again(Slot& slot, CURLcode code) {
   const bool worth = code == CURLE_OK ? slot.answer.lacks_result ||
                                             worth_another_try(slot.answer.status, slot.answer.refusal)
                                       : worth_another_try(code);
-  if (!worth || slot.last || slot.answer.tries > settings_.retries || asked_to_stop()) return false;
+  if (!worth || slot.no_retry || slot.answer.tries > settings_.retries || asked_to_stop()) return false;
   const unsigned doublings = std::min(slot.answer.tries - 1, 10U);
   const auto longest = std::min(kFirstPause * (1U << doublings), kLongestPause);
   // A random time in the second half of the pause, so that clients that failed together do not retry
@@ -417,8 +417,8 @@ bool Transfers::try_again(Slot& slot, CURLcode code) {
   curl_off_t asked = 0;
   ::curl_easy_getinfo(slot.easy, CURLINFO_RETRY_AFTER, &asked);
   if (asked > 0) pause = std::min<Clock::duration>(std::chrono::seconds(asked), kLongestPause);
-  slot.due = Clock::now() + pause;
-  slot.waits = true;
+  slot.retry_at = Clock::now() + pause;
+  slot.awaits_retry = true;
   ++slot.answer.tries;
   ++waiting_;
   return true;
@@ -426,17 +426,17 @@ bool Transfers::try_again(Slot& slot, CURLcode code) {
 
 void Transfers::finish(Slot& slot, Result<Answer> answer) {
   done_.push_back({slot.tag, std::move(answer)});
-  free(slot);
+  release_slot(slot);
 }
 
-void Transfers::free(Slot& slot) {
-  slot.flies = slot.waits = false;
+void Transfers::release_slot(Slot& slot) {
+  slot.in_flight = slot.awaits_retry = false;
   slot.request = {};
   free_.push_back(&slot);
   --in_flight_;
 }
 
-Error Transfers::broken(const Slot& slot, CURLcode code) const {
+Error Transfers::transport_error(const Slot& slot, CURLcode code) const {
   const std::string& key = slot.request.key;
   const std::string object = key.empty() ? "the bucket '" + settings_.endpoint.bucket + "'" : "'" + key + "'";
   std::string what = "cannot " + std::string(method_name(slot.request.method)) + " " + object + " at " +
@@ -447,7 +447,7 @@ Error Transfers::broken(const Slot& slot, CURLcode code) const {
       return make_error(Errc::unsupported, what + "the server gives no parts of objects (Range)");
     return make_error(Errc::corrupt, what + "the server sends other bytes than it was asked for");
   }
-  what += slot.words[0] != '\0' ? slot.words : ::curl_easy_strerror(code);
+  what += slot.error_text[0] != '\0' ? slot.error_text : ::curl_easy_strerror(code);
   if (slot.answer.tries > 1) what += " (tried " + std::to_string(slot.answer.tries) + " times)";
   if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
     return make_error(Errc::permission_denied,

@@ -87,7 +87,7 @@ struct Request {
   std::function<void(const Answer&)> on_head = {};
   // Checks the outcome of an earlier change. If it is in flight when the process is asked to stop, it has two
   // seconds.
-  bool settles = false;
+  bool confirms_change = false;
 };
 
 // The header with the mark that a writer gives its object. The writer recognises its own object by it.
@@ -111,7 +111,7 @@ class Transfers {
   // Cuts off this request if it is in flight. It then gets no Done, and its memory is not used again.
   void cancel(std::uint64_t tag);
   // Ends all retries, and cuts off requests whose body is not completely sent.
-  void wind_up();
+  void stop_retries();
   bool any_done() const { return !done_.empty(); }
   Done next();  // only if any_done()
   // Sends and receives as far as possible without waiting. With `wait` it waits until a request makes
@@ -130,15 +130,15 @@ class Transfers {
     Answer answer;
     std::string payload_hash;
     std::size_t sent = 0;
-    bool flies = false;   // has a request that is not finished
-    bool waits = false;   // waits for its next try; not at libcurl then
-    bool last = false;    // wind_up() was called: no next try
-    bool headed = false;  // the first bytes of this try have arrived
-    bool astray = false;  // the server sends other bytes than requested
-    ContentRange range;   // Content-Range of this try
-    Clock::time_point due;
-    std::optional<Clock::time_point> cut_off;  // deadline after the process was asked to stop
-    char words[CURL_ERROR_SIZE] = {};
+    bool in_flight = false;     // has a request that is not finished
+    bool awaits_retry = false;  // waits for its next try; not at libcurl then
+    bool no_retry = false;      // stop_retries() was called
+    bool head_seen = false;     // the first bytes of this try have arrived
+    bool wrong_range = false;   // the server sends other bytes than requested
+    ContentRange range;         // Content-Range of this try
+    Clock::time_point retry_at;
+    std::optional<Clock::time_point> deadline;  // set after the process was asked to stop
+    char error_text[CURL_ERROR_SIZE] = {};
   };
 
   static std::size_t on_body(char* bytes, std::size_t size, std::size_t count, void* slot);
@@ -147,7 +147,7 @@ class Transfers {
   static int on_rewind(void* slot, curl_off_t offset, int origin);
 
   void begin(Slot& slot);
-  void free(Slot& slot);
+  void release_slot(Slot& slot);
   static void inspect_head(Slot& slot);
   void set_method(Slot& slot);
   void set_headers(Slot& slot, const std::string& path, const std::string& query);
@@ -156,7 +156,7 @@ class Transfers {
   void ended(Slot& slot, CURLcode code);
   bool try_again(Slot& slot, CURLcode code);
   void finish(Slot& slot, Result<Answer> answer);
-  Error broken(const Slot& slot, CURLcode code) const;
+  Error transport_error(const Slot& slot, CURLcode code) const;
 
   const Settings& settings_;
   CURLM* multi_;

@@ -26,14 +26,14 @@ class S3Writer final : public Writer {
 
   using Writer::append;
   Result<void> append(std::span<const std::byte> bytes) override {
-    if (spent_) return spent_error(name_);
+    if (finished_) return spent_error(name_);
     Result<void> taken = take(bytes);
     if (!taken.ok()) give_up(taken);
     return taken;
   }
 
   Result<void> publish(Durability /*wanted*/, IfExists if_exists) override {
-    if (spent_) return spent_error(name_);
+    if (finished_) return spent_error(name_);
     Result<void> done = upload_.empty() ? put(if_exists) : complete(if_exists);
     if (done.ok()) upload_.clear();
     give_up(done);
@@ -149,7 +149,7 @@ class S3Writer final : public Writer {
 
   // Like give_up(). If `outcome` is an error and the upload could not be aborted, adds that to its text.
   void give_up(Result<void>& outcome) {
-    spent_ = true;
+    finished_ = true;
     parts_.reset();
     const std::string upload = std::exchange(upload_, {});
     filling_ = {};
@@ -171,7 +171,7 @@ class S3Writer final : public Writer {
   Part filling_;
   std::uint64_t bytes_ = 0;  // appended so far
   std::unique_ptr<Parts> parts_;
-  bool spent_ = false;
+  bool finished_ = false;
 };
 
 }  // namespace

@@ -115,7 +115,7 @@ TEST_F(S3Writers, KeepToTheirConnections) {
 }
 
 TEST_F(S3Writers, APartsErrorComesOutOfTheNextCall) {
-  server.spoil(Mishap::forbidden, 1, "PUT", "partNumber=2");
+  server.inject_faults(ServerFault::forbidden, 1, "PUT", "partNumber=2");
   count_puts();
   const auto writer = backend->create("large");
   ASSERT_OK(writer);
@@ -135,20 +135,20 @@ TEST_F(S3Writers, APartsErrorComesOutOfTheNextCall) {
 
 TEST_F(S3Writers, APartsErrorComesOutOfPublishing) {
   struct Case {
-    Mishap mishap;
+    ServerFault fault;
     unsigned times;
     Errc errc;
   };
-  for (const Case& one :
-       {Case{Mishap::forbidden, 1, Errc::permission_denied}, Case{Mishap::internal_error, 2, Errc::io},
-        Case{Mishap::hang_up, TestServer::kAll, Errc::io}}) {
+  for (const Case& one : {Case{ServerFault::forbidden, 1, Errc::permission_denied},
+                          Case{ServerFault::internal_error, 2, Errc::io},
+                          Case{ServerFault::hang_up, TestServer::kAll, Errc::io}}) {
     remake({{"part", "5MiB"}, {"retries", "1"}});
     const auto writer = backend->create("large");
     ASSERT_OK(writer);
-    server.spoil(one.mishap, one.times, "PUT", "partNumber=3");
+    server.inject_faults(one.fault, one.times, "PUT", "partNumber=3");
     ASSERT_OK((*writer)->append(pattern(2 * kPart + 1)));
     EXPECT_ERRC(one.errc, (*writer)->publish(Durability::visible), "part 3 of 'large'");
-    server.forgive();
+    server.clear_faults();
     EXPECT_EQ(server.uploads(), 0U);
     EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
   }
@@ -156,16 +156,16 @@ TEST_F(S3Writers, APartsErrorComesOutOfPublishing) {
 
 // Answers with status 200 that prove nothing. The store is asked again, and the upload must not count as done
 // if the object does not exist.
-constexpr Mishap kMisleading[] = {Mishap::page, Mishap::blanks, Mishap::cut_result, Mishap::other_result,
-                                  Mishap::late_error};
+constexpr ServerFault kMisleading[] = {ServerFault::page, ServerFault::blanks, ServerFault::cut_result,
+                                       ServerFault::other_result, ServerFault::late_error};
 
 TEST_F(S3Writers, AnUploadWithoutAResultIsNotDone) {
   const Bytes bytes = pattern(kPart + 1);
-  for (const Mishap mishap : kMisleading) {
+  for (const ServerFault fault : kMisleading) {
     remake({{"part", "5MiB"}, {"retries", "1"}});
-    server.spoil(mishap, TestServer::kAll, "POST", "uploadId=");
-    EXPECT_ERRC(Errc::io, put("large", bytes), "'large'") << static_cast<int>(mishap);
-    server.forgive();
+    server.inject_faults(fault, TestServer::kAll, "POST", "uploadId=");
+    EXPECT_ERRC(Errc::io, put("large", bytes), "'large'") << static_cast<int>(fault);
+    server.clear_faults();
     EXPECT_EQ(server.uploads(), 0U);
     EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
   }
@@ -173,10 +173,10 @@ TEST_F(S3Writers, AnUploadWithoutAResultIsNotDone) {
 
 TEST_F(S3Writers, AnUploadIsCompletedAgainUntilItHasAResult) {
   const Bytes bytes = pattern(kPart + 1);
-  for (const Mishap mishap : kMisleading)
+  for (const ServerFault fault : kMisleading)
     for (const char* const request : {"uploadId=", "uploads"}) {
-      server.spoil(mishap, 2, "POST", request);
-      ASSERT_OK(put("large", bytes)) << static_cast<int>(mishap);
+      server.inject_faults(fault, 2, "POST", request);
+      ASSERT_OK(put("large", bytes)) << static_cast<int>(fault);
       const auto there = get("large");
       ASSERT_OK(there);
       EXPECT_EQ(*there, bytes);
@@ -187,29 +187,29 @@ TEST_F(S3Writers, AnUploadIsCompletedAgainUntilItHasAResult) {
 
 TEST_F(S3Writers, APartThatTheStoreDidNotTakeIsNotDone) {
   remake({{"part", "5MiB"}, {"retries", "1"}});
-  server.spoil(Mishap::page, TestServer::kAll, "PUT", "partNumber=1");
+  server.inject_faults(ServerFault::page, TestServer::kAll, "PUT", "partNumber=1");
   EXPECT_ERRC(Errc::io, put("large", pattern(kPart + 1)), "part 1 of 'large'");
-  server.forgive();
+  server.clear_faults();
   EXPECT_EQ(server.uploads(), 0U);
   EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
 }
 
 TEST_F(S3Writers, AnObjectWithoutAVersionIsNotDone) {
   remake({{"retries", "1"}});
-  server.spoil(Mishap::page, TestServer::kAll, "PUT", "small");
+  server.inject_faults(ServerFault::page, TestServer::kAll, "PUT", "small");
   EXPECT_ERRC(Errc::io, put("small", "bytes"), "'small'");
-  server.forgive();
+  server.clear_faults();
   EXPECT_ERRC(Errc::not_found, backend->names().stat("small"));
 }
 
 TEST_F(S3Writers, WhatIsThereIsDoneWhateverTheAnswer) {
   remake({{"part", "5MiB"}, {"retries", "1"}});
   const Bytes large = pattern(kPart + 1), small = pattern(5);
-  server.spoil(Mishap::page_after, TestServer::kAll, "POST", "uploadId=");
-  server.spoil(Mishap::page_after, TestServer::kAll, "PUT", "small");
+  server.inject_faults(ServerFault::page_after, TestServer::kAll, "POST", "uploadId=");
+  server.inject_faults(ServerFault::page_after, TestServer::kAll, "PUT", "small");
   ASSERT_OK(put("large", large));
   ASSERT_OK(put("small", small));
-  server.forgive();
+  server.clear_faults();
   const auto one = get("large"), other = get("small");
   ASSERT_OK(one);
   ASSERT_OK(other);
@@ -220,32 +220,32 @@ TEST_F(S3Writers, WhatIsThereIsDoneWhateverTheAnswer) {
 TEST_F(S3Writers, ARenameWithoutAResultKeepsTheObject) {
   remake({{"retries", "1"}});
   ASSERT_OK(put("from", "bytes"));
-  for (const Mishap mishap : kMisleading) {
-    server.spoil(mishap, TestServer::kAll, "PUT", "to");
+  for (const ServerFault fault : kMisleading) {
+    server.inject_faults(fault, TestServer::kAll, "PUT", "to");
     EXPECT_ERRC(Errc::io, backend->names().rename_noreplace("from", "to"));
-    server.forgive();
+    server.clear_faults();
     EXPECT_OK(backend->names().stat("from"));
   }
-  server.spoil(Mishap::late_error, 1, "PUT", "to");
+  server.inject_faults(ServerFault::late_error, 1, "PUT", "to");
   EXPECT_OK(backend->names().rename_noreplace("from", "to"));
 }
 
 TEST_F(S3Writers, AListingWithoutAResultIsAskedForAgain) {
   ASSERT_OK(put("folder/a", "bytes"));
-  for (const Mishap mishap : kMisleading) {
-    if (mishap == Mishap::other_result) continue;  // only for listings
-    server.spoil(mishap, 1, "GET", "list-type=2");
+  for (const ServerFault fault : kMisleading) {
+    if (fault == ServerFault::other_result) continue;  // only for listings
+    server.inject_faults(fault, 1, "GET", "list-type=2");
     const auto entry = backend->names().stat("folder");
-    ASSERT_OK(entry) << static_cast<int>(mishap);
+    ASSERT_OK(entry) << static_cast<int>(fault);
     EXPECT_TRUE(entry->folder);
   }
 }
 
 TEST_F(S3Writers, PartsThatFailAreSentAgain) {
   const Bytes bytes = pattern(2 * kPart + 3);
-  for (const Mishap mishap :
-       {Mishap::slow_down, Mishap::hang_up, Mishap::lost_answer, Mishap::internal_error, Mishap::cut}) {
-    server.spoil(mishap, 2, "PUT", "partNumber=2");
+  for (const ServerFault fault : {ServerFault::slow_down, ServerFault::hang_up, ServerFault::lost_answer,
+                                  ServerFault::internal_error, ServerFault::cut}) {
+    server.inject_faults(fault, 2, "PUT", "partNumber=2");
     ASSERT_OK(put("large", bytes));
     EXPECT_TRUE(*get("large") == bytes);
   }
@@ -281,7 +281,7 @@ TEST_F(S3Writers, DroppedWithPartsInFlightLeaveNothing) {
 TEST_F(S3Writers, DroppedWithPartsThatWaitLeaveNothing) {
   remake({{"part", "5MiB"}, {"retries", "1000"}});
   count_puts();
-  server.spoil(Mishap::slow_down, TestServer::kAll, "PUT", "partNumber");
+  server.inject_faults(ServerFault::slow_down, TestServer::kAll, "PUT", "partNumber");
   {
     const auto writer = backend->create("large");
     ASSERT_OK(writer);
