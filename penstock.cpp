@@ -105,7 +105,7 @@ Result<int> finish_ranks(Communicator& ranks, std::string_view command, Result<i
   constexpr std::chrono::seconds kLeftAlone{10};
   constexpr std::chrono::hours kForever{24 * 365 * 100};
   const std::chrono::milliseconds patience = result.ok() ? std::chrono::milliseconds(kForever) : kLeftAlone;
-  if (!ranks.meet(patience)) {
+  if (!ranks.wait_for_all(patience)) {
     print_text(fmt::format("penstock {}: on rank {} of {} alone: {}\n", command, ranks.rank(), ranks.size(),
                            result.ok() ? "the others left" : printable(result.error().message())),
                stderr);

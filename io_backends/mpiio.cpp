@@ -4,7 +4,7 @@
 // Threads: any thread calls the back end. If MPI allows only one thread at a time (MPI_THREAD_SERIALIZED),
 // the calls of other threads wait.
 // Ranks: read_at_all() is collective. All ranks of the job must call it, and it may block until they do.
-// Lock: none in this file. The lock of MPI's calls is in mpi/files.cpp (Turns).
+// Lock: none in this file. The lock of MPI's calls is in mpi/files.cpp (MpiSerializer).
 // Memory: opening a file and errors allocate. MPI may allocate in any call.
 // Ctrl-C: no call ends because of it.
 // Crash: reads write nothing. Objects are written as by the back end posix. The other ranks wait for a dead
@@ -96,7 +96,7 @@ class MpiioReader final : public Reader {
   Result<std::uint64_t> size() override { return alone_->size(); }
   Result<void> read_at(std::uint64_t offset, std::span<std::byte> out) override {
     if (!possible(offset, out.size())) return truncated_error(files_.full(name_), offset, out.size());
-    return settle(alone_->read_at(offset, out), offset, out);
+    return finish_read(alone_->read_at(offset, out), offset, out);
   }
   Result<void> read_at_all(std::uint64_t offset, std::span<std::byte> out) override;
 
@@ -105,7 +105,7 @@ class MpiioReader final : public Reader {
     constexpr auto kEnd = static_cast<std::uint64_t>(INT64_MAX);
     return offset <= kEnd && length <= kEnd - offset;
   }
-  Result<void> settle(const Result<std::size_t>& got, std::uint64_t offset, std::span<std::byte> out);
+  Result<void> finish_read(const Result<std::size_t>& got, std::uint64_t offset, std::span<std::byte> out);
 
   MpiioFiles& files_;
   const std::string name_;
@@ -128,13 +128,13 @@ Result<void> MpiioReader::read_at_all(std::uint64_t offset, std::span<std::byte>
   // the size is checked.
   PENSTOCK_ASSIGN(const std::uint64_t now, together_->size());
   if (got.ok() && offset + *got > now) got = now > offset ? now - offset : 0;
-  return settle(got, offset, out);
+  return finish_read(got, offset, out);
 }
 
 // Handles the result of MPI-IO. OMPIO of Open MPI reports an error of the system as the end of the file, so a
 // short read is repeated by system calls.
-Result<void> MpiioReader::settle(const Result<std::size_t>& got, std::uint64_t offset,
-                                 std::span<std::byte> out) {
+Result<void> MpiioReader::finish_read(const Result<std::size_t>& got, std::uint64_t offset,
+                                      std::span<std::byte> out) {
   if (!got.ok()) return files_.read_without_mpi(name_, got.error().what, offset, out);
   if (*got != out.size()) return files_.read_without_mpi(name_, "it gave too few bytes", offset, out);
   files_.moved().add_read(*got);

@@ -1,6 +1,6 @@
 // Threads: any thread calls MpiFiles and its files.
-// Lock: opening and closing hold the turn (Turns) while they wait for the other ranks, because these calls
-// must not overlap. Other calls hold it only if MPI does not allow several threads at once.
+// Lock: opening and closing hold the lock of MpiSerializer while they wait for the other ranks, because these
+// calls must not overlap. Other calls hold it only if MPI does not allow several threads at once.
 // Memory: errors and names allocate. MPI may allocate in any call.
 // Ctrl-C: no call ends because of it.
 // Crash: the other ranks wait for a dead rank until the launcher ends the job.
@@ -22,17 +22,17 @@ constexpr std::size_t kMostAtOnce = INT_MAX;
 
 class OpenedFile final : public MpiFile {
  public:
-  OpenedFile(const Turns& turns, MPI_File file, std::string_view name, MpiSharing sharing)
-      : turns_(turns), file_(file), name_(name), sharing_(sharing) {}
+  OpenedFile(const MpiSerializer& serializer, MPI_File file, std::string_view name, MpiSharing sharing)
+      : serializer_(serializer), file_(file), name_(name), sharing_(sharing) {}
   OpenedFile(const OpenedFile&) = delete;
   OpenedFile& operator=(const OpenedFile&) = delete;
   ~OpenedFile() override {
-    const auto turn = turns_.for_collective();
+    const auto serialized = serializer_.lock_collective();
     MPI_File_close(&file_);
   }
 
   Result<std::uint64_t> size() override {
-    const auto turn = turns_.for_any();
+    const auto serialized = serializer_.lock_call();
     MPI_Offset bytes = 0;
     const int code = MPI_File_get_size(file_, &bytes);
     if (code != MPI_SUCCESS) return mpi_error(code, "ask MPI-IO for the size of '" + name_ + "'");
@@ -40,17 +40,18 @@ class OpenedFile final : public MpiFile {
   }
 
   Result<std::size_t> read_at(std::uint64_t offset, std::span<std::byte> out) override {
-    const auto turn = turns_.for_any();
+    const auto serialized = serializer_.lock_call();
     if (sharing_ == MpiSharing::shared) {
       const bool fits = out.size() <= kMostAtOnce;
-      auto got = some(offset, fits ? out : std::span<std::byte>());  // the other ranks wait for this call
+      auto got =
+          read_once(offset, fits ? out : std::span<std::byte>());  // the other ranks wait for this call
       if (fits) return got;
       return make_error(Errc::unsupported, "cannot read " + std::to_string(out.size()) + " bytes of '" +
                                                name_ + "': one collective read moves at most 2^31 - 1");
     }
     std::size_t done = 0;
     while (done < out.size()) {
-      PENSTOCK_ASSIGN(const std::size_t got, some(offset + done, out.subspan(done)));
+      PENSTOCK_ASSIGN(const std::size_t got, read_once(offset + done, out.subspan(done)));
       if (got == 0) break;
       done += got;
     }
@@ -59,7 +60,7 @@ class OpenedFile final : public MpiFile {
 
  private:
   // One call of MPI-IO. Returns the number of bytes read.
-  Result<std::size_t> some(std::uint64_t offset, std::span<std::byte> out) {
+  Result<std::size_t> read_once(std::uint64_t offset, std::span<std::byte> out) {
     auto* const read = sharing_ == MpiSharing::shared ? &MPI_File_read_at_all : &MPI_File_read_at;
     const int wanted = static_cast<int>(std::min(out.size(), kMostAtOnce));
     MPI_Status status{};
@@ -70,7 +71,7 @@ class OpenedFile final : public MpiFile {
     return static_cast<std::size_t>(std::clamp(got, 0, wanted));
   }
 
-  const Turns& turns_;
+  const MpiSerializer& serializer_;
   MPI_File file_;
   const std::string name_;
   const MpiSharing sharing_;
@@ -78,7 +79,7 @@ class OpenedFile final : public MpiFile {
 
 class Files final : public MpiFiles {
  public:
-  Files(MpiHints hints, bool many_threads) : hints_(std::move(hints)), turns_(many_threads) {}
+  Files(MpiHints hints, bool many_threads) : hints_(std::move(hints)), serializer_(many_threads) {}
 
   Result<std::unique_ptr<MpiFile>> open(const std::string& path, std::string_view name,
                                         MpiSharing sharing) override {
@@ -86,7 +87,7 @@ class Files final : public MpiFiles {
     struct stat found {};
     if (::stat(path.c_str(), &found) == 0 && S_ISFIFO(found.st_mode))
       return errno_error(ESPIPE, "cannot read", name);
-    const auto turn = turns_.for_collective();
+    const auto serialized = serializer_.lock_collective();
     const bool shared = sharing == MpiSharing::shared;
     MPI_Comm ranks = shared ? MPI_COMM_WORLD : MPI_COMM_SELF;
     MPI_Info info = MPI_INFO_NULL;
@@ -94,7 +95,7 @@ class Files final : public MpiFiles {
       MPI_Info_create(&info);
       for (const auto& [key, value] : hints_) MPI_Info_set(info, key.c_str(), value.c_str());
     }
-    const KeptByMpi kept;
+    const IgnoreMpiLeaks leaks;
     MPI_File file = MPI_FILE_NULL;
     const int opened = MPI_File_open(ranks, path.c_str(), MPI_MODE_RDONLY, info, &file);
     if (info != MPI_INFO_NULL) MPI_Info_free(&info);
@@ -105,14 +106,14 @@ class Files final : public MpiFiles {
     if (worst != 0)
       return make_error(
           Errc::io, "cannot open '" + std::string(name) + "' by MPI-IO: another rank of the job could not");
-    return std::unique_ptr<MpiFile>(std::make_unique<OpenedFile>(turns_, file, name, sharing));
+    return std::unique_ptr<MpiFile>(std::make_unique<OpenedFile>(serializer_, file, name, sharing));
   }
 
-  bool many_threads() const override { return turns_.many_threads(); }
+  bool many_threads() const override { return serializer_.many_threads(); }
 
  private:
   const MpiHints hints_;
-  const Turns turns_;
+  const MpiSerializer serializer_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Threads: any thread calls start_mpi(). The first call starts MPI, and others wait for it. The thread that
 // calls exit() runs end_mpi().
-// Lock: Turns::everyone() is the only mutex, one for the process. It is not held while MPI starts or ends.
+// Lock: MpiSerializer::process_mutex() is the only mutex, one for the process. It is not held while MPI
+// starts or ends.
 // Memory: errors allocate, and MPI may allocate in any call.
 // Ctrl-C: not checked. MPI_Init_thread() and MPI_Finalize() do not end because of it.
 // Fork: a forked child does not finalize MPI.
@@ -29,13 +30,13 @@ void end_mpi() {
 
 Result<int> start() {
   const Launch launch = look_for_launcher();
-  be_alone_without_pmix(launch);
+  start_alone_without_pmix(launch);
   // Without a launcher Open MPI would start a daemon, which is only needed to spawn processes.
   if (launch.ranks <= 1) ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
   // Open MPI supports file pointers that ranks share. For them it makes and removes an extra file next to
   // each opened file. Penstock does not use them.
   ::setenv("OMPI_MCA_sharedfp", "^lockedfile", 0);
-  const KeptByMpi kept;
+  const IgnoreMpiLeaks leaks;
   int threads = MPI_THREAD_SINGLE;
   PENSTOCK_TRY(check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &threads), "start MPI"));
   started_by = ::getpid();
@@ -51,7 +52,7 @@ Result<int> start_mpi() {
   return started;
 }
 
-std::mutex& Turns::everyone() {
+std::mutex& MpiSerializer::process_mutex() {
   static std::mutex mutex;
   return mutex;
 }

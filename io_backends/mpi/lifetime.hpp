@@ -18,19 +18,19 @@ Result<int> start_mpi();
 
 // Orders the calls of MPI among all threads of the process. Opening and closing files is collective: such
 // calls on one communicator must not overlap, even for different files. If MPI does not allow several threads
-// at once, no two calls may overlap. A call of MpiFile may then hold its turn while it waits for other ranks.
+// at once, no two calls may overlap. A call of MpiFile may then hold the lock while it waits for other ranks.
 // No other code may do that.
-class Turns {
+class MpiSerializer {
  public:
-  explicit Turns(bool many_threads) : many_threads_(many_threads) {}
-  std::unique_lock<std::mutex> for_collective() const { return std::unique_lock(everyone()); }
-  std::unique_lock<std::mutex> for_any() const {
-    return many_threads_ ? std::unique_lock<std::mutex>() : for_collective();
+  explicit MpiSerializer(bool many_threads) : many_threads_(many_threads) {}
+  std::unique_lock<std::mutex> lock_collective() const { return std::unique_lock(process_mutex()); }
+  std::unique_lock<std::mutex> lock_call() const {
+    return many_threads_ ? std::unique_lock<std::mutex>() : lock_collective();
   }
   bool many_threads() const { return many_threads_; }
 
  private:
-  static std::mutex& everyone();
+  static std::mutex& process_mutex();
   const bool many_threads_;
 };
 
@@ -41,11 +41,11 @@ Result<void> check_mpi(int code, std::string_view what);
 // While it exists, a leak sanitizer ignores the memory that MPI allocates. MPI keeps some of it for ever, in
 // plug-ins that it unloads at its end.
 #ifdef PENSTOCK_ADDRESS_SANITIZER
-using KeptByMpi = __lsan::ScopedDisabler;
+using IgnoreMpiLeaks = __lsan::ScopedDisabler;
 #else
-class KeptByMpi {
+class IgnoreMpiLeaks {
  public:
-  KeptByMpi() {}  // not defaulted, because compilers would warn of an unused variable
+  IgnoreMpiLeaks() {}  // not defaulted, because compilers would warn of an unused variable
 };
 #endif
 

@@ -6,7 +6,7 @@
 
 extern "C" __attribute__((visibility("default"))) const penstock::MpiModule* penstock_mpi_module() {
   static const penstock::MpiModule module{.version = penstock::build_info().version.data(),
-                                          .can_meet = &penstock::ranks_can_meet,
+                                          .can_join = &penstock::ranks_can_join,
                                           .join = &penstock::join_mpi,
                                           .files = &penstock::mpi_files};
   return &module;

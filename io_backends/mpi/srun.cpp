@@ -16,13 +16,13 @@ namespace {
 // starts mpirun's daemons.
 bool task_without_pmix(const Launch& launch) {
   return std::getenv("SLURM_STEP_ID") != nullptr && std::getenv("PMIX_NAMESPACE") == nullptr &&
-         launch.said_by != "OMPI_COMM_WORLD_SIZE";
+         launch.size_variable != "OMPI_COMM_WORLD_SIZE";
 }
 
 // Whether this Open MPI 4 has an older interface than PMIx: Slurm's own or Cray's. Such a component has
 // variables of its own, by which it is found. The interface of Flux, which Debian's build has, does not
 // count, because srun does not serve it.
-bool speaks_what_is_older() {
+bool has_older_interface() {
   int threads = 0;
   if (MPI_T_init_thread(MPI_THREAD_SINGLE, &threads) != MPI_SUCCESS) return false;
   int variables = 0;
@@ -51,26 +51,26 @@ bool speaks_what_is_older() {
 
 #ifdef OPEN_MPI
 
-Result<void> ranks_can_meet(const Launch& launch) {
-  if (!task_without_pmix(launch) || speaks_what_is_older()) return success();
+Result<void> ranks_can_join(const Launch& launch) {
+  if (!task_without_pmix(launch) || has_older_interface()) return success();
   return make_error(
       Errc::unsupported,
       fmt::format("{} says {} ranks, and Open MPI cannot join them without PMIx: say srun --mpi=pmix (srun "
                   "--mpi=list tells what there is), or start them by mpirun within salloc or sbatch",
-                  launch.said_by, launch.ranks));
+                  launch.size_variable, launch.ranks));
 }
 
-void be_alone_without_pmix(const Launch& launch) {
+void start_alone_without_pmix(const Launch& launch) {
   if (launch.ranks <= 1 && task_without_pmix(launch)) ::unsetenv("SLURM_STEP_ID");
 }
 
 #else
 
-Result<void> ranks_can_meet(const Launch&) {
+Result<void> ranks_can_join(const Launch&) {
   return success();
 }
 
-void be_alone_without_pmix(const Launch&) {}
+void start_alone_without_pmix(const Launch&) {}
 
 #endif
 

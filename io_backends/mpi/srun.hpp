@@ -9,10 +9,10 @@ namespace penstock {
 
 // Whether MPI can join the ranks of `launch`. `unsupported` with the remedy if trying it would end the
 // process. Only the environment decides, so every rank gets the same answer. Does not start MPI.
-Result<void> ranks_can_meet(const Launch& launch);
+Result<void> ranks_can_join(const Launch& launch);
 
 // Call it before MPI starts in a task that is the only one of its step. Without PMIx, MPI then starts as in a
 // process without a launcher.
-void be_alone_without_pmix(const Launch& launch);
+void start_alone_without_pmix(const Launch& launch);
 
 }  // namespace penstock

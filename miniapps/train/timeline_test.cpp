@@ -144,7 +144,7 @@ class Ahead final : public Communicator {
   Result<ClockOffset> clock_offset() override { return ClockOffset{.offset_ns = 500, .error_ns = 10}; }
   void report_signal(int) override {}
   int heard_signal() override { return 0; }
-  bool meet(std::chrono::milliseconds) override { return true; }
+  bool wait_for_all(std::chrono::milliseconds) override { return true; }
   void abandon(int) override {}
 
  private:

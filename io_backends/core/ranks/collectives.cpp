@@ -4,7 +4,7 @@
 // Locks: each BackgroundWork has one, for its outcome. None is held during a collective call.
 // Memory: every function may allocate.
 // Ctrl-C: no collective call ends because of it. all_ok() of long work passes a signal at one rank on to all.
-// The work checks for the signal and returns `interrupted`, and then the ranks meet as usual.
+// The work checks for the signal and returns `interrupted`, and then the ranks exchange it as usual.
 // Crash: the other ranks wait for a dead rank until the launcher ends the job.
 #include "io_backends/core/ranks/collectives.hpp"
 
@@ -130,15 +130,15 @@ Result<void> all_ok(Communicator& ranks, const std::function<Result<void>()>& wo
   BackgroundWork background(work);
   while (true) {
     const std::optional<Result<void>>& mine = background.wait(std::chrono::milliseconds(100));
-    std::array<std::uint64_t, 3> news{mine ? 0U : 1U, mine && !mine->ok() ? 1U : 0U,
-                                      static_cast<std::uint64_t>(interrupt_signal())};
-    Result<void> heard = ranks.all_reduce(std::span<std::uint64_t>(news), Reduction::max);
+    std::array<std::uint64_t, 3> state{mine ? 0U : 1U, mine && !mine->ok() ? 1U : 0U,
+                                       static_cast<std::uint64_t>(interrupt_signal())};
+    Result<void> reduced = ranks.all_reduce(std::span<std::uint64_t>(state), Reduction::max);
     // stop() before the return: the destructor of `background` waits for the work.
-    if (!heard.ok()) {
+    if (!reduced.ok()) {
       stop();
-      return heard;
+      return reduced;
     }
-    const auto [working, failed, signal] = news;
+    const auto [working, failed, signal] = state;
     if (failed != 0) stop();
     // Do not replace this rank's own signal, which decides its exit code.
     if (signal != 0 && !interrupted()) simulate_interrupt(static_cast<int>(signal));

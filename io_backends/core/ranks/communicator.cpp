@@ -31,7 +31,7 @@ class SingleProcess final : public Communicator {
   Result<ClockOffset> clock_offset() override { return ClockOffset{}; }
   void report_signal(int) override {}
   int heard_signal() override { return 0; }
-  bool meet(std::chrono::milliseconds) override { return true; }
+  bool wait_for_all(std::chrono::milliseconds) override { return true; }
   void abandon(int) override {}
 };
 

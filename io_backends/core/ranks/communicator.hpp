@@ -54,7 +54,7 @@ class Communicator {
 
   // Collective: whether all ranks called it within `patience`. If it returns false, no collective call may
   // follow.
-  virtual bool meet(std::chrono::milliseconds patience) = 0;
+  virtual bool wait_for_all(std::chrono::milliseconds patience) = 0;
   // Ends every rank, for a rank that cannot continue. Returns only for a single process.
   virtual void abandon(int exit_code) = 0;
 };

@@ -47,7 +47,7 @@ Error no_module(std::string_view why) {
 Launch look_for_launcher() {
   for (const LauncherNames& names : kLaunchers)
     if (const int ranks = number_in(names.size, 0); ranks > 0)
-      return {.rank = number_in(names.rank, 0), .ranks = ranks, .said_by = names.size};
+      return {.rank = number_in(names.rank, 0), .ranks = ranks, .size_variable = names.size};
   return {};
 }
 
@@ -65,7 +65,7 @@ Result<const MpiModule*> mpi_module() {
 Result<void> check_launch(const Launch& launch) {
   if (launch.ranks <= 1) return success();
   const Result<const MpiModule*> module = mpi_module();
-  return module.ok() ? (*module)->can_meet(launch) : success();
+  return module.ok() ? (*module)->can_join(launch) : success();
 }
 
 Result<std::unique_ptr<Communicator>> join_ranks(const Launch& launch) {
@@ -77,7 +77,7 @@ Result<std::unique_ptr<Communicator>> join_ranks(const Launch& launch) {
                       fmt::format("{} says {} ranks and MPI knows of {}: the launcher belongs to another MPI "
                                   "than the one that Penstock was built with; use that one's mpirun, or srun "
                                   "with a fitting --mpi",
-                                  launch.said_by, launch.ranks, ranks->size()));
+                                  launch.size_variable, launch.ranks, ranks->size()));
   return ranks;
 }
 

@@ -15,7 +15,7 @@ namespace penstock {
 struct Launch {
   int rank = 0;
   int ranks = 1;
-  std::string said_by;  // "OMPI_COMM_WORLD_SIZE"; "" without a launcher
+  std::string size_variable;  // "OMPI_COMM_WORLD_SIZE"; "" without a launcher
 };
 Launch look_for_launcher();
 
@@ -23,7 +23,7 @@ Launch look_for_launcher();
 struct MpiModule {
   const char* version;  // of the build; the classes of another build may have another layout
   // Whether MPI can join the ranks, found without starting MPI. Every rank of the job gets the same answer.
-  Result<void> (*can_meet)(const Launch& launch);
+  Result<void> (*can_join)(const Launch& launch);
   // join() and files() start MPI in this process if it is not running. MPI is finalized when the process
   // exits. files() returns `unsupported` if MPI allows calls only from one thread.
   Result<std::unique_ptr<Communicator>> (*join)();

@@ -32,9 +32,9 @@ class RankThreads {
   using Bytes = std::vector<std::byte>;
 
   struct Shared {
-    explicit Shared(int ranks) : said(static_cast<std::size_t>(ranks)), all_here(ranks) {}
-    std::vector<Bytes> said;      // the bytes that each rank gave to exchange()
-    std::barrier<> all_here;      // every exchange passes it twice; it makes `said` visible to all ranks
+    explicit Shared(int ranks) : exchanged(static_cast<std::size_t>(ranks)), barrier(ranks) {}
+    std::vector<Bytes> exchanged;  // the bytes that each rank gave to exchange()
+    std::barrier<> barrier;       // every exchange passes it twice; it makes `exchanged` visible to all ranks
     std::atomic<int> signal = 0;  // the first signal that a rank reported
   };
 
@@ -43,10 +43,10 @@ class RankThreads {
     Member(Shared& shared, int rank) : shared_(shared), rank_(rank) {}
 
     int rank() const override { return rank_; }
-    int size() const override { return static_cast<int>(shared_.said.size()); }
+    int size() const override { return static_cast<int>(shared_.exchanged.size()); }
     int rank_on_node() const override { return rank_; }
     Result<void> barrier() override {
-      shared_.all_here.arrive_and_wait();
+      shared_.barrier.arrive_and_wait();
       return success();
     }
     Result<void> all_reduce(std::span<double> values, Reduction how) override { return reduce(values, how); }
@@ -67,17 +67,17 @@ class RankThreads {
       shared_.signal.compare_exchange_strong(none, signal);
     }
     int heard_signal() override { return shared_.signal; }
-    bool meet(std::chrono::milliseconds) override { return barrier().ok(); }
+    bool wait_for_all(std::chrono::milliseconds) override { return barrier().ok(); }
     void abandon(int exit_code) override { ADD_FAILURE() << "rank " << rank_ << " left with " << exit_code; }
 
    private:
     // Returns the bytes of all ranks. The first barrier waits until all ranks have stored theirs. The second
     // one waits until all have copied them, before the next exchange() overwrites them.
     std::vector<Bytes> exchange(Bytes mine) {
-      shared_.said[static_cast<std::size_t>(rank_)] = std::move(mine);
-      shared_.all_here.arrive_and_wait();
-      std::vector<Bytes> all = shared_.said;
-      shared_.all_here.arrive_and_wait();
+      shared_.exchanged[static_cast<std::size_t>(rank_)] = std::move(mine);
+      shared_.barrier.arrive_and_wait();
+      std::vector<Bytes> all = shared_.exchanged;
+      shared_.barrier.arrive_and_wait();
       return all;
     }
 

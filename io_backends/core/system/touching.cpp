@@ -4,7 +4,7 @@ namespace penstock {
 namespace {
 
 // Uses the sum, so that the compiler keeps the loads.
-void seen(unsigned sum) {
+void use_value(unsigned sum) {
   asm volatile("" : : "r"(sum));
 }
 
@@ -13,13 +13,13 @@ void seen(unsigned sum) {
 void touch_pages(std::span<const std::byte> bytes) {
   unsigned sum = 0;
   each_page(bytes, [&sum](const std::byte& byte) { sum += std::to_integer<unsigned>(byte); });
-  seen(sum);
+  use_value(sum);
 }
 
 void touch_lines(std::span<const std::byte> bytes) {
   unsigned sum = 0;
   each_line(bytes, [&sum](const std::byte& byte) { sum += std::to_integer<unsigned>(byte); });
-  seen(sum);
+  use_value(sum);
 }
 
 }  // namespace penstock

@@ -9,27 +9,27 @@ namespace penstock {
 inline constexpr std::size_t kTouchedLine = 64;
 inline constexpr std::size_t kTouchedPage = 4096;  // the smallest page size of all supported machines
 
-// Calls `look` with one byte of each page that contains some of `bytes`, which may start anywhere in a page.
-template <class Look>
-void each_page(std::span<const std::byte> bytes, Look look) {
+// Calls `visit` with one byte of each page that contains some of `bytes`, which may start anywhere in a page.
+template <class Visit>
+void each_page(std::span<const std::byte> bytes, Visit visit) {
   if (bytes.empty()) return;
-  for (std::size_t at = 0; at < bytes.size(); at += kTouchedPage) look(bytes[at]);
-  look(bytes.back());
+  for (std::size_t at = 0; at < bytes.size(); at += kTouchedPage) visit(bytes[at]);
+  visit(bytes.back());
 }
 
-// Calls `look` with one byte of each cache line. It walks two pages at a time, because a core prefetches for
+// Calls `visit` with one byte of each cache line. It walks two pages at a time, because a core prefetches for
 // each page separately.
-template <class Look>
-void each_line(std::span<const std::byte> bytes, Look look) {
+template <class Visit>
+void each_line(std::span<const std::byte> bytes, Visit visit) {
   if (bytes.empty()) return;
   std::size_t at = 0;
   for (; bytes.size() - at >= 2 * kTouchedPage; at += 2 * kTouchedPage)
     for (std::size_t line = at; line < at + kTouchedPage; line += kTouchedLine) {
-      look(bytes[line]);
-      look(bytes[line + kTouchedPage]);
+      visit(bytes[line]);
+      visit(bytes[line + kTouchedPage]);
     }
-  for (; at < bytes.size(); at += kTouchedLine) look(bytes[at]);
-  look(bytes.back());
+  for (; at < bytes.size(); at += kTouchedLine) visit(bytes[at]);
+  visit(bytes.back());
 }
 
 // Reads one byte of each page, so that all pages of a mapping are in memory. Most of their bytes are in no

@@ -66,12 +66,12 @@ TEST(TouchingEach, TouchesTheLineOrPageOfTheBytesAndNoOther) {
       const auto expect_all = [&](const std::set<std::uintptr_t>& units, std::size_t unit) {
         EXPECT_EQ(units.size(), (offset + length - 1) / unit - offset / unit + 1) << offset << " " << length;
       };
-      expect_all(
-          units_touched([](auto bytes, auto look) { each_line(bytes, look); }, kTouchedLine, offset, length),
-          kTouchedLine);
-      expect_all(
-          units_touched([](auto bytes, auto look) { each_page(bytes, look); }, kTouchedPage, offset, length),
-          kTouchedPage);
+      expect_all(units_touched([](auto bytes, auto visit) { each_line(bytes, visit); }, kTouchedLine, offset,
+                               length),
+                 kTouchedLine);
+      expect_all(units_touched([](auto bytes, auto visit) { each_page(bytes, visit); }, kTouchedPage, offset,
+                               length),
+                 kTouchedPage);
     }
 }
 
