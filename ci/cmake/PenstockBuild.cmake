@@ -1,4 +1,4 @@
-# Language level, warnings, sanitizers: one interface target that every target of ours links.
+# Language level, warnings, sanitizers: one interface target that all other targets link.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -10,7 +10,7 @@ add_library(penstock_build INTERFACE)
 target_include_directories(penstock_build INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/penstock>)
 target_compile_features(penstock_build INTERFACE cxx_std_20)
-# Recipes promise the same bytes on every machine: a multiply-add must not be fused on one and split on another.
+# Recipes make the same bytes on every machine, so no compiler may fuse a multiplication and an addition.
 target_compile_options(penstock_build INTERFACE $<BUILD_INTERFACE:-ffp-contract=off>)
 set(PENSTOCK_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wnon-virtual-dtor
                       -Woverloaded-virtual -Wcast-align -Wnull-dereference)
@@ -36,15 +36,15 @@ if(PENSTOCK_SANITIZE)
   endforeach()
 endif()
 
-# Seconds after which a test is taken to hang: a sanitizer makes it ten times as slow, a loaded machine that again.
-set(PENSTOCK_TEST_PATIENCE 600)
+# Seconds after which a test counts as hanging. A sanitizer makes it ten times slower, and a busy machine slower again.
+set(PENSTOCK_TEST_TIMEOUT 600)
 if(PENSTOCK_SANITIZE)
-  set(PENSTOCK_TEST_PATIENCE 2400)
+  set(PENSTOCK_TEST_TIMEOUT 2400)
 endif()
 
-# penstock_arithmetic(SOURCE...): sources of the current room that are arithmetic on a thread's own arrays: they start no thread
-# and write nothing that two have. The thread sanitizer does not watch them (with each pixel looked at, every data set would
-# take a quarter of a minute), and for the others they are optimised, as tests wait for little else.
+# penstock_arithmetic(SOURCE...): sources of the current component that compute on arrays of one thread. They start no thread and write
+# no shared memory. The thread sanitizer does not check them: with a check of each pixel, every data set takes 15 seconds. For the
+# other sanitizers they are optimised, because tests spend most of their time in them.
 function(penstock_arithmetic)
   penstock_apart(${ARGN})
   if(PENSTOCK_SANITIZE MATCHES "thread")
@@ -53,7 +53,7 @@ function(penstock_arithmetic)
     set(options -O2)
   endif()
   if(PENSTOCK_SANITIZE)
-    set_source_files_properties(${ARGN} TARGET_DIRECTORY ${PENSTOCK_ROOM} PROPERTIES
+    set_source_files_properties(${ARGN} TARGET_DIRECTORY ${PENSTOCK_COMPONENT} PROPERTIES
                                 COMPILE_OPTIONS ${options} SKIP_PRECOMPILE_HEADERS ON)
   endif()
 endfunction()
@@ -63,7 +63,7 @@ if(PENSTOCK_FUZZERS)
     message(FATAL_ERROR "PENSTOCK_FUZZERS needs Clang, whose runtime has libFuzzer: use the preset 'fuzz'")
   endif()
   target_compile_options(penstock_build INTERFACE $<BUILD_INTERFACE:-fsanitize=fuzzer-no-link>)
-  # No fuzzer hits a checksum by chance: parsers that check some leave it out under this name.
+  # No fuzzer finds a right checksum by chance, so with this name parsers do not compare checksums.
   target_compile_definitions(penstock_build INTERFACE $<BUILD_INTERFACE:FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION>)
 endif()
 
@@ -72,8 +72,8 @@ if(PENSTOCK_TIDY)
   set(CMAKE_CXX_CLANG_TIDY ${PENSTOCK_CLANG_TIDY})
 endif()
 
-# Paths below the tree are hashed relative to it, so that another checkout of the same sources finds its objects made; with
-# the sloppiness it looks through precompiled headers.
+# ccache hashes paths relative to the tree, so another checkout of the same sources uses the same objects. The sloppiness lets it
+# cache files with precompiled headers.
 find_program(PENSTOCK_CCACHE ccache)
 if(PENSTOCK_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1

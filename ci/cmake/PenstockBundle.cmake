@@ -1,20 +1,19 @@
-# `cpack` in the build folder makes penstock-VERSION-SYSTEM-PROCESSOR.tar.gz: the program, its modules, man pages, completions
-# and documents, with every shared library that they need but those of the C library. It runs from wherever it is unpacked, on
-# a node without build tools and without root. MPI stays the site's own.
+# `cpack` in the build folder makes penstock-VERSION-SYSTEM-PROCESSOR.tar.gz: the program, its modules, man pages, completions and
+# documents, with every shared library that they need except those of the C library and MPI. It runs from any folder, on a machine
+# without build tools and without root.
 file(RELATIVE_PATH PENSTOCK_BUNDLED ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/penstock)
 
-# RPATH, not RUNPATH: it counts for what the libraries themselves need, too. Where nothing was bundled it names a folder that
-# is not there.
-function(penstock_finds_bundled target folder)
+# RPATH, not RUNPATH: it also applies to the libraries that the libraries need. Without a bundle it names a folder that does not exist.
+function(penstock_use_bundled_libraries target folder)
   if(TARGET ${target})
     set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/${folder}" BUILD_RPATH "$ORIGIN/${folder}")
     target_link_options(${target} PRIVATE -Wl,--disable-new-dtags)
   endif()
 endfunction()
-penstock_finds_bundled(penstock ${PENSTOCK_BUNDLED})
-penstock_finds_bundled(penstock_mpi penstock)
-penstock_finds_bundled(penstock_hdf5_mpio penstock)
-penstock_finds_bundled(penstock_onednn penstock)
+penstock_use_bundled_libraries(penstock ${PENSTOCK_BUNDLED})
+penstock_use_bundled_libraries(penstock_mpi penstock)
+penstock_use_bundled_libraries(penstock_hdf5_mpio penstock)
+penstock_use_bundled_libraries(penstock_onednn penstock)
 
 set(CPACK_GENERATOR TGZ)
 set(CPACK_PACKAGE_NAME penstock)

@@ -1,5 +1,5 @@
-# Required: a threads library, fmt, CLI11, nlohmann-json, libjpeg-turbo. Everything else is optional; what is missing is
-# said by penstock_print_summary(), by `penstock --version`, and by visible skips in ctest.
+# Required: a threads library, fmt, CLI11, nlohmann-json, libjpeg-turbo. Everything else is optional. penstock_print_summary() and
+# `penstock --version` list what is missing, and ctest shows the tests that need it as skipped.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
@@ -33,7 +33,7 @@ penstock_optional(libcurl PkgConfig::curl "tiers in object stores (back end s3)"
 find_package(MPI QUIET COMPONENTS C)
 penstock_optional(mpi MPI::MPI_C "one job over the ranks that mpirun or srun starts, and files by MPI-IO (back end mpiio)")
 
-# Of HDF5's two libraries the program links the serial one alone: the other brings MPI along.
+# HDF5 has two libraries. The program links only the serial one, because the other one needs MPI.
 function(penstock_find_hdf5 prefix parallel)
   foreach(name IN LISTS ARGN)
     pkg_check_modules(${prefix}_try QUIET ${name})
@@ -73,7 +73,7 @@ penstock_optional(zlib ZLIB::ZLIB "TFRecord compressed with gzip (--set compress
 find_package(PNG QUIET)
 penstock_optional(libpng PNG::PNG "pictures as PNG (--set codec=png)")
 
-# By its files: its own CMake package stops everything where it was built for OpenCL, whose headers are not there.
+# Found by its files: its own CMake package fails if it was built for OpenCL and OpenCL's headers are missing.
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)
 find_library(DNNL_LIBRARY dnnl)
 if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
@@ -115,7 +115,7 @@ function(penstock_print_summary)
   endforeach()
 endfunction()
 
-# penstock_build_info(FILE): what `penstock --version` says of this build (io_backends/core/build_info.hpp).
+# penstock_build_info(FILE): writes what `penstock --version` prints about this build (io_backends/core/build_info.hpp).
 function(penstock_build_info file)
   get_property(rows GLOBAL PROPERTY PENSTOCK_OPTIONAL)
   set(libraries "")

@@ -4,11 +4,11 @@ include(CMakePackageConfigHelpers)
 install(FILES ${PROJECT_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-get_property(rooms GLOBAL PROPERTY PENSTOCK_ROOMS)
-install(TARGETS penstock_build ${rooms} EXPORT penstock-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+get_property(libraries GLOBAL PROPERTY PENSTOCK_COMPONENTS)
+install(TARGETS penstock_build ${libraries} EXPORT penstock-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT penstock-targets NAMESPACE penstock:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
-foreach(room io_backends results datagen profiling miniapps benchmarks)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/penstock
+foreach(component io_backends results datagen profiling miniapps benchmarks)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${component} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/penstock
           FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h"
           PATTERN "*_test.hpp" EXCLUDE PATTERN "*_fixture.hpp" EXCLUDE PATTERN "*testing.hpp" EXCLUDE
           PATTERN "scripted_backend.hpp" EXCLUDE PATTERN "micro" EXCLUDE)

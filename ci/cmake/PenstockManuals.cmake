@@ -1,5 +1,5 @@
-# Man pages and completions for bash, zsh and fish: the program just built writes them from its option tables. A build that
-# cannot run what it builds, or that has no commands, goes without.
+# Man pages and completions for bash, zsh and fish. The program writes them from its option tables after it is built. A build that
+# cannot run the program, or has no commands, makes none.
 if(CMAKE_CROSSCOMPILING OR PENSTOCK_FUZZERS OR PENSTOCK_SANITIZE)
   return()
 endif()

@@ -2,10 +2,10 @@
 #
 #   penstock_plugin(backend uring uring.cpp NEEDS PkgConfig::uring)
 #
-# The file exports one const descriptor named <kind>_<name> (dashes become underscores) in namespace penstock and keeps
-# everything else to itself. From the lines of all rooms CMake writes one registry a kind, so that nothing depends on
-# static constructors, which a linker drops from static libraries. An unmet NEEDS target makes a row that says so.
-# WITH names modules that have to be built but are opened at run time, not linked.
+# The file exports one const descriptor named <kind>_<name> (dashes become underscores) in namespace penstock. Everything else in it is
+# private. From the lines of all components CMake writes one registry for each kind. So nothing depends on static constructors, which a
+# linker drops from static libraries. If a NEEDS target does not exist, the plug-in is listed as missing, with that reason. WITH names
+# modules that are built and opened at run time, not linked.
 
 # kind -> descriptor type and the header that declares it
 set(PENSTOCK_KIND_backend "BackendInfo|io_backends/backend/backend.hpp")
@@ -16,21 +16,21 @@ set(PENSTOCK_KIND_microbench "MicrobenchInfo|benchmarks/self/micro/microbench.hp
 set(PENSTOCK_KIND_exporter "ExporterInfo|profiling/exporters/exporter.hpp")
 set(PENSTOCK_KIND_view "RecordView|results/cells/record_view.hpp")
 set(PENSTOCK_KIND_command "CommandInfo|io_backends/core/cli/command.hpp")
-# Subcommands of a command are plug-ins of a kind of the command's name: penstock_plugin(checkpoint gc gc.cpp). They are
-# compiled together with their neighbours, so that what is their own has names of its own (kGcOptions).
+# Subcommands are plug-ins, too. Their kind is the name of the command: penstock_plugin(checkpoint gc gc.cpp). They are compiled
+# together with their neighbours, so their private names must differ (kGcOptions).
 set(PENSTOCK_WITH_SUBCOMMANDS checkpoint profile stage)
 foreach(command IN LISTS PENSTOCK_WITH_SUBCOMMANDS)
   set(PENSTOCK_KIND_${command} "CommandInfo|io_backends/core/cli/command.hpp")
 endforeach()
 
-# penstock_room(TARGET): the library that the plug-ins and sources of the current folder (and below) belong to.
-macro(penstock_room target)
-  set(PENSTOCK_ROOM ${target})
+# penstock_component(TARGET): the library for the plug-ins and sources of the current folder and the folders below it.
+macro(penstock_component target)
+  set(PENSTOCK_COMPONENT ${target})
   add_library(${target} STATIC)
   add_library(penstock::${target} ALIAS ${target})
   target_link_libraries(${target} PUBLIC penstock_build)
-  penstock_precompiled(${target} room)
-  set_property(GLOBAL APPEND PROPERTY PENSTOCK_ROOMS ${target})
+  penstock_precompiled(${target} library)
+  set_property(GLOBAL APPEND PROPERTY PENSTOCK_COMPONENTS ${target})
 endmacro()
 
 function(penstock_plugin kind name source)
@@ -52,16 +52,16 @@ function(penstock_plugin kind name source)
     string(REPLACE ";" ", " unmet "${unmet}")
     set_property(GLOBAL APPEND PROPERTY PENSTOCK_MISSING_${kind} "${name}|this build lacks ${unmet}")
   else()
-    target_sources(${PENSTOCK_ROOM} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+    target_sources(${PENSTOCK_COMPONENT} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${source})
     if(NOT kind IN_LIST PENSTOCK_WITH_SUBCOMMANDS)
       penstock_apart(${CMAKE_CURRENT_SOURCE_DIR}/${source})
     endif()
-    target_link_libraries(${PENSTOCK_ROOM} PUBLIC ${ARG_NEEDS})
+    target_link_libraries(${PENSTOCK_COMPONENT} PUBLIC ${ARG_NEEDS})
     set_property(GLOBAL APPEND PROPERTY PENSTOCK_PRESENT_${kind} "${name}")
   endif()
 endfunction()
 
-# penstock_plugin_registry(KIND FILE): writes the registry of all plug-ins of KIND seen so far, sorted by name.
+# penstock_plugin_registry(KIND FILE): writes the registry of all plug-ins of KIND added so far, sorted by name.
 function(penstock_plugin_registry kind file)
   string(REPLACE "|" ";" parts "${PENSTOCK_KIND_${kind}}")
   list(GET parts 0 type)
@@ -104,8 +104,8 @@ const Registry<@type@>& @kind@_registry() {
 ]=])
 endfunction()
 
-# penstock_test_program(TARGET SOURCES...): a program of GoogleTest's cases. What it tests is optimised, it is not: that would be
-# half of a build's work.
+# penstock_test_program(TARGET SOURCES...): a program with GoogleTest cases. It is not optimised, because that would take half of the
+# time of a build. The libraries that it tests are.
 set(PENSTOCK_TEST_OPTIONS -O0)
 
 function(penstock_test_program target)
@@ -115,7 +115,7 @@ function(penstock_test_program target)
   penstock_precompiled(${target} test)
 endfunction()
 
-# penstock_test(TARGET SOURCES... [LINK libs...]): a GoogleTest binary whose cases ctest lists one by one.
+# penstock_test(TARGET SOURCES... [LINK libs...]): a GoogleTest program. Each of its cases is a ctest case.
 function(penstock_test target)
   if(NOT PENSTOCK_TESTS OR NOT TARGET GTest::gtest)
     return()
@@ -124,14 +124,14 @@ function(penstock_test target)
   penstock_test_program(${target} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${target} PRIVATE ${ARG_LINK} GTest::gtest_main)
   include(GoogleTest)
-  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 300 PROPERTIES TIMEOUT ${PENSTOCK_TEST_PATIENCE})
+  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 300 PROPERTIES TIMEOUT ${PENSTOCK_TEST_TIMEOUT})
 endfunction()
 
-# What the smoke tests run: every plug-in's contract test, every fuzz target's seeds, the program. `ci/test --smoke` builds no more.
+# What the smoke tests run: every plug-in's contract test, every fuzz target's seeds, the program. `ci/test --smoke` builds only these.
 add_custom_target(smoke)
 
-# penstock_contract_tests(KIND COMMAND...): one ctest case a plug-in of KIND: contract.<kind>.<name>. COMMAND takes the name
-# as its last argument and exits 77 for what this build or machine lacks, which ctest shows as a skip.
+# penstock_contract_tests(KIND COMMAND...): one ctest case for each plug-in of KIND: contract.<kind>.<name>. COMMAND gets the name as its
+# last argument. It exits 77 if this build or machine lacks something, and ctest then shows the test as skipped.
 function(penstock_contract_tests kind)
   get_property(present GLOBAL PROPERTY PENSTOCK_PRESENT_${kind})
   get_property(missing GLOBAL PROPERTY PENSTOCK_MISSING_${kind})
@@ -147,7 +147,7 @@ function(penstock_contract_tests kind)
   endforeach()
   foreach(name IN LISTS names)
     add_test(NAME contract.${kind}.${name} COMMAND ${ARGN} ${name})
-    set_tests_properties(contract.${kind}.${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${PENSTOCK_TEST_PATIENCE} LABELS smoke
+    set_tests_properties(contract.${kind}.${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${PENSTOCK_TEST_TIMEOUT} LABELS smoke
       ENVIRONMENT "PENSTOCK=${PROJECT_BINARY_DIR}/penstock;PENSTOCK_SOURCE=${PROJECT_SOURCE_DIR}")
   endforeach()
 endfunction()

@@ -1,11 +1,11 @@
-# What nearly every file includes, parsed once a build instead of once a file (PENSTOCK_PRECOMPILE). The presets of the
-# sanitizers have it for all files, `release` for tests alone, so that each file of the product has to include what it uses.
-set(PENSTOCK_PRECOMPILE "OFF" CACHE STRING "Parse the headers that nearly every file includes once a build: ON, OFF or tests")
+# Headers that nearly every file includes, parsed once for a build instead of once for each file (PENSTOCK_PRECOMPILE). The presets of
+# the sanitizers use them for all files, `release` only for tests. So each file of the product has to include what it uses.
+set(PENSTOCK_PRECOMPILE "OFF" CACHE STRING "Parse the headers that nearly every file includes once for a build: ON, OFF or tests")
 set(PENSTOCK_PRECOMPILED <algorithm> <array> <atomic> <chrono> <filesystem> <functional> <map> <memory> <mutex> <optional>
                          <set> <span> <string> <string_view> <thread> <utility> <vector> <fmt/format.h> <nlohmann/json.hpp>)
 
-# penstock_precompiled(TARGET KIND): gives TARGET the headers of KIND: `room` (libraries) or `test` (GoogleTest as well; as
-# executables are compiled, and not optimised).
+# penstock_precompiled(TARGET KIND): gives TARGET the headers of KIND: `library`, or `test` (also GoogleTest; compiled as for
+# executables and not optimised).
 function(penstock_precompiled target kind)
   if(NOT PENSTOCK_PRECOMPILE OR (PENSTOCK_PRECOMPILE STREQUAL "tests" AND NOT kind STREQUAL "test"))
     return()
@@ -16,7 +16,7 @@ function(penstock_precompiled target kind)
     add_library(${headers} OBJECT ${PROJECT_BINARY_DIR}/${headers}.cpp)
     target_link_libraries(${headers} PRIVATE penstock_build Threads::Threads fmt::fmt nlohmann_json::nlohmann_json)
     target_precompile_headers(${headers} PRIVATE ${PENSTOCK_PRECOMPILED})
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # it would hold them to times, which a cache of objects does not keep
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # it compares times of files, which a cache of objects does not keep
       target_compile_options(${headers} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
     endif()
     if(kind STREQUAL test)
@@ -25,6 +25,6 @@ function(penstock_precompiled target kind)
       target_compile_options(${headers} PRIVATE -fPIE ${PENSTOCK_TEST_OPTIONS})
     endif()
   endif()
-  target_link_libraries(${target} PRIVATE Threads::Threads fmt::fmt nlohmann_json::nlohmann_json)  # whose definitions they have
+  target_link_libraries(${target} PRIVATE Threads::Threads fmt::fmt nlohmann_json::nlohmann_json)  # the headers were parsed with their definitions
   target_precompile_headers(${target} REUSE_FROM ${headers})
 endfunction()

@@ -7,7 +7,7 @@ option(PENSTOCK_UNITY "Compile neighbouring sources of a library together: less 
 # sources whose names collide with those of their folder, arithmetic with options of its own, and sources that need the registry of
 # commands or of views: tests link their neighbours without it.
 function(penstock_apart)
-  set_source_files_properties(${ARGN} TARGET_DIRECTORY ${PENSTOCK_ROOM} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  set_source_files_properties(${ARGN} TARGET_DIRECTORY ${PENSTOCK_COMPONENT} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
 # penstock_unity(): groups the sources of all components' libraries. Called once all of them are known.
@@ -15,7 +15,7 @@ function(penstock_unity)
   if(NOT PENSTOCK_UNITY)
     return()
   endif()
-  get_property(libraries GLOBAL PROPERTY PENSTOCK_ROOMS)
+  get_property(libraries GLOBAL PROPERTY PENSTOCK_COMPONENTS)
   foreach(library IN LISTS libraries)
     get_target_property(sources ${library} SOURCES)
     get_target_property(folder ${library} SOURCE_DIR)
