@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""DLIO, which says what its readers have read: ci/interop has it read data sets of penstock.
+"""Runs DLIO and writes what its readers have read. ci/interop lets it read data sets of penstock.
 
     dlio_reads.py OUTPUT DLIO'S_OWN_WORDS...
 
-Runs in a virtual environment that has DLIO. OUTPUT gets a line of JSON for each sample that a reader has read: how many bytes,
-their CRC-32, how many sides the array has that it is in, and the number `size` of a TFRecord."""
+Runs in a virtual environment that has DLIO. OUTPUT gets a line of JSON for each sample that a reader has read: the number of bytes,
+their CRC-32, the number of dimensions of its array, and the number `size` of a TFRecord."""
 
 import json
 import sys
