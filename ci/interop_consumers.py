@@ -295,8 +295,8 @@ def tensorboard(_):
 
 def loaders(_):
     """tf.data and PyTorch's DataLoader under the profiler, whichever there are."""
-    said, counts = tests_of("test_profile_loaders.py")
-    return "; ".join([f"every file's bytes are known ({counts})", *said.splitlines()])
+    output, counts = tests_of("test_profile_loaders.py")
+    return "; ".join([f"every file's bytes are known ({counts})", *output.splitlines()])
 
 
 DLIO = pathlib.Path(os.environ.get("PENSTOCK_DLIO", "build/dlio")).absolute()
@@ -305,25 +305,25 @@ DLIO = pathlib.Path(os.environ.get("PENSTOCK_DLIO", "build/dlio")).absolute()
 def trained_by_dlio(corpora, folder, form, files, samples_per_file):
     """What the readers of dlio_benchmark, a program that trains with `folder`/train for one epoch, have read."""
     scratch = pathlib.Path(tempfile.mkdtemp(dir=corpora.folder))
-    said = scratch / "read"
+    output = scratch / "read"
     workload = {"framework": "tensorflow", "workflow.generate_data": False, "workflow.train": True, "workflow.evaluation": False,
                 "dataset.data_folder": folder, "dataset.format": form, "dataset.num_files_train": files, "dataset.num_files_eval": 0,
                 "dataset.num_subfolders_train": 0, "dataset.num_subfolders_eval": 0, "dataset.num_samples_per_file": samples_per_file,
                 "dataset.record_length": 20_000, "reader.data_loader": "tensorflow", "reader.read_threads": 1, "reader.batch_size": 4,
                 "train.epochs": 1, "train.computation_time": 0, "output.folder": scratch / "out"}
     done = subprocess.run(
-        [DLIO / "bin" / "python", pathlib.Path(__file__).absolute().with_name("dlio_reads.py"), said, "workload=default",
+        [DLIO / "bin" / "python", pathlib.Path(__file__).absolute().with_name("dlio_reads.py"), output, "workload=default",
          *(f"++workload.{key}={value}" for key, value in workload.items()), f"hydra.run.dir={scratch / 'hydra'}"],
         capture_output=True, text=True, cwd=scratch, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}, timeout=300)
     check(done.returncode == 0, f"DLIO reading {form}: {(done.stderr or done.stdout)[-2000:]}")
-    return [json.loads(line) for line in said.read_text().splitlines()]
+    return [json.loads(line) for line in output.read_text().splitlines()]
 
 
 def dlio(corpora):
     """DLIO's own program and readers, over links in a folder `train` next to an empty `valid`: it lists both."""
     if not (DLIO / "bin" / "dlio_benchmark").exists():
         raise Skipped(f"no DLIO in {DLIO}: 'ci/interop dlio' fetches it")
-    said = []
+    output = []
     for recipe, form, settings, suffix, samples, samples_per_file in (
             ("unet3d", "npz", ("mean=20000",), ".npz", 12, 1), ("resnet50", "tfrecord", ("samples_per_file=8",), ".tfrecord", 24, 8),
             ("cosmoflow", "tfrecord", ("mean=20000",), ".tfrecord", 12, 1), ("resnet50", "files", ("dirs=flat",), ".jpeg", 12, 1)):
@@ -345,8 +345,8 @@ def dlio(corpora):
         equal({one["sides"] for one in read if "sides" in one}, {"tfrecord": set()}.get(form, {3}), f"sides of {recipe}'s arrays")
         for one in read:
             equal(one.get("size", math.isqrt(one["bytes"])), math.isqrt(one["bytes"]), f"size of a record of {recipe}")
-        said.append(f"{len(read)} of {recipe} in {suffix[1:]}")
-    return "every sample read once, with its bytes: " + ", ".join(said)
+        output.append(f"{len(read)} of {recipe} in {suffix[1:]}")
+    return "every sample read once, with its bytes: " + ", ".join(output)
 
 
 def payload_of_array(path, name):
@@ -370,9 +370,9 @@ def main():
         corpora = Corpora(folder)
         for name in names:
             try:
-                said = CONSUMERS[name](corpora)
+                output = CONSUMERS[name](corpora)
                 passed += 1
-                print(f"{name:<12} ok       {said}", flush=True)
+                print(f"{name:<12} ok       {output}", flush=True)
             except Skipped as why:
                 skipped += 1
                 print(f"{name:<12} skipped  {why}", flush=True)

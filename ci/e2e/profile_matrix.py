@@ -118,8 +118,8 @@ class Matrix(Profiled):
     def check_group(self, group):
         rows = groups()[group]
         self.make_files(rows)
-        session, files, said = self.profiled(PROGRAM, "run", self.data, *rows)
-        left_out = {line.split(": ")[1] for line in said.splitlines() if line.startswith("left out: ")}
+        session, files, printed = self.profiled(PROGRAM, "run", self.data, *rows)
+        left_out = {line.split(": ")[1] for line in printed.splitlines() if line.startswith("left out: ")}
         for row in rows:
             with self.subTest(row=row):
                 if row in left_out:
@@ -160,15 +160,15 @@ class Matrix(Profiled):
                                                                        "not outlive the destructors of a thread")
     def test_random(self):
         """Thousands of calls at random: what the kernel moved beneath streams is known to the byte, and what rings gave."""
-        session, files, said = self.profiled(PROGRAM, "run", self.data, *groups()["random"])
+        session, files, printed = self.profiled(PROGRAM, "run", self.data, *groups()["random"])
         self.check_coverage(session["coverage"])
         self.assertEqual(session["dropped"], 0)
         self.assertEqual(files[str(self.data / "stream_of_threads_write")]["bytes_read"], 300000)
-        told = [line.split()[-1] for line in said.splitlines() if line.startswith("read: rings_at_random ")]
-        if told:
+        output = [line.split()[-1] for line in printed.splitlines() if line.startswith("read: rings_at_random ")]
+        if output:
             seen = files[str(self.data / "rings_at_random_write")]
-            self.assertEqual((seen["bytes_read"], seen["reads"]), (int(told[0]), 3 * 6000))
-            self.assertEqual(session["coverage"]["ring_bytes"], int(told[0]))
+            self.assertEqual((seen["bytes_read"], seen["reads"]), (int(output[0]), 3 * 6000))
+            self.assertEqual(session["coverage"]["ring_bytes"], int(output[0]))
         else:
             print("rings: skipped, no io_uring here", file=sys.stderr)
 

@@ -243,9 +243,9 @@ json.dump({}, sys.stdout)"""
                             ("words", "no array of numbers")):
             (self.dir / name).mkdir()
             (self.dir / "bad" / f"{name}.h5").rename(self.dir / name / f"{name}.h5")
-            told = self.run_cli("describe", name, "--scan", expect=77).stderr
-            self.assertIn(words, told)
-            self.assertIn(f"{name}.h5", told)
+            output = self.run_cli("describe", name, "--scan", expect=77).stderr
+            self.assertIn(words, output)
+            self.assertIn(f"{name}.h5", output)
 
     def test_damage_is_told_by_name_and_place(self):
         for name, extension in (("npz", "npz"), ("npy", "npy"), ("hdf5", "h5")):
@@ -254,10 +254,10 @@ json.dump({}, sys.stdout)"""
             whole = path.read_bytes()
             for damaged in (whole[:len(whole) // 2], whole[:5]):
                 path.write_bytes(damaged)
-                told = self.run_cli("describe", name, "--scan").stderr
-                self.assertIn(message("arrays-unreadable", n=1), told)
-                self.assertIn(path.name, told)
-                self.assertRegex(told, "at byte [0-9]+")
+                output = self.run_cli("describe", name, "--scan").stderr
+                self.assertIn(message("arrays-unreadable", n=1), output)
+                self.assertIn(path.name, output)
+                self.assertRegex(output, "at byte [0-9]+")
 
 
 if __name__ == "__main__":

@@ -69,8 +69,8 @@ class Bundle(penstock_cli.CliTest):
             if elf.name in OF_THE_SITE:
                 continue
             # As the program sees it: its RPATH counts for what it loads.
-            said = self.call("ldd", elf if elf == self.program or elf.name.startswith("libpenstock") else self.program, env={"PATH": os.environ["PATH"]})
-            for line in said.splitlines():
+            output = self.call("ldd", elf if elf == self.program or elf.name.startswith("libpenstock") else self.program, env={"PATH": os.environ["PATH"]})
+            for line in output.splitlines():
                 name, _, rest = line.strip().partition(" => ")
                 if BASE.match(pathlib.Path(name.split(" ")[0]).name):
                     continue

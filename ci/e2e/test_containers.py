@@ -148,29 +148,29 @@ class ScansFindThem(ContainerTest):
             whole = path.read_bytes()
             for damaged in (whole[:len(whole) // 2], whole[:5], whole[:3] + b"\xff" + whole[4:]):
                 path.write_bytes(damaged)
-                told = self.run_cli("describe", name, "--scan", expect=1).stderr
-                self.assertIn(path.name, told)
-                self.assertRegex(told, "at byte [0-9]+")
+                output = self.run_cli("describe", name, "--scan", expect=1).stderr
+                self.assertIn(path.name, output)
+                self.assertRegex(output, "at byte [0-9]+")
 
     def test_names_that_lead_out_are_refused(self):
         (self.dir / "theirs").mkdir()
         with tarfile.open(self.dir / "theirs" / "a.tar", "w") as archive:
             archive.addfile(tarfile.TarInfo("../../etc/passwd.jpg"))
-        told = self.run_cli("describe", "theirs", "--scan", expect=1).stderr
-        self.assertIn(message("member-leaves-archive"), told)
+        output = self.run_cli("describe", "theirs", "--scan", expect=1).stderr
+        self.assertIn(message("member-leaves-archive"), output)
 
     def test_names_that_forge_lines_are_escaped(self):
         (self.dir / "theirs").mkdir()
         with tarfile.open(self.dir / "theirs" / "a.tar", "w") as archive:
             archive.addfile(tarfile.TarInfo("/\x1b[2K\rx\npenstock: all is well"))
         escaped = r"'/\x1b[2K\x0dx\npenstock: all is well'"
-        told = self.run_cli("describe", "theirs", "--scan", expect=1).stderr
-        self.assertIn(escaped, told)
-        self.assertEqual(told.count("\n"), 1, told)
+        output = self.run_cli("describe", "theirs", "--scan", expect=1).stderr
+        self.assertIn(escaped, output)
+        self.assertEqual(output.count("\n"), 1, output)
         (self.dir / "theirs" / "b\n.jpg").write_bytes(b"jpg")  # then it is left out
-        told = self.run_cli("describe", "theirs", "--scan").stderr
-        self.assertIn(escaped, told)
-        self.assertEqual(told.count("\n"), 1, told)
+        output = self.run_cli("describe", "theirs", "--scan").stderr
+        self.assertIn(escaped, output)
+        self.assertEqual(output.count("\n"), 1, output)
 
 
 class Compressed(ContainerTest):
@@ -249,11 +249,11 @@ class Compressed(ContainerTest):
         theirs.mkdir()
         for name in ("a.tfrecord.gz", "a.tfrecord"):
             (theirs / name).write_bytes(gzip.compress(plain[0]))
-            told = self.run_cli("describe", "theirs", "--scan", expect=None)
-            self.assertEqual(told.returncode, 77, told.stderr)
+            output = self.run_cli("describe", "theirs", "--scan", expect=None)
+            self.assertEqual(output.returncode, 77, output.stderr)
             for word in (name, "at byte 0", "gunzip", "compression=gzip"):
-                self.assertIn(word, told.stderr)
-            self.assertNotIn("--types", told.stderr)
+                self.assertIn(word, output.stderr)
+            self.assertNotIn("--types", output.stderr)
             (theirs / name).unlink()
         (theirs / "a.tfrecord").write_bytes(plain[0])
         self.assertEqual(self.records("describe", "theirs", "--scan")[0]["codec"], "jpeg")

@@ -179,8 +179,8 @@ class Describe(CorpusTest):
         else:
             self.assertAlmostEqual(content["zstd"]["ratio_alone"], 1.0, delta=0.05)
         self.assertNotIn("content", *self.records("describe", "made"))
-        told = self.run_cli("describe", "made", "--content", "--samples", 5000)
-        self.assertIn(message("all-samples-read", n=60), told.stderr)
+        output = self.run_cli("describe", "made", "--content", "--samples", 5000)
+        self.assertIn(message("all-samples-read", n=60), output.stderr)
         text = self.run_cli("describe", "made", "--content", "--samples", 7).stdout
         for words in ("7 of 60 samples", "0% with restart intervals", "ns a pixel", "zstd -3", "0 all zero, 0 copies"):
             self.assertIn(words, text)

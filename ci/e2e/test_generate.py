@@ -121,11 +121,11 @@ class Stopped(GenerateTest):
             refused = self.generate(out, many, expect=1)
             self.assertIn("--resume", refused.stderr)
             for command in (("describe", out), ("read", out), ("verify", out)):
-                told = self.run_cli(*command, expect=1)
-                self.assertIn(message("unfinished-data-set", many=many), told.stderr)
-                self.assertIn("--resume", told.stderr)
+                output = self.run_cli(*command, expect=1)
+                self.assertIn(message("unfinished-data-set", many=many), output.stderr)
+                self.assertIn("--resume", output.stderr)
             # What was started says the rest: seed, number and settings need not be said again.
-            words = told.stderr.strip().rpartition("to finish it: penstock ")[2]
+            words = output.stderr.strip().rpartition("to finish it: penstock ")[2]
             self.assertEqual(shlex.split(words), ["generate", "imagenet", "--out", str(out), "--resume"], "a shell takes it as it stands")
             record = self.records(*shlex.split(words))[0]
             self.assertGreaterEqual(record["parameters"]["samples_kept"], 25)
@@ -194,12 +194,12 @@ class Stopped(GenerateTest):
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
         before = tree(out)
-        for words, said in ((("--seed", 8), "--seed 7, not 8"), (("--samples", 5), "240 samples, not 5"),
+        for words, expected in ((("--seed", 8), "--seed 7, not 8"), (("--samples", 5), "240 samples, not 5"),
                             (("--set", "median=13KB", "--set", "classes=20", *FULL), "median=12000, not 13000"),
                             (("--set", "classes=20", *FULL), "median=12000, not 112000")):
             done = self.run_cli("generate", "imagenet", "--out", out, "--resume", *words, expect=None)
             self.assertNotEqual(done.returncode, 0, words)
-            self.assertIn(said, done.stderr)
+            self.assertIn(expected, done.stderr)
         self.assertEqual(tree(out), before)
 
     def test_resume_of_a_finished_one_changes_nothing(self):

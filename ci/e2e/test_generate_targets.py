@@ -141,9 +141,9 @@ class Targets(GenerateTest):
             with self.assertRaises(OSError):  # somebody else comes in between
                 for n in range(300):
                     (out / f"theirs-{n}").mkdir()
-            told = process.communicate()[1]
-            self.assertEqual(process.returncode, 1, told)
-            self.assertRegex(told, "has [0-9.]+ MiB free, but inodes for no more than [0-9]+ files and folders.*: No space left")
+            output = process.communicate()[1]
+            self.assertEqual(process.returncode, 1, output)
+            self.assertRegex(output, "has [0-9.]+ MiB free, but inodes for no more than [0-9]+ files and folders.*: No space left")
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small file system")
     def test_files_that_a_file_system_has_no_room_for_are_refused_before_anything_is_made(self):

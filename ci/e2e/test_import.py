@@ -35,8 +35,8 @@ class Fio(penstock_cli.CliTest):
         return out
 
     def page_records(self, *where):
-        told = json.loads(self.run_cli("report", *where, "--json", "-o", "r.html").stdout)
-        return told["records"], told["problems"]
+        output = json.loads(self.run_cli("report", *where, "--json", "-o", "r.html").stdout)
+        return output["records"], output["problems"]
 
     def test_every_form_of_it_is_read(self):
         for form in ("json", "json+", "normal,json"):
@@ -69,8 +69,8 @@ class Google(penstock_cli.CliTest):
                                f"--benchmark_out={out}", "--benchmark_out_format=json"], capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         runs = {entry["run_name"] for entry in json.loads(out.read_text())["benchmarks"]}
-        told = json.loads(self.run_cli("report", out, "--json", "-o", "r.html").stdout)
-        self.assertEqual((told["records"], told["problems"]), (len(runs), []))
+        output = json.loads(self.run_cli("report", out, "--json", "-o", "r.html").stdout)
+        self.assertEqual((output["records"], output["problems"]), (len(runs), []))
 
 
 class Compare(penstock_cli.CliTest):

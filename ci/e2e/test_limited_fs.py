@@ -105,7 +105,7 @@ class LimitedFs(penstock_cli.CliTest):
         self.assertTrue(mounted(self.mount))
 
     def test_arguments_that_are_wrong(self):
-        for words, said, status in (((), "needs SOURCE and MOUNT", 2), (("source", "mount"), "--bytes-per-second", 2),
+        for words, expected, status in (((), "needs SOURCE and MOUNT", 2), (("source", "mount"), "--bytes-per-second", 2),
                                     (("source", "mount", "--bytes-per-second", "fast"), "fast", 2),
                                     (("source", "mount", "--bytes-per-second"), "needs a value", 2),
                                     (("source", "mount", "--bytes-per-second", "1MB", "--latency", "5"), "--latency", 2),
@@ -115,7 +115,7 @@ class LimitedFs(penstock_cli.CliTest):
             with self.subTest(words):
                 done = subprocess.run([PROGRAM, *words], cwd=self.dir, capture_output=True, text=True, timeout=60, check=False)
                 self.assertEqual(done.returncode, status, done.stderr)
-                self.assertIn(said, done.stderr)
+                self.assertIn(expected, done.stderr)
 
 
 def lacking():

@@ -187,11 +187,11 @@ class Configuration(penstock_cli.CliTest):
         self.assertEqual(self.run_cli("--tier-names", env={**os.environ, "HOME": str(self.dir)}).stdout, "data\nfast\n")
 
     def test_what_is_wrong_in_a_site_file_is_said(self):
-        for text, said in (("tiers: {fast: here}", "needs BACKEND:PATH"), ("launcher: mpirun -n 4", "{ranks}"), ("tiers: {prob: true}", "prob")):
+        for text, expected in (("tiers: {fast: here}", "needs BACKEND:PATH"), ("launcher: mpirun -n 4", "{ranks}"), ("tiers: {prob: true}", "prob")):
             self.write("penstock.yaml", text)
-            told = self.run_cli("generate", "--list", expect=2).stderr
-            self.assertIn(said, told)
-            self.assertIn("penstock.yaml", told)
+            output = self.run_cli("generate", "--list", expect=2).stderr
+            self.assertIn(expected, output)
+            self.assertIn("penstock.yaml", output)
 
     def test_help_is_asked_for_in_any_way(self):
         for words in (("help", "read"), ("--help", "read"), ("-h", "read"), ("read", "-h")):
@@ -209,9 +209,9 @@ class Configuration(penstock_cli.CliTest):
             (self.dir / "here").mkdir(exist_ok=True)
             if text:
                 self.write(name, text)
-            told = self.run_cli("read", "data", "--config", name, expect=2).stderr
-            self.assertIn(name, told)
-            self.assertIn(words, told)
+            output = self.run_cli("read", "data", "--config", name, expect=2).stderr
+            self.assertIn(name, output)
+            self.assertIn(words, output)
 
 
 if __name__ == "__main__":

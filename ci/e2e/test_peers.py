@@ -117,14 +117,14 @@ class Peers(penstock_cli.CliTest):
 
     def test_dlio_says_what_is_wrong(self):
         script = penstock_cli.SOURCE / "benchmarks" / "self" / "peers" / "dlio"
-        for words, said in ((("--dir", "nowhere"), "there is no folder 'nowhere'"), (("fast", "--dir", "."), "no comparison 'fast'"),
+        for words, expected in ((("--dir", "nowhere"), "there is no folder 'nowhere'"), (("fast", "--dir", "."), "no comparison 'fast'"),
                             (("--dir", ".", "--cpus", "0"), "--cpus is from 1 to"), (("--dir", ".", "--rounds", "0"), "--rounds"),
                             (("--dir", ".", "--read-threads", "1,x"), "--read-threads is a list"), ((), "--dir"),
                             (("--dir", ".", "--wanted-au", "1"), "--wanted-au"), (("--dir", ".", "--workload", "bert"), "bert")):
             with self.subTest(words):
                 done = subprocess.run([script, *words], cwd=self.dir, env=self.env, capture_output=True, text=True, check=False)
                 self.assertEqual(done.returncode, 2, done.stderr)
-                self.assertIn(said, done.stderr)
+                self.assertIn(expected, done.stderr)
 
     def test_dlio_is_skipped_where_it_cannot_be_had(self):
         venv = self.dir / "venv"

@@ -74,8 +74,8 @@ class Attach(AttachTest):
             started = time.monotonic_ns()
             self.assertGreater(attached["slots"], 20)
             count = 10 + i
-            told = self.tell(process, f"batch {count}")
-            self.assertEqual(told, str(count * 4096))
+            output = self.tell(process, f"batch {count}")
+            self.assertEqual(output, str(count * 4096))
             ending = time.monotonic_ns()
             detached = self.ask("detach", process.pid)
             ended = time.monotonic_ns()
@@ -95,9 +95,9 @@ class Attach(AttachTest):
             windows.append((before, started, ending, ended, sum(files[name]["bytes_read"] for name in readers if name in files)))
             shutil.rmtree(self.folder / f"s{i}")
             self.assertIsNone(process.poll(), "the program has ended")
-        said = self.tell(process, "quit")
-        self.assertEqual(process.wait(timeout=60), 0, said)
-        self.assertTrue(said.startswith("0 wrong, "), said)
+        printed = self.tell(process, "quit")
+        self.assertEqual(process.wait(timeout=60), 0, printed)
+        self.assertTrue(printed.startswith("0 wrong, "), printed)
         calls = self.calls()
         for before, started, ending, ended, seen in windows:
             surely = sum(count for begin, end, count in calls if begin >= started and end <= ending)
@@ -203,11 +203,11 @@ class Attach(AttachTest):
         session = self.folder / "s"
         self.profile("attach", process.pid, "-o", session)
         shutil.rmtree(session)
-        told = self.ask("status", process.pid)
-        self.assertEqual((told["watched"], told["how"], told["session_gone"], told["session"]), (True, "attached", True, str(session)))
-        said = self.profile("status", process.pid).stdout
-        self.assertIn(f"attached, but its session '{session}' is gone", said)
-        self.assertIn(f"penstock profile detach {process.pid}", said)
+        output = self.ask("status", process.pid)
+        self.assertEqual((output["watched"], output["how"], output["session_gone"], output["session"]), (True, "attached", True, str(session)))
+        printed = self.profile("status", process.pid).stdout
+        self.assertIn(f"attached, but its session '{session}' is gone", printed)
+        self.assertIn(f"penstock profile detach {process.pid}", printed)
         for subcommand in ("snapshot", "trace on", "top --once", "attach"):
             self.assertIn(message("process-is-gone"), self.profile(*subcommand.split(), process.pid, expect=1).stderr)
         self.assertIn(message("session-removed-meanwhile"), self.profile("detach", process.pid).stdout)
@@ -221,9 +221,9 @@ class Attach(AttachTest):
         self.profile("detach", process.pid)
         self.assertTrue(self.tell(process, "quit").startswith("0 wrong"))
         process.wait()
-        said = self.profile("report", self.folder / "s").stdout
-        self.assertRegex(said, r"detached from at \d{4}-\d\d-\d\dT")
-        self.assertNotIn(message("exit-not-observed"), said)
+        printed = self.profile("report", self.folder / "s").stdout
+        self.assertRegex(printed, r"detached from at \d{4}-\d\d-\d\dT")
+        self.assertNotIn(message("exit-not-observed"), printed)
         session, _ = self.report(self.folder / "s")
         self.assertEqual(session["exit_codes"], [None])
         self.assertRegex(session["detached"][0], r"^\d{4}-\d\d-\d\dT")
@@ -425,8 +425,8 @@ class Attach(AttachTest):
             self.assertEqual(detached["slots_unrestored"], 0)
             self.assertGreaterEqual(detached["slots_restored"] + detached["slots_unloaded"], attached["slots"])
             pauses += [attached["stopped_ms"], detached["stopped_ms"]]
-            told, files = self.report(session)
-            self.assertEqual(told["problems"], [])
+            output, files = self.report(session)
+            self.assertEqual(output["problems"], [])
             seen += sum(row["bytes_read"] for path, row in files.items() if path.startswith(f"{images}/"))
             shutil.rmtree(session)
             self.assertIsNone(process.poll(), "the program has ended")

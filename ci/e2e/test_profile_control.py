@@ -143,7 +143,7 @@ class Bounded(ControlTest):
     def test_the_oldest_calls_give_way_and_are_counted(self):
         made = 20000
         session = self.run_traced(READER, made, 0)
-        told, files = self.report(session)
+        output, files = self.report(session)
         self.assertEqual(files[str(self.data)]["reads"], made, "counters are never bounded")
         reads, trace = self.calls(session, self.data)
         kept = sorted(event["args"]["offset"] // 100 for event in reads)
@@ -155,9 +155,9 @@ class Bounded(ControlTest):
         self.profile("run", "--trace", "--trace-limit", "0", "-o", full, "--", sys.executable, "-c", READER, self.data, made, 0)
         whole = self.report(full)[0]
         self.assertEqual(whole["drops"]["segments"], 0)
-        self.assertAlmostEqual(told["drops"]["segments"] + told["calls_kept"]["calls"], whole["calls_kept"]["calls"], delta=20)
+        self.assertAlmostEqual(output["drops"]["segments"] + output["calls_kept"]["calls"], whole["calls_kept"]["calls"], delta=20)
         self.assertEqual(len(self.calls(full, self.data)[0]), made)
-        self.assertEqual(trace["otherData"]["calls_dropped"], told["drops"]["segments"])
+        self.assertEqual(trace["otherData"]["calls_dropped"], output["drops"]["segments"])
         self.assertIn(message("oldest-calls-dropped"), self.profile("report", "--all", session).stdout)
         self.assertIn(message("calls-kept-count"), self.profile("report", "--all", session).stdout)
         self.profile("report", "--all", "--html", self.folder / "page.html", session)
@@ -169,14 +169,14 @@ class Bounded(ControlTest):
     def test_threads_that_come_and_go(self):
         threads, reads = 300, 100
         session = self.run_traced(THREADS, threads, reads)
-        told, files = self.report(session)
+        output, files = self.report(session)
         self.assertEqual(files[str(self.data)]["reads"], threads * reads)
         events, _ = self.calls(session, self.data)
         kept = sorted(event["args"]["offset"] // 100 for event in events)
         self.assertEqual(len(kept), len(set(kept)))
         # Each thread at a time may have a block beyond the limit: three, and on a busy machine those that Python takes for ended.
         self.assertLessEqual(len(kept), ((128 << 10) + 10 * 16384) // 48)
-        self.assertGreater(told["drops"]["segments"], threads * reads - len(kept) - 1)
+        self.assertGreater(output["drops"]["segments"], threads * reads - len(kept) - 1)
         self.assertEqual(kept[-1], threads * reads - 1)
         # All of the last threads' are there, whoever made them.
         self.assertEqual(kept[-300:], list(range(threads * reads - 300, threads * reads)))
@@ -207,21 +207,21 @@ class OnDemand(ControlTest):
         process.send_signal(signal.SIGTERM)
         made = int(process.stdout.readline())
         process.wait(timeout=60)
-        told, files = self.report(session)
+        output, files = self.report(session)
         self.assertEqual(files[str(self.data)]["reads"], made)
         kept = len(self.calls(session, self.data)[0])
         self.assertGreater(kept, 0)
         self.assertLess(kept, made)
-        self.assertGreaterEqual(told["calls_kept"]["calls"], kept)
+        self.assertGreaterEqual(output["calls_kept"]["calls"], kept)
         self.assertIn(message("nothing-running"), self.profile("trace", "on", session, expect=1).stderr)
         self.assertIn(message("nothing-running"), self.profile("status", session).stdout)
         self.assertIn(message("process-not-watched"), self.profile("trace", "on", os.getpid(), expect=1).stderr)
 
     def test_arguments_that_make_no_sense(self):
-        for words, said in ((("trace",), "on|off"), (("trace", "on"), "on|off"), (("trace", "up", "1"), "on or off"),
+        for words, expected in ((("trace",), "on|off"), (("trace", "on"), "on|off"), (("trace", "up", "1"), "on or off"),
                             (("trace", "off", "1", "--for", "1s"), "--for"), (("trace", "on", "1", "--for", "0s"), "--for"),
                             (("snapshot",), "snapshot"), (("status",), "status"), (("status", "1", "--for", "1s"), "for")):
-            self.assertIn(said, self.profile(*words, expect=2).stderr, words)
+            self.assertIn(expected, self.profile(*words, expect=2).stderr, words)
         self.assertIn("neither", self.profile("trace", "on", self.folder / "none", expect=1).stderr)
 
     def test_ctrl_c_and_a_lost_terminal_disarm(self):
@@ -268,7 +268,7 @@ class OnDemand(ControlTest):
         self.assertEqual([row["failed"] for row in rows], ["", ""])
         self.assertFalse(any(row["trace"] for row in self.ask("status", session)))
         process.wait(timeout=60)
-        told, files = self.report(session)
+        output, files = self.report(session)
         for name in ("parent", "forked", "executed"):
             kept = len(self.calls(session, self.folder / name)[0])
             self.assertGreater(kept, 0, name)

@@ -107,8 +107,8 @@ class Darshan(Exporters):
     @needs("darshan")
     def test_pydarshan_has_the_reports_totals(self):
         for folder, session, files, traced in self.each_session():
-            log, said = self.export(folder)
-            self.assertEqual("DXT" in said, not traced, said)
+            log, output = self.export(folder)
+            self.assertEqual("DXT" in output, not traced, output)
             read = read_by("darshan", "darshan", log)
             self.assertEqual(read["processes"], session["processes"])
             self.assertAlmostEqual(read["run_time"], session["wall_s"], delta=1e-4)
@@ -190,8 +190,8 @@ class TensorBoard(Exporters):
     @needs("tensorboard")
     def test_the_accumulator_has_the_reports_totals(self):
         for folder, session, _, traced in self.each_session():
-            logs, said = self.export(folder)
-            self.assertEqual("--trace" in said, not traced, said)
+            logs, output = self.export(folder)
+            self.assertEqual("--trace" in output, not traced, output)
             read = read_by("tensorboard", "tensorboard", logs)
 
             def total(tag):
@@ -251,11 +251,11 @@ class TensorBoard(Exporters):
         server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         page = None
         try:
-            said = ""
-            while not (found := re.search(r"http://127\.0\.0\.1:\d+/", said)):
+            output = ""
+            while not (found := re.search(r"http://127\.0\.0\.1:\d+/", output)):
                 line = server.stderr.readline()
-                self.assertTrue(line, said)
-                said += line
+                self.assertTrue(line, output)
+                output += line
             page = browser.Browser(self.dir / "chromium")
             for tab, wanted in (("timeseries", ["bandwidth_MiB_per_s/read", "operations_per_s/write"]), ("histograms", ["sizes/read", "sizes/file"]),
                                 ("text", ["summary/session", "in whole"])):

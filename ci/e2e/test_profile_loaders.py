@@ -94,7 +94,7 @@ class DataLoader(LoaderTest):
         self.pictures = self.generate("pictures", "imagenet", "--samples", 64)
 
     def check(self, way):
-        session, files, said = self.watched(DATA_LOADER, self.pictures, self.folder / "log", way)
+        session, files, output = self.watched(DATA_LOADER, self.pictures, self.folder / "log", way)
         read = [line for log in self.folder.glob("log.*") for line in log.read_text().splitlines()]
         self.assertTrue(read)
         self.assertEqual(len(read), len(set(read)))
@@ -102,13 +102,13 @@ class DataLoader(LoaderTest):
         self.assertLessEqual(set(read), set(seen))
         for path in read:
             self.assertEqual(seen[path]["bytes_read"], os.path.getsize(path), path)
-        return session, read, seen, said
+        return session, read, seen, output
 
     def test_workers_that_end(self):
-        session, read, seen, said = self.check("joined")
-        self.assertEqual(len(read), said["files"])
+        session, read, seen, output = self.check("joined")
+        self.assertEqual(len(read), output["files"])
         self.assertEqual(set(seen), set(read))
-        self.assertEqual(sum(row["bytes_read"] for row in seen.values()), said["bytes"])
+        self.assertEqual(sum(row["bytes_read"] for row in seen.values()), output["bytes"])
         self.assertGreaterEqual(session["processes"], 5)
 
     def test_workers_that_are_killed(self):
@@ -143,17 +143,17 @@ PICTURES = """
 class TensorFlow(LoaderTest):
     MODULE = "tensorflow"
 
-    def as_they_are(self, files, said):
+    def as_they_are(self, files, output):
         """All that the program opened was read whole, once."""
-        for path in said["files"]:
+        for path in output["files"]:
             self.assertEqual(files[path]["bytes_read"], os.path.getsize(path), path)
             self.assertEqual(files[path]["opens"], 1, path)
 
     def test_records(self):
         shards = self.generate("shards", "imagenet", "--samples", 48, "--format", "tfrecord")
-        session, files, said = self.watched(RECORDS, shards)
-        self.assertEqual(said["records"], 48)
-        self.as_they_are(files, said)
+        session, files, output = self.watched(RECORDS, shards)
+        self.assertEqual(output["records"], 48)
+        self.as_they_are(files, output)
         self.assertGreater(session["coverage"]["rchar"]["fraction"], 0.99)
 
     def test_records_against_strace(self):
@@ -165,17 +165,17 @@ class TensorFlow(LoaderTest):
 
     def test_pictures(self):
         pictures = self.generate("pictures", "imagenet", "--samples", 96)
-        _, files, said = self.watched(PICTURES, pictures, ".JPEG", "4", "decode")
-        self.as_they_are(files, said)
-        self.finding("imagenet", [files[path] for path in said["files"]])
+        _, files, output = self.watched(PICTURES, pictures, ".JPEG", "4", "decode")
+        self.as_they_are(files, output)
+        self.finding("imagenet", [files[path] for path in output["files"]])
 
     def test_malware(self):
         folder = self.generate("malware", "malware", "--samples", 24)
         suffix = next(path.suffix for path in sorted(folder.rglob("*")) if path.is_file() and ".penstock" not in path.parts)
-        _, files, said = self.watched(PICTURES, folder, suffix, "1", "as it is")
-        self.as_they_are(files, said)
-        self.assertEqual(said["sum"], sum(os.path.getsize(path) for path in said["files"]))
-        self.finding("malware", [files[path] for path in said["files"]])
+        _, files, output = self.watched(PICTURES, folder, suffix, "1", "as it is")
+        self.as_they_are(files, output)
+        self.assertEqual(output["sum"], sum(os.path.getsize(path) for path in output["files"]))
+        self.finding("malware", [files[path] for path in output["files"]])
 
     def finding(self, name, rows):
         """tf-Darshan, of TensorFlow 2.2: read_file() reads until a read gives nothing, so that of a picture that one read brings half of

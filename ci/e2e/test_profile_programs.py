@@ -169,8 +169,8 @@ class BetweenTwoFiles(ProgramsTest):
         for call in ("copy_file_range", "sendfile"):
             with self.subTest(call=call):
                 target = self.folder / f"to-{call}"
-                _, files, said = self.profiled([sys.executable, "-c", script, call, source, target], session=call)
-                moved, elapsed = said.split()
+                _, files, output = self.profiled([sys.executable, "-c", script, call, source, target], session=call)
+                moved, elapsed = output.split()
                 read, written = files[str(source)], files[str(target)]
                 self.assertEqual((read["bytes_read"], written["bytes_written"]), (int(moved), int(moved)))
                 self.assertGreater(min(read["read_time_s"], written["write_time_s"]), 0)
@@ -198,9 +198,9 @@ class WithoutRoom(ProgramsTest):
         subprocess.run([calls, "make", self.folder / "small", "20000"], check=True)
         subprocess.run([PENSTOCK, "profile", "run", "--trace", "-o", disk / "s", "--", calls, "small", self.folder / "small", "20000"],
                        check=True, capture_output=True)
-        said = subprocess.run([PENSTOCK, "profile", "report", disk / "s"], check=True, capture_output=True, text=True).stdout
-        self.assertIn(message("session-disk-full"), said)
-        self.assertNotIn("--trace-limit", said)
+        output = subprocess.run([PENSTOCK, "profile", "report", disk / "s"], check=True, capture_output=True, text=True).stdout
+        self.assertIn(message("session-disk-full"), output)
+        self.assertNotIn("--trace-limit", output)
         rows = subprocess.run([PENSTOCK, "profile", "report", "--json", disk / "s"], check=True, capture_output=True, text=True).stdout
         self.assertEqual(json.loads(rows.splitlines()[0])["drops"]["no_room"], "No space left on device")
         (disk / "fill").write_bytes(bytes(os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize))

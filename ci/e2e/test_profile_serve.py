@@ -122,14 +122,14 @@ class Saved(ServeTest):
         line = process.stdout.readline()
         if not line:
             self.skipTest(f"that user cannot run it here: {process.communicate()[1]}")
-        said = json.loads(line)
-        text = f"GET /live?token={said['token']} HTTP/1.1\r\nHost: 127.0.0.1:{said['port']}\r\n\r\n"
-        with socket.create_connection(("127.0.0.1", said["port"])) as s:
+        output = json.loads(line)
+        text = f"GET /live?token={output['token']} HTTP/1.1\r\nHost: 127.0.0.1:{output['port']}\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", output["port"])) as s:
             s.sendall(text.encode())
             self.assertEqual(code(everything(s)), 200)
-        done = subprocess.run([sys.executable, "-c", STRANGER, str(said["port"]), text], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+        done = subprocess.run([sys.executable, "-c", STRANGER, str(output["port"]), text], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
         self.assertEqual(done.stdout.split(" ")[1], "403", done.stdout)
-        done = subprocess.run([sys.executable, "-c", STRANGER.replace("65534", "65533"), str(said["port"]), text], capture_output=True, text=True,
+        done = subprocess.run([sys.executable, "-c", STRANGER.replace("65534", "65533"), str(output["port"]), text], capture_output=True, text=True,
                               check=True, timeout=PATIENCE_S)
         self.assertEqual(done.stdout.split(" ")[1], "200", done.stdout)
 
@@ -179,8 +179,8 @@ class Saved(ServeTest):
         with page.connect(head.format(3).encode()) as s:
             self.assertEqual(s.recv(4096), b"HTTP/1.1 100 Continue\r\n\r\n")
             s.sendall(b"abc")
-            said = everything(s)
-        self.assertEqual(code(said), 200)
+            output = everything(s)
+        self.assertEqual(code(output), 200)
         self.assertEqual(code(page.raw(head.format(5000).encode())), 413)
 
     def test_requests_have_bounds(self):

@@ -68,12 +68,12 @@ class Live(RunningTest):
     def test_calls_are_kept_as_long_as_asked_for(self):
         process, page, live = self.busy()
         armed_ns = time.time_ns()
-        said = page.post(self, "/trace?seconds=3600")
-        self.assertTrue(said["armed"])
+        output = page.post(self, "/trace?seconds=3600")
+        self.assertTrue(output["armed"])
         page.wait(self, "it is armed", lambda live: live["processes"][0]["trace"])
-        said = page.post(self, "/trace?seconds=1")  # replaces
-        self.assertLessEqual(said["seconds_left"], 1)
-        self.assertEqual(said["running"], len(live["processes"]))
+        output = page.post(self, "/trace?seconds=1")  # replaces
+        self.assertLessEqual(output["seconds_left"], 1)
+        self.assertEqual(output["running"], len(live["processes"]))
         live = page.wait(self, "it is disarmed", lambda live: not live["trace"]["armed"])
         disarmed_ns = time.time_ns()
         page.wait(self, "it is seen", lambda live: not live["processes"][0]["trace"])

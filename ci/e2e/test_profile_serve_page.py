@@ -60,8 +60,8 @@ class Seen(RunningTest):
         self.assertEqual(self.browser.complaints(), [])
         self.assertEqual(self.browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), True, "the page is no wider than the window")
         if painted and self.charts:
-            for name, said, pixels in self.browser.evaluate(PAINTED):
-                self.assertEqual(said, "yes", name)
+            for name, output, pixels in self.browser.evaluate(PAINTED):
+                self.assertEqual(output, "yes", name)
                 self.assertGreater(pixels, 20, name)
 
     def until(self, what):

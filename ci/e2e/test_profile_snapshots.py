@@ -21,9 +21,9 @@ class Snapshots(ControlTest):
             copy = self.folder / f"copy{i}"
             row, = self.ask("snapshot", session, "-o", copy)
             self.assertEqual((row["files"], row["session"]), (1, str(copy)))
-            told, files = self.report(copy)
-            self.assertEqual(told["problems"], [])
-            self.assertLess(told["coverage"]["wchar"]["kernel"], 4096)  # the session's own writes do not count
+            output, files = self.report(copy)
+            self.assertEqual(output["problems"], [])
+            self.assertLess(output["coverage"]["wchar"]["kernel"], 4096)  # the session's own writes do not count
             seen = files[str(self.data)]["reads"]
             self.assertGreater(seen, before)
             before = seen

@@ -58,9 +58,9 @@ class OwnReaders(WithCorpus):
     def test_read_on_two_tiers_at_several_threads(self):
         _, records, files = self.profiled("read", "read", self.corpus, "--tier", f"posix:{self.copy}", "--threads", "1,2,4", "--min-time", "0.05s")
         self.assertNotIn("failed", {record["verdict"] for record in records})
-        told = {record["parameters"]["tier"]: record["metrics"]["tier_bytes_read"]["value"] for record in records}
-        self.assertEqual(len(told), 2)
-        self.assertEqual(sorted(told.values()), sorted((self.below(files, self.corpus), self.below(files, self.copy))))
+        output = {record["parameters"]["tier"]: record["metrics"]["tier_bytes_read"]["value"] for record in records}
+        self.assertEqual(len(output), 2)
+        self.assertEqual(sorted(output.values()), sorted((self.below(files, self.corpus), self.below(files, self.copy))))
 
     def test_train_with_spans(self):
         session, [record], files = self.profiled("train", "train", "alexnet", "--data", self.corpus, "--batch", "4", "--epochs", "1",
@@ -120,8 +120,8 @@ class Cifar(WithCorpus):
         self.assertEqual(sum(row["bytes_read"] for path, row in files.items() if path.endswith(".bin")), images)
         self.assertEqual([row["bytes_written"] for path, row in sorted(files.items()) if "checkpoint-" in path], [8 << 20] * 3)
         self.assertGreater(chosen["bytes_written"], 2 * chosen["bytes_read"])
-        said = subprocess.run([PENSTOCK, "profile", "report", session], capture_output=True, text=True, check=True).stdout
-        self.assertIn("--all", said)
+        printed = subprocess.run([PENSTOCK, "profile", "report", session], capture_output=True, text=True, check=True).stdout
+        self.assertIn("--all", printed)
 
 
 main()

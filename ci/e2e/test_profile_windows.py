@@ -88,8 +88,8 @@ class OwnCalls(AttachTest):
     def test_every_steps(self):
         session, path = self.run_script(every=4)
         self.assertEqual(self.windows(session, path), [12, 12, 6])
-        told = [json.loads(line) for line in self.profile("report", "--json", "--all", "--by", "window", session).stdout.splitlines()][1:]
-        self.assertEqual([(row["kind"], row["label"], row["begun"]) for row in told],
+        output = [json.loads(line) for line in self.profile("report", "--json", "--all", "--by", "window", session).stdout.splitlines()][1:]
+        self.assertEqual([(row["kind"], row["label"], row["begun"]) for row in output],
                          [("window", "all", "window"), ("window", "steps 4 to 7", "window"), ("window", "steps 8 to 9", "window")])
         self.assertIn(message("window-of-steps", n=4, n2=7), self.profile("report", "--by", "window", session).stdout)
 
@@ -114,8 +114,8 @@ class OwnCalls(AttachTest):
         # A shell and a program that tell no steps, and one that does.
         subprocess.run([PENSTOCK, "profile", "run", "--every", "4", "-o", session, "--", "sh", "-c", 'cat "$1" && shift && "$@"; exit 0', "sh", str(path),
                         *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-        told = [json.loads(line) for line in self.profile("report", "--json", "--all", "--by", "window", session).stdout.splitlines()][1:]
-        return [(row["number"], row["label"]) for row in told if row["number"] or row["label"]]
+        output = [json.loads(line) for line in self.profile("report", "--json", "--all", "--by", "window", session).stdout.splitlines()][1:]
+        return [(row["number"], row["label"]) for row in output if row["number"] or row["label"]]
 
     def test_only_windows_with_steps_are_named_and_by_the_steps_that_they_have(self):
         self.assertEqual(self.labels(self.folder / "a", 10), [(1, "steps 0 to 3"), (2, "steps 4 to 7"), (3, "steps 8 to 9")])
@@ -132,9 +132,9 @@ class OwnCalls(AttachTest):
                        stdout=subprocess.DEVNULL, check=True)
         self.profile("run", "--every", "4", "-o", session, "--", PENSTOCK, "train", "alexnet", "--data", corpus, "--batch", "4", "--threads", "1",
                      "--accelerator", "emulated:step=50ms", "--results", self.folder / "results", "--no-config")
-        told = [json.loads(line) for line in self.profile("report", "--json", "--all", "--by", "window", session).stdout.splitlines()][1:]
-        self.assertEqual([row["label"] for row in told], ["steps 0 to 3", "steps 4 to 7", "steps 8 to 9"])
-        self.assertGreater(told[1]["wall_s"], 0.15, "four steps of 50 ms")
+        output = [json.loads(line) for line in self.profile("report", "--json", "--all", "--by", "window", session).stdout.splitlines()][1:]
+        self.assertEqual([row["label"] for row in output], ["steps 0 to 3", "steps 4 to 7", "steps 8 to 9"])
+        self.assertGreater(output[1]["wall_s"], 0.15, "four steps of 50 ms")
 
     def test_windows_of_steps_while_others_read_ahead(self):
         """As a loader does that prefetches: which reads are a window's, the program's own log says of each read's begin."""
@@ -172,15 +172,15 @@ class OwnCalls(AttachTest):
         """)
         done = subprocess.run([sys.executable, "-c", script, LIBRARY, session, path, log], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        told = json.loads(log.read_text())
-        self.assertEqual(len(told["cuts"]), 12)
+        output = json.loads(log.read_text())
+        self.assertEqual(len(output["cuts"]), 12)
         seen = []
         for image in sorted(session.glob("*.session"), key=lambda image: int(image.stem.split("-")[1])):
             _, files = self.report(image)
             seen.append(files[str(path)]["bytes_read"] if str(path) in files else 0)
-        self.assertEqual(sum(seen), sum(size for _, size in told["reads"]), "none is lost between windows")
-        ends = [0, *told["cuts"], float("inf")]
-        logged = [sum(size for begin, size in told["reads"] if after <= begin < before) for after, before in zip(ends, ends[1:])]
+        self.assertEqual(sum(seen), sum(size for _, size in output["reads"]), "none is lost between windows")
+        ends = [0, *output["cuts"], float("inf")]
+        logged = [sum(size for begin, size in output["reads"] if after <= begin < before) for after, before in zip(ends, ends[1:])]
         self.assertEqual(len(seen), len(logged))
         for window, own in list(zip(seen, logged))[:12]:
             self.assertAlmostEqual(window, own, delta=0.02 * own)
@@ -217,12 +217,12 @@ class OwnCalls(AttachTest):
                                   capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertGreater(int(done.stdout), 3)
-            told, files = self.report(session)
-            self.assertEqual(told["problems"], [])
+            output, files = self.report(session)
+            self.assertEqual(output["problems"], [])
             self.assertEqual([files[str(data / str(i))]["reads"] for i in range(3)], [20000] * 3)
             self.assertEqual([files[str(data / str(i))]["opens"] for i in range(3)], [1] * 3)
             if extra:
-                self.assertEqual(told["drops"]["segments"], 0)
+                self.assertEqual(output["drops"]["segments"], 0)
                 self.assertEqual(self.kept_reads(session, data), {str(data / str(i)): 20000 for i in range(3)})
                 for image in sorted(session.glob("*.session"))[:20]:  # what a file has counted is in the same file
                     counted = {path: row["reads"] for path, row in self.report(image)[1].items() if path.startswith(f"{data}/") and row["reads"]}

@@ -180,8 +180,8 @@ class Reading(RanksTest):
             listed = subprocess.run(["ps", "-o", "cputimes=,pid=", "--ppid", str(job.pid)], capture_output=True, text=True, timeout=60, check=False)
             ranks = sorted([tuple(map(int, line.split())) for line in listed.stdout.splitlines()], key=lambda rank: rank[1])
         os.kill(ranks[-1][1], signal.SIGTERM)
-        said, _ = job.communicate(timeout=penstock_cli.PATIENCE_S)
-        self.assertEqual(job.returncode, 143, said)
+        output, _ = job.communicate(timeout=penstock_cli.PATIENCE_S)
+        self.assertEqual(job.returncode, 143, output)
         record = json.loads(next((self.dir / "penstock-results").glob("*-read-*.jsonl")).read_text())
         self.assertEqual((record["verdict"], record["parameters"]["ranks"]), ("interrupted", 3))
 
@@ -269,9 +269,9 @@ class Generating(RanksTest):
     def test_stopped_by_a_signal_to_one_rank_and_resumed_by_others(self):
         job, processes = self.begin(2, "stopped")
         os.kill(processes[-1], signal.SIGTERM)
-        said, _ = job.communicate(timeout=penstock_cli.PATIENCE_S)
-        self.assertEqual(job.returncode, 143, said)
-        self.assertIn("--resume", said)
+        output, _ = job.communicate(timeout=penstock_cli.PATIENCE_S)
+        self.assertEqual(job.returncode, 143, output)
+        self.assertIn("--resume", output)
         self.assertFalse((self.dir / "stopped" / ".penstock" / "manifest").exists())
         record = json.loads(next((self.dir / "penstock-results").glob("*-generate-*.jsonl")).read_text())
         self.assertEqual(record["verdict"], "interrupted")
@@ -280,8 +280,8 @@ class Generating(RanksTest):
     def test_killed_and_resumed(self):
         job, processes = self.begin(2, "killed")
         os.kill(processes[-1], signal.SIGKILL)
-        said, _ = job.communicate(timeout=penstock_cli.PATIENCE_S)
-        self.assertNotEqual(job.returncode, 0, said)
+        output, _ = job.communicate(timeout=penstock_cli.PATIENCE_S)
+        self.assertNotEqual(job.returncode, 0, output)
         self.assertFalse((self.dir / "killed" / ".penstock" / "manifest").exists())
         self.assert_resumed("killed")
 
@@ -398,9 +398,9 @@ class MpiIo(RanksTest):
         corpus = self.shards()
         done = self.over(2, "read", f"mpiio:{corpus},hints=cb_buffer_size:1234567+romio_cb_read:disable", "--collective", *QUICK[:4],
                          "--no-baseline", "--no-ceiling", environment={"OMPI_MCA_io": ROMIO, "ROMIO_PRINT_HINTS": "1"})
-        said = done.stdout + done.stderr
-        self.assertRegex(said, r"cb_buffer_size\s+value = 1234567")
-        self.assertRegex(said, r"romio_cb_read\s+value = disable")
+        output = done.stdout + done.stderr
+        self.assertRegex(output, r"cb_buffer_size\s+value = 1234567")
+        self.assertRegex(output, r"romio_cb_read\s+value = disable")
 
     def test_what_cannot_be_read_together_is_refused(self):
         corpus = self.shards()

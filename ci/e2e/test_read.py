@@ -174,9 +174,9 @@ class Rows(ReadTest):
                 self.assertLessEqual(metrics["late_ns_p50"]["value"], metrics["latency_ns_p50"]["value"])
                 self.assertNotIn("baseline_samples_per_s", metrics)
                 self.assertNotIn("ceiling_bytes_per_s", metrics)
-        said = self.run_cli("read", f"posix:{folder},latency=20ms", *flags[1:], "--rate", "1k").stdout
-        self.assertIn(message("arrivals-not-kept-up", n=1), said)
-        self.assertNotIn("gains", said, "a rate that was given is no limit")
+        output = self.run_cli("read", f"posix:{folder},latency=20ms", *flags[1:], "--rate", "1k").stdout
+        self.assertIn(message("arrivals-not-kept-up", n=1), output)
+        self.assertNotIn("gains", output, "a rate that was given is no limit")
         for wrong, word in ((("--rate", "fast"), "no number of samples a second"), (("--rate", "9", "--depth", "4"), "leave --depth"),
                             (("--rate", "9", "--collective"), "--collective")):
             self.assertIn(word, self.run_cli("read", *flags[:2], *wrong, expect=2).stderr)

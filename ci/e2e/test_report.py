@@ -96,8 +96,8 @@ class Report(CliTest):
             for one in records:
                 one.pop("pair")
             synthetic.write(self.dir / folder, records)
-        said = self.run_cli("report", "tuesday", "--baseline", "monday", "-o", "r.html").stdout
-        self.assertRegex(said, "^From monday to tuesday: 1 regression")
+        output = self.run_cli("report", "tuesday", "--baseline", "monday", "-o", "r.html").stdout
+        self.assertRegex(output, "^From monday to tuesday: 1 regression")
         page = (self.dir / "r.html").read_text()
         self.assertIn("From monday to tuesday: ", page)
         self.assertRegex(page, r"worse: [^.]*payload_bytes_per_s \u2212(19|20|21)%")

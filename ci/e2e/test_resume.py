@@ -22,10 +22,10 @@ class Resume(penstock_cli.CliTest):
         self.assertEqual(tree(self.dir / "data"), before)
 
     def test_what_is_said_to_be_there_is_what_resume_keeps(self):
-        for fault, said in (("publish:enospc@#4", True), ("publish:enospc@#4..", False)):
+        for fault, printed in (("publish:enospc@#4", True), ("publish:enospc@#4..", False)):
             done = self.run_cli(*WORDS, "--threads", 1, "--out", f"posix:{self.dir}/full,fail={fault}", expect=1)
             there = re.search(r"(\d+) of 6 samples (?:is|are) there; go on with", done.stderr)
-            self.assertEqual(bool(there), said, done.stderr)
+            self.assertEqual(bool(there), printed, done.stderr)
             self.assertIn(message("how-to-go-on"), done.stderr)
             done = self.run_cli("generate", "climate", "--out", "full", "--resume")
             kept = re.search(r"kept (\d+) samples", done.stdout)
@@ -104,13 +104,13 @@ class Resume(penstock_cli.CliTest):
         self.assertIn(message("kept-samples-of-right-size", n=5),
                       self.run_cli("generate", "climate", "--out", "data", "--resume").stdout)
         self.assertIn(message("bytes-not-checked"), self.run_cli("generate", "climate", "--out", "data", "--resume").stderr)
-        told = self.run_cli("verify", "data", expect=1).stderr
-        self.assertIn(message("remove-wrong-objects"), told)
-        self.assertIn("penstock generate climate --out data --resume", told)
+        output = self.run_cli("verify", "data", expect=1).stderr
+        self.assertIn(message("remove-wrong-objects"), output)
+        self.assertIn("penstock generate climate --out data --resume", output)
         (self.dir / "data" / names[0]).unlink()
-        told = self.run_cli("verify", "data", expect=1).stderr
-        self.assertNotIn("remove", told)
-        self.run_cli(*told.strip().rsplit("penstock ", 1)[1].split())
+        output = self.run_cli("verify", "data", expect=1).stderr
+        self.assertNotIn("remove", output)
+        self.run_cli(*output.strip().rsplit("penstock ", 1)[1].split())
         self.assertEqual(tree(self.dir / "data"), before)
 
     def test_a_manifest_that_is_lost_or_damaged_is_made_anew(self):
@@ -120,12 +120,12 @@ class Resume(penstock_cli.CliTest):
             manifest.unlink()
             if content is not None:
                 manifest.write_bytes(content)
-            told = self.run_cli(*WORDS, "--out", "data", "--resume", expect=1).stderr
-            self.assertIn("penstock describe says how", told)
-            told = self.run_cli("describe", "data", expect=1).stderr
-            self.assertIn(message("make-new-corpus"), told)
-            self.assertNotIn("json", told)
-            self.run_cli(*told.strip().rsplit("penstock ", 1)[1].split())
+            output = self.run_cli(*WORDS, "--out", "data", "--resume", expect=1).stderr
+            self.assertIn("penstock describe says how", output)
+            output = self.run_cli("describe", "data", expect=1).stderr
+            self.assertIn(message("make-new-corpus"), output)
+            self.assertNotIn("json", output)
+            self.run_cli(*output.strip().rsplit("penstock ", 1)[1].split())
             self.assertIn("7 right", self.run_cli("verify", "data").stdout)
             self.assertEqual(self.records("describe", "data")[0]["samples"], 6)
 
@@ -157,9 +157,9 @@ class Resume(penstock_cli.CliTest):
     def test_a_damaged_state_has_its_own_message(self):
         (self.dir / "half" / ".penstock").mkdir(parents=True)
         (self.dir / "half" / ".penstock" / "generate.json").write_text('{"x', encoding="utf-8")
-        told = self.run_cli(*WORDS, "--out", "half", "--resume", expect=1).stderr
-        self.assertIn(f"'{self.dir}/half/.penstock/generate.json' is damaged", told)
-        self.assertNotIn("exception", told)
+        output = self.run_cli(*WORDS, "--out", "half", "--resume", expect=1).stderr
+        self.assertIn(f"'{self.dir}/half/.penstock/generate.json' is damaged", output)
+        self.assertNotIn("exception", output)
 
     def test_a_sample_that_no_object_holds_is_told_before_anything_is_made(self):
         words = ("generate", "unet3d", "--format", "tfrecord", "--set", "mean=600MB", "--set", "deviation=550MB",

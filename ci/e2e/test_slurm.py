@@ -82,8 +82,8 @@ class SlurmTest(penstock_cli.CliTest):
 
     def end(self, job):
         """What a job said that was told to end."""
-        said, _ = job.communicate(timeout=penstock_cli.PATIENCE_S)
-        return said
+        output, _ = job.communicate(timeout=penstock_cli.PATIENCE_S)
+        return output
 
     def results(self):
         return sorted((self.dir / "penstock-results").glob("*"))
@@ -171,8 +171,8 @@ class Reading(SlurmTest):
         self.corpus()
         job = self.begin_reading()
         os.kill(tasks()[3], signal.SIGTERM)
-        said = self.end(job)
-        self.assertEqual(job.returncode, 143, said)
+        output = self.end(job)
+        self.assertEqual(job.returncode, 143, output)
         record, = records_in(self.results()[0].read_text())
         self.assertEqual((record["verdict"], record["parameters"]["ranks"]), ("interrupted", 4))
 
@@ -181,8 +181,8 @@ class Reading(SlurmTest):
         self.corpus()
         job = self.begin_reading(launch=(*FOUR, "-X"))
         job.send_signal(signal.SIGINT)
-        said = self.end(job)
-        self.assertEqual(job.returncode, 130, said)
+        output = self.end(job)
+        self.assertEqual(job.returncode, 130, output)
         record, = records_in(self.results()[0].read_text())
         self.assertEqual(record["verdict"], "interrupted")
         self.assertEqual(self.left_behind(), [])

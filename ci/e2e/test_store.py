@@ -59,8 +59,8 @@ class Kills(StoreTest):
         self.assertLessEqual(set(acknowledged), set(stored))
         for file, records in stored.items():
             self.assertEqual([(one["seal"]["line"], one["seal"]["of"]) for one in records], [(1, 1)], file)
-        told = self.report()
-        self.assertEqual((told["records"], told["problems"]), (len(stored), []))
+        output = self.report()
+        self.assertEqual((output["records"], output["problems"]), (len(stored), []))
 
 
 class Writers(StoreTest):
@@ -68,17 +68,17 @@ class Writers(StoreTest):
         self.corpus()
         writers = 50 if penstock_cli.SANITIZED else 200
         processes, acknowledged = [self.start(*self.quick("--json")) for _ in range(writers)], []
-        said = set()
+        printed = set()
         for process in processes:
             out, err = process.communicate(timeout=penstock_cli.PATIENCE_S)
             self.assertEqual(process.returncode, 0, err)
             acknowledged += [self.dir / name for name in named(err)]
-            said |= {json.loads(line)["id"] for line in out.splitlines()}
+            printed |= {json.loads(line)["id"] for line in out.splitlines()}
         self.assertEqual(len(set(acknowledged)), writers)
         stored = self.stored()
         self.assertEqual(set(stored), set(acknowledged))
-        self.assertEqual({record["id"] for records in stored.values() for record in records}, said)
-        self.assertEqual(len(said), writers)
+        self.assertEqual({record["id"] for records in stored.values() for record in records}, printed)
+        self.assertEqual(len(printed), writers)
         self.assertEqual([path for path in self.results.iterdir() if path.suffix != ".jsonl"], [], "nothing else is left")
         self.assertEqual(self.report()["problems"], [])
 
@@ -102,8 +102,8 @@ class FullDisk(StoreTest):
         self.assertIn(message("no-space-left"), done.stderr)
         self.assertEqual(named(done.stderr), [])
         self.assertGreater(kept, 0)
-        told = self.report(place)
-        self.assertEqual((told["records"], told["problems"]), (kept, []))
+        output = self.report(place)
+        self.assertEqual((output["records"], output["problems"]), (kept, []))
         self.assertEqual(len(list(place.iterdir())), kept, "nothing unfinished is left")
 
 
@@ -126,17 +126,17 @@ class Damage(StoreTest):
 
     def test_what_changed_is_named_and_left_out(self):
         self.file.write_text("\n".join([self.lines[0], self.lines[1].replace('"threads":2', '"threads":3'), self.lines[2]]) + "\n", encoding="utf-8")
-        told = self.report()
-        self.assertEqual(told["records"], 2)
-        self.assertEqual(len(told["problems"]), 1)
-        self.assertIn(message("record-line-changed", name=self.file.name, n=2), told["problems"][0])
+        output = self.report()
+        self.assertEqual(output["records"], 2)
+        self.assertEqual(len(output["problems"]), 1)
+        self.assertIn(message("record-line-changed", name=self.file.name, n=2), output["problems"][0])
         self.assertIn(message("record-changed-in-page"), (self.dir / "r.html").read_text(encoding="utf-8"))
 
     def test_what_is_missing_is_named(self):
         self.file.write_text(self.lines[0] + "\n", encoding="utf-8")
-        told = self.report()
-        self.assertEqual(told["records"], 1)
-        self.assertIn(message("record-lines-missing", name=self.file.name, n=2, n2=3), told["problems"][0])
+        output = self.report()
+        self.assertEqual(output["records"], 1)
+        self.assertIn(message("record-lines-missing", name=self.file.name, n=2, n2=3), output["problems"][0])
 
     def test_joined_files_and_those_of_earlier_versions_are_read(self):
         text = self.file.read_text(encoding="utf-8")
@@ -148,8 +148,8 @@ class Damage(StoreTest):
             del record["seal"]
             bare.append(json.dumps(record))
         self.file.write_text("\n".join(bare) + "\n", encoding="utf-8")
-        told = self.report()
-        self.assertEqual((told["records"], told["problems"]), (3, []))
+        output = self.report()
+        self.assertEqual((output["records"], output["problems"]), (3, []))
 
 
 class Baselines(StoreTest):

@@ -166,8 +166,8 @@ class Sweep(SweepTest):
         while not penstock_cli.present(self.dir / "penstock-results", ".sweep-read/*"):
             self.assertIsNone(process.poll())
         other = self.start("sweep", "sweep.yaml")
-        said = other.stderr.readline()
-        self.assertIn(message("waiting-for-other-process"), said)
+        output = other.stderr.readline()
+        self.assertIn(message("waiting-for-other-process"), output)
         for each in (other, process):
             each.send_signal(signal.SIGTERM)
             each.communicate(timeout=penstock_cli.PATIENCE_S)

@@ -74,11 +74,11 @@ class Ways(TrainTest):
                 done = self.run_cli(*words, "--data", *data, "--decode", decode, expect=2)
                 self.assertIn(message("png-decoded-whole", data=data[0], remedy=remedy), done.stderr)
         self.assertFalse((self.dir / "penstock-results").exists())
-        said = "--decode scaled is for JPEG, and PNG is decoded whole"
+        output = "--decode scaled is for JPEG, and PNG is decoded whole"
         for way in (("--decode", "full"), ("--set", "crop=random")):
             self.assertNotIn(message("samples-decoded-whole"), self.run_cli(*words, "--data", "png", *way).stderr)
         shutil.copytree(self.made / "corpus", self.dir / "scanned", ignore=shutil.ignore_patterns(".penstock"), dirs_exist_ok=True)
-        self.assertEqual(self.run_cli(*words, "--data", "scanned", "--scan", "--decode", "scaled").stderr.count(said), 1)
+        self.assertEqual(self.run_cli(*words, "--data", "scanned", "--scan", "--decode", "scaled").stderr.count(output), 1)
         self.assertNotIn(message("samples-decoded-whole"), self.run_cli(*words, "--data", "scanned", "--scan").stderr)
         self.assertNotIn(message("samples-decoded-whole"), self.run_cli(*words, "--data", self.made / "corpus", "--decode", "scaled").stderr)
 
@@ -144,12 +144,12 @@ class Ways(TrainTest):
         self.assertIn(f"byte {57 * 20}", record["reason"])
 
     def test_arguments_that_are_wrong(self):
-        for words, said in ((("--decode", "half"), "full|scaled|crop"), (("--resize", "cubic"), "bilinear|antialias"),
+        for words, expected in ((("--decode", "half"), "full|scaled|crop"), (("--resize", "cubic"), "bilinear|antialias"),
                             (("--set", "type=f64"), "f32|f16|u8"), (("--decode", "crop", "--set", "crop=whole"), "random crops"), (("--depth", "0"), "depth"), (("--depth", "5000"), "at most 1024"),
                             (("--accelerator", "emulated:step=1ms,burn=gpu"), "burn=cpu:0.5"),
                             (("--accelerator", "emulated:step=1ms,jitter=1ms"), "shorter than its step")):
             done = self.run_cli("train", "alexnet", "--data", self.made / "corpus", *words, expect=2)
-            self.assertIn(said, done.stderr)
+            self.assertIn(expected, done.stderr)
 
 
 class Kinds(TrainTest):
@@ -255,11 +255,11 @@ class Figures(TrainTest):
     def test_cache_states_are_said(self):
         for requested in ("cold", "warm"):
             [record] = self.train("--batch", "8", "--cache", requested, expect=None)
-            said = record["cache"]["client_data"]
+            output = record["cache"]["client_data"]
             if record["verdict"] == f"not_{requested}":
                 continue
-            self.assertIn(said, (requested, "memory", "unverified"))
-            if said == requested and requested == "cold":
+            self.assertIn(output, (requested, "memory", "unverified"))
+            if output == requested and requested == "cold":
                 self.assertLessEqual(record["cache"]["resident_fraction_before"], 0.01)
 
     def test_the_table_says_what_was_alternating(self):

@@ -81,18 +81,18 @@ class Accelerators(TrainTest):
     def test_a_search_that_is_interrupted_says_what_it_knows(self):
         process = self.start("train", "stream", "--data", self.made / "corpus", "--find-accelerators", "--batch", "4", "--steps", "4",
                              "--accelerator", "emulated:step=500ms", "--progress", "always", "--json")
-        said = ""
-        while message("search-started-for-stream") not in said:  # the search is under way
+        output = ""
+        while message("search-started-for-stream") not in output:  # the search is under way
             more = os.read(process.stderr.fileno(), 4096).decode()
-            self.assertTrue(more, said)
-            said += more
+            self.assertTrue(more, output)
+            output += more
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, err)
         [record] = map(json.loads, out.splitlines())
         self.assertEqual(record["verdict"], "interrupted")
         fed = record["parameters"]["fed_so_far"]
-        self.assertIn("the search ended early: " + ("no number of accelerators was fed" if fed == 0 else f"{fed} accelerator"), said + err)
+        self.assertIn("the search ended early: " + ("no number of accelerators was fed" if fed == 0 else f"{fed} accelerator"), output + err)
 
 
 if __name__ == "__main__":

@@ -62,11 +62,11 @@ class TrainOnCpu(RanksTest):
         self.assertAlmostEqual(losses[0], losses[1], places=2)
 
     def test_what_it_does_not_take_is_said_before_anything_is_measured(self):
-        for command, said in ((self.command("--set", "type=u8"), "f32 NHWC 224x224x3"), (self.command("--set", "image=64"), "f32 NHWC 224x224x3"),
+        for command, expected in ((self.command("--set", "type=u8"), "f32 NHWC 224x224x3"), (self.command("--set", "image=64"), "f32 NHWC 224x224x3"),
                               (self.command(app="stream"), "f32 NHWC 224x224x3"), (self.command("--accelerators", "2"), "leave out --accelerators"),
                               (self.command("--find-accelerators"), "emulated:step"), (self.command(accelerator="cpu:cores=1"), "threads")):
             done = self.run_cli(*command, expect=2)
-            self.assertIn(said, done.stderr)
+            self.assertIn(expected, done.stderr)
             self.assertFalse((self.dir / "penstock-results").exists(), "no record of a measurement")
 
     def test_a_label_beyond_its_classes_fails_the_run(self):

@@ -67,11 +67,11 @@ class Dlio(TrainTest):
         self.assertEqual(value(record, "steps"), 6)
 
     def test_arguments_that_are_wrong(self):
-        for words, said in ((("--workload", "it.yaml", "++workload.reader.bach_size=3"), "reader.batch_size"),
+        for words, expected in ((("--workload", "it.yaml", "++workload.reader.bach_size=3"), "reader.batch_size"),
                             (("--workload", "it.yaml", "reader.batch_size=3"), "++workload.SECTION.KEY=VALUE"),
                             (("--workload", "it.yaml", "++workload.reader.read_threads=4294967296"), "too large: at most 4096"),
                             (("--workload", "no.yaml"), "no.yaml"), ((), "needs --workload")):
-            self.assertIn(said, self.run_cli("train", "dlio", *words, expect=2).stderr)
+            self.assertIn(expected, self.run_cli("train", "dlio", *words, expect=2).stderr)
         self.assertIn(message("app-described-by-flags"), self.run_cli("train", "stream", "--data", "data/unet3d/train", "--workload", "it.yaml", expect=2).stderr)
         self.assertIn(message("extra-argument"), self.run_cli("train", "stream", "x", "--data", "data/unet3d/train", expect=2).stderr)
 

@@ -20,9 +20,9 @@ class Limits(TrainTest):
         waited = sum(seconds for part, seconds in lost.items() if part not in ("straggler", "barrier"))
         self.assertAlmostEqual(waited, value(record, "input_wait_s"), delta=0.02 * value(record, "input_wait_s"))
         self.assertEqual(max(lost, key=lost.get), to, lost)
-        said = re.search(r"lost \d+% of its time, the first batch included: \d+% to (\w+)", text)
-        self.assertTrue(said, text)
-        self.assertEqual(said[1], to, text)
+        output = re.search(r"lost \d+% of its time, the first batch included: \d+% to (\w+)", text)
+        self.assertTrue(output, text)
+        self.assertEqual(output[1], to, text)
 
     def measured(self, *args, data=None, batch=4):
         done = self.run_cli("train", "alexnet", "--data", data or self.made / "corpus", "--seed", 3, "--threads", 1, "--batch", batch, *STEP, *args)

@@ -228,11 +228,11 @@ class Ends(TimelineTest):
         process = self.start(*self.words("--epochs", 100000, "--accelerator", "emulated:step=10ms", "--cache", "warm", "--timeline", "run.csv",
                                          "--timeline-memory", "4MiB", "--progress", "always", "--json"))
         self.addCleanup(lambda: (process.kill(), process.wait(), process.stdout.close(), process.stderr.close()))
-        said = ""
-        while message("measuring-input-alone") not in said:  # it is measured for ten seconds
+        output = ""
+        while message("measuring-input-alone") not in output:  # it is measured for ten seconds
             more = os.read(process.stderr.fileno(), 4096).decode()
-            self.assertTrue(more, said)
-            said += more
+            self.assertTrue(more, output)
+            output += more
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, err)
