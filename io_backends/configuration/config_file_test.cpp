@@ -63,14 +63,14 @@ TEST_F(SiteFiles, TiersAreNamesNextToTheFlagsOfTheCommand) {
   EXPECT_EQ(words(read(text, "tiers").value().flags), "probe=true tier=/a tier=/b ");
 }
 
-TEST_F(SiteFiles, TheLauncherSaysWhereTheNumberGoes) {
+TEST_F(SiteFiles, TheLauncherHasAPlaceForTheNumber) {
   EXPECT_EQ(read("launcher: mpirun --oversubscribe -n {ranks}\n").value().launcher,
             (std::vector<std::string>{"mpirun", "--oversubscribe", "-n", "{ranks}"}));
   EXPECT_EQ(read("launcher: [srun, '--ntasks={ranks}', 'a b']\n").value().launcher,
             (std::vector<std::string>{"srun", "--ntasks={ranks}", "a b"}));
 }
 
-TEST_F(SiteFiles, WhatIsWrongIsSaidWithTheFile) {
+TEST_F(SiteFiles, ErrorsNameTheFile) {
   for (const auto& [text, said] :
        {std::pair("raed: {}\n", "did you mean 'read'?"), std::pair("tires: {}\n", "did you mean 'tiers'?"),
         std::pair("defaults: {thraeds: 1}\n", "did you mean 'threads'?"),

@@ -30,7 +30,7 @@ TEST(Histogram, BucketsCoverAllValuesWithoutGapOrOverlap) {
   EXPECT_EQ(Histogram::bucket(UINT64_MAX), Histogram::kBuckets - 1);
 }
 
-TEST(Histogram, PercentilesLieWithinABucketOfTheExactOnes) {
+TEST(Histogram, PercentilesAreWithinABucketOfTheExactOnes) {
   const RandomStream random(7, "latencies");
   std::vector<std::uint64_t> values;
   Histogram histogram;

@@ -41,7 +41,7 @@ Result<std::int64_t> as_signed(Result<std::uint64_t> bytes, std::string_view tex
   return static_cast<std::int64_t>(*bytes);
 }
 
-std::string called(std::string_view option, std::string_view owner) {
+std::string option_text(std::string_view option, std::string_view owner) {
   return owner == Options::kOnCommandLine ? fmt::format("--{}", option)
                                           : fmt::format("{} '{}'", owner, option);
 }
@@ -71,7 +71,7 @@ Error unknown_name(std::string_view what, std::string_view word, const std::vect
 Result<void> Options::set(Value& value, std::string_view text, std::string_view owner) {
   const OptionSpec& spec = *value.spec;
   const auto refuse = [&](std::string_view why) {
-    return make_error(Errc::invalid_argument, fmt::format("{}: {}", called(spec.name, owner), why));
+    return make_error(Errc::invalid_argument, fmt::format("{}: {}", option_text(spec.name, owner), why));
   };
   const auto take_integer = [&](Result<std::int64_t> parsed) -> Result<void> {
     if (!parsed.ok()) return refuse(parsed.error().what);
@@ -149,7 +149,8 @@ Result<Options> Options::parse(std::span<const OptionTable> tables, std::span<co
       return unknown_name(owner, word.key, valid);
     }
     if (found->given && !found->spec->repeated)
-      return make_error(Errc::invalid_argument, fmt::format("{} is given twice", called(word.key, owner)));
+      return make_error(Errc::invalid_argument,
+                        fmt::format("{} is given twice", option_text(word.key, owner)));
     if (!found->given) found->texts.clear();
     found->given = true;
     PENSTOCK_TRY(options.set(*found, word.value, owner));

@@ -79,7 +79,7 @@ TEST(Options, BadValuesNameTheKey) {
   EXPECT_FALSE(parse({{"depth", "1"}, {"depth", "2"}}).ok());
 }
 
-TEST(Options, ResolvedSaysWhatWasUnderstood) {
+TEST(Options, ResolvedHasTheParsedValues) {
   const Result<Options> given = parse({{"threads", "1..8*2"}, {"min-time", "10ms"}});
   ASSERT_TRUE(given.ok());
   std::string all;

@@ -59,7 +59,7 @@ TEST(Permutation, VisitsEveryNumberOnce) {
   }
 }
 
-TEST(Permutation, DependsOnTheSeedAndMovesThings) {
+TEST(Permutation, DependsOnTheSeedAndChangesTheOrder) {
   const Permutation a(10'000, 1);
   const Permutation b(10'000, 2);
   int same = 0;

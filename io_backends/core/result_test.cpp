@@ -19,7 +19,7 @@ Result<int> quarter(int number) {
   return half(once);
 }
 
-TEST(Result, HandsValuesAndErrorsOn) {
+TEST(Result, PassesValuesAndErrorsOn) {
   EXPECT_EQ(*quarter(8), 2);
   const Result<int> failed = quarter(6);
   ASSERT_FALSE(failed.ok());

@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-TEST(Text, CaseIsThatOfAsciiAlone) {
+TEST(Text, CaseIsOnlyThatOfAscii) {
   EXPECT_EQ(lower_case("aZ-9\xc4"), "az-9\xc4");
   EXPECT_EQ(upper_case("aZ-9\xe4"), "AZ-9\xe4");
   EXPECT_TRUE(same_but_case("JPeg", "jpeg"));
@@ -31,7 +31,7 @@ TEST(Text, TakesPartsUntilNothingIsLeft) {
   EXPECT_EQ(take_part(text, ','), "");
 }
 
-TEST(Text, DigitsAreANumberOnlyAsAWhole) {
+TEST(Text, OnlyAWholeTextOfDigitsIsANumber) {
   EXPECT_EQ(parse_digits<std::uint64_t>("18446744073709551615"), UINT64_MAX);
   EXPECT_EQ(parse_digits<std::uint32_t>("ff", 16), 255U);
   EXPECT_EQ(parse_digits<std::int64_t>("-7"), -7);

@@ -26,8 +26,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kSpin{1};   // a wait spins this long before it sleeps
-constexpr std::chrono::microseconds kNap{200};  // sleep between two tests after that
+constexpr std::chrono::milliseconds kSpinTime{1};     // a wait spins this long before it sleeps
+constexpr std::chrono::microseconds kPollSleep{200};  // sleep between two tests after that
 constexpr std::chrono::hours kForever{24 * 365 * 100};
 constexpr int kClockRounds = 64;
 constexpr int kClockTag = 1;
@@ -162,12 +162,12 @@ Result<bool> MpiRanks::wait_for(std::chrono::milliseconds patience, std::string_
       PENSTOCK_TRY(check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what));
     }
     if (done != 0) return true;
-    const Clock::duration gone = Clock::now() - began;
-    if (gone >= patience) return false;
-    if (gone < kSpin)
+    const Clock::duration waited = Clock::now() - began;
+    if (waited >= patience) return false;
+    if (waited < kSpinTime)
       std::this_thread::yield();
     else
-      std::this_thread::sleep_for(kNap);
+      std::this_thread::sleep_for(kPollSleep);
   }
 }
 
@@ -301,9 +301,9 @@ int MpiRanks::heard_signal() {
 }
 
 bool MpiRanks::wait_for_all(std::chrono::milliseconds patience) {
-  const Result<bool> met = wait_for(patience, "wait for the ranks",
-                                    [&](MPI_Request* request) { return MPI_Ibarrier(all_, request); });
-  return met.ok() && *met;
+  const Result<bool> all_called = wait_for(patience, "wait for the ranks",
+                                           [&](MPI_Request* request) { return MPI_Ibarrier(all_, request); });
+  return all_called.ok() && *all_called;
 }
 
 }  // namespace

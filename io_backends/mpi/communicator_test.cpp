@@ -42,7 +42,7 @@ class Promised {
 };
 
 // The total is too large for an int, or the part of one rank alone is.
-TEST(MpiRanks, WhatIsTooMuchToGatherFailsOnEveryRank) {
+TEST(MpiRanks, TooManyBytesToGatherFailOnEveryRank) {
   Communicator* const ranks = job();
   ASSERT_NE(ranks, nullptr);
   ASSERT_EQ(ranks->size(), 2);

@@ -20,12 +20,12 @@
 namespace penstock {
 namespace {
 
-pid_t started_by = 0;
+pid_t owner_process = 0;
 
 // Called at exit. A forked child has a copy of MPI's state but is not a process of the job, so it does not
 // end MPI.
 void end_mpi() {
-  if (::getpid() == started_by) MPI_Finalize();
+  if (::getpid() == owner_process) MPI_Finalize();
 }
 
 Result<int> start() {
@@ -39,7 +39,7 @@ Result<int> start() {
   const IgnoreMpiLeaks leaks;
   int threads = MPI_THREAD_SINGLE;
   PENSTOCK_TRY(check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &threads), "start MPI"));
-  started_by = ::getpid();
+  owner_process = ::getpid();
   std::atexit(end_mpi);
   return threads;
 }

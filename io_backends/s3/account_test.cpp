@@ -17,7 +17,7 @@ Environment made_of(std::map<std::string, std::string> variables) {
   };
 }
 
-TEST(S3Account, Places) {
+TEST(S3Account, Urls) {
   const auto plain = parse_endpoint("http://10.0.0.1:9000/bucket/some folder/here/");
   ASSERT_OK(plain);
   EXPECT_EQ(plain->server, "http://10.0.0.1:9000");

@@ -29,7 +29,7 @@ TEST(Answers, AListing) {
   EXPECT_EQ(page->next, "to/ken==");
 }
 
-TEST(Answers, NamesThatAreEncodedAreDecoded) {
+TEST(Answers, EncodedNamesAreDecoded) {
   const std::string one = "<Contents><Key>a%0Ab+c%2Bd%20e</Key><Size>1</Size></Contents>";
   const auto encoded = parse_listing(listing(one + "<EncodingType>url</EncodingType>"));
   ASSERT_OK(encoded);
@@ -39,7 +39,7 @@ TEST(Answers, NamesThatAreEncodedAreDecoded) {
   EXPECT_EQ(plain->objects[0].key, "a%0Ab+c%2Bd%20e");
 }
 
-TEST(Answers, WhatIsNoListingIsCorrupt) {
+TEST(Answers, OtherTextIsACorruptListing) {
   const std::string deep = [] {
     std::string text;
     for (int i = 0; i < 1000; ++i) text += "<a>";
@@ -127,7 +127,7 @@ TEST(Answers, Uploads) {
   EXPECT_ERRC(Errc::corrupt, parse_upload_id("<InitiateMultipartUploadResult/>"));
 }
 
-TEST(Answers, WhichBytesTheyAre) {
+TEST(Answers, ContentRanges) {
   const auto expect = [](std::string_view text, std::optional<std::uint64_t> first,
                          std::optional<std::uint64_t> whole) {
     const ContentRange range = parse_content_range(text);

@@ -68,7 +68,7 @@ class SameFaults : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(, SameFaults, testing::Values("posix", "mem", "s3"),
                          [](const auto& row) { return std::string(row.param); });
 
-TEST_P(SameFaults, WhatIsNoObject) {
+TEST_P(SameFaults, FoldersAndMissingObjects) {
   Bytes out(10);
   for (const Way way : kWays) {
     EXPECT_ERRC(Errc::not_found, subject->read(way, "absent", out)) << way_name(way);
@@ -80,7 +80,7 @@ TEST_P(SameFaults, WhatIsNoObject) {
   EXPECT_ERRC(Errc::invalid_argument, subject->put("folder", bytes));
 }
 
-TEST_P(SameFaults, WhatIsShorterThanItWas) {
+TEST_P(SameFaults, AShorterObject) {
   const auto reader = subject->backend->open("object");
   ASSERT_OK(reader);
   ASSERT_OK(subject->put("object", pattern(100, 2)));
@@ -99,7 +99,7 @@ TEST_P(SameFaults, WhatIsShorterThanItWas) {
   }
 }
 
-TEST_P(SameFaults, WhatVanished) {
+TEST_P(SameFaults, ARemovedObject) {
   const auto reader = subject->backend->open("object");
   ASSERT_OK(reader);
   ASSERT_OK(subject->backend->names().remove("object"));
@@ -115,7 +115,7 @@ TEST_P(SameFaults, WhatVanished) {
   }
 }
 
-TEST_P(SameFaults, WhatMayNotBeDone) {
+TEST_P(SameFaults, MissingPermission) {
   if (name() == "mem") GTEST_SKIP() << "who may use this process may use its memory";
   EXPECT_TRUE(without_rights([&](const Subject& mine) {
     Bytes out(10);

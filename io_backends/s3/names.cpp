@@ -21,7 +21,7 @@ namespace penstock::s3 {
 namespace {
 
 constexpr unsigned kPage = 1000;  // the largest listing that S3 returns
-constexpr std::chrono::milliseconds kUntilAllHaveWritten{500};
+constexpr std::chrono::milliseconds kPauseForOtherWriters{500};
 
 // The holder of a lock, as its object contains it. The mark is different for each holder. Host and process
 // show whether the holder has ended.
@@ -52,7 +52,7 @@ std::optional<Holder> parse_holder(std::string_view text) {
   return holder;
 }
 
-bool is_gone(const Holder& holder) {
+bool has_ended(const Holder& holder) {
   return holder.host == host_name() && ::kill(static_cast<pid_t>(holder.process), 0) != 0 && errno == ESRCH;
 }
 
@@ -62,8 +62,8 @@ class S3Lock final : public Lock {
       : store_(store), name_(name), mark_(std::move(mark)) {}
   ~S3Lock() override {
     // Removes the lock only if it still has this holder's mark: another process may have taken it over.
-    const Result<Answer> there = store_.head(name_, true);
-    if (there.ok() && there->ok() && there->mark == mark_) static_cast<void>(store_.remove(name_));
+    const Result<Answer> existing = store_.head(name_, true);
+    if (existing.ok() && existing->ok() && existing->mark == mark_) static_cast<void>(store_.remove(name_));
   }
 
  private:
@@ -128,9 +128,9 @@ class S3Names final : public Namespace {
     if (entry.folder)
       return make_error(Errc::unsupported,
                         "cannot rename '" + std::string(from) + "': object stores do not rename folders");
-    const Result<Entry> there = stat(to);
-    if (there.ok()) return errno_error(EEXIST, "cannot rename to", to);
-    if (there.error().code != Errc::not_found) return there.error();
+    const Result<Entry> existing = stat(to);
+    if (existing.ok()) return errno_error(EEXIST, "cannot rename to", to);
+    if (existing.error().code != Errc::not_found) return existing.error();
     PENSTOCK_TRY(store_.check_parents(to, "cannot rename to"));
     const std::string source =
         "/" + uri_encode(store_.settings().endpoint.bucket + "/" + store_.key(from), true);
@@ -193,7 +193,7 @@ Result<std::optional<std::string>> S3Names::stale_lock_etag(std::string_view nam
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
                               static_cast<std::size_t>(answer.bytes));
   const auto holder = parse_holder(text);
-  if (holder && is_gone(*holder)) return std::optional(std::move(answer.etag));
+  if (holder && has_ended(*holder)) return std::optional(std::move(answer.etag));
   std::string who = "somebody";
   if (holder) who = "process " + std::to_string(holder->process) + " on " + holder->host;
   return make_error(Errc::busy, "'" + std::string(name) + "' is locked by " + who +
@@ -206,7 +206,7 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   PENSTOCK_ASSIGN(const bool folder, store_.has_folder(name));
   if (folder) return errno_error(EISDIR, "cannot lock", name);
   PENSTOCK_ASSIGN(const std::optional<std::string> stale_etag, stale_lock_etag(name));
-  const Holder self{draw_mark(), host_name(), static_cast<long>(::getpid())};
+  const Holder self{random_mark(), host_name(), static_cast<long>(::getpid())};
   const std::string text = text_of(self);
   // The lock of an ended process is replaced, never removed, because another process may hold it by this
   // time.
@@ -230,10 +230,10 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   // takes over a lock waits and then reads whose mark is in it. Two cases remain in which two processes hold
   // the lock. A second process may write after that pause. Or, if no lock existed, no process pauses, and one
   // may write after the other has checked. The second case is rare.
-  if (answer.ok() && !alone) std::this_thread::sleep_for(kUntilAllHaveWritten);
+  if (answer.ok() && !alone) std::this_thread::sleep_for(kPauseForOtherWriters);
   // Also check after 412: an earlier try of this request may have made the lock while its answer was lost.
-  PENSTOCK_ASSIGN(const Answer there, store_.head(name, true));
-  if (there.ok() && there.mark == self.mark)
+  PENSTOCK_ASSIGN(const Answer existing, store_.head(name, true));
+  if (existing.ok() && existing.mark == self.mark)
     return std::unique_ptr<Lock>(std::make_unique<S3Lock>(store_, name, self.mark));
   if (answer.lacks_result) return refused(answer, store_.settings(), "cannot lock", name);
   return make_error(Errc::busy, "'" + std::string(name) + "' was locked by somebody else just now");

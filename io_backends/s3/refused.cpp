@@ -9,7 +9,7 @@ namespace penstock::s3 {
 namespace {
 
 // Explains why an answer does not prove success, and what the user can do.
-std::string why_unproven(const Answer& answer, const Settings& settings) {
+std::string why_no_proof(const Answer& answer, const Settings& settings) {
   constexpr std::size_t kExcerpt = 40;
   std::string why = "the server answers " + std::to_string(answer.status) + " without the result";
   if (answer.tries > 1) why += ", " + std::to_string(answer.tries) + " times";
@@ -47,7 +47,7 @@ Error refused(const Answer& answer, const Settings& settings, std::string_view o
     return error(Errc::invalid_argument,
                  "bucket " + bucket + " is in another region than '" + settings.region + "': say region=" +
                      (refusal.region.empty() ? "..." : refusal.region) + " (" + refusal.message + ")");
-  if (answer.lacks_result) return error(Errc::io, why_unproven(answer, settings));
+  if (answer.lacks_result) return error(Errc::io, why_no_proof(answer, settings));
   switch (answer.status) {
     case 401:
     case 403:

@@ -84,7 +84,7 @@ TEST_F(S3Results, AnotherObjectProvesNoUpload) {
   EXPECT_EQ(server.uploads(), 0U);
 }
 
-TEST_F(S3Results, ACopyThatIsThereIsARename) {
+TEST_F(S3Results, ARenameSucceedsIfTheCopyExists) {
   const Bytes bytes = pattern(100);
   ASSERT_OK(put("from", bytes));
   server.inject_faults(ServerFault::page_after, TestServer::kAll, "PUT", "to");
@@ -94,7 +94,7 @@ TEST_F(S3Results, ACopyThatIsThereIsARename) {
   EXPECT_EQ(*get("to"), bytes);
 }
 
-TEST_F(S3Results, ALockIsHeldWhenItIsThere) {
+TEST_F(S3Results, ALockIsHeldIfItsObjectExists) {
   server.inject_faults(ServerFault::page, TestServer::kAll, "PUT", "lock");
   EXPECT_ERRC(Errc::io, backend->names().lock("lock"), "'lock'");
   server.clear_faults();
@@ -118,7 +118,7 @@ TEST_F(S3Results, AListingWithoutOneFails) {
 }
 
 // The remedy that the error message gives must work.
-TEST_F(S3Results, AProxyIsPassedByWithNoProxy) {
+TEST_F(S3Results, NoProxyAvoidsAProxy) {
   TestServer proxy;
   proxy.inject_faults(ServerFault::page, TestServer::kAll);
   const std::string url = proxy.url();

@@ -55,7 +55,7 @@ TEST_F(S3, AnUnknownKeyAndNoneAtAllAreRefusedWithAMessage) {
   expect_all_refused(*backend, Errc::permission_denied, "AWS_ACCESS_KEY_ID");
 }
 
-TEST_F(S3, ABucketThatIsNotThereIsNamed) {
+TEST_F(S3, AMissingBucketIsNamed) {
   auto made = make(server.url() + "-missing/prefix");
   ASSERT_OK(made);
   Bytes out(10);
@@ -121,7 +121,7 @@ TEST_F(S3, FailuresOfServerAndNetworkAreTriedAgain) {
   }
 }
 
-TEST_F(S3, TriesEndAndSaySo) {
+TEST_F(S3, TheErrorHasTheNumberOfTries) {
   ASSERT_OK(put("object", pattern(1'000)));
   remake({{"retries", "1"}});
   Bytes out(1'000);
@@ -169,7 +169,7 @@ struct AskedToStop {
   ~AskedToStop() { simulate_interrupt(0); }
 };
 
-TEST_F(S3, WhatASilentServerIsAskedEndsWhenWeAreAskedToStop) {
+TEST_F(S3, ASignalEndsARequestToASilentServer) {
   using Clock = std::chrono::steady_clock;
   const Bytes bytes = pattern(1'000);
   ASSERT_OK(put("object", bytes));
@@ -203,7 +203,7 @@ TEST_F(S3, WhatASilentServerIsAskedEndsWhenWeAreAskedToStop) {
   EXPECT_EQ(out, bytes);
 }
 
-TEST_F(S3, CleaningUpGoesOnWhenWeAreAskedToStop) {
+TEST_F(S3, CleaningUpContinuesAfterASignal) {
   ASSERT_OK(put("object", "water"));
   auto lock = backend->names().lock("lock");
   ASSERT_OK(lock);
@@ -226,7 +226,7 @@ TEST_F(S3, CleaningUpGoesOnWhenWeAreAskedToStop) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(3'500));
 }
 
-TEST_F(S3, AThreadThatWorksOnTriesAgain) {
+TEST_F(S3, AThreadThatIgnoresTheSignalTriesAgain) {
   ASSERT_OK(put("object", "x"));
   const AskedToStop asked;
   Bytes out(1);
@@ -239,7 +239,7 @@ TEST_F(S3, AThreadThatWorksOnTriesAgain) {
 }
 
 // The server is killed three times. Each time costs a request at most two of its seven tries.
-TEST_F(S3, AServerThatIsKilledAndComesBack) {
+TEST_F(S3, AServerThatIsKilledAndRestarted) {
   const Bytes bytes = pattern(24 * kMiB);
   ASSERT_OK(put("large", bytes));
   const auto reader = backend->open("large");
@@ -254,7 +254,7 @@ TEST_F(S3, AServerThatIsKilledAndComesBack) {
 }
 
 // No server listens on the port for a while. The one thread that drives the queue decides how long.
-TEST_F(S3, AServerThatIsAwayForAWhile) {
+TEST_F(S3, AServerThatIsDownForAWhile) {
   const Bytes bytes = pattern(100'000, 3);
   ASSERT_OK(put("small", bytes));
   auto queue = backend->queue(8);
@@ -278,7 +278,7 @@ TEST_F(S3, AServerThatIsAwayForAWhile) {
   }
 }
 
-TEST_F(S3, LargeObjectsGoInParts) {
+TEST_F(S3, LargeObjectsAreWrittenInParts) {
   remake({{"part", "5MiB"}});
   const Bytes bytes = pattern(17 * kMiB + 11);
   server.inject_faults(ServerFault::internal_error, 1, "PUT", "partNumber=2");
@@ -322,7 +322,7 @@ TEST_F(S3, ADroppedWriterAbortsItsUpload) {
   EXPECT_EQ(text_of(*get("large")), "quicker");
 }
 
-TEST_F(S3, APublishingWhoseAnswerWasLostIsOurs) {
+TEST_F(S3, PublishingSucceedsIfOnlyTheAnswerWasLost) {
   server.inject_faults(ServerFault::lost_answer, 1, "PUT");
   EXPECT_OK(put("small", bytes_of("x"), IfExists::fail));
   EXPECT_ERRC(Errc::already_exists, put("small", bytes_of("y"), IfExists::fail));
@@ -378,7 +378,7 @@ TEST_F(S3, TheLockOfADeadProcessIsTakenOver) {
 
 // Two processes have both read the old holder before either changes the lock. If the server supports
 // conditional requests, the second changes it after the first has the lock, else 50 ms later.
-TEST_F(S3, OfTwoWhoTakeOverALockOneHoldsIt) {
+TEST_F(S3, OnlyOneOfTwoProcessesTakesOverALock) {
   for (const bool conditions : {true, false}) {
     server.knows_conditions = conditions;
     ASSERT_OK(put("lock", held_by(dead_process())));
@@ -423,7 +423,7 @@ TEST_F(S3, OfTwoWhoTakeOverALockOneHoldsIt) {
   }
 }
 
-TEST_F(S3, ALockLetsGoOfItsOwnObjectAlone) {
+TEST_F(S3, ALockRemovesOnlyItsOwnObject) {
   auto held = backend->names().lock("lock");
   ASSERT_OK(held);
   ASSERT_OK(backend->names().remove("lock"));

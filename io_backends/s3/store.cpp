@@ -110,14 +110,14 @@ Result<void> Store::remove(std::string_view name) {
   if (answer.status == 204) return success();
   // S3 answers 204. After any other success status the object may still exist.
   if (answer.ok() || answer.lacks_result) {
-    PENSTOCK_ASSIGN(const Answer there, head(name, true));
-    if (there.status == 404) return success();
+    PENSTOCK_ASSIGN(const Answer existing, head(name, true));
+    if (existing.status == 404) return success();
     answer.lacks_result = true;
   }
   return refused(answer, settings_, "cannot remove", name);
 }
 
-std::string draw_mark() {
+std::string random_mark() {
   static std::atomic<std::uint64_t> count{0};
   std::random_device device;
   const std::uint64_t bits = std::uint64_t{device()} << 32U | device();

@@ -79,7 +79,7 @@ Error refused(const Answer& answer, const Settings& settings, std::string_view o
               std::string_view object);
 
 // A random text. No two calls on any machine return the same text.
-std::string draw_mark();
+std::string random_mark();
 
 std::unique_ptr<Writer> make_writer(Store& store, std::string_view name, std::uint64_t bytes_hint);
 std::unique_ptr<Namespace> make_names(Store& store);

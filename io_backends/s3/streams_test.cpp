@@ -91,7 +91,7 @@ class Streams : public S3, public testing::WithParamInterface<How> {
   std::unique_ptr<Queue> queue;
 };
 
-TEST_P(Streams, BringOneObject) {
+TEST_P(Streams, ReadOneObject) {
   for (const std::size_t size : {2 * kPart, 3 * kPart + 11, kPart + 1, kPart, std::size_t{10}, 7 * kPart}) {
     const Bytes bytes = pattern(size);
     store("large", bytes);
@@ -133,7 +133,7 @@ TEST_P(Streams, OneThatBreaksIsTriedAgain) {
   }
 }
 
-TEST_P(Streams, AnEndThatIsNotWhereItShouldBe) {
+TEST_P(Streams, AnObjectOfAnotherLength) {
   store("large", pattern(2 * kPart + 100));
   open("large");
   store("other", pattern(3 * kPart));
@@ -237,7 +237,7 @@ TEST_P(Streams, AnObjectReplacedBetweenTries) {
 }
 
 // With one connection: else the server could still answer a failed read when the next fault is set.
-TEST_P(Streams, AServerThatSendsOtherBytesIsFoundOut) {
+TEST_P(Streams, OtherBytesThanRequestedAreDetected) {
   remake({{"part", "5MiB"}, {"connections", "1"}});
   store("large", pattern(3 * kPart));
   open("large");
@@ -274,7 +274,7 @@ TEST_P(Streams, AFailureEndsThemAll) {
   server.stop();  // ends the threads that wait at the gate
 }
 
-TEST_P(Streams, AServerThatIsGoneForGood) {
+TEST_P(Streams, AServerThatStaysDown) {
   remake({{"part", "5MiB"}, {"retries", "1"}});
   store("large", pattern(3 * kPart));
   open("large");
@@ -294,7 +294,7 @@ INSTANTIATE_TEST_SUITE_P(, Streams,
 
 using S3Queues = S3;
 
-TEST_F(S3Queues, DestroyedWithStreamsInFlightCutThemOff) {
+TEST_F(S3Queues, TheDestructorCutsOffStreamsInFlight) {
   remake({{"part", "5MiB"}});
   store("large", pattern(8 * kPart));
   Gate gate;
@@ -338,14 +338,14 @@ unsigned most_at_once(Backend& backend, TestServer& server) {
   return server.most_at_once();
 }
 
-TEST_F(S3Queues, HaveNoMoreRequestsInFlightThanTheyAreDeep) {
+TEST_F(S3Queues, HaveAtMostTheirDepthInFlight) {
   remake({{"part", "5MiB"}});
   store("large", pattern(3 * kPart));
   server.min_at_once = 8;
   EXPECT_EQ(most_at_once(*backend, server), 8U);
 }
 
-TEST_F(S3Queues, KeepToOneConnection) {
+TEST_F(S3Queues, UseOnlyOneConnection) {
   remake({{"part", "5MiB"}, {"connections", "1"}});
   store("large", pattern(3 * kPart));
   const unsigned before = server.connections();

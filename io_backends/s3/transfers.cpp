@@ -39,7 +39,7 @@ bool asked_to_stop() {
   return !check_interrupt().ok();
 }
 
-bool worth_another_try(CURLcode code) {
+bool is_transient(CURLcode code) {
   switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:  // also reported if the resolver does not answer
     case CURLE_COULDNT_CONNECT:
@@ -72,7 +72,7 @@ int lacks_descriptors(CURL* easy, CURLcode code) {
   return !another && is_lack(errno) ? errno : 0;
 }
 
-bool worth_another_try(long status, const Refusal& refusal) {
+bool is_transient(long status, const Refusal& refusal) {
   return (status >= 500 && status != 501 && status != 505 && status != 507) || status == 429 ||
          status == 408 || refusal.code == "RequestTimeout";
 }
@@ -404,10 +404,10 @@ void Transfers::ended(Slot& slot, CURLcode code) {
 
 // Returns true if the request is tried again, and sets the time of that try.
 bool Transfers::try_again(Slot& slot, CURLcode code) {
-  const bool worth = code == CURLE_OK ? slot.answer.lacks_result ||
-                                            worth_another_try(slot.answer.status, slot.answer.refusal)
-                                      : worth_another_try(code);
-  if (!worth || slot.no_retry || slot.answer.tries > settings_.retries || asked_to_stop()) return false;
+  const bool transient =
+      code == CURLE_OK ? slot.answer.lacks_result || is_transient(slot.answer.status, slot.answer.refusal)
+                       : is_transient(code);
+  if (!transient || slot.no_retry || slot.answer.tries > settings_.retries || asked_to_stop()) return false;
   const unsigned doublings = std::min(slot.answer.tries - 1, 10U);
   const auto longest = std::min(kFirstPause * (1U << doublings), kLongestPause);
   // A random time in the second half of the pause, so that clients that failed together do not retry

@@ -21,7 +21,7 @@ class S3Writer final : public Writer {
         name_(name),
         part_(
             static_cast<std::size_t>(std::max<std::uint64_t>(store.settings().part, hint / kMostParts + 1))),
-        mark_(draw_mark()) {}
+        mark_(random_mark()) {}
   ~S3Writer() override { give_up(); }
 
   using Writer::append;
@@ -84,8 +84,8 @@ class S3Writer final : public Writer {
   // object.
   Result<void> check_name(IfExists if_exists) {
     if (if_exists == IfExists::fail) {
-      PENSTOCK_ASSIGN(const Answer there, store_.head(name_));
-      if (there.ok()) return errno_error(EEXIST, "cannot publish", name_);
+      PENSTOCK_ASSIGN(const Answer existing, store_.head(name_));
+      if (existing.ok()) return errno_error(EEXIST, "cannot publish", name_);
     }
     if (!store_.settings().checks) return success();
     PENSTOCK_TRY(store_.check_parents(name_, "cannot publish"));
@@ -135,8 +135,9 @@ class S3Writer final : public Writer {
     if (answer.ok() && answer->ok()) return success();
     // The request may have succeeded although its answer was lost or replaced, and libcurl may have repeated
     // it. In that case the object has this writer's mark and size.
-    const Result<Answer> there = store_.head(name_, true);
-    if (there.ok() && there->ok() && there->mark == mark_ && there->total == bytes_) return success();
+    const Result<Answer> existing = store_.head(name_, true);
+    if (existing.ok() && existing->ok() && existing->mark == mark_ && existing->total == bytes_)
+      return success();
     if (!answer.ok()) return answer.error();
     return refused(*answer, store_.settings(), "cannot publish", name_);
   }

@@ -77,7 +77,7 @@ TEST_F(S3Writers, SendPartsWhileTheirCallerComputes) {
   EXPECT_TRUE(*get("large") == bytes);
 }
 
-TEST_F(S3Writers, HaveNoMorePartsInFlightThanStreams) {
+TEST_F(S3Writers, HaveAtMostStreamsPartsInFlight) {
   server.set_visitor([this](const std::string& method, const std::string&) {
     if (method != "PUT") return;
     ++puts;
@@ -96,7 +96,7 @@ TEST_F(S3Writers, HaveNoMorePartsInFlightThanStreams) {
 
 // The limit of connections holds also during publish(), when checks of the name wait for parts that are still
 // to come.
-TEST_F(S3Writers, KeepToTheirConnections) {
+TEST_F(S3Writers, RespectTheLimitOfConnections) {
   server.set_visitor([this](const std::string& method, const std::string&) {
     puts += method == "PUT";
     for (unsigned ms = 0; method == "HEAD" && puts < 3 && ms < 1'000; ++ms)
@@ -114,7 +114,7 @@ TEST_F(S3Writers, KeepToTheirConnections) {
   EXPECT_EQ(server.most_at_once(), 1U);
 }
 
-TEST_F(S3Writers, APartsErrorComesOutOfTheNextCall) {
+TEST_F(S3Writers, TheNextCallReturnsTheErrorOfAPart) {
   server.inject_faults(ServerFault::forbidden, 1, "PUT", "partNumber=2");
   count_puts();
   const auto writer = backend->create("large");
@@ -133,7 +133,7 @@ TEST_F(S3Writers, APartsErrorComesOutOfTheNextCall) {
   EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
 }
 
-TEST_F(S3Writers, APartsErrorComesOutOfPublishing) {
+TEST_F(S3Writers, PublishReturnsTheErrorOfAPart) {
   struct Case {
     ServerFault fault;
     unsigned times;
@@ -185,7 +185,7 @@ TEST_F(S3Writers, AnUploadIsCompletedAgainUntilItHasAResult) {
     }
 }
 
-TEST_F(S3Writers, APartThatTheStoreDidNotTakeIsNotDone) {
+TEST_F(S3Writers, APartWithoutAResultIsNotDone) {
   remake({{"part", "5MiB"}, {"retries", "1"}});
   server.inject_faults(ServerFault::page, TestServer::kAll, "PUT", "partNumber=1");
   EXPECT_ERRC(Errc::io, put("large", pattern(kPart + 1)), "part 1 of 'large'");
@@ -202,7 +202,7 @@ TEST_F(S3Writers, AnObjectWithoutAVersionIsNotDone) {
   EXPECT_ERRC(Errc::not_found, backend->names().stat("small"));
 }
 
-TEST_F(S3Writers, WhatIsThereIsDoneWhateverTheAnswer) {
+TEST_F(S3Writers, AnExistingObjectProvesSuccess) {
   remake({{"part", "5MiB"}, {"retries", "1"}});
   const Bytes large = pattern(kPart + 1), small = pattern(5);
   server.inject_faults(ServerFault::page_after, TestServer::kAll, "POST", "uploadId=");
@@ -278,7 +278,7 @@ TEST_F(S3Writers, DroppedWithPartsInFlightLeaveNothing) {
 }
 
 // Parts that wait before one of their thousand retries must not delay the destruction of their writer.
-TEST_F(S3Writers, DroppedWithPartsThatWaitLeaveNothing) {
+TEST_F(S3Writers, DroppedWithPartsThatWaitForARetryLeaveNothing) {
   remake({{"part", "5MiB"}, {"retries", "1000"}});
   count_puts();
   server.inject_faults(ServerFault::slow_down, TestServer::kAll, "PUT", "partNumber");
@@ -291,7 +291,7 @@ TEST_F(S3Writers, DroppedWithPartsThatWaitLeaveNothing) {
   EXPECT_EQ(server.uploads(), 0U);
 }
 
-TEST_F(S3Writers, WithoutMemoryForTheirThreadFail) {
+TEST_F(S3Writers, FailIfTheirThreadHasNoMemory) {
   const auto writer = backend->create("large");
   ASSERT_OK(writer);
   const Starvation starvation;

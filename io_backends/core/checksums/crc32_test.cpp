@@ -26,7 +26,7 @@ TEST(Crc32, BothVersionsAgreeAtEveryLengthAndAlignment) {
   EXPECT_EQ(crc32(all), crc32_portable(all)) << crc32_method();
 }
 
-TEST(Crc32, GoesOnAndCombines) {
+TEST(Crc32, ContinuesAndCombines) {
   const auto bytes = pattern(100'000);
   const std::span<const std::byte> all(bytes);
   for (const std::size_t cut :

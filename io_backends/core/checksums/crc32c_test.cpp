@@ -40,7 +40,7 @@ TEST(Crc32c, EveryVersionAgreesAtEveryLengthAndAlignment) {
   EXPECT_EQ(crc32c(all), crc32c_portable(all)) << crc32c_method();
 }
 
-TEST(Crc32c, GoesOnFromWhatWasBefore) {
+TEST(Crc32c, ContinuesFromAnEarlierSum) {
   const auto bytes = pattern(1'000);
   const std::span<const std::byte> all(bytes);
   for (const std::size_t cut :

@@ -29,7 +29,7 @@ TEST(TfRecordFraming, FootersHoldTheMaskedChecksum) {
   EXPECT_EQ(tfrecord_footer(crc32c(std::as_bytes(std::span(text)))), bytes_of<4>({0x67, 0x53, 0x3d, 0x79}));
 }
 
-TEST(TfRecordFraming, LengthsComeBackAndNoFlippedBitPasses) {
+TEST(TfRecordFraming, LengthsAreReadBackAndEveryFlippedBitIsDetected) {
   for (const std::uint64_t length :
        {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 40, UINT64_MAX}) {
     auto header = tfrecord_header(length);

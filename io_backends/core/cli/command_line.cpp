@@ -101,8 +101,8 @@ Result<void> keep_own_rows(const CommandInfo& command, const CommandInfo& subcom
 
 // Changes flags of a file to the form of the command line: min_time becomes --min-time, and a sequence
 // becomes a list ("1,2,4") unless the option may be repeated.
-std::vector<OptionWord> flags_as_on_the_line(const std::vector<Collected>& rows,
-                                             std::span<const OptionWord> config) {
+std::vector<OptionWord> normalized_flags(const std::vector<Collected>& rows,
+                                         std::span<const OptionWord> config) {
   std::vector<OptionWord> words;
   for (OptionWord word : config) {
     std::replace(word.key.begin(), word.key.end(), '_', '-');
@@ -159,10 +159,11 @@ Result<Options> options_from(const CommandInfo& command, const CommandInfo& aske
     for (const std::string& value : row.values) given.push_back({std::string(row.spec->name), value});
     on_line[std::string(row.spec->name)] = row.flag || !row.values.empty();
   }
-  for (OptionWord& word : flags_as_on_the_line(rows, config)) {
+  for (OptionWord& word : normalized_flags(rows, config)) {
     const auto found = on_line.find(word.key);
-    const bool of_another = found == on_line.end() && find_option(command, word.key) != nullptr;
-    if (!of_another && (found == on_line.end() || !found->second)) given.push_back(std::move(word));
+    const bool of_another_subcommand = found == on_line.end() && find_option(command, word.key) != nullptr;
+    if (!of_another_subcommand && (found == on_line.end() || !found->second))
+      given.push_back(std::move(word));
   }
   if (command.measures) PENSTOCK_TRY(check_single_numbers(command, rows, given));
   return Options::parse(tables_of(asked), given, Options::kOnCommandLine);

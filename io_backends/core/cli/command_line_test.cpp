@@ -59,7 +59,7 @@ TEST(Subcommand, HasItsOwnOptionsAndDefaults) {
       [](const OptionSpec& option, const std::string*) { EXPECT_NE(option.name, "step"); });
 }
 
-TEST(Subcommand, MayStandBehindItsOptions) {
+TEST(Subcommand, MayFollowItsOptions) {
   const auto save = parsed({"--step", "3", "save", "dir"});
   ASSERT_OK(save);
   EXPECT_EQ(save->options.integer("step"), 3);
@@ -79,14 +79,14 @@ TEST(Subcommand, UnknownOptionsAreComparedWithItsOwn) {
   EXPECT_EQ(refused.error().what.find("--step"), std::string::npos);
 }
 
-TEST(Subcommand, IsNeededAndKnown) {
+TEST(Subcommand, IsRequiredAndMustExist) {
   EXPECT_ERRC(Errc::invalid_argument, parsed({}), "SUBCOMMAND");
   EXPECT_ERRC(Errc::invalid_argument, parsed({"lss"}), "'ls'");
   EXPECT_ERRC(Errc::invalid_argument, parsed({"save"}), "needs DIR");
   EXPECT_ERRC(Errc::invalid_argument, parsed({"save", "a", "b"}), "'b'");
 }
 
-TEST(Subcommand, TakesAsManyArgumentsAsItsTextSays) {
+TEST(Subcommand, TakesTheNumberOfArgumentsInItsTable) {
   const auto takes = [](std::string_view arguments, std::size_t count) {
     CommandInfo command = kSave;
     command.arguments = arguments;
@@ -113,13 +113,13 @@ TEST(Subcommand, TakesItsOwnFromAConfigurationFileForAll) {
   EXPECT_ERRC(Errc::invalid_argument, parsed({"gc"}, {{"kep", "7"}}), "keep");
 }
 
-TEST(Subcommand, WordsBehindTwoDashesAreArguments) {
+TEST(Subcommand, WordsAfterTwoDashesAreArguments) {
   const auto ls = parsed({"ls", "--", "program", "--step"});
   ASSERT_OK(ls);
   EXPECT_EQ(ls->arguments, (std::vector<std::string>{"program", "--step"}));
 }
 
-TEST(Subcommand, HelpShowsItsOwnOptionsAlone) {
+TEST(Subcommand, HelpShowsOnlyItsOwnOptions) {
   const std::vector<std::string> words{"gc", "--help"};
   EXPECT_EQ(&command_asked_for(kStore, words), &kGc);
   const std::string gc = command_help(kGc);

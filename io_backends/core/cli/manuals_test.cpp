@@ -49,7 +49,7 @@ bool has(const std::string& text, std::string_view words) {
   return text.find(words) != std::string::npos;
 }
 
-TEST(Manuals, AManPageSaysWhatTheTableSays) {
+TEST(Manuals, AManPageHasTheOptionsOfTheTable) {
   const std::string page = man_page(kSave, "2026-11-20");
   EXPECT_TRUE(has(page, ".TH PENSTOCK-GROUPED-SAVE 1 2026-11-20"));
   EXPECT_TRUE(has(page, "penstock\\-grouped\\-save \\- saves it\n"));
@@ -68,7 +68,7 @@ TEST(Manuals, AManPageOfACommandListsItsSubcommands) {
   EXPECT_FALSE(has(page, "threads"));
 }
 
-TEST(Manuals, CompletionsKnowSubcommandsChoicesAndPlaces) {
+TEST(Manuals, CompletionsOfferSubcommandsChoicesAndPaths) {
   const std::vector<const CommandInfo*> commands{&kPlain, &kGrouped};
   const std::string bash = bash_completion(commands, {{"plain", {"alexnet", "cosmo"}}});
   EXPECT_TRUE(has(bash, "plain) echo 'alexnet cosmo' ;;"));

@@ -5,7 +5,7 @@
 namespace penstock {
 namespace {
 
-TEST(Printable, EscapesWhatATerminalWouldObeyOrNotUnderstand) {
+TEST(Printable, EscapesControlCharactersAndInvalidUtf8) {
   EXPECT_EQ(printable("plain name.jpg"), "plain name.jpg");
   EXPECT_EQ(printable("\xc3\xbc\xe4\xb8\xad\xf0\x9f\x90\xb1"), "\xc3\xbc\xe4\xb8\xad\xf0\x9f\x90\xb1");
   EXPECT_EQ(printable("a\nb\tc\x1b[31m\x7f"), "a\\nb\\x09c\\x1b[31m\\x7f");

@@ -18,7 +18,7 @@ TEST(Progress, AWarningHasALineOfItsOwn) {
   EXPECT_TRUE(out.ends_with("\r\x1b[K")) << "wiped in the end";
 }
 
-TEST(Progress, NoNameForgesAnotherLine) {
+TEST(Progress, ANameCannotAddALine) {
   testing::internal::CaptureStderr();
   warn("cannot read 'a\nb\x1b[2K\xff'");
   note("left out: 'c\rd'");
@@ -26,7 +26,7 @@ TEST(Progress, NoNameForgesAnotherLine) {
             "penstock: warning: cannot read 'a\\nb\\x1b[2K\\xff'\npenstock: left out: 'c\\x0dd'\n");
 }
 
-TEST(Progress, SaysNothingWhereItIsNotWanted) {
+TEST(Progress, PrintsNothingIfItIsNotShown) {
   testing::internal::CaptureStderr();
   {
     Progress progress(false, "reading", 10, "files");

@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-TEST(ShellQuoting, ComeBackFromAShell) {
+TEST(ShellQuoting, AShellReadsTheSameText) {
   const std::vector<std::string> words{"a", "b c", "it's", "", "$x", "posix:/d,direct=1"};
   EXPECT_EQ(shell_line(words), "a 'b c' 'it'\\''s' '' '$x' posix:/d,direct=1");
   EXPECT_EQ(shell_word("a;b\n"), "'a;b\n'");

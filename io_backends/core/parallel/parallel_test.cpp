@@ -29,7 +29,7 @@ TEST(Parallel, EveryIndexOnce) {
       }
 }
 
-TEST(Parallel, RunsAreLongAtFirstAndShortAtTheEnd) {
+TEST(Parallel, RunsAreLongFirstAndShortAtTheEnd) {
   std::atomic<std::uint64_t> next{0};
   std::vector<std::uint64_t> lengths;
   for (IndexRun run = take_run(next, 100, 2, 4); run.begin != run.end; run = take_run(next, 100, 2, 4)) {
@@ -58,7 +58,7 @@ TEST(Parallel, TheFirstErrorEndsIt) {
   }
 }
 
-TEST(Parallel, WhatIsThrownIsAnErrorAndEndsItToo) {
+TEST(Parallel, AnExceptionIsAnErrorAndEndsIt) {
   for (const unsigned threads : {1U, 3U}) {
     std::atomic<std::uint64_t> called{0};
     const Result<void> done =
@@ -80,7 +80,7 @@ TEST(Parallel, WhatIsThrownIsAnErrorAndEndsItToo) {
   EXPECT_TRUE(given_up);
 }
 
-TEST(Parallel, AnInterruptEndsWhatWaitsForStorageAlone) {
+TEST(Parallel, AnInterruptEndsOnlyWorkThatWaitsForStorage) {
   simulate_interrupt(SIGINT);
   const auto nothing = [](unsigned, std::uint64_t) { return success(); };
   const Result<void> stopped = parallel_for(10, 2, 1, nothing);

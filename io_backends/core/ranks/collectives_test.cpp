@@ -55,7 +55,7 @@ TEST(Collectives, RootWorksAloneAndAllGetItsValue) {
   EXPECT_EQ(on_root(*single_process(), []() -> Result<void> { return no_room(); }).error().what, "no room");
 }
 
-TEST(Collectives, WhatOneRankThrowsIsAnErrorOfAll) {
+TEST(Collectives, AnExceptionOfOneRankIsAnErrorOfAll) {
   RankThreads::run(3, [](Communicator& ranks) {
     const auto work = [&]() -> Result<void> {
       if (ranks.rank() == 2) throw std::bad_alloc();
@@ -77,7 +77,7 @@ TEST(Collectives, EachRankGetsTheValuesOfAll) {
   EXPECT_EQ(gather<int>(*single_process(), 7).value(), std::vector<int>{7});
 }
 
-TEST(Collectives, WorkThatFailsOnOneRankStopsThatOfTheOthers) {
+TEST(Collectives, AFailureOnOneRankStopsTheWorkOfTheOthers) {
   RankThreads::run(3, [](Communicator& ranks) {
     std::atomic<bool> stopped{false};
     const auto work = [&]() -> Result<void> {
@@ -91,7 +91,7 @@ TEST(Collectives, WorkThatFailsOnOneRankStopsThatOfTheOthers) {
   });
 }
 
-TEST(Collectives, WorkThatThrowsIsWorkThatFails) {
+TEST(Collectives, AnExceptionOfTheWorkIsAFailure) {
   RankThreads::run(2, [](Communicator& ranks) {
     const auto work = [&]() -> Result<void> {
       if (ranks.rank() == 1) throw std::bad_alloc();
@@ -103,7 +103,7 @@ TEST(Collectives, WorkThatThrowsIsWorkThatFails) {
   });
 }
 
-TEST(Collectives, WorkOfDifferentLengthIsWaitedFor) {
+TEST(Collectives, WaitsForTheSlowestRank) {
   std::atomic<int> finished{0};
   RankThreads::run(3, [&](Communicator& ranks) {
     const auto work = [&]() -> Result<void> {
@@ -130,7 +130,7 @@ TEST(Collectives, ASignalStopsTheWorkOfAll) {
   simulate_interrupt(0);
 }
 
-TEST(Collectives, ASignalIsHeardWhateverARankIsAt) {
+TEST(Collectives, ASignalReachesARankInACollectiveCall) {
   RankThreads::run(2, [](Communicator& ranks) {
     if (!ranks.root()) return ranks.report_signal(SIGTERM);
     const SignalsForAll signals(ranks);

@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-TEST(DescriptorLimit, IsRaisedToWhatTheSystemAllowsAndNoFurther) {
+TEST(DescriptorLimit, IsRaisedToTheHardLimit) {
   EXPECT_TRUE(in_child_process([] {
     const rlimit before{64, 200};
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);

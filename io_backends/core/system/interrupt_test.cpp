@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-TEST(Interrupt, TheSameRequestMayComeTwice) {
+TEST(Interrupt, TwoSignalsAtOnceAreOneRequest) {
   const auto begin = Clock::now();
   const bool lived_on = in_child_process([] {
     catch_interrupts();
@@ -28,7 +28,7 @@ TEST(Interrupt, TheSameRequestMayComeTwice) {
   EXPECT_TRUE(lived_on) << "a terminal and the parent both tell a child: it must still write what it has";
 }
 
-TEST(Interrupt, AskedAgainLaterItEndsAtOnce) {
+TEST(Interrupt, ASecondRequestEndsTheProcess) {
   EXPECT_FALSE(in_child_process([] {
     catch_interrupts();
     ::raise(SIGTERM);
@@ -37,7 +37,7 @@ TEST(Interrupt, AskedAgainLaterItEndsAtOnce) {
   }));
 }
 
-TEST(Interrupt, WhoWorksOnIsAskedWhenThatIsOver) {
+TEST(Interrupt, IsIgnoredUntilTheFlagIsSet) {
   simulate_interrupt(SIGTERM);
   std::atomic<bool> over{false};
   {

@@ -26,15 +26,15 @@ Result<int> wait_for_child(pid_t child, const std::string& name, int stop_signal
   // A descriptor that becomes readable when the child ends. Kernels before 5.3 lack it; then poll() is a
   // short sleep.
   const Fd end(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
-  bool told = stop_signal == kNotSignalled;
+  bool signalled = stop_signal == kNotSignalled;
   while (true) {
     int status = 0;
     const pid_t ended = ::waitpid(child, &status, WNOHANG);
     if (ended == child) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (ended < 0 && errno != EINTR) return errno_error(errno, "cannot wait for", name);
-    if (const int signal = interrupt_signal(); signal != 0 && !told) {
+    if (const int signal = interrupt_signal(); signal != 0 && !signalled) {
       ::kill(child, stop_signal == 0 ? signal : stop_signal);
-      told = true;
+      signalled = true;
     }
     pollfd at{end.get(), POLLIN, 0};
     ::poll(&at, end ? 1 : 0, end ? 250 : 5);  // a signal ends the wait, too

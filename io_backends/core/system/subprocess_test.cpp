@@ -25,7 +25,7 @@ TEST(Subprocess, GivesTheExitCode) {
   EXPECT_EQ(run_program(missing).error().code, Errc::not_found);
 }
 
-TEST(Subprocess, TheChildIsToldToStopToo) {
+TEST(Subprocess, TheChildGetsTheSignalToo) {
   // The child makes this file when it is ready for the signal.
   const std::filesystem::path ready =
       std::filesystem::temp_directory_path() / ("penstock-ready-" + std::to_string(::getpid()));
@@ -44,7 +44,7 @@ TEST(Subprocess, TheChildIsToldToStopToo) {
   EXPECT_EQ(*ended, 5);
 }
 
-TEST(Subprocess, KnowsItsOwnFile) {
+TEST(Subprocess, FindsTheFileOfThisProgram) {
   EXPECT_TRUE(std::filesystem::exists(*this_program()));
 }
 
