@@ -25,20 +25,17 @@ Result<bool> parse_boolean(std::string_view text) {
   return make_error(Errc::invalid_argument, fmt::format("'{}' is neither 1 nor 0", text));
 }
 
-Result<std::int64_t> parse_integer(std::string_view text) {
-  const bool negative = text.starts_with('-');
-  PENSTOCK_ASSIGN(const std::uint64_t count, parse_count(negative ? text.substr(1) : text));
-  if (count > static_cast<std::uint64_t>(INT64_MAX))
+Result<std::int64_t> as_signed(Result<std::uint64_t> number, std::string_view text) {
+  if (!number.ok()) return std::move(number).error();
+  if (*number > static_cast<std::uint64_t>(INT64_MAX))
     return make_error(Errc::invalid_argument, fmt::format("'{}' is too large: at most {}", text, INT64_MAX));
-  const auto value = static_cast<std::int64_t>(count);
-  return negative ? -value : value;
+  return static_cast<std::int64_t>(*number);
 }
 
-Result<std::int64_t> as_signed(Result<std::uint64_t> bytes, std::string_view text) {
-  if (!bytes.ok()) return std::move(bytes).error();
-  if (*bytes > static_cast<std::uint64_t>(INT64_MAX))
-    return make_error(Errc::invalid_argument, fmt::format("'{}' is too large: at most {}", text, INT64_MAX));
-  return static_cast<std::int64_t>(*bytes);
+Result<std::int64_t> parse_integer(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  PENSTOCK_ASSIGN(const std::int64_t value, as_signed(parse_count(negative ? text.substr(1) : text), text));
+  return negative ? -value : value;
 }
 
 std::string option_text(std::string_view option, std::string_view owner) {

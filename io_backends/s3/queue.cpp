@@ -1,7 +1,6 @@
 // A queue over Reads: keeps reads of many objects in flight from one thread. It has no lock and no thread of
 // its own. Bytes move only inside submit() and reap().
 #include <algorithm>
-#include <deque>
 
 #include "io_backends/s3/reads.hpp"
 
@@ -22,23 +21,20 @@ class S3Queue final : public Queue {
 
   std::size_t reap(std::span<Completion> out, std::size_t at_least) override {
     const std::size_t wanted = std::min({at_least, in_flight(), out.size()});
-    collect(false);
-    while (done_.size() < wanted) collect(true);
-    std::size_t count = 0;
-    for (; count < out.size() && !done_.empty(); ++count) {
-      out[count] = std::move(done_.front());
-      done_.pop_front();
-    }
+    if (reads_.done() < out.size()) reads_.drive(false);
+    while (reads_.done() < wanted) reads_.drive(true);
+    const std::size_t count = std::min(out.size(), reads_.done());
+    for (Completion& completion : out.first(count)) completion = reads_.next();
     return count;
   }
 
-  std::size_t in_flight() const override { return reads_.in_flight() + done_.size(); }
+  std::size_t in_flight() const override { return reads_.in_flight(); }
 
  private:
   void begin(const Operation& operation) {
     const Result<Wanted> wanted = wanted_of(operation);
     if (wanted.ok()) return reads_.start(operation.tag, *wanted);
-    done_.push_back({operation.tag, wanted.error()});
+    reads_.refuse(operation.tag, wanted.error());
   }
 
   static Result<Wanted> wanted_of(const Operation& operation) {
@@ -52,14 +48,8 @@ class S3Queue final : public Queue {
     return wanted_by(object);
   }
 
-  void collect(bool wait) {
-    if (!reads_.any_done()) reads_.drive(wait);
-    while (reads_.any_done()) done_.push_back(reads_.next());
-  }
-
   const std::size_t depth_;
   Reads reads_;
-  std::deque<Completion> done_;
 };
 
 }  // namespace

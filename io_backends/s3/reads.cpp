@@ -177,7 +177,7 @@ namespace {
 Result<std::uint64_t> read_now(Store& store, Wanted wanted) {
   Reads reads(store, store.settings().at_once(store.settings().streams));
   reads.start(0, std::move(wanted));
-  while (!reads.any_done()) reads.drive(true);
+  while (reads.done() == 0) reads.drive(true);
   return reads.next().bytes;
 }
 

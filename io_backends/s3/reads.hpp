@@ -41,8 +41,10 @@ class Reads {
   Reads& operator=(const Reads&) = delete;
 
   void start(std::uint64_t tag, Wanted wanted);
-  bool any_done() const { return !done_.empty(); }
-  // Call it only if any_done(). The memory of the read is not used again, also after a failure.
+  // A read that cannot start: next() returns `error` for it.
+  void refuse(std::uint64_t tag, Error error) { done_.push_back({tag, std::move(error)}); }
+  std::size_t done() const { return done_.size(); }  // reads that next() can return
+  // Call it only if done() > 0. The memory of the read is not used again, also after a failure.
   Completion next();
   // Sends and receives as far as possible without waiting. With `wait` it waits until a request makes
   // progress, at most 100 ms.

@@ -13,16 +13,12 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "io_backends/core/text.hpp"
+
 namespace penstock::s3 {
 namespace {
 
 constexpr char kTlsHandshake = 0x16;  // first byte of a TLS client; the server closes such a connection
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 bool send_all(int socket, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -65,7 +61,8 @@ bool parse_head(const std::string& head, TestServer::Request& request) {
     end = head.find("\r\n", begin);
     const std::string line = head.substr(begin, end - begin);
     const std::size_t colon = line.find(": ");
-    if (colon != std::string::npos) request.headers[lower(line.substr(0, colon))] = line.substr(colon + 2);
+    if (colon != std::string::npos)
+      request.headers[lower_case(line.substr(0, colon))] = line.substr(colon + 2);
   }
   return true;
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 
 #include <CLI/CLI.hpp>
 
@@ -29,7 +28,16 @@ struct Collected {
   const OptionSpec* spec = nullptr;
   std::vector<std::string> values = {};
   bool flag = false;
+
+  bool on_line() const { return flag || !values.empty(); }
 };
+
+// The row of the option `name`; null if there is none.
+const Collected* find_row(const std::vector<Collected>& rows, std::string_view name) {
+  const auto row =
+      std::find_if(rows.begin(), rows.end(), [&](const Collected& each) { return each.spec->name == name; });
+  return row == rows.end() ? nullptr : &*row;
+}
 
 Error wrong_usage(const CommandInfo& command, std::string_view why) {
   return make_error(Errc::invalid_argument, fmt::format("{}; usage: {} (penstock {} --help tells more)", why,
@@ -87,7 +95,7 @@ Result<void> keep_own_rows(const CommandInfo& command, const CommandInfo& subcom
   for (Collected& row : rows) {
     const std::string_view name = row.spec->name;
     row.spec = find_option(subcommand, name);
-    if (row.spec != nullptr || (!row.flag && row.values.empty())) continue;
+    if (row.spec != nullptr || !row.on_line()) continue;
     std::vector<std::string_view> takers;
     for (const CommandInfo* other : subcommands_of(command))
       if (find_option(*other, name) != nullptr) takers.push_back(last_word(*other));
@@ -106,9 +114,8 @@ std::vector<OptionWord> normalized_flags(const std::vector<Collected>& rows,
   std::vector<OptionWord> words;
   for (OptionWord word : config) {
     std::replace(word.key.begin(), word.key.end(), '_', '-');
-    const auto row = std::find_if(rows.begin(), rows.end(),
-                                  [&](const Collected& each) { return each.spec->name == word.key; });
-    const bool list = row != rows.end() && !row->spec->repeated;
+    const Collected* const row = find_row(rows, word.key);
+    const bool list = row != nullptr && !row->spec->repeated;
     if (list && !words.empty() && words.back().key == word.key)
       words.back().value += "," + word.value;
     else
@@ -121,9 +128,8 @@ std::vector<OptionWord> normalized_flags(const std::vector<Collected>& rows,
 Result<void> check_single_numbers(const CommandInfo& command, const std::vector<Collected>& rows,
                                   std::span<const OptionWord> given) {
   for (const OptionWord& word : given) {
-    const auto row = std::find_if(rows.begin(), rows.end(),
-                                  [&](const Collected& each) { return each.spec->name == word.key; });
-    if (row == rows.end() || row->spec->type != OptionType::integer) continue;
+    const Collected* const row = find_row(rows, word.key);
+    if (row == nullptr || row->spec->type != OptionType::integer) continue;
     if (parse_count(word.value).ok() || !parse_list(word.value).ok()) continue;
     return make_error(Errc::invalid_argument,
                       fmt::format("--{} takes one number, not the list '{}': penstock sweep FILE.yaml runs "
@@ -133,7 +139,7 @@ Result<void> check_single_numbers(const CommandInfo& command, const std::vector<
   return success();
 }
 
-Result<void> check_number(const CommandInfo& command, const std::vector<std::string>& arguments) {
+Result<void> check_argument_count(const CommandInfo& command, const std::vector<std::string>& arguments) {
   std::size_t least = 0;
   std::size_t most = 0;
   for (std::string_view rest = command.arguments; !rest.empty();) {
@@ -153,17 +159,15 @@ Result<void> check_number(const CommandInfo& command, const std::vector<std::str
 Result<Options> options_from(const CommandInfo& command, const CommandInfo& asked,
                              const std::vector<Collected>& rows, std::span<const OptionWord> config) {
   std::vector<OptionWord> given;
-  std::map<std::string, bool, std::less<>> on_line;
   for (const Collected& row : rows) {
     if (row.flag) given.push_back({std::string(row.spec->name), "1"});
     for (const std::string& value : row.values) given.push_back({std::string(row.spec->name), value});
-    on_line[std::string(row.spec->name)] = row.flag || !row.values.empty();
   }
   for (OptionWord& word : normalized_flags(rows, config)) {
-    const auto found = on_line.find(word.key);
-    const bool of_another_subcommand = found == on_line.end() && find_option(command, word.key) != nullptr;
-    if (!of_another_subcommand && (found == on_line.end() || !found->second))
-      given.push_back(std::move(word));
+    const Collected* const row = find_row(rows, word.key);
+    const bool of_another_subcommand = row == nullptr && find_option(command, word.key) != nullptr;
+    const bool on_line = row != nullptr && row->on_line();
+    if (!of_another_subcommand && !on_line) given.push_back(std::move(word));
   }
   if (command.measures) PENSTOCK_TRY(check_single_numbers(command, rows, given));
   return Options::parse(tables_of(asked), given, Options::kOnCommandLine);
@@ -287,7 +291,7 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
     PENSTOCK_TRY(keep_own_rows(command, *line.command, rows));
   }
   PENSTOCK_TRY(check_leftovers(*line.command, app.remaining()));
-  PENSTOCK_TRY(check_number(*line.command, line.arguments));
+  PENSTOCK_TRY(check_argument_count(*line.command, line.arguments));
   PENSTOCK_ASSIGN(line.options, options_from(command, *line.command, rows, config));
   return line;
 }
