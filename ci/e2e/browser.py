@@ -22,7 +22,7 @@ def find():
 
 
 class Browser:
-    """One page. `events` collects everything that the browser told: [{"method", "params"}]."""
+    """One page. `events` collects everything that the browser reported: [{"method", "params"}]."""
 
     def __init__(self, profile, timeout=60):
         self.timeout = timeout
@@ -105,7 +105,7 @@ class Browser:
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def requests(self):
-        """Addresses that were asked for, except the page itself and what lies inside it."""
+        """Requested addresses, except the page itself and what it contains."""
         urls = [event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent"]
         return [url for url in urls if not url.startswith(("file:", "data:", "blob:", "about:"))], urls
 

@@ -1,4 +1,4 @@
-"""What tests of generate share: a small data set, and what may never be left behind."""
+"""What tests of generate share: a small data set, and the list of files that must never remain."""
 
 import pathlib
 

@@ -13,7 +13,7 @@ import unittest
 PENSTOCK = os.environ.get("PENSTOCK", "penstock")
 SOURCE = pathlib.Path(os.environ.get("PENSTOCK_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
 SANITIZED = bool(os.environ.get("PENSTOCK_SANITIZE"))
-PATIENCE_S = 1200 if SANITIZED else 300  # a hung program is told by it, not a slow one
+PATIENCE_S = 1200 if SANITIZED else 300  # only a program that hangs takes longer
 BUILD = pathlib.Path(os.environ.get("PENSTOCK_BUILD", "build/release"))
 
 

@@ -31,7 +31,7 @@ READER = textwrap.dedent("""
             os.pread(fd, 1000, 0)
         print("done", flush=True)
 """)
-# Reads all the time until it is told to end, or whoever began it has ended. In a folder that is given it says by a file that it reads.
+# Reads until it is told to end, or until its parent has ended. If a folder is given, a file there shows that it reads.
 BUSY = textwrap.dedent("""
     import os, signal, sys, time
     parent = os.getppid()

@@ -23,7 +23,7 @@ class SweepTest(penstock_cli.CliTest):
         path = self.dir / results / f"sweep-{name}.state"
         if not path.exists():
             return []
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # behind the last newline may be half of one
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # after the last newline may be half a line
         return [json.loads(line.split(" ", 1)[1]) for line in lines]
 
     def turns(self, name):

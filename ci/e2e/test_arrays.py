@@ -1,4 +1,4 @@
-"""Samples in NPY, NPZ and HDF5: NumPy and h5py read them, scans find them again, damage is told."""
+"""Samples in NPY, NPZ and HDF5: NumPy and h5py read them, scans find them again, damage is reported."""
 
 import functools
 import json

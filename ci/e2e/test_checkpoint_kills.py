@@ -20,7 +20,7 @@ SEED = int(os.environ.get("PENSTOCK_SEED", "1811"))
 KILLS = 200 if os.environ.get("PENSTOCK_FULL") else 12
 STEPS, EVERY = 20, 2
 PAYLOAD = "5MiB"                     # two pieces to copy, and a wait between them
-SLOWLY = "slow,write_limit=80MB/s"    # a drain takes longer than what lies between two saves
+SLOWLY = "slow,write_limit=80MB/s"    # a drain takes longer than the time between two saves
 ROOMY, NARROW = "fast", "fast,capacity=17MiB"  # three checkpoints: saves evict, and wait for room
 NOTHING = 4
 

@@ -103,7 +103,7 @@ class Restoring(CheckpointTest):
         self.assertEqual((self.dir / "out" / "rank-0.bin").read_bytes(), self.file("slow", 1).read_bytes())
 
     def test_a_restore_that_failed_is_none(self):
-        """restart.json stands for a whole one, and no file is half."""
+        """restart.json names a complete checkpoint, and no file is incomplete."""
         self.save(1, fast=None)
         self.restore("--to", "out", stores=("slow",))
         self.run_cli("checkpoint", "restore", "slow", "--to", "out,fail=write:enospc@#1", "--replace", expect=1)

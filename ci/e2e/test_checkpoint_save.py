@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""penstock checkpoint save from outside: payloads and folders, how safe they are when it returns, and where there is no room."""
+"""penstock checkpoint save from outside: payloads and folders, how safe they are when it returns, and what happens without free space."""
 
 import json
 import os

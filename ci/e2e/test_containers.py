@@ -1,4 +1,4 @@
-"""Samples in TFRecord and tar shards: other programs read them, scans find them again, damage is told."""
+"""Samples in TFRecord and tar shards: other programs read them, scans find them again, damage is reported."""
 
 import gzip
 import pathlib

@@ -35,7 +35,7 @@ LABELS = {
 
 
 def objects_of(folder):
-    """Name -> content of everything that stands under its final name."""
+    """Name -> content of every file that has its final name."""
     return {name: content for name, content in tree(folder).items()
             if content is not None and ".penstock" not in name}
 
@@ -94,7 +94,7 @@ class Faults(penstock_cli.CliTest):
         return self.start(*self.words(name), "--threads", 2, "--resume", "--out", f"posix:{name},write_limit={slow}B{options}")
 
     def kill_behind(self, objects, running, chance):
-        """Kills each process at some moment within 0.3 s behind that of that many objects; yields name and exit code."""
+        """Kills each process at a random time up to 0.3 s after it has that many objects; yields name and exit code."""
         due = {}
         deadline = time.monotonic() + penstock_cli.PATIENCE_S
         while running:

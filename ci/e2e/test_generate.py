@@ -126,7 +126,7 @@ class Stopped(GenerateTest):
                 self.assertIn("--resume", output.stderr)
             # What was started says the rest: seed, number and settings need not be said again.
             words = output.stderr.strip().rpartition("to finish it: penstock ")[2]
-            self.assertEqual(shlex.split(words), ["generate", "imagenet", "--out", str(out), "--resume"], "a shell takes it as it stands")
+            self.assertEqual(shlex.split(words), ["generate", "imagenet", "--out", str(out), "--resume"], "a shell accepts it unchanged")
             record = self.records(*shlex.split(words))[0]
             self.assertGreaterEqual(record["parameters"]["samples_kept"], 25)
             self.assert_same_tree(out, self.dir / "many")
@@ -206,7 +206,7 @@ class Stopped(GenerateTest):
         before = tree(self.whole)
         done = self.generate(self.whole, self.SAMPLES, "--resume")
         self.assertIn(message("nothing-to-do"), done.stderr)
-        # As a run leaves it that is killed behind its last step: what the line leaves open is what it was started with.
+        # The state after a run that was killed after its last step. Flags that the line does not give are those of that run.
         lock = self.whole / ".penstock" / "generate.lock"
         lock.touch()
         self.assertIn(message("nothing-to-do"), self.run_cli("generate", "imagenet", "--out", self.whole, "--resume").stderr)

@@ -291,7 +291,7 @@ class Watched(penstock_cli.CliTest):
     def test_children_of_a_process_that_does_nothing_before_they_end(self):
         (self.dir / "data").write_bytes(bytes(20_000_000))
         (self.dir / "small").write_text("x\n")
-        # The subshell's own file begins behind the end of what it waited for: that is still its child.
+        # The subshell's own file begins after the end of the process that it waited for, which is still its child.
         self.run_cli("profile", "run", "-o", "s", "--", "bash", "-c", "for i in 1 2 3; do (cat data | wc -c; read x < small); done", expect=0)
         session, *_ = self.report("s")
         for way in ("rchar", "wchar"):

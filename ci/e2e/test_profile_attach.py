@@ -113,7 +113,7 @@ class Attach(AttachTest):
         self.ask("attach", process.pid, "-o", self.folder / "s")
         time.sleep(0.5)
         self.ask("detach", process.pid)
-        self.assertNotIn(".session", pathlib.Path(f"/proc/{process.pid}/maps").read_text(encoding="utf-8"), "the session's room is not given back")
+        self.assertNotIn(".session", pathlib.Path(f"/proc/{process.pid}/maps").read_text(encoding="utf-8"), "the session's memory is still mapped")
         session, _ = self.report(self.folder / "s")
         self.assertAlmostEqual(session["coverage"]["rchar"]["fraction"], 1, delta=0.03)
         self.assertTrue(self.tell(process, "quit").startswith("0 wrong"))

@@ -178,7 +178,7 @@ class Bounded(ControlTest):
         self.assertLessEqual(len(kept), ((128 << 10) + 10 * 16384) // 48)
         self.assertGreater(output["drops"]["segments"], threads * reads - len(kept) - 1)
         self.assertEqual(kept[-1], threads * reads - 1)
-        # All of the last threads' are there, whoever made them.
+        # The last 300 calls are all kept, of every thread.
         self.assertEqual(kept[-300:], list(range(threads * reads - 300, threads * reads)))
 
     def test_what_is_usual_and_what_is_refused(self):
@@ -273,7 +273,7 @@ class OnDemand(ControlTest):
             kept = len(self.calls(session, self.folder / name)[0])
             self.assertGreater(kept, 0, name)
             made = files[str(self.folder / name)]["reads"]
-            # A fork's child is armed from its begin; the others go on behind the window's end.
+            # A fork's child is armed from its begin; the others continue after the window's end.
             (self.assertEqual if name == "forked" else self.assertLess)(kept, made, name)
 
     @unittest.skipIf(may_use_mpi(), may_use_mpi())

@@ -57,7 +57,7 @@ class KilledAtAnyInstant(unittest.TestCase):
                 row = files[str(self.data)]
                 self.assertIn(row["reads"], (logged, logged + 1))
                 self.assertIn(row["bytes_read"], (logged * PIECE, (logged + 1) * PIECE))
-                # The log is behind by the write that is under way, or ahead by the one that was not counted any more.
+                # The log lacks the write in progress, or has one more write, which was not counted before the kill.
                 self.assertIn(files[str(log)]["writes"], (logged - 1, logged))
                 log.unlink()
 

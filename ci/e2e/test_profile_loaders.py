@@ -211,7 +211,7 @@ class TensorFlow(LoaderTest):
         self.assertEqual(chart["x"], sorted(set(threads)))
         [series] = chart["series"]
         rates = {record["parameters"]["threads"]: record["metrics"]["payload_bytes_per_s"]["value"] / (1 << 20) for record in records}
-        if len(rates) == 3:  # sessions that were read by as many threads share a point
+        if len(rates) == 3:  # sessions with the same number of threads share a point
             self.assertEqual([round(y, 6) for y in series["y"]], [round(rates[x], 6) for x in chart["x"]])
 
 

@@ -32,7 +32,7 @@ class Snapshots(ControlTest):
             for event in events:
                 self.assertEqual((event["args"]["bytes"], event["args"]["offset"] % 100),
                                  (100 if event["args"]["offset"] < 4000 else max(0, min(100, 4096 - event["args"]["offset"])), 0))
-            # The file soon has nothing more to give, but each call has its own place, later ones further behind.
+            # The reads soon reach the end of the file, but each call has its own offset, and later calls have larger ones.
             offsets = [event["args"]["offset"] for event in sorted(events, key=lambda event: event["ts"])]
             self.assertEqual(offsets, sorted(set(offsets)))
         process.send_signal(signal.SIGTERM)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Windows that a program cuts itself (penstock_profile_start and its kin): each holds what the program did in it, and between them nothing
+"""Windows that a program cuts itself (penstock_profile_start and similar functions): each holds what the program did in it, and between them nothing
 is lost."""
 
 import collections

@@ -388,7 +388,7 @@ class BadInput(ReadTest):
 
     def test_vanished_and_shrunk_objects_are_named(self):
         corpus = self.corpus()
-        # A manifest for a folder that somebody else made, so that the folder can change behind its back.
+        # A manifest for a folder that somebody else made, so that the folder can change without its manifest.
         self.run_cli("copy", corpus, "--scan", "--to", self.dir / "made")
         made = self.dir / "made"
         victim = made / "class2" / "0002.jpg"

@@ -1,4 +1,4 @@
-"""The results folder: whole files or none, whoever is killed and when; many writers; a full disk; damage that is named; baselines."""
+"""The results folder: complete files or none after any kill; many writers; a full disk; damage that is named; baselines."""
 
 import json
 import os

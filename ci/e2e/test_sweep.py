@@ -131,7 +131,7 @@ class Sweep(SweepTest):
         child, = children
         process.kill()
         process.communicate()
-        # Its lock is the child's, too: whoever gets it is alone.
+        # The child shares its lock, so a process that gets the lock is the only one.
         self.file(READ.replace(", two=posix:copy", ""), "other.yaml")
         done = self.run_cli("sweep", "other.yaml", expect=2)
         self.assertIn("fixed.", done.stderr)

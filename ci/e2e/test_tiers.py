@@ -1,4 +1,4 @@
-"""`penstock tiers` from outside: what is found and described, and a probe that measures and leaves nothing behind."""
+"""`penstock tiers` from outside: what is found and described, and a probe that measures and leaves no files."""
 
 import json
 import os

@@ -202,7 +202,7 @@ class Ending(CheckpointCase):
         self.assert_whole_epochs(seen["durable"][-1])
 
     def assert_whole_epochs(self, at_least):
-        """Goes on over 4 ranks to the end of the epoch behind the restored step's: each sample of an epoch once in its logs."""
+        """Continues on 4 ranks to the end of the epoch after that of the restored step: each sample of an epoch is in its logs once."""
         end = (at_least // 3 + 3) * 3
         record = self.train("--steps", end, "--resume", "--sample-log", "log", ranks=4, every=2)
         restored = record["parameters"]["resumed_step"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`penstock train cifar`: read once, held in memory, and a checkpoint behind every epoch."""
+"""`penstock train cifar`: read once, held in memory, and a checkpoint after every epoch."""
 
 import collections
 import json

@@ -52,7 +52,7 @@ class TrainOnCpu(RanksTest):
         self.assertIn("input_overlap", record["metrics"])
         self.assertNotIn("step_overshoot", record["metrics"])
         self.assertAlmostEqual(value(record, "wall_s"), value(record, "input_wait_s") + sum(steps), places=6)
-        # It knows nothing yet: the loss of guessing among as many classes.
+        # Before training, the loss is that of guessing among this number of classes.
         self.assertAlmostEqual(value(record, "loss_first"), math.log(1000), delta=1)
         [again] = self.records(*self.command())
         self.assertEqual(value(again, "loss_first"), value(record, "loss_first"))

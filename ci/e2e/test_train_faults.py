@@ -163,7 +163,7 @@ class BadInput(TrainTest):
 
 
 class Stuck(TrainTest):
-    """A tier that takes an hour for a read stands for one that hangs."""
+    """A tier that takes an hour for a read acts as one that hangs."""
 
     def stuck(self, *args):
         return ("train", "stream", "--data", self.made / "corpus", "--tier", f"slow=posix:{self.made / 'corpus'},latency=1h", "--tier",

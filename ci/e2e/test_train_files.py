@@ -15,7 +15,7 @@ import penstock_cli
 from penstock_cli import PENSTOCK
 from test_ranks import RanksTest, open_mpi
 
-FILES = 16  # to train on, and as many to validate on, as in the published run
+FILES = 16  # for training, and the same number for validation, as in the published run
 IMAGES = 12
 VALIDATED = 5
 WEATHER = 80

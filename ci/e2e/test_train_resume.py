@@ -124,7 +124,7 @@ class GoingOn(CheckpointCase):
         self.run_cli("generate", "hepcnn", "--samples", 42, "--set", "samples_per_file=21", "--set", "shape=3,16,16", "--set", "split=validation",
                      "--out", "held-out", "--seed", 7)
         self.run_cli("generate", "climate", "--samples", 20, "--set", "shape=11,16,24", "--out", "climate", "--seed", 7)
-        # Of hepcnn an epoch has ten steps, and between them it validates; climate behind every tenth step, and at the end.
+        # hepcnn has ten steps in an epoch and validates between epochs. climate validates after every tenth step, and at the end.
         for app, args, batch, passes in (("hepcnn", ("--validation", "held-out"), 8, (2, 0, 2)), ("climate", (), 1, (3, 1, 3))):
             with self.subTest(app=app):
                 shutil.rmtree(self.dir / "slow", ignore_errors=True)

@@ -51,7 +51,7 @@ class Containers(penstock_cli.CliTest):
         return root, ManifestFile(root / ".penstock" / "manifest")
 
     def around(self, manifest, name):
-        """Where in the object no sample lies."""
+        """All offsets of the object that are in no sample."""
         places, at = [], 0
         for offset, length in [*manifest.payloads(name), (manifest.sizes[manifest.names.index(name)], 0)]:
             places += range(at, offset)
