@@ -40,8 +40,7 @@ double peak_memory_bytes() {
 
 class CellRun {
  public:
-  CellRun(const TrainPlan& plan, const Tier& tier, BatchPool& pool, TrainCache& cache, StepCheckpoints* saves,
-          Trial& trial)
+  CellRun(const TrainPlan& plan, const Tier& tier, BatchPool& pool, TrainCache& cache, Trial& trial)
       : plan_(plan),
         ranks_(*plan.ranks),
         tier_(tier),
@@ -49,7 +48,7 @@ class CellRun {
         cache_(cache),
         trial_(trial),
         read_before_(tier.backend->moved_bytes().read),
-        observers_(plan, tier, cache, saves) {}
+        observers_(plan, tier, cache) {}
 
   // If a worker hangs, it may still write spans: abandon() leaks the observers.
   ~CellRun() {
@@ -110,7 +109,6 @@ void CellRun::describe(std::chrono::nanoseconds step) {
   }
   if (ranks_.size() > 1) trial_.parameter("rank_scaling", "strong");
   if (plan_.saving) describe_saving(*plan_.saving, trial_);
-  if (plan_.resumed) describe_resumed(*plan_.resumed, trial_);
 }
 
 // Collective: starts the input on all ranks, or on none.
@@ -161,13 +159,13 @@ Result<void> CellRun::reserve_memory() {
 // Collective: trains, and returns the same outcome on each rank. An error is a bug or wrong usage; failures
 // of the measured work are in the outcome.
 Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
-  StepBarrier together(ranks_);
   PENSTOCK_TRY(observers_.make(accelerator.nominal_step()));
-  PENSTOCK_ASSIGN(const SteadyTime start, together.begin());
+  PENSTOCK_TRY(ranks_.barrier());
+  const SteadyTime start = std::chrono::steady_clock::now();
   observers_.start(start);
   PENSTOCK_ASSIGN(std::unique_ptr<BatchSource> input, start_input(plan_.limits, observers_.spans()));
   const TrainingRun run =
-      run_training(*input, accelerator, start, observers_.list(), ranks_.size() == 1 ? nullptr : &together);
+      run_training(*input, accelerator, start, observers_.list(), ranks_.size() == 1 ? nullptr : &ranks_);
   TrainOutcome mine = train_outcome(run, accelerator.nominal_step(), *input);
   observers_.count(mine);
   PENSTOCK_TRY(close_input(std::move(input)));
@@ -286,11 +284,10 @@ Result<void> CellRun::report(const TrainOutcome& outcome) {
 
 }  // namespace
 
-Result<bool> measure_training(const TrainPlan& plan, const Tier& tier, BatchPool& pool,
-                              StepCheckpoints* saves, Trial& trial) {
+Result<bool> measure_training(const TrainPlan& plan, const Tier& tier, BatchPool& pool, Trial& trial) {
   const Result<std::unique_ptr<TrainCache>> cache = TrainCache::make(plan, tier);
   PENSTOCK_TRY(all_ok(*plan.ranks, cache));
-  CellRun cell(plan, tier, pool, **cache, saves, trial);
+  CellRun cell(plan, tier, pool, **cache, trial);
   const Result<void> measured = cell.measure();
   trial.tier("data", tier);  // after the run, so that the record counts its calls to the tier
   if (plan.checkpoints) trial.tier("checkpoint", *plan.checkpoints);

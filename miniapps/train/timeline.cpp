@@ -104,7 +104,7 @@ std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, 
     const std::int64_t done = std::min(step.deadline_ns, step.over_ns);
     add(i, free, step.over_ns, PENSTOCK_ITERATION, 0);
     const std::int64_t gathered = free + step.collective_ns;
-    const std::int64_t got = step.begin_ns - (step.aside_ns - step.collective_ns);
+    const std::int64_t got = step.begin_ns - (step.observer_ns - step.collective_ns);
     if (gathered > free) add(i, free, gathered, before_step, 0);
     if (got > gathered) add(i, gathered, got, PENSTOCK_WAIT, PENSTOCK_WAIT_INPUT);
     if (step.begin_ns > got) add(i, got, step.begin_ns, before_step, 0);
@@ -112,8 +112,8 @@ std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, 
     if (step.over_ns > done) add(i, done, step.over_ns, PENSTOCK_WAIT, PENSTOCK_WAIT_RANKS);
     free = step.over_ns;
   }
-  if (run.aside_after_ns > 0 && !run.steps.empty())
-    add(run.steps.size() - 1, free, free + run.aside_after_ns, before_step, 0);
+  if (run.observer_after_ns > 0 && !run.steps.empty())
+    add(run.steps.size() - 1, free, free + run.observer_after_ns, before_step, 0);
   return spans;
 }
 

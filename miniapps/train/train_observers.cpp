@@ -49,9 +49,9 @@ std::string TrainObservers::of_this_tier(const std::string& path, std::size_t be
 Result<SampleLog> TrainObservers::open_log() const {
   const Communicator& ranks = *plan_.ranks;
   const std::string path = of_this_tier(plan_.sample_log, plan_.sample_log.size());
-  if (!plan_.resumed) return SampleLog::open(path, ranks.rank(), ranks.size());
+  if (!plan_.saving || !plan_.saving->resumed) return SampleLog::open(path, ranks.rank(), ranks.size());
   return SampleLog::go_on(path, ranks.rank(), ranks.size(), plan_.limits.start.batches,
-                          static_cast<int>(plan_.resumed->manifest.ranks));
+                          static_cast<int>(plan_.saving->resumed->manifest.ranks));
 }
 
 Result<void> TrainObservers::open() {

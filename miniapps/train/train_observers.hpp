@@ -56,9 +56,12 @@ Result<std::vector<EpochBytes>> joined(Communicator& ranks, std::vector<EpochByt
 // a Result are collective.
 class TrainObservers {
  public:
-  // Borrows all arguments; the cache is for the record. `saves` is for --checkpoint-every, else null.
-  TrainObservers(const TrainPlan& plan, const Tier& tier, const TrainCache& cache, StepCheckpoints* saves)
-      : plan_(plan), tier_(tier), cache_(cache), saves_(saves) {}
+  // Borrows all arguments; the cache is for the record.
+  TrainObservers(const TrainPlan& plan, const Tier& tier, const TrainCache& cache)
+      : plan_(plan),
+        tier_(tier),
+        cache_(cache),
+        saves_(plan.saving ? plan.saving->checkpoints.get() : nullptr) {}
 
   // Creates the files of the sample log and of the timeline.
   Result<void> open();
@@ -90,7 +93,7 @@ class TrainObservers {
   const TrainPlan& plan_;
   const Tier& tier_;
   const TrainCache& cache_;
-  StepCheckpoints* const saves_;
+  StepCheckpoints* const saves_;  // null without --checkpoint-every
   std::optional<StepCounter> steps_;
   std::optional<EpochCounter> epochs_;
   std::optional<SampleLog> log_;

@@ -95,7 +95,8 @@ Result<void> join_figures(Communicator& ranks, TrainingFigures& figures) {
   figures.first_batch_s = most[1];
   double* const sums[] = {&figures.samples, &figures.payload_bytes};
   PENSTOCK_TRY(add_up(ranks, sums, 1));
-  double* const means[] = {&figures.input_wait_s, &figures.straggler_s, &figures.barrier_s, &figures.aside_s};
+  double* const means[] = {&figures.input_wait_s, &figures.straggler_s, &figures.barrier_s,
+                           &figures.observer_s};
   PENSTOCK_TRY(add_up(ranks, means, 1.0 / ranks.size()));
   PENSTOCK_TRY(average(ranks, figures.step_overshoot));
   PENSTOCK_TRY(average(ranks, figures.utilization));
@@ -176,7 +177,7 @@ TrainOutcome train_outcome(const TrainingRun& run, std::chrono::nanoseconds nomi
   outcome.stages = input.times();
   const double together_s = got.straggler_s + got.barrier_s;
   outcome.stages.push_back({"accelerator",
-                            std::max(0.0, got.wall_s - got.input_wait_s - together_s - got.aside_s),
+                            std::max(0.0, got.wall_s - got.input_wait_s - together_s - got.observer_s),
                             got.input_wait_s, together_s});
   outcome.lost = lost_by(got, input.lost());
   outcome.losses = input.losses();

@@ -28,7 +28,6 @@
 #include "miniapps/pipeline/transform.hpp"
 #include "miniapps/train/file_input.hpp"
 #include "miniapps/train/miniapp.hpp"
-#include "miniapps/train/resume.hpp"
 #include "miniapps/train/step_saving.hpp"
 #include "profiling/spans/span_log.hpp"
 
@@ -90,7 +89,6 @@ struct TrainPlan : TrainRequest {
   std::vector<Tier> others;  // for --tier: they hold the same objects
   std::optional<Corpus> validation_corpus{};
   std::variant<Transform, FileInput> input{};  // for single samples, or for whole files
-  std::optional<Resumed> resumed{};            // only with --resume
 
   const FileInput* files() const { return std::get_if<FileInput>(&input); }
   // All samples are loaded before the first step, and batches are copied from them.
