@@ -26,6 +26,7 @@
 #include "miniapps/train/train_options.hpp"
 #include "miniapps/train/train_plan.hpp"
 #include "miniapps/train/train_report.hpp"
+#include "miniapps/train/train_team.hpp"
 #include "results/record/trial.hpp"
 
 namespace penstock {
@@ -154,19 +155,20 @@ Result<int> refuse(const CommandContext& context, const Error& error) {
 
 Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
   const Options& options = context.options;
+  std::optional<SignalsForAll> signals;  // destroyed after the plan, whose checkpoints may still drain
   Result<TrainRequest> asked = parse_request(context, app);
   PENSTOCK_TRY(all_ok(context.communicator, asked));
   Result<TrainPlan> resolved = make_plan(*std::move(asked), options);
   PENSTOCK_TRY(all_ok(context.communicator, resolved));
   TrainPlan& plan = *resolved;
-  PENSTOCK_TRY(check_same_work(plan, options));
+  if (context.communicator.size() > 1) PENSTOCK_TRY(check_same_work(plan, options));
   PENSTOCK_TRY(
       check_shares(context.communicator, plan.corpus, plan.files() != nullptr ? "files" : "samples"));
   compare_with_workload(plan);
   PENSTOCK_TRY(check_epoch(plan));
   note_what_is_left_out(plan);
 
-  const SignalsForAll signals(context.communicator);
+  signals.emplace(context.communicator);
   if (plan.saving) {
     const Result<std::string> found = find_run(plan);
     if (!found.ok()) return refuse(context, found.error());

@@ -242,6 +242,7 @@ TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal
   result.straggler_s = seconds(straggled);
   result.barrier_s = seconds(free - waited - computed - straggled - in_observers);
   result.observer_s = seconds(in_observers + run.observer_after_ns);
+  result.last = run.last;
   result.samples = static_cast<double>(run.steps.size()) * static_cast<double>(run.batch);
   if (nominal_step.count() > 0) result.step_overshoot = median_overshoot(run.steps);
   if (computed == 0 || run.steps.size() < 2) return result;

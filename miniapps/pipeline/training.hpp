@@ -132,6 +132,7 @@ struct TrainingFigures {
   double observer_s = 0;     // spent in before_step() and hold()
   double samples = 0;
   double payload_bytes = 0;
+  std::uint64_t last = 0;  // as in TrainingRun
   // Median of (end - begin) / nominal - 1. Absent without a nominal step.
   std::optional<double> step_overshoot;
   // Accelerator utilization (AU): time computed / (end of the last step - end of the first step - observer_s

@@ -20,6 +20,7 @@
 #include "miniapps/train/train_cache.hpp"
 #include "miniapps/train/train_observers.hpp"
 #include "miniapps/train/train_outcome.hpp"
+#include "miniapps/train/train_team.hpp"
 #include "results/record/shared_metrics.hpp"
 
 namespace penstock {
@@ -173,6 +174,7 @@ Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
   for (std::size_t i = 0; i < std::min(run.steps.size(), kStepsKept); ++i)
     trial_.sample(saving_metrics::kStep,
                   static_cast<double>(run.steps[i].end_ns - run.steps[i].begin_ns) * 1e-9);
+  if (ranks_.size() == 1) return mine;
   return joined(ranks_, mine);
 }
 

@@ -149,23 +149,6 @@ TimelineFigures timeline_figures(const SpanLog& workers, std::span<const penstoc
   return figures;
 }
 
-Result<TimelineFigures> joined(Communicator& ranks, const TimelineFigures& mine) {
-  std::array counts{mine.spans, mine.dropped, mine.read_bytes};
-  PENSTOCK_TRY(ranks.all_reduce(std::span<std::uint64_t>(counts), Reduction::sum));
-  std::array times{mine.read_summed_s, mine.read_merged_s, mine.train_merged_s, mine.read_train_overlap_s,
-                   mine.read_share};
-  PENSTOCK_TRY(ranks.all_reduce(std::span<double>(times), Reduction::sum));
-  for (double& time : times) time /= ranks.size();
-  return TimelineFigures{.spans = counts[0],
-                         .dropped = counts[1],
-                         .read_bytes = counts[2],
-                         .read_summed_s = times[0],
-                         .read_merged_s = times[1],
-                         .train_merged_s = times[2],
-                         .read_train_overlap_s = times[3],
-                         .read_share = times[4]};
-}
-
 Result<void> take_timeline(const Options& options, TrainRequest& request) {
   request.timeline = options.text("timeline");
   request.timeline_memory = options.size("timeline-memory");

@@ -1,38 +1,12 @@
 #include "miniapps/train/train_observers.hpp"
 
-#include <array>
 #include <utility>
 
 #include "io_backends/core/ranks/collectives.hpp"
+#include "miniapps/train/train_team.hpp"
 #include "profiling/interpose/penstock_profile.h"
 
 namespace penstock {
-namespace {
-
-Result<ValidationFigures> of_all_ranks(Communicator& ranks, ValidationFigures mine) {
-  std::array sums{mine.samples, mine.bytes, mine.files};
-  PENSTOCK_TRY(ranks.all_reduce(std::span<std::uint64_t>(sums), Reduction::sum));
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&mine.passes, 1), Reduction::max));
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&mine.read_s, 1), Reduction::sum));
-  return ValidationFigures{mine.passes, sums[0], sums[1], sums[2], mine.read_s};
-}
-
-}  // namespace
-
-Result<std::vector<EpochBytes>> joined(Communicator& ranks, std::vector<EpochBytes> mine) {
-  std::uint64_t count = mine.size();
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&count, 1), Reduction::min));
-  mine.resize(static_cast<std::size_t>(count));
-  std::vector<std::uint64_t> sums;  // of all epochs, so that one call adds them up
-  for (const EpochBytes& epoch : mine) {
-    sums.push_back(epoch.consumed);
-    sums.push_back(epoch.fetched);
-  }
-  if (count > 0) PENSTOCK_TRY(ranks.all_reduce(std::span(sums), Reduction::sum));
-  for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = {sums[2 * i], sums[2 * i + 1]};
-  return mine;
-}
-
 Result<bool> StepCounter::after_step(std::uint64_t step, const Batch& /*batch*/) {
   progress_.advance(1);
   // Only marks the step. profile_steps() gives its spans at the end.
@@ -144,7 +118,7 @@ Result<void> TrainObservers::end(const TrainingRun& run, SteadyTime start, Train
 Result<void> TrainObservers::record(const TrainOutcome& outcome, Trial& trial) const {
   Communicator& ranks = *plan_.ranks;
   if (plan_.files() != nullptr) {
-    PENSTOCK_ASSIGN(const ValidationFigures validation, of_all_ranks(ranks, validation_));
+    PENSTOCK_ASSIGN(const ValidationFigures validation, joined(ranks, validation_));
     record_files(plan_, outcome, validation, trial);
   }
   if (plan_.checkpoints) {  // made by rank 0

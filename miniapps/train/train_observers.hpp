@@ -49,9 +49,6 @@ class StepCounter final : public StepObserver {
   SteadyTime enough_ = SteadyTime::max();
 };
 
-// The sums over all ranks, for the epochs that every rank has. Empty if one rank cannot count. Collective.
-Result<std::vector<EpochBytes>> joined(Communicator& ranks, std::vector<EpochBytes> mine);
-
 // The observers of one training on one tier. One thread. Call the functions in this order; those that return
 // a Result are collective.
 class TrainObservers {

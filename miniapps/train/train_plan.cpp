@@ -1,13 +1,10 @@
 #include "miniapps/train/train_plan.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
-#include <span>
 #include <string>
 #include <utility>
 
-#include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/descriptor_limit.hpp"
 #include "io_backends/core/system/placement.hpp"
@@ -99,17 +96,6 @@ Result<void> open_files(const Options& options, TrainPlan& plan) {
   PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> accelerator,
                   make_accelerator(plan.accelerator, {.count = plan.accelerators}));
   return accelerator->takes(plan.transform().layout);
-}
-
-// The options that describe the work. They must be the same on all ranks.
-std::string option_list(const TrainPlan& plan, const Options& options) {
-  std::string words = std::string(plan.app->name) + "|" + plan.accelerator + "|" + plan.workload;
-  for (const std::string& word : options.texts("set")) words += "|" + word;
-  for (const char* name : {"decode", "resize", "on-error", "payload", "run"})
-    words += "|" + options.text(name);
-  if (plan.files() != nullptr && plan.files()->validation)
-    words += "|" + plan.files()->validation->set.files.manifest.checksum();
-  return words;
 }
 
 }  // namespace
@@ -275,38 +261,6 @@ Result<TrainPlan> make_plan(TrainRequest request, const Options& options) {
     PENSTOCK_ASSIGN(plan.input, plan.app->make(plan));
   }
   return plan;
-}
-
-Result<void> check_same_work(const TrainPlan& plan, const Options& options) {
-  const std::string words = option_list(plan, options);
-  const std::vector<std::uint64_t> numbers{crc32c(std::as_bytes(std::span(words))),
-                                           plan.batch,
-                                           plan.accelerators,
-                                           plan.prefetch,
-                                           plan.limits.batches,
-                                           plan.limits.epochs,
-                                           static_cast<std::uint64_t>(plan.shuffle.kind),
-                                           plan.shuffle.places,
-                                           plan.seed,
-                                           static_cast<std::uint64_t>(plan.cache),
-                                           plan.find_accelerators ? 1U : 0U,
-                                           std::bit_cast<std::uint64_t>(plan.busy_at_least),
-                                           plan.sample_log.empty() ? 0U : 1U,
-                                           plan.timeline.empty() ? 0U : 1U,
-                                           plan.checkpoints ? 1U : 0U,
-                                           plan.saving ? plan.saving->every : 0U,
-                                           plan.saving ? plan.saving->payload.bytes : 0U,
-                                           plan.saving && plan.saving->fast ? 1U : 0U,
-                                           plan.saving && plan.saving->resume ? 1U : 0U,
-                                           plan.others.size()};
-  std::vector<std::uint64_t> least = numbers;
-  std::vector<std::uint64_t> most = numbers;
-  PENSTOCK_TRY(plan.ranks->all_reduce(std::span(least), Reduction::min));
-  PENSTOCK_TRY(plan.ranks->all_reduce(std::span(most), Reduction::max));
-  if (least == most) return success();
-  return make_error(
-      Errc::invalid_argument,
-      "the ranks were started with different flags: but for where data lie, all must do the same work");
 }
 
 Result<std::unique_ptr<BatchSource>> make_batches(const TrainPlan& plan, const Tier& tier, BatchPool& pool,

@@ -126,9 +126,6 @@ Result<TrainPlan> make_plan(TrainRequest request, const Options& options);
 // invalid_argument, with the remedy, if an epoch has fewer samples than a step.
 Result<void> check_epoch(const TrainPlan& plan);
 
-// invalid_argument if the ranks were started with different flags. Collective.
-Result<void> check_same_work(const TrainPlan& plan, const Options& options);
-
 // Makes the batches of this rank on one tier, and starts their workers. Borrows all arguments. An app with
 // in_memory() stores its samples in `room`; others do not use it. `spans` may be null; it has one buffer for
 // each worker and one more, and the workers record their spans in it.
