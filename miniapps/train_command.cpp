@@ -100,7 +100,10 @@ Result<bool> TrainRuns::measure(const Tier& tier) {
   if (plan_.find_accelerators) {
     return find_accelerators(
         plan_, run_, [&](Trial& trial) { return train(tier, trial); },
-        [&](Trial trial, bool ended) { return keep(std::move(trial), ended); });
+        [&](Trial trial, bool ended, const std::string& sentence) {
+          if (!sentence.empty()) note(sentence);
+          return keep(std::move(trial), ended);
+        });
   }
   Trial trial = run_.trial();
   Result<bool> measured = train(tier, trial);
@@ -161,12 +164,13 @@ Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
   Result<TrainPlan> resolved = make_plan(*std::move(asked), options);
   PENSTOCK_TRY(all_ok(context.communicator, resolved));
   TrainPlan& plan = *resolved;
+  for (const std::string& sentence : plan.notes) note(sentence);
   if (context.communicator.size() > 1) PENSTOCK_TRY(check_same_work(plan, options));
   PENSTOCK_TRY(
       check_shares(context.communicator, plan.corpus, plan.files() != nullptr ? "files" : "samples"));
-  compare_with_workload(plan);
-  PENSTOCK_TRY(check_epoch(plan));
-  note_what_is_left_out(plan);
+  if (const std::string warning = compare_with_workload(plan); !warning.empty()) warn(warning);
+  PENSTOCK_TRY(check_epoch_size(plan));
+  for (const std::string& sentence : note_omissions(plan)) note(sentence);
 
   signals.emplace(context.communicator);
   if (plan.saving) {

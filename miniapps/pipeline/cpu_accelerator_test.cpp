@@ -281,7 +281,7 @@ TEST_F(CpuAccelerator, TakesABatchThatLiesElsewhere) {
   const Batch whole = some_batch(Axes::nhwc);
   Batch view = some_batch(Axes::nhwc);
   view.memory = Buffer();
-  view.elsewhere = whole.tensor();
+  view.view = whole.tensor();
   const auto one = prepared(Axes::nhwc);
   const auto other = prepared(Axes::nhwc);
   ASSERT_TRUE(one->step(whole).ok());

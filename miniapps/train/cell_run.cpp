@@ -72,7 +72,6 @@ class CellRun {
   Result<std::unique_ptr<Accelerator>> make_accelerators() const;
   Result<void> report_totals();
   Result<void> report(const TrainOutcome& outcome);
-  Result<void> reserve_memory();
 
   const TrainPlan& plan_;
   Communicator& ranks_;
@@ -81,7 +80,6 @@ class CellRun {
   TrainCache& cache_;
   Trial& trial_;
   const std::uint64_t read_before_;  // bytes read from the tier before this cell
-  MemoryRoom room_;                  // for an app that loads all samples into memory
   bool stuck_ = false;
   TrainObservers observers_;
 };
@@ -114,7 +112,7 @@ void CellRun::describe(std::chrono::nanoseconds step) {
 
 // Collective: starts the input on all ranks, or on none.
 Result<std::unique_ptr<BatchSource>> CellRun::start_input(const PlanLimits& limits, SpanLog* spans) {
-  Result<std::unique_ptr<BatchSource>> input = make_batches(plan_, tier_, pool_, room_, limits, spans);
+  Result<std::unique_ptr<BatchSource>> input = make_batches(plan_, tier_, pool_, limits, spans);
   const Result<void> all = all_ok(ranks_, input);
   if (all.ok()) return input;
   PENSTOCK_TRY(close_input(input.ok() ? *std::move(input) : nullptr));
@@ -149,14 +147,6 @@ Result<void> CellRun::close_input(std::unique_ptr<BatchSource> input) {
   return success();
 }
 
-// Allocates memory for all samples, for an app that loads them. exhausted if there is less.
-Result<void> CellRun::reserve_memory() {
-  if (!plan_.in_memory()) return success();
-  PENSTOCK_ASSIGN(room_, memory_room(plan_.corpus.manifest.samples(), plan_.transform().slot_bytes,
-                                     static_cast<std::size_t>(plan_.step_samples())));
-  return success();
-}
-
 // Collective: trains, and returns the same outcome on each rank. An error is a bug or wrong usage; failures
 // of the measured work are in the outcome.
 Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
@@ -184,18 +174,16 @@ Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
 Result<void> CellRun::input_alone(std::uint64_t steps, unsigned parts, std::vector<TrainingRun>& alone) {
   const bool all = plan_.cache == CacheRequest::cold && steps > plan_.steps_an_epoch();
   const std::uint64_t least = kAloneBatches / parts;
-  StepCounter counter(plan_.progress, std::string(plan_.app->name) + "'s input alone on " + tier_.name, steps,
-                      false);
-  StepObserver* const observers[] = {&counter};
   const std::unique_ptr<Accelerator> nothing = no_accelerator();
   PlanLimits limits{.start = plan_.limits.start};
   limits.batches = limits.start.batches + steps;
   PENSTOCK_TRY(ranks_.barrier());
   const SteadyTime start = std::chrono::steady_clock::now();
-  if (!all) counter.end_after(least, start + kAloneLongest / parts);
+  const auto observers = observers_.make_alone(steps, all ? steps : least, start + kAloneLongest / parts);
   PENSTOCK_ASSIGN(std::unique_ptr<BatchSource> input, start_input(limits));
   alone.push_back(run_training(*input, *nothing, start, observers));
   PENSTOCK_TRY(close_input(std::move(input)));
+  observers_.end_alone();
   if (stuck_ && alone.back().failure) trial_.fail(*alone.back().failure);
   return success();
 }
@@ -241,7 +229,9 @@ Result<void> CellRun::measure() {
   const std::chrono::nanoseconds step = accelerator.nominal_step();
   describe(step);
   PENSTOCK_TRY(observers_.open());
-  PENSTOCK_TRY(all_ok(ranks_, reserve_memory()));
+  if (plan_.in_memory())
+    PENSTOCK_TRY(all_ok(
+        ranks_, pool_.hold(plan_.corpus.manifest.samples(), static_cast<std::size_t>(plan_.step_samples()))));
   PENSTOCK_TRY(cache_.prepare());
   std::vector<TrainingRun> alone;
   const bool with_alone = !plan_.find_accelerators && accelerator.computes();

@@ -151,7 +151,7 @@ TimelineFigures timeline_figures(const SpanLog& workers, std::span<const penstoc
 
 Result<void> take_timeline(const Options& options, TrainRequest& request) {
   request.timeline = options.text("timeline");
-  request.timeline_memory = options.size("timeline-memory");
+  request.timeline_memory_bytes = options.size("timeline-memory");
   if (request.timeline.empty()) return success();
   PENSTOCK_TRY(timeline_format(request.timeline));
   if (request.find_accelerators)

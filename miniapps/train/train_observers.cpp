@@ -37,7 +37,7 @@ Result<void> TrainObservers::open() {
   if (plan_.timeline.empty()) return success();
   const auto stages = plan_.transform().stages;
   PENSTOCK_ASSIGN(timeline_, Timeline::make({.path = of_this_tier(plan_.timeline, plan_.timeline.rfind('.')),
-                                             .memory = plan_.timeline_memory,
+                                             .memory = plan_.timeline_memory_bytes,
                                              .threads = static_cast<unsigned>(plan_.threads),
                                              .stages = {stages.begin(), stages.end()},
                                              .samples = plan_.planned_loads(),
@@ -131,7 +131,7 @@ Result<void> TrainObservers::record(const TrainOutcome& outcome, Trial& trial) c
   }
   if (timeline_) {
     PENSTOCK_ASSIGN(const TimelineFigures figures, joined(ranks, timeline_figures_));
-    record_timeline(figures, plan_.timeline_memory, trial);
+    record_timeline(figures, plan_.timeline_memory_bytes, trial);
   }
   PENSTOCK_ASSIGN(const std::vector<EpochBytes> epochs, joined(ranks, epoch_bytes_));
   cache_.record_epochs(epochs, trial);
@@ -140,6 +140,20 @@ Result<void> TrainObservers::record(const TrainOutcome& outcome, Trial& trial) c
 
 Result<void> TrainObservers::close_log() {
   return log_ ? all_ok(*plan_.ranks, log_->close()) : success();
+}
+
+std::span<StepObserver* const> TrainObservers::make_alone(std::uint64_t steps, std::uint64_t least,
+                                                          SteadyTime longest) {
+  steps_.emplace(plan_.progress, std::string(plan_.app->name) + "'s input alone on " + tier_.name, steps,
+                 false);
+  steps_->end_after(least, longest);
+  list_ = {&*steps_};
+  return list_;
+}
+
+void TrainObservers::end_alone() {
+  list_.clear();
+  steps_.reset();
 }
 
 void TrainObservers::abandon() {

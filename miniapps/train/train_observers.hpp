@@ -80,6 +80,12 @@ class TrainObservers {
   Result<void> write_timeline() { return timeline_ ? timeline_->write() : success(); }
   Result<void> close_log();
 
+  // For a run of the input alone, before make() or after end(): only its progress line. Without collective
+  // calls. The run ends once it has made `least` of its `steps` steps and the time is `longest`. It ends with
+  // end_alone().
+  std::span<StepObserver* const> make_alone(std::uint64_t steps, std::uint64_t least, SteadyTime longest);
+  void end_alone();
+
   // Call it instead of the destructor if a worker hangs: the worker may still use these objects. Leaks them.
   void abandon();
 

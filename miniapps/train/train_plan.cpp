@@ -5,12 +5,12 @@
 #include <string>
 #include <utility>
 
-#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/descriptor_limit.hpp"
 #include "io_backends/core/system/placement.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
 #include "miniapps/pipeline/in_place.hpp"
+#include "miniapps/pipeline/memory_batches.hpp"
 #include "miniapps/train/epoch_checkpoints.hpp"
 #include "miniapps/train/find_accelerators.hpp"
 #include "miniapps/train/timeline.hpp"
@@ -122,8 +122,7 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
   }
   PENSTOCK_TRY(take_checkpoints(options, request));
   PENSTOCK_ASSIGN(request.accelerators, bounded(options, "accelerators", kMostAccelerators, 1));
-  PENSTOCK_ASSIGN(const std::vector<std::string> notes, take_defaults(context, request));
-  for (const std::string& sentence : notes) note(sentence);
+  PENSTOCK_ASSIGN(request.notes, take_defaults(context, request));
   if (options.given("data")) request.data = options.text("data");
   if (options.given("accelerator")) request.accelerator = options.text("accelerator");
   PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> accelerator,
@@ -225,7 +224,7 @@ std::string_view TrainPlan::why_copied(const Tier& tier) const {
   return penstock::why_copied(corpus.manifest, *tier.backend, queue_depth(tier), all);
 }
 
-Result<void> check_epoch(const TrainPlan& plan) {
+Result<void> check_epoch_size(const TrainPlan& plan) {
   const std::uint64_t samples = plan.samples_an_epoch();
   const std::uint64_t most = samples / plan.accelerators;
   if (most >= plan.batch) return success();
@@ -264,8 +263,7 @@ Result<TrainPlan> make_plan(TrainRequest request, const Options& options) {
 }
 
 Result<std::unique_ptr<BatchSource>> make_batches(const TrainPlan& plan, const Tier& tier, BatchPool& pool,
-                                                  MemoryRoom& room, const PlanLimits& limits,
-                                                  SpanLog* spans) {
+                                                  const PlanLimits& limits, SpanLog* spans) {
   LoaderSettings settings{.manifest = &plan.corpus.manifest,
                           .backend = tier.backend.get(),
                           .app_transform = &plan.transform(),
@@ -285,8 +283,8 @@ Result<std::unique_ptr<BatchSource>> make_batches(const TrainPlan& plan, const T
   }
   PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader, BatchLoader::make(settings));
   if (!plan.in_memory()) return std::unique_ptr<BatchSource>(std::move(loader));
-  return std::unique_ptr<BatchSource>(std::make_unique<MemoryBatches>(
-      std::move(loader), room, limits, [&plan](std::uint64_t samples) { return plan.sampler(samples); }));
+  return make_memory_batches(std::move(loader), pool, limits,
+                             [&plan](std::uint64_t samples) { return plan.sampler(samples); });
 }
 
 }  // namespace penstock

@@ -23,7 +23,6 @@
 #include "miniapps/pipeline/batch.hpp"
 #include "miniapps/pipeline/batch_source.hpp"
 #include "miniapps/pipeline/loader.hpp"
-#include "miniapps/pipeline/memory_batches.hpp"
 #include "miniapps/pipeline/picture.hpp"
 #include "miniapps/pipeline/transform.hpp"
 #include "miniapps/train/file_input.hpp"
@@ -67,11 +66,13 @@ struct TrainRequest {
   std::optional<StepSaving> saving{};  // for --checkpoint-every; then `checkpoints` is empty
   std::string sample_log{};            // "" for none
   std::string timeline{};              // "" for none; a valid name for timeline_format()
-  std::uint64_t timeline_memory = 0;
+  std::uint64_t timeline_memory_bytes = 0;
   bool progress = false;
 
   std::uint64_t described_samples = 0;  // samples in the workload's description; 0 and "": it describes none
   std::string described_format{};
+
+  std::vector<std::string> notes{};  // for the user; parse_request() and make_plan() add some
 
   std::uint64_t step_samples() const { return batch * accelerators; }
   bool burns() const { return accelerator.find("burn=") != std::string::npos; }
@@ -124,13 +125,12 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
 Result<TrainPlan> make_plan(TrainRequest request, const Options& options);
 
 // invalid_argument, with the remedy, if an epoch has fewer samples than a step.
-Result<void> check_epoch(const TrainPlan& plan);
+Result<void> check_epoch_size(const TrainPlan& plan);
 
-// Makes the batches of this rank on one tier, and starts their workers. Borrows all arguments. An app with
-// in_memory() stores its samples in `room`; others do not use it. `spans` may be null; it has one buffer for
+// Makes the batches of this rank on one tier, and starts their workers. Borrows all arguments. For an app
+// with in_memory() the pool holds all samples (BatchPool::hold()). `spans` may be null; it has one buffer for
 // each worker and one more, and the workers record their spans in it.
 Result<std::unique_ptr<BatchSource>> make_batches(const TrainPlan& plan, const Tier& tier, BatchPool& pool,
-                                                  MemoryRoom& room, const PlanLimits& limits,
-                                                  SpanLog* spans = nullptr);
+                                                  const PlanLimits& limits, SpanLog* spans = nullptr);
 
 }  // namespace penstock

@@ -58,14 +58,14 @@ Result<bool> Validating::before_step(std::uint64_t steps, const Batch* next) {
 }
 
 Result<void> Validating::begin() {
-  if (source_ && !how_.starts_anew) return success();
+  if (source_ && !how_.reload_each_pass) return success();
   figures_ = figures();
   losses_ = losses();
   source_.reset();
-  // starts_anew: one pass, always in the order of epoch 0. Otherwise the source continues from `epoch_`, and
-  // each pass orders the samples of a file differently (file_order()).
+  // reload_each_pass: one pass, always in the order of epoch 0. Otherwise the source continues from `epoch_`,
+  // and each pass orders the samples of a file differently (file_order()).
   const PlanLimits limits =
-      how_.starts_anew ? PlanLimits{.epochs = 1} : PlanLimits{.start = {.epoch = epoch_.value_or(0)}};
+      how_.reload_each_pass ? PlanLimits{.epochs = 1} : PlanLimits{.start = {.epoch = epoch_.value_or(0)}};
   PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader,
                   BatchLoader::make({&how_.set.files.manifest, &backend_, &how_.set.app_transform, &pool_,
                                      sampler_, limits, settings_.threads, settings_.bad_sample,
