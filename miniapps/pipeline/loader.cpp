@@ -5,13 +5,15 @@
 // moves samples between batches with it held. A SampleLoader is of one worker; HeldObjects has its own lock.
 // Slots of a batch: a slot belongs to one worker from take() to record_outcome(), then to the plan. The batch
 // belongs to the consumer from the return of next() to its next call. Each change of owner takes the lock,
-// which makes the bytes visible to the next owner. So the bytes need no other lock. Memory: workers allocate
-// buffers, names and errors. Without memory SampleLoader::request() fails that sample; SampleLoader::next()
-// throws std::bad_alloc, which ends the run. Under the lock the code allocates the order of an epoch, names
-// of bad objects, errors and small lists. Ctrl-C: the handler only sets a flag. Workers do not test it.
-// next() tests it every 50 ms and returns `interrupted`; the consumer then calls close(). Stop: close() and
-// the destructor request it. A worker stops waiting at once, or ends after its sample. Its reader then waits
-// for the reads in flight or cancels them. Crash: nothing is written.
+// which makes the bytes visible to the next owner. So the bytes need no other lock.
+// Memory: workers allocate buffers, names and errors. Without memory SampleLoader::request() fails that
+// sample; SampleLoader::next() throws std::bad_alloc, which ends the run. Under the lock the code allocates
+// the order of an epoch, names of bad objects, errors and small lists.
+// Ctrl-C: the handler only sets a flag. Workers do not test it. next() tests it every 50 ms and returns
+// `interrupted`; the consumer then calls close().
+// Stop: close() and the destructor request it. A worker stops waiting at once, or ends after its sample. Its
+// reader then waits for the reads in flight or cancels them.
+// Crash: nothing is written.
 #include "miniapps/pipeline/loader.hpp"
 
 #include <algorithm>
@@ -90,8 +92,7 @@ Result<std::uint64_t> SampleLoader::inspect(std::uint32_t index) {
     return sample.length;
   }
   grow(slot);
-  PENSTOCK_TRY(
-      reader->read_at(sample.offset, slot.stored.memory.first(static_cast<std::size_t>(sample.length))));
+  PENSTOCK_TRY(reader->read_at(sample.offset, slot.room.first(static_cast<std::size_t>(sample.length))));
   return sample.length;
 }
 
