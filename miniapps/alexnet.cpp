@@ -43,9 +43,6 @@ constexpr OptionSpec kOptions[] = {
      .help = "height, width, channel; or channel, height, width"}};
 constexpr std::int64_t kLargestImage = 16384;
 
-// Means and standard deviations of the ImageNet training set, as networks trained on it commonly take them.
-constexpr Normalisation kImageNet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
-
 Result<Transform> make(const TrainRequest& request) {
   const Options& options = request.own;
   const std::int64_t size = options.integer("image");
@@ -56,7 +53,9 @@ Result<Transform> make(const TrainRequest& request) {
   settings.tensor.width = settings.tensor.height = static_cast<std::uint32_t>(size);
   PENSTOCK_ASSIGN(settings.tensor.type, parse_pixel_type(options.text("type")));
   PENSTOCK_ASSIGN(settings.tensor.axes, parse_axes(options.text("axes")));
-  settings.normalisation = kImageNet;
+  // Those of the ImageNet training set, as networks trained on it commonly take them.
+  settings.tensor.mean = {0.485F, 0.456F, 0.406F};
+  settings.tensor.deviation = {0.229F, 0.224F, 0.225F};
   settings.decode = request.decode;
   settings.resize = request.resize;
   settings.random_crop = options.text("crop") == "random";

@@ -198,7 +198,7 @@ Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const 
                    .validation = Validation{.set = std::move(validated),
                                             .every_steps = kEpochSteps,
                                             .at_the_end = true,
-                                            .starts_anew = true},
+                                            .reload_each_pass = true},
                    .bytes = &studied_bytes};
 }
 

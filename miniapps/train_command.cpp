@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -27,6 +26,7 @@
 #include "miniapps/train/train_options.hpp"
 #include "miniapps/train/train_plan.hpp"
 #include "miniapps/train/train_report.hpp"
+#include "miniapps/train/train_team.hpp"
 #include "results/record/trial.hpp"
 
 namespace penstock {
@@ -37,7 +37,7 @@ namespace {
 // see measure_training()), the object must exist until the process ends.
 class TrainRuns {
  public:
-  TrainRuns(TrainPlan& plan, StepCheckpoints* saves, Run& run) : plan_(plan), saves_(saves), run_(run) {}
+  TrainRuns(TrainPlan& plan, Run& run) : plan_(plan), run_(run) {}
 
   Result<bool> measure(const Tier& tier);
   // Adds a record with the reason why the tier is not measured.
@@ -50,7 +50,6 @@ class TrainRuns {
   Result<bool> keep(Trial trial, bool ended);
 
   TrainPlan& plan_;
-  StepCheckpoints* const saves_;
   Run& run_;
   std::set<std::string> reported_copied_;  // names of tiers
   // For the plan's current number of accelerators and the tier that was measured last.
@@ -83,7 +82,7 @@ Result<void> TrainRuns::make_pool(const Tier& tier) {
 
 Result<bool> TrainRuns::train(const Tier& tier, Trial& trial) {
   PENSTOCK_TRY(make_pool(tier));
-  return measure_training(plan_, tier, *pool_, saves_, trial);
+  return measure_training(plan_, tier, *pool_, trial);
 }
 
 // After a call that hangs, the ranks make no more collective calls than necessary.
@@ -101,7 +100,10 @@ Result<bool> TrainRuns::measure(const Tier& tier) {
   if (plan_.find_accelerators) {
     return find_accelerators(
         plan_, run_, [&](Trial& trial) { return train(tier, trial); },
-        [&](Trial trial, bool ended) { return keep(std::move(trial), ended); });
+        [&](Trial trial, bool ended, const std::string& sentence) {
+          if (!sentence.empty()) note(sentence);
+          return keep(std::move(trial), ended);
+        });
   }
   Trial trial = run_.trial();
   Result<bool> measured = train(tier, trial);
@@ -156,32 +158,37 @@ Result<int> refuse(const CommandContext& context, const Error& error) {
 
 Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
   const Options& options = context.options;
+  std::optional<SignalsForAll> signals;  // destroyed after the plan, whose checkpoints may still drain
   Result<TrainRequest> asked = parse_request(context, app);
   PENSTOCK_TRY(all_ok(context.communicator, asked));
   Result<TrainPlan> resolved = make_plan(*std::move(asked), options);
   PENSTOCK_TRY(all_ok(context.communicator, resolved));
   TrainPlan& plan = *resolved;
-  PENSTOCK_TRY(check_same_work(plan, options));
+  for (const std::string& sentence : plan.notes) note(sentence);
+  if (context.communicator.size() > 1) PENSTOCK_TRY(check_same_work(plan, options));
   PENSTOCK_TRY(
       check_shares(context.communicator, plan.corpus, plan.files() != nullptr ? "files" : "samples"));
-  compare_with_workload(plan);
-  PENSTOCK_TRY(check_epoch(plan));
-  note_what_is_left_out(plan);
+  if (const std::string warning = compare_with_workload(plan); !warning.empty()) warn(warning);
+  PENSTOCK_TRY(check_epoch_size(plan));
+  for (const std::string& sentence : note_omissions(plan)) note(sentence);
 
-  const SignalsForAll signals(context.communicator);
-  std::unique_ptr<StepCheckpoints> saves;
+  signals.emplace(context.communicator);
   if (plan.saving) {
-    if (const Result<void> found = find_run(plan); !found.ok()) return refuse(context, found.error());
-    Result<std::unique_ptr<StepCheckpoints>> opened = open_saves(plan);
+    const Result<std::string> found = find_run(plan);
+    if (!found.ok()) return refuse(context, found.error());
+    if (!found->empty()) note(*found);
+    const Result<void> opened = open_checkpoints(plan);
     if (!opened.ok() && opened.error().code == Errc::busy) return refuse(context, opened.error());
-    PENSTOCK_ASSIGN(saves, std::move(opened));
-    if (plan.planned_steps() == 0) {
-      PENSTOCK_TRY(end_without_steps(plan, *saves));
+    PENSTOCK_TRY(opened);
+    if (plan.planned_steps() == 0) {  // ends like a training: all checkpoints are durable
+      note("run '" + plan.saving->policy.run +
+           "' has made all its steps: --steps and --epochs are the whole run's");
+      PENSTOCK_TRY(plan.saving->checkpoints->drain_or_leave());
       return 0;
     }
   }
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
-  TrainRuns runs(plan, saves.get(), run);
+  TrainRuns runs(plan, run);
   const Result<bool> measured = measure_all(plan, runs);
   const Result<std::string> written = run.finish();
   if (!context.output.json && context.communicator.root())

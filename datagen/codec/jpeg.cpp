@@ -69,14 +69,14 @@ Error codec_error(const JpegGuard& guard, Errc otherwise, const std::string& doi
                     "cannot " + doing + ": " + guard.message);
 }
 
-struct JpegDecoder::State {
+struct JpegDecoder::Libjpeg {
   JpegGuard guard;
   jpeg_decompress_struct codec{};
   jpeg_progress_mgr progress{};
   bool alive = false;
   std::vector<std::uint8_t> line;  // one line of CMYK, or of a part
 
-  State() {
+  Libjpeg() {
     set_up(guard);
     codec.err = &guard.manager;
     codec.client_data = &guard;
@@ -84,9 +84,9 @@ struct JpegDecoder::State {
     progress.progress_monitor = stop_endless_scans;
     codec.progress = &progress;
   }
-  ~State() { jpeg_destroy_decompress(&codec); }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
+  ~Libjpeg() { jpeg_destroy_decompress(&codec); }
+  Libjpeg(const Libjpeg&) = delete;
+  Libjpeg& operator=(const Libjpeg&) = delete;
 
   bool create() {
     if (setjmp(guard.escape) != 0) return false;
@@ -187,16 +187,16 @@ struct JpegDecoder::State {
   }
 };
 
-JpegDecoder::JpegDecoder() : state_(std::make_unique<State>()) {}
+JpegDecoder::JpegDecoder() : libjpeg_(std::make_unique<Libjpeg>()) {}
 JpegDecoder::~JpegDecoder() = default;
 JpegDecoder::JpegDecoder(JpegDecoder&&) noexcept = default;
 JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
 
 Result<JpegHeader> JpegDecoder::header(std::span<const std::byte> jpeg) {
-  PENSTOCK_TRY(state_->open(jpeg));
-  const JpegHeader header{state_->codec.image_width, state_->codec.image_height, state_->codec.num_components,
-                          state_->codec.restart_interval};
-  jpeg_abort_decompress(&state_->codec);
+  PENSTOCK_TRY(libjpeg_->open(jpeg));
+  const JpegHeader header{libjpeg_->codec.image_width, libjpeg_->codec.image_height,
+                          libjpeg_->codec.num_components, libjpeg_->codec.restart_interval};
+  jpeg_abort_decompress(&libjpeg_->codec);
   return header;
 }
 
@@ -204,9 +204,9 @@ Result<void> JpegDecoder::decode(std::span<const std::byte> jpeg, Image& out, un
   if (shrink != 1 && shrink != 2 && shrink != 4 && shrink != 8)
     return make_error(Errc::invalid_argument, "a JPEG can be shrunk by 1, 2, 4 or 8 while decoding, not by " +
                                                   std::to_string(shrink));
-  PENSTOCK_TRY(state_->open(jpeg));
-  jpeg_decompress_struct& codec = state_->codec;
-  bool whole = state_->start(shrink);
+  PENSTOCK_TRY(libjpeg_->open(jpeg));
+  jpeg_decompress_struct& codec = libjpeg_->codec;
+  bool whole = libjpeg_->start(shrink);
   if (whole) {
     std::uint8_t* ink_row = nullptr;
     try {
@@ -214,24 +214,24 @@ Result<void> JpegDecoder::decode(std::span<const std::byte> jpeg, Image& out, un
       out.height = codec.output_height;
       out.pixels.resize(std::size_t{out.width} * out.height * 3);
       if (codec.out_color_space == JCS_CMYK) {
-        state_->line.resize(std::size_t{out.width} * 4);
-        ink_row = state_->line.data();
+        libjpeg_->line.resize(std::size_t{out.width} * 4);
+        ink_row = libjpeg_->line.data();
       }
     } catch (const std::bad_alloc&) {
       jpeg_abort_decompress(&codec);
       return make_error(Errc::exhausted, "no memory for a picture of " + std::to_string(codec.image_width) +
                                              "x" + std::to_string(codec.image_height) + " pixels");
     }
-    whole = state_->read_rows(out.pixels.data(), ink_row);
+    whole = libjpeg_->read_rows(out.pixels.data(), ink_row);
   }
   if (whole) return {};
   jpeg_abort_decompress(&codec);
-  return codec_error(state_->guard, Errc::corrupt, decode_jpeg_of(jpeg.size()));
+  return codec_error(libjpeg_->guard, Errc::corrupt, decode_jpeg_of(jpeg.size()));
 }
 
 Result<void> JpegDecoder::decode_part(std::span<const std::byte> jpeg, const PicturePart& part, Image& out) {
-  PENSTOCK_TRY(state_->open(jpeg));
-  jpeg_decompress_struct& codec = state_->codec;
+  PENSTOCK_TRY(libjpeg_->open(jpeg));
+  jpeg_decompress_struct& codec = libjpeg_->codec;
   const auto lies_within = [](std::uint64_t from, std::uint64_t length, std::uint64_t all) {
     return length > 0 && from + length <= all;
   };
@@ -248,16 +248,17 @@ Result<void> JpegDecoder::decode_part(std::span<const std::byte> jpeg, const Pic
     out.width = part.width;
     out.height = part.height;
     out.pixels.resize(std::size_t{part.width} * part.height * 3);
-    state_->line.resize(std::size_t{codec.image_width} * 4 + kOffAlignment);
+    libjpeg_->line.resize(std::size_t{codec.image_width} * 4 + kOffAlignment);
   } catch (const std::bad_alloc&) {
     jpeg_abort_decompress(&codec);
     return make_error(Errc::exhausted, "no memory for a picture of " + std::to_string(part.width) + "x" +
                                            std::to_string(part.height) + " pixels");
   }
-  if (state_->start(1) && state_->read_part(part, state_->line.data() + kOffAlignment, out.pixels.data()))
+  if (libjpeg_->start(1) &&
+      libjpeg_->read_part(part, libjpeg_->line.data() + kOffAlignment, out.pixels.data()))
     return {};
   jpeg_abort_decompress(&codec);
-  return codec_error(state_->guard, Errc::corrupt, decode_jpeg_of(jpeg.size()));
+  return codec_error(libjpeg_->guard, Errc::corrupt, decode_jpeg_of(jpeg.size()));
 }
 
 }  // namespace penstock

@@ -61,8 +61,8 @@ class JpegDecoder {
   Result<void> decode_part(std::span<const std::byte> jpeg, const PicturePart& part, Image& out);
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Libjpeg;
+  std::unique_ptr<Libjpeg> libjpeg_;
 };
 
 }  // namespace penstock

@@ -266,8 +266,8 @@ void JpegCodes::find_fillings() {
   std::array<bool, kMostBits + 1> known{true};
   for (unsigned count = 0; count <= kMostBits; ++count) {
     if (!known[count]) continue;
-    if (count > 0 && fillings_[count % 8].count == 0 && count % 8 != 0)
-      fillings_[count % 8] = shortest[count];
+    if (count > 0 && paddings_[count % 8].count == 0 && count % 8 != 0)
+      paddings_[count % 8] = shortest[count];
     for (const Word& wave : waves) {
       const unsigned longer = count + wave.count;
       if (longer > kMostBits || known[longer]) continue;
@@ -396,9 +396,9 @@ class Tail {
 
 Result<void> JpegCodes::fill_last_byte(std::vector<std::byte>& coded, std::size_t padding) const {
   if (padding == 0) return success();
-  if (padding >= fillings_.size())
+  if (padding >= paddings_.size())
     return not_ours(coded.size(), "ends an interval that is padded with bytes");
-  const Word& filling = fillings_[padding];
+  const Word& filling = paddings_[padding];
   if (filling.count == 0 || end_of_block_.count == 0)
     return not_ours(0, "begins with Huffman tables that cannot fill a byte");
   const std::size_t end = coded.size();

@@ -116,7 +116,7 @@ class JpegCodes {
   std::array<Table, 2> ac_;
   Word end_of_block_;  // of a colour block
   // For each n below 8: coefficients whose codes have n bits, or one or two bytes more. Count 0: none exists.
-  std::array<Word, 8> fillings_;
+  std::array<Word, 8> paddings_;
 };
 
 }  // namespace penstock

@@ -102,7 +102,7 @@ class EmulatedAccelerator final : public Accelerator {
     free_ = step.deadline;
     return step;
   }
-  void over(SteadyTime when) override { free_ = when; }
+  void set_step_end(SteadyTime when) override { free_ = when; }
   void record(Trial& trial) const override {
     if (!calibrated_) return;
     trial.sample(accelerator_metrics::kBurnRate, burner_->rounds_per_s());
@@ -136,7 +136,7 @@ class EmulatedAccelerator final : public Accelerator {
   const RandomStream random_;
   bool calibrated_ = false;
   std::uint64_t steps_ = 0;
-  std::optional<SteadyTime> free_;  // the deadline of the step before, or the time given to over()
+  std::optional<SteadyTime> free_;  // the deadline of the step before, or the time given to set_step_end()
 };
 
 Result<std::unique_ptr<Burner>> make_burner(const std::string& text, std::uint64_t accelerators) {

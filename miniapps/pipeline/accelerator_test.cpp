@@ -150,7 +150,7 @@ TEST(Accelerator, BeginsNoSoonerThanTheOthersHaveEnded) {
   batch.ready = Clock::now();
   const Step first = accelerator->step(batch).value();
   const SteadyTime together = first.deadline + 3ms;
-  accelerator->over(together);
+  accelerator->set_step_end(together);
   EXPECT_EQ(accelerator->step(batch).value().begin, together);
 }
 

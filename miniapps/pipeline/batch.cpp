@@ -19,6 +19,16 @@ void grow_touched(Buffer& buffer, std::uint64_t bytes) {
   std::memset(buffer.data(), 0, static_cast<std::size_t>(bytes));
 }
 
+Batch touched_batch(std::size_t samples, std::size_t slot_bytes) {
+  Batch batch;
+  batch.slot_bytes = slot_bytes;
+  batch.index.resize(samples);
+  batch.label.resize(samples);
+  batch.length.resize(samples);
+  grow_touched(batch.memory, samples * slot_bytes);
+  return batch;
+}
+
 }  // namespace
 
 std::uint64_t memory_for_samples() {
@@ -57,21 +67,35 @@ Result<BatchPool> BatchPool::make(const BatchShape& shape, std::uint64_t prefetc
     BatchPool pool;
     pool.shape_ = shape;
     pool.batches_.resize(static_cast<std::size_t>(prefetch) + 1);
-    const std::size_t bytes = shape.samples * shape.slot_bytes;
     for (Batch& batch : pool.batches_) {
-      batch.stored.resize(bytes == 0 ? shape.samples : 0);
+      batch = touched_batch(shape.samples, shape.slot_bytes);
+      batch.stored.resize(shape.slot_bytes == 0 ? shape.samples : 0);
       for (StoredSample& sample_room : batch.stored) grow_touched(sample_room.memory, stored);
-      grow_touched(batch.memory, bytes);
-      batch.slot_bytes = shape.slot_bytes;
-      batch.index.resize(shape.samples);
-      batch.label.resize(shape.samples);
-      batch.length.resize(shape.samples);
     }
     return pool;
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, what + " does not fit in memory (" +
                                            format_size(static_cast<std::uint64_t>(wanted)) +
                                            "): choose a smaller --prefetch or --batch");
+  }
+}
+
+Result<void> BatchPool::hold(std::uint64_t samples, std::size_t batch) {
+  const std::size_t slot_bytes = shape_.slot_bytes;
+  const auto too_many = [&] {
+    return make_error(Errc::exhausted, std::to_string(samples) + " samples of " + format_size(slot_bytes) +
+                                           " do not fit in memory, where this app holds them");
+  };
+  // The old memory first: it is not free, but would be.
+  all_samples_ = {};
+  copy_ = {};
+  if (samples > memory_for_samples() / std::max<std::size_t>(1, slot_bytes)) return too_many();
+  try {
+    all_samples_ = touched_batch(static_cast<std::size_t>(samples), slot_bytes);
+    copy_ = touched_batch(batch, slot_bytes);
+    return success();
+  } catch (const std::bad_alloc&) {
+    return too_many();
   }
 }
 

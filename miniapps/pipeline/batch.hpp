@@ -40,8 +40,8 @@ struct StoredSample {
 // One batch. `memory` is aligned to kBufferAlignment. Each vector has one entry per slot.
 struct Batch {
   Buffer memory;
-  std::span<const std::byte> elsewhere{};  // if not empty: the memory of all slots, instead of `memory`
-  std::vector<StoredSample> stored;        // used only if slot_bytes is 0
+  std::span<const std::byte> view{};  // if not empty: the memory of all slots, instead of `memory`
+  std::vector<StoredSample> stored;   // used only if slot_bytes is 0
   std::size_t slot_bytes = 0;
   std::vector<std::uint64_t> index;             // index of the sample in the manifest
   std::vector<std::uint32_t> label;             // kNoLabel if the sample has none
@@ -59,7 +59,7 @@ struct Batch {
   }
   // All slots. Needs slot_bytes > 0.
   std::span<const std::byte> tensor() const {
-    return elsewhere.empty() ? memory.first(samples() * slot_bytes) : elsewhere;
+    return view.empty() ? memory.first(samples() * slot_bytes) : view;
   }
 };
 
@@ -82,10 +82,19 @@ class BatchPool {
   std::size_t size() const { return batches_.size(); }
   Batch& operator[](std::size_t i) { return batches_[i]; }
 
+  // For an app that holds all samples in memory: makes all_samples(), with `samples` slots, and copy(), with
+  // `batch` slots. Touches their memory, so that no step of the run pays for that. exhausted if there is less
+  // memory.
+  Result<void> hold(std::uint64_t samples, std::size_t batch);
+  Batch& all_samples() { return all_samples_; }
+  Batch& copy() { return copy_; }  // the batch of samples copied from all_samples() for the next step
+
  private:
   BatchPool() = default;
   BatchShape shape_;
   std::vector<Batch> batches_;
+  Batch all_samples_;
+  Batch copy_;
 };
 
 }  // namespace penstock

@@ -15,8 +15,8 @@ BatchPlan::BatchPlan(Sampler sampler, std::uint32_t batch, std::uint64_t prefetc
       move_(std::move(move)),
       spans_(spans),
       next_epoch_(limits.start.epoch) {
-  for (std::size_t place = static_cast<std::size_t>(prefetch) + 1; place > 0; --place)
-    free_places_.push_back(place - 1);
+  for (std::size_t count = static_cast<std::size_t>(prefetch) + 1; count > 0; --count)
+    free_batches_.push_back(count - 1);
   admit();
 }
 
@@ -33,7 +33,7 @@ void BatchPlan::close_if_short(Epoch& from) const {
 EpochOrder BatchPlan::order_of(std::uint64_t number) const {
   if (number != limits_.start.epoch) return sampler_.epoch(number);
   EpochOrder order = sampler_.epoch(number, limits_.start.used);
-  order.skip(limits_.start.own);
+  order.skip(limits_.start.own_extra_samples);
   return order;
 }
 
@@ -60,7 +60,8 @@ bool BatchPlan::begin_epoch() {
     Epoch fresh;
     fresh.number = next_epoch_;
     fresh.order = next_order();
-    fresh.useful = next_epoch_ == limits_.start.epoch && limits_.start.used + limits_.start.own > 0;
+    fresh.useful =
+        next_epoch_ == limits_.start.epoch && limits_.start.used + limits_.start.own_extra_samples > 0;
     ++next_epoch_;
     if (fresh.order.left() < batch_ && fresh.useful) {
       dropped_tail_ += fresh.order.left();
@@ -72,15 +73,15 @@ bool BatchPlan::begin_epoch() {
   return false;
 }
 
-// Opens the next batch: chooses its samples and its place in the pool. False: a limit is reached. Allocates.
+// Opens the next batch: chooses its samples and its batch of the pool. False: a limit is reached. Allocates.
 bool BatchPlan::open_next() {
   if (limits_.reached(next_ + open_.size() - given_up_)) return false;
   if ((epochs_.empty() || epochs_.back().closed) && !begin_epoch()) return false;
   Epoch& from = epochs_.back();
   Open& batch = open_.emplace_back();
   batch.epoch = from.number;
-  batch.place = free_places_.back();
-  free_places_.pop_back();
+  batch.pool_index = free_batches_.back();
+  free_batches_.pop_back();
   batch.indices.reserve(batch_);
   for (std::uint32_t slot = 0; slot < batch_; ++slot) batch.indices.push_back(from.order.next());
   batch.unsettled = batch_;
@@ -107,7 +108,7 @@ void BatchPlan::admit() {
 void BatchPlan::request() {
   if (requested_) return;
   requested_ = true;
-  if (held_) free_places_.push_back(*held_);
+  if (held_) free_batches_.push_back(*held_);
   held_.reset();
   if (open_.empty()) admit();
 }
@@ -135,7 +136,7 @@ std::optional<Ticket> BatchPlan::take() {
   ticket.batch = filling_;
   ticket.epoch = batch.epoch;
   ticket.slot = batch.taken;
-  ticket.place = batch.place;
+  ticket.pool_index = batch.pool_index;
   ticket.index = batch.indices[batch.taken];
   if (++batch.taken == batch_) ++filling_;
   return ticket;
@@ -143,21 +144,21 @@ std::optional<Ticket> BatchPlan::take() {
 
 // Called for the last tried sample of a batch, it may decide the head: if the batch is the head, or if the
 // head waits for a sample from it.
-bool BatchPlan::tried(const Ticket& ticket) {
+bool BatchPlan::sample_done(const Ticket& ticket) {
   if (--open_[static_cast<std::size_t>(ticket.batch - next_)].unsettled > 0) return false;
   if (head_ == Head::ready || open_.front().unsettled > 0) return false;
-  settle();
+  decide_head();
   return true;
 }
 
 bool BatchPlan::done(const Ticket& ticket) {
-  return tried(ticket);
+  return sample_done(ticket);
 }
 
 bool BatchPlan::failed(const Ticket& ticket) {
   ++skipped_;
   open_[static_cast<std::size_t>(ticket.batch - next_)].holes.push_back(ticket.slot);
-  return tried(ticket);
+  return sample_done(ticket);
 }
 
 // Fills the first holes of the head with the epoch's next positions, as many as it has.
@@ -166,7 +167,7 @@ void BatchPlan::refill(Open& batch, Epoch& from) {
       static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(from.order.left(), batch.holes.size()));
   for (std::ptrdiff_t i = 0; i < filled; ++i)
     refills_.push_back(
-        {next_, batch.epoch, from.order.next(), batch.holes[static_cast<std::size_t>(i)], batch.place});
+        {next_, batch.epoch, from.order.next(), batch.holes[static_cast<std::size_t>(i)], batch.pool_index});
   batch.unsettled = static_cast<std::uint32_t>(filled);
   batch.holes.erase(batch.holes.begin(), batch.holes.begin() + filled);
   close_if_short(from);
@@ -175,7 +176,7 @@ void BatchPlan::refill(Open& batch, Epoch& from) {
 // Finds the open batch that gives a sample for the head's first hole: the last batch of the head's epoch that
 // has a good or an untried sample. If it has an untried one, the head waits for it. Returns the batch's index
 // in open_, or 0 (the head itself) if there is none.
-std::size_t BatchPlan::donor_for(const Open& to) {
+std::size_t BatchPlan::find_donor_batch(const Open& to) {
   for (std::size_t i = open_.size() - 1; i > 0; --i)
     if (open_[i].epoch == to.epoch && (open_[i].unsettled > 0 || open_[i].holes.size() < batch_)) return i;
   return 0;
@@ -186,13 +187,14 @@ void BatchPlan::move_last_sample(Open& from, Open& to) {
   std::sort(from.holes.begin(), from.holes.end());
   std::uint32_t slot = batch_ - 1;
   for (auto hole = from.holes.rbegin(); hole != from.holes.rend() && *hole == slot; ++hole) --slot;
-  move_({.slot = slot, .place = from.place}, {.slot = to.holes.front(), .place = to.place});
+  move_({.slot = slot, .pool_index = from.pool_index},
+        {.slot = to.holes.front(), .pool_index = to.pool_index});
   from.holes.push_back(slot);
   to.holes.erase(to.holes.begin());
 }
 
 // Decides about the head once all its samples have been tried: ready, wait, fill its holes, or give it up.
-void BatchPlan::settle() {
+void BatchPlan::decide_head() {
   while (head_ != Head::empty_epoch && !open_.empty() && open_.front().unsettled == 0) {
     Open& batch = open_.front();
     if (batch.holes.empty()) {
@@ -204,7 +206,7 @@ void BatchPlan::settle() {
       refill(batch, from);
       return;
     }
-    if (const std::size_t donor = donor_for(batch); donor != 0) {
+    if (const std::size_t donor = find_donor_batch(batch); donor != 0) {
       if (open_[donor].unsettled > 0) return;
       move_last_sample(open_[donor], batch);
     } else {
@@ -219,9 +221,9 @@ void BatchPlan::settle() {
 void BatchPlan::retire(bool handed) {
   const std::uint64_t number = open_.front().epoch;
   if (handed) {
-    held_ = open_.front().place;
+    held_ = open_.front().pool_index;
   } else {
-    free_places_.push_back(open_.front().place);
+    free_batches_.push_back(open_.front().pool_index);
   }
   open_.pop_front();
   ++next_;
@@ -242,11 +244,11 @@ void BatchPlan::retire(bool handed) {
 }
 
 std::size_t BatchPlan::hand_over() {
-  const std::size_t place = open_.front().place;
+  const std::size_t pool_index = open_.front().pool_index;
   requested_ = false;
   retire(true);
-  settle();
-  return place;
+  decide_head();
+  return pool_index;
 }
 
 }  // namespace penstock

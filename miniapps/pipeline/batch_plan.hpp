@@ -39,7 +39,7 @@ struct Ticket {
   std::uint64_t epoch = 0;
   std::uint64_t index = 0;  // index of the sample in the manifest
   std::uint32_t slot = 0;
-  std::size_t place = 0;  // index of its batch in the pool
+  std::size_t pool_index = 0;  // index of its batch in the pool
 };
 
 // Where a run continues that an earlier run has started.
@@ -48,7 +48,7 @@ struct PlanStart {
   std::uint64_t epoch = 0;    // the epoch to continue
   std::uint64_t used = 0;     // samples of it that all ranks together have used (Sampler::epoch())
   // Samples that this rank alone has used after those. Only with ranks that use different numbers of samples.
-  std::uint64_t own = 0;
+  std::uint64_t own_extra_samples = 0;
 
   friend bool operator==(const PlanStart&, const PlanStart&) = default;
 };
@@ -75,8 +75,8 @@ class BatchPlan {
     empty_epoch,  // an epoch produced no batch: the run cannot continue
   };
 
-  // Moves a loaded sample from its slot to the hole in another batch. Only `place` and `slot` of the tickets
-  // are set. No other thread uses either slot during the call.
+  // Moves a loaded sample from its slot to the hole in another batch. Only `pool_index` and `slot` of the
+  // tickets are set. No other thread uses either slot during the call.
   using MoveSample = std::function<void(const Ticket& from, const Ticket& to)>;
 
   // Needs batch > 0 and sampler.per_epoch() >= batch. The pool has prefetch + 1 batches. done(), failed() and
@@ -117,7 +117,7 @@ class BatchPlan {
   };
   struct Open {
     std::uint64_t epoch = 0;
-    std::size_t place = 0;
+    std::size_t pool_index = 0;
     std::vector<std::uint64_t> indices;  // the samples of its slots, as chosen when it opened
     std::uint32_t taken = 0;             // slots whose first sample take() has returned
     std::uint32_t unsettled = 0;         // slots that are neither filled nor holes
@@ -131,10 +131,10 @@ class BatchPlan {
   void admit();
   bool open_next();
   void close_if_short(Epoch& from) const;
-  bool tried(const Ticket& ticket);
-  void settle();
+  bool sample_done(const Ticket& ticket);
+  void decide_head();
   void refill(Open& batch, Epoch& from);
-  std::size_t donor_for(const Open& to);
+  std::size_t find_donor_batch(const Open& to);
   void move_last_sample(Open& from, Open& to);
   void retire(bool handed);
 
@@ -150,9 +150,9 @@ class BatchPlan {
   std::deque<Open> open_;   // the open batches, in order; the first is the head
   std::uint64_t next_ = 0;  // number of the head: batches handed over or given up
   std::uint64_t given_up_ = 0;
-  std::vector<std::size_t> free_places_;  // indices of free batches in the pool
-  std::optional<std::size_t> held_;       // index in the pool of the batch that the consumer has
-  std::deque<Ticket> refills_;            // samples that fill holes; take() returns them first
+  std::vector<std::size_t> free_batches_;  // indices of free batches in the pool
+  std::optional<std::size_t> held_;        // index in the pool of the batch that the consumer has
+  std::deque<Ticket> refills_;             // samples that fill holes; take() returns them first
   std::uint64_t filling_ = 0;  // number of the first batch with samples that take() has not returned
   bool requested_ = false;
   Head head_ = Head::pending;

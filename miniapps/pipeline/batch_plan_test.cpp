@@ -40,9 +40,9 @@ Outcome play(const Game& game, const std::set<std::uint64_t>& bad, unsigned timi
   BatchPlan plan(Sampler(game.samples, game.shuffle, 3), game.batch, game.prefetch, game.limits,
                  [&](const Ticket& from, const Ticket& to) {
                    for (const Ticket& ticket : in_hand)
-                     EXPECT_TRUE(ticket.place != from.place && ticket.place != to.place)
+                     EXPECT_TRUE(ticket.pool_index != from.pool_index && ticket.pool_index != to.pool_index)
                          << "a batch is changed that is being loaded";
-                   pool[to.place][to.slot] = pool[from.place][from.slot];
+                   pool[to.pool_index][to.slot] = pool[from.pool_index][from.slot];
                  });
   std::mt19937 random(timing);
   Outcome result;
@@ -53,7 +53,7 @@ Outcome play(const Game& game, const std::set<std::uint64_t>& bad, unsigned timi
     while (plan.head() == BatchPlan::Head::pending || (random() % 3 == 0 && plan.can_take())) {
       if (in_hand.size() < workers && plan.can_take()) {
         in_hand.push_back(*plan.take());
-        EXPECT_NE(held, in_hand.back().place) << "a batch that the accelerator has is written to";
+        EXPECT_NE(held, in_hand.back().pool_index) << "a batch that the accelerator has is written to";
         ++result.tries[in_hand.back().index];
         continue;
       }
@@ -64,7 +64,7 @@ Outcome play(const Game& game, const std::set<std::uint64_t>& bad, unsigned timi
       const std::size_t which = random() % in_hand.size();
       const Ticket ticket = in_hand[which];
       in_hand.erase(in_hand.begin() + static_cast<std::ptrdiff_t>(which));
-      std::vector<std::uint64_t>& slots = pool[ticket.place];
+      std::vector<std::uint64_t>& slots = pool[ticket.pool_index];
       slots.resize(game.batch);
       slots[ticket.slot] = ticket.index;
       if (bad.contains(ticket.index)) {
@@ -292,7 +292,7 @@ TEST(BatchPlan, LimitsAreOfTheWholeRun) {
 
 TEST(BatchPlan, LeavesOutWhatOneRankAloneHasUsed) {
   Game game{.samples = 22, .batch = 1, .limits = {0, 1}};
-  game.limits.start = {.own = 20};
+  game.limits.start = {.own_extra_samples = 20};
   EXPECT_EQ(play(game, {}, 1, 2).batches, (std::vector<std::vector<std::uint64_t>>{{20}, {21}}));
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "io_backends/core/units.hpp"
+
 namespace penstock {
 namespace {
 
@@ -12,6 +14,13 @@ double to_seconds(std::uint64_t ns) {
 
 double sum_s(std::span<const std::uint64_t> ns) {
   return to_seconds(std::accumulate(ns.begin(), ns.end(), std::uint64_t{0}));
+}
+
+std::string skipped_text(const SkippedObject& object) {
+  const std::uint64_t more = object.samples - 1;
+  if (object.whole) return more == 0 ? object.why : object.why + " (" + format_count(more + 1) + " times)";
+  return object.why + " (the sample at byte " + std::to_string(object.offset) +
+         (more == 0 ? "" : ", and " + format_count(more) + " more of it") + ")";
 }
 
 }  // namespace
@@ -42,6 +51,17 @@ void LoaderLosses::name(const SkippedObject& object) {
   if (object.offset >= there->offset) return;
   there->offset = object.offset;
   there->why = object.why;
+}
+
+std::vector<std::string> LoaderLosses::warnings() const {
+  std::vector<std::string> lines;
+  std::uint64_t more = skipped;
+  for (const SkippedObject& object : named) {
+    lines.push_back("skipped: " + skipped_text(object));
+    more -= std::min(more, object.samples);
+  }
+  if (more > 0) lines.push_back("skipped: " + format_count(more) + " more");
+  return lines;
 }
 
 std::vector<StageTally> stage_tallies(std::span<const std::string_view> stages,

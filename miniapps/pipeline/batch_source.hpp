@@ -36,6 +36,8 @@ struct LoaderLosses {
 
   void add(const LoaderLosses& more);
   void name(const SkippedObject& object);
+  // For the user, one line for each object: a damaged shard may have many bad samples.
+  std::vector<std::string> warnings() const;
 };
 
 // How one stage spent the time of its threads, in seconds summed over them. Each second of a thread is in

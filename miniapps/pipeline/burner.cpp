@@ -121,7 +121,7 @@ void Burner::wait_for_all() {
 
 // By the caller. Rounds per second of a thread, the mean of all threads. If there are more threads than
 // processors, some of them may not run at all in so short a time.
-double Burner::look(nanoseconds length) {
+double Burner::measure_rate(nanoseconds length) {
   const Job job{.rounds = UINT64_MAX, .until = Clock::now() + length};
   begin(job);
   workers_.front()->work_off(job, {});
@@ -136,14 +136,14 @@ double Burner::look(nanoseconds length) {
 }
 
 Result<void> Burner::calibrate() {
-  look(kWarmUp);
-  std::vector<double> looks;
+  measure_rate(kWarmUp);
+  std::vector<double> rates;
   for (std::size_t i = 0; i < kLooks; ++i) {
     PENSTOCK_TRY(check_interrupt());
-    looks.push_back(look(kLook));
+    rates.push_back(measure_rate(kLook));
   }
   PENSTOCK_TRY(check_interrupt());
-  const auto [least, most] = std::minmax_element(looks.begin(), looks.end());
+  const auto [least, most] = std::minmax_element(rates.begin(), rates.end());
   rounds_per_s_ = *most;
   spread_ = (*most - *least) / *most;
   return success();

@@ -53,7 +53,7 @@ class Burner {
   void serve(Worker& worker, const std::stop_token& stop);
   void begin(const Job& job);
   void wait_for_all();
-  double look(std::chrono::nanoseconds length);
+  double measure_rate(std::chrono::nanoseconds length);
   void work_in_slices(std::chrono::nanoseconds idle);
 
   const double caller_share_;

@@ -46,7 +46,7 @@ class CpuAccelerator final : public Accelerator {
   }
   Result<void> prepare(std::string_view layout, std::size_t samples) override;
   Result<Step> step(const Batch& batch) override;
-  void over(SteadyTime /*when*/) override {}
+  void set_step_end(SteadyTime /*when*/) override {}
   void record(Trial& trial) const override;
 
  private:

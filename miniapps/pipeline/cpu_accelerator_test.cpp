@@ -267,7 +267,7 @@ TEST_F(CpuAccelerator, IsBusyFromBeginToEnd) {
   EXPECT_TRUE(recorded(*accelerator).empty());
   const Batch batch = some_batch(Axes::nhwc);
   const Step first = accelerator->step(batch).value();
-  accelerator->over(first.end);
+  accelerator->set_step_end(first.end);
   const Step second = accelerator->step(batch).value();
   EXPECT_GE(second.begin, first.end);
   for (const Step& step : {first, second}) {
@@ -281,7 +281,7 @@ TEST_F(CpuAccelerator, TakesABatchThatLiesElsewhere) {
   const Batch whole = some_batch(Axes::nhwc);
   Batch view = some_batch(Axes::nhwc);
   view.memory = Buffer();
-  view.elsewhere = whole.tensor();
+  view.view = whole.tensor();
   const auto one = prepared(Axes::nhwc);
   const auto other = prepared(Axes::nhwc);
   ASSERT_TRUE(one->step(whole).ok());

@@ -14,7 +14,7 @@ Permutation file_order(std::uint64_t seed, std::uint64_t epoch, std::uint64_t fi
 }
 
 FileBatches::FileBatches(std::unique_ptr<BatchSource> files, const FileBatchesSettings& settings)
-    : settings_(settings), files_(std::move(files)), handed_(settings.handed) {
+    : settings_(settings), file_source_(std::move(files)), handed_(settings.handed) {
   batch_.slot_bytes = settings.sample_bytes;
   batch_.index.resize(settings.batch);
   batch_.label.resize(settings.batch);
@@ -40,7 +40,7 @@ Result<std::unique_ptr<FileBatches>> FileBatches::make(std::unique_ptr<BatchSour
 // Gets the next file. The samples of an incomplete batch are dropped if the file is of another epoch. False:
 // next() must return null, because there is no further file or because of a pause between epochs.
 Result<bool> FileBatches::take_file() {
-  PENSTOCK_ASSIGN(file_, files_->next());
+  PENSTOCK_ASSIGN(file_, file_source_->next());
   in_file_ = used_ = 0;
   if (file_ == nullptr || (filled_ > 0 && file_->epoch != batch_.epoch)) {
     dropped_tail_ += filled_;
@@ -76,7 +76,7 @@ void FileBatches::describe(std::size_t slot, std::uint64_t position) {
 const Batch* FileBatches::view() {
   const std::size_t bytes = settings_.sample_bytes;
   for (std::size_t i = 0; i < settings_.batch; ++i) describe(i, used_ + i);
-  batch_.elsewhere = file_->slot(0).subspan(static_cast<std::size_t>(used_) * bytes, settings_.batch * bytes);
+  batch_.view = file_->slot(0).subspan(static_cast<std::size_t>(used_) * bytes, settings_.batch * bytes);
   batch_.epoch = file_->epoch;
   batch_.ready = file_->ready;
   used_ += settings_.batch;
@@ -101,7 +101,7 @@ void FileBatches::copy_some() {
 Result<const Batch*> FileBatches::next() {
   if (settings_.most_batches != 0 && handed_ >= settings_.most_batches)
     return static_cast<const Batch*>(nullptr);
-  batch_.elsewhere = {};
+  batch_.view = {};
   filled_ = 0;
   while (true) {
     if (used_ == in_file_) {
@@ -121,13 +121,13 @@ Result<const Batch*> FileBatches::next() {
 }
 
 LoaderLosses FileBatches::losses() const {
-  LoaderLosses losses = files_->losses();
+  LoaderLosses losses = file_source_->losses();
   losses.dropped_tail += dropped_tail_;
   return losses;
 }
 
 std::vector<LostTime> FileBatches::lost() const {
-  std::vector<LostTime> lost = files_->lost();
+  std::vector<LostTime> lost = file_source_->lost();
   for (LostTime& part : lost)
     if (part.to == "collate") part.seconds += std::chrono::duration<double>(copied_).count();
   return lost;

@@ -52,12 +52,12 @@ class FileBatches final : public BatchSource {
                                                    const FileBatchesSettings& settings);
 
   Result<const Batch*> next() override;
-  std::vector<StageTally> times() const override { return files_->times(); }
+  std::vector<StageTally> times() const override { return file_source_->times(); }
   // `skipped` counts files, `dropped_tail` counts samples.
   LoaderLosses losses() const override;
   std::vector<LostTime> lost() const override;
-  bool close(std::chrono::nanoseconds patience) override { return files_->close(patience); }
-  bool stalled() const override { return files_->stalled(); }
+  bool close(std::chrono::nanoseconds patience) override { return file_source_->close(patience); }
+  bool stalled() const override { return file_source_->stalled(); }
   std::uint64_t files_used() const override { return files_used_; }
 
  private:
@@ -68,7 +68,7 @@ class FileBatches final : public BatchSource {
   void copy_some();
 
   const FileBatchesSettings settings_;
-  const std::unique_ptr<BatchSource> files_;
+  const std::unique_ptr<BatchSource> file_source_;
   const Batch* file_ = nullptr;  // upstream's batch with the current file
   std::uint64_t in_file_ = 0;    // samples in that file
   std::uint64_t used_ = 0;       // samples of that file that are used

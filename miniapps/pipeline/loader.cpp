@@ -1,14 +1,14 @@
 // Threads: the training loop's thread is the consumer. It makes and destroys the loader and calls next() and
 // close(). Each worker thread runs work(), serve(), wait_for_room(), take(), fill(), transform() and
-// settle(). Any thread may call times(), losses(), lost() and stalled().
+// record_outcome(). Any thread may call times(), losses(), lost() and stalled().
 // Lock: mutex_, one for all. Nothing holds it during a read, a transform or the consumer's step. BatchPlan
-// moves samples between batches with it held. A TicketReader is of one worker; HeldObjects has its own lock.
-// Slots of a batch: a slot belongs to one worker from take() to settle(), then to the plan. The batch belongs
-// to the consumer from the return of next() to its next call. Each change of owner takes the lock, which
-// makes the bytes visible to the next owner. So the bytes need no other lock.
-// Memory: workers allocate buffers, names and errors. Without memory TicketReader::begin() fails that sample;
-// TicketReader::next() throws std::bad_alloc, which ends the run. Under the lock the code allocates the order
-// of an epoch, names of bad objects, errors and small lists.
+// moves samples between batches with it held. A SampleLoader is of one worker; HeldObjects has its own lock.
+// Slots of a batch: a slot belongs to one worker from take() to record_outcome(), then to the plan. The batch
+// belongs to the consumer from the return of next() to its next call. Each change of owner takes the lock,
+// which makes the bytes visible to the next owner. So the bytes need no other lock.
+// Memory: workers allocate buffers, names and errors. Without memory SampleLoader::request() fails that
+// sample; SampleLoader::next() throws std::bad_alloc, which ends the run. Under the lock the code allocates
+// the order of an epoch, names of bad objects, errors and small lists.
 // Ctrl-C: the handler only sets a flag. Workers do not test it. next() tests it every 50 ms and returns
 // `interrupted`; the consumer then calls close().
 // Stop: close() and the destructor request it. A worker stops waiting at once, or ends after its sample. Its
@@ -44,7 +44,7 @@ bool blames_sample(Errc code) {
 
 }  // namespace
 
-TicketReader::TicketReader(const Manifest& manifest, Backend& backend, HeldObjects& objects,
+SampleLoader::SampleLoader(const Manifest& manifest, Backend& backend, HeldObjects& objects,
                            std::size_t depth, bool in_place)
     : manifest_(manifest),
       whole_objects_(manifest.one_object_a_sample()),
@@ -56,15 +56,15 @@ TicketReader::TicketReader(const Manifest& manifest, Backend& backend, HeldObjec
   completions_.reserve(slots_.size());
 }
 
-Result<std::unique_ptr<TicketReader>> TicketReader::make(const Manifest& manifest, Backend& backend,
+Result<std::unique_ptr<SampleLoader>> SampleLoader::make(const Manifest& manifest, Backend& backend,
                                                          HeldObjects& objects, std::size_t depth,
                                                          bool in_place) {
-  std::unique_ptr<TicketReader> reader(new TicketReader(manifest, backend, objects, depth, in_place));
+  std::unique_ptr<SampleLoader> reader(new SampleLoader(manifest, backend, objects, depth, in_place));
   if (depth > 1) PENSTOCK_TRY(reader->reader_.use_queue(depth));
   return reader;
 }
 
-Result<void> TicketReader::choose(Slot& slot) {
+Result<void> SampleLoader::choose(Slot& slot) {
   const SampleEntry& entry = manifest_.sample(slot.ticket.index);
   slot.name.assign(manifest_.object_name(entry.object, slot.name_scratch));
   slot.sample = {.offset = entry.offset, .length = entry.length, .object = entry.object};
@@ -72,83 +72,82 @@ Result<void> TicketReader::choose(Slot& slot) {
   return success();
 }
 
-void TicketReader::grow(Slot& slot) const {
+void SampleLoader::grow(Slot& slot) const {
   const auto room = static_cast<std::size_t>(whole_blocks(slot.sample.length));
-  slot.buffer.grow(room);
-  slot.room = slot.buffer.first(room);
+  slot.stored.memory.grow(room);
+  slot.room = slot.stored.memory.first(room);
 }
 
 // By next(): finds the sample's bytes in place. Opens a whole object for each sample, as a read does. Reads
 // the bytes if the back end has none in place: a mapping may have lost pages that the object still has.
-Result<std::uint64_t> TicketReader::inspect(std::uint32_t place) {
-  Slot& slot = slots_[place];
+Result<std::uint64_t> SampleLoader::inspect(std::uint32_t index) {
+  Slot& slot = slots_[index];
   const SampleList::Sample& sample = slot.sample;
-  if (whole_objects_) reader_.close(place);
-  PENSTOCK_ASSIGN(Reader* const reader, reader_.reader(place, slot.name, sample.object));
+  if (whole_objects_) reader_.close(index);
+  PENSTOCK_ASSIGN(Reader* const reader, reader_.reader(index, slot.name, sample.object));
   const Result<std::span<const std::byte>> seen = reader->view(sample.offset, sample.length);
   slot.in_place = seen.ok();
   if (slot.in_place) {
-    slot.bytes = seen;
+    slot.stored.bytes = *seen;
     return sample.length;
   }
   grow(slot);
-  PENSTOCK_TRY(reader->read_at(sample.offset, slot.buffer.first(static_cast<std::size_t>(sample.length))));
+  PENSTOCK_TRY(reader->read_at(sample.offset, slot.room.first(static_cast<std::size_t>(sample.length))));
   return sample.length;
 }
 
-// Every ticket must come back from next(), also after an error in here: the loader must settle it.
-void TicketReader::begin(const Ticket& ticket) {
+// Every ticket must come back from next(), also after an error in here: the loader must record its outcome.
+void SampleLoader::request(const Ticket& ticket) {
   // At a depth of 1 the caller has the only slot. This call takes it back.
-  if (free_.empty()) set_free(*std::exchange(lent_, std::nullopt));
-  const std::uint32_t place = free_.back();
-  Slot& slot = slots_[place];
+  if (free_.empty()) set_free(*std::exchange(returned_slot_, std::nullopt));
+  const std::uint32_t index = free_.back();
+  Slot& slot = slots_[index];
   free_.pop_back();
-  ++on_their_way_;
+  ++in_flight_;
   slot.ticket = ticket;
-  slot.on_its_way = true;
+  slot.in_flight = true;
   try {
     Result<void> started = choose(slot);
     if (started.ok() && !in_place_) grow(slot);
-    if (started.ok() && reader_.queued()) started = reader_.add(place, slot.name, slot.sample, slot.room);
-    if (!started.ok()) return completions_.push_back({place, std::move(started).error()});
-    if (!reader_.queued()) waiting_ = place;
+    if (started.ok() && reader_.queued()) started = reader_.add(index, slot.name, slot.sample, slot.room);
+    if (!started.ok()) return completions_.push_back({index, std::move(started).error()});
+    if (!reader_.queued()) waiting_ = index;
   } catch (const std::bad_alloc&) {
     completions_.push_back(
-        {place, Error{Errc::exhausted, 0, "no memory left for sample " + std::to_string(ticket.index)}});
+        {index, Error{Errc::exhausted, 0, "no memory left for sample " + std::to_string(ticket.index)}});
   }
 }
 
-void TicketReader::give(StoredSample& other) {
-  Slot& slot = slots_[*lent_];
-  other.bytes = *slot.bytes;
-  if (!slot.in_place) return std::swap(slot.buffer, other.memory);
-  other.reader = reader_.take_reader(*lent_);
+void SampleLoader::move_to(StoredSample& other) {
+  Slot& slot = slots_[*returned_slot_];
+  if (slot.in_place) slot.stored.reader = reader_.take_reader(*returned_slot_);
+  std::swap(slot.stored, other);
 }
 
 // At a depth of 1 the object stays open for the next sample. Else every slot could keep one open: closes it.
-void TicketReader::set_free(std::uint32_t slot) {
+void SampleLoader::set_free(std::uint32_t slot) {
   if (depth_ > 1) reader_.close(slot);
   free_.push_back(slot);
 }
 
 // The queue returned nothing although reads are in flight. The slot of the lost sample is not used again: the
 // back end may still write to it.
-TicketReader::Slot& TicketReader::broken() {
-  --on_their_way_;
-  Slot& lost = *std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.on_its_way; });
-  lost.bytes =
+SampleLoader::Slot& SampleLoader::broken() {
+  --in_flight_;
+  Slot& lost = *std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.in_flight; });
+  lost.outcome =
       make_error(Errc::internal, "the queue gave nothing back while '" + lost.name + "' was on its way");
   return lost;
 }
 
-TicketReader::Slot& TicketReader::next() {
+SampleLoader::Slot& SampleLoader::next() {
   // First: this call ends the caller's use of the slot that it got last.
-  if (lent_) set_free(*std::exchange(lent_, std::nullopt));
+  if (returned_slot_) set_free(*std::exchange(returned_slot_, std::nullopt));
   if (waiting_) {
-    const std::uint32_t place = *std::exchange(waiting_, std::nullopt);
-    Slot& slot = slots_[place];
+    const std::uint32_t index = *std::exchange(waiting_, std::nullopt);
+    Slot& slot = slots_[index];
     completions_.push_back(
-        {place, in_place_ ? inspect(place) : reader_.read(place, slot.name, slot.sample, slot.room)});
+        {index, in_place_ ? inspect(index) : reader_.read(index, slot.name, slot.sample, slot.room)});
   } else if (reader_.queued()) {
     reader_.start(completions_.empty() ? Start::with_reap : Start::now);
   }
@@ -159,16 +158,17 @@ TicketReader::Slot& TicketReader::next() {
   }
   Completion done = std::move(completions_.back());
   completions_.pop_back();
-  --on_their_way_;
-  lent_ = static_cast<std::uint32_t>(done.tag);
-  Slot& slot = slots_[*lent_];
-  slot.on_its_way = false;
+  --in_flight_;
+  returned_slot_ = static_cast<std::uint32_t>(done.tag);
+  Slot& slot = slots_[*returned_slot_];
+  slot.in_flight = false;
+  slot.outcome = success();
   if (!done.bytes.ok()) {
-    slot.bytes = std::move(done.bytes).error();
+    slot.outcome = std::move(done.bytes).error();
   } else if (*done.bytes != slot.sample.length) {
-    slot.bytes = truncated_error(slot.name, *done.bytes, slot.sample.length - *done.bytes);
+    slot.outcome = truncated_error(slot.name, *done.bytes, slot.sample.length - *done.bytes);
   } else if (!slot.in_place) {
-    slot.bytes = std::span<const std::byte>(slot.buffer.first(static_cast<std::size_t>(*done.bytes)));
+    slot.stored.bytes = slot.stored.memory.first(static_cast<std::size_t>(*done.bytes));
   }
   return slot;
 }
@@ -180,7 +180,7 @@ BatchLoader::BatchLoader(const LoaderSettings& settings)
           settings.sampler, static_cast<std::uint32_t>(settings.pool->shape().samples),
           settings.pool->size() - 1, settings.limits,
           [pool = settings.pool](const Ticket& from, const Ticket& to) {
-            move_sample((*pool)[from.place], from.slot, (*pool)[to.place], to.slot);
+            move_sample((*pool)[from.pool_index], from.slot, (*pool)[to.pool_index], to.slot);
           },
           settings.spans == nullptr ? nullptr : &(*settings.spans)[settings.threads]) {}
 
@@ -202,7 +202,7 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& set
         PENSTOCK_ASSIGN(worker.opener, SampleOpener::make(settings.manifest->facts().codec));
       }
       worker.taken.reserve(settings.depth);
-      worker.asked.reserve(settings.depth);
+      worker.unsettled.reserve(settings.depth);
       worker.timer = StageTimer(kPartFirstOwn + settings.app_transform->stages.size());
       worker.spent_ns = worker.timer.spent_ns();
     }
@@ -235,7 +235,7 @@ BatchLoader::~BatchLoader() {
 bool BatchLoader::close(std::chrono::nanoseconds patience) {
   for (std::jthread& thread : threads_) thread.request_stop();
   std::unique_lock lock(mutex_);
-  return head_moved_.wait_for(lock, patience, [this] { return working_ == 0; });
+  return head_changed_.wait_for(lock, patience, [this] { return working_ == 0; });
 }
 
 bool BatchLoader::stalled() const {
@@ -248,14 +248,14 @@ bool BatchLoader::stalled() const {
 bool BatchLoader::take(Worker& worker) {
   worker.taken.clear();
   const std::uint64_t share = (plan_.to_take() + settings_.threads - 1) / settings_.threads;
-  const std::size_t room = worker.reader->depth() - worker.reader->on_their_way();
+  const std::size_t room = worker.reader->depth() - worker.reader->in_flight();
   while (worker.taken.size() < std::min<std::uint64_t>(room, share)) {
     const std::optional<Ticket> ticket = plan_.take();
     if (!ticket) break;
     worker.taken.push_back(*ticket);
-    worker.asked.push_back(*ticket);
+    worker.unsettled.push_back(*ticket);
   }
-  return !worker.taken.empty() || worker.reader->on_their_way() > 0;
+  return !worker.taken.empty() || worker.reader->in_flight() > 0;
 }
 
 // The whole life of a worker thread. serve() makes its reader and this function destroys it, since a queue
@@ -279,8 +279,8 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   const std::lock_guard lock(mutex_);
   --working_;
   if (failure && !failure_) failure_ = std::move(failure);
-  head_moved_.notify_one();
-  if (failure_) work_there_.notify_all();
+  head_changed_.notify_one();
+  if (failure_) work_available_.notify_all();
 }
 
 // By a worker, with the lock held; the wait releases it. The wait ends when a slot can be taken, after a
@@ -288,7 +288,7 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
 void BatchLoader::wait_for_room(std::unique_lock<std::mutex>& lock, const std::stop_token& stop,
                                 Worker& worker) {
   worker.waiting_since = StageTimer::Clock::now();
-  if (work_there_.wait(lock, stop, [this] { return failure_ || plan_.can_take(); })) {
+  if (work_available_.wait(lock, stop, [this] { return failure_ || plan_.can_take(); })) {
     const StageTimer::Clock::time_point now = StageTimer::Clock::now();
     worker.waited_ns += static_cast<std::uint64_t>((now - *worker.waiting_since).count());
     worker.timer.span(PENSTOCK_WAIT, PENSTOCK_WAIT_ROOM, *worker.waiting_since, now, false);
@@ -299,7 +299,7 @@ void BatchLoader::wait_for_room(std::unique_lock<std::mutex>& lock, const std::s
 // The loop of a worker. It takes and settles with the lock, and reads and transforms without it. It tests for
 // a stop after each sample, so a stop waits only for the reads in flight.
 Result<void> BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
-  PENSTOCK_ASSIGN(worker.reader, TicketReader::make(*settings_.manifest, *settings_.backend, objects_,
+  PENSTOCK_ASSIGN(worker.reader, SampleLoader::make(*settings_.manifest, *settings_.backend, objects_,
                                                     settings_.depth, in_place()));
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested() && !failure_) {
@@ -312,23 +312,23 @@ Result<void> BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
     const StageTimer::Clock::time_point begin = worker.timer.last();
     for (const Ticket& ticket : worker.taken) {
       // Close the slot's old object before opening another: the number of mappings is limited (kMostMapped).
-      if (in_place()) (*settings_.pool)[ticket.place].stored[ticket.slot].reader.reset();
-      worker.reader->begin(ticket);
+      if (in_place()) (*settings_.pool)[ticket.pool_index].stored[ticket.slot].reader.reset();
+      worker.reader->request(ticket);
     }
-    TicketReader::Slot& sample = worker.reader->next();
+    SampleLoader::Slot& sample = worker.reader->next();
     worker.timer.sample(sample.ticket.epoch, sample.ticket.index);
-    worker.timer.end_part(kPartRead, sample.bytes.ok() ? sample.bytes->size() : 0);
+    worker.timer.end_part(kPartRead, sample.outcome.ok() ? sample.stored.bytes.size() : 0);
     Result<void> outcome = fill(worker, sample);
     worker.timer.span(PENSTOCK_LOAD, 0, begin, worker.timer.last(), true);
     lock.lock();
-    settle(worker, sample.ticket, std::move(outcome));
+    record_outcome(worker, sample.ticket, std::move(outcome));
   }
   return success();
 }
 
-Result<void> BatchLoader::transform(Worker& worker, const TicketReader::Slot& sample,
+Result<void> BatchLoader::transform(Worker& worker, const SampleLoader::Slot& sample,
                                     std::span<std::byte> room) {
-  const auto opened = worker.opener->open(*sample.bytes);
+  const auto opened = worker.opener->open(sample.stored.bytes);
   Result<void> applied = opened.ok() ? worker.transform->apply({sample.ticket.epoch, sample.ticket.index},
                                                                *opened, room, worker.timer)
                                      : Result<void>(opened.error());
@@ -340,15 +340,15 @@ Result<void> BatchLoader::transform(Worker& worker, const TicketReader::Slot& sa
 }
 
 // By a worker, without the lock: it owns the slot. Throws nothing: the consumer waits until it is settled.
-Result<void> BatchLoader::fill(Worker& worker, TicketReader::Slot& sample) {
+Result<void> BatchLoader::fill(Worker& worker, SampleLoader::Slot& sample) {
   const Ticket& ticket = sample.ticket;
   try {
-    if (!sample.bytes.ok()) return std::move(sample.bytes).error();
-    Batch& batch = (*settings_.pool)[ticket.place];
+    PENSTOCK_TRY(sample.outcome);
+    Batch& batch = (*settings_.pool)[ticket.pool_index];
     if (worker.transform) {
       PENSTOCK_TRY(transform(worker, sample, batch.room(ticket.slot)));
     } else {
-      worker.reader->give(batch.stored[ticket.slot]);
+      worker.reader->move_to(batch.stored[ticket.slot]);
     }
     const SampleEntry& entry = settings_.manifest->sample(ticket.index);
     batch.index[ticket.slot] = ticket.index;
@@ -364,15 +364,15 @@ Result<void> BatchLoader::fill(Worker& worker, TicketReader::Slot& sample) {
 
 // By a worker, with the lock held. Takes the slot from the worker. Sets the batch's time before done(), which
 // may make it ready. done() and failed() may move samples between batches. std::bad_alloc ends the run.
-void BatchLoader::settle(Worker& worker, const Ticket& ticket, Result<void> outcome) {
+void BatchLoader::record_outcome(Worker& worker, const Ticket& ticket, Result<void> outcome) {
   worker.spent_ns = worker.timer.spent_ns();
   last_sample_ = worker.timer.last();
-  std::erase_if(worker.asked, [&](const Ticket& one) {
+  std::erase_if(worker.unsettled, [&](const Ticket& one) {
     return one.batch == ticket.batch && one.slot == ticket.slot && one.index == ticket.index;
   });
   bool moved = true;
   if (outcome.ok()) {
-    Batch& batch = (*settings_.pool)[ticket.place];
+    Batch& batch = (*settings_.pool)[ticket.pool_index];
     batch.ready = std::max(batch.ready, worker.timer.last());
     moved = plan_.done(ticket);
   } else if (settings_.bad_sample == BadSample::skip && blames_sample(outcome.error().code)) {
@@ -382,10 +382,10 @@ void BatchLoader::settle(Worker& worker, const Ticket& ticket, Result<void> outc
   } else if (!failure_) {
     failure_ = std::move(outcome).error();
   }
-  // Only the consumer waits for head_moved_, but any number of workers wait for work.
+  // Only the consumer waits for head_changed_, but any number of workers wait for work.
   if (!moved) return;
-  head_moved_.notify_one();
-  if (failure_ || plan_.can_take()) work_there_.notify_all();
+  head_changed_.notify_one();
+  if (failure_ || plan_.can_take()) work_available_.notify_all();
 }
 
 // With the lock held. The workers' time in each part, then in waits for a slot (`so_far`: unended ones too).
@@ -421,7 +421,7 @@ std::vector<LostTime> BatchLoader::lost() const {
 Result<const Batch*> BatchLoader::next() try {
   std::unique_lock lock(mutex_);
   plan_.request();
-  if (plan_.can_take()) work_there_.notify_all();
+  if (plan_.can_take()) work_available_.notify_all();
   if (failure_ || plan_.head() != BatchPlan::Head::pending) return pull(lock);
   const std::vector<std::uint64_t> before = spent_ns(true);
   const auto since = StageTimer::Clock::now();
@@ -440,17 +440,17 @@ void BatchLoader::check_progress(StageTimer::Clock::time_point waiting_since) {
   std::string what = "no sample has come for " +
                      format_seconds(std::chrono::duration<double>(settings_.patience).count()) +
                      ": the back end is stuck";
-  const auto asked = std::find_if(workers_.begin(), workers_.end(),
-                                  [](const Worker& worker) { return !worker.asked.empty(); });
-  if (asked != workers_.end()) {
+  const auto waiting = std::find_if(workers_.begin(), workers_.end(),
+                                    [](const Worker& worker) { return !worker.unsettled.empty(); });
+  if (waiting != workers_.end()) {
     std::string scratch;
-    const std::uint64_t object = settings_.manifest->sample(asked->asked.front().index).object;
+    const std::uint64_t object = settings_.manifest->sample(waiting->unsettled.front().index).object;
     what +=
         "; among those asked for is '" + std::string(settings_.manifest->object_name(object, scratch)) + "'";
   }
   failure_ = Error{Errc::timed_out, 0, std::move(what)};
   stalled_ = true;
-  work_there_.notify_all();
+  work_available_.notify_all();
 }
 
 // By the consumer, with the lock held; the wait releases it. It waits in slices of 50 ms, because a signal
@@ -463,7 +463,7 @@ Result<const Batch*> BatchLoader::pull(std::unique_lock<std::mutex>& lock) {
       case BatchPlan::Head::ready: {
         const std::uint64_t epoch = plan_.head_epoch();
         Batch& batch = (*settings_.pool)[plan_.hand_over()];
-        if (plan_.can_take()) work_there_.notify_all();
+        if (plan_.can_take()) work_available_.notify_all();
         batch.epoch = epoch;
         return static_cast<const Batch*>(&batch);
       }
@@ -481,7 +481,7 @@ Result<const Batch*> BatchLoader::pull(std::unique_lock<std::mutex>& lock) {
     }
     PENSTOCK_TRY(check_interrupt());
     check_progress(since);
-    if (!failure_) head_moved_.wait_for(lock, kInterruptPoll);
+    if (!failure_) head_changed_.wait_for(lock, kInterruptPoll);
   }
 }
 

@@ -35,7 +35,6 @@
 #include "datagen/reading/sample_reader.hpp"
 #include "datagen/reading/sampler.hpp"
 #include "io_backends/backend/backend.hpp"
-#include "io_backends/backend/buffer.hpp"
 #include "miniapps/pipeline/batch.hpp"
 #include "miniapps/pipeline/batch_plan.hpp"
 #include "miniapps/pipeline/batch_source.hpp"
@@ -67,55 +66,54 @@ struct LoaderSettings {
 
 // Reads the samples of one worker. It needs no lock: the worker's thread alone makes, uses and destroys it.
 // Like that of SampleReader, its destructor waits for the reads in flight or cancels them.
-class TicketReader {
+class SampleLoader {
  public:
   // Borrows all arguments. `depth` is a depth that deep_queue() accepts; the errors are those of
   // deep_queue(). `in_place`: samples are not read into memory, but used where the back end has them (see
   // why_copied()).
-  static Result<std::unique_ptr<TicketReader>> make(const Manifest& manifest, Backend& backend,
+  static Result<std::unique_ptr<SampleLoader>> make(const Manifest& manifest, Backend& backend,
                                                     HeldObjects& objects, std::size_t depth, bool in_place);
 
-  // One sample that the worker asked for with begin().
+  // One sample that the worker asked for with request().
   struct Slot {
     Ticket ticket;
     std::string name;  // name of its object
-    // Valid after next() returned the slot: the sample's bytes, in the buffer or in place, or the error. The
-    // error names the object.
-    Result<std::span<const std::byte>> bytes = std::span<const std::byte>();
+    // Both are valid after next() returned the slot: the sample, or an error that names the object.
+    Result<void> outcome;
+    StoredSample stored;
 
-    // The members below are for TicketReader alone.
+    // The members below are for SampleLoader alone.
     std::string name_scratch;
     SampleList::Sample sample;
-    std::span<std::byte> room;  // the part of `buffer` that the read fills
-    bool on_its_way = false;
-    Buffer buffer;
+    std::span<std::byte> room;  // the part of the memory that the read fills
+    bool in_flight = false;
     bool in_place = false;
   };
 
   std::size_t depth() const { return depth_; }
-  // Samples that begin() asked for and next() has not returned.
-  std::size_t on_their_way() const { return on_their_way_; }
-  // Needs on_their_way() < depth(). Asks for a sample; its read starts by this call or by next(). A failure
+  // Samples that request() asked for and next() has not returned.
+  std::size_t in_flight() const { return in_flight_; }
+  // Needs in_flight() < depth(). Asks for a sample; its read starts by this call or by next(). A failure
   // to start comes as the result of next(). Running out of memory counts as such a failure.
-  void begin(const Ticket& ticket);
-  // Needs on_their_way() > 0. Starts the read of every sample that begin() asked for, and waits until one is
-  // complete. The slot is valid until the next call of next(); at a depth of 1 only until the next begin().
-  // It may throw std::bad_alloc. An error `internal` means that the queue is broken: call neither begin() nor
-  // next() after it.
+  void request(const Ticket& ticket);
+  // Needs in_flight() > 0. Starts the read of every sample that request() asked for, and waits until one is
+  // complete. The slot is valid until the next call of next(); at a depth of 1 only until the next request().
+  // It may throw std::bad_alloc. An error `internal` means that the queue is broken: call neither request()
+  // nor next() after it.
   Slot& next();
-  // Moves the bytes of the slot that next() returned last into `other`, together with their memory or Reader.
-  // The slot gets the old memory of `other` for later samples. Needs a slot whose `bytes` are not an error.
+  // Moves the sample of the slot that next() returned last into `other`. The slot gets the old memory of
+  // `other` for later samples. Needs a slot whose outcome is no error.
   // Bytes in place are valid as long as the HeldObjects and the Reader in `other` exist.
-  void give(StoredSample& other);
+  void move_to(StoredSample& other);
 
  private:
-  TicketReader(const Manifest& manifest, Backend& backend, HeldObjects& objects, std::size_t depth,
+  SampleLoader(const Manifest& manifest, Backend& backend, HeldObjects& objects, std::size_t depth,
                bool in_place);
   void set_free(std::uint32_t slot);
   Slot& broken();
   Result<void> choose(Slot& slot);
   void grow(Slot& slot) const;
-  Result<std::uint64_t> inspect(std::uint32_t place);
+  Result<std::uint64_t> inspect(std::uint32_t index);
 
   const Manifest& manifest_;
   const bool whole_objects_;
@@ -125,8 +123,8 @@ class TicketReader {
   std::vector<std::uint32_t> free_;
   std::optional<std::uint32_t> waiting_;  // only at a depth of 1: the slot that next() reads
   std::vector<Completion> completions_;   // reaped and not returned; next() returns the last one first
-  std::size_t on_their_way_ = 0;
-  std::optional<std::uint32_t> lent_;  // the slot that next() returned last
+  std::size_t in_flight_ = 0;
+  std::optional<std::uint32_t> returned_slot_;  // the slot that next() returned last
   SampleReader reader_;  // declared last, so destroyed first: a read in flight may still write to the slots
 };
 
@@ -152,12 +150,12 @@ class BatchLoader final : public BatchSource {
   struct Worker {
     std::unique_ptr<SampleTransform> transform;
     std::optional<SampleOpener> opener;
-    std::unique_ptr<TicketReader> reader;  // exists while the worker's thread runs
-    std::vector<Ticket> taken;             // the samples that take() took; serve() calls begin() for them
-    std::vector<Ticket> asked;             // taken and not settled; protected by mutex_
+    std::unique_ptr<SampleLoader> reader;  // exists while the worker's thread runs
+    std::vector<Ticket> taken;             // the samples that take() took; serve() requests them
+    std::vector<Ticket> unsettled;         // taken, without an outcome; protected by mutex_
     StageTimer timer{1};
     // mutex_ protects the next three.
-    std::vector<std::uint64_t> spent_ns;  // for each part of the timer, copied in settle()
+    std::vector<std::uint64_t> spent_ns;  // for each part of the timer, copied in record_outcome()
     std::uint64_t waited_ns = 0;          // time of ended waits for a slot
     std::optional<StageTimer::Clock::time_point> waiting_since;  // set while the worker waits for a slot
   };
@@ -168,22 +166,22 @@ class BatchLoader final : public BatchSource {
   Result<void> serve(const std::stop_token& stop, Worker& worker);
   void wait_for_room(std::unique_lock<std::mutex>& lock, const std::stop_token& stop, Worker& worker);
   bool take(Worker& worker);
-  Result<void> fill(Worker& worker, TicketReader::Slot& sample);
-  Result<void> transform(Worker& worker, const TicketReader::Slot& sample, std::span<std::byte> room);
+  Result<void> fill(Worker& worker, SampleLoader::Slot& sample);
+  Result<void> transform(Worker& worker, const SampleLoader::Slot& sample, std::span<std::byte> room);
   Result<const Batch*> pull(std::unique_lock<std::mutex>& lock);
   void check_progress(StageTimer::Clock::time_point waiting_since);
   std::vector<std::uint64_t> spent_ns(bool so_far) const;
   void account_wait(StageTimer::Clock::time_point since, const std::vector<std::uint64_t>& before,
                     const Batch* got);
-  void settle(Worker& worker, const Ticket& ticket, Result<void> outcome);
+  void record_outcome(Worker& worker, const Ticket& ticket, Result<void> outcome);
 
   const LoaderSettings settings_;
   HeldObjects objects_;
   std::vector<Worker> workers_;
 
-  mutable std::mutex mutex_;                // protects all members from here to threads_
-  std::condition_variable_any work_there_;  // workers wait for it: a slot to fill, a failure or a stop
-  std::condition_variable head_moved_;      // the consumer waits for it: head() changed, or a worker ended
+  mutable std::mutex mutex_;                    // protects all members from here to threads_
+  std::condition_variable_any work_available_;  // workers wait for it: a slot to fill, a failure or a stop
+  std::condition_variable head_changed_;  // the consumer waits for it: head() changed, or a worker ended
   BatchPlan plan_;
   std::optional<Error> failure_;
   LoaderLosses named_;  // only the names of bad objects; plan_ counts the samples

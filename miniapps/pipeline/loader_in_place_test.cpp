@@ -137,12 +137,14 @@ TEST_P(InPlace, SamplesOfAMappingThatLostBytesAreReadOneByOne) {
   if (std::string(GetParam()) == "mem") GTEST_SKIP() << "its objects do not change";
   make(kSamples, 100);
   HeldObjects objects(*backend_, objects_to_hold(*manifest_, *backend_));
-  const auto reader = TicketReader::make(*manifest_, *backend_, objects, 1, true).value();
-  const auto take = [&](std::uint64_t index) {
+  const auto reader = SampleLoader::make(*manifest_, *backend_, objects, 1, true).value();
+  const auto take = [&](std::uint64_t index) -> Result<std::span<const std::byte>> {
     Ticket ticket;
     ticket.index = index;
-    reader->begin(ticket);
-    return reader->next().bytes;
+    reader->request(ticket);
+    const SampleLoader::Slot& sample = reader->next();
+    PENSTOCK_TRY(sample.outcome);
+    return sample.stored.bytes;
   };
   const auto whole = [&](std::uint64_t index) {
     const auto bytes = take(index);
@@ -154,7 +156,7 @@ TEST_P(InPlace, SamplesOfAMappingThatLostBytesAreReadOneByOne) {
   EXPECT_ERRC(Errc::truncated, take(35)) << "from here on the mapping is marked";
   EXPECT_TRUE(whole(3) && whole(29)) << "which is no fault of these";
   StoredSample given;
-  reader->give(given);
+  reader->move_to(given);
   EXPECT_GT(given.memory.capacity(), 0U) << "they are read";
   EXPECT_EQ(crc32c(given.bytes), manifest_->sample(29).crc32c);
   EXPECT_ERRC(Errc::truncated, take(30));

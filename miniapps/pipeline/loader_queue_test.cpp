@@ -101,13 +101,13 @@ TEST(BatchLoader, WhatIsSubmittedIsStartedBeforeTheNextSampleIsWorkedOn) {
   Pipe pipe(64, 8, 4);
   WatchedBackend watched(pipe.scripted);
   HeldObjects objects(watched, objects_to_hold(pipe.manifest, watched));
-  const auto reader = TicketReader::make(pipe.manifest, watched, objects, 8, false).value();
+  const auto reader = SampleLoader::make(pipe.manifest, watched, objects, 8, false).value();
   std::uint64_t next = 0;
-  for (; next < 8; ++next) reader->begin({.index = next});
-  ASSERT_TRUE(reader->next().bytes.ok());  // four operations have completed
+  for (; next < 8; ++next) reader->request({.index = next});
+  ASSERT_TRUE(reader->next().outcome.ok());  // four operations have completed
   watched.most = 0;
-  reader->begin({.index = next++});
-  ASSERT_TRUE(reader->next().bytes.ok());
+  reader->request({.index = next++});
+  ASSERT_TRUE(reader->next().outcome.ok());
   EXPECT_EQ(watched.most, 5U) << "it is on its way while the second of the four is worked on";
 }
 

@@ -1,53 +1,58 @@
 #include "miniapps/pipeline/memory_batches.hpp"
 
-#include <algorithm>
+#include <chrono>
 #include <cstring>
-#include <new>
+#include <optional>
 #include <string>
 #include <utility>
-
-#include "io_backends/core/units.hpp"
+#include <vector>
 
 namespace penstock {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-void make_room(Batch& batch, std::size_t samples, std::size_t slot_bytes) {
-  batch.slot_bytes = slot_bytes;
-  batch.index.resize(samples);
-  batch.label.resize(samples);
-  batch.length.resize(samples);
-  batch.memory.grow(samples * slot_bytes);
-  std::memset(batch.memory.data(), 0, samples * slot_bytes);
-}
+// The consumer's thread alone, except for times(), which any thread may call. It has no lock of its own:
+// close() stops upstream. next() tests for a signal only in its first call, while upstream loads. It
+// allocates in that call and at the begin of an epoch.
+class MemoryBatches final : public BatchSource {
+ public:
+  MemoryBatches(std::unique_ptr<BatchSource> samples, BatchPool& pool, const PlanLimits& limits,
+                std::function<Sampler(std::uint64_t samples)> sampler_of)
+      : limits_(limits),
+        sampler_of_(std::move(sampler_of)),
+        samples_(std::move(samples)),
+        held_(pool.all_samples()),
+        batch_(pool.copy()),
+        epoch_(limits.start.epoch) {}
 
-}  // namespace
+  Result<const Batch*> next() override;
+  std::vector<StageTally> times() const override { return samples_->times(); }
+  LoaderLosses losses() const override;
+  std::vector<LostTime> lost() const override;
+  bool close(std::chrono::nanoseconds patience) override { return samples_->close(patience); }
+  bool stalled() const override { return samples_->stalled(); }
 
-Result<MemoryRoom> memory_room(std::uint64_t samples, std::size_t slot_bytes, std::size_t batch) {
-  const auto too_many = [&] {
-    return make_error(Errc::exhausted, std::to_string(samples) + " samples of " + format_size(slot_bytes) +
-                                           " do not fit in memory, where this app holds them");
-  };
-  if (samples > memory_for_samples() / std::max<std::size_t>(1, slot_bytes)) return too_many();
-  try {
-    MemoryRoom room;
-    make_room(room.held, static_cast<std::size_t>(samples), slot_bytes);
-    make_room(room.batch, batch, slot_bytes);
-    return room;
-  } catch (const std::bad_alloc&) {
-    return too_many();
-  }
-}
+ private:
+  Result<void> load();
+  bool begin_epoch();
+  void gather();
 
-MemoryBatches::MemoryBatches(std::unique_ptr<BatchSource> samples, MemoryRoom& room, const PlanLimits& limits,
-                             std::function<Sampler(std::uint64_t samples)> sampler_of)
-    : limits_(limits),
-      sampler_of_(std::move(sampler_of)),
-      samples_(std::move(samples)),
-      held_(room.held),
-      batch_(room.batch),
-      epoch_(limits.start.epoch) {}
+  const PlanLimits limits_;
+  const std::function<Sampler(std::uint64_t samples)> sampler_of_;
+  const std::unique_ptr<BatchSource> samples_;
+  Batch& held_;
+  Batch& batch_;
+  std::uint64_t count_ = 0;
+  bool loaded_ = false;
+  bool ended_ = false;
+  std::optional<Sampler> sampler_;  // for the samples that upstream gave
+  EpochOrder order_;
+  std::uint64_t epoch_;  // the next epoch to begin
+  std::uint64_t handed_ = 0;
+  std::uint64_t dropped_tail_ = 0;
+  std::chrono::nanoseconds copied_{0};  // time spent on copying
+};
 
 Result<void> MemoryBatches::load() {
   while (count_ < held_.samples()) {
@@ -118,6 +123,14 @@ std::vector<LostTime> MemoryBatches::lost() const {
   for (LostTime& part : lost)
     if (part.to == "collate") part.seconds += std::chrono::duration<double>(copied_).count();
   return lost;
+}
+
+}  // namespace
+
+std::unique_ptr<BatchSource> make_memory_batches(std::unique_ptr<BatchSource> samples, BatchPool& pool,
+                                                 const PlanLimits& limits,
+                                                 std::function<Sampler(std::uint64_t samples)> sampler_of) {
+  return std::make_unique<MemoryBatches>(std::move(samples), pool, limits, std::move(sampler_of));
 }
 
 }  // namespace penstock

@@ -47,15 +47,21 @@ class SampleSource final : public BatchSource {
   Batch sample_;
 };
 
+BatchPool pool_for(std::uint64_t samples, std::size_t batch) {
+  BatchPool pool = BatchPool::make({.samples = 1, .slot_bytes = kBytes}, 0).value();
+  EXPECT_TRUE(pool.hold(samples, batch).ok());
+  return pool;
+}
+
 // The batches with the memory that they borrow.
 struct Batches {
-  MemoryRoom room;
-  MemoryBatches batches;
+  BatchPool pool;
+  std::unique_ptr<BatchSource> batches;
 
   Batches(std::unique_ptr<BatchSource> source, std::uint64_t samples, std::size_t batch,
           const PlanLimits& limits, std::function<Sampler(std::uint64_t)> sampler_of)
-      : room(memory_room(samples, kBytes, batch).value()),
-        batches(std::move(source), room, limits, std::move(sampler_of)) {}
+      : pool(pool_for(samples, batch)),
+        batches(make_memory_batches(std::move(source), pool, limits, std::move(sampler_of))) {}
 };
 
 std::unique_ptr<Batches> batches_of(std::uint64_t samples, std::size_t batch, PlanLimits limits, int rank = 0,
@@ -67,7 +73,7 @@ std::unique_ptr<Batches> batches_of(std::uint64_t samples, std::size_t batch, Pl
 
 // The samples of all batches by epoch. Checks that each slot holds the sample of its index.
 std::vector<std::vector<std::uint64_t>> drain(Batches& all) {
-  MemoryBatches& batches = all.batches;
+  BatchSource& batches = *all.batches;
   std::vector<std::vector<std::uint64_t>> epochs;
   while (true) {
     const Result<const Batch*> got = batches.next();
@@ -111,7 +117,7 @@ TEST(MemoryBatches, TailsAreDroppedAndCounted) {
   const auto epochs = drain(*batches);
   ASSERT_EQ(epochs.size(), 2U);
   EXPECT_EQ(epochs[0].size(), 8U);
-  EXPECT_EQ(batches->batches.losses().dropped_tail, 4U);
+  EXPECT_EQ(batches->batches->losses().dropped_tail, 4U);
 }
 
 TEST(MemoryBatches, StepsGoOnIntoFurtherEpochs) {
@@ -124,20 +130,21 @@ TEST(MemoryBatches, StepsGoOnIntoFurtherEpochs) {
 TEST(MemoryBatches, TheEndIsTheEnd) {
   const auto all = batches_of(10, 4, {.epochs = 1});
   drain(*all);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(all->batches.next().value(), nullptr);
-  EXPECT_EQ(all->batches.losses().dropped_tail, 2U);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(all->batches->next().value(), nullptr);
+  EXPECT_EQ(all->batches->losses().dropped_tail, 2U);
 }
 
 TEST(MemoryBatches, ErrorsComeOutOfTheFirstCall) {
   const auto in_order = [](std::uint64_t count) { return Sampler(count, Shuffle::none, 3); };
   Batches broken(std::make_unique<SampleSource>(8, 3), 8, 2, {.epochs = 1}, in_order);
-  EXPECT_ERRC(Errc::corrupt, broken.batches.next(), "sample 3");
+  EXPECT_ERRC(Errc::corrupt, broken.batches->next(), "sample 3");
   Batches few(std::make_unique<SampleSource>(3), 8, 4, {.epochs = 1}, in_order);
-  EXPECT_ERRC(Errc::corrupt, few.batches.next(), "only 3 samples");
+  EXPECT_ERRC(Errc::corrupt, few.batches->next(), "only 3 samples");
 }
 
 TEST(MemoryBatches, WhatDoesNotFitIsSaid) {
-  EXPECT_ERRC(Errc::exhausted, memory_room(std::uint64_t{1} << 50, kBytes, 1), "do not fit");
+  BatchPool pool = pool_for(1, 1);
+  EXPECT_ERRC(Errc::exhausted, pool.hold(std::uint64_t{1} << 50, 1), "do not fit");
 }
 
 TEST(MemoryBatches, GoOnInTheMiddleOfAnEpoch) {

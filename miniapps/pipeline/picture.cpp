@@ -69,16 +69,16 @@ class PictureSampleTransform final : public SampleTransform {
   explicit PictureSampleTransform(const PictureSettings& settings)
       : settings_(settings),
         resizer_(settings.resize, settings.tensor.width, settings.tensor.height),
-        writer_(settings.tensor, settings.normalisation),
+        writer_(settings.tensor),
         line_(std::size_t{3} * settings.tensor.width + 1) {}
 
   Result<void> apply(const SampleKey& key, std::span<const std::byte> stored, std::span<std::byte> slot,
                      StageTimer& timer) override {
     const RandomStream random = augment_stream(settings_.seed, key);
-    PENSTOCK_ASSIGN(const PictureView picture, decode(stored, random));
+    PENSTOCK_ASSIGN(const PicturePart wanted, decode(stored, random));
     timer.end_part(kPartDecode);
     const bool mirrored = settings_.mirror && random.substream(1).bits(0) % 2 == 1;
-    resizer_.begin(picture, mirrored);
+    resizer_.begin(image_, wanted, mirrored);
     for (std::uint32_t y = 0; y < settings_.tensor.height; ++y) {
       resizer_.line(y, line_);
       writer_.write(y, std::span(line_).first(line_.size() - 1), slot);
@@ -88,21 +88,22 @@ class PictureSampleTransform final : public SampleTransform {
   }
 
  private:
-  Result<PictureView> decode(std::span<const std::byte> stored, const RandomStream& random) {
+  // Decodes into image_. Returns the part of it that becomes the tensor.
+  Result<PicturePart> decode(std::span<const std::byte> stored, const RandomStream& random) {
     PENSTOCK_ASSIGN(const bool png, is_png_not_jpeg(stored));
     if (png || settings_.decode == DecodeMode::full) {
       PENSTOCK_TRY(png ? decode_png(stored, image_) : jpeg_.decode(stored, image_));
-      return view_of(image_, part(image_.width, image_.height, random));
+      return part(image_.width, image_.height, random);
     }
     PENSTOCK_ASSIGN(const JpegHeader header, jpeg_.header(stored));
     const PicturePart wanted = part(header.width, header.height, random);
     if (settings_.decode == DecodeMode::crop) {
       PENSTOCK_TRY(jpeg_.decode_part(stored, wanted, image_));
-      return view_of(image_);
+      return PicturePart{0, 0, image_.width, image_.height};
     }
     const unsigned shrink = most_shrink(wanted, settings_.tensor);
     PENSTOCK_TRY(jpeg_.decode(stored, image_, shrink));
-    return view_of(image_, shrunk(wanted, shrink, image_));
+    return shrunk(wanted, shrink, image_);
   }
 
   PicturePart part(std::uint32_t width, std::uint32_t height, const RandomStream& random) const {

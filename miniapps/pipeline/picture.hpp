@@ -28,7 +28,6 @@ Result<DecodeMode> parse_decode(std::string_view name);
 
 struct PictureSettings {
   PictureTensor tensor;
-  Normalisation normalisation;
   DecodeMode decode = DecodeMode::full;
   ResizeFilter resize = ResizeFilter::bilinear;
   bool random_crop = false;  // uses random_resized_crop(); otherwise the whole picture

@@ -294,47 +294,38 @@ Result<ResizeFilter> parse_resize(std::string_view name) {
   return unknown_name("way to resize", name, {"bilinear", "antialias"});
 }
 
-PictureView view_of(const Image& image) {
-  return view_of(image, {0, 0, image.width, image.height});
-}
-
-PictureView view_of(const Image& image, const PicturePart& part) {
-  const std::size_t stride = std::size_t{3} * image.width;
-  return {part.width, part.height, image.pixels.data() + part.top * stride + std::size_t{3} * part.left,
-          stride};
-}
-
 Resizer::Resizer(ResizeFilter filter, std::uint32_t width, std::uint32_t height)
     : filter_(filter), width_(width), height_(height) {}
 
-void Resizer::begin(const PictureView& picture, bool mirrored) {
-  picture_ = picture;
+void Resizer::begin(const Image& image, const PicturePart& part, bool mirrored) {
+  stride_ = std::size_t{3} * image.width;
+  pixels_ = image.pixels.data() + part.top * stride_ + std::size_t{3} * part.left;
+  part_width_ = part.width;
   // One more float, since a pixel of three floats is read as four.
-  line_.resize(std::max(line_.size(), std::size_t{3} * picture.width + 1));
+  line_.resize(std::max(line_.size(), std::size_t{3} * part.width + 1));
   Axis& columns = columns_of_[mirrored ? 1 : 0];
-  prepare(columns, picture.width, width_, 3, mirrored);
+  compute_taps(columns, part.width, width_, 3, mirrored);
   columns_ = &columns;
-  prepare(rows_, picture.height, height_, 1, false);
+  compute_taps(rows_, part.height, height_, 1, false);
 }
 
 void Resizer::line(std::uint32_t y, std::span<float> out) {
-  const std::size_t floats = std::size_t{3} * picture_.width;
-  const std::uint8_t* const source = picture_.pixels + rows_.first[y] * picture_.stride;
+  const std::size_t floats = std::size_t{3} * part_width_;
+  const std::uint8_t* const source = pixels_ + rows_.first[y] * stride_;
   if (filter_ == ResizeFilter::bilinear) {
-    blend_lines(source, source + rows_.step * picture_.stride, rows_.weights[y], floats, line_.data());
+    blend_lines(source, source + rows_.step * stride_, rows_.weights[y], floats, line_.data());
     blend_pixels(line_.data(), columns_->first.data(), columns_->step, columns_->weights.data(), width_,
                  out.data());
     return;
   }
-  add_up_lines(source, picture_.stride,
-               std::span(rows_.weights).subspan(std::size_t{y} * rows_.taps, rows_.taps), floats,
-               line_.data());
+  add_up_lines(source, stride_, std::span(rows_.weights).subspan(std::size_t{y} * rows_.taps, rows_.taps),
+               floats, line_.data());
   add_up_pixels(line_.data(), columns_->first.data(), columns_->taps, columns_->weights.data(), width_,
                 out.data());
 }
 
-void Resizer::prepare(Axis& axis, std::uint32_t source_size, std::uint32_t target_size, std::uint32_t unit,
-                      bool mirrored) const {
+void Resizer::compute_taps(Axis& axis, std::uint32_t source_size, std::uint32_t target_size,
+                           std::uint32_t unit, bool mirrored) const {
   if (source_size == axis.source) return;
   axis.source = source_size;
   axis.first.resize(target_size);
@@ -375,12 +366,12 @@ void Resizer::prepare(Axis& axis, std::uint32_t source_size, std::uint32_t targe
   }
 }
 
-LineWriter::LineWriter(const PictureTensor& tensor, const Normalisation& normalisation)
+LineWriter::LineWriter(const PictureTensor& tensor)
     : tensor_(tensor), planar_(tensor.axes == Axes::nchw ? std::size_t{3} * tensor.width : 0) {
   for (std::size_t i = 0; i < scale_.size(); ++i) {
     const bool as_is = tensor.type == PixelType::u8;
-    scale_[i] = as_is ? 1.0F : 1.0F / (255.0F * normalisation.deviation[i % 3]);
-    shift_[i] = as_is ? 0.0F : -normalisation.mean[i % 3] / normalisation.deviation[i % 3];
+    scale_[i] = as_is ? 1.0F : 1.0F / (255.0F * tensor.deviation[i % 3]);
+    shift_[i] = as_is ? 0.0F : -tensor.mean[i % 3] / tensor.deviation[i % 3];
   }
 }
 

@@ -29,17 +29,15 @@ enum class Axes : std::uint8_t {
 Result<PixelType> parse_pixel_type(std::string_view name);
 Result<Axes> parse_axes(std::string_view name);
 
-// out = (pixel / 255 - mean) / deviation, by channel (red, green, blue).
-struct Normalisation {
-  std::array<float, 3> mean{0, 0, 0};
-  std::array<float, 3> deviation{1, 1, 1};
-};
-
+// The form of a picture in a batch.
 struct PictureTensor {
   std::uint32_t width = 0;
   std::uint32_t height = 0;
   PixelType type = PixelType::f32;
   Axes axes = Axes::nhwc;
+  // f32 and f16 are normalised: (pixel / 255 - mean) / deviation, by channel (red, green, blue).
+  std::array<float, 3> mean{0, 0, 0};
+  std::array<float, 3> deviation{1, 1, 1};
 
   std::size_t bytes() const;
   std::string text() const;  // "f32 NHWC 224x224x3"
@@ -58,25 +56,15 @@ enum class ResizeFilter : std::uint8_t {
 };
 Result<ResizeFilter> parse_resize(std::string_view name);
 
-// A picture or a part of one, in borrowed memory. Lines have 3 * width bytes; `stride` is the distance in
-// bytes from one line to the next.
-struct PictureView {
-  std::uint32_t width = 0;  // at least 1
-  std::uint32_t height = 0;
-  const std::uint8_t* pixels = nullptr;
-  std::size_t stride = 0;
-};
-PictureView view_of(const Image& image);
-PictureView view_of(const Image& image, const PicturePart& part);  // `part` must be inside the picture
-
-// Resizes pictures to one size, line by line, without keeping the aspect. One thread. It uses its memory
-// again: a picture of the same size as the one before allocates nothing.
+// Resizes pictures, or parts of them, to one size, line by line, without keeping the aspect. One thread. It
+// uses its memory again: a picture of the same size as the one before allocates nothing.
 class Resizer {
  public:
   Resizer(ResizeFilter filter, std::uint32_t width, std::uint32_t height);
 
-  // `picture` is borrowed until the last line. `mirrored` exchanges left and right.
-  void begin(const PictureView& picture, bool mirrored);
+  // The pixels of `image` are borrowed until the last line. `part` must be inside the picture, and not empty.
+  // `mirrored` exchanges left and right.
+  void begin(const Image& image, const PicturePart& part, bool mirrored);
   // Computes line `y` of the result: red, green and blue of each pixel, 0 to 255. `out` has three numbers for
   // each pixel and one more, which becomes undefined. Call it once for each line, from top to bottom.
   void line(std::uint32_t y, std::span<float> out);
@@ -91,13 +79,15 @@ class Resizer {
     std::vector<std::uint32_t> first;  // first source position of each target position
     std::vector<float> weights;  // bilinear: weight of the second neighbour; antialias: `taps` weights each
   };
-  void prepare(Axis& axis, std::uint32_t source_size, std::uint32_t target_size, std::uint32_t unit,
-               bool mirrored) const;
+  void compute_taps(Axis& axis, std::uint32_t source_size, std::uint32_t target_size, std::uint32_t unit,
+                    bool mirrored) const;
 
   const ResizeFilter filter_;
   const std::uint32_t width_;
   const std::uint32_t height_;
-  PictureView picture_;
+  const std::uint8_t* pixels_ = nullptr;  // the part's first pixel
+  std::size_t stride_ = 0;                // bytes from one line of the whole picture to the next
+  std::uint32_t part_width_ = 0;
   std::array<Axis, 2> columns_of_;  // not mirrored, and mirrored
   const Axis* columns_ = nullptr;
   Axis rows_;
@@ -107,7 +97,7 @@ class Resizer {
 // Writes a picture line by line into its slot. One thread. It uses its memory again.
 class LineWriter {
  public:
-  LineWriter(const PictureTensor& tensor, const Normalisation& normalisation);
+  explicit LineWriter(const PictureTensor& tensor);
 
   // `line` is one line of the picture: red, green and blue of each pixel, 0 to 255; the function may change
   // it. `slot` has tensor.bytes() bytes and is aligned to its element type.

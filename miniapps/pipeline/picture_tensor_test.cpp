@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-const Normalisation kSome{{0.5F, 0.4F, 0.3F}, {0.2F, 0.25F, 0.3F}};
+constexpr std::array kMean{0.5F, 0.4F, 0.3F};
+constexpr std::array kDeviation{0.2F, 0.25F, 0.3F};
 
 double from_half(std::uint16_t half) {
   const int exponent = (half >> 10U) & 0x1FU;
@@ -54,9 +55,11 @@ TEST(Half, BeyondTheLargestIsInfinity) {
 
 // Writes a picture whose pixels are 0, 1, 2 and so on.
 template <class Number>
-std::vector<Number> written(const PictureTensor& tensor, const Normalisation& normalisation) {
+std::vector<Number> written(PictureTensor tensor) {
+  tensor.mean = kMean;
+  tensor.deviation = kDeviation;
   std::vector<Number> slot(tensor.bytes() / sizeof(Number) + 1, Number{77});
-  LineWriter writer(tensor, normalisation);
+  LineWriter writer(tensor);
   std::vector<float> line(std::size_t{3} * tensor.width);
   for (std::uint32_t y = 0; y < tensor.height; ++y) {
     std::iota(line.begin(), line.end(), static_cast<float>(y * line.size()));
@@ -69,32 +72,30 @@ std::vector<Number> written(const PictureTensor& tensor, const Normalisation& no
 
 TEST(LineWriter, NormalisesByChannel) {
   for (const std::uint32_t width : {1U, 3U, 4U, 5U, 9U}) {
-    const auto floats = written<float>({width, 2, PixelType::f32, Axes::nhwc}, kSome);
+    const auto floats = written<float>({width, 2, PixelType::f32, Axes::nhwc});
     for (std::size_t i = 0; i < floats.size(); ++i)
-      EXPECT_NEAR(floats[i], (static_cast<double>(i) / 255.0 - kSome.mean[i % 3]) / kSome.deviation[i % 3],
-                  1e-5)
-          << i;
+      EXPECT_NEAR(floats[i], (static_cast<double>(i) / 255.0 - kMean[i % 3]) / kDeviation[i % 3], 1e-5) << i;
   }
 }
 
 TEST(LineWriter, PutsChannelsFirst) {
-  const auto last = written<float>({5, 4, PixelType::f32, Axes::nhwc}, kSome);
-  const auto first = written<float>({5, 4, PixelType::f32, Axes::nchw}, kSome);
+  const auto last = written<float>({5, 4, PixelType::f32, Axes::nhwc});
+  const auto first = written<float>({5, 4, PixelType::f32, Axes::nchw});
   for (std::size_t pixel = 0; pixel < 20; ++pixel)
     for (std::size_t channel = 0; channel < 3; ++channel)
       EXPECT_EQ(first[channel * 20 + pixel], last[pixel * 3 + channel]);
 }
 
 TEST(LineWriter, RoundsToHalves) {
-  const auto floats = written<float>({5, 4, PixelType::f32, Axes::nchw}, kSome);
-  const auto halves = written<std::uint16_t>({5, 4, PixelType::f16, Axes::nchw}, kSome);
+  const auto floats = written<float>({5, 4, PixelType::f32, Axes::nchw});
+  const auto halves = written<std::uint16_t>({5, 4, PixelType::f16, Axes::nchw});
   for (std::size_t i = 0; i < floats.size(); ++i) EXPECT_EQ(halves[i], half_from_float(floats[i]));
 }
 
 TEST(LineWriter, LeavesPixelsAsTheyAre) {
-  const auto pixels = written<std::uint8_t>({5, 4, PixelType::u8, Axes::nhwc}, kSome);
+  const auto pixels = written<std::uint8_t>({5, 4, PixelType::u8, Axes::nhwc});
   for (std::size_t i = 0; i < pixels.size(); ++i) EXPECT_EQ(pixels[i], i);
-  LineWriter writer({2, 1, PixelType::u8, Axes::nhwc}, kSome);
+  LineWriter writer({2, 1, PixelType::u8, Axes::nhwc, kMean, kDeviation});
   std::vector<float> line{-0.4F, 0.49F, 0.51F, 254.6F, 255.4F, 99.5F};
   std::vector<std::byte> slot(6);
   writer.write(0, line, slot);

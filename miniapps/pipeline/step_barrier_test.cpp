@@ -2,8 +2,8 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <optional>
-#include <thread>
 
 #include "io_backends/core/ranks/ranks_testing.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
@@ -16,29 +16,28 @@ using namespace std::chrono_literals;
 
 TrainingRun run_rank(Communicator& ranks, BatchSource& input, std::string_view accelerator,
                      ScriptedObserver observer = {}) {
-  StepBarrier together(ranks);
-  const SteadyTime start = together.begin().value();
+  EXPECT_TRUE(ranks.barrier().ok());
+  const SteadyTime start = std::chrono::steady_clock::now();
   const auto made = make_accelerator(accelerator).value();
   StepObserver* const observers[] = {&observer};
-  return run_training(input, *made, start, observers, &together);
+  return run_training(input, *made, start, observers, &ranks);
 }
 
-TEST(StepBarrier, DividesTheWaitByWhoCameLast) {
-  std::atomic<int> last{0};
+TEST(TrainingTogether, DividesTheWaitByWhoCameLast) {
+  std::atomic<std::uint64_t> last{0};
   RankThreads::run(3, [&](Communicator& ranks) {
-    StepBarrier together(ranks);
-    ASSERT_TRUE(together.begin().ok());
-    if (ranks.rank() == 1) std::this_thread::sleep_for(30ms);
-    const SteadyTime came = std::chrono::steady_clock::now();
-    const StepBarrier::Over over = together.arrive(true).value();
-    EXPECT_TRUE(over.for_all);
-    EXPECT_GE(over.straggler, 0ns);
-    EXPECT_GE(over.barrier, 0ns);
-    EXPECT_LE(over.straggler + over.barrier, over.at - came);
-    EXPECT_EQ(over.straggler == 0ns, over.last) << "only the last one does not wait";
-    if (over.last) ++last;
+    ScriptedInput input(1);
+    const TrainingRun run =
+        run_rank(ranks, input, ranks.rank() == 1 ? "emulated:step=30ms" : "emulated:step=1ms");
+    ASSERT_EQ(run.steps.size(), 1U);
+    const StepTimes& step = run.steps.front();
+    EXPECT_GE(step.straggler_ns, 0);
+    EXPECT_GE(step.barrier_ns, 0);
+    EXPECT_LE(step.straggler_ns + step.barrier_ns, step.over_ns - step.end_ns);
+    EXPECT_EQ(step.straggler_ns == 0, run.last == 1) << "only the last one does not wait";
+    last += run.last;
   });
-  EXPECT_EQ(last, 1);
+  EXPECT_EQ(last, 1U);
 }
 
 TEST(TrainingTogether, EndsWithTheRankThatEndsFirst) {

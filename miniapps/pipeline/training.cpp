@@ -21,7 +21,7 @@ double dlio_epoch(std::span<const StepTimes> steps) {
   std::int64_t wall = steps.back().end_ns - steps.front().end_ns;
   for (const StepTimes& step : steps.subspan(1)) {
     computing += step.end_ns - step.handed_ns;
-    wall -= step.aside_ns;
+    wall -= step.observer_ns;
   }
   return wall > 0 ? static_cast<double>(computing) / static_cast<double>(wall) : 0.0;
 }
@@ -57,20 +57,26 @@ class NoAccelerator final : public Accelerator {
     const SteadyTime now = std::chrono::steady_clock::now();
     return Step{now, now, now};
   }
-  void over(SteadyTime) override {}
+  void set_step_end(SteadyTime) override {}
 };
 
 class Loop {
  public:
   Loop(BatchSource& input, Accelerator& accelerator, SteadyTime start,
-       std::span<StepObserver* const> observers, StepBarrier* together)
-      : input_(input), accelerator_(accelerator), start_(start), observers_(observers), together_(together) {}
+       std::span<StepObserver* const> observers, Communicator* ranks)
+      : input_(input),
+        accelerator_(accelerator),
+        start_(start),
+        observers_(observers),
+        ranks_(ranks),
+        together_(start) {}
 
   TrainingRun run() {
     Result<bool> more = true;
     while (more.ok() && *more) more = step();
-    if (together_ != nullptr && !others_know_) {
-      const Result<StepBarrier::Over> left = together_->arrive(false);
+    if (ranks_ != nullptr && !end_announced_) {
+      StepTimes unused;
+      const Result<bool> left = arrive(false, unused);
       if (more.ok() && !left.ok()) more = left.error();
     }
     if (!more.ok()) run_.failure = std::move(more).error();
@@ -80,7 +86,7 @@ class Loop {
  private:
   // By the training loop's thread, as all functions here. Makes one step. True: there may be another one.
   Result<bool> step();
-  Result<bool> end_together(StepTimes& times);
+  Result<bool> arrive(bool made, StepTimes& times);
   Result<std::int64_t> before_step(const Batch* next);
   Result<bool> after_step(const Batch& batch);
   Result<bool> hold();
@@ -92,17 +98,18 @@ class Loop {
   Accelerator& accelerator_;
   const SteadyTime start_;
   const std::span<StepObserver* const> observers_;
-  StepBarrier* const together_;
+  Communicator* const ranks_;       // null: this rank makes its steps alone
+  SteadyTime together_;             // when all ranks were last together
   std::int64_t collective_ns_ = 0;  // time in hold() since the last step
-  bool others_know_ = false;        // the other ranks know that this rank makes no further step
+  bool end_announced_ = false;      // the other ranks know that this rank makes no further step
   TrainingRun run_;
 };
 
 Result<bool> Loop::step() {
   PENSTOCK_ASSIGN(const Batch* const batch, input_.next());
-  PENSTOCK_ASSIGN(const std::int64_t aside_ns, before_step(batch));
+  PENSTOCK_ASSIGN(const std::int64_t observer_ns, before_step(batch));
   if (batch == nullptr) {
-    run_.aside_after_ns = collective_ns_ + aside_ns;
+    run_.observer_after_ns = collective_ns_ + observer_ns;
     return false;
   }
   const SteadyTime handed = std::chrono::steady_clock::now();
@@ -117,15 +124,17 @@ Result<bool> Loop::step() {
       .nominal_ns = step.nominal.count(),
       .busy_ns = step.busy.count(),
       .over_ns = since_start(step.deadline),
-      .aside_ns = collective_ns_ + aside_ns,
+      .observer_ns = collective_ns_ + observer_ns,
       .collective_ns = collective_ns_};
-  if (together_ != nullptr) {
-    PENSTOCK_ASSIGN(const bool by_all, end_together(times));
+  if (ranks_ != nullptr) {
+    PENSTOCK_ASSIGN(const bool by_all, arrive(true, times));
     if (!by_all) {  // the input of another rank has ended, which ends the run for all ranks
       PENSTOCK_ASSIGN(const std::int64_t after_ns, before_step(nullptr));
-      run_.aside_after_ns = collective_ns_ + after_ns;
+      run_.observer_after_ns = collective_ns_ + after_ns;
       return false;
     }
+    accelerator_.set_step_end(together_);
+    if (times.straggler_ns == 0) ++run_.last;
   }
   collective_ns_ = 0;
   run_.batch = batch->samples();
@@ -152,16 +161,15 @@ Result<bool> Loop::hold() {
   const auto is_due = [steps](const StepObserver* observer) { return observer->due(steps); };
   if (std::none_of(observers_.begin(), observers_.end(), is_due)) return true;
   const SteadyTime since = std::chrono::steady_clock::now();
-  if (together_ != nullptr) {
-    const Result<StepBarrier::Over> all = together_->arrive(true);
-    others_know_ = !all.ok() || !all->for_all;
-    if (!all.ok()) return all.error();
-    if (!all->for_all) return false;
+  if (ranks_ != nullptr) {
+    StepTimes unused;
+    PENSTOCK_ASSIGN(const bool all, arrive(true, unused));
+    if (!all) return false;
   }
   for (StepObserver* const observer : observers_)
     if (is_due(observer)) PENSTOCK_TRY(observer->hold(steps));
   const SteadyTime over = std::chrono::steady_clock::now();
-  accelerator_.over(over);
+  accelerator_.set_step_end(over);
   collective_ns_ = std::chrono::duration_cast<std::chrono::nanoseconds>(over - since).count();
   return true;
 }
@@ -177,22 +185,26 @@ Result<std::int64_t> Loop::before_step(const Batch* next) {
   }
   if (!did) return 0;
   const SteadyTime over = std::chrono::steady_clock::now();
-  accelerator_.over(over);
+  accelerator_.set_step_end(over);
   return std::chrono::duration_cast<std::chrono::nanoseconds>(over - since).count();
 }
 
-// Collective: waits for all ranks at the end of a step. False: one of them did not make it.
-Result<bool> Loop::end_together(StepTimes& times) {
-  const Result<StepBarrier::Over> over = together_->arrive(true);
-  others_know_ = !over.ok() || !over->for_all;
-  if (!over.ok()) return over.error();
-  if (!over->for_all) return false;
-  accelerator_.over(over->at);
-  times.over_ns = since_start(over->at);
-  times.straggler_ns = over->straggler.count();
-  times.barrier_ns = over->barrier.count();
-  if (over->last) ++run_.last;
-  return true;
+// Collective: waits for all ranks, and puts the parts of the wait into `times`. `made`: this rank made the
+// step. False: it cannot and ends its training; it calls this once. Returns whether every rank made the step.
+// If not, no rank makes another one.
+Result<bool> Loop::arrive(bool made, StepTimes& times) {
+  const SteadyTime came = std::chrono::steady_clock::now();
+  const double since = std::chrono::duration<double, std::nano>(came - together_).count();
+  std::array<double, 2> most{since, made ? 0.0 : 1.0};
+  end_announced_ = true;
+  PENSTOCK_TRY(ranks_->all_reduce(std::span<double>(most), Reduction::max));
+  together_ = std::chrono::steady_clock::now();
+  const std::int64_t waited_ns = (together_ - came).count();
+  times.over_ns = since_start(together_);
+  times.straggler_ns = std::min(waited_ns, static_cast<std::int64_t>(most[0] - since));
+  times.barrier_ns = waited_ns - times.straggler_ns;
+  end_announced_ = most[1] != 0.0;
+  return !end_announced_;
 }
 
 }  // namespace
@@ -201,30 +213,9 @@ std::unique_ptr<Accelerator> no_accelerator() {
   return std::make_unique<NoAccelerator>();
 }
 
-Result<SteadyTime> StepBarrier::begin() {
-  PENSTOCK_TRY(ranks_.barrier());
-  together_ = std::chrono::steady_clock::now();
-  return together_;
-}
-
-Result<StepBarrier::Over> StepBarrier::arrive(bool made) {
-  const SteadyTime came = std::chrono::steady_clock::now();
-  const double since = std::chrono::duration<double, std::nano>(came - together_).count();
-  std::array<double, 2> most{since, made ? 0.0 : 1.0};
-  PENSTOCK_TRY(ranks_.all_reduce(std::span<double>(most), Reduction::max));
-  Over over;
-  over.at = together_ = std::chrono::steady_clock::now();
-  const std::chrono::nanoseconds waited = over.at - came;
-  over.for_all = most[1] == 0.0;
-  over.straggler = std::min(waited, std::chrono::nanoseconds(static_cast<std::int64_t>(most[0] - since)));
-  over.barrier = waited - over.straggler;
-  over.last = most[0] == since;
-  return over;
-}
-
 TrainingRun run_training(BatchSource& input, Accelerator& accelerator, SteadyTime start,
-                         std::span<StepObserver* const> observers, StepBarrier* together) {
-  return Loop(input, accelerator, start, observers, together).run();
+                         std::span<StepObserver* const> observers, Communicator* ranks) {
+  return Loop(input, accelerator, start, observers, ranks).run();
 }
 
 TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal_step) {
@@ -232,16 +223,16 @@ TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal
   if (run.steps.empty()) return result;
   const StepTimes& first = run.steps.front();
   const StepTimes& last = run.steps.back();
-  result.wall_s = seconds(std::max(last.end_ns, last.over_ns) + run.aside_after_ns);
+  result.wall_s = seconds(std::max(last.end_ns, last.over_ns) + run.observer_after_ns);
   result.first_batch_s = seconds(first.handed_ns);
   std::int64_t waited = 0;
   std::int64_t free = 0;
   std::int64_t computed = 0;
   std::int64_t straggled = 0;
-  std::int64_t aside = 0;
+  std::int64_t in_observers = 0;
   for (const StepTimes& step : run.steps) {
-    waited += step.begin_ns - free - step.aside_ns;
-    aside += step.aside_ns;
+    waited += step.begin_ns - free - step.observer_ns;
+    in_observers += step.observer_ns;
     free = step.over_ns;
     computed += step.busy_ns;
     straggled += step.straggler_ns;
@@ -249,14 +240,15 @@ TrainingFigures figures(const TrainingRun& run, std::chrono::nanoseconds nominal
   }
   result.input_wait_s = seconds(waited);
   result.straggler_s = seconds(straggled);
-  result.barrier_s = seconds(free - waited - computed - straggled - aside);
-  result.aside_s = seconds(aside + run.aside_after_ns);
+  result.barrier_s = seconds(free - waited - computed - straggled - in_observers);
+  result.observer_s = seconds(in_observers + run.observer_after_ns);
+  result.last = run.last;
   result.samples = static_cast<double>(run.steps.size()) * static_cast<double>(run.batch);
   if (nominal_step.count() > 0) result.step_overshoot = median_overshoot(run.steps);
   if (computed == 0 || run.steps.size() < 2) return result;
-  result.utilization =
-      static_cast<double>(computed - first.busy_ns) /
-      static_cast<double>(last.end_ns - std::min(first.deadline_ns, first.end_ns) - aside + first.aside_ns);
+  result.utilization = static_cast<double>(computed - first.busy_ns) /
+                       static_cast<double>(last.end_ns - std::min(first.deadline_ns, first.end_ns) -
+                                           in_observers + first.observer_ns);
   result.utilization_dlio = dlio_utilization(run.steps);
   return result;
 }

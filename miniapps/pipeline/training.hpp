@@ -52,40 +52,11 @@ class Accelerator {
   // Adds its metrics after the last step (accelerator_metrics.hpp).
   virtual void record(Trial& /*trial*/) const {}
   // All ranks have ended the step at this time: the next step begins no earlier.
-  virtual void over(SteadyTime when) = 0;
+  virtual void set_step_end(SteadyTime when) = 0;
 };
 
 // The accelerator "none": ends each step at once.
 std::unique_ptr<Accelerator> no_accelerator();
-
-// Ends a step on all ranks of a job together, as data-parallel training does when it exchanges gradients: no
-// rank begins the next step before all have ended this one.
-//
-// One thread of each rank calls it, and every rank makes the same calls in the same order. The clocks of the
-// ranks are not compared. A rank reports how long ago the ranks were last together. That moment is the same
-// on all ranks, except for the time until a rank learns of it: some tenths of a millisecond over MPI, whose
-// wait polls that often. If two ranks arrive within that time, chance decides which one counts as last.
-class StepBarrier {
- public:
-  explicit StepBarrier(Communicator& ranks) : ranks_(ranks) {}
-
-  // Returns on all ranks at the same time, which is time 0 of the run.
-  Result<SteadyTime> begin();
-
-  struct Over {
-    bool for_all = false;                   // every rank made the step; false: no rank makes another step
-    SteadyTime at;                          // when this rank knew that all ranks had arrived
-    std::chrono::nanoseconds straggler{0};  // how long this rank waited for the last rank to arrive
-    std::chrono::nanoseconds barrier{0};    // how long the ranks then took to synchronise
-    bool last = false;                      // this was the last rank
-  };
-  // Collective. `made`: this rank made the step. False: it cannot and ends its training; it calls this once.
-  Result<Over> arrive(bool made);
-
- private:
-  Communicator& ranks_;
-  SteadyTime together_;  // when all ranks were last together
-};
 
 // When one step happened, in nanoseconds since the start of the run.
 struct StepTimes {
@@ -96,20 +67,21 @@ struct StepTimes {
   std::int64_t deadline_ns = 0;
   std::int64_t end_ns = 0;
   std::int64_t nominal_ns = 0;
-  std::int64_t busy_ns = 0;       // as in Step
-  std::int64_t over_ns = 0;       // the next step could begin: its deadline, or when all ranks had ended it
-  std::int64_t straggler_ns = 0;  // part of the time from end_ns to over_ns, divided as in StepBarrier::Over
-  std::int64_t barrier_ns = 0;
-  std::int64_t aside_ns = 0;       // spent in observers between the step before and handed_ns
-  std::int64_t collective_ns = 0;  // part of aside_ns: spent in hold(), directly after the step before
+  std::int64_t busy_ns = 0;  // as in Step
+  std::int64_t over_ns = 0;  // the next step could begin: its deadline, or when all ranks had ended it
+  // Parts of the time from end_ns to over_ns, with several ranks.
+  std::int64_t straggler_ns = 0;   // waited for the last rank to arrive; 0: this was the last one
+  std::int64_t barrier_ns = 0;     // the ranks then took to synchronise
+  std::int64_t observer_ns = 0;    // spent in observers between the step before and handed_ns
+  std::int64_t collective_ns = 0;  // part of observer_ns: spent in hold(), directly after the step before
 };
 
 struct TrainingRun {
-  std::vector<StepTimes> steps;     // steps that all ranks ended
-  std::uint64_t batch = 0;          // samples of a step
-  std::uint64_t last = 0;           // steps that this rank ended as the last of several ranks
-  std::int64_t aside_after_ns = 0;  // spent in observers after the last step
-  std::optional<Error> failure;     // why the run ended early; Errc::interrupted after Ctrl-C
+  std::vector<StepTimes> steps;        // steps that all ranks ended
+  std::uint64_t batch = 0;             // samples of a step
+  std::uint64_t last = 0;              // steps that this rank ended as the last of several ranks
+  std::int64_t observer_after_ns = 0;  // spent in observers after the last step
+  std::optional<Error> failure;        // why the run ended early; Errc::interrupted after Ctrl-C
 };
 
 // Work around the steps of a run: progress, logs, validation, checkpoints. The training loop's thread makes
@@ -137,14 +109,19 @@ class StepObserver {
 
 // Runs until `input` ends, an observer has enough steps or something fails. Measurements until then are
 // returned. `start` is time 0 of the run. Take it before making the input, so that the whole wait for the
-// first batch counts. Observers are called in the order of the list. With `together`, whose begin() returned
-// `start`, every rank makes the same number of steps: the run ends on all ranks when it ends on one. Only
-// that rank has a `failure`.
+// first batch counts. Observers are called in the order of the list.
+//
+// With `ranks`, all ranks end each step together, as data-parallel training does when it exchanges gradients:
+// no rank begins the next step before all have ended this one. All take `start` after the same barrier. The
+// run ends on all ranks when it ends on one. Only that rank has a `failure`. The clocks of the ranks are not
+// compared. A rank reports how long ago the ranks were last together. That moment is the same on all ranks,
+// except for the time until a rank learns of it: some tenths of a millisecond over MPI, whose wait polls that
+// often. If two ranks arrive within that time, chance decides which one counts as last.
 TrainingRun run_training(BatchSource& input, Accelerator& accelerator, SteadyTime start,
-                         std::span<StepObserver* const> observers, StepBarrier* together = nullptr);
+                         std::span<StepObserver* const> observers, Communicator* ranks = nullptr);
 
 // The figures of a run. Every second of wall_s is in exactly one part: input_wait_s, the time that the
-// accelerators computed, straggler_s, barrier_s or aside_s. The one exception: without other ranks, the
+// accelerators computed, straggler_s, barrier_s or observer_s. The one exception: without other ranks, the
 // overshoot of the last step is in none.
 struct TrainingFigures {
   double wall_s = 0;         // until the end of the last step, or of a before_step() after it
@@ -152,12 +129,13 @@ struct TrainingFigures {
   double input_wait_s = 0;   // the accelerator waited for a batch, including the first one
   double straggler_s = 0;    // waited for ranks that ended their steps later
   double barrier_s = 0;      // ranks and accelerators synchronised at the end of steps
-  double aside_s = 0;        // spent in before_step() and hold()
+  double observer_s = 0;     // spent in before_step() and hold()
   double samples = 0;
   double payload_bytes = 0;
+  std::uint64_t last = 0;  // as in TrainingRun
   // Median of (end - begin) / nominal - 1. Absent without a nominal step.
   std::optional<double> step_overshoot;
-  // Accelerator utilization (AU): time computed / (end of the last step - end of the first step - aside_s
+  // Accelerator utilization (AU): time computed / (end of the last step - end of the first step - observer_s
   // between them). The first step is excluded from both. The time computed is (steps - 1) * nominal if all
   // steps take the same. Absent with less than two steps or if nothing computed.
   std::optional<double> utilization;

@@ -62,13 +62,13 @@ TEST(Figures, UtilizationIsAtMostOneWhereTheFirstStepEndsLate) {
 TEST(Figures, TimeBetweenStepsIsNeitherWaitingNorComputing) {
   TrainingRun run;
   run.steps = {step(0, 50, 50, 150, 150), step(0, 150, 150, 250, 250), step(0, 1260, 1260, 1360, 1360)};
-  run.steps[2].aside_ns = 1000 * kMs;
-  run.aside_after_ns = 500 * kMs;
+  run.steps[2].observer_ns = 1000 * kMs;
+  run.observer_after_ns = 500 * kMs;
   const TrainingFigures f = figures(run, 100ms);
   EXPECT_DOUBLE_EQ(f.wall_s, 1.360 + 0.5);
-  EXPECT_NEAR(f.aside_s, 1.5, 1e-12);
+  EXPECT_NEAR(f.observer_s, 1.5, 1e-12);
   EXPECT_NEAR(f.input_wait_s, 0.050 + 0.010, 1e-12);
-  EXPECT_NEAR(f.wall_s, f.input_wait_s + 3 * 0.1 + f.barrier_s + f.aside_s, 1e-12);
+  EXPECT_NEAR(f.wall_s, f.input_wait_s + 3 * 0.1 + f.barrier_s + f.observer_s, 1e-12);
   EXPECT_NEAR(f.barrier_s, 0, 1e-12);
   ASSERT_TRUE(f.utilization && f.utilization_dlio);
   EXPECT_NEAR(*f.utilization, 0.2 / 0.210, 1e-12);
@@ -204,11 +204,11 @@ TEST(BetweenSteps, ComeBeforeEachStepAndBehindTheLast) {
   EXPECT_EQ(calls,
             (std::vector<std::pair<std::uint64_t, bool>>{{0, true}, {1, true}, {2, true}, {3, false}}));
   ASSERT_EQ(run.steps.size(), 3U);
-  EXPECT_EQ(run.steps[0].aside_ns, 0);
-  EXPECT_GE(run.steps[1].aside_ns, 3 * kMs);
+  EXPECT_EQ(run.steps[0].observer_ns, 0);
+  EXPECT_GE(run.steps[1].observer_ns, 3 * kMs);
   EXPECT_GE(run.steps[1].begin_ns, run.steps[0].end_ns + 3 * kMs) << "no step begins before it is over";
-  EXPECT_EQ(run.steps[2].aside_ns, 0);
-  EXPECT_GE(run.aside_after_ns, 3 * kMs);
+  EXPECT_EQ(run.steps[2].observer_ns, 0);
+  EXPECT_GE(run.observer_after_ns, 3 * kMs);
 }
 
 TEST(BetweenSteps, AnErrorEndsTheRun) {
@@ -239,12 +239,12 @@ TEST(Collectives, AreHeldWhenTheyAreDueAndBelongToTheStepBehind) {
   EXPECT_FALSE(run.failure);
   EXPECT_EQ(held, (std::vector<std::uint64_t>{2, 4}));
   ASSERT_EQ(run.steps.size(), 4U);
-  EXPECT_EQ(run.steps[1].aside_ns, 0);
-  EXPECT_GE(run.steps[2].aside_ns, 3 * kMs);
-  EXPECT_EQ(run.steps[2].collective_ns, run.steps[2].aside_ns);
+  EXPECT_EQ(run.steps[1].observer_ns, 0);
+  EXPECT_GE(run.steps[2].observer_ns, 3 * kMs);
+  EXPECT_EQ(run.steps[2].collective_ns, run.steps[2].observer_ns);
   EXPECT_GE(run.steps[2].begin_ns, run.steps[1].end_ns + 3 * kMs) << "no step begins before it is over";
-  EXPECT_EQ(run.steps[3].aside_ns, 0);
-  EXPECT_GE(run.aside_after_ns, 3 * kMs);
+  EXPECT_EQ(run.steps[3].observer_ns, 0);
+  EXPECT_GE(run.observer_after_ns, 3 * kMs);
 }
 
 TEST(Collectives, AnErrorEndsTheRun) {

@@ -20,6 +20,7 @@
 #include "miniapps/train/train_cache.hpp"
 #include "miniapps/train/train_observers.hpp"
 #include "miniapps/train/train_outcome.hpp"
+#include "miniapps/train/train_team.hpp"
 #include "results/record/shared_metrics.hpp"
 
 namespace penstock {
@@ -40,8 +41,7 @@ double peak_memory_bytes() {
 
 class CellRun {
  public:
-  CellRun(const TrainPlan& plan, const Tier& tier, BatchPool& pool, TrainCache& cache, StepCheckpoints* saves,
-          Trial& trial)
+  CellRun(const TrainPlan& plan, const Tier& tier, BatchPool& pool, TrainCache& cache, Trial& trial)
       : plan_(plan),
         ranks_(*plan.ranks),
         tier_(tier),
@@ -49,7 +49,7 @@ class CellRun {
         cache_(cache),
         trial_(trial),
         read_before_(tier.backend->moved_bytes().read),
-        observers_(plan, tier, cache, saves) {}
+        observers_(plan, tier, cache) {}
 
   // If a worker hangs, it may still write spans: abandon() leaks the observers.
   ~CellRun() {
@@ -72,7 +72,6 @@ class CellRun {
   Result<std::unique_ptr<Accelerator>> make_accelerators() const;
   Result<void> report_totals();
   Result<void> report(const TrainOutcome& outcome);
-  Result<void> reserve_memory();
 
   const TrainPlan& plan_;
   Communicator& ranks_;
@@ -81,7 +80,6 @@ class CellRun {
   TrainCache& cache_;
   Trial& trial_;
   const std::uint64_t read_before_;  // bytes read from the tier before this cell
-  MemoryRoom room_;                  // for an app that loads all samples into memory
   bool stuck_ = false;
   TrainObservers observers_;
 };
@@ -110,12 +108,11 @@ void CellRun::describe(std::chrono::nanoseconds step) {
   }
   if (ranks_.size() > 1) trial_.parameter("rank_scaling", "strong");
   if (plan_.saving) describe_saving(*plan_.saving, trial_);
-  if (plan_.resumed) describe_resumed(*plan_.resumed, trial_);
 }
 
 // Collective: starts the input on all ranks, or on none.
 Result<std::unique_ptr<BatchSource>> CellRun::start_input(const PlanLimits& limits, SpanLog* spans) {
-  Result<std::unique_ptr<BatchSource>> input = make_batches(plan_, tier_, pool_, room_, limits, spans);
+  Result<std::unique_ptr<BatchSource>> input = make_batches(plan_, tier_, pool_, limits, spans);
   const Result<void> all = all_ok(ranks_, input);
   if (all.ok()) return input;
   PENSTOCK_TRY(close_input(input.ok() ? *std::move(input) : nullptr));
@@ -150,24 +147,16 @@ Result<void> CellRun::close_input(std::unique_ptr<BatchSource> input) {
   return success();
 }
 
-// Allocates memory for all samples, for an app that loads them. exhausted if there is less.
-Result<void> CellRun::reserve_memory() {
-  if (!plan_.in_memory()) return success();
-  PENSTOCK_ASSIGN(room_, memory_room(plan_.corpus.manifest.samples(), plan_.transform().slot_bytes,
-                                     static_cast<std::size_t>(plan_.step_samples())));
-  return success();
-}
-
 // Collective: trains, and returns the same outcome on each rank. An error is a bug or wrong usage; failures
 // of the measured work are in the outcome.
 Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
-  StepBarrier together(ranks_);
   PENSTOCK_TRY(observers_.make(accelerator.nominal_step()));
-  PENSTOCK_ASSIGN(const SteadyTime start, together.begin());
+  PENSTOCK_TRY(ranks_.barrier());
+  const SteadyTime start = std::chrono::steady_clock::now();
   observers_.start(start);
   PENSTOCK_ASSIGN(std::unique_ptr<BatchSource> input, start_input(plan_.limits, observers_.spans()));
   const TrainingRun run =
-      run_training(*input, accelerator, start, observers_.list(), ranks_.size() == 1 ? nullptr : &together);
+      run_training(*input, accelerator, start, observers_.list(), ranks_.size() == 1 ? nullptr : &ranks_);
   TrainOutcome mine = train_outcome(run, accelerator.nominal_step(), *input);
   observers_.count(mine);
   PENSTOCK_TRY(close_input(std::move(input)));
@@ -175,6 +164,7 @@ Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
   for (std::size_t i = 0; i < std::min(run.steps.size(), kStepsKept); ++i)
     trial_.sample(saving_metrics::kStep,
                   static_cast<double>(run.steps[i].end_ns - run.steps[i].begin_ns) * 1e-9);
+  if (ranks_.size() == 1) return mine;
   return joined(ranks_, mine);
 }
 
@@ -184,18 +174,16 @@ Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
 Result<void> CellRun::input_alone(std::uint64_t steps, unsigned parts, std::vector<TrainingRun>& alone) {
   const bool all = plan_.cache == CacheRequest::cold && steps > plan_.steps_an_epoch();
   const std::uint64_t least = kAloneBatches / parts;
-  StepCounter counter(plan_.progress, std::string(plan_.app->name) + "'s input alone on " + tier_.name, steps,
-                      false);
-  StepObserver* const observers[] = {&counter};
   const std::unique_ptr<Accelerator> nothing = no_accelerator();
   PlanLimits limits{.start = plan_.limits.start};
   limits.batches = limits.start.batches + steps;
   PENSTOCK_TRY(ranks_.barrier());
   const SteadyTime start = std::chrono::steady_clock::now();
-  if (!all) counter.end_after(least, start + kAloneLongest / parts);
+  const auto observers = observers_.make_alone(steps, all ? steps : least, start + kAloneLongest / parts);
   PENSTOCK_ASSIGN(std::unique_ptr<BatchSource> input, start_input(limits));
   alone.push_back(run_training(*input, *nothing, start, observers));
   PENSTOCK_TRY(close_input(std::move(input)));
+  observers_.end_alone();
   if (stuck_ && alone.back().failure) trial_.fail(*alone.back().failure);
   return success();
 }
@@ -241,7 +229,9 @@ Result<void> CellRun::measure() {
   const std::chrono::nanoseconds step = accelerator.nominal_step();
   describe(step);
   PENSTOCK_TRY(observers_.open());
-  PENSTOCK_TRY(all_ok(ranks_, reserve_memory()));
+  if (plan_.in_memory())
+    PENSTOCK_TRY(all_ok(
+        ranks_, pool_.hold(plan_.corpus.manifest.samples(), static_cast<std::size_t>(plan_.step_samples()))));
   PENSTOCK_TRY(cache_.prepare());
   std::vector<TrainingRun> alone;
   const bool with_alone = !plan_.find_accelerators && accelerator.computes();
@@ -286,11 +276,10 @@ Result<void> CellRun::report(const TrainOutcome& outcome) {
 
 }  // namespace
 
-Result<bool> measure_training(const TrainPlan& plan, const Tier& tier, BatchPool& pool,
-                              StepCheckpoints* saves, Trial& trial) {
+Result<bool> measure_training(const TrainPlan& plan, const Tier& tier, BatchPool& pool, Trial& trial) {
   const Result<std::unique_ptr<TrainCache>> cache = TrainCache::make(plan, tier);
   PENSTOCK_TRY(all_ok(*plan.ranks, cache));
-  CellRun cell(plan, tier, pool, **cache, saves, trial);
+  CellRun cell(plan, tier, pool, **cache, trial);
   const Result<void> measured = cell.measure();
   trial.tier("data", tier);  // after the run, so that the record counts its calls to the tier
   if (plan.checkpoints) trial.tier("checkpoint", *plan.checkpoints);

@@ -4,7 +4,6 @@
 #include "datagen/corpus/corpus.hpp"
 #include "io_backends/tiers/tier.hpp"
 #include "miniapps/pipeline/batch.hpp"
-#include "miniapps/train/step_checkpoints.hpp"
 #include "miniapps/train/train_plan.hpp"
 #include "results/record/trial.hpp"
 
@@ -13,7 +12,6 @@ namespace penstock {
 // Trains and fills `trial`: parameters, tier, cache, corpus, metrics (docs/mini_apps.md) and verdict. A
 // failure of the measured work becomes the verdict. A returned error is a bug or wrong usage, such as a log
 // that cannot be written; the trial is then invalid. `pool` fits plan.batch_shape() and plan.pool_prefetch().
-// `saves` is for --checkpoint-every, else null.
 //
 // Collective over the ranks of the plan: they make each step together, each with its part of the corpus. The
 // trial is the same on all ranks. Only the times of single steps and the accelerator's metrics are of the
@@ -27,7 +25,6 @@ namespace penstock {
 //
 // False: stuck. On one of the ranks a call into the back end does not return, so threads may still use the
 // arguments. All arguments must then exist until the process ends, and the process must end by _exit().
-Result<bool> measure_training(const TrainPlan& plan, const Tier& tier, BatchPool& pool,
-                              StepCheckpoints* saves, Trial& trial);
+Result<bool> measure_training(const TrainPlan& plan, const Tier& tier, BatchPool& pool, Trial& trial);
 
 }  // namespace penstock

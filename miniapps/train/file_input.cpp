@@ -78,7 +78,8 @@ Result<std::unique_ptr<BatchSource>> make_file_batches(const TrainPlan& plan, co
                                                        const PlanLimits& limits, LoaderSettings settings) {
   std::uint64_t in_first = 0;  // used samples of the first file
   settings.limits = limits_in_files(plan, input, limits);
-  settings.limits.start = {.epoch = limits.start.epoch, .own = used_files(plan, input, in_first)};
+  settings.limits.start = {.epoch = limits.start.epoch,
+                           .own_extra_samples = used_files(plan, input, in_first)};
   PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader, BatchLoader::make(settings));
   PENSTOCK_ASSIGN(
       std::unique_ptr<BatchSource> batches,

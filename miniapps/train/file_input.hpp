@@ -38,7 +38,7 @@ struct Validation {
   bool at_the_end = false;  // validates after the last step as well
   // True: each pass loads all its files. False: the passes share one endless sequence of files. A pass ends
   // when the first file of the next round is loaded, and the next pass begins with that file.
-  bool starts_anew = false;
+  bool reload_each_pass = false;
 };
 
 // Bytes that were read: as the reproduced study calculated them (published), and as they really were

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "io_backends/core/cli/count_of.hpp"
-#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/train/train_metrics.hpp"
 
@@ -148,7 +147,7 @@ Result<std::uint64_t> most_fed_in_a_row(std::uint64_t from, unsigned in_a_row, c
 Result<bool> find_accelerators(TrainPlan& plan, const Run& run, const TrainOnce& train,
                                const KeepTrial& keep) {
   plan.accelerators = 1;
-  PENSTOCK_TRY(check_epoch(plan));
+  PENSTOCK_TRY(check_epoch_size(plan));
   const std::uint64_t most = most_to_try(plan);
   if (most == 0) return too_few_samples(plan);
 
@@ -168,8 +167,9 @@ Result<bool> find_accelerators(TrainPlan& plan, const Run& run, const TrainOnce&
   if (!fed.ok()) {
     if (!search.broken) trial.fail(fed.error());
     trial.parameter("fed_so_far", search.most_fed * static_cast<std::uint64_t>(plan.ranks->size()));
-    note("the search ended early: " + search.so_far() + "; the record has its last runs");
-    PENSTOCK_ASSIGN(const bool ended, keep(std::move(trial), !search.stuck));
+    PENSTOCK_ASSIGN(const bool ended,
+                    keep(std::move(trial), !search.stuck,
+                         "the search ended early: " + search.so_far() + "; the record has its last runs"));
     return search.broken ? Result<bool>(ended) : fed.error();
   }
   trial.sample(train_metrics::kAcceleratorsFed, static_cast<double>(*fed) * plan.ranks->size());
@@ -178,7 +178,7 @@ Result<bool> find_accelerators(TrainPlan& plan, const Run& run, const TrainOnce&
     if (more->second.by == "input") trial.sample(train_metrics::kOneMore, more->second.utilization);
   }
   if (*fed == most) trial.parameter("accelerators_at_most", most);
-  return keep(std::move(trial), true);
+  return keep(std::move(trial), true, "");
 }
 
 Result<void> request_search(const Options& options, const Accelerator& accelerator, TrainRequest& request) {

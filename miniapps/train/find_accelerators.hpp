@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "io_backends/core/options.hpp"
 #include "io_backends/core/result.hpp"
@@ -28,7 +29,8 @@ Result<std::uint64_t> most_fed_in_a_row(std::uint64_t from, unsigned in_a_row, c
 // it. Returns as measure_training().
 using TrainOnce = std::function<Result<bool>(Trial& trial)>;
 // Keeps the trial that is the result of a search. `ended` is the result of TrainOnce, which it returns.
-using KeepTrial = std::function<Result<bool>(Trial trial, bool ended)>;
+// `note` is for the user; "" for none.
+using KeepTrial = std::function<Result<bool>(Trial trial, bool ended, const std::string& note)>;
 
 // Searches on one tier; changes plan.accelerators. The record has kRunsInARow runs with the largest number of
 // accelerators that were kept busy in all of them. Each run is one sample of its metrics. `accelerators_fed`

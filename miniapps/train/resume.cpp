@@ -8,12 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
 #include "miniapps/checkpoint/prove.hpp"
 #include "miniapps/checkpoint/restart.hpp"
 #include "miniapps/checkpoint/store.hpp"
-#include "miniapps/train/train_metrics.hpp"
+#include "miniapps/train/step_checkpoints.hpp"
 #include "miniapps/train/train_plan.hpp"
 
 namespace penstock {
@@ -109,63 +108,7 @@ Result<std::vector<std::unique_ptr<Lock>>> lock_all(const Stores& stores, const 
   return locks;
 }
 
-}  // namespace
-
-PlanStart Resumed::start() const {
-  return {.batches = manifest.id.step, .epoch = manifest.trainer.epoch, .used = manifest.trainer.consumed};
-}
-
-Result<std::uint64_t> seed_of_run(const StepSaving& saving, Communicator& ranks) {
-  PENSTOCK_ASSIGN(const Stores stores, open_stores(saving, ranks));
-  PENSTOCK_ASSIGN(const Restart restart, choose(saving, stores, false, ranks));
-  return restart.manifest.trainer.seed;
-}
-
-Result<Resumed> resume_run(const StepSaving& saving, Communicator& ranks) {
-  const Clock::time_point since = Clock::now();
-  PENSTOCK_ASSIGN(const Stores stores, open_stores(saving, ranks));
-  std::vector<std::unique_ptr<Lock>> locks;
-  PENSTOCK_TRY(on_root(ranks, [&]() -> Result<void> {
-    PENSTOCK_ASSIGN(locks, lock_all(stores, saving.policy.run));
-    return success();
-  }));
-  PENSTOCK_ASSIGN(const Restart restart, choose(saving, stores, true, ranks));
-  Resumed resumed;
-  resumed.choose_s = seconds_since(since);
-  PENSTOCK_TRY(all_ok(ranks, prove(restart, ranks)));
-  resumed.restore_s = seconds_since(since);
-  resumed.manifest = restart.manifest;
-  resumed.tier = restart.store->tier().name;
-  resumed.restart = restart_json(restart);
-  return resumed;
-}
-
-Result<void> check_unused(const StepSaving& saving, Communicator& ranks) {
-  const auto look = [&]() -> Result<void> {
-    PENSTOCK_ASSIGN(const Stores stores, open_here(saving));
-    PENSTOCK_ASSIGN(const auto locks, lock_all(stores, saving.policy.run));
-    for (const CheckpointStore* const store : stores.all) {
-      PENSTOCK_ASSIGN(const std::vector<Listed> found, store->list(saving.policy.run));
-      if (found.empty()) continue;
-      return make_error(Errc::invalid_argument, "run '" + saving.policy.run + "' has checkpoints on '" +
-                                                    store->tier().name +
-                                                    "' already: go on with it by --resume, or begin another "
-                                                    "one by --run NAME");
-    }
-    return success();
-  };
-  return on_root(ranks, look);
-}
-
-void describe_resumed(const Resumed& resumed, Trial& trial) {
-  trial.parameter("restart", resumed.restart);
-  trial.parameter("resumed_step", resumed.manifest.id.step);
-  trial.parameter("resumed_from", resumed.tier);
-  trial.sample(train_metrics::kRestartChoose, resumed.choose_s);
-  trial.sample(train_metrics::kRestart, resumed.restore_s);
-  trial.sample(train_metrics::kRestartBytes, static_cast<double>(resumed.manifest.bytes()));
-}
-
+// The description of the plan's work that each checkpoint contains.
 TrainedWork trained_work(const TrainPlan& plan) {
   return {.app = std::string(plan.app->name),
           .corpus = plan.corpus.manifest.checksum(),
@@ -174,8 +117,7 @@ TrainedWork trained_work(const TrainPlan& plan) {
 }
 
 Result<void> check_resumable(const TrainPlan& plan) {
-  if (!plan.resumed) return success();
-  const CheckpointManifest& from = plan.resumed->manifest;
+  const CheckpointManifest& from = plan.saving->resumed->manifest;
   const auto refuse = [&](const std::string& why) {
     return make_error(Errc::invalid_argument, "run '" + from.run + "' cannot go on here: " + why);
   };
@@ -208,28 +150,71 @@ Result<void> check_resumable(const TrainPlan& plan) {
                 (plan.files() != nullptr ? "files" : "an order") + " of its own: start as many");
 }
 
-Result<void> find_run(TrainPlan& plan) {
-  if (!plan.saving->resume) return check_unused(*plan.saving, *plan.ranks);
-  PENSTOCK_ASSIGN(plan.resumed, resume_run(*plan.saving, *plan.ranks));
-  plan.limits.start = plan.resumed->start();
+}  // namespace
+
+Result<std::uint64_t> seed_of_run(const StepSaving& saving, Communicator& ranks) {
+  PENSTOCK_ASSIGN(const Stores stores, open_stores(saving, ranks));
+  PENSTOCK_ASSIGN(const Restart restart, choose(saving, stores, false, ranks));
+  return restart.manifest.trainer.seed;
+}
+
+Result<Resumed> resume_run(const StepSaving& saving, Communicator& ranks) {
+  const Clock::time_point since = Clock::now();
+  PENSTOCK_ASSIGN(const Stores stores, open_stores(saving, ranks));
+  std::vector<std::unique_ptr<Lock>> locks;
+  PENSTOCK_TRY(on_root(ranks, [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(locks, lock_all(stores, saving.policy.run));
+    return success();
+  }));
+  PENSTOCK_ASSIGN(const Restart restart, choose(saving, stores, true, ranks));
+  Resumed resumed;
+  resumed.find_s = seconds_since(since);
+  PENSTOCK_TRY(all_ok(ranks, prove(restart, ranks)));
+  resumed.restore_s = seconds_since(since);
+  resumed.manifest = restart.manifest;
+  resumed.tier = restart.store->tier().name;
+  resumed.restart = restart_json(restart);
+  return resumed;
+}
+
+Result<void> check_unused(const StepSaving& saving, Communicator& ranks) {
+  const auto look = [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(const Stores stores, open_here(saving));
+    PENSTOCK_ASSIGN(const auto locks, lock_all(stores, saving.policy.run));
+    for (const CheckpointStore* const store : stores.all) {
+      PENSTOCK_ASSIGN(const std::vector<Listed> found, store->list(saving.policy.run));
+      if (found.empty()) continue;
+      return make_error(Errc::invalid_argument, "run '" + saving.policy.run + "' has checkpoints on '" +
+                                                    store->tier().name +
+                                                    "' already: go on with it by --resume, or begin another "
+                                                    "one by --run NAME");
+    }
+    return success();
+  };
+  return on_root(ranks, look);
+}
+
+Result<std::string> find_run(TrainPlan& plan) {
+  StepSaving& saving = *plan.saving;
+  if (!saving.resume) {
+    PENSTOCK_TRY(check_unused(saving, *plan.ranks));
+    return std::string();
+  }
+  PENSTOCK_ASSIGN(saving.resumed, resume_run(saving, *plan.ranks));
+  plan.limits.start = saving.resumed->start();
   PENSTOCK_TRY(check_resumable(plan));
-  note("run '" + plan.saving->policy.run + "' goes on behind step " +
-       std::to_string(plan.resumed->manifest.id.step) + ", from '" + plan.resumed->tier + "'");
-  return success();
+  return "run '" + saving.policy.run + "' goes on behind step " +
+         std::to_string(saving.resumed->manifest.id.step) + ", from '" + saving.resumed->tier + "'";
 }
 
-Result<std::unique_ptr<StepCheckpoints>> open_saves(const TrainPlan& plan) {
+Result<void> open_checkpoints(TrainPlan& plan) {
+  StepSaving& saving = *plan.saving;
   TrainerState at{.seed = plan.seed};
-  if (plan.resumed) at = plan.resumed->manifest.trainer;
+  if (saving.resumed) at = saving.resumed->manifest.trainer;
   at.work = trained_work(plan);
-  return StepCheckpoints::open(*plan.saving, plan.limits.start.batches, at, *plan.ranks);
-}
-
-Result<void> end_without_steps(const TrainPlan& plan, StepCheckpoints& saves) {
-  note("run '" + plan.saving->policy.run +
-       "' has made all its steps: --steps and --epochs are the whole "
-       "run's");
-  return saves.drain_or_leave();
+  PENSTOCK_ASSIGN(saving.checkpoints,
+                  StepCheckpoints::open(saving, plan.limits.start.batches, at, *plan.ranks));
+  return success();
 }
 
 }  // namespace penstock

@@ -24,7 +24,7 @@ std::vector<Stretch> stretches(const TrainingRun& run, double offset_s) {
   std::vector<Stretch> all;
   std::int64_t free = 0;
   for (const StepTimes& step : run.steps) {
-    const double begin_s = static_cast<double>(free + step.aside_ns) * 1e-9;
+    const double begin_s = static_cast<double>(free + step.observer_ns) * 1e-9;
     all.push_back({offset_s + begin_s, offset_s + static_cast<double>(step.over_ns) * 1e-9});
     free = step.over_ns;
   }

@@ -4,6 +4,7 @@
 
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 #include "miniapps/checkpoint/saving_record.hpp"
+#include "miniapps/train/train_metrics.hpp"
 #include "miniapps/train/train_plan.hpp"
 
 namespace penstock {
@@ -58,6 +59,10 @@ std::string_view on_full_name(OnFull on_full) {
 }
 
 }  // namespace
+
+PlanStart Resumed::start() const {
+  return {.batches = manifest.id.step, .epoch = manifest.trainer.epoch, .used = manifest.trainer.consumed};
+}
 
 Result<std::optional<StepSaving>> step_saving(const Options& options, NamedTiers named) {
   PENSTOCK_TRY(check_companions(options));
@@ -118,6 +123,13 @@ void describe_saving(const StepSaving& saving, Trial& trial) {
   trial.parameter("grace_s", std::chrono::duration<double>(saving.grace).count());
   trial.parameter("mtbf_s", std::chrono::duration<double>(saving.mtbf).count());
   trial.parameter("resume", saving.resume);
+  if (!saving.resumed) return;
+  trial.parameter("restart", saving.resumed->restart);
+  trial.parameter("resumed_step", saving.resumed->manifest.id.step);
+  trial.parameter("resumed_from", saving.resumed->tier);
+  trial.sample(train_metrics::kRestartChoose, saving.resumed->find_s);
+  trial.sample(train_metrics::kRestart, saving.resumed->restore_s);
+  trial.sample(train_metrics::kRestartBytes, static_cast<double>(saving.resumed->manifest.bytes()));
 }
 
 }  // namespace penstock

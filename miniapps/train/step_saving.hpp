@@ -1,19 +1,38 @@
-// Parses --checkpoint-every and its flags: how a training saves its state every N steps.
+// Parses --checkpoint-every and its flags: how a training saves its state every N steps, and how it continues
+// from a saved state.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+
+#include <nlohmann/json.hpp>
 
 #include "io_backends/core/options.hpp"
 #include "io_backends/core/result.hpp"
 #include "io_backends/tiers/tier.hpp"
+#include "miniapps/checkpoint/checkpoint_manifest.hpp"
 #include "miniapps/checkpoint/payload.hpp"
 #include "miniapps/checkpoint/saves.hpp"
+#include "miniapps/pipeline/batch_plan.hpp"
 #include "results/record/trial.hpp"
 
 namespace penstock {
+
+class StepCheckpoints;  // step_checkpoints.hpp
+
+// The checkpoint from which an interrupted training continues.
+struct Resumed {
+  CheckpointManifest manifest;
+  std::string tier;        // the tier that it was read from
+  double find_s = 0;       // seconds to find it; rank 0 reads it whole for that
+  double restore_s = 0;    // seconds until every rank had read and proven its part
+  nlohmann::json restart;  // for the record, from restart_json()
+
+  PlanStart start() const;
+};
 
 struct StepSaving {
   std::uint64_t every = 1;  // counts the steps of the whole run
@@ -26,6 +45,10 @@ struct StepSaving {
   // Mean time between failures, for the advice in the record.
   std::chrono::nanoseconds mtbf = std::chrono::hours(24);
   bool resume = false;
+
+  std::optional<Resumed> resumed{};  // from find_run() on, with --resume
+  // From open_checkpoints() on. It borrows this object.
+  std::shared_ptr<StepCheckpoints> checkpoints{};
 };
 
 // Empty without --checkpoint-every. invalid_argument if one of the flags needs another one that is missing,
@@ -38,7 +61,8 @@ struct TrainRequest;
 // own checkpoints.
 Result<void> take_checkpoints(const Options& options, TrainRequest& request);
 
-// Adds the understood settings to the record's parameters.
+// Adds the understood settings to the record's parameters. With --resume also where the run continues, and
+// the times of the restart.
 void describe_saving(const StepSaving& saving, Trial& trial);
 
 }  // namespace penstock

@@ -104,7 +104,7 @@ std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, 
     const std::int64_t done = std::min(step.deadline_ns, step.over_ns);
     add(i, free, step.over_ns, PENSTOCK_ITERATION, 0);
     const std::int64_t gathered = free + step.collective_ns;
-    const std::int64_t got = step.begin_ns - (step.aside_ns - step.collective_ns);
+    const std::int64_t got = step.begin_ns - (step.observer_ns - step.collective_ns);
     if (gathered > free) add(i, free, gathered, before_step, 0);
     if (got > gathered) add(i, gathered, got, PENSTOCK_WAIT, PENSTOCK_WAIT_INPUT);
     if (step.begin_ns > got) add(i, got, step.begin_ns, before_step, 0);
@@ -112,8 +112,8 @@ std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, 
     if (step.over_ns > done) add(i, done, step.over_ns, PENSTOCK_WAIT, PENSTOCK_WAIT_RANKS);
     free = step.over_ns;
   }
-  if (run.aside_after_ns > 0 && !run.steps.empty())
-    add(run.steps.size() - 1, free, free + run.aside_after_ns, before_step, 0);
+  if (run.observer_after_ns > 0 && !run.steps.empty())
+    add(run.steps.size() - 1, free, free + run.observer_after_ns, before_step, 0);
   return spans;
 }
 
@@ -149,26 +149,9 @@ TimelineFigures timeline_figures(const SpanLog& workers, std::span<const penstoc
   return figures;
 }
 
-Result<TimelineFigures> joined(Communicator& ranks, const TimelineFigures& mine) {
-  std::array counts{mine.spans, mine.dropped, mine.read_bytes};
-  PENSTOCK_TRY(ranks.all_reduce(std::span<std::uint64_t>(counts), Reduction::sum));
-  std::array times{mine.read_summed_s, mine.read_merged_s, mine.train_merged_s, mine.read_train_overlap_s,
-                   mine.read_share};
-  PENSTOCK_TRY(ranks.all_reduce(std::span<double>(times), Reduction::sum));
-  for (double& time : times) time /= ranks.size();
-  return TimelineFigures{.spans = counts[0],
-                         .dropped = counts[1],
-                         .read_bytes = counts[2],
-                         .read_summed_s = times[0],
-                         .read_merged_s = times[1],
-                         .train_merged_s = times[2],
-                         .read_train_overlap_s = times[3],
-                         .read_share = times[4]};
-}
-
 Result<void> take_timeline(const Options& options, TrainRequest& request) {
   request.timeline = options.text("timeline");
-  request.timeline_memory = options.size("timeline-memory");
+  request.timeline_memory_bytes = options.size("timeline-memory");
   if (request.timeline.empty()) return success();
   PENSTOCK_TRY(timeline_format(request.timeline));
   if (request.find_accelerators)

@@ -91,9 +91,6 @@ std::vector<penstock_span> step_spans(const TrainingRun& run, SteadyTime start, 
 // Gives the same spans to the profiler, if this process runs under it. By the thread that made the steps.
 void profile_steps(const TrainingRun& run, SteadyTime start, penstock_component before_step);
 
-// Joins the ranks' figures: spans and bytes are summed, times and shares are means. Collective.
-Result<TimelineFigures> joined(Communicator& ranks, const TimelineFigures& mine);
-
 // Adds the figures to the trial; `memory` is the limit for spans. If spans were lost, it adds only the
 // counts: an incomplete set says nothing about the whole run.
 void record_timeline(const TimelineFigures& figures, std::uint64_t memory, Trial& trial);

@@ -61,8 +61,8 @@ TEST(StepSpans, DivideTheRunIntoWaitsAndSteps) {
 TEST(StepSpans, TimeBetweenStepsIsNoWaiting) {
   TrainingRun run;
   run.steps = {step(50, 150, 150, 150), step(400, 500, 500, 500)};
-  run.steps[1].aside_ns = 240;
-  run.aside_after_ns = 30;
+  run.steps[1].observer_ns = 240;
+  run.observer_after_ns = 30;
   EXPECT_EQ(shape(step_spans(run, kStart, 7, PENSTOCK_CHECKPOINT)), (Shape{{PENSTOCK_ITERATION, 0, 150},
                                                                            {PENSTOCK_WAIT, 0, 50},
                                                                            {PENSTOCK_TRAIN, 50, 150},
@@ -76,7 +76,7 @@ TEST(StepSpans, TimeBetweenStepsIsNoWaiting) {
 TEST(StepSpans, ACollectiveComesBeforeTheWait) {
   TrainingRun run;
   run.steps = {step(0, 100, 100, 100), step(400, 500, 500, 500)};
-  run.steps[1].aside_ns = 240;
+  run.steps[1].observer_ns = 240;
   run.steps[1].collective_ns = 200;
   EXPECT_EQ(shape(step_spans(run, kStart, 7, PENSTOCK_CHECKPOINT)), (Shape{{PENSTOCK_ITERATION, 0, 100},
                                                                            {PENSTOCK_TRAIN, 0, 100},

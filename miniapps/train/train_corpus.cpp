@@ -5,7 +5,6 @@
 
 #include "datagen/format/sample_opener.hpp"
 #include "datagen/staging/overlay.hpp"
-#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/units.hpp"
 
 namespace penstock {
@@ -46,12 +45,13 @@ Result<void> check_kind(const MiniAppInfo& app, const Corpus& corpus) {
 
 // PNG cannot be decoded in part, so the option would have no effect: an error. If the corpus has JPEG as
 // well, it is a note.
-Result<void> check_decode(const MiniAppInfo& app, const std::string& decode, const Corpus& corpus) {
+Result<void> check_decode(const MiniAppInfo& app, const std::string& decode, const Corpus& corpus,
+                          std::vector<std::string>& notes) {
   if (!app.pictures || decode == "full") return success();
   const std::string_view codec = payload_codec(corpus.manifest.facts().codec);
   if (codec == "mixed")
-    note("'" + corpus.name + "' holds several kinds of samples: --decode " + decode +
-         " is for JPEG, and PNG is decoded whole");
+    notes.push_back("'" + corpus.name + "' holds several kinds of samples: --decode " + decode +
+                    " is for JPEG, and PNG is decoded whole");
   if (codec != "png") return success();
   return make_error(Errc::invalid_argument, "'" + corpus.name +
                                                 "' holds png samples, which are decoded whole: leave out "
@@ -78,10 +78,10 @@ Result<Corpus> open_data(const Options& options, const TrainRequest& request) {
 
 }  // namespace
 
-Result<Corpus> open_train_corpus(const Options& options, const TrainRequest& request) {
+Result<Corpus> open_train_corpus(const Options& options, TrainRequest& request) {
   PENSTOCK_ASSIGN(Corpus corpus, open_data(options, request));
   PENSTOCK_TRY(check_kind(*request.app, corpus));
-  PENSTOCK_TRY(check_decode(*request.app, options.text("decode"), corpus));
+  PENSTOCK_TRY(check_decode(*request.app, options.text("decode"), corpus, request.notes));
   if (options.given("overlay")) PENSTOCK_TRY(lay_over(corpus, options.text("overlay")));
   return corpus;
 }
@@ -96,26 +96,28 @@ Result<Corpus> open_validation_corpus(const Options& options, const TrainRequest
   return corpus;
 }
 
-void compare_with_workload(const TrainPlan& plan) {
+std::string compare_with_workload(const TrainPlan& plan) {
   const Corpus& corpus = plan.corpus;
-  if (plan.described_samples == 0) return;
+  if (plan.described_samples == 0) return "";
   const std::uint64_t samples = corpus.manifest.samples();
   const std::string& format = corpus.manifest.facts().format;
-  if (samples == plan.described_samples && format == plan.described_format) return;
-  warn("the workload is about " + format_count(plan.described_samples) + " samples in " +
-       plan.described_format + ", '" + corpus.name + "' has " + format_count(samples) +
-       (format.empty() ? "" : " in " + format));
+  if (samples == plan.described_samples && format == plan.described_format) return "";
+  return "the workload is about " + format_count(plan.described_samples) + " samples in " +
+         plan.described_format + ", '" + corpus.name + "' has " + format_count(samples) +
+         (format.empty() ? "" : " in " + format);
 }
 
-void note_what_is_left_out(const TrainPlan& plan) {
+std::vector<std::string> note_omissions(const TrainPlan& plan) {
+  std::vector<std::string> notes;
   const std::string app(plan.app->name);
   const FileInput* const files = plan.files();
   if (files != nullptr && files->validation && !files->validation->at_the_end && plan.limits.epochs == 1)
-    note("'" + app + "' validates between epochs, of which there is one: nothing is validated");
+    notes.push_back("'" + app + "' validates between epochs, of which there is one: nothing is validated");
   if (plan.app->checkpoints && !plan.checkpoints && !plan.saving)
-    note("without --checkpoint-to DIR '" + app + "' writes no checkpoints");
+    notes.push_back("without --checkpoint-to DIR '" + app + "' writes no checkpoints");
   if (files == nullptr && plan.corpus.manifest.facts().label_names.empty())
-    note("'" + plan.corpus.name + "' has no labels: its batches carry none");
+    notes.push_back("'" + plan.corpus.name + "' has no labels: its batches carry none");
+  return notes;
 }
 
 }  // namespace penstock

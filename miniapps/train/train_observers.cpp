@@ -1,38 +1,12 @@
 #include "miniapps/train/train_observers.hpp"
 
-#include <array>
 #include <utility>
 
 #include "io_backends/core/ranks/collectives.hpp"
+#include "miniapps/train/train_team.hpp"
 #include "profiling/interpose/penstock_profile.h"
 
 namespace penstock {
-namespace {
-
-Result<ValidationFigures> of_all_ranks(Communicator& ranks, ValidationFigures mine) {
-  std::array sums{mine.samples, mine.bytes, mine.files};
-  PENSTOCK_TRY(ranks.all_reduce(std::span<std::uint64_t>(sums), Reduction::sum));
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&mine.passes, 1), Reduction::max));
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&mine.read_s, 1), Reduction::sum));
-  return ValidationFigures{mine.passes, sums[0], sums[1], sums[2], mine.read_s};
-}
-
-}  // namespace
-
-Result<std::vector<EpochBytes>> joined(Communicator& ranks, std::vector<EpochBytes> mine) {
-  std::uint64_t count = mine.size();
-  PENSTOCK_TRY(ranks.all_reduce(std::span(&count, 1), Reduction::min));
-  mine.resize(static_cast<std::size_t>(count));
-  std::vector<std::uint64_t> sums;  // of all epochs, so that one call adds them up
-  for (const EpochBytes& epoch : mine) {
-    sums.push_back(epoch.consumed);
-    sums.push_back(epoch.fetched);
-  }
-  if (count > 0) PENSTOCK_TRY(ranks.all_reduce(std::span(sums), Reduction::sum));
-  for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = {sums[2 * i], sums[2 * i + 1]};
-  return mine;
-}
-
 Result<bool> StepCounter::after_step(std::uint64_t step, const Batch& /*batch*/) {
   progress_.advance(1);
   // Only marks the step. profile_steps() gives its spans at the end.
@@ -49,9 +23,9 @@ std::string TrainObservers::of_this_tier(const std::string& path, std::size_t be
 Result<SampleLog> TrainObservers::open_log() const {
   const Communicator& ranks = *plan_.ranks;
   const std::string path = of_this_tier(plan_.sample_log, plan_.sample_log.size());
-  if (!plan_.resumed) return SampleLog::open(path, ranks.rank(), ranks.size());
+  if (!plan_.saving || !plan_.saving->resumed) return SampleLog::open(path, ranks.rank(), ranks.size());
   return SampleLog::go_on(path, ranks.rank(), ranks.size(), plan_.limits.start.batches,
-                          static_cast<int>(plan_.resumed->manifest.ranks));
+                          static_cast<int>(plan_.saving->resumed->manifest.ranks));
 }
 
 Result<void> TrainObservers::open() {
@@ -63,7 +37,7 @@ Result<void> TrainObservers::open() {
   if (plan_.timeline.empty()) return success();
   const auto stages = plan_.transform().stages;
   PENSTOCK_ASSIGN(timeline_, Timeline::make({.path = of_this_tier(plan_.timeline, plan_.timeline.rfind('.')),
-                                             .memory = plan_.timeline_memory,
+                                             .memory = plan_.timeline_memory_bytes,
                                              .threads = static_cast<unsigned>(plan_.threads),
                                              .stages = {stages.begin(), stages.end()},
                                              .samples = plan_.planned_loads(),
@@ -144,7 +118,7 @@ Result<void> TrainObservers::end(const TrainingRun& run, SteadyTime start, Train
 Result<void> TrainObservers::record(const TrainOutcome& outcome, Trial& trial) const {
   Communicator& ranks = *plan_.ranks;
   if (plan_.files() != nullptr) {
-    PENSTOCK_ASSIGN(const ValidationFigures validation, of_all_ranks(ranks, validation_));
+    PENSTOCK_ASSIGN(const ValidationFigures validation, joined(ranks, validation_));
     record_files(plan_, outcome, validation, trial);
   }
   if (plan_.checkpoints) {  // made by rank 0
@@ -157,7 +131,7 @@ Result<void> TrainObservers::record(const TrainOutcome& outcome, Trial& trial) c
   }
   if (timeline_) {
     PENSTOCK_ASSIGN(const TimelineFigures figures, joined(ranks, timeline_figures_));
-    record_timeline(figures, plan_.timeline_memory, trial);
+    record_timeline(figures, plan_.timeline_memory_bytes, trial);
   }
   PENSTOCK_ASSIGN(const std::vector<EpochBytes> epochs, joined(ranks, epoch_bytes_));
   cache_.record_epochs(epochs, trial);
@@ -166,6 +140,20 @@ Result<void> TrainObservers::record(const TrainOutcome& outcome, Trial& trial) c
 
 Result<void> TrainObservers::close_log() {
   return log_ ? all_ok(*plan_.ranks, log_->close()) : success();
+}
+
+std::span<StepObserver* const> TrainObservers::make_alone(std::uint64_t steps, std::uint64_t least,
+                                                          SteadyTime longest) {
+  steps_.emplace(plan_.progress, std::string(plan_.app->name) + "'s input alone on " + tier_.name, steps,
+                 false);
+  steps_->end_after(least, longest);
+  list_ = {&*steps_};
+  return list_;
+}
+
+void TrainObservers::end_alone() {
+  list_.clear();
+  steps_.reset();
 }
 
 void TrainObservers::abandon() {

@@ -49,16 +49,16 @@ class StepCounter final : public StepObserver {
   SteadyTime enough_ = SteadyTime::max();
 };
 
-// The sums over all ranks, for the epochs that every rank has. Empty if one rank cannot count. Collective.
-Result<std::vector<EpochBytes>> joined(Communicator& ranks, std::vector<EpochBytes> mine);
-
 // The observers of one training on one tier. One thread. Call the functions in this order; those that return
 // a Result are collective.
 class TrainObservers {
  public:
-  // Borrows all arguments; the cache is for the record. `saves` is for --checkpoint-every, else null.
-  TrainObservers(const TrainPlan& plan, const Tier& tier, const TrainCache& cache, StepCheckpoints* saves)
-      : plan_(plan), tier_(tier), cache_(cache), saves_(saves) {}
+  // Borrows all arguments; the cache is for the record.
+  TrainObservers(const TrainPlan& plan, const Tier& tier, const TrainCache& cache)
+      : plan_(plan),
+        tier_(tier),
+        cache_(cache),
+        saves_(plan.saving ? plan.saving->checkpoints.get() : nullptr) {}
 
   // Creates the files of the sample log and of the timeline.
   Result<void> open();
@@ -80,6 +80,12 @@ class TrainObservers {
   Result<void> write_timeline() { return timeline_ ? timeline_->write() : success(); }
   Result<void> close_log();
 
+  // For a run of the input alone, before make() or after end(): only its progress line. Without collective
+  // calls. The run ends once it has made `least` of its `steps` steps and the time is `longest`. It ends with
+  // end_alone().
+  std::span<StepObserver* const> make_alone(std::uint64_t steps, std::uint64_t least, SteadyTime longest);
+  void end_alone();
+
   // Call it instead of the destructor if a worker hangs: the worker may still use these objects. Leaks them.
   void abandon();
 
@@ -90,7 +96,7 @@ class TrainObservers {
   const TrainPlan& plan_;
   const Tier& tier_;
   const TrainCache& cache_;
-  StepCheckpoints* const saves_;
+  StepCheckpoints* const saves_;  // null without --checkpoint-every
   std::optional<StepCounter> steps_;
   std::optional<EpochCounter> epochs_;
   std::optional<SampleLog> log_;

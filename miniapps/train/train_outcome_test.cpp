@@ -1,5 +1,3 @@
-#include "miniapps/train/train_outcome.hpp"
-
 #include <gtest/gtest.h>
 
 #include <span>
@@ -10,7 +8,7 @@
 #include "io_backends/core/ranks/ranks_testing.hpp"
 #include "miniapps/checkpoint_subcommands/view/bench_metrics.hpp"
 #include "miniapps/train/train_metrics.hpp"
-#include "miniapps/train/train_observers.hpp"
+#include "miniapps/train/train_team.hpp"
 
 namespace penstock {
 namespace {
@@ -25,6 +23,7 @@ TrainOutcome of_rank(int rank) {
                      .barrier_s = 0.5,
                      .samples = 100,
                      .payload_bytes = 1000,
+                     .last = static_cast<std::uint64_t>(rank),
                      .step_overshoot = 0.001,
                      .utilization = 0.9 - 0.1 * r,
                      .utilization_dlio = std::nullopt};
@@ -38,9 +37,7 @@ TrainOutcome of_rank(int rank) {
                                     .offset = static_cast<std::uint64_t>(100 - rank),
                                     .why = "rank " + std::to_string(rank)});
   outcome.bytes_by_second.assign(static_cast<std::size_t>(rank) + 1, 50.0);
-  outcome.ranks = {{1000, 10 + r}};
-  outcome.utilizations = {0.9 - 0.1 * r};
-  outcome.last_ones = {static_cast<std::uint64_t>(rank)};
+  outcome.ranks = {outcome.figures};
   if (rank == 1) outcome.failure = Error{Errc::io, 5, "cannot read 'x'"};
   return outcome;
 }
@@ -75,10 +72,13 @@ TEST(TrainOutcome, IsJoinedOverTheRanksAndTheSameOnAll) {
     ASSERT_TRUE(all.failure);
     EXPECT_EQ(all.failure->what, "cannot read 'x'");
     EXPECT_EQ(all.failure->sys_errno, 5);
-    EXPECT_EQ(all.utilizations, (std::vector<double>{0.9, 0.8}));
-    EXPECT_EQ(all.last_ones, (std::vector<std::uint64_t>{0, 1}));
     ASSERT_EQ(all.ranks.size(), 2U);
-    EXPECT_EQ(all.ranks[1].wall_s, 11);
+    for (const std::size_t rank : {0U, 1U}) {
+      EXPECT_EQ(all.ranks[rank].wall_s, 10.0 + static_cast<double>(rank));
+      EXPECT_EQ(all.ranks[rank].payload_bytes, 1000);
+      EXPECT_EQ(all.ranks[rank].utilization, rank == 0 ? 0.9 : 0.8);
+      EXPECT_EQ(all.ranks[rank].last, rank);
+    }
   });
 }
 

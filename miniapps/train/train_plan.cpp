@@ -1,19 +1,16 @@
 #include "miniapps/train/train_plan.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
-#include <span>
 #include <string>
 #include <utility>
 
-#include "io_backends/core/checksums/crc32c.hpp"
-#include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/descriptor_limit.hpp"
 #include "io_backends/core/system/placement.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
 #include "miniapps/pipeline/in_place.hpp"
+#include "miniapps/pipeline/memory_batches.hpp"
 #include "miniapps/train/epoch_checkpoints.hpp"
 #include "miniapps/train/find_accelerators.hpp"
 #include "miniapps/train/timeline.hpp"
@@ -101,17 +98,6 @@ Result<void> open_files(const Options& options, TrainPlan& plan) {
   return accelerator->takes(plan.transform().layout);
 }
 
-// The options that describe the work. They must be the same on all ranks.
-std::string option_list(const TrainPlan& plan, const Options& options) {
-  std::string words = std::string(plan.app->name) + "|" + plan.accelerator + "|" + plan.workload;
-  for (const std::string& word : options.texts("set")) words += "|" + word;
-  for (const char* name : {"decode", "resize", "on-error", "payload", "run"})
-    words += "|" + options.text(name);
-  if (plan.files() != nullptr && plan.files()->validation)
-    words += "|" + plan.files()->validation->set.files.manifest.checksum();
-  return words;
-}
-
 }  // namespace
 
 Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppInfo& app) {
@@ -136,8 +122,7 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
   }
   PENSTOCK_TRY(take_checkpoints(options, request));
   PENSTOCK_ASSIGN(request.accelerators, bounded(options, "accelerators", kMostAccelerators, 1));
-  PENSTOCK_ASSIGN(const std::vector<std::string> notes, take_defaults(context, request));
-  for (const std::string& sentence : notes) note(sentence);
+  PENSTOCK_ASSIGN(request.notes, take_defaults(context, request));
   if (options.given("data")) request.data = options.text("data");
   if (options.given("accelerator")) request.accelerator = options.text("accelerator");
   PENSTOCK_ASSIGN(const std::unique_ptr<Accelerator> accelerator,
@@ -239,7 +224,7 @@ std::string_view TrainPlan::why_copied(const Tier& tier) const {
   return penstock::why_copied(corpus.manifest, *tier.backend, queue_depth(tier), all);
 }
 
-Result<void> check_epoch(const TrainPlan& plan) {
+Result<void> check_epoch_size(const TrainPlan& plan) {
   const std::uint64_t samples = plan.samples_an_epoch();
   const std::uint64_t most = samples / plan.accelerators;
   if (most >= plan.batch) return success();
@@ -277,41 +262,8 @@ Result<TrainPlan> make_plan(TrainRequest request, const Options& options) {
   return plan;
 }
 
-Result<void> check_same_work(const TrainPlan& plan, const Options& options) {
-  const std::string words = option_list(plan, options);
-  const std::vector<std::uint64_t> numbers{crc32c(std::as_bytes(std::span(words))),
-                                           plan.batch,
-                                           plan.accelerators,
-                                           plan.prefetch,
-                                           plan.limits.batches,
-                                           plan.limits.epochs,
-                                           static_cast<std::uint64_t>(plan.shuffle.kind),
-                                           plan.shuffle.places,
-                                           plan.seed,
-                                           static_cast<std::uint64_t>(plan.cache),
-                                           plan.find_accelerators ? 1U : 0U,
-                                           std::bit_cast<std::uint64_t>(plan.busy_at_least),
-                                           plan.sample_log.empty() ? 0U : 1U,
-                                           plan.timeline.empty() ? 0U : 1U,
-                                           plan.checkpoints ? 1U : 0U,
-                                           plan.saving ? plan.saving->every : 0U,
-                                           plan.saving ? plan.saving->payload.bytes : 0U,
-                                           plan.saving && plan.saving->fast ? 1U : 0U,
-                                           plan.saving && plan.saving->resume ? 1U : 0U,
-                                           plan.others.size()};
-  std::vector<std::uint64_t> least = numbers;
-  std::vector<std::uint64_t> most = numbers;
-  PENSTOCK_TRY(plan.ranks->all_reduce(std::span(least), Reduction::min));
-  PENSTOCK_TRY(plan.ranks->all_reduce(std::span(most), Reduction::max));
-  if (least == most) return success();
-  return make_error(
-      Errc::invalid_argument,
-      "the ranks were started with different flags: but for where data lie, all must do the same work");
-}
-
 Result<std::unique_ptr<BatchSource>> make_batches(const TrainPlan& plan, const Tier& tier, BatchPool& pool,
-                                                  MemoryRoom& room, const PlanLimits& limits,
-                                                  SpanLog* spans) {
+                                                  const PlanLimits& limits, SpanLog* spans) {
   LoaderSettings settings{.manifest = &plan.corpus.manifest,
                           .backend = tier.backend.get(),
                           .app_transform = &plan.transform(),
@@ -331,8 +283,8 @@ Result<std::unique_ptr<BatchSource>> make_batches(const TrainPlan& plan, const T
   }
   PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader, BatchLoader::make(settings));
   if (!plan.in_memory()) return std::unique_ptr<BatchSource>(std::move(loader));
-  return std::unique_ptr<BatchSource>(std::make_unique<MemoryBatches>(
-      std::move(loader), room, limits, [&plan](std::uint64_t samples) { return plan.sampler(samples); }));
+  return make_memory_batches(std::move(loader), pool, limits,
+                             [&plan](std::uint64_t samples) { return plan.sampler(samples); });
 }
 
 }  // namespace penstock

@@ -23,12 +23,10 @@
 #include "miniapps/pipeline/batch.hpp"
 #include "miniapps/pipeline/batch_source.hpp"
 #include "miniapps/pipeline/loader.hpp"
-#include "miniapps/pipeline/memory_batches.hpp"
 #include "miniapps/pipeline/picture.hpp"
 #include "miniapps/pipeline/transform.hpp"
 #include "miniapps/train/file_input.hpp"
 #include "miniapps/train/miniapp.hpp"
-#include "miniapps/train/resume.hpp"
 #include "miniapps/train/step_saving.hpp"
 #include "profiling/spans/span_log.hpp"
 
@@ -68,11 +66,13 @@ struct TrainRequest {
   std::optional<StepSaving> saving{};  // for --checkpoint-every; then `checkpoints` is empty
   std::string sample_log{};            // "" for none
   std::string timeline{};              // "" for none; a valid name for timeline_format()
-  std::uint64_t timeline_memory = 0;
+  std::uint64_t timeline_memory_bytes = 0;
   bool progress = false;
 
   std::uint64_t described_samples = 0;  // samples in the workload's description; 0 and "": it describes none
   std::string described_format{};
+
+  std::vector<std::string> notes{};  // for the user; parse_request() and make_plan() add some
 
   std::uint64_t step_samples() const { return batch * accelerators; }
   bool burns() const { return accelerator.find("burn=") != std::string::npos; }
@@ -90,7 +90,6 @@ struct TrainPlan : TrainRequest {
   std::vector<Tier> others;  // for --tier: they hold the same objects
   std::optional<Corpus> validation_corpus{};
   std::variant<Transform, FileInput> input{};  // for single samples, or for whole files
-  std::optional<Resumed> resumed{};            // only with --resume
 
   const FileInput* files() const { return std::get_if<FileInput>(&input); }
   // All samples are loaded before the first step, and batches are copied from them.
@@ -126,16 +125,12 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
 Result<TrainPlan> make_plan(TrainRequest request, const Options& options);
 
 // invalid_argument, with the remedy, if an epoch has fewer samples than a step.
-Result<void> check_epoch(const TrainPlan& plan);
+Result<void> check_epoch_size(const TrainPlan& plan);
 
-// invalid_argument if the ranks were started with different flags. Collective.
-Result<void> check_same_work(const TrainPlan& plan, const Options& options);
-
-// Makes the batches of this rank on one tier, and starts their workers. Borrows all arguments. An app with
-// in_memory() stores its samples in `room`; others do not use it. `spans` may be null; it has one buffer for
+// Makes the batches of this rank on one tier, and starts their workers. Borrows all arguments. For an app
+// with in_memory() the pool holds all samples (BatchPool::hold()). `spans` may be null; it has one buffer for
 // each worker and one more, and the workers record their spans in it.
 Result<std::unique_ptr<BatchSource>> make_batches(const TrainPlan& plan, const Tier& tier, BatchPool& pool,
-                                                  MemoryRoom& room, const PlanLimits& limits,
-                                                  SpanLog* spans = nullptr);
+                                                  const PlanLimits& limits, SpanLog* spans = nullptr);
 
 }  // namespace penstock

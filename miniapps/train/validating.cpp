@@ -58,14 +58,14 @@ Result<bool> Validating::before_step(std::uint64_t steps, const Batch* next) {
 }
 
 Result<void> Validating::begin() {
-  if (source_ && !how_.starts_anew) return success();
+  if (source_ && !how_.reload_each_pass) return success();
   figures_ = figures();
   losses_ = losses();
   source_.reset();
-  // starts_anew: one pass, always in the order of epoch 0. Otherwise the source continues from `epoch_`, and
-  // each pass orders the samples of a file differently (file_order()).
+  // reload_each_pass: one pass, always in the order of epoch 0. Otherwise the source continues from `epoch_`,
+  // and each pass orders the samples of a file differently (file_order()).
   const PlanLimits limits =
-      how_.starts_anew ? PlanLimits{.epochs = 1} : PlanLimits{.start = {.epoch = epoch_.value_or(0)}};
+      how_.reload_each_pass ? PlanLimits{.epochs = 1} : PlanLimits{.start = {.epoch = epoch_.value_or(0)}};
   PENSTOCK_ASSIGN(std::unique_ptr<BatchLoader> loader,
                   BatchLoader::make({&how_.set.files.manifest, &backend_, &how_.set.app_transform, &pool_,
                                      sampler_, limits, settings_.threads, settings_.bad_sample,
@@ -82,7 +82,7 @@ Result<void> Validating::begin() {
 
 Result<void> Validating::pass() {
   PENSTOCK_TRY(begin());
-  accelerator_->over(std::chrono::steady_clock::now());  // it has been idle since the last pass
+  accelerator_->set_step_end(std::chrono::steady_clock::now());  // it has been idle since the last pass
   while (true) {
     PENSTOCK_ASSIGN(const Batch* const batch, source_->next());
     if (batch == nullptr) break;
@@ -119,7 +119,7 @@ void record_files(const TrainPlan& plan, const TrainOutcome& outcome, const Vali
   if (validation.passes > 0) {
     count(train_metrics::kValidationPasses, validation.passes);
     count(train_metrics::kValidationSamples, validation.samples);
-    trial.sample(train_metrics::kValidation, outcome.figures.aside_s);
+    trial.sample(train_metrics::kValidation, outcome.figures.observer_s);
   }
   const FileInput& input = *plan.files();
   if (input.bytes == nullptr || outcome.stages.empty()) return;
@@ -139,19 +139,19 @@ Result<std::unique_ptr<Validating>> make_validating(const TrainPlan& plan, const
   if (files == nullptr || !files->validation || plan.find_accelerators) return nullptr;
   const std::string third = std::to_string(step.count() / 3) + "ns";
   Backend& backend = files->validation_backend == nullptr ? *tier.backend : *files->validation_backend;
-  return Validating::make(*files->validation, backend, files->validated(),
-                          step.count() >= 3 ? "emulated:step=" + third : "none",
-                          {.batch = plan.step_samples(),
-                           .prefetch = plan.prefetch,
-                           .seed = plan.seed,
-                           .rank = plan.ranks->rank(),
-                           .ranks = plan.ranks->size(),
-                           .threads = static_cast<unsigned>(plan.threads),
-                           .depth = plan.queue_depth(tier),
-                           .bad_sample = plan.bad_sample,
-                           .patience = plan.patience,
-                           .made = plan.limits.start.batches,
-                           .epoch = plan.resumed ? std::optional(plan.limits.start.epoch) : std::nullopt});
+  return Validating::make(
+      *files->validation, backend, files->validated(), step.count() >= 3 ? "emulated:step=" + third : "none",
+      {.batch = plan.step_samples(),
+       .prefetch = plan.prefetch,
+       .seed = plan.seed,
+       .rank = plan.ranks->rank(),
+       .ranks = plan.ranks->size(),
+       .threads = static_cast<unsigned>(plan.threads),
+       .depth = plan.queue_depth(tier),
+       .bad_sample = plan.bad_sample,
+       .patience = plan.patience,
+       .made = plan.limits.start.batches,
+       .epoch = plan.saving && plan.saving->resumed ? std::optional(plan.limits.start.epoch) : std::nullopt});
 }
 
 }  // namespace penstock

@@ -150,7 +150,7 @@ TEST(Validating, BehindStepsGoesOnAsIfNothingHadEnded) {
   Place place(3, 1);
   Validation how = place.validation();
   how.every_steps = 10;
-  how.at_the_end = how.starts_anew = true;
+  how.at_the_end = how.reload_each_pass = true;
   const auto rest = place.start(how, {.batch = 1, .made = 20, .epoch = 0});
   const Batch batch = of_epoch(0);
   for (std::uint64_t step = 0; step < 15; ++step)
@@ -164,7 +164,7 @@ TEST(Validating, ThatStartsAnewLoadsAllFilesEachTime) {
   Place place(3, 1);
   Validation how = place.validation();
   how.every_steps = 10;
-  how.at_the_end = how.starts_anew = true;
+  how.at_the_end = how.reload_each_pass = true;
   const auto validating = place.start(how, {.batch = 1, .prefetch = 2, .threads = 2});
   const Batch batch = of_epoch(0);
   for (std::uint64_t step = 0; step < 29; ++step)

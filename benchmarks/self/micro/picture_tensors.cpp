@@ -22,13 +22,13 @@ void fill(benchmark::State& state, ResizeFilter filter, PixelType type, Axes axe
   const RandomStream random(1, 1);
   for (std::size_t i = 0; i < image.pixels.size(); ++i)
     image.pixels[i] = static_cast<std::uint8_t>(random.bits(i));
-  const PictureTensor tensor{kSide, kSide, type, axes};
+  const PictureTensor tensor{kSide, kSide, type, axes, {0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
   Resizer resizer(filter, kSide, kSide);
-  LineWriter writer(tensor, {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}});
+  LineWriter writer(tensor);
   std::vector<float> line(std::size_t{3} * kSide + 1);
   std::vector<std::byte> slot(tensor.bytes());
   for (auto _ : state) {
-    resizer.begin(view_of(image), false);
+    resizer.begin(image, {0, 0, kWidth, kHeight}, false);
     for (std::uint32_t y = 0; y < kSide; ++y) {
       resizer.line(y, line);
       writer.write(y, std::span(line).first(line.size() - 1), slot);

@@ -1,0 +1,45 @@
+// Joins the ranks of one training: checks that all do the same work, and adds up what each of them measured.
+// All functions but record_ranks() are collective.
+#pragma once
+
+#include <vector>
+
+#include "io_backends/core/options.hpp"
+#include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/core/result.hpp"
+#include "miniapps/pipeline/training.hpp"
+#include "miniapps/train/timeline.hpp"
+#include "miniapps/train/train_cache.hpp"
+#include "miniapps/train/train_outcome.hpp"
+#include "miniapps/train/train_plan.hpp"
+#include "miniapps/train/validating.hpp"
+#include "results/record/trial.hpp"
+
+namespace penstock {
+
+// invalid_argument if the ranks were started with different flags.
+Result<void> check_same_work(const TrainPlan& plan, const Options& options);
+
+// With the same result on every rank. wall_s and first_batch_s are those of the slowest rank. Samples, bytes,
+// stages and losses are summed. Waits, lost times, utilizations and overshoots are means. The failure is that
+// of the first rank that has one.
+Result<TrainOutcome> joined(Communicator& ranks, const TrainOutcome& mine);
+
+// The sums over all ranks, for the epochs that every rank has. Empty if one rank cannot count.
+Result<std::vector<EpochBytes>> joined(Communicator& ranks, std::vector<EpochBytes> mine);
+
+// Sums; the passes are those of the rank with the most.
+Result<ValidationFigures> joined(Communicator& ranks, ValidationFigures mine);
+
+// Spans and bytes are summed, times and shares are means.
+Result<TimelineFigures> joined(Communicator& ranks, const TimelineFigures& mine);
+
+// Adds to the record how the ranks differ, if there are several.
+void record_ranks(const TrainOutcome& outcome, Trial& trial);
+
+// Adds input_alone_s of each part, and input_overlap, for a training with this `outcome`. Uses the mean of
+// the ranks, each with its own time. If a part failed, that is the trial's failure.
+Result<void> record_input_alone(Communicator& ranks, const std::vector<TrainingRun>& parts,
+                                const TrainOutcome& outcome, Trial& trial);
+
+}  // namespace penstock
