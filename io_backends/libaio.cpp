@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "io_backends/backend/backend_info.hpp"
 #include "io_backends/backend/fifo.hpp"
 #include "io_backends/core/system/threads.hpp"
 #include "io_backends/posix.hpp"

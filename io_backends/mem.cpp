@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-#include "io_backends/backend/backend.hpp"
+#include "io_backends/backend/backend_info.hpp"
 #include "io_backends/backend/sharded_counter.hpp"
 #include "io_backends/core/text.hpp"
 

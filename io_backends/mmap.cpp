@@ -16,6 +16,7 @@
 #include <string>
 #include <utility>
 
+#include "io_backends/backend/backend_info.hpp"
 #include "io_backends/core/system/streaming_copy.hpp"
 #include "io_backends/core/system/touching.hpp"
 #include "io_backends/files/mapped_file.hpp"

@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "io_backends/backend/backend_info.hpp"
 #include "io_backends/core/ranks/launcher.hpp"
 #include "io_backends/core/text.hpp"
 #include "io_backends/posix.hpp"

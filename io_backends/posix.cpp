@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "io_backends/backend/backend_info.hpp"
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/files/posix_names.hpp"
 

@@ -14,6 +14,7 @@
 
 #include "io_backends/backend/backend.hpp"
 #include "io_backends/backend/sharded_counter.hpp"
+#include "io_backends/core/options.hpp"
 #include "io_backends/core/system/fd.hpp"
 #include "io_backends/files/direct_io.hpp"
 #include "io_backends/files/posix_root.hpp"

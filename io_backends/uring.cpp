@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "io_backends/backend/backend_info.hpp"
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/backend/fifo.hpp"
 #include "io_backends/files/direct_io.hpp"
